@@ -11,7 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::told::{self, Reader, USUAL_ENDPOINT};
 use super::{Exit, examples, runtime, say};
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 use allclear_server::ops::harmless::harmless_json;
 use allclear_server::replica::clock::{self, from_rfc3339};
 use allclear_server::rpc::client::{Answer, AskError, Asking, Client};

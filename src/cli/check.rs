@@ -4,7 +4,7 @@
 use std::io::Write as _;
 
 use super::{Configured, Exit, failed, misused, say};
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
 use allclear_server::app::{confidence, credentials};
 
 pub(super) fn check(file: &Configured) -> Result<(), Exit> {

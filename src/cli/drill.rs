@@ -11,7 +11,7 @@ use super::ask::{answered, print};
 use super::policy::read_event;
 use super::told::USUAL_ENDPOINT;
 use super::{Exit, examples, misused, say};
-use allclear_core::document::{Kind, NotBefore};
+use allclear_core::model::document::{Kind, NotBefore};
 use allclear_server::config;
 use allclear_server::replica::clock::rfc3339;
 use allclear_server::rpc::client::{AskError, Asking};

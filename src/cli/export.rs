@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 use allclear_server::ops::harmless::harmless_json;
 use allclear_server::replica::clock::rfc3339;
 use allclear_server::rpc::client::{AskError, Asking};

@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::ask::print;
 use super::{Configured, Exit, examples, failed, misused, runtime, say};
-use allclear_core::document::{Kind, Source};
-use allclear_core::drill::{Mode, PREFIX};
-use allclear_core::id::{EventId, VmName};
-use allclear_core::workload::{Intent, Phase};
+use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::drill::{Mode, PREFIX};
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::workload::{Intent, Phase};
 use allclear_server::app::calls;
 use allclear_server::config::{self, Config, Way};
 use allclear_server::ops::harmless::harmless;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Configured, Exit, say};
-use allclear_core::id::VmName;
-use allclear_core::version::VERSION;
+use allclear_core::model::id::VmName;
+use allclear_core::model::version::VERSION;
 use allclear_server::config::Config;
 use allclear_server::consensus::{Holding, OpenError, Survivor};
 use allclear_server::replica::clock::ClusterTime;

@@ -1,16 +1,16 @@
 //! How much of its endpoint's news a replica may put into the log: an endpoint that says something else at each poll is to
 //! cost no more than one that does so now and then.
 
+use crate::model::command::Command;
+use crate::model::id::VmName;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::observe::concerns_us;
 use core::time::Duration;
-
-use super::command::Command;
-use super::id::VmName;
-use super::observe::concerns_us;
-use super::state::State;
-use super::time::Timestamp;
 
 /// What may be spent at once, in bytes.
 pub const AT_ONCE: usize = 2 << 20;
+
 /// What comes back in a second: 57 MiB in an hour.
 pub const EACH_SECOND: usize = 16 << 10;
 

@@ -1,14 +1,13 @@
 //! Why an event started, and whether somebody else approved it.
 
+use crate::model::claim::PostOutcome;
+use crate::model::document::NotBefore;
+use crate::model::event::{Ending, Event};
+use crate::model::lifecycle::Stage;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::model::treatment::Action;
 use core::time::Duration;
-
-use super::claim::PostOutcome;
-use super::document::NotBefore;
-use super::event::{Ending, Event};
-use super::lifecycle::Stage;
-use super::policy::Action;
-use super::state::State;
-use super::time::Timestamp;
 
 /// An event that starts this shortly before its notice ends started because of that: the platform's clock is not ours.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(5);

@@ -2,21 +2,24 @@
 //! time, where the endpoints of a majority of the voters show the same, and otherwise by what the wall clocks of a majority
 //! show: so a clock that is wrong, or an endpoint, changes nothing.
 
+use crate::model::time::Timestamp;
+use crate::platform_time::{Interval, shared_by_most};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::platform_time::{Interval, shared_by_most};
-use super::time::Timestamp;
-
 /// Wall clocks that are no further apart agree.
 const AGREE_WITHIN: Duration = Duration::from_secs(2);
+
 /// A leader waits this long for others to tell their clocks before it goes by its own.
 const AGREES_WITHIN: Duration = Duration::from_secs(10);
+
 /// An endpoint that has not answered for so long is not waited for.
 pub const ASKS_FOR: Duration = AGREES_WITHIN;
+
 /// The log never goes back. A time that it holds up for longer than this is too far from the right one to tell when a notice
 /// ends; a notice seems to end so much earlier.
 const HELD_UP_AT_MOST: Duration = Duration::from_mins(1);
+
 /// A smaller difference is not worth a step.
 const STEP_ABOVE: Duration = Duration::from_millis(100);
 

@@ -2,18 +2,19 @@
 //! in its replies, and asked of each other where no leader is heard. Nothing here is in the log; `apply` checks whatever
 //! follows from it. All moments are of the steady clock of the replica that keeps them.
 
+use crate::model::id::VmName;
+use crate::model::isolation::{Channel, Peer};
+use crate::model::time::Timestamp;
+use crate::situation::Contact;
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-use super::alone::Peer;
-use super::id::VmName;
-use super::situation::{Channel, Contact};
-use super::time::Timestamp;
-
 /// Every replica says this often that it is there.
 pub const BEAT_EVERY: Duration = Duration::from_millis(500);
+
 /// From here on silence means that a replica is out of reach: six beats.
 const SILENT_AFTER: Duration = Duration::from_secs(3);
+
 /// How long an answer of a replica that was asked for its leader counts: four questions.
 const ANSWER_COUNTS_FOR: Duration = Duration::from_secs(2);
 

@@ -1,19 +1,18 @@
 //! Every replica's own share: the hook attempts and the claims that the committed state assigns to it.
 //! Recomputed whenever the state changes; nothing is remembered between two calls.
 
+use crate::model::attempt::Attempt;
+use crate::model::claim::Claim;
+use crate::model::event::{Ending, Event};
+use crate::model::id::{AttemptId, GroupName, VmName};
+use crate::model::lifecycle::Stage;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::model::workload::{Member, Phase, Workload};
+use crate::schedule::attempts;
+use crate::situation::Situation;
 use alloc::vec::Vec;
 use core::time::Duration;
-
-use super::attempt::Attempt;
-use super::claim::Claim;
-use super::event::{Ending, Event};
-use super::id::{AttemptId, GroupName, VmName};
-use super::lifecycle::Stage;
-use super::situation::Situation;
-use super::state::State;
-use super::steps;
-use super::time::Timestamp;
-use super::workload::{Member, Phase, Workload};
 
 /// Impacts this close together count as one wave of maintenance.
 const SAME_WAVE: Duration = Duration::from_hours(24);
@@ -39,7 +38,7 @@ pub fn errands<'a>(state: &'a State, me: &VmName) -> Vec<Errand<'a>> {
     let mut found = Vec::new();
     for event in state.open_events() {
         for attempt in event.attempts.iter().filter(|attempt| attempt.on == *me && attempt.outcome.is_none()) {
-            found.push(if steps::is_wanted(state, event, attempt) {
+            found.push(if attempts::is_wanted(state, event, attempt) {
                 Errand::Run { event, attempt, again_if_lost: attempt.hook.phase >= Phase::Restore }
             } else {
                 Errand::Cancel { event, attempt }

@@ -1,18 +1,19 @@
 //! Why an event has not started, for people (`behaviour.md` 12): what stands between it and its claim, and what is not in
 //! the log.
 
-use super::blocker::{Blocker, Clearance, clearance, prepared};
-use super::claim::Claim;
-use super::event::Event;
-use super::lifecycle::Stage;
-use super::plan;
-use super::situation::Situation;
-use super::state::State;
-use super::steps;
-use super::takeover;
-use super::time::Timestamp;
-use super::unregistered::unregistered;
-use super::workload::Intent;
+use crate::isolation::approval;
+use crate::model::blocker::{Blocker, Clearance};
+use crate::model::claim::Claim;
+use crate::model::event::Event;
+use crate::model::lifecycle::Stage;
+use crate::model::state::State;
+use crate::model::time::to_the_second;
+use crate::model::workload::Intent;
+use crate::plan::hosts;
+use crate::plan::unregistered::unregistered;
+use crate::schedule::clearance::{clearance, prepared};
+use crate::schedule::needs;
+use crate::situation::Situation;
 
 /// Why the event has not started, for people; `None` when there is nothing to wait for.
 pub fn explain(state: &State, event: &Event, situation: &Situation) -> Option<Blocker> {
@@ -29,7 +30,7 @@ fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<Bloc
     }
     if !situation.quorum {
         let takeover =
-            if event.is_drill() { None } else { takeover::outlook(state, situation, &event.announcement.id) };
+            if event.is_drill() { None } else { approval::outlook(state, situation, &event.announcement.id) };
         return Some(Blocker::NoQuorum { takeover });
     }
     if event.is_drill() {
@@ -66,19 +67,14 @@ fn post_failed(event: &Event, last: &Claim) -> Option<Blocker> {
 /// Who answers is not in the log.
 fn replica_away(state: &State, event: &Event, situation: &Situation, found: &Blocker) -> Option<Blocker> {
     let Blocker::HookWaiting { member, hook, .. } = found else { return None };
-    let steps = steps::preparing(state, event);
+    let steps = needs::preparing(state, event);
     let step = steps.iter().find(|step| step.member == *member && step.id == *hook)?;
-    if plan::host(state, event, step, Intent::Run, situation).is_some() {
+    if hosts::host(state, event, step, Intent::Run, situation).is_some() {
         return None;
     }
     let silent = situation.contacts.get(&member.vm).filter(|contact| !contact.reachable);
     let since = silent.map(|contact| to_the_second(contact.since));
-    let passed_over_at = plan::passed_over_from(&member.vm, situation).filter(|_| event.is_user_initiated());
+    let passed_over_at = hosts::passed_over_from(&member.vm, situation).filter(|_| event.is_user_initiated());
     let passed_over_at = passed_over_at.map(to_the_second);
     Some(Blocker::ReplicaAway { member: member.clone(), hook: *hook, since, passed_over_at })
-}
-
-/// It is counted back from now by another clock: a millisecond more or less would be news each time.
-pub(super) const fn to_the_second(Timestamp(ms): Timestamp) -> Timestamp {
-    Timestamp((ms + 500).div_euclid(1_000) * 1_000)
 }

@@ -1,21 +1,20 @@
 //! How long an event kept a VM from running, as its own replica observed: by the ticks of its clock that it missed.
 
-use core::time::Duration;
-
+use crate::model::command::Command;
+use crate::model::event::{Ending, Event};
+use crate::model::id::VmName;
+use crate::model::lifecycle::Stage;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
 use alloc::vec::Vec;
-
-use super::apply::{Applied, known};
-use super::command::{Command, Ignored};
-use super::event::{Ending, Event};
-use super::id::{EventId, VmName};
-use super::lifecycle::Stage;
-use super::state::State;
-use super::time::Timestamp;
+use core::time::Duration;
 
 /// A VM may be stopped this long before the documents say that the event has started.
 const SEEN_LATE: Duration = Duration::from_secs(5);
+
 /// What a replica observed is asked for as long after the event was closed.
 const ASKED_FOR: Duration = Duration::from_hours(1);
+
 /// Gaps that are remembered.
 const GAPS: usize = 64;
 
@@ -76,28 +75,13 @@ fn impact_from(event: &Event) -> Option<Timestamp> {
     Some(claimed.unwrap_or(started))
 }
 
-pub(super) fn observed(state: &mut State, by: &VmName, id: &EventId, lasted: Duration) -> Applied {
-    let event = known(state, id)?;
-    if !event.affects(by) || event.is_drill() {
-        return Err(Ignored::NotYours);
-    }
-    if event.ending != Some(Ending::Completed) {
-        return Err(Ignored::NotNow);
-    }
-    if event.impacts.contains_key(by) {
-        return Err(Ignored::Repeated);
-    }
-    event.impacts.insert(by.clone(), lasted);
-    event.revision += 1;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use alloc::sync::Arc;
 
-    use super::super::document::{Announcement, Kind, NotBefore, Source, Status};
     use super::*;
+    use crate::model::document::{Announcement, Kind, NotBefore, Source, Status};
+    use crate::model::id::EventId;
 
     /// Claimed after ten seconds, started after twelve, and over after twenty.
     fn past() -> State {

@@ -1,11 +1,10 @@
 //! What is measured of an event, from what the log says of it.
 
+use crate::model::document::NotBefore;
+use crate::model::event::Event;
+use crate::model::time::Timestamp;
+use crate::model::workload::Phase;
 use core::time::Duration;
-
-use super::document::NotBefore;
-use super::event::Event;
-use super::time::Timestamp;
-use super::workload::Phase;
 
 impl Event {
     /// From its announcement to the end of its notice; `None` when the platform names none that can be read.

@@ -1,12 +1,11 @@
 //! When a replica whose disk is new gives account. An earlier life of it may have approved something alone that nobody
 //! remembers: then the platform has begun by now, or the event is over, and its endpoint shows that.
 
+use crate::model::document::Document;
+use crate::model::id::VmName;
+use crate::model::state::State;
+use crate::situation::Timing;
 use core::time::Duration;
-
-use super::document::Document;
-use super::id::VmName;
-use super::situation::Timing;
-use super::state::State;
 
 /// What has been seen on the new disk.
 #[derive(Clone, Copy, Debug)]
@@ -31,10 +30,10 @@ pub fn may_account(state: &State, me: &VmName, timing: &Timing, since: &Since<'_
 
 #[cfg(test)]
 mod tests {
-    use super::super::document::Status;
-    use super::super::document::tests::announced;
-    use super::super::sight;
     use super::*;
+    use crate::apply::report;
+    use crate::model::document::Status;
+    use crate::model::document::tests::announced;
 
     const WAITS: Duration = Duration::from_secs(15);
 
@@ -53,7 +52,7 @@ mod tests {
         let saw = Since { document: Some((&listing, ago)), ..late };
         assert!(!may_account(&state, &me, &timing, &saw));
         state.replicas.entry(me.clone()).or_default();
-        sight::report(&mut state, &me, 0, &listing).unwrap();
+        report::report(&mut state, &me, 0, &listing).unwrap();
         assert!(may_account(&state, &me, &timing, &saw));
     }
 }

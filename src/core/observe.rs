@@ -1,21 +1,21 @@
 //! What a replica reports of what its endpoint says. That an event is gone, or has not started after all, is believed only
 //! when polls in a row agree (`members.md` 3, D3 and D5), and a poll that brought no information interrupts the row.
 
+use crate::cluster_time::Trust;
+use crate::model::command::Command;
+use crate::model::document::{Announcement, Document, Kind, Status};
+use crate::model::id::{EventId, VmName};
+use crate::model::lifecycle::Stage;
+use crate::model::state::{Replica, State};
+use crate::model::time::Timestamp;
+use crate::report_limits;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::cluster_time::Trust;
-use super::command::Command;
-use super::document::{Announcement, Document, Kind, Status};
-use super::id::{EventId, VmName};
-use super::lifecycle::Stage;
-use super::room;
-use super::state::{Replica, State};
-use super::time::Timestamp;
-
 /// So many polls in a row say that an event is gone for which nothing was begun.
 const POLLS: u32 = 2;
+
 /// The same of an event for which hooks were begun, or that may be about to start or has started.
 const POLLS_OF_BEGUN: u32 = 5;
 
@@ -196,7 +196,7 @@ impl Observation {
                 Status::Missing | Status::Other(_) | Status::Scheduled => seen.clone(),
             })
         });
-        let (document, left_out) = room::fitting(Document::new(known.chain(new).collect()), &before, state);
+        let (document, left_out) = report_limits::fitting(Document::new(known.chain(new).collect()), &before, state);
         (self.document, self.left_out) = (Some(document), left_out);
     }
 

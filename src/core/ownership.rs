@@ -2,15 +2,14 @@
 //! so the configuration's names and groups are taken only by those whom it gives them, a name that somebody registered by
 //! nobody else, and what an open event waits for is taken away by nobody.
 
+use crate::model::event::Event;
+use crate::model::id::{EventId, GroupName, VmName, WorkloadName};
+use crate::model::lifecycle::Stage;
+use crate::model::state::State;
+use crate::model::workload::{Member, Origin, Workload};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::fmt;
-
-use super::event::Event;
-use super::id::{EventId, GroupName, VmName, WorkloadName};
-use super::lifecycle::Stage;
-use super::state::State;
-use super::workload::{Member, Origin, Workload};
 
 /// What a replica's configuration gives to users of its machine.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -122,7 +121,7 @@ impl State {
     }
 
     /// Whether this registration may take the place of the one of its name, whoever asks.
-    pub(super) fn may_replace(&self, vm: &VmName, workload: &Workload) -> Result<(), Refusal> {
+    pub(crate) fn may_replace(&self, vm: &VmName, workload: &Workload) -> Result<(), Refusal> {
         let name = &workload.name;
         let Some(known) = self.replicas.get(vm).and_then(|replica| replica.dialled.get(name)) else { return Ok(()) };
         if let Some(by) = known.owner().filter(|_| known.owner() != workload.owner()) {

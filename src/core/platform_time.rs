@@ -1,13 +1,14 @@
 //! The platform's time as one metadata endpoint shows it: by the `Date` of answers with a valid document (`members.md` 5).
 //! `NotBefore` is written in that time.
 
+use crate::model::time::Timestamp;
 use core::time::Duration;
-
-use super::time::Timestamp;
 
 /// A `Date` names a whole second: it was that one, or it is rounded from the one before, or was kept for a moment.
 const BEFORE_DATE: i64 = 500;
+
 const AFTER_DATE: i64 = 1_500;
+
 /// Machines' clocks go wrong by less than one part in so many. The operating system pushes them by at most one in 2,000.
 const DRIFTS_ONE_IN: i64 = 2_000;
 

@@ -1,15 +1,14 @@
 //! Which treatment an event gets (`behaviour.md` 4): the configured rules in order, then the defaults.
 //! The choice is committed with the event, so a policy that changes never changes an event under way.
 
+use crate::model::document::{Announcement, Kind, NotBefore, Source, Status};
+use crate::model::id::VmName;
+use crate::model::time::Timestamp;
+use crate::model::treatment::{Action, Treatment};
+use crate::model::workload::Phase;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
-
-use super::document::{Announcement, Kind, NotBefore, Source, Status};
-use super::id::VmName;
-use super::time::Timestamp;
-
-use super::workload::Phase;
 
 /// The policy of one replica's configuration.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -85,35 +84,6 @@ impl Range {
             self.at_least.is_none_or(|least| value >= least) && self.below.is_none_or(|below| value < below)
         })
     }
-}
-
-/// What is done with an event.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Action {
-    Prepare,
-    Approve,
-    Observe,
-}
-
-words!(Action { Prepare => "prepare", Approve => "approve", Observe => "observe" });
-
-/// What policy chose for one event, as it is committed.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Treatment {
-    pub action: Action,
-    /// The name of the rule that chose it.
-    pub rule: String,
-    pub phases: Vec<Phase>,
-    /// Counted from the start of preparation; when it is spent the event is approved all the same.
-    pub budget: Option<Duration>,
-    /// Preparation waits until this long before NotBefore; `None` starts it at once.
-    pub ahead: Option<Duration>,
-    /// Only hooks that name a `min_freeze` of at most the event's duration apply.
-    pub only_named_freezes: bool,
-    pub margin: Duration,
-    pub give_back_after: Duration,
-    pub last_call: Duration,
-    pub repost_after: Duration,
 }
 
 /// One of the cases that policy tells apart: a configured rule, or one of the defaults.

@@ -1,6 +1,6 @@
 //! Whether a workload serves (`members.md` 1, "Ready"): what it answers when it is asked, and what that says of it.
 
-use super::workload::Readiness;
+use crate::model::workload::Readiness;
 
 /// What a workload answered last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

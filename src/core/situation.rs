@@ -1,15 +1,15 @@
 //! What the leader knows beside the log: the time, who answers, whose channel works, and its configuration.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use crate::model::document::Status;
+use crate::model::id::{EventId, VmName};
+use crate::model::isolation::{Alone, Channel};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::Policy;
+use alloc::collections::BTreeMap;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
-
-use super::alone::Alone;
-use super::document::Status;
-use super::id::{EventId, VmName};
-use super::policy::Policy;
-use super::state::State;
-use super::time::Timestamp;
 
 /// An argument of every decision that is not in the log. It may be wrong: `apply` checks what follows from it.
 #[derive(Clone, Debug)]
@@ -63,18 +63,6 @@ pub struct Contact {
     /// How many wishes of operators it knows.
     pub wishes: u64,
 }
-
-/// The health of a replica's way to its metadata endpoint.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Channel {
-    /// It has not answered yet.
-    Unknown,
-    Healthy,
-    /// No validated document for `stall_after`.
-    Stalled,
-}
-
-words!(Channel { Unknown => "unknown", Healthy => "healthy", Stalled => "stalled" });
 
 /// How long the cluster waits for what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

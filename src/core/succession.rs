@@ -1,14 +1,14 @@
 //! Who should lead instead of the replica that does: leadership leaves a machine that is about to be taken down, and
 //! one that can no longer see what is announced (`behaviour.md` 6 and 7). A hint; agreeing stays with consensus.
 
+use crate::model::event::Event;
+use crate::model::id::VmName;
+use crate::model::isolation::Channel;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::model::treatment::Action;
+use crate::situation::Situation;
 use core::time::Duration;
-
-use super::event::Event;
-use super::id::VmName;
-use super::policy::Action;
-use super::situation::{Channel, Situation};
-use super::state::State;
-use super::time::Timestamp;
 
 /// A leader whose channel has been stalled for this long gives way to one whose channel works.
 const BLIND_FOR: Duration = Duration::from_secs(15);
@@ -57,13 +57,13 @@ mod tests {
     use alloc::string::String;
     use alloc::vec::Vec;
 
-    use super::super::apply::apply;
-    use super::super::command::{Command, Entry};
-    use super::super::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-    use super::super::id::EventId;
-    use super::super::policy::{Policy, choose};
-    use super::super::situation::{Contact, Timing};
     use super::*;
+    use crate::apply::apply;
+    use crate::model::command::{Command, Entry};
+    use crate::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+    use crate::model::id::EventId;
+    use crate::policy::{Policy, choose};
+    use crate::situation::{Contact, Timing};
 
     const NOW: Timestamp = Timestamp(1_000_000);
 

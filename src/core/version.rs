@@ -1,17 +1,8 @@
 //! The cluster version: what entries mean (`members.md` 8). It is part of the state and rises by an entry, once everybody
 //! who has to fold that entry runs a program that knows it. A program that does not know it folds nothing any more.
 
-use super::apply::Applied;
-use super::command::{Command, Ignored};
-use super::id::VmName;
-use super::situation::{Lead, Situation};
-use super::state::State;
-
-/// The highest cluster version that this program knows.
-pub const VERSION: u64 = 1;
-
-/// Of a cluster that was never raised.
-pub const FIRST: u64 = 1;
+use crate::model::command::Command;
+use crate::model::state::State;
 
 /// Raised to a version above what a program knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,50 +28,23 @@ const fn check(version: u64, known: u64) -> Result<(), Beyond> {
     if version <= known { Ok(()) } else { Err(Beyond { version, known }) }
 }
 
-/// The leader's command, once everybody knows a higher version.
-pub(super) fn to_raise(state: &State, situation: &Situation) -> Option<Command> {
-    let version = agreed(situation.lead.as_ref()?, situation)?;
-    (version > state.version).then_some(Command::Raise { version })
-}
-
-/// The highest version that everybody knows; nothing where somebody has not said what it knows.
-fn agreed(lead: &Lead, situation: &Situation) -> Option<u64> {
-    counting(lead, situation).map(|name| known_by(situation, name)).min().flatten()
-}
-
-/// Who has to know a version before the cluster is raised to it: every voter, and the learners that are not gone for good.
-fn counting<'a>(lead: &'a Lead, situation: &'a Situation) -> impl Iterator<Item = &'a VmName> {
-    let is_gone =
-        |name: &VmName| situation.out_of_reach(name).is_some_and(|silence| silence >= situation.timing.replace_after);
-    lead.voters.iter().chain(situation.learners.iter().filter(move |name| !is_gone(name)))
-}
-
-/// A replica that is silent may come back with another program.
-fn known_by(situation: &Situation, name: &VmName) -> Option<u64> {
-    situation.versions.get(name).copied().filter(|_| situation.reaches(name))
-}
-
-pub(super) fn raise(state: &mut State, by: &VmName, version: u64) -> Applied {
-    if state.leadership.as_ref().is_some_and(|leadership| leadership.by != *by) {
-        return Err(Ignored::NotYours);
-    }
-    if version <= state.version {
-        return Err(Ignored::Repeated);
-    }
-    state.version = version;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use alloc::vec::Vec;
     use core::time::Duration;
 
-    use super::super::plan::plan;
-    use super::super::situation::{Channel, Contact};
-    use super::super::suspicion::Leadership;
-    use super::super::time::Timestamp;
     use super::*;
+    use crate::apply::version::raise;
+    use crate::model::command::Ignored;
+    use crate::model::id::VmName;
+    use crate::model::isolation::Channel;
+    use crate::model::suspicion::Leadership;
+    use crate::model::time::Timestamp;
+    use crate::model::version::FIRST;
+    use crate::plan::plan;
+    use crate::situation::Contact;
+    use crate::situation::Lead;
+    use crate::situation::Situation;
 
     const LEARNER: &str = "d";
 

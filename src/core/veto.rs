@@ -1,18 +1,22 @@
 //! Which hooks hold an event by themselves: more than one may, and whoever is to act has to know of each.
 
+use crate::model::blocker::Blocker;
+use crate::model::event::Event;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::model::workload::{Member, OnFailure};
+use crate::schedule::clearance::unsettled;
+use crate::schedule::failed::hook_failed;
+use crate::schedule::needs;
+use crate::schedule::progress;
+use crate::schedule::progress::Progress;
+use crate::schedule::step::Step;
 use alloc::vec::Vec;
-
-use super::blocker::{Blocker, hook_failed, unsettled};
-use super::event::Event;
-use super::state::State;
-use super::steps::{self, Progress, Step};
-use super::time::Timestamp;
-use super::workload::{Member, OnFailure};
 
 /// Of each workload the first hook that failed for good and holds, asks for patience, or waits for who is away.
 pub fn vetoes(state: &State, event: &Event, now: Timestamp) -> Vec<Blocker> {
     let mut vetoes: Vec<(Member, Blocker)> = Vec::new();
-    for step in steps::preparing(state, event) {
+    for step in needs::preparing(state, event) {
         if let Some(veto) = veto(state, event, &step, now)
             && !vetoes.iter().any(|(member, _)| *member == step.member)
         {
@@ -23,7 +27,7 @@ pub fn vetoes(state: &State, event: &Event, now: Timestamp) -> Vec<Blocker> {
 }
 
 fn veto(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Blocker> {
-    match steps::forward(event, step, now) {
+    match progress::forward(event, step, now) {
         Progress::Failed(reason) if step.on_failure == OnFailure::Hold => Some(hook_failed(event, step, &reason)),
         _ => unsettled(state, event, step, now)
             .filter(|it| matches!(it, Blocker::HookBlocked { .. } | Blocker::WorkloadAway { .. })),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 use allclear_server::config;
 use allclear_server::exit::say;
 use allclear_server::replica::clock;

@@ -47,12 +47,12 @@ use crate::tls::Credentials;
 use crate::workloads::session::Sessions;
 use crate::workloads::{Front, Runner};
 use crate::{ops, rpc};
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
+use allclear_core::model::version::VERSION;
+use allclear_core::model::workload::Workload;
 use allclear_core::observe::Patience;
 use allclear_core::ownership::Grants;
 use allclear_core::situation::Timing;
-use allclear_core::version::VERSION;
-use allclear_core::workload::Workload;
 
 /// Everything ends within this after SIGTERM; what has not ended then is recovered at the next start.
 const STOP_WITHIN: Duration = Duration::from_secs(4);

@@ -6,7 +6,7 @@ use super::endpoint::Letter;
 use super::network::Envelope;
 use super::program::Key;
 use super::tasks::TaskId;
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 pub(super) enum Due {
     Wake(TaskId),

@@ -10,10 +10,10 @@ use super::scenario::{FaultKind, Trouble};
 use super::shell::Here;
 use super::tasks::Answer;
 use super::world::World;
-use allclear_core::claim::PostOutcome;
-use allclear_core::document::{Announcement, Document, Status};
-use allclear_core::id::{AttemptId, EventId, VmName};
-use allclear_core::time::Timestamp;
+use allclear_core::model::claim::PostOutcome;
+use allclear_core::model::document::{Announcement, Document, Status};
+use allclear_core::model::id::{AttemptId, EventId, VmName};
+use allclear_core::model::time::Timestamp;
 
 /// A request that is not answered by then is given up.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);

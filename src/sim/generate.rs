@@ -9,11 +9,11 @@ use super::program::Habits;
 use super::random::Random;
 use super::scenario::{Change, Fault, FaultKind, Happening, Moment, Scenario, What, Wish};
 use super::world::name;
-use allclear_core::document::{Kind, Source};
-use allclear_core::id::{GroupName, VmName, WorkloadName};
+use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::id::{GroupName, VmName, WorkloadName};
+use allclear_core::model::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload};
 use allclear_core::policy::Policy;
 use allclear_core::situation::Timing;
-use allclear_core::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload};
 
 /// In milliseconds.
 const HOUR: u64 = 3_600_000;

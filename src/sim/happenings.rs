@@ -9,8 +9,8 @@ use super::node::{Guest, Pause};
 use super::scenario::{Fault, FaultKind, What};
 use super::shell::{self, Here, Process};
 use super::world::World;
-use allclear_core::claim::PostOutcome;
-use allclear_core::time::Timestamp;
+use allclear_core::model::claim::PostOutcome;
+use allclear_core::model::time::Timestamp;
 
 /// A process that died comes back so soon, where nobody says otherwise.
 const BACK_AFTER: Duration = Duration::from_secs(2);

@@ -8,11 +8,11 @@ use super::agreement::{Append, Appended, Asker, Ballot, Confirmed, Proposed, Vot
 use super::scenario::FaultKind;
 use super::tasks::Answer;
 use super::world::World;
-use allclear_core::alone::Peer;
 use allclear_core::cluster_time::{ClockReading, Trust};
-use allclear_core::command::Command;
 use allclear_core::contacts::{Health, Told};
-use allclear_core::time::Timestamp;
+use allclear_core::model::command::Command;
+use allclear_core::model::isolation::Peer;
+use allclear_core::model::time::Timestamp;
 
 pub(super) struct Envelope {
     pub(super) from: usize,

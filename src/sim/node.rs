@@ -10,10 +10,10 @@ use super::agreement::{Agreement, Kept, Members};
 use super::program::{Key, Program};
 use super::shell::Process;
 use allclear_core::cluster_time::Clocks;
-use allclear_core::id::{GroupName, VmName};
-use allclear_core::takeover::Journaled;
-use allclear_core::time::Timestamp;
-use allclear_core::workload::{Role, Workload};
+use allclear_core::model::id::{GroupName, VmName};
+use allclear_core::model::takeover::Journaled;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::{Role, Workload};
 
 pub(super) struct Node {
     pub(super) name: VmName,

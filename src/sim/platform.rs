@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::agenda::Due;
 use super::cloud;
 use super::world::World;
-use allclear_core::document::Kind;
-use allclear_core::id::EventId;
+use allclear_core::model::document::Kind;
+use allclear_core::model::id::EventId;
 
 /// How often it is looked at.
 const EVERY: Duration = Duration::from_millis(250);

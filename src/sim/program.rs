@@ -7,10 +7,11 @@ use std::time::Duration;
 use super::agenda::Due;
 use super::random::Random;
 use super::world::World;
-use allclear_core::attempt::Outcome;
-use allclear_core::id::{AttemptId, EventId, VmName};
-use allclear_core::time::Timestamp;
-use allclear_core::workload::{HookId, Intent, Member, Phase, Role};
+use allclear_core::model::attempt::Outcome;
+use allclear_core::model::hook_id::HookId;
+use allclear_core::model::id::{AttemptId, EventId, VmName};
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::{Intent, Member, Phase, Role};
 
 pub(super) type Key = (EventId, AttemptId);
 

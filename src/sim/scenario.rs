@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::cloud::Plan;
 use super::program::Habits;
+use allclear_core::model::workload::{Hook, Phase, Role, Workload};
 use allclear_core::policy::Policy;
 use allclear_core::situation::Timing;
-use allclear_core::workload::{Hook, Phase, Role, Workload};
 
 #[derive(Clone, Debug)]
 pub struct Scenario {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use allclear_core::invariants::Broken;
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
+use allclear_core::verify::invariants::Broken;
 
 /// The property that is broken, by the name it has in `behaviour.md` 13.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -16,8 +16,8 @@ use super::scenario::{Fault, FaultKind, Moment, Scenario, What};
 use super::shell::Process;
 use super::tasks::Tasks;
 use super::verdict::{Breach, Property, Run, Verdict};
-use allclear_core::id::VmName;
-use allclear_core::time::Timestamp;
+use allclear_core::model::id::VmName;
+use allclear_core::model::time::Timestamp;
 
 /// When every world begins: any moment that is not 0.
 pub(super) const BEGIN: Timestamp = Timestamp(1_760_000_000_000);

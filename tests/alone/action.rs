@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use allclear::machine::attempt::Outcome;
-use allclear::machine::command::Command;
 use allclear::machine::errands::{Errand, errands};
-use allclear::machine::id::{AttemptId, EventId};
+use allclear::machine::isolation::reconcile::unrecorded;
+use allclear::machine::model::attempt::Outcome;
+use allclear::machine::model::command::Command;
+use allclear::machine::model::id::{AttemptId, EventId};
 use allclear::machine::observe::{Observation, Patience, PollTime};
-use allclear::machine::suspicion::unrecorded;
 
 use crate::mutant::Mutant;
 use crate::world::{Alone, Cluster, Post, Sent, Shown, World, event_id, name};
@@ -172,7 +172,7 @@ fn errand(world: &World, replica: usize) -> Option<Action> {
     })
 }
 
-fn settled(event: &allclear::machine::event::Event, attempt: AttemptId, outcome: Outcome) -> Command {
+fn settled(event: &allclear::machine::model::event::Event, attempt: AttemptId, outcome: Outcome) -> Command {
     Command::Settle { event: event.announcement.id.clone(), attempt, outcome }
 }
 
@@ -180,7 +180,8 @@ fn settled(event: &allclear::machine::event::Event, attempt: AttemptId, outcome:
 fn finishes(world: &World) -> Vec<Action> {
     let attempts = world.log.open_events().flat_map(|event| event.attempts.iter().map(move |each| (event, each)));
     let running = attempts.filter(|(_, attempt)| attempt.outcome.is_none() && world.now() < attempt.deadline);
-    let of = |host: &allclear::machine::id::VmName| (0..world.replicas.len()).find(|replica| name(*replica) == *host);
+    let of =
+        |host: &allclear::machine::model::id::VmName| (0..world.replicas.len()).find(|replica| name(*replica) == *host);
     let ended = running.filter_map(|(event, attempt)| {
         let host = of(&attempt.on).filter(|host| world.has_contact(*host))?;
         Some(Action::Commit(host, settled(event, attempt.id, Outcome::Done)))

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::machine::claim::PostOutcome;
-use allclear::machine::command::{Command, Verdict};
-use allclear::machine::document::Source;
 use allclear::machine::errands::{Errand, errands};
-use allclear::machine::event::Event;
-use allclear::machine::id::{AttemptId, EventId};
-use allclear::machine::lifecycle::Stage;
-use allclear::machine::operator::{Asked, What};
-use allclear::machine::state::State;
-use allclear::machine::suspicion::unrecorded;
-use allclear::machine::takeover::Journaled;
-use allclear::machine::time::Timestamp;
+use allclear::machine::isolation::reconcile::unrecorded;
+use allclear::machine::model::claim::PostOutcome;
+use allclear::machine::model::command::{Command, Verdict};
+use allclear::machine::model::document::Source;
+use allclear::machine::model::event::Event;
+use allclear::machine::model::id::{AttemptId, EventId};
+use allclear::machine::model::lifecycle::Stage;
+use allclear::machine::model::operator::{Asked, What};
+use allclear::machine::model::state::State;
+use allclear::machine::model::takeover::Journaled;
+use allclear::machine::model::time::Timestamp;
 
 use crate::action::{Action, Fault, account, number_of};
 use crate::mutant::Mutant;

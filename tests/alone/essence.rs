@@ -3,11 +3,11 @@
 
 use std::hash::{Hash, Hasher};
 
-use allclear::machine::claim::PostOutcome;
-use allclear::machine::event::Event;
-use allclear::machine::state::State;
-use allclear::machine::takeover::Takeover;
-use allclear::machine::time::Timestamp;
+use allclear::machine::model::claim::PostOutcome;
+use allclear::machine::model::event::Event;
+use allclear::machine::model::state::State;
+use allclear::machine::model::takeover::Takeover;
+use allclear::machine::model::time::Timestamp;
 
 use crate::world::{Behind, Local, Shown, World, name};
 

@@ -1,14 +1,16 @@
 //! Deliberate mistakes: each is to be seen by the property that it breaks.
 
 use allclear::machine::apply;
-use allclear::machine::blocker::{Clearance, clearance};
-use allclear::machine::command::{Command, Entry, Verdict};
-use allclear::machine::document::{Announcement, Source};
-use allclear::machine::id::{EventId, VmName};
+use allclear::machine::isolation::approval;
+use allclear::machine::model::blocker::Clearance;
+use allclear::machine::model::command::{Command, Entry, Verdict};
+use allclear::machine::model::document::{Announcement, Source};
+use allclear::machine::model::id::{EventId, VmName};
+use allclear::machine::model::state::State;
+use allclear::machine::model::time::Timestamp;
+use allclear::machine::plan;
+use allclear::machine::schedule::clearance::clearance;
 use allclear::machine::situation::Situation;
-use allclear::machine::state::State;
-use allclear::machine::time::Timestamp;
-use allclear::machine::{plan, takeover};
 use std::sync::Arc;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,7 +131,7 @@ impl Mutant {
             }
             _ => {}
         }
-        takeover::takeover(&state, &situation).map(|announced| announced.id.clone())
+        approval::takeover(&state, &situation).map(|announced| announced.id.clone())
     }
 }
 

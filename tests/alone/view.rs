@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allclear::machine::alone::{Alone, Peer};
-use allclear::machine::id::VmName;
+use allclear::machine::model::id::VmName;
+use allclear::machine::model::isolation::Channel;
+use allclear::machine::model::isolation::{Alone, Peer};
+use allclear::machine::model::takeover::{Journaled, Takeover};
+use allclear::machine::model::time::Timestamp;
 use allclear::machine::policy::Policy;
-use allclear::machine::situation::{Channel, Contact, Lead, Situation, Timing};
-use allclear::machine::takeover::{Journaled, Takeover};
-use allclear::machine::time::Timestamp;
+use allclear::machine::situation::{Contact, Lead, Situation, Timing};
 
 use crate::mutant::Mutant;
 use crate::world::{Cluster, World, name};

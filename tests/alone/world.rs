@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::machine::claim::PostOutcome;
-use allclear::machine::command::{Command, Entry, Verdict};
-use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
-use allclear::machine::invariants::{self, Broken};
-use allclear::machine::state::State;
-use allclear::machine::takeover::Journaled;
-use allclear::machine::time::Timestamp;
-use allclear::machine::transition;
-use allclear::machine::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Workload};
+use allclear::machine::model::claim::PostOutcome;
+use allclear::machine::model::command::{Command, Entry, Verdict};
+use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::machine::model::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
+use allclear::machine::model::state::State;
+use allclear::machine::model::takeover::Journaled;
+use allclear::machine::model::time::Timestamp;
+use allclear::machine::model::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Workload};
+use allclear::machine::verify::invariants::{self, Broken};
+use allclear::machine::verify::transition;
 
 use crate::mutant::Mutant;
 

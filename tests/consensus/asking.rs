@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use allclear::consensus::{self, Consensus, Means, Options};
 use allclear::fake_cloud;
-use allclear::machine::alone::{Alone, Peer};
-use allclear::machine::document::Document;
-use allclear::machine::id::VmName;
+use allclear::machine::model::document::Document;
+use allclear::machine::model::id::VmName;
+use allclear::machine::model::isolation::Channel;
+use allclear::machine::model::isolation::{Alone, Peer};
+use allclear::machine::model::state::State;
+use allclear::machine::model::time::Timestamp;
 use allclear::machine::observe::Patience;
 use allclear::machine::ownership::Grants;
 use allclear::machine::policy::Policy;
-use allclear::machine::situation::{Channel, Timing};
-use allclear::machine::state::State;
-use allclear::machine::time::Timestamp;
+use allclear::machine::situation::Timing;
 use allclear::metadata::pace::Pace;
 use allclear::metadata::{ApiVersion, Endpoint, Timeouts};
 use allclear::replica::clock::ClusterTime;
@@ -53,7 +54,7 @@ impl Asking {
         let members = options.replicas.iter().map(|(name, _)| VmName::new(name)).collect();
         let time = Arc::new(ClusterTime::default());
         let journal = Journal::open(&options.data_dir, Means::default()).unwrap();
-        let (folded, state) = Folded::new(time.clone(), allclear::machine::version::VERSION);
+        let (folded, state) = Folded::new(time.clone(), allclear::machine::model::version::VERSION);
         let cluster = options.cluster.clone();
         let (consensus, routes) = Consensus::open(options, folded).await.unwrap();
         let here = Arc::new(Here {
@@ -66,7 +67,7 @@ impl Asking {
             time,
             consensus,
             state,
-            contacts: Arc::new(Contacts::new(name.clone(), allclear::machine::version::VERSION)),
+            contacts: Arc::new(Contacts::new(name.clone(), allclear::machine::model::version::VERSION)),
             journal,
             alone: watch::Sender::new(None),
             alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),

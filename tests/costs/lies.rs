@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use allclear::machine::allowance::Allowance;
 use allclear::machine::apply::apply;
-use allclear::machine::command::{Command, Entry, Ignored, Verdict};
-use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::event::Event;
-use allclear::machine::id::{EventId, VmName};
-use allclear::machine::lifecycle::Stage;
+use allclear::machine::model::bytes::{ANNOUNCEMENT_BYTES, DOCUMENT_BYTES};
+use allclear::machine::model::command::{Command, Entry, Ignored, Verdict};
+use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::machine::model::event::Event;
+use allclear::machine::model::id::{EventId, VmName};
+use allclear::machine::model::lifecycle::Stage;
+use allclear::machine::model::operator::Asked;
+use allclear::machine::model::state::State;
+use allclear::machine::model::time::Timestamp;
 use allclear::machine::observe::{Observation, Patience, PollTime, concerns_us};
-use allclear::machine::operator::Asked;
 use allclear::machine::plan::plan;
-use allclear::machine::room::{ANNOUNCEMENT_BYTES, DOCUMENT_BYTES};
-use allclear::machine::state::State;
-use allclear::machine::time::Timestamp;
 use allclear::wire::log::{decode_state, encode_entry, encode_state};
 use allocation_counter::measure;
 

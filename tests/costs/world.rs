@@ -4,20 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use allclear::machine::apply::apply;
-use allclear::machine::attempt::Outcome;
-use allclear::machine::claim::PostOutcome;
-use allclear::machine::command::{Command, Entry, Ignored, Verdict};
-use allclear::machine::document::Document;
 use allclear::machine::errands::{Errand, errands};
-use allclear::machine::id::VmName;
-use allclear::machine::invariants;
-use allclear::machine::lifecycle::Stage;
+use allclear::machine::model::attempt::Outcome;
+use allclear::machine::model::claim::PostOutcome;
+use allclear::machine::model::command::{Command, Entry, Ignored, Verdict};
+use allclear::machine::model::document::Document;
+use allclear::machine::model::id::VmName;
+use allclear::machine::model::isolation::Channel;
+use allclear::machine::model::lifecycle::Stage;
+use allclear::machine::model::state::State;
+use allclear::machine::model::time::Timestamp;
+use allclear::machine::model::workload::{Hook, OnAbsent, Origin, Phase, Workload};
 use allclear::machine::plan::plan;
 use allclear::machine::policy::Policy;
-use allclear::machine::situation::{Channel, Contact, Situation, Timing};
-use allclear::machine::state::State;
-use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{Hook, OnAbsent, Origin, Phase, Workload};
+use allclear::machine::situation::{Contact, Situation, Timing};
+use allclear::machine::verify::invariants;
 use allclear::metadata::read_document;
 
 use super::allocations;
@@ -87,7 +88,7 @@ impl World {
         };
         let mut world = Self { state: State::default(), situation };
         let workload = |number: usize| Workload {
-            name: allclear::machine::id::WorkloadName(format!("workload-{number}").as_str().into()),
+            name: allclear::machine::model::id::WorkloadName(format!("workload-{number}").as_str().into()),
             group: None,
             after: Vec::new(),
             hooks: vec![Hook::of(Phase::Drain)],

@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 
 use allclear::fake_cloud::{Options, SCENARIOS, Scenario};
-use allclear::machine::id::{EventId, VmName};
-use allclear::machine::time::Timestamp;
+use allclear::machine::model::id::{EventId, VmName};
+use allclear::machine::model::time::Timestamp;
 use allclear_sim::cloud::{Approver, Cause, Cloud, End, Manners, Vm, What};
 use serde_json::Value;
 

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use allclear::http_client::Options;
-use allclear::machine::document::{Kind, Source};
-use allclear::machine::id::{EventId, VmName, WorkloadName};
-use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{Intent, Phase, Role};
+use allclear::machine::model::document::{Kind, Source};
+use allclear::machine::model::id::{EventId, VmName, WorkloadName};
+use allclear::machine::model::time::Timestamp;
+use allclear::machine::model::workload::{Intent, Phase, Role};
 use allclear::workloads::{
     Command, Deadline, Ended, Fence, HttpHook, News, Report, RoleSource, Runner, Surroundings, Task,
 };

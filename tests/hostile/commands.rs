@@ -6,9 +6,9 @@ mod generator;
 mod odd;
 
 use allclear::machine::apply::apply;
-use allclear::machine::claim::Reason;
-use allclear::machine::command::{Command, Entry, Verdict};
-use allclear::machine::state::State;
+use allclear::machine::model::claim::Reason;
+use allclear::machine::model::command::{Command, Entry, Verdict};
+use allclear::machine::model::state::State;
 
 use crate::hostile::dice::{Dice, rounds};
 use crate::hostile::memory;
@@ -64,15 +64,15 @@ fn no_sequence_of_commands_breaks_a_promise() {
 fn claims_for_the_asking(state: &mut State, entry: &Entry) -> Verdict {
     if let Command::Claim { event, approver, reason: Reason::Operator, until, .. } = &entry.command
         && let Some(open) = state.open.get_mut(event)
-        && open.stage().may_become(allclear::machine::lifecycle::Stage::Claimed)
+        && open.stage().may_become(allclear::machine::model::lifecycle::Stage::Claimed)
     {
         let open = std::sync::Arc::make_mut(open);
         state.attempts += 1;
         state.now = state.now.max(entry.at);
-        open.entered.push((allclear::machine::lifecycle::Stage::Claimed, state.now));
+        open.entered.push((allclear::machine::model::lifecycle::Stage::Claimed, state.now));
         open.revision += 1;
-        open.claims.push(allclear::machine::claim::Claim {
-            attempt: allclear::machine::id::AttemptId(state.attempts),
+        open.claims.push(allclear::machine::model::claim::Claim {
+            attempt: allclear::machine::model::id::AttemptId(state.attempts),
             approver: approver.clone(),
             reason: Reason::Operator,
             decision: 1,

@@ -5,12 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use allclear::machine::apply::apply;
-use allclear::machine::command::{Command, Entry};
-use allclear::machine::document::{Document, NotBefore};
-use allclear::machine::id::VmName;
-use allclear::machine::invariants;
-use allclear::machine::state::State;
-use allclear::machine::time::Timestamp;
+use allclear::machine::model::command::{Command, Entry};
+use allclear::machine::model::document::{Document, NotBefore};
+use allclear::machine::model::id::VmName;
+use allclear::machine::model::state::State;
+use allclear::machine::model::time::Timestamp;
+use allclear::machine::verify::invariants;
 use allclear::metadata::{MAX_BODY, MAX_EVENTS, MAX_RESOURCES, read_document, read_written};
 use allclear::wire::log;
 use serde_json::{Value, json};

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use allclear::machine::apply::apply;
-use allclear::machine::command::{Command, Entry, Verdict};
-use allclear::machine::invariants::{self, Broken};
-use allclear::machine::state::State;
-use allclear::machine::transition;
+use allclear::machine::model::command::{Command, Entry, Verdict};
+use allclear::machine::model::state::State;
+use allclear::machine::verify::invariants::{self, Broken};
+use allclear::machine::verify::transition;
 use allclear::wire::log;
 
 /// A state of a few events is far smaller.

@@ -14,13 +14,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-use allclear::machine::alone::{Alone, Peer};
-use allclear::machine::command::Command;
-use allclear::machine::id::{VmName, WorkloadName};
-use allclear::machine::situation::{Channel, Lead, Situation};
-use allclear::machine::takeover::{Journaled, Outlook, Takeover, outlook, overridden, takeover};
-use allclear::machine::time::Timestamp;
-use allclear::machine::workload::Readiness;
+use allclear::machine::isolation::approval::{outlook, overridden, takeover};
+use allclear::machine::model::command::Command;
+use allclear::machine::model::id::{VmName, WorkloadName};
+use allclear::machine::model::isolation::Channel;
+use allclear::machine::model::isolation::{Alone, Peer};
+use allclear::machine::model::obstacle::Outlook;
+use allclear::machine::model::takeover::{Journaled, Takeover};
+use allclear::machine::model::time::Timestamp;
+use allclear::machine::model::workload::Readiness;
+use allclear::machine::situation::{Lead, Situation};
 
 use crate::machine::world::World;
 use crate::machine::{parse, show};

@@ -2,21 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use allclear::machine::alone::Alone;
 use allclear::machine::apply::apply;
-use allclear::machine::command::{Command, Entry, Ignored, Verdict};
-use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::id::{EventId, VmName, WorkloadName};
-use allclear::machine::lifecycle::Stage;
-use allclear::machine::obstacle::Obstacle;
-use allclear::machine::operator::{Asked, WISH_LIMIT};
+use allclear::machine::apply::report::beyond_the_limit;
+use allclear::machine::isolation::approval::outlook;
+use allclear::machine::model::command::{Command, Entry, Ignored, Verdict};
+use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::machine::model::id::{EventId, VmName, WorkloadName};
+use allclear::machine::model::isolation::Alone;
+use allclear::machine::model::lifecycle::Stage;
+use allclear::machine::model::obstacle::Obstacle;
+use allclear::machine::model::obstacle::Outlook;
+use allclear::machine::model::operator::{Asked, WISH_LIMIT};
+use allclear::machine::model::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, State, WORKLOAD_LIMIT};
+use allclear::machine::model::time::Timestamp;
+use allclear::machine::model::workload::{OnAbsent, Origin, Workload};
 use allclear::machine::policy::Policy;
-use allclear::machine::sight::beyond_the_limit;
 use allclear::machine::situation::{Situation, Timing};
-use allclear::machine::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, State, WORKLOAD_LIMIT};
-use allclear::machine::takeover::{Outlook, outlook};
-use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{OnAbsent, Origin, Workload};
 
 pub(crate) fn announcement(number: usize) -> Announcement {
     Announcement {

@@ -10,10 +10,11 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use allclear::machine::command::Command;
-use allclear::machine::id::{EventId, VmName};
-use allclear::machine::operator::{Asked, unaware};
-use allclear::machine::time::Timestamp;
+use allclear::machine::isolation::unaware::unaware;
+use allclear::machine::model::command::Command;
+use allclear::machine::model::id::{EventId, VmName};
+use allclear::machine::model::operator::Asked;
+use allclear::machine::model::time::Timestamp;
 
 use crate::machine::parse;
 use crate::machine::proposal::{hook, member};

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use allclear::machine::apply::stints_of;
-use allclear::machine::attempt::WaiverReason;
-use allclear::machine::claim::Reason;
-use allclear::machine::command::Command;
-use allclear::machine::drill::Mode;
-use allclear::machine::id::{AttemptId, EventId, VmName, WorkloadName};
-use allclear::machine::workload::{HookId, Intent, Member, Phase};
+use allclear::machine::model::attempt::WaiverReason;
+use allclear::machine::model::claim::Reason;
+use allclear::machine::model::command::Command;
+use allclear::machine::model::drill::Mode;
+use allclear::machine::model::hook_id::HookId;
+use allclear::machine::model::id::{AttemptId, EventId, VmName, WorkloadName};
+use allclear::machine::model::workload::{Intent, Member, Phase};
+use allclear::machine::schedule::affected::stints_of;
 
 use crate::machine::parse;
 use crate::machine::world::World;

@@ -1,15 +1,15 @@
 //! What the state never outgrows in bytes.
 
 use allclear::machine::apply::apply;
-use allclear::machine::command::{Command, Entry, Ignored, Verdict};
-use allclear::machine::document::{Announcement, Document};
-use allclear::machine::event::Event;
-use allclear::machine::id::VmName;
-use allclear::machine::operator::{Asked, WISH_LIMIT};
-use allclear::machine::room::{ANNOUNCEMENT_BYTES, DOCUMENT_BYTES, HISTORY_BYTES, WISHES_BYTES};
-use allclear::machine::sight::beyond_the_limit;
-use allclear::machine::state::{OPEN_LIMIT_OF_OTHERS, State};
-use allclear::machine::time::Timestamp;
+use allclear::machine::apply::report::beyond_the_limit;
+use allclear::machine::model::bytes::{ANNOUNCEMENT_BYTES, DOCUMENT_BYTES, HISTORY_BYTES, WISHES_BYTES};
+use allclear::machine::model::command::{Command, Entry, Ignored, Verdict};
+use allclear::machine::model::document::{Announcement, Document};
+use allclear::machine::model::event::Event;
+use allclear::machine::model::id::VmName;
+use allclear::machine::model::operator::{Asked, WISH_LIMIT};
+use allclear::machine::model::state::{OPEN_LIMIT_OF_OTHERS, State};
+use allclear::machine::model::time::Timestamp;
 
 use super::bounds::{announcement, ask, commit, report};
 

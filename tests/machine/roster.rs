@@ -8,16 +8,16 @@
 //! observed VM EVENT SPAN: the event kept it from running              measures EVENT
 //! ```
 
+use allclear::machine::errands;
+use allclear::machine::schedule::attempts;
+use allclear::machine::schedule::order;
 use std::fmt::Write;
 use std::time::Duration;
 
 use allclear::machine::cause::is_second_approver;
-use allclear::machine::command::Command;
-use allclear::machine::errands;
-use allclear::machine::id::{AttemptId, EventId, VmName, WorkloadName};
-use allclear::machine::order;
-use allclear::machine::steps;
-use allclear::machine::workload::{Condition, Member, Origin, Readiness, Role, Workload};
+use allclear::machine::model::command::Command;
+use allclear::machine::model::id::{AttemptId, EventId, VmName, WorkloadName};
+use allclear::machine::model::workload::{Condition, Member, Origin, Readiness, Role, Workload};
 
 use crate::machine::parse;
 use crate::machine::world::World;
@@ -113,7 +113,7 @@ impl World {
 
     pub(crate) fn overrun(&self, id: &str) -> Result<String, String> {
         let event = self.event(id)?;
-        let overrun = event.attempts.iter().filter(|each| steps::is_overrun(event, each, self.situation.now));
+        let overrun = event.attempts.iter().filter(|each| attempts::is_overrun(event, each, self.situation.now));
         let ids: Vec<_> = overrun.map(|attempt| attempt.id.to_string()).collect();
         Ok(if ids.is_empty() { "none\n".into() } else { ids.join(" ") + "\n" })
     }

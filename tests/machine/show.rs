@@ -2,17 +2,18 @@
 
 use std::fmt::Write;
 
-use allclear::machine::attempt::{Outcome, WaiverReason};
-use allclear::machine::blocker::Blocker;
 use allclear::machine::cause::StartCause;
-use allclear::machine::claim::PostOutcome;
-use allclear::machine::command::Command;
 use allclear::machine::errands::Errand;
-use allclear::machine::event::Event;
-use allclear::machine::operator::{What, Wish};
-use allclear::machine::state::State;
-use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{HookId, Intent, Member};
+use allclear::machine::model::attempt::{Outcome, WaiverReason};
+use allclear::machine::model::blocker::Blocker;
+use allclear::machine::model::claim::PostOutcome;
+use allclear::machine::model::command::Command;
+use allclear::machine::model::event::Event;
+use allclear::machine::model::hook_id::HookId;
+use allclear::machine::model::operator::{What, Wish};
+use allclear::machine::model::state::State;
+use allclear::machine::model::time::Timestamp;
+use allclear::machine::model::workload::{Intent, Member};
 
 /// From the beginning of the script: `15m`, `1m30s`, `2h0m1s`.
 pub(crate) fn time(at: Timestamp) -> String {

@@ -4,16 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allclear::machine::attempt::{Attempt, Outcome};
-use allclear::machine::claim::PostOutcome;
-use allclear::machine::command::Command;
-use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
 use allclear::machine::errands::{Errand, errands, prefer};
-use allclear::machine::event::Event;
-use allclear::machine::id::{AttemptId, EventId, VmName, WorkloadName};
+use allclear::machine::model::attempt::{Attempt, Outcome};
+use allclear::machine::model::claim::PostOutcome;
+use allclear::machine::model::command::Command;
+use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::machine::model::event::Event;
+use allclear::machine::model::id::{AttemptId, EventId, VmName, WorkloadName};
+use allclear::machine::model::time::Timestamp;
+use allclear::machine::model::workload::{Condition, Phase, Role};
 use allclear::machine::plan::plan;
-use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{Condition, Phase, Role};
 
 use crate::machine::world::World;
 

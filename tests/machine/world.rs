@@ -23,21 +23,23 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use allclear::machine::apply::apply;
-use allclear::machine::command::{Command, Entry, Verdict};
-use allclear::machine::document::{Kind, Source};
 use allclear::machine::errands::{Errand, errands, is_forgotten};
-use allclear::machine::event::Event;
 use allclear::machine::explain::explain;
-use allclear::machine::id::{AttemptId, EventId, GroupName, VmName};
-use allclear::machine::invariants;
+use allclear::machine::model::command::{Command, Entry, Verdict};
+use allclear::machine::model::document::{Kind, Source};
+use allclear::machine::model::event::Event;
+use allclear::machine::model::id::{AttemptId, EventId, GroupName, VmName};
+use allclear::machine::model::isolation::Channel;
+use allclear::machine::model::state::State;
+use allclear::machine::model::takeover::Journaled;
+use allclear::machine::model::time::Timestamp;
+use allclear::machine::model::treatment::Action;
+use allclear::machine::model::workload::{Group, Phase, Workload};
 use allclear::machine::plan::plan;
-use allclear::machine::policy::{Action, Foreign, Policy, Rule};
-use allclear::machine::situation::{Channel, Contact, Situation, Timing};
-use allclear::machine::state::State;
-use allclear::machine::takeover::Journaled;
-use allclear::machine::time::Timestamp;
-use allclear::machine::transition;
-use allclear::machine::workload::{Group, Phase, Workload};
+use allclear::machine::policy::{Foreign, Policy, Rule};
+use allclear::machine::situation::{Contact, Situation, Timing};
+use allclear::machine::verify::invariants;
+use allclear::machine::verify::transition;
 
 use crate::machine::{parse, show};
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use allclear::machine::id::EventId;
+use allclear::machine::model::id::EventId;
 use allclear::metadata::{Approval, NoInformation, Timeouts};
 
 use super::server::{Answer, LIMIT, Server};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::machine::id::EventId;
+use allclear::machine::model::id::EventId;
 use allclear::metadata::{Approval, NoInformation};
 
 use super::server::{Answer, Server};

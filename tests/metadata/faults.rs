@@ -2,7 +2,7 @@
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use allclear::machine::id::EventId;
+use allclear::machine::model::id::EventId;
 use allclear::metadata::{Approval, MAX_BODY, NoInformation, Timeouts};
 
 use super::server::{Answer, Server};

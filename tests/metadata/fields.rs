@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::id::VmName;
-use allclear::machine::time::Timestamp;
+use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::machine::model::id::VmName;
+use allclear::machine::model::time::Timestamp;
 use allclear::metadata::{MAX_RESOURCES, read_document};
 
 fn event() -> Value {

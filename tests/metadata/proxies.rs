@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-use allclear::machine::id::EventId;
+use allclear::machine::model::id::EventId;
 use allclear::metadata::Approval;
 
 use super::server::Server;

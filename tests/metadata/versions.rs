@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use allclear::machine::id::EventId;
+use allclear::machine::model::id::EventId;
 use allclear::metadata::NoInformation;
 
 use super::server::Server;

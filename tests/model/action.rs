@@ -1,25 +1,25 @@
 //! Everything that may happen next.
 
+use allclear::machine::schedule::slots;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use allclear::machine::apply::stints_of;
-use allclear::machine::attempt::{Attempt, Outcome, WaiverReason};
-use allclear::machine::blocker::Blocker;
-use allclear::machine::claim::Reason;
-use allclear::machine::command::Command;
 use allclear::machine::errands::{Errand, errands};
-use allclear::machine::event::Event;
 use allclear::machine::explain::explain;
-use allclear::machine::id::{AttemptId, EventId, VmName};
-use allclear::machine::lifecycle::Stage;
+use allclear::machine::model::attempt::{Attempt, Outcome, WaiverReason};
+use allclear::machine::model::blocker::Blocker;
+use allclear::machine::model::claim::Reason;
+use allclear::machine::model::command::Command;
+use allclear::machine::model::event::Event;
+use allclear::machine::model::id::{AttemptId, EventId, VmName};
+use allclear::machine::model::lifecycle::Stage;
+use allclear::machine::model::operator::Asked;
+use allclear::machine::model::slot::SlotState;
+use allclear::machine::model::time::Timestamp;
+use allclear::machine::model::workload::{Condition, Intent, Member, OnAbsent, Phase, Readiness, Role, Workload};
 use allclear::machine::observe::{Observation, Patience, PollTime};
-use allclear::machine::operator::Asked;
 use allclear::machine::plan::plan;
-use allclear::machine::slot::SlotState;
-use allclear::machine::slots;
-use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{Condition, Intent, Member, OnAbsent, Phase, Readiness, Role, Workload};
+use allclear::machine::schedule::affected::stints_of;
 
 use crate::mutant::Mutant;
 use crate::world::{Cluster, GONE_BY, MOMENTS, Post, Run, Shown, Trouble, World, event_id, name};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use allclear::machine::document::Source;
-use allclear::machine::id::{GroupName, WorkloadName};
-use allclear::machine::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
+use allclear::machine::model::document::Source;
+use allclear::machine::model::id::{GroupName, WorkloadName};
+use allclear::machine::model::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
 
 use crate::mutant::Mutant;
 use crate::world::{Cluster, Trouble};

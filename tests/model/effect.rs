@@ -1,14 +1,15 @@
 //! What an action does to the world, and where the properties of posts and attempts are judged.
 
-use allclear::machine::attempt::{Attempt, Outcome};
-use allclear::machine::claim::{self, Claim, PostOutcome, Reason};
-use allclear::machine::command::{Command, Verdict};
 use allclear::machine::errands::{Errand, errands, is_forgotten};
-use allclear::machine::event::Event;
-use allclear::machine::id::{AttemptId, VmName};
-use allclear::machine::lifecycle::Stage;
-use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{Condition, Intent, Phase, Readiness};
+use allclear::machine::model::attempt::{Attempt, Outcome};
+use allclear::machine::model::claim::{Claim, PostOutcome, Reason};
+use allclear::machine::model::command::{Command, Verdict};
+use allclear::machine::model::event::Event;
+use allclear::machine::model::id::{AttemptId, VmName};
+use allclear::machine::model::lifecycle::Stage;
+use allclear::machine::model::time::Timestamp;
+use allclear::machine::model::workload::{Condition, Intent, Phase, Readiness};
+use allclear::machine::schedule::claims;
 
 use crate::action::{Action, Fault};
 use crate::mutant::Mutant;
@@ -150,7 +151,7 @@ fn confirm(cluster: &Cluster, next: &mut World, replica: usize, claim: AttemptId
     };
     let id = next.id_of(claim);
     let document = next.document(cluster);
-    let withdrawn = id.and_then(|id| claim::withdrawn_by(&next.log, &name(replica), &id, claim, &document));
+    let withdrawn = id.and_then(|id| claims::withdrawn_by(&next.log, &name(replica), &id, claim, &document));
     let is_other = withdrawn == Some(PostOutcome::Differs);
     let step = if withdrawn.is_none() || (is_other && cluster.mutant == Mutant::PostUndecided) {
         // S10: it names nobody beside those for whom it was decided.

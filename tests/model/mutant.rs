@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use allclear::machine::apply::apply;
-use allclear::machine::attempt::{Attempt, Outcome};
-use allclear::machine::claim::{Claim, Reason};
-use allclear::machine::command::{Command, Entry, Verdict};
-use allclear::machine::document::Source;
-use allclear::machine::id::AttemptId;
-use allclear::machine::lifecycle::Stage;
-use allclear::machine::operator::{Asked, What, Wish};
-use allclear::machine::slot::{Slot, SlotState};
-use allclear::machine::state::State;
-use allclear::machine::workload::{Intent, Member, Phase, Role};
+use allclear::machine::model::attempt::{Attempt, Outcome};
+use allclear::machine::model::claim::{Claim, Reason};
+use allclear::machine::model::command::{Command, Entry, Verdict};
+use allclear::machine::model::document::Source;
+use allclear::machine::model::id::AttemptId;
+use allclear::machine::model::lifecycle::Stage;
+use allclear::machine::model::operator::{Asked, What, Wish};
+use allclear::machine::model::slot::{Slot, SlotState};
+use allclear::machine::model::state::State;
+use allclear::machine::model::workload::{Intent, Member, Phase, Role};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mutant {

@@ -4,20 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use allclear::machine::apply::apply;
-use allclear::machine::attempt::Outcome;
-use allclear::machine::claim::PostOutcome;
-use allclear::machine::command::{Command, Entry, Verdict};
-use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::drill::Mode;
-use allclear::machine::event::Event;
-use allclear::machine::id::{AttemptId, EventId, VmName};
-use allclear::machine::invariants::{self, Broken};
+use allclear::machine::model::attempt::Outcome;
+use allclear::machine::model::claim::PostOutcome;
+use allclear::machine::model::command::{Command, Entry, Verdict};
+use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::machine::model::drill::Mode;
+use allclear::machine::model::event::Event;
+use allclear::machine::model::id::{AttemptId, EventId, VmName};
+use allclear::machine::model::isolation::Channel;
+use allclear::machine::model::state::State;
+use allclear::machine::model::time::Timestamp;
+use allclear::machine::model::workload::{Condition, OnAbsent, OnFailure, Origin, Workload};
 use allclear::machine::policy::Policy;
-use allclear::machine::situation::{Channel, Contact, Situation, Timing};
-use allclear::machine::state::State;
-use allclear::machine::time::Timestamp;
-use allclear::machine::transition;
-use allclear::machine::workload::{Condition, OnAbsent, OnFailure, Origin, Workload};
+use allclear::machine::situation::{Contact, Situation, Timing};
+use allclear::machine::verify::invariants::{self, Broken};
+use allclear::machine::verify::transition;
 
 use crate::mutant::Mutant;
 

@@ -1,8 +1,8 @@
 //! Anything that is stored, so that one test covers all of it.
 
-use allclear::machine::command::{Command, Entry, Verdict};
-use allclear::machine::state::State;
-use allclear::machine::takeover::Journaled;
+use allclear::machine::model::command::{Command, Entry, Verdict};
+use allclear::machine::model::state::State;
+use allclear::machine::model::takeover::Journaled;
 use allclear::wire::log::{self, Undecodable};
 
 #[derive(Clone, PartialEq, Debug)]

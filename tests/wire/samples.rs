@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use allclear::machine::attempt::{Outcome, Progress, WaiverReason};
-use allclear::machine::claim::{PostOutcome, Reason};
-use allclear::machine::command::{Command, Entry, Ignored, Verdict};
-use allclear::machine::document::Document;
-use allclear::machine::drill::Mode;
-use allclear::machine::id::{AttemptId, EventId, VmName, WorkloadName};
-use allclear::machine::operator::Asked;
-use allclear::machine::state::State;
-use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{HookId, Intent, Phase};
+use allclear::machine::model::attempt::{Outcome, Progress, WaiverReason};
+use allclear::machine::model::claim::{PostOutcome, Reason};
+use allclear::machine::model::command::{Command, Entry, Ignored, Verdict};
+use allclear::machine::model::document::Document;
+use allclear::machine::model::drill::Mode;
+use allclear::machine::model::hook_id::HookId;
+use allclear::machine::model::id::{AttemptId, EventId, VmName, WorkloadName};
+use allclear::machine::model::operator::Asked;
+use allclear::machine::model::state::State;
+use allclear::machine::model::time::Timestamp;
+use allclear::machine::model::workload::{Intent, Phase};
 
 use crate::wire::record::Record;
 use crate::wire::values::{

@@ -1,15 +1,15 @@
 //! A replica that starts from a snapshot goes on exactly like one that folded the whole log.
 
 use allclear::machine::apply::apply;
-use allclear::machine::attempt::{Outcome, Progress};
-use allclear::machine::claim::{PostOutcome, Reason};
-use allclear::machine::command::{Command, Entry, Verdict};
-use allclear::machine::document::{Announcement, Document, Status};
-use allclear::machine::id::{AttemptId, EventId, VmName};
-use allclear::machine::policy::Treatment;
-use allclear::machine::state::State;
-use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{Intent, Phase};
+use allclear::machine::model::attempt::{Outcome, Progress};
+use allclear::machine::model::claim::{PostOutcome, Reason};
+use allclear::machine::model::command::{Command, Entry, Verdict};
+use allclear::machine::model::document::{Announcement, Document, Status};
+use allclear::machine::model::id::{AttemptId, EventId, VmName};
+use allclear::machine::model::state::State;
+use allclear::machine::model::time::Timestamp;
+use allclear::machine::model::treatment::Treatment;
+use allclear::machine::model::workload::{Intent, Phase};
 use allclear::wire::log::{decode_entry, decode_state, encode_entry, encode_state};
 
 use crate::wire::values::{NOW, announcement, member, postgres, treatment};

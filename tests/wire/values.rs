@@ -4,24 +4,24 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::machine::attempt::{Attempt, Blocked, Outcome, Progress, Waiver, WaiverReason};
-use allclear::machine::claim::{Claim, PostOutcome, Reason};
-use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::drill::{Drill, Mode};
-use allclear::machine::event::{Ending, Event};
-use allclear::machine::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
-use allclear::machine::lifecycle::Stage;
-use allclear::machine::notice::{Noted, Told};
-use allclear::machine::operator::{What, Wish};
-use allclear::machine::policy::{Action, Treatment};
-use allclear::machine::slot::{Slot, SlotState};
-use allclear::machine::state::{Replica, State};
-use allclear::machine::suspicion::{Leadership, Suspicion};
-use allclear::machine::takeover::{Journaled, Takeover};
-use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{
-    Condition, Group, Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Readiness, Role, RunsOn,
-    Workload,
+use allclear::machine::model::attempt::{Attempt, Blocked, Outcome, Progress, Waiver, WaiverReason};
+use allclear::machine::model::claim::{Claim, PostOutcome, Reason};
+use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::machine::model::drill::{Drill, Mode};
+use allclear::machine::model::event::{Ending, Event};
+use allclear::machine::model::hook_id::HookId;
+use allclear::machine::model::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
+use allclear::machine::model::lifecycle::Stage;
+use allclear::machine::model::notification::{Noted, Told};
+use allclear::machine::model::operator::{What, Wish};
+use allclear::machine::model::slot::{Slot, SlotState};
+use allclear::machine::model::state::{Replica, State};
+use allclear::machine::model::suspicion::{Leadership, Suspicion};
+use allclear::machine::model::takeover::{Journaled, Takeover};
+use allclear::machine::model::time::Timestamp;
+use allclear::machine::model::treatment::{Action, Treatment};
+use allclear::machine::model::workload::{
+    Condition, Group, Hook, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Readiness, Role, RunsOn, Workload,
 };
 
 pub(crate) const NOW: i64 = 1_767_225_600_000;

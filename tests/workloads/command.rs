@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use allclear::machine::id::VmName;
-use allclear::machine::time::Timestamp;
+use allclear::machine::model::id::VmName;
+use allclear::machine::model::time::Timestamp;
 use allclear::workloads::{Command, Ended, News, Task};
 use serde_json::{Value, json};
 

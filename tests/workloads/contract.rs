@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use allclear::machine::command::TEXT_LIMIT;
-use allclear::machine::workload::Intent;
+use allclear::machine::model::command::TEXT_LIMIT;
+use allclear::machine::model::workload::Intent;
 use allclear::workloads::{Ended, News, Report, Standing, Task};
 use tokio::sync::mpsc::Receiver;
 

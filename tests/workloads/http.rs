@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use allclear::machine::workload::Intent;
+use allclear::machine::model::workload::Intent;
 use allclear::workloads::{Command, Ended, HttpHook, Task};
 
 use crate::workloads::bench::{Bench, end, task};

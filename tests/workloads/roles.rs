@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use allclear::http_client::Options;
-use allclear::machine::workload::Role;
+use allclear::machine::model::workload::Role;
 use allclear::workloads::{Command, RoleSource, Surroundings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use allclear::http_client::{Identity, Login, Options};
-use allclear::machine::workload::Role;
+use allclear::machine::model::workload::Role;
 use allclear::workloads::{Command, Ended, HttpHook, RoleSource, Surroundings};
 use tempfile::TempDir;
 

@@ -2,10 +2,10 @@
 
 use super::super::hook::{One, all};
 use super::finding::Finding;
-use allclear_core::document::Kind;
-use allclear_core::drill::Mode;
-use allclear_core::id::VmName;
-use allclear_core::workload::{Intent, Phase};
+use allclear_core::model::document::Kind;
+use allclear_core::model::drill::Mode;
+use allclear_core::model::id::VmName;
+use allclear_core::model::workload::{Intent, Phase};
 use allclear_server::config::Config;
 use allclear_server::workloads::{Ended, one_line};
 

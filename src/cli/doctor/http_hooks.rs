@@ -6,7 +6,7 @@ use nix::unistd::{AccessFlags, User};
 
 use super::finding::Finding;
 use super::programs::may;
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
 use allclear_server::config::{self, Config, Http, RoleSource, Way};
 use allclear_server::files;
 use allclear_server::http_client::{Client, parse_external};

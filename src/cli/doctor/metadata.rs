@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::finding::Finding;
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
 use allclear_server::config::Config;
 use allclear_server::metadata::{Endpoint, NoInformation, Polled, Timeouts};
 

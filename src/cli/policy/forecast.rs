@@ -1,6 +1,8 @@
 //! What would be done with an event, found by letting the machine do it: a made-up cluster of the configured replicas,
 //! all well, in which every hook ends at once.
 
+use allclear_core::policy;
+use allclear_core::schedule::needs;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,20 +10,21 @@ use serde::Serialize;
 
 use super::why::{self, PassedOver};
 use allclear_core::apply::apply;
-use allclear_core::attempt::Outcome;
-use allclear_core::command::{Command, Entry};
-use allclear_core::document::{Announcement, Document, NotBefore};
-use allclear_core::event::Event;
+use allclear_core::apply::settle::settle;
 use allclear_core::explain::explain;
-use allclear_core::id::{AttemptId, EventId, VmName};
-use allclear_core::left_out::left_out_of;
+use allclear_core::model::attempt::Outcome;
+use allclear_core::model::command::{Command, Entry};
+use allclear_core::model::document::{Announcement, Document, NotBefore};
+use allclear_core::model::event::Event;
+use allclear_core::model::id::{AttemptId, EventId, VmName};
+use allclear_core::model::isolation::Channel;
+use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::treatment::Action;
 use allclear_core::plan::plan;
-use allclear_core::policy::{self, Action};
-use allclear_core::situation::{Channel, Contact, Situation, Timing};
-use allclear_core::slot_changes::settle;
-use allclear_core::state::State;
-use allclear_core::steps::{self, Step};
-use allclear_core::time::Timestamp;
+use allclear_core::schedule::needs::left_out_of;
+use allclear_core::schedule::step::Step;
+use allclear_core::situation::{Contact, Situation, Timing};
 use allclear_server::config::Config;
 use allclear_server::replica::clock::rfc3339;
 use allclear_server::replica::view::blocker as told;
@@ -227,7 +230,7 @@ fn is_unbegun(event: &Event, step: &Step<'_>) -> bool {
 
 fn stuck(state: &State, id: &EventId) -> Vec<NotRun> {
     let Some(event) = state.open_event(id) else { return Vec::new() };
-    let steps = steps::preparing(state, event).into_iter().filter(|step| is_unbegun(event, step));
+    let steps = needs::preparing(state, event).into_iter().filter(|step| is_unbegun(event, step));
     steps.map(|step| not_run(&step, why::never_begun(event, &step))).collect()
 }
 
@@ -249,7 +252,7 @@ fn in_the_end(state: &State, event: &Event, action: Action) -> String {
     match (action, budget) {
         (Action::Observe, _) => format!("never approved from here; the platform starts it at {notice_ends}"),
         (Action::Approve, _) => "approved as soon as it waits for nothing else, unprepared".into(),
-        (Action::Prepare, _) if steps::preparing(state, event).is_empty() => {
+        (Action::Prepare, _) if needs::preparing(state, event).is_empty() => {
             "approved as soon as it waits for nothing else: there is nothing to prepare".into()
         }
         (Action::Prepare, Some(budget)) => format!(

@@ -1,7 +1,7 @@
 //! What would be done with the events of the built-in scenarios.
 
-use allclear_core::document::Document;
-use allclear_core::time::Timestamp;
+use allclear_core::model::document::Document;
+use allclear_core::model::time::Timestamp;
 use allclear_lab::fake_cloud::{SCENARIOS, Scenario, ScenarioError};
 use allclear_server::config::Config;
 

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use allclear_core::document::Announcement;
-use allclear_core::event::Event;
-use allclear_core::left_out::LeftOut;
+use allclear_core::model::document::Announcement;
+use allclear_core::model::event::Event;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::RunsOn;
 use allclear_core::policy::{Choice, Condition, Policy, Range, notice};
-use allclear_core::steps::Step;
-use allclear_core::time::Timestamp;
-use allclear_core::workload::RunsOn;
+use allclear_core::schedule::left_out::LeftOut;
+use allclear_core::schedule::step::Step;
 
 /// A rule that stands before the one that matched.
 #[derive(Serialize)]

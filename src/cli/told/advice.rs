@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
     use crate::cli::told::page::Paper;
-    use allclear_core::time::Timestamp;
+    use allclear_core::model::time::Timestamp;
 
     #[test]
     fn a_name_that_would_mislead_whoever_copies_it_is_not_there_to_be_copied() {

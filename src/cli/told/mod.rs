@@ -18,7 +18,7 @@ pub(super) use self::status::status;
 pub(super) use self::workloads::workloads;
 
 use self::page::Paper;
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 use allclear_server::ops::harmless::harmless;
 use allclear_server::replica::clock;
 use allclear_wire::pb::allclear::operator::v1 as shown;

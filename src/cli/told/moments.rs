@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock::{from_rfc3339, rfc3339};
 
 /// As long as a time in RFC 3339 with milliseconds.

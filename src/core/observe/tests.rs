@@ -3,16 +3,17 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::super::apply::apply;
-use super::super::attempt::Attempt;
-use super::super::command::Entry;
-use super::super::document::tests::announced;
-use super::super::document::{NotBefore, Status};
-use super::super::event::Event;
-use super::super::id::{AttemptId, WorkloadName};
-use super::super::time::Timestamp;
 use super::*;
-use crate::workload::{HookId, Intent, Member, Phase};
+use crate::apply::apply;
+use crate::model::attempt::Attempt;
+use crate::model::command::Entry;
+use crate::model::document::tests::announced;
+use crate::model::document::{NotBefore, Status};
+use crate::model::event::Event;
+use crate::model::hook_id::HookId;
+use crate::model::id::{AttemptId, WorkloadName};
+use crate::model::time::Timestamp;
+use crate::model::workload::{Intent, Member, Phase};
 
 fn listing(ids: &[&str]) -> Document {
     Document::new(ids.iter().map(|id| announced(id, Status::Scheduled)).collect())

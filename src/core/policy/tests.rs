@@ -4,7 +4,7 @@ use super::*;
 
 fn event(kind: Kind, source: Source) -> Announcement {
     Announcement {
-        id: super::super::id::EventId::new("e"),
+        id: crate::model::id::EventId::new("e"),
         status: Status::Scheduled,
         kind,
         source,

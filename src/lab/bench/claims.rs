@@ -12,7 +12,7 @@ use super::figure::Figure;
 use super::leaders::{led, patience};
 use super::{EVENT_WITHIN, span, until_ready};
 use crate::stage::Stage;
-use allclear_core::id::EventId;
+use allclear_core::model::id::EventId;
 use allclear_server::exit::say;
 use allclear_server::replica::clock;
 use allclear_server::rpc::client::Asking;

@@ -22,7 +22,7 @@ use tokio::time::sleep;
 
 use self::figure::{Figure, table};
 use crate::stage::{Hooks, Stage, Workload, folder};
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 use allclear_server::exit::{Exit, runtime, say};
 use allclear_server::replica::clock;
 use allclear_server::rpc::client::Asking;

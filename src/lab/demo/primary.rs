@@ -6,9 +6,9 @@ use super::report::called;
 use crate::stage::VMS;
 use crate::stage::members::Said;
 use crate::stage::sight::Sight;
-use allclear_core::document::Kind;
-use allclear_core::id::VmName;
-use allclear_core::time::Timestamp;
+use allclear_core::model::document::Kind;
+use allclear_core::model::id::VmName;
+use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock;
 use allclear_sim::cloud::{Cause, Event};
 use allclear_wire::pb::allclear::operator::v1 as shown;
@@ -120,8 +120,8 @@ impl Primary {
 mod tests {
     use super::*;
     use crate::stage::sight::{Answer, Seen};
-    use allclear_core::document::Source;
-    use allclear_core::id::EventId;
+    use allclear_core::model::document::Source;
+    use allclear_core::model::id::EventId;
     use allclear_sim::cloud::{Approver, End, Plan};
 
     /// Approved at 3 s, gone at 5 s.

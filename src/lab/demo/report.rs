@@ -10,7 +10,7 @@ use super::writes::Writes;
 use crate::fake_cloud::Post;
 use crate::stage::seconds;
 use crate::stage::sight::Sight;
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock::from_rfc3339;
 use allclear_sim::cloud::{End, Event};
 use allclear_wire::pb::allclear::operator::v1 as shown;

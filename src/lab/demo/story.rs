@@ -6,8 +6,8 @@ use crate::fake_cloud::Post;
 use crate::stage::members::Said;
 use crate::stage::seconds;
 use crate::stage::sight::Sight;
-use allclear_core::id::{EventId, VmName};
-use allclear_core::time::Timestamp;
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock;
 use allclear_sim::cloud::{Approver, Cause, End, Event};
 
@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
     use crate::stage::sight::{Answer, Seen};
-    use allclear_core::document::{Kind, Source};
+    use allclear_core::model::document::{Kind, Source};
     use allclear_sim::cloud::Plan;
     use allclear_wire::pb::allclear::operator::v1 as shown;
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::stage::sight::Sight;
 use crate::stage::{Stage, seconds};
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 

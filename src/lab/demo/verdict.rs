@@ -6,9 +6,9 @@ use super::report::called;
 use crate::demo_hook::Note;
 use crate::fake_cloud::Post;
 use crate::stage::sight::Sight;
-use allclear_core::document::Kind;
-use allclear_core::id::{EventId, VmName};
-use allclear_core::time::Timestamp;
+use allclear_core::model::document::Kind;
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock::from_rfc3339;
 use allclear_sim::cloud::{Approver, Cause, End, Event};
 use allclear_wire::pb::allclear::operator::v1 as shown;
@@ -170,7 +170,7 @@ fn of_restoring(event: &Event, known: &shown::Event) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::stage::sight::{Answer, Seen};
-    use allclear_core::document::Source;
+    use allclear_core::model::document::Source;
     use allclear_server::replica::clock::rfc3339;
     use allclear_sim::cloud::{Opening, Plan};
 

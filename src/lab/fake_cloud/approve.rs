@@ -6,8 +6,8 @@ use super::answer::Answer;
 use super::metadata::Asked;
 use super::request_log::{ApprovalRecord, EventResult};
 use super::tenant::Tenant;
-use allclear_core::id::EventId;
-use allclear_core::time::Timestamp;
+use allclear_core::model::id::EventId;
+use allclear_core::model::time::Timestamp;
 use allclear_sim::cloud::{Approval, Approver};
 
 /// More than a document can hold.

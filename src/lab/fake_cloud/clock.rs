@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {

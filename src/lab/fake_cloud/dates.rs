@@ -2,8 +2,8 @@
 
 use jiff::tz::TimeZone;
 
-use allclear_core::document::NotBefore;
-use allclear_core::time::Timestamp;
+use allclear_core::model::document::NotBefore;
+use allclear_core::model::time::Timestamp;
 
 /// RFC 1123; blank where the platform writes none, as of an event that has started.
 pub(super) fn not_before(not_before: NotBefore) -> String {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::dates;
 use super::version::ApiVersion;
-use allclear_core::document::Announcement;
+use allclear_core::model::document::Announcement;
 use allclear_sim::cloud::Notice;
 
 /// In the order in which captures show the fields.

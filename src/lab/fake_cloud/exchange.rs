@@ -18,8 +18,8 @@ use super::gate::Line;
 use super::house::House;
 use super::metadata::Asked;
 use super::request_log::Record;
-use allclear_core::id::VmName;
-use allclear_core::time::Timestamp;
+use allclear_core::model::id::VmName;
+use allclear_core::model::time::Timestamp;
 
 const LARGEST_BODY: usize = 64 * 1024;
 /// Of a path or a body.

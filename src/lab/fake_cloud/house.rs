@@ -6,8 +6,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
 use super::tenant::Tenant;
-use allclear_core::id::VmName;
-use allclear_core::time::Timestamp;
+use allclear_core::model::id::VmName;
+use allclear_core::model::time::Timestamp;
 
 #[derive(Debug)]
 pub(super) struct House {

@@ -9,8 +9,8 @@ use super::fault::{Fault, Field, Switched};
 use super::tenant::Tenant;
 use super::version::ApiVersion;
 use super::{document, instance, lies};
-use allclear_core::id::VmName;
-use allclear_core::time::Timestamp;
+use allclear_core::model::id::VmName;
+use allclear_core::model::time::Timestamp;
 
 /// One request as it reached the endpoint of a VM.
 #[derive(Clone, Debug)]

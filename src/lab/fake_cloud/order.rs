@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::span::Span;
-use allclear_core::document::{Kind, Source};
-use allclear_core::id::{EventId, VmName};
+use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::id::{EventId, VmName};
 use allclear_sim::cloud::{Audience, Move, Opening, Plan, Relapse};
 
 const MOST_VMS: usize = 100;

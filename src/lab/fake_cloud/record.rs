@@ -3,7 +3,7 @@
 use super::approve::word;
 use super::house::House;
 use super::serve::Running;
-use allclear_core::id::{EventId, VmName};
+use allclear_core::model::id::{EventId, VmName};
 use allclear_sim::cloud::{Approval, Event};
 
 /// One approval of one event that a VM posted.

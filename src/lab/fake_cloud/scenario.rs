@@ -10,9 +10,9 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::order::EventOrder;
-use allclear_core::document::Announcement;
-use allclear_core::id::{EventId, VmName};
-use allclear_core::time::Timestamp;
+use allclear_core::model::document::Announcement;
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::time::Timestamp;
 use allclear_sim::cloud::{Cloud, Event, Manners, When};
 
 /// The scenarios that are built in, by name.

@@ -25,7 +25,7 @@ use super::request_log::RequestLog;
 use super::scenario::{Scenario, ScenarioError};
 use super::tenant::Tenant;
 use super::{address, control};
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
 use allclear_server::admission::serve_http1;
 
 /// How long requests under way may take to end when the cloud is shut down.

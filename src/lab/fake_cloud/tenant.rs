@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 use super::fault::Switched;
 use super::request_log::RequestLog;
 use super::scenario::{Scenario, ScenarioError};
-use allclear_core::id::{EventId, VmName};
-use allclear_core::time::Timestamp;
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::time::Timestamp;
 use allclear_sim::cloud::{Cloud, Manners, Vm};
 
 /// Events of one cloud that are planned or open: as many as a document may have.

@@ -1,6 +1,6 @@
 //! The api-versions of the endpoint and what each of them shows (`imds.md`, requests).
 
-use allclear_core::document::Kind;
+use allclear_core::model::document::Kind;
 
 /// In the order in which they appeared, which is that of their words.
 const KNOWN: [&str; 7] =

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use super::process::Process;
 use super::{VMS, folder, workloads_socket};
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock;
 
 /// The group that they are to say they are in.

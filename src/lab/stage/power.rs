@@ -5,8 +5,8 @@ use nix::sys::signal::Signal;
 
 use super::members::Said;
 use super::{Stage, VMS};
-use allclear_core::document::Kind;
-use allclear_core::id::VmName;
+use allclear_core::model::document::Kind;
+use allclear_core::model::id::VmName;
 use allclear_server::replica::clock;
 use allclear_sim::cloud::Event;
 

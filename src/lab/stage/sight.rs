@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::replica::Replica;
-use allclear_core::id::EventId;
+use allclear_core::model::id::EventId;
 use allclear_server::rpc::client::{AskError, Asking};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 

@@ -3,7 +3,7 @@
 use crate::config::{self, Config, Http, Way};
 use crate::replica::hooks::{Calls, Configured};
 use crate::workloads::{Adapter, Command, HttpHook, Surroundings};
-use allclear_core::workload::Phase;
+use allclear_core::model::workload::Phase;
 
 /// How each hook of this VM is reached.
 pub(super) fn of(config: &Config) -> Configured {

@@ -12,7 +12,7 @@ use tracing::field;
 use crate::config::{self, Config};
 use crate::ops::host::HostNames;
 use crate::rpc;
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
 
 pub(super) struct Listeners {
     /// Of a replica that others reach.

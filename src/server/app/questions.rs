@@ -6,8 +6,8 @@ use crate::replica::Questions;
 use crate::replica::readiness::Asked;
 use crate::replica::roles::Told;
 use crate::workloads::{Command, Owner, ReadyHook, RoleSource};
-use allclear_core::id::VmName;
-use allclear_core::workload::Phase;
+use allclear_core::model::id::VmName;
+use allclear_core::model::workload::Phase;
 
 /// Everything that is asked whatever goes on.
 pub(super) fn all(config: &Config, vm: &VmName) -> Questions {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::config;
 use crate::metadata::{BadEndpoint, Endpoint, Timeouts};
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
 
 /// Between two questions for the VM's own name.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(2);

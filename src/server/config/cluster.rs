@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::reader::{Found, Table};
 use super::scalar;
 use super::tls::{self, Tls};
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
 
 /// As many machines as a placement group holds (`behaviour.md` 10).
 const MAX_REPLICAS: usize = 100;

@@ -1,5 +1,6 @@
 //! `[[workload.hook]]`: what a workload wants run in a phase.
 
+use allclear_core::model::workload;
 use core::time::Duration;
 
 use super::env::{self, Env};
@@ -7,10 +8,9 @@ use super::http::{self, Http};
 use super::policy;
 use super::reader::{Found, Table};
 use super::scalar;
-use allclear_core::hook_id::digest;
-use allclear_core::id::VmName;
-use allclear_core::workload as registered;
-use allclear_core::workload::{OnFailure, Phase, RunsOn};
+use allclear_core::model::hook_id::digest;
+use allclear_core::model::id::VmName;
+use allclear_core::model::workload::{OnFailure, Phase, RunsOn};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -29,7 +29,7 @@ pub enum Way {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Hook {
     /// What the log is told.
-    pub registered: registered::Hook,
+    pub registered: workload::Hook,
     pub run: Way,
     /// Asks whether it is done.
     pub confirm: Option<Way>,
@@ -61,7 +61,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
         table.mistake(&table.place_of(key), message);
     }
     let (user, env) = (table.optional("user", scalar::name), env::read(table));
-    let registered = registered::Hook {
+    let registered = workload::Hook {
         timeout: table.or("timeout", up_to_a_day(1), Duration::from_mins(1)),
         attempts: table.or("attempts", scalar::number(1..=100), 2),
         on_failure: table.or("on_failure", scalar::word(OnFailure::WORDS, OnFailure::from_word), OnFailure::Hold),
@@ -86,7 +86,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
         table.mistake(&table.place_of("fresh_for"), message);
     }
     let run = patroni.or(run)?;
-    let registered = registered::Hook { runs: digest_of(&run, user.as_deref(), &env), ..registered };
+    let registered = workload::Hook { runs: digest_of(&run, user.as_deref(), &env), ..registered };
     Some(Hook { registered, run, confirm, undo, user, env })
 }
 

@@ -7,7 +7,7 @@ use super::reader::{Found, Table};
 use super::written::Value;
 use super::{headers, scalar};
 use crate::outlet::notices::receiver::{Address, Format, Receiver};
-use allclear_core::notice::Topic;
+use allclear_core::model::notification::Topic;
 
 /// As many as are remembered of one notice.
 const MAX_RECEIVERS: usize = 16;

@@ -7,10 +7,11 @@ use super::listeners;
 use super::reader::{Found, Table};
 use super::scalar;
 use super::written::Value;
-use allclear_core::document::{Kind, Source};
-use allclear_core::id::{GroupName, VmName};
-use allclear_core::policy::{Action, Foreign, Policy, Range, Rule};
-use allclear_core::workload::{Group, Phase};
+use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::id::{GroupName, VmName};
+use allclear_core::model::treatment::Action;
+use allclear_core::model::workload::{Group, Phase};
+use allclear_core::policy::{Foreign, Policy, Range, Rule};
 
 const HOUR: Duration = Duration::from_hours(1);
 const WEEK: Duration = Duration::from_hours(7 * 24);

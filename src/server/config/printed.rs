@@ -13,10 +13,11 @@ use crate::http_client::Url;
 use crate::metadata::ApiVersion;
 use crate::outlet::notices::receiver::Format;
 use crate::tls::NamedBy;
-use allclear_core::document::{Kind, Source};
-use allclear_core::notice::Topic;
-use allclear_core::policy::{Action, Foreign};
-use allclear_core::workload::{OnFailure, Phase, RunsOn};
+use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::notification::Topic;
+use allclear_core::model::treatment::Action;
+use allclear_core::model::workload::{OnFailure, Phase, RunsOn};
+use allclear_core::policy::Foreign;
 
 pub(super) trait Printed {
     fn printed(&self) -> Value;

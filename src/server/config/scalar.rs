@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use super::written::{Entry, Shape, Value};
 use crate::http_client::{Url, parse_external};
-use allclear_core::hook_id::is_hook_name;
+use allclear_core::model::hook_id::is_hook_name;
 
 /// The known word that was probably meant.
 pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {

@@ -15,9 +15,9 @@ use super::workload::{self, Workload};
 use super::written::Value;
 use crate::outlet::notices::receiver::Receiver;
 use crate::outlet::traces::Collector;
+use allclear_core::model::workload::Group;
 use allclear_core::ownership::Grants;
 use allclear_core::policy::Policy;
-use allclear_core::workload::Group;
 
 /// What one replica is to do. Tables are named as in the file, `[[workload]]` is `workloads`,
 /// `[workloads]` is `registration` and `[[notify]]` is `receivers`.

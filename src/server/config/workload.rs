@@ -1,5 +1,6 @@
 //! `[[workload]]`: what is prepared on this VM. How, is said by its hooks.
 
+use allclear_core::model::workload;
 use core::time::Duration;
 use std::collections::BTreeSet;
 
@@ -8,10 +9,9 @@ use super::listeners;
 use super::reader::{Found, Table};
 use super::role::{self, Role};
 use super::scalar;
-use allclear_core::id::{GroupName, WorkloadName};
-use allclear_core::state::WORKLOAD_LIMIT;
-use allclear_core::workload as registered;
-use allclear_core::workload::Phase;
+use allclear_core::model::id::{GroupName, WorkloadName};
+use allclear_core::model::state::WORKLOAD_LIMIT;
+use allclear_core::model::workload::Phase;
 
 /// How often a workload that has a `ready` hook is asked whether it is, whatever goes on.
 const READY_INTERVAL: Duration = Duration::from_secs(10);
@@ -38,14 +38,14 @@ pub struct Workload {
 
 impl Workload {
     /// What the log is told; how its hooks are reached stays here.
-    pub fn registered(&self) -> registered::Workload {
-        registered::Workload {
+    pub fn registered(&self) -> workload::Workload {
+        workload::Workload {
             name: self.name.clone(),
             group: self.group.clone(),
             after: self.after.clone(),
             hooks: self.hooks.iter().map(|hook| hook.registered.clone()).collect(),
-            origin: registered::Origin::Configured,
-            on_absent: registered::OnAbsent::Hold,
+            origin: workload::Origin::Configured,
+            on_absent: workload::OnAbsent::Hold,
         }
     }
 }
@@ -114,7 +114,7 @@ fn read_workload(table: &mut Table<'_>) -> Option<Read> {
 /// Two hooks of a phase under one name could not be told apart.
 fn refuse_repeated_names<'a>(table: &Table<'_>, hooks: impl Iterator<Item = &'a Hook>) {
     let mut seen = BTreeSet::new();
-    for registered::Hook { phase, name, .. } in hooks.map(|hook| &hook.registered) {
+    for workload::Hook { phase, name, .. } in hooks.map(|hook| &hook.registered) {
         let Some(name) = name else { continue };
         if !seen.insert((*phase, name)) {
             let message = format!("`workload.hook.name` {name:?} stands twice in the phase {phase}: each has its own");

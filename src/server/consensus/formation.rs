@@ -16,7 +16,7 @@ use super::node::Consensus;
 use super::options::MAX_MESSAGE_BYTES;
 use super::peers::said;
 use super::types::{Member, Membership, lineage};
-use allclear_core::command::bounded;
+use allclear_core::model::command::bounded;
 use allclear_wire::pb::allclear::cluster::v1 as pb;
 use pb::consensus_client::ConsensusClient;
 

@@ -5,8 +5,8 @@
 use core::time::Duration;
 
 use super::no_information::NoInformation;
-use allclear_core::situation::Channel as Health;
-use allclear_core::time::Timestamp;
+use allclear_core::model::isolation::Channel as Health;
+use allclear_core::model::time::Timestamp;
 
 /// The default for `stall_after` (`behaviour.md` 2).
 pub const STALL_AFTER: Duration = Duration::from_secs(15);

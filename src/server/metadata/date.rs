@@ -6,7 +6,7 @@ use jiff::civil;
 use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::tz::TimeZone;
 
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 /// Bytes; the longest spelling known has 33.
 const MAX_DATE: usize = 128;

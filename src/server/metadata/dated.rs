@@ -3,7 +3,7 @@
 use reqwest::header::{DATE, HeaderMap};
 
 use super::date;
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 /// A date in any spelling that `NotBefore` has been seen in; none of several.
 pub(super) fn read(headers: &HeaderMap) -> Option<Timestamp> {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::event;
 use super::json;
 use super::no_information::NoInformation;
-use allclear_core::document::{Announcement, Document};
+use allclear_core::model::document::{Announcement, Document};
 
 /// Bytes of a body that are read (`imds.md`, status codes). Documents of a full placement group stay far below.
 pub const MAX_BODY: usize = 1024 * 1024;

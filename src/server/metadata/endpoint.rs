@@ -20,9 +20,9 @@ use super::standing::Standing;
 use super::version::ApiVersion;
 use super::{document, exchange, instance};
 use crate::http_client::parse;
-use allclear_core::document::Document;
-use allclear_core::id::{EventId, VmName};
-use allclear_core::time::Timestamp;
+use allclear_core::model::document::Document;
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::time::Timestamp;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timeouts {

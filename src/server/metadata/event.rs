@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 
 use super::date;
 use super::document::{MAX_RESOURCES, cut, shown};
-use allclear_core::document::{Announcement, Kind, NotBefore, Source, Status};
-use allclear_core::id::{EventId, VmName};
-use allclear_core::room::ANNOUNCEMENT_BYTES;
+use allclear_core::model::bytes::ANNOUNCEMENT_BYTES;
+use allclear_core::model::document::{Announcement, Kind, NotBefore, Source, Status};
+use allclear_core::model::id::{EventId, VmName};
 
 /// Bytes of an id or a name. A longer one is refused: cut, it could be equal to another.
 const MAX_NAME: usize = 256;

@@ -13,7 +13,7 @@ use super::dated;
 use super::document::{MAX_BODY, cut};
 use super::no_information::NoInformation;
 use crate::http_client::{plain, read_body, reason};
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 /// Idle connections are given up after this; polls come more often.
 const IDLE: Duration = Duration::from_mins(1);

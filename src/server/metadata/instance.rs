@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::document;
 use super::no_information::NoInformation;
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
 
 pub(super) const PATH: &str = "/metadata/instance?api-version=2021-02-01";
 

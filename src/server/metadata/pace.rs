@@ -5,7 +5,7 @@
 use core::time::Duration;
 
 use super::no_information::NoInformation;
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 /// The longest wait after failures while an event is open: it may start at any moment.
 const LONGEST_WHILE_OPEN: Duration = Duration::from_secs(5);

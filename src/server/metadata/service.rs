@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use super::approval::Approval;
 use super::endpoint::{Endpoint, Polled};
 use super::no_information::NoInformation;
-use allclear_core::id::EventId;
+use allclear_core::model::id::EventId;
 
 /// The way of one VM to its metadata service.
 pub trait Service: Send + Sync {

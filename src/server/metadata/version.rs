@@ -4,7 +4,7 @@
 
 use core::fmt;
 
-use allclear_core::document::Kind;
+use allclear_core::model::document::Kind;
 
 /// One of those that exist, by its date.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_mins(2);

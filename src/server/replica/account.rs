@@ -12,9 +12,9 @@ use super::clock;
 use super::errands::Inherited;
 use super::here::Here;
 use super::observer::Observer;
-use allclear_core::command::Command;
+use allclear_core::isolation::reconcile::account_due;
+use allclear_core::model::command::Command;
 use allclear_core::new_disk::{Since, may_account};
-use allclear_core::suspicion::account_due;
 
 /// The pause before an account that did not reach the log is given again.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);

@@ -8,9 +8,10 @@ use super::former::Former;
 use super::here::Here;
 use crate::workloads::session::Terms;
 use crate::workloads::{self, Call};
-use allclear_core::attempt::Attempt;
-use allclear_core::id::WorkloadName;
-use allclear_core::workload::{HookId, Intent};
+use allclear_core::model::attempt::Attempt;
+use allclear_core::model::hook_id::HookId;
+use allclear_core::model::id::WorkloadName;
+use allclear_core::model::workload::Intent;
 
 /// How a configured hook is reached on this VM, by intent.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,11 +1,12 @@
 //! The only place of the replica that reads clocks.
 
+use allclear_core::cluster_time;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::workloads::{Deadline, Wall};
-use allclear_core::cluster_time::{self, ClockReading, Clocks, Trust};
-use allclear_core::time::Timestamp;
+use allclear_core::cluster_time::{ClockReading, Clocks, Trust};
+use allclear_core::model::time::Timestamp;
 
 /// The wall clock. It may jump; nothing that matters hangs on the difference of two readings.
 pub fn now() -> Timestamp {

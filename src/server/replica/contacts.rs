@@ -1,5 +1,6 @@
 //! `machine::contacts` by the steady clock of this machine, for all who share it.
 
+use allclear_core::contacts;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,12 +9,11 @@ use tokio::sync::watch;
 use super::clock;
 use super::differences::Differences;
 use super::policies::Policies;
-use allclear_core::alone::Peer;
-use allclear_core::contacts;
 pub use allclear_core::contacts::{BEAT_EVERY, Health, Told, Word};
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
+use allclear_core::model::isolation::Peer;
+use allclear_core::model::time::Timestamp;
 use allclear_core::situation::Contact;
-use allclear_core::time::Timestamp;
 
 /// What one replica knows of all of them.
 pub struct Contacts {

@@ -17,11 +17,11 @@ pub use self::excess::Excess;
 pub use self::labels::{Export, Refused, Rung, Telling};
 pub use self::refusals::Refusals;
 use super::clock;
-use allclear_core::attempt::Outcome;
-use allclear_core::claim::{PostOutcome, Reason};
-use allclear_core::notice::Topic;
-use allclear_core::time::Timestamp;
-use allclear_core::workload::Phase;
+use allclear_core::model::attempt::Outcome;
+use allclear_core::model::claim::{PostOutcome, Reason};
+use allclear_core::model::notification::Topic;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::Phase;
 
 /// Seconds. Hooks have minutes at most.
 const HOOK_BUCKETS: [f64; 13] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];

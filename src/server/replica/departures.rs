@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::here::Here;
 use crate::consensus::Standing;
-use allclear_core::departure::departing;
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
+use allclear_core::plan::departure::departing;
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 

@@ -6,9 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use allclear_core::cluster_time::{ClockReading, Trust};
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
+use allclear_core::model::time::Timestamp;
 use allclear_core::platform_time::Interval;
-use allclear_core::time::Timestamp;
 
 /// From here on people are warned.
 pub const WARN_ABOVE: Duration = Duration::from_secs(2);

@@ -13,14 +13,14 @@ use super::here::Here;
 use super::rounds::Loop;
 use super::view::warning::{events_beyond, implausible_notices, second_approvals};
 use allclear_core::cluster_time::Trust;
-use allclear_core::command::{Command, Verdict};
-use allclear_core::id::{EventId, WorkloadName};
-use allclear_core::order::circles;
+use allclear_core::model::command::{Command, Verdict};
+use allclear_core::model::id::{EventId, WorkloadName};
+use allclear_core::model::isolation::Channel;
+use allclear_core::model::state::{HISTORY_LIMIT, State};
+use allclear_core::model::time::Timestamp;
 use allclear_core::plan::plan;
-use allclear_core::situation::Channel;
-use allclear_core::state::{HISTORY_LIMIT, State};
+use allclear_core::schedule::order::circles;
 use allclear_core::succession::heir;
-use allclear_core::time::Timestamp;
 
 /// Deadlines pass without anybody saying so: the longest wait while an event is open.
 const TICK: Duration = Duration::from_millis(50);

@@ -1,6 +1,7 @@
 //! Sees to this replica's share of the committed state: starts and stops hooks, and posts the approval it was named
 //! for. Every act is preceded by a linearizable read, so a replica that was cut off or paused does nothing new.
 
+use allclear_core::errands;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +17,9 @@ use super::observer::Observer;
 use super::post::{self, Claimed};
 use super::presences;
 use super::rounds::Loop;
-use allclear_core::errands::{self, Errand};
-use allclear_core::id::AttemptId;
-use allclear_core::state::State;
+use allclear_core::errands::Errand;
+use allclear_core::model::id::AttemptId;
+use allclear_core::model::state::State;
 
 /// Not everything that matters to an errand is in the state: a hook may have been lost, a read may have failed, the
 /// cluster's time may have come to be known.

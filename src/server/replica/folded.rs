@@ -1,5 +1,6 @@
 //! The folded log: hands what consensus agreed on to `machine::apply`, and shows the result to the rest of the replica.
 
+use allclear_core::version;
 use std::sync::Arc;
 
 use tokio::sync::watch;
@@ -8,10 +9,10 @@ use super::clock::ClusterTime;
 use crate::consensus::{Fold, Undecodable};
 use allclear_core::apply::apply;
 use allclear_core::cluster_time::Trust;
-use allclear_core::command::{Entry, Verdict};
-use allclear_core::id::VmName;
-use allclear_core::state::State;
-use allclear_core::version::{self, Beyond};
+use allclear_core::model::command::{Entry, Verdict};
+use allclear_core::model::id::VmName;
+use allclear_core::model::state::State;
+use allclear_core::version::Beyond;
 use allclear_wire::log;
 
 pub struct Folded {
@@ -118,9 +119,9 @@ fn undecodable(error: &log::Undecodable) -> Undecodable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allclear_core::command::Command;
-    use allclear_core::time::Timestamp;
-    use allclear_core::version::VERSION;
+    use allclear_core::model::command::Command;
+    use allclear_core::model::time::Timestamp;
+    use allclear_core::model::version::VERSION;
 
     fn folded(known: u64) -> Folded {
         Folded::new(Arc::new(ClusterTime::default()), known).0

@@ -11,8 +11,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::calls::{Calls, Configured};
-use allclear_core::id::WorkloadName;
-use allclear_core::workload::{HookId, Phase};
+use allclear_core::model::hook_id::HookId;
+use allclear_core::model::id::WorkloadName;
+use allclear_core::model::workload::Phase;
 
 const FILE: &str = ".hooks.json";
 /// For its owner alone: hooks have secrets in their variables.

@@ -14,16 +14,16 @@ use super::journal::Journal;
 use super::readiness::Latest;
 use super::rounds::Rounds;
 use crate::consensus::{AskError, Consensus, Members, Standing};
-use allclear_core::alone::Alone;
 use allclear_core::cluster_time::Trust;
-use allclear_core::command::{Command, Verdict};
-use allclear_core::id::VmName;
+use allclear_core::model::command::{Command, Verdict};
+use allclear_core::model::id::VmName;
+use allclear_core::model::isolation::Alone;
+use allclear_core::model::state::State;
+use allclear_core::model::suspicion::Leadership;
+use allclear_core::model::time::Timestamp;
 use allclear_core::ownership::Grants;
 use allclear_core::policy::Policy;
 use allclear_core::situation::{Lead, Situation, Timing};
-use allclear_core::state::State;
-use allclear_core::suspicion::Leadership;
-use allclear_core::time::Timestamp;
 use allclear_wire::log;
 
 /// The pause before something that must be recorded is proposed again.

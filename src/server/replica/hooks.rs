@@ -1,5 +1,7 @@
 //! Runs the hook attempts that the log assigns to this replica, and records how they end.
 
+use allclear_core::errands;
+use allclear_core::schedule::attempts;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,13 +15,11 @@ use super::here::Here;
 use super::late;
 use super::trace::TraceId;
 use crate::workloads::{Call, Ended, Fence, Front, News, Report, Standing, Task};
-use allclear_core::attempt::{Attempt, Outcome, Progress};
-use allclear_core::command::{Command, Verdict, bounded};
-use allclear_core::errands;
-use allclear_core::event::Event;
-use allclear_core::id::{AttemptId, EventId, WorkloadName};
-use allclear_core::state::State;
-use allclear_core::steps;
+use allclear_core::model::attempt::{Attempt, Outcome, Progress};
+use allclear_core::model::command::{Command, Verdict, bounded};
+use allclear_core::model::event::Event;
+use allclear_core::model::id::{AttemptId, EventId, WorkloadName};
+use allclear_core::model::state::State;
 
 pub struct Hooks {
     pub front: Front,
@@ -54,7 +54,8 @@ impl Hooks {
         match self.front.known(&key) {
             Some(Standing::Running) if !here.knows_the_time() => {}
             Some(Standing::Running) => {
-                let (ends, is_over) = (event.deadline_of(attempt), steps::is_overrun(event, attempt, here.time.now()));
+                let (ends, is_over) =
+                    (event.deadline_of(attempt), attempts::is_overrun(event, attempt, here.time.now()));
                 self.front.change_deadline(&key, ends, here.time.deadline(ends), is_over);
             }
             Some(Standing::Ended(Ended::Lost(_))) if again_if_lost && !here.knows_the_time() => {}
@@ -165,8 +166,9 @@ impl Hooks {
             let confirmed = here.consensus.confirm().await.is_ok();
             let state = here.state();
             let open = state.open_event(&event).and_then(|event| Some((event, event.attempt(attempt)?)));
-            let wanted = open
-                .is_some_and(|(event, attempt)| attempt.outcome.is_none() && steps::is_wanted(&state, event, attempt));
+            let wanted = open.is_some_and(|(event, attempt)| {
+                attempt.outcome.is_none() && attempts::is_wanted(&state, event, attempt)
+            });
             if confirmed && wanted {
                 tracing::info!(attempt = task.attempt, phase = %task.phase, workload = %task.workload, "a hook starts");
                 hooks.front.run(&task, &call);
@@ -286,7 +288,7 @@ fn place_of(state: &State, here: &Here, attempt: &Attempt) -> usize {
 fn in_time(here: &Here, key: &str, outcome: Outcome) -> Outcome {
     let state = here.state();
     let event = parse(key).and_then(|(event, _)| state.event(&event));
-    let is_overrun = |event| find(&state, key).is_some_and(|it| steps::is_overrun(event, it, here.time.now()));
+    let is_overrun = |event| find(&state, key).is_some_and(|it| attempts::is_overrun(event, it, here.time.now()));
     if outcome == Outcome::Cancelled && event.is_some_and(is_overrun) {
         return Outcome::TimedOut("the event left it less time than there was when it began".into());
     }

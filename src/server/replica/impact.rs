@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock;
 use super::here::Here;
-use allclear_core::command::Verdict;
 use allclear_core::impact::{Watch, is_expected};
-use allclear_core::time::Timestamp;
+use allclear_core::model::command::Verdict;
+use allclear_core::model::time::Timestamp;
 
 const TICK: Duration = Duration::from_millis(100);
 /// While no event names this VM.

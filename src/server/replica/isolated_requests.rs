@@ -2,10 +2,10 @@
 
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use allclear_core::claim::PostOutcome;
-use allclear_core::id::EventId;
-use allclear_core::obstacle::Obstacle;
-use allclear_core::takeover::RequestedBy;
+use allclear_core::model::claim::PostOutcome;
+use allclear_core::model::id::EventId;
+use allclear_core::model::obstacle::Obstacle;
+use allclear_core::model::takeover::RequestedBy;
 
 /// An operator asks this replica to approve an event without a quorum.
 pub(super) struct Request {

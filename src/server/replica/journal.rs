@@ -10,11 +10,11 @@ use tokio::sync::{Mutex, MutexGuard, watch};
 
 use super::clock;
 use crate::consensus::Means;
-use allclear_core::claim::PostOutcome;
-use allclear_core::state::State;
-use allclear_core::suspicion::unrecorded;
-use allclear_core::takeover::{Journaled, Takeover};
-use allclear_core::time::Timestamp;
+use allclear_core::isolation::reconcile::unrecorded;
+use allclear_core::model::claim::PostOutcome;
+use allclear_core::model::state::State;
+use allclear_core::model::takeover::{Journaled, Takeover};
+use allclear_core::model::time::Timestamp;
 use allclear_wire::{log, seal};
 
 const FILE: &str = "journal";
@@ -157,10 +157,10 @@ fn replace(folder: &Path, bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
     use allclear_core::apply::apply;
-    use allclear_core::command::{Command, Entry, Verdict};
-    use allclear_core::document::{Announcement, Kind, NotBefore, Source, Status};
-    use allclear_core::id::{EventId, VmName};
-    use allclear_core::suspicion::Suspicion;
+    use allclear_core::model::command::{Command, Entry, Verdict};
+    use allclear_core::model::document::{Announcement, Kind, NotBefore, Source, Status};
+    use allclear_core::model::id::{EventId, VmName};
+    use allclear_core::model::suspicion::Suspicion;
 
     fn entry(id: &str) -> Journaled {
         let announcement = Announcement {

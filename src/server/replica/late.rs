@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::here::Here;
 use super::hooks::{find, outcome, parse};
 use crate::workloads::Ended;
-use allclear_core::attempt::Attempt;
-use allclear_core::command::Command;
-use allclear_core::id::WorkloadName;
-use allclear_core::state::State;
+use allclear_core::model::attempt::Attempt;
+use allclear_core::model::command::Command;
+use allclear_core::model::id::WorkloadName;
+use allclear_core::model::state::State;
 
 /// Proposes it once, where it is news.
 pub fn tell(here: &Arc<Here>, state: &State, workload: &WorkloadName, key: &str, ended: Ended) {

@@ -44,7 +44,7 @@ use self::observer::Observer;
 use self::readiness::Asked;
 use self::roles::Told;
 use crate::workloads::{Report, Surroundings};
-use allclear_core::workload::{Group, Workload};
+use allclear_core::model::workload::{Group, Workload};
 
 /// What the configured workloads of this VM are asked, whatever goes on.
 pub struct Questions {

@@ -1,5 +1,6 @@
 //! One replica's eyes: polls its metadata endpoint, always, and reports to the cluster what changed.
 
+use allclear_core::model::isolation;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,15 +20,14 @@ use crate::metadata::pace::{Pace, Slot};
 use crate::metadata::{Approval, Channel, NoInformation, Polled, Service};
 use allclear_core::allowance::Allowance;
 use allclear_core::cluster_time::{ASKS_FOR, ClockReading, Trust};
-use allclear_core::command::Command;
-use allclear_core::document::Document;
-use allclear_core::id::{EventId, VmName};
+use allclear_core::model::command::Command;
+use allclear_core::model::document::Document;
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::{Group, Workload};
 use allclear_core::observe::{Observation, Patience, PollTime};
 use allclear_core::platform_time::PlatformTime;
-use allclear_core::situation;
-use allclear_core::state::State;
-use allclear_core::time::Timestamp;
-use allclear_core::workload::{Group, Workload};
 
 /// The pause before a report that did not reach the log is proposed again.
 const REPORT_AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -150,7 +150,7 @@ impl Observer {
     /// What its endpoint says, as far as it is believed; `None` while the channel does not work.
     pub fn believed(&self) -> Option<Document> {
         let sight = self.sight();
-        let is_healthy = sight.channel.health(clock::steady()) == situation::Channel::Healthy;
+        let is_healthy = sight.channel.health(clock::steady()) == isolation::Channel::Healthy;
         sight.observation.document().filter(|_| is_healthy).cloned()
     }
 
@@ -183,7 +183,7 @@ impl Observer {
     }
 
     /// Returns when the health is no longer this one; looked at after each poll.
-    pub async fn health_changes_from(&self, channel: situation::Channel) {
+    pub async fn health_changes_from(&self, channel: isolation::Channel) {
         let mut polls = self.polls();
         while self.health().channel == channel {
             if polls.changed().await.is_err() {

@@ -9,10 +9,10 @@ use base64::prelude::BASE64_STANDARD;
 use ring::digest::{SHA256, digest};
 
 use super::clock;
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::Group;
 use allclear_core::policy::Policy;
-use allclear_core::time::Timestamp;
-use allclear_core::workload::Group;
 
 /// Bytes of a fingerprint that are told.
 const TOLD: usize = 8;
@@ -85,7 +85,7 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allclear_core::id::GroupName;
+    use allclear_core::model::id::GroupName;
 
     #[test]
     fn whose_policy_is_another_one_is_told_until_it_is_the_same() {

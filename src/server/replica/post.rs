@@ -1,6 +1,7 @@
 //! Posts one approval: takes a fresh document, confirms the claim by a round trip to a quorum, and posts. Whatever
 //! comes in between is recorded instead, so that another replica is named without delay.
 
+use allclear_core::schedule::claims;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,11 +12,11 @@ use super::deeds::Rung;
 use super::errands::Hands;
 use super::here::Here;
 use crate::metadata::Approval;
-use allclear_core::claim::{self, PostOutcome, Reason};
-use allclear_core::command::{Command, bounded};
-use allclear_core::id::{AttemptId, EventId};
-use allclear_core::situation::Channel;
-use allclear_core::time::Timestamp;
+use allclear_core::model::claim::{PostOutcome, Reason};
+use allclear_core::model::command::{Command, bounded};
+use allclear_core::model::id::{AttemptId, EventId};
+use allclear_core::model::isolation::Channel;
+use allclear_core::model::time::Timestamp;
 
 /// The pause after a read that no quorum confirmed.
 const CONFIRM_AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -75,7 +76,7 @@ async fn act(hands: &Hands, claimed: &Claimed, stop: &CancellationToken) -> Opti
         tokio::time::sleep(CONFIRM_AGAIN_AFTER).await;
     }
     let (state, me) = (hands.here.state(), &hands.here.name);
-    if let Some(withdrawn) = claim::withdrawn_by(&state, me, &claimed.event, claimed.claim, &document) {
+    if let Some(withdrawn) = claims::withdrawn_by(&state, me, &claimed.event, claimed.claim, &document) {
         return Some(withdrawn);
     }
     // The hypervisor stops us, too: what was confirmed before a pause is old, and the lease tells.

@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 use super::here::Here;
 use super::hooks::Hooks;
 use crate::workloads::session::{Presence, Sessions};
-use allclear_core::command::Command;
-use allclear_core::id::WorkloadName;
-use allclear_core::state::Replica;
-use allclear_core::workload::Condition;
+use allclear_core::model::command::Command;
+use allclear_core::model::id::WorkloadName;
+use allclear_core::model::state::Replica;
+use allclear_core::model::workload::Condition;
 
 /// What is said within this time is noted together.
 const GATHER: Duration = Duration::from_millis(100);
@@ -113,7 +113,7 @@ fn due(me: &Replica, presences: &[Presence], given_no_more: &[WorkloadName]) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allclear_core::workload::{OnAbsent, Origin, Role, Workload};
+    use allclear_core::model::workload::{OnAbsent, Origin, Role, Workload};
 
     fn workload(name: &str) -> Workload {
         Workload {

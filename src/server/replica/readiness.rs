@@ -10,11 +10,11 @@ use tokio_util::task::TaskTracker;
 use super::clock;
 use super::here::Here;
 use crate::workloads::{Owner, ReadyHook, Surroundings};
-use allclear_core::command::Command;
-use allclear_core::id::WorkloadName;
+use allclear_core::model::command::Command;
+use allclear_core::model::id::WorkloadName;
+use allclear_core::model::state::State;
+use allclear_core::model::workload::{Condition, Member, Origin, Readiness};
 use allclear_core::readiness::Answers;
-use allclear_core::state::State;
-use allclear_core::workload::{Condition, Member, Origin, Readiness};
 
 /// The pause before what could not be noted is asked and proposed again.
 const NOTE_AGAIN_AFTER: Duration = Duration::from_secs(1);

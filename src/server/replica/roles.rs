@@ -10,10 +10,10 @@ use tokio_util::task::TaskTracker;
 use super::clock;
 use super::here::Here;
 use crate::workloads::{RoleSource, Surroundings};
-use allclear_core::command::Command;
-use allclear_core::id::{EventId, GroupName, WorkloadName};
-use allclear_core::state::State;
-use allclear_core::workload::{Condition, Origin, Role};
+use allclear_core::model::command::Command;
+use allclear_core::model::id::{EventId, GroupName, WorkloadName};
+use allclear_core::model::state::State;
+use allclear_core::model::workload::{Condition, Origin, Role};
 
 /// So many intervals without an answer make the last one worthless.
 const KEEP_FOR: u32 = 3;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use super::clock::{self, Rhythm};
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 use allclear_core::words;
 
 /// Longer than anything that a loop waits for within its turn; the metadata service's first answer takes longest.

@@ -7,9 +7,9 @@ use core::fmt;
 
 use ring::digest::{Context, SHA256};
 
-use allclear_core::event::Event;
-use allclear_core::id::AttemptId;
-use allclear_core::time::Timestamp;
+use allclear_core::model::event::Event;
+use allclear_core::model::id::AttemptId;
+use allclear_core::model::time::Timestamp;
 
 /// So many bytes, told in hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -65,8 +65,8 @@ impl<const N: usize> fmt::Display for Id<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allclear_core::document::{Announcement, Kind, NotBefore, Source, Status};
-    use allclear_core::id::{EventId, VmName};
+    use allclear_core::model::document::{Announcement, Kind, NotBefore, Source, Status};
+    use allclear_core::model::id::{EventId, VmName};
 
     fn event(id: &str, first_seen: i64) -> Event {
         let announcement = Announcement {

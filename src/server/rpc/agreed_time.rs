@@ -3,7 +3,7 @@
 use crate::replica::here::Here;
 use crate::replica::observer::Observer;
 use allclear_core::cluster_time::{ClockReading, Trust};
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
 use allclear_core::platform_time::Interval;
 use allclear_wire::pb::allclear::cluster::v1 as wire;
 

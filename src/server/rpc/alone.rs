@@ -7,9 +7,9 @@ use tonic::Status;
 
 use super::wishes::{Asking, unknown};
 use crate::replica::view::detail;
-use allclear_core::claim::PostOutcome;
-use allclear_core::id::EventId;
-use allclear_core::takeover::RequestedBy;
+use allclear_core::model::claim::PostOutcome;
+use allclear_core::model::id::EventId;
+use allclear_core::model::takeover::RequestedBy;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// For a document, two writes to the disk and a post, each of which has a shorter limit of its own.

@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::contact::health;
 use crate::replica::here::Here;
-use allclear_core::alone::Peer;
-use allclear_core::command::bounded;
-use allclear_core::id::VmName;
+use allclear_core::model::command::bounded;
+use allclear_core::model::id::VmName;
+use allclear_core::model::isolation::Peer;
 use allclear_wire::pb::allclear::cluster::v1 as wire;
 use allclear_wire::pb::allclear::cluster::v1::contact_client::ContactClient;
 

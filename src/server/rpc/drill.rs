@@ -1,15 +1,16 @@
 //! Drills, as operators ask for them: checked here, decided by the log.
 
+use allclear_core::model::document;
 use std::time::Duration;
 
 use tonic::Status;
 
 use crate::replica::clock::from_rfc3339;
 use crate::replica::here::Here;
-use allclear_core::command::{Command, Ignored, Verdict, bounded};
-use allclear_core::document::{self, Announcement, Kind, NotBefore, Source};
-use allclear_core::drill::{Mode, PREFIX};
-use allclear_core::id::{EventId, VmName};
+use allclear_core::model::command::{Command, Ignored, Verdict, bounded};
+use allclear_core::model::document::{Announcement, Kind, NotBefore, Source};
+use allclear_core::model::drill::{Mode, PREFIX};
+use allclear_core::model::id::{EventId, VmName};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Of a type, a source or a name.

@@ -15,12 +15,12 @@ use super::wishes::{Asking, event_id, hook_named, reason, unknown};
 use crate::replica::clock::from_rfc3339;
 use crate::replica::here::Here;
 use crate::replica::view::{Place, View};
-use allclear_core::command::{Command, Verdict, bounded};
-use allclear_core::event::Event;
-use allclear_core::id::{EventId, VmName, WorkloadName};
-use allclear_core::lifecycle::Stage;
-use allclear_core::operator::Asked;
-use allclear_core::workload::Member;
+use allclear_core::model::command::{Command, Verdict, bounded};
+use allclear_core::model::event::Event;
+use allclear_core::model::id::{EventId, VmName, WorkloadName};
+use allclear_core::model::lifecycle::Stage;
+use allclear_core::model::operator::Asked;
+use allclear_core::model::workload::Member;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 use allclear_wire::pb::allclear::operator::v1::operator_server::{self, OperatorServer};
 

@@ -4,12 +4,12 @@ use tonic::Status;
 
 use super::wishes::unknown;
 use crate::replica::clock::rfc3339;
-use allclear_core::command::Ignored;
-use allclear_core::event::Event;
-use allclear_core::id::EventId;
-use allclear_core::lifecycle::Stage;
-use allclear_core::operator::{Asked, Halt};
-use allclear_core::state::State;
+use allclear_core::model::command::Ignored;
+use allclear_core::model::event::Event;
+use allclear_core::model::id::EventId;
+use allclear_core::model::lifecycle::Stage;
+use allclear_core::model::operator::{Asked, Halt};
+use allclear_core::model::state::State;
 
 /// By the state that this replica has applied since.
 pub(super) fn refusal(state: &State, what: &Asked, why: Ignored) -> Status {

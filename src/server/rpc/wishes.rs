@@ -1,5 +1,6 @@
 //! What operators ask about events: checked, proposed as one entry of the log with who and why, and answered in words.
 
+use allclear_core::schedule::needs;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
@@ -10,13 +11,14 @@ use super::refusal::refusal;
 use crate::replica::clock::from_rfc3339;
 use crate::replica::here::Here;
 use crate::replica::view::View;
-use allclear_core::command::{Command, Verdict};
-use allclear_core::event::Event;
-use allclear_core::id::EventId;
-use allclear_core::operator::{Asked, unaware};
-use allclear_core::state::State;
-use allclear_core::steps::{self, Step};
-use allclear_core::time::Timestamp;
+use allclear_core::isolation::unaware::unaware;
+use allclear_core::model::command::{Command, Verdict};
+use allclear_core::model::event::Event;
+use allclear_core::model::id::EventId;
+use allclear_core::model::operator::Asked;
+use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
+use allclear_core::schedule::step::Step;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 use allclear_wire::pb::allclear::operator::v1::end::When;
 
@@ -175,7 +177,7 @@ pub(super) fn reason(given: &str) -> Result<String, Status> {
 
 /// The one hook of the event that has yet to be settled and is called so.
 pub(super) fn hook_named<'a>(state: &'a State, event: &'a Event, given: &str) -> Result<(String, Step<'a>), Status> {
-    let steps = steps::preparing(state, event).into_iter();
+    let steps = needs::preparing(state, event).into_iter();
     let mut named: Vec<(String, Step<'_>)> = steps.map(|step| (state.hook_name(&step.member, step.id), step)).collect();
     let all: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
     let number = |step: &Step<'_>| state.hook_number(&step.member, step.id);

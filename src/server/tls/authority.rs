@@ -13,7 +13,7 @@ use webpki::KeyUsage;
 
 use super::chain;
 use super::names::{cluster_of, uri_of, uri_of_replica};
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 

@@ -9,7 +9,7 @@ use webpki::{EndEntityCert, KeyUsage};
 
 use super::names::Names;
 use super::refusal::Refusal;
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 /// Names of one certificate that are looked at.
 const MOST_NAMES: usize = 16;

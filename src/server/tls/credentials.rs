@@ -18,7 +18,7 @@ use super::names::Realm;
 use super::refusal::Refusal;
 use super::refusals::Refusals;
 use super::verifier::Verifier;
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 /// Between two looks at the files.
 const LOOK_EVERY: Duration = Duration::from_secs(2);

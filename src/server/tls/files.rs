@@ -15,7 +15,7 @@ use super::chain;
 use super::names::{Names, Realm};
 use super::refusal::Refusal;
 use crate::files;
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 const CERT: &str = "cluster.tls.cert";
 const KEY: &str = "cluster.tls.key";

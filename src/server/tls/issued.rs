@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 use anyhow::Context as _;
 
 use super::authority::{Authority, Made};

@@ -9,7 +9,7 @@ use std::fmt;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, percent_decode_str, utf8_percent_encode};
 
 use super::refusal::Refusal;
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
 use allclear_core::words;
 
 const SCHEME: &str = "allclear://";

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use allclear_core::document::{Kind, Source};
-use allclear_core::drill::Mode;
-use allclear_core::id::{EventId, GroupName, VmName, WorkloadName};
-use allclear_core::time::Timestamp;
-use allclear_core::workload::{Intent, Phase};
+use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::drill::Mode;
+use allclear_core::model::id::{EventId, GroupName, VmName, WorkloadName};
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::{Intent, Phase};
 
 /// One attempt, as the cluster assigned it to this replica.
 #[derive(Clone, Debug)]

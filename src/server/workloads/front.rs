@@ -3,7 +3,7 @@
 use super::command::{Command, Runner};
 use super::session::{Sessions, Terms};
 use super::{Deadline, Standing, Task};
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 /// How an attempt is run.
 #[derive(Clone, Debug)]

@@ -26,7 +26,7 @@ pub use ready::{Owner, ReadyHook};
 pub use role::RoleSource;
 pub use text::one_line;
 
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 /// A machine's wall clock.
 pub type Wall = Arc<dyn Fn() -> Timestamp + Send + Sync>;

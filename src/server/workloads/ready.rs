@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::command::{Command, Question, Surroundings, clock};
 use super::contract::{self, exit};
-use allclear_core::id::{GroupName, VmName, WorkloadName};
-use allclear_core::time::Timestamp;
-use allclear_core::workload::{Intent, Phase};
+use allclear_core::model::id::{GroupName, VmName, WorkloadName};
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::{Intent, Phase};
 
 /// Whoever is asked.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::command::{Command, Question, Surroundings};
 use crate::http_client::{Body, Client, Failure, Method, Options, exchange, parse_external};
-use allclear_core::workload::Role;
+use allclear_core::model::workload::Role;
 
 /// What is not answered by then is no answer.
 const PATIENCE: Duration = Duration::from_secs(2);

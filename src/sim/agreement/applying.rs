@@ -10,7 +10,7 @@ use crate::network::Message;
 use crate::scenario::FaultKind;
 use crate::verdict::Property;
 use crate::world::World;
-use allclear_core::command::{Command, Entry};
+use allclear_core::model::command::{Command, Entry};
 
 impl World {
     /// What a quorum has is committed, if it is of this term.

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use super::Slot;
 use crate::world::World;
-use allclear_core::command::{Entry, Verdict};
-use allclear_core::state::State;
+use allclear_core::model::command::{Entry, Verdict};
+use allclear_core::model::state::State;
 
 #[derive(Default)]
 pub(crate) struct Chain {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::members::Members;
-use allclear_core::command::Entry;
+use allclear_core::model::command::Entry;
 
 pub(crate) struct Kept {
     pub(crate) term: u64,

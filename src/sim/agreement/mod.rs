@@ -24,8 +24,8 @@ pub(super) use standing::Standing;
 use kept::Slot;
 
 use super::tasks::Answer;
-use allclear_core::command::Verdict;
-use allclear_core::time::Timestamp;
+use allclear_core::model::command::Verdict;
+use allclear_core::model::time::Timestamp;
 
 pub(super) const HEARTBEAT: Duration = Duration::from_millis(200);
 const ELECTION_LEAST: u64 = 600;

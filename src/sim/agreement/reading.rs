@@ -9,8 +9,8 @@ use crate::network::Message;
 use crate::shell::Here;
 use crate::tasks::{Answer, News, first};
 use crate::world::World;
-use allclear_core::command::{Command, Verdict};
-use allclear_core::time::Timestamp;
+use allclear_core::model::command::{Command, Verdict};
+use allclear_core::model::time::Timestamp;
 
 const DEADLINE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(50);

@@ -2,7 +2,7 @@
 
 use super::{LEASE, Role};
 use crate::world::World;
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 /// As `consensus` tells it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,7 +1,7 @@
 //! Who approves, and what becomes of an approval. It counts for every VM of the event and cannot be taken back.
 
-use allclear_core::id::{EventId, VmName};
-use allclear_core::time::Timestamp;
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::time::Timestamp;
 
 use super::Cloud;
 use super::due::Change;
@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
     use crate::cloud::{Audience, End, Manners, Plan, Vm};
-    use allclear_core::document::{Kind, Source};
+    use allclear_core::model::document::{Kind, Source};
 
     const BEGIN: Timestamp = Timestamp(1_000_000);
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use allclear_core::document::Kind;
-use allclear_core::id::EventId;
-use allclear_core::time::Timestamp;
+use allclear_core::model::document::Kind;
+use allclear_core::model::id::EventId;
+use allclear_core::model::time::Timestamp;
 
 use super::approval::Approver;
 use super::event::{Cause, End, Event};
@@ -105,8 +105,8 @@ fn approved_start(event: &Event, events: &[Event]) -> Option<Timestamp> {
 mod tests {
     use super::*;
     use crate::cloud::{Cloud, Happening, Manners, Move, Relapse, Vm, What};
-    use allclear_core::document::Source;
-    use allclear_core::id::VmName;
+    use allclear_core::model::document::Source;
+    use allclear_core::model::id::VmName;
 
     const BEGIN: Timestamp = Timestamp(1_000_000);
 

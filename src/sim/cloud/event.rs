@@ -1,8 +1,8 @@
 //! One announced event: how far it is, and what a document shows of it. Never goes back a stage.
 
-use allclear_core::document::{Announcement, NotBefore, Status};
-use allclear_core::id::EventId;
-use allclear_core::time::Timestamp;
+use allclear_core::model::document::{Announcement, NotBefore, Status};
+use allclear_core::model::id::EventId;
+use allclear_core::model::time::Timestamp;
 
 use super::approval::Approver;
 use super::due::Change;

@@ -1,7 +1,7 @@
 //! Event ids that look like the platform's (GUID, upper case), from a seed.
 
 use crate::random::Random;
-use allclear_core::id::EventId;
+use allclear_core::model::id::EventId;
 
 pub(super) fn event_id(random: &mut Random) -> EventId {
     let (high, low) = (random.word(), random.word());

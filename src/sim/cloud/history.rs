@@ -1,7 +1,7 @@
 //! What happened in a cloud, for whoever judges a run afterwards.
 
-use allclear_core::id::EventId;
-use allclear_core::time::Timestamp;
+use allclear_core::model::id::EventId;
+use allclear_core::model::time::Timestamp;
 
 use super::approval::Approver;
 use super::event::{Cause, End};

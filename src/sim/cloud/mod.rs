@@ -23,8 +23,8 @@ pub use plan::{Audience, Move, Opening, Plan, Relapse, When};
 pub use seat::{Manners, Notice, Vm};
 
 use crate::random::Random;
-use allclear_core::id::{EventId, VmName};
-use allclear_core::time::Timestamp;
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::time::Timestamp;
 
 /// One tenant's machines and the events about them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -4,8 +4,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use allclear_core::id::{EventId, VmName};
-use allclear_core::time::Timestamp;
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::time::Timestamp;
 
 use super::due::Change;
 use super::event::{Cause, End, Event};

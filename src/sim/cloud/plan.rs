@@ -3,9 +3,9 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use allclear_core::document::{Kind, Source};
-use allclear_core::id::{EventId, VmName};
-use allclear_core::time::Timestamp;
+use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::time::Timestamp;
 
 /// One event, before it is announced. `Plan::new` fills in how events behave as a rule.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

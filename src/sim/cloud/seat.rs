@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use allclear_core::document::Announcement;
-use allclear_core::id::VmName;
-use allclear_core::time::Timestamp;
+use allclear_core::model::document::Announcement;
+use allclear_core::model::id::VmName;
+use allclear_core::model::time::Timestamp;
 
 use super::event::Event;
 use super::plan::Audience;
@@ -186,7 +186,7 @@ impl Cloud {
 mod tests {
     use super::*;
     use crate::cloud::Plan;
-    use allclear_core::document::{Kind, Source};
+    use allclear_core::model::document::{Kind, Source};
 
     const BEGIN: Timestamp = Timestamp(1_000_000);
 

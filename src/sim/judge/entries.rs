@@ -7,15 +7,15 @@ use crate::node::Node;
 use crate::scenario::Moment;
 use crate::verdict::Property;
 use crate::world::World;
-use allclear_core::attempt::Outcome;
-use allclear_core::claim::Reason;
-use allclear_core::command::{Command, Entry, Verdict};
-use allclear_core::document::{Announcement, Document, Source, Status};
-use allclear_core::id::{AttemptId, EventId, VmName};
-use allclear_core::invariants;
-use allclear_core::state::State;
-use allclear_core::time::Timestamp;
-use allclear_core::transition;
+use allclear_core::model::attempt::Outcome;
+use allclear_core::model::claim::Reason;
+use allclear_core::model::command::{Command, Entry, Verdict};
+use allclear_core::model::document::{Announcement, Document, Source, Status};
+use allclear_core::model::id::{AttemptId, EventId, VmName};
+use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
+use allclear_core::verify::invariants;
+use allclear_core::verify::transition;
 
 /// In milliseconds.
 const RIGHT_WITHIN: i64 = 1_000;

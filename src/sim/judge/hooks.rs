@@ -4,8 +4,8 @@ use crate::cloud::Approver;
 use crate::program::Task;
 use crate::verdict::Property;
 use crate::world::World;
-use allclear_core::id::EventId;
-use allclear_core::workload::{Intent, Member, Phase};
+use allclear_core::model::id::EventId;
+use allclear_core::model::workload::{Intent, Member, Phase};
 
 impl World {
     /// S4, by what hooks do: from the first that takes a member away until its restore has ended well, it is out.

@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::endpoint::Why;
 use super::program::Key;
-use allclear_core::attempt::Outcome;
-use allclear_core::id::{AttemptId, EventId, GroupName, VmName};
-use allclear_core::time::Timestamp;
-use allclear_core::workload::{Member, Phase};
+use allclear_core::model::attempt::Outcome;
+use allclear_core::model::id::{AttemptId, EventId, GroupName, VmName};
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::{Member, Phase};
 
 /// What was seen so far. All times are true ones.
 #[derive(Default)]

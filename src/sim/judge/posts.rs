@@ -9,14 +9,14 @@ use crate::endpoint::Why;
 use crate::scenario::Moment;
 use crate::verdict::Property;
 use crate::world::World;
-use allclear_core::document::{Announcement, Kind, Source};
-use allclear_core::id::{AttemptId, EventId, GroupName, VmName};
-use allclear_core::lifecycle::Stage;
-use allclear_core::operator::What;
+use allclear_core::model::document::{Announcement, Kind, Source};
+use allclear_core::model::id::{AttemptId, EventId, GroupName, VmName};
+use allclear_core::model::lifecycle::Stage;
+use allclear_core::model::operator::What;
+use allclear_core::model::slot::Slot;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::{Member, Phase};
 use allclear_core::situation::Situation;
-use allclear_core::slot::Slot;
-use allclear_core::time::Timestamp;
-use allclear_core::workload::{Member, Phase};
 
 /// Before a lone replica posts.
 const LOOKED_WITHIN: Duration = Duration::from_secs(10);

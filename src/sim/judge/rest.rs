@@ -11,15 +11,15 @@ use crate::scenario::FaultKind;
 use crate::shell::Here;
 use crate::verdict::Property;
 use crate::world::World;
-use allclear_core::attempt::ENDED_WITHIN;
-use allclear_core::document::{Kind, Source};
-use allclear_core::event::Event;
 use allclear_core::explain::explain;
-use allclear_core::id::{EventId, VmName};
-use allclear_core::lifecycle::Stage;
-use allclear_core::state::State;
-use allclear_core::takeover::Takeover;
-use allclear_core::time::Timestamp;
+use allclear_core::model::attempt::ENDED_WITHIN;
+use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::event::Event;
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::lifecycle::Stage;
+use allclear_core::model::state::State;
+use allclear_core::model::takeover::Takeover;
+use allclear_core::model::time::Timestamp;
 
 const EVERY: Duration = Duration::from_secs(1);
 /// For a leader to be found, beside what anything takes.

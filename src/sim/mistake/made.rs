@@ -1,25 +1,27 @@
 //! What each mistake does to the functions that decide.
 
+use allclear_core::schedule::slots;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use allclear_core::apply::{apply, stints_of};
-use allclear_core::attempt::Outcome;
-use allclear_core::blocker::{Clearance, clearance};
-use allclear_core::claim::{Claim, Reason};
-use allclear_core::command::{Command, Entry, Verdict};
-use allclear_core::document::Source;
-use allclear_core::event::Event;
-use allclear_core::id::{AttemptId, EventId};
-use allclear_core::lifecycle::Stage;
+use allclear_core::apply::apply;
+use allclear_core::apply::slots::take_all;
+use allclear_core::isolation::approval::takeover;
+use allclear_core::model::attempt::Outcome;
+use allclear_core::model::blocker::Clearance;
+use allclear_core::model::claim::{Claim, Reason};
+use allclear_core::model::command::{Command, Entry, Verdict};
+use allclear_core::model::document::Source;
+use allclear_core::model::event::Event;
+use allclear_core::model::id::{AttemptId, EventId};
+use allclear_core::model::lifecycle::Stage;
+use allclear_core::model::slot::SlotState;
+use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
 use allclear_core::plan::plan;
+use allclear_core::schedule::affected::stints_of;
+use allclear_core::schedule::clearance::clearance;
 use allclear_core::situation::Situation;
-use allclear_core::slot::SlotState;
-use allclear_core::slot_changes::take_all;
-use allclear_core::slots;
-use allclear_core::state::State;
-use allclear_core::takeover::takeover;
-use allclear_core::time::Timestamp;
 
 use super::Mistake;
 

@@ -1,12 +1,12 @@
 //! The functions that decide, as they are.
 
 use allclear_core::apply::apply;
-use allclear_core::command::{Command, Entry, Verdict};
-use allclear_core::id::EventId;
+use allclear_core::isolation::approval::takeover;
+use allclear_core::model::command::{Command, Entry, Verdict};
+use allclear_core::model::id::EventId;
+use allclear_core::model::state::State;
 use allclear_core::plan::plan;
 use allclear_core::situation::Situation;
-use allclear_core::state::State;
-use allclear_core::takeover::takeover;
 
 use super::Mistake;
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::Here;
 use crate::tasks::News;
+use allclear_core::isolation::reconcile::{account_due, unrecorded};
 use allclear_core::new_disk::{Since, may_account};
-use allclear_core::suspicion::{account_due, unrecorded};
 
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 

@@ -8,11 +8,12 @@ use std::time::Duration;
 use super::Here;
 use crate::agreement::Chain;
 use crate::endpoint::Why;
-use allclear_core::alone::{Alone, Watch};
-use allclear_core::claim::PostOutcome;
-use allclear_core::document::Status;
+use allclear_core::isolation::watch::Watch;
+use allclear_core::model::claim::PostOutcome;
+use allclear_core::model::document::Status;
+use allclear_core::model::isolation::Alone;
+use allclear_core::model::takeover::{Journaled, Takeover};
 use allclear_core::situation::Situation;
-use allclear_core::takeover::{Journaled, Takeover};
 
 const TICK: Duration = Duration::from_millis(250);
 const FRESH_FOR: Duration = Duration::from_secs(2);

@@ -7,10 +7,10 @@ use super::Here;
 use crate::network::Message;
 use crate::tasks::{News, first};
 use crate::world::World;
-use allclear_core::alone::Peer;
 use allclear_core::cluster_time::{ClockReading, Trust};
 use allclear_core::contacts::{BEAT_EVERY, Health, Told, Word};
-use allclear_core::time::Timestamp;
+use allclear_core::model::isolation::Peer;
+use allclear_core::model::time::Timestamp;
 
 /// While nobody knows the time.
 const BEAT_SOON: Duration = Duration::from_millis(100);

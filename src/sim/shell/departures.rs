@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Here;
-use allclear_core::departure::departing;
+use allclear_core::plan::departure::departing;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::Here;
 use crate::tasks::News;
 use allclear_core::cluster_time::Trust;
+use allclear_core::model::time::Timestamp;
 use allclear_core::succession::heir;
-use allclear_core::time::Timestamp;
 
 /// Less often than in earnest, where it is 50 ms: what is due is looked at whenever something changes anyway.
 const TICK: Duration = Duration::from_millis(500);

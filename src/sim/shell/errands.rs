@@ -11,8 +11,8 @@ use super::observer;
 use super::post::{self, Claimed};
 use crate::tasks::News;
 use allclear_core::errands::{Errand, errands, is_forgotten};
-use allclear_core::id::AttemptId;
-use allclear_core::state::State;
+use allclear_core::model::id::AttemptId;
+use allclear_core::model::state::State;
 
 const TICK: Duration = Duration::from_millis(250);
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(100);

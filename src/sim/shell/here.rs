@@ -13,10 +13,10 @@ use crate::tasks::{News, first};
 use crate::world::World;
 use allclear_core::cluster_time::{Clocks, Trust};
 use allclear_core::contacts::Health;
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
+use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
 use allclear_core::situation::{Contact, Lead, Situation};
-use allclear_core::state::State;
-use allclear_core::time::Timestamp;
 
 #[derive(Clone)]
 pub(crate) struct Here {

@@ -1,16 +1,16 @@
 //! Runs the hook attempts that the log assigns to this replica and records how they end, as `replica::hooks`.
 
+use allclear_core::schedule::attempts;
 use std::time::Duration;
 
 use super::Here;
 use crate::program::{Key, Program, Task};
-use allclear_core::attempt::{Attempt, Outcome};
-use allclear_core::command::Command;
 use allclear_core::errands::prefer;
-use allclear_core::event::Event;
-use allclear_core::state::State;
-use allclear_core::steps;
-use allclear_core::workload::{Intent, Member};
+use allclear_core::model::attempt::{Attempt, Outcome};
+use allclear_core::model::command::Command;
+use allclear_core::model::event::Event;
+use allclear_core::model::state::State;
+use allclear_core::model::workload::{Intent, Member};
 
 /// A workload that dials in and does not come back is not waited for longer.
 const LEASE: Duration = Duration::from_secs(30);
@@ -23,7 +23,7 @@ pub(super) fn see_to(here: &Here, event: &Event, attempt: &Attempt, again_if_los
         Some(program) if program.is_running => {
             if here.knows_the_time() {
                 let left = event.deadline_of(attempt).since(here.time());
-                if steps::is_overrun(event, attempt, here.time()) {
+                if attempts::is_overrun(event, attempt, here.time()) {
                     here.world.cancel_program(here.me, &key);
                 }
                 here.world.change_deadline(here.me, &key, left);
@@ -112,7 +112,7 @@ fn start(here: &Here, event: &Event, attempt: &Attempt, key: Key, is_inherited: 
         let state = here.state();
         let open = state.open_event(&key.0).and_then(|event| Some((event, event.attempt(id)?)));
         let wanted =
-            open.filter(|(event, attempt)| attempt.outcome.is_none() && steps::is_wanted(&state, event, attempt));
+            open.filter(|(event, attempt)| attempt.outcome.is_none() && attempts::is_wanted(&state, event, attempt));
         if let Some((event, attempt)) = wanted.filter(|_| confirmed) {
             let left = event.deadline_of(attempt).since(here.time());
             if left.is_zero() && !makes!(here.world.mistake, HookUnconfirmed) {
@@ -174,7 +174,7 @@ fn in_time(here: &Here, key: &Key, outcome: Outcome) -> Outcome {
     let state = here.state();
     let is_overrun = state
         .event(&key.0)
-        .and_then(|event| Some(steps::is_overrun(event, event.attempt(key.1)?, here.time())))
+        .and_then(|event| Some(attempts::is_overrun(event, event.attempt(key.1)?, here.time())))
         .unwrap_or(false);
     if outcome == Outcome::Cancelled && is_overrun {
         return Outcome::TimedOut("the event left it less time than there was when it began".into());

@@ -1,13 +1,13 @@
 //! Somebody asks a replica for something, and is told whether it was taken over.
 
+use allclear_core::schedule::needs;
 use std::time::Duration;
 
 use super::Here;
 use crate::scenario::Wish;
-use allclear_core::command::{Command, Verdict};
-use allclear_core::event::Event;
-use allclear_core::operator::Asked;
-use allclear_core::steps;
+use allclear_core::model::command::{Command, Verdict};
+use allclear_core::model::event::Event;
+use allclear_core::model::operator::Asked;
 
 pub(crate) async fn ask(here: Here, wish: Wish) {
     let Some(what) = asked(&here, wish) else { return };
@@ -37,7 +37,7 @@ fn asked(here: &Here, wish: Wish) -> Option<Asked> {
         }
         Wish::Skip(place) => {
             let event = event(place)?;
-            let step = steps::preparing(&state, event).into_iter().next()?;
+            let step = needs::preparing(&state, event).into_iter().next()?;
             Asked::Skip { event: event.announcement.id.clone(), member: step.member, hook: step.id }
         }
     })

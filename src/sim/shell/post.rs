@@ -1,15 +1,16 @@
 //! Posts one approval, as `replica::post`: a fresh document, a round trip to a quorum, the post.
 
+use allclear_core::schedule::claims;
 use std::time::Duration;
 
 use super::Here;
 use crate::endpoint::Why;
 use crate::scenario::Moment;
-use allclear_core::claim::{self, PostOutcome};
-use allclear_core::command::Command;
-use allclear_core::document::Document;
-use allclear_core::id::{AttemptId, EventId};
-use allclear_core::time::Timestamp;
+use allclear_core::model::claim::PostOutcome;
+use allclear_core::model::command::Command;
+use allclear_core::model::document::Document;
+use allclear_core::model::id::{AttemptId, EventId};
+use allclear_core::model::time::Timestamp;
 
 const CONFIRM_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -51,7 +52,7 @@ async fn act(here: &Here, claimed: &Claimed) -> Option<PostOutcome> {
         here.sleep(CONFIRM_AGAIN_AFTER).await;
     }
     let withdrawn =
-        |document: &Document| claim::withdrawn_by(&here.state(), here.name(), &claimed.event, claimed.claim, document);
+        |document: &Document| claims::withdrawn_by(&here.state(), here.name(), &claimed.event, claimed.claim, document);
     let is_minded = |outcome: &PostOutcome| !makes!(mistake, DecisionUnchecked) || *outcome != PostOutcome::Differs;
     if let Some(withdrawn) = document.as_ref().and_then(withdrawn).filter(is_minded) {
         return Some(withdrawn);

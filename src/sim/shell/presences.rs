@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::Here;
 use crate::tasks::News;
-use allclear_core::command::Command;
-use allclear_core::workload::{Condition, Role};
+use allclear_core::model::command::Command;
+use allclear_core::model::workload::{Condition, Role};
 
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 

@@ -8,11 +8,11 @@ use super::observer::Sight;
 use crate::program::Key;
 use crate::tasks::Signal;
 use crate::world::World;
-use allclear_core::alone::Alone;
 use allclear_core::cluster_time::{ClockReading, ClusterTime, Trust};
 use allclear_core::contacts::Contacts;
-use allclear_core::state::State;
-use allclear_core::time::Timestamp;
+use allclear_core::model::isolation::Alone;
+use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
 
 /// What wakes the tasks.
 #[derive(Default)]

@@ -5,8 +5,8 @@ use super::pb::waiver_reason::{Skipped, Variant};
 use super::stored::{Paired, Stored};
 use super::tables::{message, one_of, pair, store, take};
 use super::undecodable::{Fault, Undecodable};
-use allclear_core::attempt::{Attempt, Blocked, Outcome, Progress, Waiver, WaiverReason};
-use allclear_core::time::Timestamp;
+use allclear_core::model::attempt::{Attempt, Blocked, Outcome, Progress, Waiver, WaiverReason};
+use allclear_core::model::time::Timestamp;
 
 message!(Attempt as Attempt {
     id: id,

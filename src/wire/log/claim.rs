@@ -4,9 +4,9 @@ use super::pb;
 use super::stored::{Paired, Stored};
 use super::tables::{message, numbered, one_of, pair, store, take};
 use super::undecodable::{Fault, Undecodable};
-use allclear_core::claim::{Claim, PostOutcome, Reason};
-use allclear_core::time::Timestamp;
-use allclear_core::workload::Member;
+use allclear_core::model::claim::{Claim, PostOutcome, Reason};
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::Member;
 
 message!(Claim as Claim {
     attempt: attempt,

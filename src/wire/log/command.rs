@@ -5,8 +5,8 @@ use super::pb::command::{self, Variant};
 use super::stored::Stored;
 use super::tables::{message, store, take};
 use super::undecodable::{Fault, Undecodable};
-use allclear_core::command::{Command, Entry};
-use allclear_core::operator::Asked;
+use allclear_core::model::command::{Command, Entry};
+use allclear_core::model::operator::Asked;
 
 message!(Entry as Entry { at: at_unix_ms, by: by, command: command required });
 

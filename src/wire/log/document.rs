@@ -4,8 +4,8 @@ use super::pb;
 use super::stored::{Stored, restored};
 use super::tables::{message, store, take};
 use super::undecodable::Undecodable;
-use allclear_core::document::{Announcement, Document, NotBefore};
-use allclear_core::time::Timestamp;
+use allclear_core::model::document::{Announcement, Document, NotBefore};
+use allclear_core::model::time::Timestamp;
 
 impl Stored for Document {
     type Message = pb::Document;

@@ -6,11 +6,11 @@ use super::pb;
 use super::stored::{Paired, Stored};
 use super::tables::{message, numbered, pair, store, take};
 use super::undecodable::{Fault, Undecodable};
-use allclear_core::drill::{Drill, Mode};
-use allclear_core::event::{Ending, Event};
-use allclear_core::id::{EventId, VmName};
-use allclear_core::lifecycle::Stage;
-use allclear_core::time::Timestamp;
+use allclear_core::model::drill::{Drill, Mode};
+use allclear_core::model::event::{Ending, Event};
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::lifecycle::Stage;
+use allclear_core::model::time::Timestamp;
 
 message!(Event as Event {
     announcement: announcement required,

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::stored::Stored;
 use super::undecodable::{Fault, Undecodable};
-use allclear_core::document::{Kind, Source, Status};
-use allclear_core::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
-use allclear_core::time::Timestamp;
+use allclear_core::model::document::{Kind, Source, Status};
+use allclear_core::model::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
+use allclear_core::model::time::Timestamp;
 
 macro_rules! simple {
     ($type:ty as $message:ty, $self:ident => $store:expr, $stored:ident => $restore:expr) => {

@@ -25,9 +25,9 @@ use prost::Message;
 use self::stored::{Stored, required, restored};
 pub use self::undecodable::{Fault, Undecodable};
 use super::pb::allclear::log::v1 as pb;
-use allclear_core::command::{Command, Entry, Verdict};
-use allclear_core::state::State;
-use allclear_core::takeover::Journaled;
+use allclear_core::model::command::{Command, Entry, Verdict};
+use allclear_core::model::state::State;
+use allclear_core::model::takeover::Journaled;
 
 pub fn encode_entry(entry: &Entry) -> Vec<u8> {
     entry.store().encode_to_vec()

@@ -4,7 +4,7 @@ use super::pb;
 use super::stored::{Paired, Stored};
 use super::tables::{message, pair, store, take};
 use super::undecodable::Undecodable;
-use allclear_core::notice::{Noted, Told};
+use allclear_core::model::notification::{Noted, Told};
 
 message!(Told as Told { notice: notice, receiver: receiver });
 

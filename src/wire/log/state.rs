@@ -4,10 +4,10 @@ use super::pb;
 use super::stored::{Paired, Stored};
 use super::tables::{message, numbered, pair, store, take};
 use super::undecodable::{Fault, Undecodable};
-use allclear_core::id::VmName;
-use allclear_core::slot::{Slot, SlotState};
-use allclear_core::state::{Replica, State};
-use allclear_core::workload::Member;
+use allclear_core::model::id::VmName;
+use allclear_core::model::slot::{Slot, SlotState};
+use allclear_core::model::state::{Replica, State};
+use allclear_core::model::workload::Member;
 
 message!(State as State {
     version: version,

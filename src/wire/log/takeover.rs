@@ -4,9 +4,9 @@ use super::pb;
 use super::stored::{Paired, Stored};
 use super::tables::{message, pair, store, take};
 use super::undecodable::Undecodable;
-use allclear_core::id::VmName;
-use allclear_core::suspicion::{Leadership, Suspicion};
-use allclear_core::takeover::{Journaled, RequestedBy, Takeover};
+use allclear_core::model::id::VmName;
+use allclear_core::model::suspicion::{Leadership, Suspicion};
+use allclear_core::model::takeover::{Journaled, RequestedBy, Takeover};
 
 message!(Takeover as Takeover {
     approver: approver,

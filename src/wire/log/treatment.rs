@@ -4,7 +4,7 @@ use super::pb;
 use super::stored::Stored;
 use super::tables::{message, numbered, store, take};
 use super::undecodable::{Fault, Undecodable};
-use allclear_core::policy::{Action, Treatment};
+use allclear_core::model::treatment::{Action, Treatment};
 
 message!(Treatment as Treatment {
     action: action,

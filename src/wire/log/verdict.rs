@@ -4,7 +4,7 @@ use super::pb;
 use super::stored::Stored;
 use super::tables::{numbered, one_of, store};
 use super::undecodable::{Fault, Undecodable};
-use allclear_core::command::{Ignored, Verdict};
+use allclear_core::model::command::{Ignored, Verdict};
 
 one_of!(Verdict as verdict { Applied, Ignored(ignored) });
 

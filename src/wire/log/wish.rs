@@ -5,8 +5,8 @@ use super::pb::wish::Variant;
 use super::stored::{Stored, restored};
 use super::tables::take;
 use super::undecodable::{Fault, Undecodable};
-use allclear_core::operator::{What, Wish};
-use allclear_core::time::Timestamp;
+use allclear_core::model::operator::{What, Wish};
+use allclear_core::model::time::Timestamp;
 
 impl Stored for Wish {
     type Message = pb::Wish;

@@ -4,11 +4,11 @@ use super::pb;
 use super::stored::{Paired, Stored};
 use super::tables::{message, numbered, pair, store, take};
 use super::undecodable::{Fault, Undecodable};
-use allclear_core::id::WorkloadName;
-use allclear_core::time::Timestamp;
-use allclear_core::workload::{
-    Condition, Group, Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Readiness, Role, RunsOn,
-    Workload,
+use allclear_core::model::hook_id::HookId;
+use allclear_core::model::id::WorkloadName;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::{
+    Condition, Group, Hook, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Readiness, Role, RunsOn, Workload,
 };
 
 impl Stored for Workload {

@@ -3,17 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allclear::machine::attempt::{Outcome, Progress};
-use allclear::machine::claim::PostOutcome;
-use allclear::machine::command::{Command, Entry};
-use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
 use allclear::machine::errands::{Errand, errands};
-use allclear::machine::id::{EventId, VmName};
+use allclear::machine::model::attempt::{Outcome, Progress};
+use allclear::machine::model::claim::PostOutcome;
+use allclear::machine::model::command::{Command, Entry};
+use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::machine::model::id::{EventId, VmName};
+use allclear::machine::model::isolation::Channel;
+use allclear::machine::model::state::State;
+use allclear::machine::model::time::Timestamp;
 use allclear::machine::plan::plan;
 use allclear::machine::policy::{Foreign, Policy};
-use allclear::machine::situation::{Channel, Contact, Lead, Situation, Timing};
-use allclear::machine::state::State;
-use allclear::machine::time::Timestamp;
+use allclear::machine::situation::{Contact, Lead, Situation, Timing};
 
 use super::odd;
 use crate::hostile::dice::Dice;

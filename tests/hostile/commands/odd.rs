@@ -2,24 +2,24 @@
 
 use std::time::Duration;
 
-use allclear::machine::apply::stints_of;
-use allclear::machine::attempt::{Progress, WaiverReason};
-use allclear::machine::claim::Reason;
-use allclear::machine::command::Command;
-use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::drill::Mode;
-use allclear::machine::event::Event;
-use allclear::machine::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
-use allclear::machine::notice::Told;
-use allclear::machine::operator::Asked;
-use allclear::machine::policy::{Action, Treatment};
-use allclear::machine::state::State;
-use allclear::machine::takeover::{Journaled, Takeover};
-use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{
-    Condition, Group, Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Readiness, Role, RunsOn,
-    Workload,
+use allclear::machine::model::attempt::{Progress, WaiverReason};
+use allclear::machine::model::claim::Reason;
+use allclear::machine::model::command::Command;
+use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::machine::model::drill::Mode;
+use allclear::machine::model::event::Event;
+use allclear::machine::model::hook_id::HookId;
+use allclear::machine::model::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
+use allclear::machine::model::notification::Told;
+use allclear::machine::model::operator::Asked;
+use allclear::machine::model::state::State;
+use allclear::machine::model::takeover::{Journaled, Takeover};
+use allclear::machine::model::time::Timestamp;
+use allclear::machine::model::treatment::{Action, Treatment};
+use allclear::machine::model::workload::{
+    Condition, Group, Hook, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Readiness, Role, RunsOn, Workload,
 };
+use allclear::machine::schedule::affected::stints_of;
 
 use super::generator::{a_vm, outcome, posted};
 use crate::hostile::dice::Dice;

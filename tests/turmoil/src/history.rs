@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use allclear::consensus::{Fold, Undecodable};
 use allclear::machine::apply::apply;
-use allclear::machine::command::{Command, Verdict};
-use allclear::machine::operator::Asked;
-use allclear::machine::state::State;
-use allclear::machine::{invariants, transition};
+use allclear::machine::model::command::{Command, Verdict};
+use allclear::machine::model::operator::Asked;
+use allclear::machine::model::state::State;
+use allclear::machine::{verify::invariants, verify::transition};
 use allclear::replica::folded::Folded;
 use allclear::wire::log;
 

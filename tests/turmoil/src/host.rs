@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use allclear::consensus::{self, Consensus, MAX_VOTERS, Options};
-use allclear::machine::command::Command;
-use allclear::machine::id::VmName;
+use allclear::machine::model::command::Command;
+use allclear::machine::model::id::VmName;
+use allclear::machine::model::operator::Asked;
+use allclear::machine::model::state::State;
+use allclear::machine::model::time::Timestamp;
 use allclear::machine::observe::Patience;
-use allclear::machine::operator::Asked;
 use allclear::machine::ownership::Grants;
 use allclear::machine::policy::Policy;
 use allclear::machine::situation::Timing;
-use allclear::machine::state::State;
-use allclear::machine::time::Timestamp;
 use allclear::metadata::channel::STALL_AFTER;
 use allclear::metadata::pace::Pace;
 use allclear::replica::clock::{self, ClusterTime};
@@ -99,7 +99,7 @@ async fn open(
 ) -> Started<(Arc<Here>, rpc::Routes)> {
     let manner = world.manner;
     let time = Arc::new(ClusterTime::on(wall(world, place)));
-    let (fold, state) = Folded::new(time.clone(), allclear::machine::version::VERSION);
+    let (fold, state) = Folded::new(time.clone(), allclear::machine::model::version::VERSION);
     let is_last = world.platform.vms.last() == Some(name);
     let forgets = (world.mistake == Mistake::Forgets && is_last).then_some(FORGETS_EVERY);
     let fold = Watched { fold, state: State::default(), who: name.to_string(), world: world.clone(), forgets };
@@ -131,7 +131,7 @@ async fn open(
         time,
         consensus,
         state,
-        contacts: Arc::new(Contacts::new(name.clone(), allclear::machine::version::VERSION)),
+        contacts: Arc::new(Contacts::new(name.clone(), allclear::machine::model::version::VERSION)),
         journal: Journal::open(folder, net::means())?,
         alone: tokio::sync::watch::Sender::new(None),
         alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),

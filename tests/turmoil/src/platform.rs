@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use allclear::machine::document::{Document, Kind, Source};
-use allclear::machine::id::{EventId, VmName};
-use allclear::machine::time::Timestamp;
+use allclear::machine::model::document::{Document, Kind, Source};
+use allclear::machine::model::id::{EventId, VmName};
+use allclear::machine::model::time::Timestamp;
 use allclear::metadata::{ApiVersion, Approval, NoInformation, Polled, Service};
 use allclear::replica::clock;
 use allclear_sim::cloud::{self, Approver, Cloud, Manners, Plan, Vm};

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use allclear::consensus::{self, Consensus, Means};
 use allclear::machine::cluster_time::ClockReading;
-use allclear::machine::command::Command;
-use allclear::machine::document::{Announcement, Document, NotBefore, Status};
-use allclear::machine::id::WorkloadName;
+use allclear::machine::model::command::Command;
+use allclear::machine::model::document::{Announcement, Document, NotBefore, Status};
+use allclear::machine::model::id::WorkloadName;
 use allclear::machine::ownership::Grants;
 use allclear::machine::policy::Policy;
 use allclear::machine::situation::Timing;
@@ -124,7 +124,7 @@ fn socket(folder: &Path) -> PathBuf {
 pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
     let name = task().vm;
     let time = Arc::new(ClusterTime::default());
-    let (fold, state) = Folded::new(time.clone(), allclear::machine::version::VERSION);
+    let (fold, state) = Folded::new(time.clone(), allclear::machine::model::version::VERSION);
     let data_dir = folder.join("data");
     let options = consensus::Options {
         cluster: "tests".into(),
@@ -151,7 +151,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
         time,
         consensus,
         state,
-        contacts: Arc::new(Contacts::new(name, allclear::machine::version::VERSION)),
+        contacts: Arc::new(Contacts::new(name, allclear::machine::model::version::VERSION)),
         journal: Journal::open(&data_dir, Means::default()).unwrap(),
         alone: tokio::sync::watch::Sender::new(None),
         alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use allclear::http_client::{Login, Options};
-use allclear::machine::drill::Mode;
-use allclear::machine::workload::{Intent, Phase};
+use allclear::machine::model::drill::Mode;
+use allclear::machine::model::workload::{Intent, Phase};
 use allclear::workloads::{Ended, HttpHook, News, Task};
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! What there is room for, and what is left out.
 
 use super::*;
-use crate::room::DOCUMENT_BYTES;
+use crate::model::bytes::DOCUMENT_BYTES;
 
 /// So many events of one VM that is nobody's of this cluster, each with a long description.
 fn of_others(count: usize, from: usize) -> Vec<Announcement> {

@@ -15,7 +15,7 @@ use super::super::order::EventOrder;
 use super::super::span::Span;
 use super::super::tenant::enough;
 use super::{Failure, read};
-use allclear_core::id::{EventId, VmName};
+use allclear_core::model::id::{EventId, VmName};
 use allclear_sim::cloud::{Approver, Cause, End, Event, When};
 
 /// What time it is, where each VM's endpoint is, and all events.

@@ -13,7 +13,7 @@ use super::super::house::House;
 use super::super::request_log::Record;
 use super::super::tenant::Tenant;
 use super::{Failure, read};
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
 
 /// Faults of one VM that wait for their requests.
 const MOST_FAULTS: usize = 100;

@@ -6,12 +6,13 @@ use super::sheet::{Sheet, number};
 use crate::replica::deeds::seconds;
 use crate::replica::view::View;
 use crate::tls::{Credentials, Refusal};
-use allclear_core::id::VmName;
-use allclear_core::situation::{Channel, Situation};
-use allclear_core::slot::MEMBER_STATES;
-use allclear_core::state::State;
-use allclear_core::time::Timestamp;
-use allclear_core::workload::{Member, Workload};
+use allclear_core::model::id::VmName;
+use allclear_core::model::isolation::Channel;
+use allclear_core::model::member_state::MEMBER_STATES;
+use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::{Member, Workload};
+use allclear_core::situation::Situation;
 
 const ROLES: [&str; 5] = ["leader", "follower", "candidate", "learner", "outside"];
 

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 
 use super::sheet::{Sheet, number};
 use crate::replica::deeds::seconds;
-use allclear_core::blocker::Blocker;
 use allclear_core::cause::StartCause;
-use allclear_core::event::Event;
 use allclear_core::explain::explain;
-use allclear_core::lifecycle::Stage;
-use allclear_core::operator::unaware;
-use allclear_core::policy::Action;
+use allclear_core::isolation::unaware::unaware;
+use allclear_core::model::blocker::Blocker;
+use allclear_core::model::event::Event;
+use allclear_core::model::lifecycle::Stage;
+use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::treatment::Action;
+use allclear_core::model::workload::Phase;
 use allclear_core::situation::Situation;
-use allclear_core::state::State;
-use allclear_core::time::Timestamp;
-use allclear_core::workload::Phase;
 
 /// Open events whose blocker is asked for, the oldest first: so much a scrape may cost.
 const EXPLAINED: usize = 100;

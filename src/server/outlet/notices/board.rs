@@ -11,9 +11,10 @@ use super::receiver::Receiver;
 use crate::replica::clock;
 use crate::replica::here::Here;
 use crate::replica::view::View;
-use allclear_core::notice::{Notice, TOLD_WITHIN, Told, Topic, Waits, due};
-use allclear_core::takeover::Journaled;
-use allclear_core::time::Timestamp;
+use allclear_core::model::notification::{Notice, TOLD_WITHIN, Told, Topic};
+use allclear_core::model::takeover::Journaled;
+use allclear_core::model::time::Timestamp;
+use allclear_core::notification::{Waits, due};
 
 /// A leader that went may still be telling something, and has it noted within this.
 const LEFT_TO_THE_LAST: Duration = Duration::from_secs(2);

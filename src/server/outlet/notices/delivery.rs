@@ -15,8 +15,9 @@ use crate::outlet::pace::Pace;
 use crate::outlet::post::post;
 use crate::replica::clock;
 use crate::replica::deeds::Telling;
-use allclear_core::notice::{Notice, TOLD_WITHIN, Waits};
-use allclear_core::time::Timestamp;
+use allclear_core::model::notification::{Notice, TOLD_WITHIN};
+use allclear_core::model::time::Timestamp;
+use allclear_core::notification::Waits;
 
 /// A blocked event and a stalled channel are found by looking.
 const TICK: Duration = Duration::from_secs(1);
@@ -135,7 +136,7 @@ async fn exchange(board: &Board, receiver: &Receiver, notice: &Notice) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allclear_core::id::VmName;
+    use allclear_core::model::id::VmName;
 
     #[test]
     fn what_was_not_told_within_an_hour_is_given_up_and_nothing_else() {

@@ -6,7 +6,7 @@ use super::encoding::percent;
 use super::message::Message;
 use super::receiver::Format;
 use crate::replica::clock::rfc3339;
-use allclear_core::notice::Topic;
+use allclear_core::model::notification::Topic;
 
 impl Format {
     pub(super) const fn content_type(self) -> &'static str {
@@ -59,7 +59,7 @@ mod tests {
     use serde_json::{Map, Value};
 
     use super::*;
-    use allclear_core::time::Timestamp;
+    use allclear_core::model::time::Timestamp;
 
     fn body(format: Format) -> Value {
         let message = Message {

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use super::board::Board;
 use crate::replica::clock::rfc3339;
 use crate::replica::view::warning;
-use allclear_core::notice::{Notice, Subject, Topic};
-use allclear_core::time::Timestamp;
+use allclear_core::model::notification::{Notice, Subject, Topic};
+use allclear_core::model::time::Timestamp;
 
 /// Of an event; as the status shows it, without what grows with time.
 const SHOWN: [&str; 17] = [
@@ -137,7 +137,7 @@ fn accepted(event: &Value, key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allclear_core::id::EventId;
+    use allclear_core::model::id::EventId;
 
     fn told(topic: Topic, event: &Value) -> String {
         let notice = Notice { at: Timestamp(0), topic, subject: Subject::Event(EventId::new("e")), id: "i".into() };

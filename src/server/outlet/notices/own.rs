@@ -6,7 +6,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::board::Board;
 use crate::replica::deeds::Rung;
-use allclear_core::notice::{Notice, Topic};
+use allclear_core::model::notification::{Notice, Topic};
 
 /// An election takes much less.
 const LOST_AFTER: Duration = Duration::from_secs(15);

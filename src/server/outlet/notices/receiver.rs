@@ -8,7 +8,7 @@ use crate::http_client::{Url, parse_external};
 use crate::outlet::headers::Headers;
 use crate::outlet::post::client;
 use crate::secrets;
-use allclear_core::notice::Topic;
+use allclear_core::model::notification::Topic;
 use allclear_core::words;
 
 #[derive(Clone, PartialEq, Eq, Debug)]

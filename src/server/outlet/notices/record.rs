@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::board::Board;
-use allclear_core::command::Command;
+use allclear_core::model::command::Command;
 
 const AT_ONCE: usize = 256;
 const AGAIN_AFTER: Duration = Duration::from_secs(1);

@@ -11,7 +11,7 @@ use super::encoding::percent;
 use crate::http_client::header::HeaderMap;
 use crate::outlet::headers::header_value;
 use crate::secrets;
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 const PREFIX: &str = "whsec_";
 /// What the scheme wants a key to have, in bytes.

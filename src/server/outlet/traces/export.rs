@@ -14,10 +14,10 @@ use crate::replica::clock;
 use crate::replica::deeds::Export;
 use crate::replica::here::Here;
 use crate::replica::trace::TraceId;
-use allclear_core::event::Event;
-use allclear_core::lifecycle::Stage;
-use allclear_core::state::State;
-use allclear_core::time::Timestamp;
+use allclear_core::model::event::Event;
+use allclear_core::model::lifecycle::Stage;
+use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The replicas of its VMs have so long to tell what they observed of an event.
@@ -125,8 +125,8 @@ fn age(event: &Event, now: Timestamp) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allclear_core::document::{Announcement, Kind, NotBefore, Source, Status};
-    use allclear_core::id::{EventId, VmName};
+    use allclear_core::model::document::{Announcement, Kind, NotBefore, Source, Status};
+    use allclear_core::model::id::{EventId, VmName};
 
     fn closed_at(id: &str, at: i64) -> Event {
         let announcement = Announcement {

@@ -1,12 +1,12 @@
 //! Whether an event is shown as failed: a hook failed for good, or it began though not everything was prepared.
 
-use allclear_core::attempt::{Attempt, Outcome};
 use allclear_core::cause::StartCause;
-use allclear_core::claim::{PostOutcome, Reason};
-use allclear_core::event::Event;
-use allclear_core::policy::Action;
-use allclear_core::state::State;
-use allclear_core::workload::Intent;
+use allclear_core::model::attempt::{Attempt, Outcome};
+use allclear_core::model::claim::{PostOutcome, Reason};
+use allclear_core::model::event::Event;
+use allclear_core::model::state::State;
+use allclear_core::model::treatment::Action;
+use allclear_core::model::workload::Intent;
 
 pub(super) struct Failure {
     /// One of a few words.

@@ -19,8 +19,8 @@ use super::post::post;
 use crate::http_client::header::{CONTENT_TYPE, HeaderValue};
 use crate::http_client::{Reply, Url, parse_external};
 use crate::secrets::Secrets;
-use allclear_core::event::Event;
-use allclear_core::state::State;
+use allclear_core::model::event::Event;
+use allclear_core::model::state::State;
 
 /// Of a trace with more spans, several requests are made: collectors take only so many bytes at once.
 const SPANS_AT_ONCE: usize = 1_000;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use prost::Message as _;
 
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
 use allclear_wire::pb::opentelemetry::traces::{
     AnyValue, ArrayValue, Error, ExportTraceServiceRequest, ExportTraceServiceResponse, InstrumentationScope, Resource,
     ResourceSpans, ScopeSpans,

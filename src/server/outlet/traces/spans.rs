@@ -1,24 +1,25 @@
 //! One trace of one event, made from what the log says of it: nothing is recorded while it happens, so nothing is lost with
 //! a replica, and whoever leads when it is closed can tell all of it. The same state gives the same spans.
 
+use allclear_core::model::document;
 use bytes::Bytes;
 
 use super::failure;
 use super::otlp::{Attribute, Code, Kind, Moment, Span, Status, list, number, text};
 use crate::replica::clock::rfc3339;
 use crate::replica::trace::{Id, SpanId, TraceId};
-use allclear_core::attempt::{Attempt, Outcome, Waiver, WaiverReason};
 use allclear_core::cause::StartCause;
-use allclear_core::claim::{Claim, PostOutcome, Reason};
-use allclear_core::document::{self, NotBefore};
-use allclear_core::event::{Ending, Event};
-use allclear_core::id::VmName;
-use allclear_core::lifecycle::Stage;
-use allclear_core::operator::{What, Wish};
-use allclear_core::policy::Action;
-use allclear_core::state::State;
-use allclear_core::takeover::Takeover;
-use allclear_core::time::Timestamp;
+use allclear_core::model::attempt::{Attempt, Outcome, Waiver, WaiverReason};
+use allclear_core::model::claim::{Claim, PostOutcome, Reason};
+use allclear_core::model::document::NotBefore;
+use allclear_core::model::event::{Ending, Event};
+use allclear_core::model::id::VmName;
+use allclear_core::model::lifecycle::Stage;
+use allclear_core::model::operator::{What, Wish};
+use allclear_core::model::state::State;
+use allclear_core::model::takeover::Takeover;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::treatment::Action;
 
 /// A span, and the replica it happened on; `None` is the cluster as a whole.
 pub(super) type Placed = (Option<VmName>, Span);

@@ -10,15 +10,15 @@ use super::otlp::{Any, Attribute, Code, Kind, Span};
 use super::spans::Placed;
 use super::*;
 use crate::replica::trace::TraceId;
-use allclear_core::attempt::{Attempt, Outcome, Waiver, WaiverReason};
-use allclear_core::claim::Reason;
-use allclear_core::document::NotBefore;
-use allclear_core::event::Ending;
-use allclear_core::lifecycle::Stage;
-use allclear_core::operator::{What, Wish};
-use allclear_core::policy::Action;
-use allclear_core::time::Timestamp;
-use allclear_core::workload::{Intent, Phase};
+use allclear_core::model::attempt::{Attempt, Outcome, Waiver, WaiverReason};
+use allclear_core::model::claim::Reason;
+use allclear_core::model::document::NotBefore;
+use allclear_core::model::event::Ending;
+use allclear_core::model::lifecycle::Stage;
+use allclear_core::model::operator::{What, Wish};
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::treatment::Action;
+use allclear_core::model::workload::{Intent, Phase};
 
 const CLUSTER: &str = "orders";
 

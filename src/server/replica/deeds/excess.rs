@@ -8,7 +8,7 @@ use prometheus::{IntCounterVec, Opts, Registry};
 
 use super::kept;
 use crate::replica::clock;
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 /// What was not seen for so long is over.
 const OVER_AFTER: Duration = Duration::from_mins(5);

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use allclear_core::id::VmName;
-use allclear_core::situation::{Channel, Contact, Situation};
+use allclear_core::model::id::VmName;
+use allclear_core::model::isolation::Channel;
+use allclear_core::situation::{Contact, Situation};
 
 /// What the leader said last is old. Whoever answered when asked since then answers, and so does a leader that is heard.
 pub(super) fn look_anew(situation: &mut Situation, leader: Option<VmName>) {
@@ -32,10 +33,10 @@ pub(super) fn look_anew(situation: &mut Situation, leader: Option<VmName>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allclear_core::alone::{Alone, Peer};
+    use allclear_core::model::isolation::{Alone, Peer};
+    use allclear_core::model::time::Timestamp;
     use allclear_core::policy::Policy;
     use allclear_core::situation::Timing;
-    use allclear_core::time::Timestamp;
     use std::collections::{BTreeMap, BTreeSet};
 
     fn vm(name: &str) -> VmName {

@@ -3,22 +3,24 @@
 mod hook;
 mod quorum;
 
+use allclear_core::schedule::last_call;
 use std::fmt::Write as _;
 
 use super::event::detail;
 use crate::replica::clock::rfc3339;
-use allclear_core::blocker::Blocker;
-use allclear_core::claim::PostOutcome;
-use allclear_core::document::Status;
-use allclear_core::event::Event;
-use allclear_core::id::{EventId, GroupName, VmName};
-use allclear_core::last_call;
-use allclear_core::operator::{Halt, unaware};
-use allclear_core::policy::{Action, Case};
+use allclear_core::isolation::unaware::unaware;
+use allclear_core::model::blocker::Blocker;
+use allclear_core::model::claim::PostOutcome;
+use allclear_core::model::document::Status;
+use allclear_core::model::event::Event;
+use allclear_core::model::id::{EventId, GroupName, VmName};
+use allclear_core::model::operator::Halt;
+use allclear_core::model::slot::Cause;
+use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::treatment::Action;
+use allclear_core::policy::Case;
 use allclear_core::situation::Situation;
-use allclear_core::slot::Cause;
-use allclear_core::state::State;
-use allclear_core::time::Timestamp;
 use allclear_core::veto::vetoes;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 

@@ -1,18 +1,21 @@
 //! A drill as operators see it: every hook with what became of it.
 
-use allclear_core::attempt::{Attempt, Outcome};
-use allclear_core::drill::Drill;
-use allclear_core::event::Event;
-use allclear_core::left_out::would_run;
-use allclear_core::lifecycle::Stage;
-use allclear_core::restoring;
-use allclear_core::state::State;
-use allclear_core::steps::{self, Progress, Step};
-use allclear_core::workload::Phase;
+use allclear_core::model::attempt::{Attempt, Outcome};
+use allclear_core::model::drill::Drill;
+use allclear_core::model::event::Event;
+use allclear_core::model::lifecycle::Stage;
+use allclear_core::model::state::State;
+use allclear_core::model::workload::Phase;
+use allclear_core::schedule::needs;
+use allclear_core::schedule::needs::would_run;
+use allclear_core::schedule::progress;
+use allclear_core::schedule::progress::Progress;
+use allclear_core::schedule::restoring;
+use allclear_core::schedule::step::Step;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 pub(super) fn shown(state: &State, event: &Event, drill: &Drill) -> shown::Drill {
-    let runs = steps::preparing(state, event).into_iter().chain(restoring::steps(state, event));
+    let runs = needs::preparing(state, event).into_iter().chain(restoring::steps(state, event));
     let runs = runs.map(|step| run(state, event, &step));
     let named = would_run(state, event).into_iter().map(|step| told(event, &step, "would_run", None));
     shown::Drill { mode: drill.mode.to_string(), who: drill.who.clone(), steps: runs.chain(named).collect() }
@@ -26,7 +29,7 @@ fn run(state: &State, event: &Event, step: &Step<'_>) -> shown::DrillStep {
     let reason = || last.and_then(Outcome::reason).map(String::from);
     let may_begin =
         if step.id.phase < Phase::Restore { !event.stage().is_over() } else { event.stage() < Stage::Closed };
-    match steps::forward(event, step, state.now) {
+    match progress::forward(event, step, state.now) {
         Progress::Running(_) => told(event, step, "running", None),
         Progress::Favourable => told(event, step, last.map_or("done", Outcome::as_word), None),
         Progress::Failed(reason) => told(event, step, "failed", Some(reason)),

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use super::{blocker, drill, timeline, wish};
 use crate::replica::clock::rfc3339;
-use allclear_core::attempt::Attempt;
 use allclear_core::cause::StartCause;
-use allclear_core::claim::{Claim, PostOutcome};
-use allclear_core::document::{NotBefore, Status};
-use allclear_core::event::{Ending, Event};
 use allclear_core::explain::explain;
-use allclear_core::id::VmName;
+use allclear_core::model::attempt::Attempt;
+use allclear_core::model::claim::{Claim, PostOutcome};
+use allclear_core::model::document::{NotBefore, Status};
+use allclear_core::model::event::{Ending, Event};
+use allclear_core::model::id::VmName;
+use allclear_core::model::state::State;
 use allclear_core::situation::Situation;
-use allclear_core::state::State;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 pub(super) fn shown(state: &State, event: &Event, situation: &Situation) -> shown::Event {

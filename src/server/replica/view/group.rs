@@ -1,13 +1,13 @@
 //! Groups and who of them is out, as operators see them.
 
-use allclear_core::slot::Cause;
-use allclear_core::slots;
-use allclear_core::state::State;
+use allclear_core::model::slot::Cause;
+use allclear_core::model::state::State;
+use allclear_core::schedule::groups;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 pub(super) fn all(state: &State) -> Vec<shown::Group> {
-    let standings = slots::standings(state).into_iter();
-    let group = |standing: slots::Standing| shown::Group {
+    let standings = groups::standings(state).into_iter();
+    let group = |standing: groups::Standing| shown::Group {
         name: standing.group.to_string(),
         max_unavailable: u32::try_from(standing.max_unavailable).unwrap_or(u32::MAX),
         members: standing

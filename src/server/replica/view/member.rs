@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::replica::clock::rfc3339;
-use allclear_core::id::GroupName;
-use allclear_core::slot::{Slot, SlotState};
-use allclear_core::state::State;
-use allclear_core::workload::{Member, Phase};
+use allclear_core::model::id::GroupName;
+use allclear_core::model::slot::{Slot, SlotState};
+use allclear_core::model::state::State;
+use allclear_core::model::workload::{Member, Phase};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 pub(super) fn all(state: &State) -> Vec<shown::MemberState> {

@@ -22,13 +22,14 @@ use super::deeds::Deeds;
 use super::here::Here;
 use crate::consensus::{Role, Standing};
 use crate::tls::Credentials;
-use allclear_core::id::{EventId, VmName};
-use allclear_core::situation::{Channel, Contact, Situation};
-use allclear_core::state::State;
-use allclear_core::suspicion::as_if_told;
-use allclear_core::takeover::Journaled;
-use allclear_core::time::Timestamp;
-use allclear_core::workload::Workload;
+use allclear_core::isolation::reconcile::as_if_told;
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::isolation::Channel;
+use allclear_core::model::state::State;
+use allclear_core::model::takeover::Journaled;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::Workload;
+use allclear_core::situation::{Contact, Situation};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Closed events that a list of events ends with.

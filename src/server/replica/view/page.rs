@@ -1,11 +1,11 @@
 //! All events that are kept, page by page: small enough for a message, and none twice or left out while events close.
 
 use super::event;
-use allclear_core::event::Event;
-use allclear_core::lifecycle::Stage;
+use allclear_core::model::event::Event;
+use allclear_core::model::lifecycle::Stage;
+use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
 use allclear_core::situation::Situation;
-use allclear_core::state::State;
-use allclear_core::time::Timestamp;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 use allclear_wire::size;
 

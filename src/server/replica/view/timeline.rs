@@ -4,15 +4,15 @@
 use super::event::detail;
 use super::{warning, wish};
 use crate::replica::clock::rfc3339;
-use allclear_core::attempt::WaiverReason;
 use allclear_core::cause::{StartCause, approved_elsewhere};
-use allclear_core::event::Event;
-use allclear_core::lifecycle::Stage;
-use allclear_core::operator::Wish;
+use allclear_core::model::attempt::WaiverReason;
+use allclear_core::model::event::Event;
+use allclear_core::model::lifecycle::Stage;
+use allclear_core::model::operator::Wish;
+use allclear_core::model::state::State;
+use allclear_core::model::takeover::RequestedBy;
+use allclear_core::model::time::Timestamp;
 use allclear_core::situation::Situation;
-use allclear_core::state::State;
-use allclear_core::takeover::RequestedBy;
-use allclear_core::time::Timestamp;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 type Steps = Vec<(Timestamp, Place, shown::Step)>;
@@ -203,10 +203,11 @@ fn said(word: &str, reason: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allclear_core::attempt::Waiver;
-    use allclear_core::document::{Announcement, Kind, NotBefore, Source, Status};
-    use allclear_core::id::{EventId, VmName, WorkloadName};
-    use allclear_core::workload::{HookId, Member, Phase};
+    use allclear_core::model::attempt::Waiver;
+    use allclear_core::model::document::{Announcement, Kind, NotBefore, Source, Status};
+    use allclear_core::model::hook_id::HookId;
+    use allclear_core::model::id::{EventId, VmName, WorkloadName};
+    use allclear_core::model::workload::{Member, Phase};
 
     const NOW: Timestamp = Timestamp(5);
 

@@ -1,5 +1,6 @@
 //! What somebody should look into, though nothing stands in the way.
 
+use allclear_core::schedule::last_call;
 use std::time::Duration;
 
 use crate::replica::clock::rfc3339;
@@ -7,16 +8,15 @@ use crate::replica::deeds::Excess;
 use crate::replica::differences::Differences;
 use crate::replica::policies::Policies;
 use crate::tls::Credentials;
+use allclear_core::apply::report::{beyond_the_limit, is_implausible};
 use allclear_core::cause::is_second_approver;
-use allclear_core::document::NotBefore;
-use allclear_core::event::Event;
-use allclear_core::last_call;
-use allclear_core::lifecycle::Stage;
-use allclear_core::sight::{beyond_the_limit, is_implausible};
-use allclear_core::slot::Slot;
-use allclear_core::state::{OPEN_LIMIT, OPEN_LIMIT_OF_OTHERS, State};
-use allclear_core::time::Timestamp;
-use allclear_core::workload::Member;
+use allclear_core::model::document::NotBefore;
+use allclear_core::model::event::Event;
+use allclear_core::model::lifecycle::Stage;
+use allclear_core::model::slot::Slot;
+use allclear_core::model::state::{OPEN_LIMIT, OPEN_LIMIT_OF_OTHERS, State};
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::Member;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// So many second approvals are shown, and so many VMs of one.
@@ -222,10 +222,11 @@ mod tests {
     use super::*;
     use crate::metadata::read_document;
     use allclear_core::apply::apply;
-    use allclear_core::command::{Command, Entry};
-    use allclear_core::id::{EventId, GroupName, VmName, WorkloadName};
-    use allclear_core::policy::{self, Policy};
-    use allclear_core::workload::{OnAbsent, Origin, Workload};
+    use allclear_core::model::command::{Command, Entry};
+    use allclear_core::model::id::{EventId, GroupName, VmName, WorkloadName};
+    use allclear_core::model::workload::{OnAbsent, Origin, Workload};
+    use allclear_core::policy;
+    use allclear_core::policy::Policy;
 
     #[test]
     fn events_for_which_there_is_no_room_are_told_with_what_becomes_of_them() {

@@ -1,9 +1,10 @@
 //! What operators asked for, in words.
 
 use crate::replica::clock::rfc3339;
-use allclear_core::operator::{Halt, What, Wish, unaware};
+use allclear_core::isolation::unaware::unaware;
+use allclear_core::model::operator::{Halt, What, Wish};
+use allclear_core::model::state::State;
 use allclear_core::situation::Situation;
-use allclear_core::state::State;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 pub(super) fn shown(halt: &Halt, state: &State, situation: &Situation) -> shown::Pause {

@@ -14,7 +14,7 @@ use crate::admission::Pace;
 use crate::replica::deeds::{Refusals, Refused};
 use crate::replica::hooks;
 use crate::workloads::session::{Said, Told, Visit};
-use allclear_core::id::WorkloadName;
+use allclear_core::model::id::WorkloadName;
 use allclear_wire::pb::allclear::workload::v1 as pb;
 
 /// A poll waits this long at the most, and no longer than half of the lease.

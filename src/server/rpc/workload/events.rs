@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 use super::message::ms;
 use crate::replica::clock;
 use crate::replica::view::{self, View};
-use allclear_core::document::NotBefore;
-use allclear_core::event::Event;
 use allclear_core::explain::explain;
-use allclear_core::id::{EventId, VmName};
+use allclear_core::model::document::NotBefore;
+use allclear_core::model::event::Event;
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
 use allclear_core::situation::Situation;
-use allclear_core::state::State;
-use allclear_core::time::Timestamp;
 use allclear_wire::pb::allclear::workload::v1 as pb;
 
 /// What changes within this time is told together. Whoever has something to do is told of the event with that, and first.

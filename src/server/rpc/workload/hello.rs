@@ -9,10 +9,10 @@ use std::time::Duration;
 use super::message;
 use crate::workloads::Ended;
 use crate::workloads::session::{Greeting, MAX_KNOWN};
-use allclear_core::document::Kind;
-use allclear_core::hook_id::is_hook_name;
-use allclear_core::id::{GroupName, WorkloadName};
-use allclear_core::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload};
+use allclear_core::model::document::Kind;
+use allclear_core::model::hook_id::is_hook_name;
+use allclear_core::model::id::{GroupName, WorkloadName};
+use allclear_core::model::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload};
 use allclear_wire::pb::allclear::workload::v1 as pb;
 
 /// The version of the protocol that is spoken here.

@@ -1,5 +1,6 @@
 //! Between what workloads say and are told and what goes over the wire.
 
+use allclear_core::model::command;
 use std::time::Duration;
 
 use super::events;
@@ -7,10 +8,9 @@ use super::hello::MAX_ATTEMPT_BYTES;
 use crate::replica::view::View;
 use crate::workloads::session::{Said, Told};
 use crate::workloads::{Ended, Task, one_line};
-use allclear_core::command;
-use allclear_core::drill::Mode;
-use allclear_core::state::State;
-use allclear_core::workload::{Intent, Phase, Role};
+use allclear_core::model::drill::Mode;
+use allclear_core::model::state::State;
+use allclear_core::model::workload::{Intent, Phase, Role};
 use allclear_wire::pb::allclear::workload::v1 as pb;
 
 /// When a workload is to dial again, after it was sent away.
@@ -40,7 +40,7 @@ pub(super) fn go_away(reason: &str) -> pb::GoAway {
 }
 
 fn step(task: Task, state: &State, view: &View) -> pb::Step {
-    let names = |vms: &[allclear_core::id::VmName]| vms.iter().map(ToString::to_string).collect();
+    let names = |vms: &[allclear_core::model::id::VmName]| vms.iter().map(ToString::to_string).collect();
     pb::Step {
         members: members(&task, state),
         event: events::one(view, &task.event_id),

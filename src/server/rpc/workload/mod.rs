@@ -7,6 +7,7 @@ mod hello;
 mod message;
 mod stream;
 
+use allclear_core::ownership;
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
@@ -31,10 +32,9 @@ use crate::replica::hooks::{Hooks, is_recorded};
 use crate::replica::late;
 use crate::replica::view::View;
 use crate::workloads::session::{Greeting, Refusal, Told, Visit};
-use allclear_core::command::{Command, Ignored, Verdict};
-use allclear_core::id::WorkloadName;
-use allclear_core::ownership;
-use allclear_core::workload::Workload;
+use allclear_core::model::command::{Command, Ignored, Verdict};
+use allclear_core::model::id::WorkloadName;
+use allclear_core::model::workload::Workload;
 use allclear_wire::pb::allclear::workload::v1 as pb;
 use allclear_wire::pb::allclear::workload::v1::workloads_server::{self, WorkloadsServer};
 
@@ -136,7 +136,7 @@ impl Door {
         }
     }
 
-    fn listed<'a>(&self, state: &'a allclear_core::state::State, name: &WorkloadName) -> Option<&'a Workload> {
+    fn listed<'a>(&self, state: &'a allclear_core::model::state::State, name: &WorkloadName) -> Option<&'a Workload> {
         state.replicas.get(&self.here.name)?.dialled.get(name)
     }
 

@@ -13,7 +13,7 @@ use super::message::{self, ms, to_workload};
 use super::{Door, MESSAGES_A_SECOND, MESSAGES_AT_ONCE};
 use crate::admission::Pace;
 use crate::workloads::session::{Over, Told, Visit};
-use allclear_core::id::EventId;
+use allclear_core::model::id::EventId;
 use allclear_wire::pb::allclear::workload::v1 as pb;
 use allclear_wire::pb::allclear::workload::v1::from_workload::Message as From;
 use allclear_wire::pb::allclear::workload::v1::to_workload::Message as To;

@@ -19,7 +19,7 @@ use super::runner::Shared;
 use super::spool::Folder;
 use super::{clock, process};
 use crate::workloads::{Ended, News};
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 /// How often progress is looked for. Each that is told is an entry of the log.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use nix::time::{ClockId, clock_gettime};
 
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 pub(in crate::workloads) fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

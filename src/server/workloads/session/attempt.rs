@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::Told;
 use crate::workloads::{Deadline, Ended, Standing, Task};
-use allclear_core::time::Timestamp;
+use allclear_core::model::time::Timestamp;
 
 /// How long a workload that is told to stop has for it.
 pub(super) const STOPS_WITHIN: Duration = Duration::from_secs(5);

@@ -7,8 +7,8 @@ use super::seat::Seat;
 use super::sessions::{Book, Sessions, end, not_connected, not_known, send, stop, tell, tell_progress};
 use super::{Terms, Told};
 use crate::workloads::{Deadline, Ended, News, Standing, Task};
-use allclear_core::time::Timestamp;
-use allclear_core::workload::{Condition, OnAbsent, Workload};
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::{Condition, OnAbsent, Workload};
 
 impl Sessions {
     /// Those that the log knows may come back to this life of the replica: until they come or their time is over, they

@@ -13,9 +13,9 @@ use super::sessions::{Book, Sessions, Shared, end, not_known, send, tell, tell_p
 use super::{Greeting, MAX_UNREAD, Over, Refusal, Said, Told, Visit};
 use crate::secrets::Secrets;
 use crate::workloads::{Ended, News, Standing};
-use allclear_core::id::WorkloadName;
-use allclear_core::state::WORKLOAD_LIMIT;
-use allclear_core::workload::Role;
+use allclear_core::model::id::WorkloadName;
+use allclear_core::model::state::WORKLOAD_LIMIT;
+use allclear_core::model::workload::Role;
 
 /// A name that nobody else gets while its registration is on its way into the log.
 pub struct Reservation {

@@ -19,10 +19,10 @@ use std::time::Duration;
 
 use super::{Deadline, Ended, Task};
 use crate::secrets::Secrets;
-use allclear_core::id::WorkloadName;
-use allclear_core::state::WORKLOAD_LIMIT;
-use allclear_core::time::Timestamp;
-use allclear_core::workload::{Role, Workload};
+use allclear_core::model::id::WorkloadName;
+use allclear_core::model::state::WORKLOAD_LIMIT;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::{Role, Workload};
 
 pub use heard::Reservation;
 pub use sessions::Sessions;

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{Greeting, MAX_KNOWN, Presence, Told};
 use crate::workloads::{Ended, Standing};
-use allclear_core::workload::{Condition, Role, Workload};
+use allclear_core::model::workload::{Condition, Role, Workload};
 
 /// How long a workload that an earlier life of the replica knew may take to dial in again.
 const EXPECTED_WITHIN: Duration = Duration::from_secs(30);

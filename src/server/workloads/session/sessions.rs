@@ -11,8 +11,8 @@ use super::Presence;
 use super::attempt::{Attempt, Reach};
 use super::seat::Seat;
 use crate::workloads::{Ended, News, Report, Standing, Wall};
-use allclear_core::id::WorkloadName;
-use allclear_core::workload::OnAbsent;
+use allclear_core::model::id::WorkloadName;
+use allclear_core::model::workload::OnAbsent;
 
 const REPORTS: usize = 1024;
 

@@ -8,9 +8,9 @@ use tokio::time::sleep;
 use super::*;
 use crate::workloads::command::clock;
 use crate::workloads::{Deadline, Fence, News, Report};
-use allclear_core::document::{Kind, Source};
-use allclear_core::id::{EventId, VmName};
-use allclear_core::workload::{Intent, OnAbsent, Origin, Phase};
+use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::workload::{Intent, OnAbsent, Origin, Phase};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 

@@ -6,8 +6,8 @@ use super::test_bench::*;
 use super::*;
 use crate::workloads::command::clock;
 use crate::workloads::{Deadline, News, Standing};
-use allclear_core::state::WORKLOAD_LIMIT;
-use allclear_core::workload::{Condition, OnAbsent};
+use allclear_core::model::state::WORKLOAD_LIMIT;
+use allclear_core::model::workload::{Condition, OnAbsent};
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_is_sent_once_and_its_outcome_is_kept_until_the_log_has_it() {

@@ -1,18 +1,20 @@
 //! An event whose trace is looked at, and what it is made of.
 
+use allclear_core::model::document;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use allclear_core::attempt::{Attempt, Outcome};
-use allclear_core::claim::{Claim, PostOutcome, Reason};
-use allclear_core::document::{self, Announcement, NotBefore, Source};
-use allclear_core::event::{Ending, Event};
-use allclear_core::id::{AttemptId, EventId, VmName, WorkloadName};
-use allclear_core::lifecycle::Stage;
-use allclear_core::policy::{Action, Treatment};
-use allclear_core::takeover::Takeover;
-use allclear_core::time::Timestamp;
-use allclear_core::workload::{HookId, Intent, Member, Phase};
+use allclear_core::model::attempt::{Attempt, Outcome};
+use allclear_core::model::claim::{Claim, PostOutcome, Reason};
+use allclear_core::model::document::{Announcement, NotBefore, Source};
+use allclear_core::model::event::{Ending, Event};
+use allclear_core::model::hook_id::HookId;
+use allclear_core::model::id::{AttemptId, EventId, VmName, WorkloadName};
+use allclear_core::model::lifecycle::Stage;
+use allclear_core::model::takeover::Takeover;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::treatment::{Action, Treatment};
+use allclear_core::model::workload::{Intent, Member, Phase};
 
 pub(super) fn vm(number: u8) -> VmName {
     VmName::new(&format!("db-{number}"))

@@ -2,11 +2,12 @@
 
 use super::{Sentences, Teller};
 use crate::replica::clock::rfc3339;
-use allclear_core::attempt::Outcome;
-use allclear_core::blocker::Blocker;
-use allclear_core::id::VmName;
-use allclear_core::time::Timestamp;
-use allclear_core::workload::{HookId, Member};
+use allclear_core::model::attempt::Outcome;
+use allclear_core::model::blocker::Blocker;
+use allclear_core::model::hook_id::HookId;
+use allclear_core::model::id::VmName;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::Member;
 
 /// What follows the end of a hook, unless it fails for good.
 const THEN: &str = "what is left is prepared, and the event approved";

@@ -2,10 +2,11 @@
 
 use super::{Sentences, Teller, list};
 use crate::replica::clock::rfc3339;
-use allclear_core::blocker::Blocker;
-use allclear_core::obstacle::Obstacle;
-use allclear_core::operator::Halt;
-use allclear_core::takeover::{Outlook, overridden};
+use allclear_core::isolation::approval::overridden;
+use allclear_core::model::blocker::Blocker;
+use allclear_core::model::obstacle::Obstacle;
+use allclear_core::model::obstacle::Outlook;
+use allclear_core::model::operator::Halt;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 impl Teller<'_> {

@@ -1,19 +1,22 @@
 //! What is said is true: times that have passed, holds beside the notice, whose fault it is.
 
+use allclear_core::policy;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::*;
-use allclear_core::alone::{Alone, Peer};
-use allclear_core::attempt::{Attempt, Outcome};
-use allclear_core::document::{Announcement, Kind, NotBefore, Source, Status};
-use allclear_core::drill::{Drill, Mode};
-use allclear_core::id::{AttemptId, WorkloadName};
-use allclear_core::obstacle::Obstacle;
-use allclear_core::policy::{self, Policy, Rule};
-use allclear_core::situation::{Channel, Contact, Timing};
-use allclear_core::takeover::Outlook;
-use allclear_core::workload::{HookId, Intent, Member, Phase};
+use allclear_core::model::attempt::{Attempt, Outcome};
+use allclear_core::model::document::{Announcement, Kind, NotBefore, Source, Status};
+use allclear_core::model::drill::{Drill, Mode};
+use allclear_core::model::hook_id::HookId;
+use allclear_core::model::id::{AttemptId, WorkloadName};
+use allclear_core::model::isolation::Channel;
+use allclear_core::model::isolation::{Alone, Peer};
+use allclear_core::model::obstacle::Obstacle;
+use allclear_core::model::obstacle::Outlook;
+use allclear_core::model::workload::{Intent, Member, Phase};
+use allclear_core::policy::{Policy, Rule};
+use allclear_core::situation::{Contact, Timing};
 
 const SEEN: Timestamp = Timestamp(1_700_000_000_000);
 const MINUTE: Duration = Duration::from_mins(1);

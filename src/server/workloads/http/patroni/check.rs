@@ -11,7 +11,7 @@ use super::cluster::{Member, is_true};
 use super::view::View;
 use crate::http_client::Url;
 use crate::workloads::Ended;
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
 
 /// The first version whose words are known here.
 const OLDEST: (u64, u64) = (2, 1);

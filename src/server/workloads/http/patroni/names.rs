@@ -2,7 +2,7 @@
 //! names.
 
 use crate::workloads::http::facts::Facts;
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
 
 /// Members and their VMs. Without an entry every member is named as its VM is.
 #[derive(Default)]

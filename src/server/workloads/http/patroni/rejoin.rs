@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use super::api::Api;
 use super::view::View;
 use crate::workloads::Ended;
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// After its deadline.

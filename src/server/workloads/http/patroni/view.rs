@@ -7,7 +7,7 @@ use super::names::{Names, missing};
 use super::status::Status;
 use crate::workloads::Ended;
 use crate::workloads::http::facts::Facts;
-use allclear_core::id::VmName;
+use allclear_core::model::id::VmName;
 
 /// A candidate that is further behind makes the switch wait for it, and so does a member that comes back. In bytes.
 const SMALL_LAG: u64 = 1 << 20;

@@ -1,0 +1,107 @@
+//! What a replica says of the attempts that it runs: how far they are, how they ended, and that they need longer.
+
+use crate::apply::access::{Applied, open};
+use crate::model::attempt::{Attempt, Blocked, Outcome, Progress};
+use crate::model::command::Ignored;
+use crate::model::event::Event;
+use crate::model::id::{AttemptId, EventId, VmName};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::model::workload::Phase;
+use core::time::Duration;
+
+/// What brings a member back has no end of its own; one request for more time has.
+const RESTORE_EXTENDS_AT_MOST: Duration = Duration::from_mins(10);
+
+/// The open attempt of an event, provided it runs on the replica that speaks of it.
+fn attempt_of<'a>(event: &'a mut Event, id: AttemptId, by: &VmName) -> Result<&'a mut Attempt, Ignored> {
+    let attempt = event.attempts.iter_mut().find(|attempt| attempt.id == id).ok_or(Ignored::UnknownAttempt)?;
+    if attempt.on == *by { Ok(attempt) } else { Err(Ignored::NotYours) }
+}
+
+pub(crate) fn advance(
+    state: &mut State,
+    by: &VmName,
+    id: &EventId,
+    attempt: AttemptId,
+    progress: &Progress,
+) -> Applied {
+    let event = open(state, id)?;
+    let attempt = attempt_of(event, attempt, by)?;
+    if attempt.outcome.is_some() {
+        return Err(Ignored::Late);
+    }
+    if attempt.progress.as_ref() == Some(progress) {
+        return Err(Ignored::Repeated);
+    }
+    attempt.progress = Some(progress.clone());
+    event.revision += 1;
+    Ok(())
+}
+
+/// Asks for more time, which is given as far as the event has it.
+pub(crate) fn extend(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, deadline: Timestamp) -> Applied {
+    let now = state.now;
+    let event = open(state, id)?;
+    let known = attempt_of(event, attempt, by)?;
+    let phase = known.hook.phase;
+    if known.outcome.is_some() || now >= known.deadline {
+        return Err(Ignored::Late);
+    }
+    let ends = event.time_ends(phase).unwrap_or(now.plus(RESTORE_EXTENDS_AT_MOST));
+    let known = attempt_of(event, attempt, by)?;
+    if deadline.min(ends) <= known.deadline {
+        return Err(Ignored::NotDue);
+    }
+    known.deadline = deadline.min(ends);
+    event.revision += 1;
+    Ok(())
+}
+
+pub(crate) fn settle(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, outcome: &Outcome) -> Applied {
+    let now = state.now;
+    let event = open(state, id)?;
+    let attempt = attempt_of(event, attempt, by)?;
+    if attempt.outcome.is_some() {
+        if attempt.late.is_none() && attempt.outcome.as_ref().is_some_and(|(settled, _)| settled != outcome) {
+            attempt.late = Some((outcome.clone(), now));
+            event.revision += 1;
+            return Ok(());
+        }
+        return Err(Ignored::Late);
+    }
+    attempt.outcome = Some((outcome.clone(), now));
+    if attempt.is_blocked() {
+        let first = Blocked { times: 0, since: attempt.begun_at };
+        let Blocked { times, since } = attempt.blocked.unwrap_or(first);
+        attempt.blocked = Some(Blocked { times: times.saturating_add(1), since });
+    }
+    let (member, stint, phase) = (attempt.member.clone(), attempt.stint, attempt.hook.phase);
+    event.revision += 1;
+    // A restore that was to be cancelled and ended well all the same: the member is no longer sick.
+    if let Some(slot) = state.slots.get_mut(&member)
+        && phase == Phase::Restore
+        && slot.stint != stint
+        && outcome.is_favourable()
+    {
+        (slot.was_fit, slot.restore_failed) = (true, false);
+    }
+    Ok(())
+}
+
+pub(crate) fn expire(state: &mut State, id: &EventId, attempt: AttemptId) -> Applied {
+    let now = state.now;
+    let event = open(state, id)?;
+    let deadline = event.deadline_of(event.attempt(attempt).ok_or(Ignored::UnknownAttempt)?);
+    let attempt = event.attempts.iter_mut().find(|found| found.id == attempt).ok_or(Ignored::UnknownAttempt)?;
+    if attempt.outcome.is_some() {
+        return Err(Ignored::Repeated);
+    }
+    if now < deadline {
+        return Err(Ignored::NotNow);
+    }
+    let reason = alloc::format!("{} did not say by the deadline how it ended", attempt.on);
+    attempt.outcome = Some((Outcome::Unknown(reason), now));
+    event.revision += 1;
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! Drills: made-up events that go through the real hooks, without an all-clear. What a drill takes away is put back as
+//! soon as it ends, and it ends at once when there is something real to do.
+
+use crate::apply::access::Applied;
+use crate::apply::report;
+use crate::model::command::{Ignored, bounded};
+use crate::model::document::{Announcement, NotBefore, Status};
+use crate::model::drill::{Drill, Mode, PREFIX};
+use crate::model::event::{Ending, Event};
+use crate::model::id::{EventId, VmName};
+use crate::model::state::State;
+use crate::plan::drill::is_finished;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+impl Event {
+    /// A real event that names, or touched, somebody of this cluster: a drill gives way to it.
+    fn is_pressing(&self, state: &State) -> bool {
+        let names_somebody = || self.announcement.resources.iter().any(|vm| state.replicas.contains_key(vm));
+        !self.is_drill() && (names_somebody() || !self.attempts.is_empty())
+    }
+}
+
+/// One at a time, and only while there is nothing real to do.
+pub(crate) fn begin(state: &mut State, by: &VmName, announced: &Announcement, mode: Mode, who: &str) -> Applied {
+    let now = state.now;
+    if !announced.id.as_str().starts_with(PREFIX) || state.is_listed(&announced.id) {
+        return Err(Ignored::NotYours);
+    }
+    if state.event(&announced.id).is_some() {
+        return Err(Ignored::Repeated);
+    }
+    if !announced.resources.iter().any(|vm| state.replicas.contains_key(vm)) {
+        return Err(Ignored::UnknownReplica);
+    }
+    if state.open_events().any(|event| event.is_drill() || event.is_pressing(state)) {
+        return Err(Ignored::NotNow);
+    }
+    let announcement = Announcement {
+        status: Status::Scheduled,
+        // One that was written down long ago is rehearsed with the notice of its type.
+        not_before: match announced.not_before {
+            NotBefore::At(at) if at > now => announced.not_before,
+            NotBefore::At(_) | NotBefore::Unknown => NotBefore::Unknown,
+        },
+        ..announced.clone()
+    };
+    let event = Event {
+        seen_by: BTreeSet::new(),
+        drill: Some(Drill { mode, who: bounded(who) }),
+        ..Event::first_seen_as(announcement, by.clone(), now)
+    };
+    state.open.insert(announced.id.clone(), event.into());
+    Ok(())
+}
+
+/// By the leader when nothing is left to prepare, or by an operator at any time.
+pub(crate) fn end(state: &mut State, id: &EventId) -> Applied {
+    let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
+    if !event.is_drill() {
+        return Err(Ignored::NotDue);
+    }
+    if event.stage().is_over() {
+        return Err(Ignored::Repeated);
+    }
+    let ending = if is_finished(state, event, state.now) { Ending::Drilled } else { Ending::Interrupted };
+    report::end(state, id, Some(ending));
+    Ok(())
+}
+
+/// Ends what has become a drill beside something real.
+pub(crate) fn give_way(state: &mut State) {
+    let under_way = || state.open_events().filter(|event| !event.stage().is_over());
+    let drills = under_way().filter(|event| event.is_drill());
+    let drills: Vec<EventId> = drills.map(|event| event.announcement.id.clone()).collect();
+    if drills.is_empty() || !under_way().any(|event| event.is_pressing(state)) {
+        return;
+    }
+    for id in drills {
+        report::end(state, &id, Some(Ending::Interrupted));
+    }
+}

@@ -1,0 +1,53 @@
+//! Replicas that an operator removed from the cluster. A configured replica with an empty disk is brought in by itself;
+//! an excluded one is not: only an operator's word brings it back.
+
+use crate::apply::access::Applied;
+use crate::model::command::Ignored;
+use crate::model::id::VmName;
+use crate::model::state::State;
+
+/// More names than a cluster has replicas. Beyond it the one that was excluded first is forgotten.
+pub const EXCLUDED_LIMIT: usize = 200;
+
+impl State {
+    /// An operator removed the replica, and nobody has added it since.
+    pub fn is_excluded(&self, replica: &VmName) -> bool {
+        self.excluded.contains(replica)
+    }
+}
+
+pub(crate) fn exclude(state: &mut State, replica: &VmName) -> Applied {
+    if state.is_excluded(replica) {
+        return Err(Ignored::Repeated);
+    }
+    if state.excluded.len() >= EXCLUDED_LIMIT {
+        state.excluded.remove(0);
+    }
+    state.excluded.push(replica.clone());
+    Ok(())
+}
+
+pub(crate) fn readmit(state: &mut State, replica: &VmName) -> Applied {
+    let place = state.excluded.iter().position(|excluded| excluded == replica).ok_or(Ignored::UnknownReplica)?;
+    state.excluded.remove(place);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_many_are_excluded_the_latest_are_known_and_no_more() {
+        let (mut state, name) = (State::default(), |number: usize| VmName::new(&alloc::format!("db-{number}")));
+        for number in 0..=EXCLUDED_LIMIT {
+            exclude(&mut state, &name(number)).unwrap();
+        }
+        assert_eq!(exclude(&mut state, &name(EXCLUDED_LIMIT)), Err(Ignored::Repeated));
+        assert_eq!(state.excluded.len(), EXCLUDED_LIMIT);
+        assert!(!state.is_excluded(&name(0)) && state.is_excluded(&name(1)));
+        readmit(&mut state, &name(1)).unwrap();
+        assert!(!state.is_excluded(&name(1)));
+        assert_eq!(readmit(&mut state, &name(1)), Err(Ignored::UnknownReplica));
+    }
+}

@@ -1,0 +1,41 @@
+//! Records that a notification was delivered.
+
+use crate::apply::access::Applied;
+use crate::model::command::Ignored;
+use crate::model::notification::{Noted, Told};
+use crate::model::state::State;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// Notices that the state remembers, and the letters of their names.
+pub(crate) const REMEMBERED: usize = 4_096;
+
+/// Longer than anybody could tell it again, by whatever it counts.
+pub(crate) const REMEMBERED_FOR: Duration = Duration::from_hours(2);
+
+pub(crate) const NAME_LIMIT: usize = 512;
+
+pub(crate) const RECEIVERS: usize = 16;
+
+/// Notes what was told, and forgets what nobody would tell any more.
+pub(crate) fn notified(state: &mut State, told: &[Told]) -> Applied {
+    let now = state.now;
+    let is_fit = |told: &&Told| told.notice.len() <= NAME_LIMIT && told.receiver.len() <= NAME_LIMIT;
+    let is_news = |told: &&Told| !state.is_told(&told.notice, &told.receiver);
+    let news: Vec<&Told> = told.iter().filter(is_fit).filter(is_news).collect();
+    if news.is_empty() {
+        return Err(Ignored::Repeated);
+    }
+    state.notices.retain(|_, noted| now.since(noted.at) < REMEMBERED_FOR);
+    for Told { notice, receiver } in news {
+        if state.notices.len() >= REMEMBERED && !state.notices.contains_key(notice) {
+            continue;
+        }
+        let noted = state.notices.entry(notice.clone()).or_insert(Noted { at: now, receivers: BTreeSet::new() });
+        if noted.receivers.len() < RECEIVERS {
+            noted.receivers.insert(receiver.clone());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! Who is registered on a VM: the workloads of its replica's configuration, those that dial in at it, and how they do.
+
+use crate::apply::access::{Applied, registered};
+use crate::apply::departure;
+use crate::apply::report;
+use crate::apply::slots;
+use crate::model::command::Ignored;
+use crate::model::id::{VmName, WorkloadName};
+use crate::model::state::{Replica, State, WORKLOAD_LIMIT};
+use crate::model::time::Timestamp;
+use crate::model::workload::{Condition, Group, Hook, Member, Origin, Phase, Readiness, Workload};
+use crate::ownership::Refusal;
+use crate::schedule::restoring;
+use alloc::collections::BTreeMap;
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+pub(crate) fn register(state: &mut State, by: &VmName, workloads: &[Workload], groups: &[Group]) -> Applied {
+    if state.replicas.get(by).is_some_and(|replica| replica.workloads == workloads && replica.groups == groups) {
+        return Err(Ignored::Repeated);
+    }
+    let is_new = !state.replicas.contains_key(by);
+    if is_new {
+        departure::part(state, by);
+    }
+    let before = effective(state, by);
+    let replica = Arc::make_mut(state.replicas.entry(by.clone()).or_default());
+    (replica.workloads, replica.groups) = (workloads.into(), groups.into());
+    let Replica { workloads: configured, dialled, .. } = replica;
+    for dialled in dialled.values_mut() {
+        *dialled = known_as(configured, dialled);
+    }
+    forget_the_unknown(replica);
+    keep_what_is_owed(state, by, &before);
+    if is_new {
+        report::welcome(state);
+    }
+    let is_new = |workload: &&Workload| before.iter().all(|known| known.name != workload.name);
+    for workload in workloads.iter().filter(is_new) {
+        if let Some(group) = &workload.group {
+            slots::replace_gone(state, &workload.on(by), group);
+        }
+    }
+    Ok(())
+}
+
+/// Who dials in is connected.
+pub(crate) fn enlist(state: &mut State, by: &VmName, workload: &Workload) -> Applied {
+    let now = state.now;
+    match state.may_replace(by, workload) {
+        Ok(()) if workload.dials_in() => {}
+        Err(Refusal::Needed { .. }) => return Err(Ignored::NotNow),
+        Ok(()) | Err(_) => return Err(Ignored::NotYours),
+    }
+    let replica = registered(state, by)?;
+    let workload = known_as(&replica.workloads, workload);
+    let before: Vec<Workload> = replica.effective().cloned().collect();
+    let known = replica.dialled.get(&workload.name);
+    if known.is_some_and(|known| *known == workload) && !replica.is_absent(&workload) {
+        return Err(Ignored::Repeated);
+    }
+    if !replica.knows(&workload.name) && replica.effective().count() >= WORKLOAD_LIMIT {
+        return Err(Ignored::TooManyWorkloads);
+    }
+    let condition = Condition { connected: true, ..replica.condition(&workload.name) };
+    keep(replica, &workload.name, condition, now);
+    let is_new = !replica.knows(&workload.name);
+    replica.dialled.insert(workload.name.clone(), workload.clone());
+    keep_what_is_owed(state, by, &before);
+    if let Some(group) = workload.group.as_ref().filter(|_| is_new) {
+        slots::replace_gone(state, &workload.on(by), group);
+    }
+    Ok(())
+}
+
+pub(crate) fn delist(state: &mut State, by: &VmName, name: &WorkloadName) -> Applied {
+    let replica = registered(state, by)?;
+    if !replica.dialled.contains_key(name) {
+        return Err(Ignored::Repeated);
+    }
+    let before: Vec<Workload> = replica.effective().cloned().collect();
+    replica.dialled.remove(name);
+    // What it said of itself says nothing of the configured one that it stood for.
+    replica.conditions.remove(name);
+    replica.away.remove(name);
+    replica.unready.remove(name);
+    let is_left = !replica.knows(name);
+    // Whoever signs off is no member any more, and nothing is owed to it.
+    if is_left {
+        state.slots.remove(&Member { vm: by.clone(), workload: name.clone() });
+    }
+    keep_what_is_owed(state, by, &before);
+    Ok(())
+}
+
+pub(crate) fn note(state: &mut State, by: &VmName, conditions: &[(WorkloadName, Condition)]) -> Applied {
+    let now = state.now;
+    let before = effective(state, by);
+    let replica = registered(state, by)?;
+    let mut is_news = false;
+    for (name, condition) in conditions {
+        if replica.knows(name) && replica.condition(name) != *condition {
+            keep(replica, name, *condition, now);
+            is_news = true;
+        }
+    }
+    if !is_news {
+        return Err(Ignored::Repeated);
+    }
+    keep_what_is_owed(state, by, &before);
+    Ok(())
+}
+
+/// A configured workload stands in for the one of its name that dials in: hooks of both that stand at the same place and
+/// have no name are one hook, as are those of the same name.
+fn known_as(configured: &[Workload], dialled: &Workload) -> Workload {
+    let stands_in = configured.iter().find(|workload| workload.name == dialled.name);
+    let mut places: BTreeMap<Phase, usize> = BTreeMap::new();
+    let known = |hook: &Hook| {
+        let place = places.entry(hook.phase).or_default();
+        let same = stands_in.and_then(|it| it.hooks.iter().filter(|it| it.phase == hook.phase).nth(*place));
+        let own = u64::try_from(*place).unwrap_or(u64::MAX);
+        *place += 1;
+        Hook { runs: same.filter(|it| it.name.is_none()).map_or(own, |it| it.runs), ..hook.clone() }
+    };
+    Workload { hooks: dialled.hooks.iter().map(known).collect(), ..dialled.clone() }
+}
+
+fn effective(state: &State, vm: &VmName) -> Vec<Workload> {
+    state.replicas.get(vm).into_iter().flat_map(|replica| replica.effective()).cloned().collect()
+}
+
+/// What was taken away is restored by what it was, whatever is registered from now on (`members.md` 4). Who dials in says
+/// itself what it is, and nobody else can run its hooks.
+fn keep_what_is_owed(state: &mut State, vm: &VmName, before: &[Workload]) {
+    let mut kept: Vec<Workload> = Vec::new();
+    for was in before.iter().filter(|was| was.origin == Origin::Configured) {
+        let member = was.on(vm);
+        let Some(slot) = state.slots.get(&member).filter(|slot| slot.needs_restore) else { continue };
+        let is = state.workload(&member);
+        kept.extend(restoring::owed_of(state, &member, slot, was, is).filter(|_| is != Some(was)));
+    }
+    if kept.is_empty() {
+        return;
+    }
+    let Ok(replica) = registered(state, vm) else { return };
+    for mut owed in kept {
+        if let Some(known) = replica.former.remove(&owed.name) {
+            // What was owed before, and still is.
+            let is_known = |hook: &Hook| owed.hooks.iter().any(|it| it.is_same(hook));
+            let earlier: Vec<Hook> = known.hooks.into_iter().filter(|hook| !is_known(hook)).collect();
+            owed.hooks.splice(0..0, earlier);
+        }
+        replica.former.insert(owed.name.clone(), owed);
+    }
+}
+
+/// What is restored is owed nothing.
+pub(crate) fn forget_what_was_owed(state: &mut State) {
+    let slots = &state.slots;
+    for (vm, replica) in &mut state.replicas {
+        let is_owed = |workload: &Workload| slots.get(&workload.on(vm)).is_some_and(|slot| slot.needs_restore);
+        if !replica.former.values().all(is_owed) {
+            Arc::make_mut(replica).former.retain(|_, workload| is_owed(workload));
+        }
+    }
+}
+
+/// What is as without a word is not kept.
+pub(crate) fn keep(replica: &mut Replica, name: &WorkloadName, condition: Condition, now: Timestamp) {
+    if condition == Condition::default() {
+        replica.conditions.remove(name);
+    } else {
+        replica.conditions.insert(name.clone(), condition);
+    }
+    let mut since = |is_so: bool, times: fn(&mut Replica) -> &mut BTreeMap<WorkloadName, Timestamp>| {
+        let times = times(replica);
+        if is_so {
+            times.entry(name.clone()).or_insert(now);
+        } else {
+            times.remove(name);
+        }
+    };
+    since(!condition.connected, |replica| &mut replica.away);
+    since(condition.readiness == Readiness::NotReady, |replica| &mut replica.unready);
+}
+
+fn forget_the_unknown(replica: &mut Replica) {
+    let known: BTreeSet<WorkloadName> =
+        replica.workloads.iter().map(|workload| workload.name.clone()).chain(replica.dialled.keys().cloned()).collect();
+    replica.conditions.retain(|name, _| known.contains(name));
+    replica.away.retain(|name, _| known.contains(name));
+    replica.unready.retain(|name, _| known.contains(name));
+}

@@ -1,0 +1,149 @@
+//! Carries the change of an entry over to slots: events take slots and give them back, and members return.
+
+use crate::apply::access::{open, registered};
+use crate::apply::registry;
+use crate::apply::report;
+use crate::apply::slots::{take_all, take_one};
+use crate::model::event::Event;
+use crate::model::id::{EventId, GroupName};
+use crate::model::lifecycle::Stage;
+use crate::model::slot::{Slot, SlotState};
+use crate::model::state::State;
+use crate::model::workload::{Condition, Member, Readiness};
+use crate::schedule::affected::needed;
+use crate::schedule::attempts;
+use crate::schedule::restoring;
+use crate::schedule::slots;
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// Carries over to slots what the entry has changed about events, documents and workloads.
+pub fn settle(state: &mut State) {
+    if state.open.is_empty() {
+        return registry::forget_what_was_owed(state);
+    }
+    loop {
+        take_what_the_platform_takes(state);
+        let_go(state);
+        bring_back(state);
+        // Closing an event may take up another one.
+        if !report::close_restored(state) {
+            break;
+        }
+    }
+    watch_the_stuck(state);
+    registry::forget_what_was_owed(state);
+}
+
+/// What is claimed, approved, started or in last call takes what it lacks, over the limit if need be: also what its
+/// document names only now.
+fn take_what_the_platform_takes(state: &mut State) {
+    let now = state.now;
+    let is_going = |event: &Event| {
+        (Stage::Claimed..=Stage::Started).contains(&event.stage())
+            || (event.is_taken_over() && !event.stage().is_over())
+    };
+    let takes = |event: &&Event| {
+        let is_called = event.last_call.is_some() && !event.stage().is_over();
+        !event.is_drill() && (is_going(event) || is_called)
+    };
+    let taking: Vec<EventId> = state.open_events().filter(takes).map(|event| event.announcement.id.clone()).collect();
+    for id in taking {
+        take_all(state, &id);
+        if !state.open_event(&id).is_some_and(is_going) {
+            continue;
+        }
+        take_the_former(state, &id);
+        let of_event = state.slots.values_mut().filter(|slot| slot.events.contains(&id));
+        for slot in of_event.filter(|slot| slot.state == SlotState::Leaving) {
+            (slot.state, slot.since) = (SlotState::Out, now);
+        }
+    }
+}
+
+/// The platform takes a VM with what was registered there before, too: it is not restored meanwhile, and what was put back
+/// before counts no more.
+fn take_the_former(state: &mut State, id: &EventId) {
+    let Some(event) = state.open_event(id) else { return };
+    let is_former = |member: &Member, slot: &Slot| {
+        let is_returning = slot.state == SlotState::Returning && event.affects(&member.vm);
+        is_returning && state.replicas.get(&member.vm).is_some_and(|it| !it.knows(&member.workload))
+    };
+    let former = state.slots.iter().filter(|(member, slot)| is_former(member, slot));
+    let former: Vec<(Member, Option<GroupName>)> =
+        former.map(|(member, slot)| (member.clone(), slot.group.clone())).collect();
+    for (member, group) in former {
+        take_one(state, id, member, group);
+    }
+}
+
+/// An event that is over, or no longer names a member, does not keep it out; nor does one that is not claimed yet keep
+/// out what is registered no more. What an event names anew it lacks.
+fn let_go(state: &mut State) {
+    let now = state.now;
+    let State { open: events, replicas, slots, .. } = state;
+    let is_registered = |member: &Member| replicas.get(&member.vm).is_some_and(|it| it.knows(&member.workload));
+    let keeps = |member: &Member, id: &EventId| {
+        let event = events.get(id).filter(|event| !event.stage().is_over() && event.affects(&member.vm));
+        event.is_some_and(|event| event.is_going() || is_registered(member))
+    };
+    for (member, slot) in slots {
+        slot.events.retain(|id| keeps(member, id));
+        if let Some(last) = slot.events.last().filter(|_| !slot.events.contains(&slot.by)) {
+            slot.by = last.clone();
+        }
+        if slot.events.is_empty() && matches!(slot.state, SlotState::Leaving | SlotState::Out) {
+            (slot.state, slot.since) = (SlotState::Returning, now);
+        }
+    }
+    let grown: Vec<EventId> = state
+        .open_events()
+        .filter(|event| event.slots_since.is_some() && !event.stage().is_over())
+        .filter(|event| {
+            needed(state, event).iter().any(|(member, _)| state.stint(&event.announcement.id, member).is_none())
+        })
+        .map(|event| event.announcement.id.clone())
+        .collect();
+    for id in grown {
+        if let Ok(event) = open(state, &id) {
+            event.slots_since = None;
+            event.revision += 1;
+        }
+    }
+}
+
+/// A member is in service when its restore has ended well and it is ready; one that nothing was done to, at once.
+fn bring_back(state: &mut State) {
+    let now = state.now;
+    let returning = state.slots.iter().filter(|(_, slot)| slot.state == SlotState::Returning);
+    let back: Vec<Member> = returning
+        .filter(|(member, slot)| restoring::is_restored(state, member, slot))
+        .filter(|(member, _)| !attempts::is_being_restored(state, member))
+        .map(|(member, _)| member.clone())
+        .collect();
+    for member in back {
+        let slot = state.slots.remove(&member);
+        // It has just said so, and what it said before it left counts no more.
+        let is_ready = slot.is_some_and(|slot| restoring::has_answered(state, &member, &slot));
+        let condition = state.condition(&member).filter(|known| is_ready && known.readiness == Readiness::NotReady);
+        if let (Some(condition), Ok(replica)) = (condition, registered(state, &member.vm)) {
+            registry::keep(replica, &member.workload, Condition { readiness: Readiness::Ready, ..condition }, now);
+        }
+    }
+}
+
+/// Since when an event keeps members out and does not go on.
+fn watch_the_stuck(state: &mut State) {
+    let now = state.now;
+    let holders: BTreeSet<EventId> = state.slots.values().flat_map(|slot| slot.events.iter().cloned()).collect();
+    for id in holders {
+        let Some(event) = state.open_event(&id) else { continue };
+        let since = slots::is_stuck(state, event, now).then(|| event.stuck_since.unwrap_or(now));
+        if since != event.stuck_since
+            && let Some(event) = state.open.get_mut(&id)
+        {
+            Arc::make_mut(event).stuck_since = since;
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Commands that change slots.
+
+use crate::apply::access::{Applied, open, registered};
+use crate::model::command::Ignored;
+use crate::model::id::{EventId, GroupName, VmName};
+use crate::model::slot::{Slot, SlotState};
+use crate::model::state::State;
+use crate::model::workload::Member;
+use crate::schedule::affected::needed;
+use crate::schedule::attempts;
+use crate::schedule::last_call;
+use crate::schedule::slots;
+use crate::schedule::slots::GIVES_BACK_AT_MOST;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+/// The event takes every slot that it lacks.
+pub(crate) fn take(state: &mut State, id: &EventId) -> Applied {
+    let now = state.now;
+    let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
+    if event.slots_since.is_some() {
+        return Err(Ignored::Repeated);
+    }
+    if !slots::is_able(state, event, now) {
+        return Err(Ignored::NotNow);
+    }
+    if slots::barred_from_taking(state, event, now).is_some() {
+        return Err(Ignored::NotDue);
+    }
+    take_all(state, id);
+    Ok(())
+}
+
+/// The event is prepared over the budget as far as that moves service away.
+pub(crate) fn last_call(state: &mut State, id: &EventId) -> Applied {
+    let now = state.now;
+    let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
+    if event.last_call.is_some() {
+        return Err(Ignored::Repeated);
+    }
+    if !last_call::is_due(state, event, now) {
+        return Err(Ignored::NotNow);
+    }
+    open(state, id)?.last_call = Some(now);
+    take_all(state, id);
+    Ok(())
+}
+
+/// By the leader, when the event has kept members out for too long without going on.
+pub(crate) fn give_back(state: &mut State, id: &EventId) -> Applied {
+    let now = state.now;
+    let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
+    if !slots::is_stuck(state, event, now) || slots::gives_back_at(state, event).is_none_or(|at| now < at) {
+        return Err(Ignored::NotNow);
+    }
+    // What an operator holds up is theirs to bound.
+    let is_halted = event.hold(now).is_some() || state.pause(now).is_some() || event.is_approved_by_operator();
+    let event = open(state, id)?;
+    event.given_back = (event.given_back + u32::from(!is_halted)).min(GIVES_BACK_AT_MOST);
+    event.is_deferred |= !is_halted;
+    event.slots_since = None;
+    event.stuck_since = None;
+    event.revision += 1;
+    for slot in state.slots.values_mut() {
+        slot.events.remove(id);
+    }
+    Ok(())
+}
+
+/// An operator says that the member is in service.
+pub(crate) fn declare_restored(state: &mut State, member: &Member) -> Applied {
+    let slot = state.slots.get(member).ok_or(Ignored::Repeated)?;
+    if !matches!(slot.state, SlotState::Returning | SlotState::Gone) {
+        return Err(Ignored::NotNow);
+    }
+    state.slots.remove(member);
+    Ok(())
+}
+
+/// The leader has not heard from this replica for some time, or hears it again.
+pub(crate) fn contact(state: &mut State, replica: &VmName, is_reachable: bool) -> Applied {
+    let now = state.now;
+    let replica = registered(state, replica)?;
+    if replica.unreachable.is_none() == is_reachable {
+        return Err(Ignored::Repeated);
+    }
+    replica.unreachable = (!is_reachable).then_some(now);
+    Ok(())
+}
+
+/// Nobody restores the workloads of a replica that was removed, or whose VM was deleted, and nobody waits for that.
+pub(crate) fn removed(state: &mut State, replica: &VmName) -> Applied {
+    let before = state.slots.len();
+    let is_left = |slot: &Slot| matches!(slot.state, SlotState::Returning | SlotState::Gone);
+    state.slots.retain(|member, slot| member.vm != *replica || !is_left(slot));
+    if state.slots.len() < before { Ok(()) } else { Err(Ignored::Repeated) }
+}
+
+/// Whatever stands against it: the event is prepared, approved or started.
+pub fn take_all(state: &mut State, id: &EventId) {
+    let now = state.now;
+    let Some(event) = state.open_event(id) else { return };
+    let members: Vec<(Member, Option<GroupName>)> =
+        needed(state, event).into_iter().map(|(member, group)| (member, group.cloned())).collect();
+    let mut is_news = event.slots_since.is_none();
+    for (member, group) in members {
+        is_news |= take_one(state, id, member, group);
+    }
+    if let Ok(event) = open(state, id)
+        && is_news
+    {
+        event.slots_since.get_or_insert(now);
+        event.revision += 1;
+    }
+}
+
+pub(crate) fn take_one(state: &mut State, id: &EventId, member: Member, group: Option<GroupName>) -> bool {
+    let now = state.now;
+    let (was_fit, has_failed) = (state.is_fit(&member), state.has_failed_to_return(&member));
+    // What was put back meanwhile has to be taken away again, and what the event gave back is due again.
+    let is_own = state.slots.get(&member).is_some_and(|slot| slot.by == *id);
+    let is_another_stint = is_own || attempts::is_restore_begun(state, &member);
+    let next = state.stints + 1;
+    if let Some(slot) = state.slots.get_mut(&member).filter(|slot| slot.state != SlotState::Gone) {
+        if !slot.events.insert(id.clone()) {
+            return false;
+        }
+        slot.by = id.clone();
+        if slot.state == SlotState::Returning {
+            (slot.state, slot.since) = (SlotState::Leaving, now);
+            if is_another_stint {
+                (slot.stint, slot.was_fit, slot.restore_failed) = (next, was_fit, has_failed);
+                state.stints = next;
+            }
+        }
+        return true;
+    }
+    state.stints = next;
+    let slot = Slot {
+        stint: next,
+        first_stint: next,
+        state: SlotState::Leaving,
+        since: now,
+        group,
+        events: BTreeSet::from([id.clone()]),
+        by: id.clone(),
+        was_fit,
+        restore_failed: false,
+        needs_restore: false,
+    };
+    state.slots.insert(member, slot);
+    true
+}
+
+/// A new member of the group takes the place of one whose VM was deleted.
+pub(crate) fn replace_gone(state: &mut State, member: &Member, group: &GroupName) {
+    let is_gone = |slot: &Slot| slot.state == SlotState::Gone && slot.group.as_ref() == Some(group);
+    let own = state.slots.get(member).is_some_and(is_gone).then(|| member.clone());
+    let gone = own.or_else(|| state.slots.iter().find(|(_, slot)| is_gone(slot)).map(|(gone, _)| gone.clone()));
+    if let Some(gone) = gone {
+        state.slots.remove(&gone);
+    }
+}
+
+/// The VM of these members was deleted: nothing of them is restored.
+pub(crate) fn lose(state: &mut State, vm: &VmName) {
+    let now = state.now;
+    for (_, slot) in state.slots.iter_mut().filter(|(member, _)| member.vm == *vm) {
+        slot.events.clear();
+        (slot.state, slot.since) = (SlotState::Gone, now);
+    }
+}

@@ -1,0 +1,220 @@
+//! Approval without a quorum: whether a replica that hears no leader approves an event by itself, and when; and what an
+//! operator overrides who approves it there. By itself only one of a pair approves (`members.md` 6): only a user-initiated
+//! event that names nobody but the VM of the replica that is out of reach, only one event of a group at a time, and never
+//! while a committed hook may still run, or its own member is out.
+
+use crate::model::attempt::ENDED_WITHIN;
+use crate::model::claim::PostOutcome;
+use crate::model::document::{Announcement, Source, Status};
+use crate::model::event::Event;
+use crate::model::id::{EventId, VmName, WorkloadName};
+use crate::model::isolation::Alone;
+use crate::model::obstacle::{Obstacle, Outlook};
+use crate::model::state::{OPEN_LIMIT, State};
+use crate::model::takeover::{JOURNAL_LIMIT, RequestedBy, Takeover};
+use crate::model::time::Timestamp;
+use crate::model::treatment;
+use crate::model::treatment::Action;
+use crate::model::workload::{Readiness, Workload};
+use crate::policy;
+use crate::schedule::failed;
+use crate::schedule::groups;
+use crate::situation::Situation;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// Before a post that was not accepted is made again, doubled with each further one, up to the other.
+const AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+const AGAIN_AFTER_AT_MOST: Duration = Duration::from_mins(5);
+
+impl Takeover {
+    /// One that `situation.me` is about to write down.
+    pub fn begun(situation: &Situation, requested_by: Option<RequestedBy>) -> Self {
+        let alone = situation.alone.clone().unwrap_or_default();
+        let last = alone.journal.iter().map(|entry| entry.takeover.at).max();
+        Self {
+            approver: situation.me.clone(),
+            at: last.map_or(situation.now, |last| situation.now.max(last.plus(Duration::from_millis(1)))),
+            alone_since: alone.since,
+            out_of_reach: alone.out_of_reach(&situation.me),
+            requested_by,
+            outcome: None,
+            recorded: None,
+        }
+    }
+}
+
+/// Whether and when `situation.me` approves the event alone; `None` while it hears a leader.
+pub fn outlook(state: &State, situation: &Situation, id: &EventId) -> Option<Outlook> {
+    let alone = situation.alone.as_ref()?;
+    let state = &alone.furthest(state);
+    Some(match obstacle(state, situation, alone, id) {
+        Some(obstacle) => Outlook::Not(obstacle),
+        None => earliest(state, situation, alone, id),
+    })
+}
+
+/// The event that `situation.me` approves alone now.
+pub fn takeover<'a>(state: &State, situation: &'a Situation) -> Option<&'a Announcement> {
+    let listed = situation.alone.as_ref()?.document.iter().flat_map(|document| &document.events);
+    let is_due = |announced: &&Announcement| match outlook(state, situation, &announced.id) {
+        Some(Outlook::From(at)) => at <= situation.now,
+        Some(Outlook::Not(_)) | None => false,
+    };
+    listed.filter(|announced| announced.source == Source::User).find(is_due)
+}
+
+/// What an operator overrides who approves the event on `situation.me`, which hears no leader; an error where no
+/// operator can. `None` while it hears a leader.
+pub fn overridden(state: &State, situation: &Situation, id: &EventId) -> Option<Result<Vec<Obstacle>, Obstacle>> {
+    let alone = situation.alone.as_ref()?;
+    let state = &alone.furthest(state);
+    let ready_at = alone.since.plus(situation.timing.takeover_after);
+    let too_soon = || (situation.now < ready_at).then_some(Obstacle::TooSoon(ready_at));
+    Some(match impossible(state, situation, alone, id).or_else(too_soon) {
+        Some(obstacle) => Err(obstacle),
+        None => Ok(objections(state, situation, alone, id)),
+    })
+}
+
+/// What stands between an event and its approval by this replica itself, apart from time.
+fn obstacle(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -> Option<Obstacle> {
+    let not_a_pair = || (!alone.is_one_of_a_pair()).then_some(Obstacle::NotAPair);
+    let objection = || {
+        let mut all = objections(state, situation, alone, id).into_iter();
+        all.find(|objection| !matches!(objection, Obstacle::HookMayRun(_)))
+    };
+    impossible(state, situation, alone, id).or_else(not_a_pair).or_else(objection)
+}
+
+/// Why nobody approves the event here.
+fn impossible(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -> Option<Obstacle> {
+    let me = &situation.me;
+    let known = state.open_event(id);
+    let is_scheduled = alone.listed(id).is_some_and(|announced| announced.status == Status::Scheduled);
+    if !is_scheduled || known.is_some_and(Event::is_drill) {
+        return Some(Obstacle::NotScheduled);
+    }
+    if !alone.voters.contains(me) {
+        return Some(Obstacle::NoVoter);
+    }
+    if known.is_none() && state.open.len() >= OPEN_LIMIT {
+        return Some(Obstacle::NotTakenUp);
+    }
+    let mut tried = own(state, alone, me).filter(|(of, _)| *of == id);
+    if known.is_some_and(Event::is_accepted) || tried.any(|(_, it)| it.outcome_is(&PostOutcome::Accepted)) {
+        return Some(Obstacle::Approved);
+    }
+    if alone.journal.len() >= JOURNAL_LIMIT {
+        return Some(Obstacle::JournalFull);
+    }
+    let led = alone.reached.iter().find(|(_, peer)| peer.leader.is_some());
+    led.map(|(name, _)| Obstacle::LedElsewhere(name.clone()))
+}
+
+/// What this replica knows against an approval of the event; an operator may override it.
+fn objections(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -> Vec<Obstacle> {
+    let Some(announced) = alone.listed(id) else { return Vec::new() };
+    let known = state.open_event(id);
+    let treatment = known.and_then(|event| event.treatment.clone()).unwrap_or_else(|| chosen(situation, announced));
+    let failed = known.is_some_and(|event| failed::failed_for_good(state, event, situation.now).is_some());
+    let mut others = own(state, alone, &situation.me).filter(|(of, it)| *of != id && it.may_be_posted());
+    let approved = others.find(|(of, _)| alone.listed(of).is_some());
+    let running_until = hooks_may_run_until(situation, alone, known).filter(|until| situation.now < *until);
+    let objections = [
+        (announced.source != Source::User).then_some(Obstacle::NotUserInitiated),
+        // By the time of the log, which is never ahead of the cluster's: this replica sees no end before the others do.
+        known.and_then(|event| event.hold(alone.log_time)).map(Obstacle::Held),
+        state.pause(alone.log_time).map(Obstacle::Paused),
+        (treatment.action == Action::Observe).then_some(Obstacle::Observed),
+        failed.then_some(Obstacle::HookFailed),
+        other_event(state, situation, alone, announced).map(Obstacle::OtherEvent),
+        approved.map(|(other, _)| Obstacle::OtherApproval(other.clone())),
+        takes_more_away(alone, &situation.me, announced).map(Obstacle::TakesMoreAway),
+        own_member_out(state, alone, &situation.me).map(Obstacle::OwnMemberOut),
+        running_until.map(Obstacle::HookMayRun),
+    ];
+    objections.into_iter().flatten().collect()
+}
+
+/// A VM that the event names and that this replica does not miss. Whoever wants to bring the lost machine back names it
+/// alone; a reboot of the only one that is left takes the last member away.
+fn takes_more_away(alone: &Alone, me: &VmName, announced: &Announcement) -> Option<VmName> {
+    let lost = alone.out_of_reach(me);
+    announced.resources.iter().find(|vm| !lost.contains(vm)).cloned()
+}
+
+/// A workload of a group on this VM that does not serve, by what it answered last or by the log.
+fn own_member_out(state: &State, alone: &Alone, me: &VmName) -> Option<WorkloadName> {
+    let own = state.workloads().filter(|(vm, workload)| *vm == me && workload.group.is_some());
+    let is_out = |workload: &Workload| {
+        let member = workload.on(me);
+        let answered = alone.readiness.get(&workload.name);
+        let is_unready = || state.unready_since(&member).is_some();
+        state.slots.contains_key(&member) || answered.map_or_else(is_unready, |it| *it == Readiness::NotReady)
+    };
+    own.map(|(_, workload)| workload).find(|workload| is_out(workload)).map(|workload| workload.name.clone())
+}
+
+fn chosen(situation: &Situation, announced: &Announcement) -> treatment::Treatment {
+    policy::choose(&situation.policy, announced, &situation.members, situation.now)
+}
+
+/// What this replica did alone, by its journal and by its log.
+fn own<'a>(state: &'a State, alone: &'a Alone, me: &'a VmName) -> impl Iterator<Item = (&'a EventId, &'a Takeover)> {
+    let logged = state.open_events().flat_map(|event| event.takeovers.iter().map(|it| (&event.announcement.id, it)));
+    let journaled = alone.journal.iter().map(|entry| (&entry.announcement.id, &entry.takeover));
+    logged.filter(move |(_, takeover)| takeover.approver == *me).chain(journaled)
+}
+
+/// Another event that takes members of the same group: one that is listed, or one whose members have yet to be restored
+/// as far as the log tells. Of those that are no longer listed only an event that takes another VM counts: a machine that
+/// is gone is not taken away once more.
+fn other_event(state: &State, situation: &Situation, alone: &Alone, announced: &Announcement) -> Option<EventId> {
+    let known = |vm: &&VmName| situation.members.contains(vm) || state.replicas.contains_key(vm);
+    let ours = |vms: &[VmName]| -> Vec<VmName> { vms.iter().filter(known).cloned().collect() };
+    let own = ours(&announced.resources);
+    let is_near = |vms: &[VmName]| groups::share_a_group(state, &own, &ours(vms));
+    let takes_more = |vms: &[VmName]| vms.iter().any(|vm| !announced.resources.contains(vm));
+    let mut listed = alone.document.iter().flat_map(|document| &document.events);
+    let listed = listed.find(|other| other.id != announced.id && is_near(&other.resources));
+    let open = || {
+        let unlisted = state.open_events().filter(|event| event.announcement.id != announced.id && !event.is_drill());
+        unlisted.map(|event| (&event.announcement.id, taken_by(event))).find(|(_, vms)| is_near(vms) && takes_more(vms))
+    };
+    listed.map(|other| other.id.clone()).or_else(|| open().map(|(id, _)| id.clone()))
+}
+
+/// The VMs that an event names, or touched.
+fn taken_by(event: &Event) -> Vec<VmName> {
+    let touched = event.attempts.iter().map(|attempt| &attempt.member.vm);
+    event.announcement.resources.iter().chain(touched).cloned().collect()
+}
+
+/// When the wait is over. Documents agree within half of `takeover_after`: so an event is also waited with for as long as
+/// it takes to see another one of its group.
+fn earliest(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -> Outlook {
+    let seen = alone.seen_since.get(id).copied().unwrap_or(situation.now);
+    let at = alone.since.max(seen).plus(situation.timing.takeover_after);
+    let running_until = hooks_may_run_until(situation, alone, state.open_event(id));
+    let tried: Vec<&Takeover> =
+        own(state, alone, &situation.me).filter(|(of, _)| *of == id).map(|(_, it)| it).collect();
+    let last = tried.iter().map(|it| it.outcome.as_ref().map_or(it.at, |(_, at)| *at)).max();
+    let again = last.map(|last| last.plus(pause_after(tried.len())));
+    let waits = running_until.into_iter().chain(again);
+    Outlook::From(waits.fold(at, Timestamp::max))
+}
+
+/// When the last committed hook has certainly ended, by this replica's time: deadlines stand in the time of the log.
+fn hooks_may_run_until(situation: &Situation, alone: &Alone, event: Option<&Event>) -> Option<Timestamp> {
+    let in_own_time =
+        |moment: Timestamp| situation.now.plus(moment.since(alone.log_time)).minus(alone.log_time.since(moment));
+    let running = event?.attempts.iter().filter(|attempt| attempt.outcome.is_none());
+    running.map(|attempt| in_own_time(attempt.deadline.plus(ENDED_WITHIN))).max()
+}
+
+fn pause_after(tries: usize) -> Duration {
+    let doublings = u32::try_from(tries.saturating_sub(1)).unwrap_or(u32::MAX).min(6);
+    (AGAIN_AFTER * (1 << doublings)).min(AGAIN_AFTER_AT_MOST)
+}

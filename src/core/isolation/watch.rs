@@ -1,0 +1,91 @@
+//! For how long a replica has heard no leader, and what it has seen meanwhile.
+
+use crate::model::document::Document;
+use crate::model::id::{EventId, VmName};
+use crate::model::isolation::Peer;
+use crate::model::time::Timestamp;
+use alloc::collections::BTreeMap;
+use core::time::Duration;
+
+/// A tick that comes later than this was held up: the machine was paused, and what it waited for may have changed.
+const PAUSED_AFTER: Duration = Duration::from_secs(2);
+
+/// How long a replica has heard no leader, and what it has seen meanwhile; all on its steady clock.
+#[derive(Debug)]
+pub struct Watch {
+    /// Time before this does not count: it began, or woke, at this moment.
+    awake_since: Timestamp,
+    /// When it was looked at last; whoever is busy for long meanwhile says so.
+    pub last_tick: Timestamp,
+    /// When somebody whom it reaches last told of a leader.
+    told_of_leader: Option<Timestamp>,
+    seen_since: BTreeMap<EventId, Timestamp>,
+}
+
+impl Watch {
+    pub const fn new(now: Timestamp) -> Self {
+        Self { awake_since: now, last_tick: now, told_of_leader: None, seen_since: BTreeMap::new() }
+    }
+
+    /// An event that no document showed for a while counts from when it is seen again.
+    pub fn tick(&mut self, now: Timestamp, document: Option<&Document>) {
+        if now.since(self.last_tick) > PAUSED_AFTER {
+            self.awake_since = now;
+            self.seen_since.clear();
+        }
+        self.last_tick = now;
+        self.seen_since.retain(|id, _| document.is_some_and(|document| document.get(id).is_some()));
+        for event in document.iter().flat_map(|document| &document.events) {
+            self.seen_since.entry(event.id.clone()).or_insert(now);
+        }
+    }
+
+    /// Since when nobody leads, as far as this replica knows: it heard a leader then, or whoever it reaches told of one.
+    pub fn alone_since(&mut self, heard: Option<Timestamp>, reached: &BTreeMap<VmName, Peer>) -> Timestamp {
+        if reached.values().any(|peer| peer.leader.is_some()) {
+            self.told_of_leader = Some(self.last_tick);
+        }
+        [heard, self.told_of_leader].into_iter().flatten().fold(self.awake_since, Timestamp::max)
+    }
+
+    /// In the cluster's time, which `at` tells of a moment.
+    pub fn seen_since(&self, at: impl Fn(Timestamp) -> Timestamp) -> BTreeMap<EventId, Timestamp> {
+        self.seen_since.iter().map(|(id, seen)| (id.clone(), at(*seen))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::document::Status;
+    use crate::model::document::tests::announced;
+
+    fn listing(ids: &[&str]) -> Document {
+        Document::new(ids.iter().map(|id| announced(id, Status::Scheduled)).collect())
+    }
+
+    #[test]
+    fn what_is_seen_again_after_nothing_was_seen_counts_from_then() {
+        let (mut watch, document) = (Watch::new(Timestamp(0)), listing(&["A", "B"]));
+        let seen = |watch: &Watch| watch.seen_since.values().map(|at| at.0).collect::<Vec<_>>();
+        watch.tick(Timestamp(1), Some(&document));
+        watch.tick(Timestamp(2), Some(&document));
+        assert_eq!(seen(&watch), [1, 1]);
+        watch.tick(Timestamp(3), None);
+        assert_eq!(seen(&watch), [0_i64; 0]);
+        watch.tick(Timestamp(4), Some(&document));
+        assert_eq!(seen(&watch), [4, 4]);
+        watch.tick(Timestamp(5), Some(&listing(&["B", "C"])));
+        assert_eq!(seen(&watch), [4, 5]);
+    }
+
+    #[test]
+    fn time_slept_through_does_not_count_nor_does_what_was_seen_before() {
+        let mut watch = Watch::new(Timestamp(0));
+        watch.tick(Timestamp(1), Some(&listing(&["A"])));
+        let woken = Timestamp(1).plus(PAUSED_AFTER + Duration::from_millis(1));
+        watch.tick(woken, Some(&listing(&["A"])));
+        assert_eq!(watch.alone_since(Some(Timestamp(1)), &BTreeMap::new()), woken);
+        assert_eq!(watch.seen_since(|at| at)[&EventId::new("A")], woken);
+    }
+}

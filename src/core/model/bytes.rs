@@ -1,0 +1,181 @@
+//! How much the state may hold in bytes, and how many bytes a thing is.
+//!
+//! Counts alone bound too little: 1,000 closed events may be 1,000 times a document. What is counted is memory, roughly and
+//! everywhere the same: a text by its length, and beside that a fixed number for each thing. It is no less than what the
+//! thing takes in the log or in a snapshot.
+
+use crate::model::attempt::{Attempt, WaiverReason};
+use crate::model::claim::PostOutcome;
+use crate::model::document::{Announcement, Document, Kind, Source, Status};
+use crate::model::event::Event;
+use crate::model::id::VmName;
+use crate::model::operator::{What, Wish};
+use crate::model::state::State;
+use crate::model::takeover::Takeover;
+use alloc::vec::Vec;
+
+/// An endpoint that shows an event in turns as started and as to come, or as gone, adds two stages each time.
+const STAGES_LIMIT: usize = 200;
+
+/// Whatever it gathered, it comes back a few times.
+const FEW_STAGES: usize = 20;
+
+impl Event {
+    /// It has not come and gone so often that its record would grow without end: then a start is not taken back any more,
+    /// and when it is listed again after its end it is a new event.
+    pub fn may_return(&self) -> bool {
+        // Of many members the record is long at once.
+        let is_short = || self.entered.len() < FEW_STAGES || self.record_bytes() < RECORD_BYTES;
+        self.entered.len() < STAGES_LIMIT && is_short()
+    }
+}
+
+/// One event as it is announced. A placement group holds up to 100 VMs, whose names take a fifth of it.
+pub const ANNOUNCEMENT_BYTES: usize = 64 << 10;
+
+/// What a replica reports of its endpoint's document. Of that, a quarter is kept free of events that name nobody of us.
+pub const DOCUMENT_BYTES: usize = 256 << 10;
+
+/// The documents of all replicas together: where there are many, each may report less.
+pub const DOCUMENTS_BYTES: usize = 16 << 20;
+
+/// The history. The oldest go first, and before them those that concerned nobody of us.
+pub const HISTORY_BYTES: usize = 8 << 20;
+
+/// What an event has gathered: one with more comes back under its id a few times, and then begins anew.
+pub const RECORD_BYTES: usize = 64 << 10;
+
+/// What operators asked for about one event, and about no single one.
+pub const WISHES_BYTES: usize = 32 << 10;
+
+/// For a text, a name, and each other thing that is counted: what a list and the allocator add to it.
+const TEXT: usize = 24;
+
+const NAME: usize = 48;
+
+const ANNOUNCEMENT: usize = 256;
+
+const EVENT: usize = 640;
+
+const ATTEMPT: usize = 384;
+
+const CLAIM: usize = 192;
+
+const OTHER: usize = 96;
+
+fn text(text: &str) -> usize {
+    TEXT + text.len()
+}
+
+fn name(name: &VmName) -> usize {
+    NAME + name.as_str().len()
+}
+
+impl Announcement {
+    pub fn bytes(&self) -> usize {
+        let word = |word: &str| if word.is_empty() { 0 } else { text(word) };
+        let status = if let Status::Other(word) = &self.status { word } else { "" };
+        let kind = if let Kind::Other(word) = &self.kind { word } else { "" };
+        let source = if let Source::Other(word) = &self.source { word } else { "" };
+        let words: usize = [status, kind, source, &self.resource_type, &self.description].into_iter().map(word).sum();
+        let id = TEXT + 2 * self.id.as_received().len();
+        ANNOUNCEMENT + id + words + self.resources.iter().map(name).sum::<usize>()
+    }
+
+    /// It names a VM that a replica of this cluster is registered for.
+    pub fn concerns(&self, state: &State) -> bool {
+        self.resources.iter().any(|vm| state.replicas.contains_key(vm))
+    }
+}
+
+impl Document {
+    pub fn bytes(&self) -> usize {
+        self.events.iter().map(Announcement::bytes).sum()
+    }
+}
+
+impl Event {
+    pub fn bytes(&self) -> usize {
+        let names = self.seen_by.iter().chain(&self.departed).chain(self.impacts.keys()).map(name).sum::<usize>();
+        self.announcement.bytes() + names + self.record_bytes()
+    }
+
+    /// What it gathered, without what was announced.
+    pub fn record_bytes(&self) -> usize {
+        let outcome = |outcome: &PostOutcome| match outcome {
+            PostOutcome::NotSent(why) | PostOutcome::Unknown(why) => text(why),
+            PostOutcome::Accepted | PostOutcome::Refused(_) | PostOutcome::Withdrawn | PostOutcome::Differs => 0,
+        };
+        let claims = self.claims.iter().map(|claim| {
+            CLAIM + claim.stints.len() * OTHER + claim.outcome.as_ref().map_or(0, |(posted, _)| outcome(posted))
+        });
+        let takeovers = self.takeovers.iter().map(|takeover: &Takeover| {
+            let asked = takeover.requested_by.as_ref().map_or(0, |by| text(&by.who) + text(&by.reason));
+            let posted = takeover.outcome.as_ref().map_or(0, |(posted, _)| outcome(posted));
+            CLAIM + takeover.out_of_reach.len() * OTHER + asked + posted
+        });
+        let waivers = self.waivers.iter().map(|waiver| match &waiver.why {
+            WaiverReason::Unreachable => OTHER,
+            WaiverReason::Skipped { who, reason } => OTHER + text(who) + text(reason),
+        });
+        let wishes = self.wishes.iter().map(Wish::bytes);
+        let times = (self.entered.len() + self.former_calls.len()) * 16;
+        let attempts = self.attempts.iter().map(Attempt::bytes);
+        EVENT + times + attempts.chain(claims).chain(takeovers).chain(waivers).chain(wishes).sum::<usize>()
+    }
+
+    /// It concerned somebody of this cluster, or somebody of it did something about it.
+    pub fn is_of_concern(&self, state: &State) -> bool {
+        let is_touched = !self.attempts.is_empty() || !self.claims.is_empty() || !self.takeovers.is_empty();
+        is_touched || !self.wishes.is_empty() || self.announcement.concerns(state)
+    }
+}
+
+impl Attempt {
+    pub(crate) fn bytes(&self) -> usize {
+        let said = [&self.outcome, &self.late].into_iter().flatten().filter_map(|(outcome, _)| outcome.reason());
+        let progress = self.progress.iter().map(|progress| progress.text.as_str());
+        ATTEMPT + said.chain(progress).map(text).sum::<usize>()
+    }
+}
+
+impl Wish {
+    pub(crate) fn bytes(&self) -> usize {
+        let what = if let What::Other(what) = &self.what { text(what) } else { 0 };
+        OTHER + text(&self.who) + text(&self.reason) + what
+    }
+}
+
+impl State {
+    /// What one replica may report: all together hold a bound, however many there are.
+    pub fn room_for_document(&self) -> usize {
+        DOCUMENT_BYTES.min(DOCUMENTS_BYTES / self.replicas.len().max(1))
+    }
+
+    /// An entry with more is taken from nobody. What a replica reports may be twice as much for a few polls, when its
+    /// earlier life reported something else.
+    pub fn takes(&self, document: &Document) -> bool {
+        let is_fit = |announcement: &Announcement| announcement.bytes() <= ANNOUNCEMENT_BYTES;
+        document.bytes() <= 2 * self.room_for_document() && document.events.iter().all(is_fit)
+    }
+
+    /// As many of its VMs as there is room for, those of this cluster first. What is left out is nobody's of us.
+    pub(crate) fn fitted(&self, shown: Announcement) -> Announcement {
+        let bytes = shown.bytes();
+        if bytes <= ANNOUNCEMENT_BYTES {
+            return shown;
+        }
+        let is_ours = |vm: &&VmName| self.replicas.contains_key(*vm);
+        let all = shown.resources.iter().map(name).sum::<usize>();
+        let mut left = ANNOUNCEMENT_BYTES.saturating_sub(bytes - all);
+        let ours = shown.resources.iter().filter(is_ours);
+        let others = shown.resources.iter().filter(|vm| !is_ours(vm));
+        let fits = |vm: &&VmName| {
+            let fits = name(vm) <= left;
+            left -= if fits { name(vm) } else { 0 };
+            fits
+        };
+        let resources: Vec<VmName> = ours.chain(others).filter(fits).cloned().collect();
+        Announcement { resources, ..shown }
+    }
+}

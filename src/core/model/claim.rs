@@ -1,0 +1,96 @@
+//! Claims: the decision that an event is to be approved, by whom, why, and what became of the post.
+
+use crate::model::id::{AttemptId, VmName};
+use crate::model::time::Timestamp;
+use crate::model::workload::Member;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// The committed decision that an event is to be approved, and by whom.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Claim {
+    pub attempt: AttemptId,
+    pub approver: VmName,
+    pub reason: Reason,
+    /// What of the event was decided: its `decision` as it was claimed.
+    pub decision: u64,
+    /// The stints of its members' slots in which they were prepared.
+    pub stints: Vec<(Member, u64)>,
+    pub at: Timestamp,
+    /// From here on another approver may be named.
+    pub until: Timestamp,
+    pub outcome: Option<(PostOutcome, Timestamp)>,
+}
+
+impl Claim {
+    pub fn outcome_is(&self, outcome: &PostOutcome) -> bool {
+        self.outcome.as_ref().is_some_and(|(found, _)| found == outcome)
+    }
+
+    /// The platform may have been told.
+    pub fn may_be_posted(&self) -> bool {
+        self.outcome.as_ref().is_none_or(|(outcome, _)| outcome.may_have_arrived())
+    }
+}
+
+/// Why the event may start.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Reason {
+    /// Every hook is settled in the event's favour.
+    Prepared,
+    NothingToPrepare,
+    BudgetSpent,
+    Policy,
+    /// A replica without a quorum decided it, and its post may not have arrived.
+    Takeover,
+    /// An operator overruled what was left of its preparation.
+    Operator,
+}
+
+words!(Reason {
+    Prepared => "prepared",
+    NothingToPrepare => "nothing_to_prepare",
+    BudgetSpent => "budget_spent",
+    Policy => "policy",
+    Takeover => "takeover",
+    Operator => "operator",
+});
+
+/// What became of a claim.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum PostOutcome {
+    /// The platform took it: final.
+    Accepted,
+    /// The platform answered with this HTTP status.
+    Refused(u16),
+    /// It did not leave this machine.
+    NotSent(String),
+    /// Sent, and no reply.
+    Unknown(String),
+    /// Not posted: a fresh document showed the event as started or did not list it.
+    Withdrawn,
+    /// Not posted: with a fresh document the event is not what was decided.
+    Differs,
+}
+
+impl PostOutcome {
+    pub const fn as_word(&self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Refused(_) => "refused",
+            Self::NotSent(_) => "not_sent",
+            Self::Unknown(_) => "unknown",
+            Self::Withdrawn => "withdrawn",
+            Self::Differs => "views_differ",
+        }
+    }
+
+    /// The platform may have taken it. A definite answer of the service says that it did not; what fails within it, or
+    /// says that its machine is being moved, proves nothing.
+    pub const fn may_have_arrived(&self) -> bool {
+        match self {
+            Self::Accepted | Self::Unknown(_) | Self::Refused(410 | 500..) => true,
+            Self::Refused(_) | Self::NotSent(_) | Self::Withdrawn | Self::Differs => false,
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! What one metadata endpoint said, validated. How it looks on the wire is the concern of `metadata`.
+
+use crate::model::id::{EventId, VmName};
+use crate::model::time::Timestamp;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+/// The answer of one endpoint at one time.
+///
+/// The incarnation that came with it is left out on purpose: it starts again, jumps and changes without news
+/// (`imds.md`), so nothing may be concluded from it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Document {
+    /// Ordered by id, at most one for each.
+    pub events: Vec<Announcement>,
+    /// It also lists something without an id that could be read: what seems to be missing may be that.
+    pub has_gap: bool,
+}
+
+impl Document {
+    /// Orders the announcements. Those of one id are one event (`members.md` 3, D1), and what is over is not listed (D6).
+    pub fn new(mut events: Vec<Announcement>) -> Self {
+        events.retain(|event| !event.status.is_over());
+        events.sort_by(|a, b| a.id.cmp(&b.id));
+        events.dedup_by(|later, kept| {
+            let is_same = later.id == kept.id;
+            if is_same {
+                *kept = kept.joined_with(later);
+            }
+            is_same
+        });
+        Self { events, has_gap: false }
+    }
+
+    /// Without the ends of notices: nobody can tell when a time of the platform comes.
+    #[must_use]
+    pub fn forget_times(mut self) -> Self {
+        self.events.iter_mut().for_each(|event| event.not_before = NotBefore::Unknown);
+        self
+    }
+
+    pub fn get(&self, id: &EventId) -> Option<&Announcement> {
+        self.events.binary_search_by(|event| event.id.cmp(id)).ok().and_then(|place| self.events.get(place))
+    }
+}
+
+/// One event as one document shows it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Announcement {
+    pub id: EventId,
+    pub status: Status,
+    pub kind: Kind,
+    pub source: Source,
+    pub resource_type: String,
+    /// Each VM once.
+    pub resources: Vec<VmName>,
+    pub not_before: NotBefore,
+    pub description: String,
+    /// The expected interruption; `None` when the platform does not say (-1, or an api-version before 2020-07-01).
+    pub duration: Option<Duration>,
+}
+
+impl Announcement {
+    /// An element of a document that has an id, and of which no more can be told (D7), and why not.
+    pub fn unreadable(id: EventId, why: &str) -> Self {
+        Self {
+            id,
+            status: Status::Unreadable,
+            kind: Kind::Other(String::new()),
+            source: Source::Other(String::new()),
+            resource_type: String::new(),
+            resources: Vec::new(),
+            not_before: NotBefore::Unknown,
+            description: why.into(),
+            duration: None,
+        }
+    }
+
+    /// The same event by two views of it: all VMs of either, the earlier end of the notice, the harsher type, the platform
+    /// before a user, the status that is further, and what is known before what is not. What is missing or cannot be read
+    /// adds its VMs.
+    #[must_use]
+    pub fn joined_with(&self, other: &Self) -> Self {
+        let longer = |one: &String, other: &String| if one.is_empty() { other.clone() } else { one.clone() };
+        let added = |one: &Self, other: &Self| -> Vec<VmName> {
+            if one.resources == other.resources {
+                return one.resources.clone();
+            }
+            let known = Names::of(&one.resources);
+            let added = other.resources.iter().filter(|vm| !known.contain(vm));
+            one.resources.iter().chain(added).cloned().collect()
+        };
+        match (&self.status, &other.status) {
+            (_, Status::Missing | Status::Unreadable) => return Self { resources: added(self, other), ..self.clone() },
+            (Status::Missing | Status::Unreadable, _) => {
+                return Self { resources: added(other, self), ..other.clone() };
+            }
+            _ => {}
+        }
+        Self {
+            id: self.id.clone(),
+            status: self.status.clone().max(other.status.clone()),
+            kind: if other.kind.harm() > self.kind.harm() { other.kind.clone() } else { self.kind.clone() },
+            source: self.source.clone().min(other.source.clone()),
+            resource_type: longer(&self.resource_type, &other.resource_type),
+            resources: added(self, other),
+            not_before: self.not_before.min(other.not_before),
+            description: longer(&self.description, &other.description),
+            duration: self.duration.max(other.duration),
+        }
+    }
+
+    /// The same decision fits both: what happens to which VMs, and who asked for it. A view that cannot be read says
+    /// nothing against it.
+    pub fn is_decided_like(&self, other: &Self) -> bool {
+        let is_same = self.kind == other.kind && self.source == other.source;
+        is_same && self.names_no_other(other) && other.names_no_other(self)
+    }
+
+    /// Every VM of it is one of the other's.
+    pub fn names_no_other(&self, other: &Self) -> bool {
+        if self.resources == other.resources {
+            return true;
+        }
+        let known = Names::of(&other.resources);
+        self.resources.iter().all(|vm| known.contain(vm))
+    }
+}
+
+/// VMs among which others are looked for: in order where they are many, for a list may have a thousand, and another one, too.
+struct Names<'a> {
+    few: &'a [VmName],
+    many: Vec<&'a VmName>,
+}
+
+impl<'a> Names<'a> {
+    const FEW: usize = 16;
+
+    fn of(names: &'a [VmName]) -> Self {
+        let mut many: Vec<_> = if names.len() > Self::FEW { names.iter().collect() } else { Vec::new() };
+        many.sort_unstable();
+        Self { few: names, many }
+    }
+
+    fn contain(&self, vm: &VmName) -> bool {
+        if self.many.is_empty() { self.few.contains(vm) } else { self.many.binary_search(&vm).is_ok() }
+    }
+}
+
+/// Ordered by how far the event is. A status nobody knows yet is never approved.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Status {
+    /// The last documents do not list it, and it is not over yet.
+    Missing,
+    /// The element cannot be read but for its id.
+    Unreadable,
+    Other(String),
+    Scheduled,
+    Started,
+}
+
+impl Status {
+    /// The event is over, though it is still listed.
+    fn is_over(&self) -> bool {
+        const OVER: [&str; 3] = ["completed", "canceled", "cancelled"];
+        matches!(self, Self::Other(word) if OVER.iter().any(|over| word.eq_ignore_ascii_case(over)))
+    }
+
+    /// What is to happen can be told, and prepared for.
+    pub const fn is_known(&self) -> bool {
+        matches!(self, Self::Scheduled | Self::Started)
+    }
+
+    /// A document without the event, or one that cannot be read, says nothing against what was known of it.
+    pub const fn says_nothing(&self) -> bool {
+        matches!(self, Self::Missing | Self::Unreadable)
+    }
+}
+
+/// What is going to happen to the VMs (`EventType`).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Kind {
+    Freeze,
+    Reboot,
+    Redeploy,
+    Preempt,
+    Terminate,
+    Other(String),
+}
+
+/// Who asked for it (`EventSource`). Ordered by whose word counts where two views differ: only what nobody but a user asked
+/// for counts as asked for.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Source {
+    Platform,
+    Other(String),
+    User,
+}
+
+/// When the platform goes ahead without an approval.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum NotBefore {
+    At(Timestamp),
+    /// Blank (as for a started event) or unreadable; the minimum notice of the type counts instead.
+    Unknown,
+}
+
+macro_rules! words {
+    ($type:ident { $($variant:ident => $word:literal),+ $(,)? }) => {
+        impl $type {
+            /// Known words without regard to case; any other is kept as it is.
+            pub fn from_word(word: &str) -> Self {
+                $(if word.eq_ignore_ascii_case($word) { return Self::$variant; })+
+                Self::Other(word.into())
+            }
+
+            pub fn as_word(&self) -> &str {
+                match self {
+                    $(Self::$variant => $word,)+
+                    Self::Other(word) => word,
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_word())
+            }
+        }
+    };
+}
+
+words!(Status { Missing => "missing", Unreadable => "unreadable", Scheduled => "Scheduled", Started => "Started" });
+
+words!(Source { Platform => "Platform", User => "User" });
+
+words!(Kind {
+    Freeze => "Freeze",
+    Reboot => "Reboot",
+    Redeploy => "Redeploy",
+    Preempt => "Preempt",
+    Terminate => "Terminate",
+});
+
+impl Kind {
+    /// The notice the vendor documents for the type: counted from first sight where NotBefore is unknown.
+    /// A type nobody knows yet is treated as a Redeploy.
+    pub fn minimum_notice(&self) -> Duration {
+        let seconds = match self {
+            Self::Freeze | Self::Reboot => 15 * 60,
+            Self::Redeploy | Self::Other(_) => 10 * 60,
+            Self::Preempt => 30,
+            Self::Terminate => 5 * 60,
+        };
+        Duration::from_secs(seconds)
+    }
+
+    /// A greater number is the harsher type.
+    const fn harm(&self) -> u8 {
+        match self {
+            Self::Freeze => 0,
+            Self::Other(_) => 1,
+            Self::Reboot => 2,
+            Self::Redeploy => 3,
+            Self::Preempt => 4,
+            Self::Terminate => 5,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Of no VM in particular.
+    pub(crate) fn announced(id: &str, status: Status) -> Announcement {
+        Announcement {
+            id: EventId::new(id),
+            status,
+            kind: Kind::Reboot,
+            source: Source::Platform,
+            resource_type: String::new(),
+            resources: Vec::new(),
+            not_before: NotBefore::Unknown,
+            description: String::new(),
+            duration: None,
+        }
+    }
+
+    #[test]
+    fn every_event_is_found_whatever_its_place_and_the_status_that_is_further_counts() {
+        let listed = [
+            ("c", Status::Scheduled),
+            ("a", Status::Started),
+            ("d", Status::Scheduled),
+            ("A", Status::Scheduled),
+            ("e", Status::Other("CANCELED".into())),
+        ];
+        let document = Document::new(listed.into_iter().map(|(id, status)| announced(id, status)).collect());
+        let found = ["a", "b", "c", "D", "e"].map(|id| document.get(&EventId::new(id)).map(|event| &event.status));
+        let scheduled = Some(&Status::Scheduled);
+        assert_eq!(found, [Some(&Status::Started), None, scheduled, scheduled, None]);
+    }
+
+    #[test]
+    fn views_of_many_vms_are_joined_as_those_of_few() {
+        let names = |prefix: &str, range: core::ops::Range<usize>| -> Vec<VmName> {
+            range.map(|number| VmName::new(&alloc::format!("{prefix}{number}"))).collect()
+        };
+        let of = |resources| Announcement { resources, ..announced("e", Status::Scheduled) };
+        for count in [3, 2 * Names::FEW] {
+            let [one, other] = [of(names("vm", 0..count)), of(names("_VM", 1..count + 1))];
+            assert_eq!(one.joined_with(&other).resources, names("vm", 0..count + 1));
+            assert!(!one.names_no_other(&other) && !other.names_no_other(&one) && !one.is_decided_like(&other));
+            let again = of(names("_Vm", 0..count).into_iter().rev().collect());
+            assert!(one.is_decided_like(&again) && again.names_no_other(&one));
+            assert_eq!(one.joined_with(&again).resources, one.resources);
+        }
+    }
+
+    #[test]
+    fn views_of_one_event_are_joined_and_the_worse_counts() {
+        let names = |names: &[&str]| names.iter().map(|name| VmName::new(name)).collect::<Vec<_>>();
+        let one = Announcement {
+            kind: Kind::Freeze,
+            source: Source::User,
+            resources: names(&["a", "b"]),
+            not_before: NotBefore::At(Timestamp(9)),
+            duration: Some(Duration::from_secs(5)),
+            ..announced("e", Status::Scheduled)
+        };
+        let other = Announcement {
+            kind: Kind::Reboot,
+            source: Source::Platform,
+            resources: names(&["B", "c"]),
+            not_before: NotBefore::At(Timestamp(8)),
+            description: "new".into(),
+            duration: None,
+            ..announced("e", Status::Scheduled)
+        };
+        let joined = Announcement {
+            kind: Kind::Reboot,
+            source: Source::Platform,
+            resources: names(&["a", "b", "c"]),
+            not_before: NotBefore::At(Timestamp(8)),
+            description: "new".into(),
+            ..one.clone()
+        };
+        assert_eq!(one.joined_with(&other), joined);
+        assert!(other.joined_with(&one).is_decided_like(&joined));
+        let unreadable = Announcement::unreadable(EventId::new("e"), "it is odd");
+        assert_eq!([one.joined_with(&unreadable), unreadable.joined_with(&one)], [one.clone(), one.clone()]);
+        let unknown = Announcement { not_before: NotBefore::Unknown, ..one.clone() };
+        assert_eq!(unknown.joined_with(&one).not_before, one.not_before);
+        let cases: [(Kind, Kind); 3] = [
+            (Kind::Freeze, Kind::Other("New".into())),
+            (Kind::Redeploy, Kind::Preempt),
+            (Kind::Preempt, Kind::Terminate),
+        ];
+        for (milder, harsher) in cases {
+            let of = |kind: &Kind| Announcement { kind: kind.clone(), ..one.clone() };
+            assert_eq!(of(&harsher).joined_with(&of(&milder)).kind, harsher);
+            assert_eq!(of(&milder).joined_with(&of(&harsher)).kind, harsher);
+        }
+    }
+}

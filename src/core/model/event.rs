@@ -1,0 +1,328 @@
+//! One event as the cluster knows it: what was announced, chosen, tried, claimed and posted, and when.
+
+use crate::model::attempt::{Attempt, ENDED_WITHIN, Waiver};
+use crate::model::claim::{Claim, PostOutcome};
+use crate::model::document::{Announcement, Kind, NotBefore, Source, Status};
+use crate::model::drill::{Drill, Mode};
+use crate::model::hook_id::HookId;
+use crate::model::id::{AttemptId, VmName};
+use crate::model::lifecycle::Stage;
+use crate::model::operator::Wish;
+use crate::model::takeover::Takeover;
+use crate::model::time::Timestamp;
+use crate::model::treatment::Treatment;
+use crate::model::workload::{Intent, Member, Phase};
+use alloc::collections::BTreeMap;
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Event {
+    /// As all current documents together showed it last.
+    pub announcement: Announcement,
+    /// Numbers what an approval would be for: the revision at which its VMs, its type or who asked for it changed last, or
+    /// from which on it is to come again.
+    pub decision: u64,
+    /// Every replica whose document ever listed it.
+    pub seen_by: BTreeSet<VmName>,
+    /// The stages it entered and when, oldest first; the last one is where it is. See `course`.
+    pub entered: Vec<(Stage, Timestamp)>,
+    /// Counts every change, so that an operator can name what they have seen.
+    pub revision: u64,
+    pub treatment: Option<Treatment>,
+    /// In the order in which they were committed.
+    pub attempts: Vec<Attempt>,
+    pub waivers: Vec<Waiver>,
+    /// In the order in which they were committed; the last one is in force.
+    pub claims: Vec<Claim>,
+    /// Approvals by replicas without a quorum, in the order in which they came to be known.
+    pub takeovers: Vec<Takeover>,
+    pub ending: Option<Ending>,
+    /// VMs that it deleted and that are dismissed: whoever bears such a name now is none of its resources.
+    pub departed: BTreeSet<VmName>,
+    /// It is made up: prepared for as if it were real, and never claimed, posted or taken for the platform's.
+    pub drill: Option<Drill>,
+    /// What operators asked for about it, oldest first; skipped hooks are waivers.
+    pub wishes: Vec<Wish>,
+    /// When policy chose.
+    pub treated: Option<Timestamp>,
+    /// For how long it kept a VM from running, as that VM's own replica observed.
+    pub impacts: BTreeMap<VmName, Duration>,
+    /// Since when it has a slot of every member that it names; `None` while it lacks one.
+    pub slots_since: Option<Timestamp>,
+    /// Since when it keeps members out and does not go on.
+    pub stuck_since: Option<Timestamp>,
+    /// How often it has given its slots back by itself.
+    pub given_back: u32,
+    /// It has given its slots back by itself, and goes behind the others from then on.
+    pub is_deferred: bool,
+    /// When its last call began, since it last came back.
+    pub last_call: Option<Timestamp>,
+    /// When its last calls began before it went, and came back.
+    pub former_calls: Vec<Timestamp>,
+    /// When it was last listed as to come again, or grew, though it may have been approved.
+    pub reopened: Option<Timestamp>,
+}
+
+impl Event {
+    pub fn first_seen_as(announcement: Announcement, by: VmName, at: Timestamp) -> Self {
+        Self {
+            announcement,
+            decision: 1,
+            seen_by: BTreeSet::from([by]),
+            entered: alloc::vec![(Stage::Announced, at)],
+            revision: 1,
+            treatment: None,
+            attempts: Vec::new(),
+            waivers: Vec::new(),
+            claims: Vec::new(),
+            takeovers: Vec::new(),
+            ending: None,
+            departed: BTreeSet::new(),
+            drill: None,
+            wishes: Vec::new(),
+            treated: None,
+            impacts: BTreeMap::new(),
+            slots_since: None,
+            stuck_since: None,
+            given_back: 0,
+            is_deferred: false,
+            last_call: None,
+            former_calls: Vec::new(),
+            reopened: None,
+        }
+    }
+
+    pub fn stage(&self) -> Stage {
+        self.entered.last().map_or(Stage::Closed, |(stage, _)| *stage)
+    }
+
+    /// The stages that led to where it is, newest first: without those from which it went back.
+    pub fn course(&self) -> impl Iterator<Item = (Stage, Timestamp)> {
+        let mut next = None;
+        self.entered.iter().rev().copied().filter(move |(stage, _)| {
+            let is_on_the_way = next.is_none_or(|next| *stage < next);
+            if is_on_the_way {
+                next = Some(*stage);
+            }
+            is_on_the_way
+        })
+    }
+
+    /// When it entered a stage on its way to where it is; `None` when it did not, or went back from it.
+    pub fn entered_at(&self, stage: Stage) -> Option<Timestamp> {
+        self.course().find(|(entered, _)| *entered == stage).map(|(_, at)| at)
+    }
+
+    pub fn first_seen(&self) -> Timestamp {
+        self.entered.first().map_or(Timestamp(0), |(_, at)| *at)
+    }
+
+    /// When it left the document.
+    pub fn over_at(&self) -> Option<Timestamp> {
+        self.course().filter(|(stage, _)| stage.is_over()).last().map(|(_, at)| at)
+    }
+
+    /// Names one hook of one workload in this event: the same for every attempt, leader and restart. An event that
+    /// comes back under its id has other steps, by when it was first seen, and so has a member that was put back and is
+    /// taken away once more, by its stint.
+    pub fn step_id(&self, attempt: &Attempt) -> String {
+        let (id, Timestamp(first_seen)) = (&self.announcement.id, self.first_seen());
+        let Attempt { member: Member { vm, workload }, hook: HookId { phase, key }, stint, .. } = attempt;
+        let stint = if *phase == Phase::Checkpoint { 0 } else { *stint };
+        alloc::format!("{id}@{first_seen}.{stint}/{vm}/{workload}/{phase}/{key:x}")
+    }
+
+    pub fn is_user_initiated(&self) -> bool {
+        self.announcement.source == Source::User
+    }
+
+    pub fn is_scheduled(&self) -> bool {
+        self.announcement.status == Status::Scheduled
+    }
+
+    pub fn affects(&self, vm: &VmName) -> bool {
+        self.announcement.resources.contains(vm) && !self.departed.contains(vm)
+    }
+
+    /// Nobody comes back from it: it deletes the VMs it names, and has begun to. A post without a reply is no proof.
+    pub fn deletes_vms(&self) -> bool {
+        let is_done = || self.ending == Some(Ending::Completed) && self.is_accepted();
+        self.announcement.kind == Kind::Terminate && (self.entered_at(Stage::Started).is_some() || is_done())
+    }
+
+    /// When the platform goes ahead by itself.
+    pub fn notice_ends(&self) -> Timestamp {
+        match self.announcement.not_before {
+            NotBefore::At(at) => at,
+            NotBefore::Unknown => self.first_seen().plus(self.announcement.kind.minimum_notice()),
+        }
+    }
+
+    pub fn preparation_starts(&self) -> Timestamp {
+        let ahead = self.treatment.as_ref().and_then(|treatment| treatment.ahead);
+        ahead.map_or(self.first_seen(), |ahead| self.notice_ends().minus(ahead).max(self.first_seen()))
+    }
+
+    /// When the event is approved though not everything is settled: its budget counts from when it has its slots (R9).
+    pub fn budget_ends(&self) -> Option<Timestamp> {
+        let budget = self.treatment.as_ref().and_then(|treatment| treatment.budget)?;
+        Some(self.slots_since?.max(self.preparation_starts()).plus(budget))
+    }
+
+    /// Hooks end this long before the notice ends.
+    pub fn margin(&self) -> Duration {
+        self.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.margin)
+    }
+
+    /// How long an event that does not go on keeps members out.
+    pub fn give_back_after(&self) -> Duration {
+        self.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.give_back_after)
+    }
+
+    /// The last moment for a hook that prepares: when its budget is spent, whatever ran has been ended.
+    pub fn preparation_ends(&self) -> Timestamp {
+        let notice = self.notice_ends().minus(self.margin());
+        let budget = self.treatment.as_ref().and_then(|treatment| treatment.budget).unwrap_or_default();
+        let to_end = ENDED_WITHIN.min(budget / 4);
+        let is_hurried = self.last_call.is_some() || self.is_reopened();
+        self.budget_ends().filter(|_| !is_hurried).map_or(notice, |ends| ends.minus(to_end).min(notice))
+    }
+
+    /// The last moment for a hook of this phase. A member comes back in as much time as it takes, and so is taken back
+    /// what was begun.
+    pub fn time_ends(&self, phase: Phase) -> Option<Timestamp> {
+        (phase < Phase::Restore && !self.stage().is_over()).then(|| self.preparation_ends())
+    }
+
+    /// The last moment for a running attempt: its own, or less when the time for its phase has become shorter.
+    pub fn deadline_of(&self, attempt: &Attempt) -> Timestamp {
+        let ends = if attempt.intent == Intent::Undo { None } else { self.time_ends(attempt.hook.phase) };
+        ends.map_or(attempt.deadline, |ends| ends.min(attempt.deadline))
+    }
+
+    pub fn attempt(&self, id: AttemptId) -> Option<&Attempt> {
+        self.attempts.iter().find(|attempt| attempt.id == id)
+    }
+
+    /// One that was blocked is begun anew in its place.
+    pub(crate) fn begin(&mut self, begun: Attempt) {
+        self.revision += 1;
+        let last = self.attempts.iter_mut().rev().find(|it| it.hook == begun.hook && it.member == begun.member);
+        let is_again = |it: &Attempt| {
+            let is_same = (it.intent, it.stint, &it.on) == (begun.intent, begun.stint, &begun.on);
+            is_same && it.is_blocked()
+        };
+        match last.filter(|it| is_again(it)) {
+            Some(last) => *last = Attempt { blocked: last.blocked, ..begun },
+            None => self.attempts.push(begun),
+        }
+    }
+
+    /// The attempts of one hook of one workload, oldest first.
+    pub fn attempts_of<'a>(&'a self, member: &Member, hook: HookId) -> impl DoubleEndedIterator<Item = &'a Attempt> {
+        self.attempts.iter().filter(move |attempt| attempt.hook == hook && attempt.member == *member)
+    }
+
+    /// Those that were to get it done: the others take it back.
+    pub fn forward_attempts_of<'a>(
+        &'a self,
+        member: &Member,
+        hook: HookId,
+    ) -> impl DoubleEndedIterator<Item = &'a Attempt> {
+        self.attempts_of(member, hook).filter(|attempt| attempt.intent != Intent::Undo)
+    }
+
+    /// A hook that prepares was started for this workload, so it is owed a restore; on a VM that is deleted nothing is.
+    pub fn touched(&self, member: &Member) -> bool {
+        let is_deleted = self.departed.contains(&member.vm) || (self.deletes_vms() && self.affects(&member.vm));
+        let prepared = |attempt: &Attempt| attempt.hook.phase < Phase::Restore && attempt.intent == Intent::Run;
+        !is_deleted && self.attempts.iter().any(|attempt| prepared(attempt) && attempt.member == *member)
+    }
+
+    /// When the log came to know that the platform accepted an approval; `None` when it never did.
+    pub fn accepted_at(&self) -> Option<Timestamp> {
+        let of_claims = self.claims.iter().map(|claim| &claim.outcome);
+        let posts = of_claims.chain(self.takeovers.iter().map(|takeover| &takeover.outcome)).flatten();
+        posts.filter(|(outcome, _)| *outcome == PostOutcome::Accepted).map(|(_, at)| *at).min()
+    }
+
+    /// It may be approved, and came back or grew: it is prepared as in a last call.
+    pub fn is_reopened(&self) -> bool {
+        self.reopened.is_some() && self.stage() == Stage::Approved
+    }
+
+    pub fn is_accepted(&self) -> bool {
+        self.accepted_at().is_some()
+    }
+
+    /// A replica without a quorum decided that it is to start, and the platform may have been told.
+    pub fn is_taken_over(&self) -> bool {
+        self.takeovers.iter().any(Takeover::may_be_posted)
+    }
+
+    /// A post of ours may have reached the platform.
+    pub fn may_be_approved(&self) -> bool {
+        self.claims.iter().any(Claim::may_be_posted) || self.is_taken_over()
+    }
+
+    /// It is about to begin, or has begun, whatever we do from now on.
+    pub fn is_going(&self) -> bool {
+        let is_claimed = (Stage::Claimed..=Stage::Started).contains(&self.stage());
+        is_claimed || self.last_call.is_some() || self.may_be_approved()
+    }
+
+    /// It was started, or may be approved.
+    pub fn may_have_happened(&self) -> bool {
+        self.entered_at(Stage::Started).is_some() || self.may_be_approved()
+    }
+
+    /// A closed event that is listed again is the same maintenance, still to come: it was cancelled for a while, or
+    /// nobody could see it for long.
+    pub fn may_come_back(&self) -> bool {
+        match self.ending {
+            Some(Ending::Cancelled) => true,
+            Some(Ending::Forgotten) => !self.may_have_happened(),
+            Some(Ending::Completed | Ending::Drilled | Ending::Interrupted) | None => false,
+        }
+    }
+
+    /// The claim whose post is not recorded yet.
+    pub fn open_claim(&self) -> Option<&Claim> {
+        self.claims.last().filter(|claim| claim.outcome.is_none())
+    }
+}
+
+/// How the event ended, fixed when it left the document.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Ending {
+    Completed,
+    /// Started was never seen and nobody of us approved, or a VM outlived its deletion.
+    Cancelled,
+    /// Nobody has listed it for so long that it is not waited for any more.
+    Forgotten,
+    /// A drill went through all that it could.
+    Drilled,
+    /// A drill gave way to a real event, or somebody ended it.
+    Interrupted,
+}
+
+words!(Ending {
+    Completed => "completed",
+    Cancelled => "cancelled",
+    Forgotten => "forgotten",
+    Drilled => "drilled",
+    Interrupted => "interrupted",
+});
+
+impl Event {
+    pub fn is_drill(&self) -> bool {
+        self.drill.is_some()
+    }
+
+    pub fn is_dry_run(&self) -> bool {
+        self.drill.as_ref().is_some_and(|drill| drill.mode == Mode::DryRun)
+    }
+}

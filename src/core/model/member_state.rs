@@ -1,0 +1,114 @@
+//! The state of a member of a group: in service or out, ready or not, and whether its restore fails.
+
+use crate::model::attempt::Outcome;
+use crate::model::id::{EventId, VmName};
+use crate::model::slot::{Cause, SlotState};
+use crate::model::state::{Replica, State};
+use crate::model::time::Timestamp;
+use crate::model::workload::{Member, Phase, Role, Workload};
+use alloc::vec::Vec;
+
+impl State {
+    /// The stint in which the event keeps the member out; `None` when it does not.
+    pub fn stint(&self, event: &EventId, member: &Member) -> Option<u64> {
+        self.slots.get(member).filter(|slot| slot.events.contains(event)).map(|slot| slot.stint)
+    }
+
+    pub fn is_unreachable(&self, vm: &VmName) -> bool {
+        self.replicas.get(vm).is_some_and(|replica| replica.unreachable.is_some())
+    }
+
+    /// Since when the member says that it is not ready, or does not answer; `None` also where nobody can ask it.
+    pub fn unready_since(&self, member: &Member) -> Option<Timestamp> {
+        let replica = self.replicas.get(&member.vm)?;
+        let workload = replica.workload(&member.workload).filter(|workload| is_asked(replica, workload))?;
+        let since = if workload.dials_in() { &replica.away } else { &replica.unready };
+        since.get(&member.workload).copied()
+    }
+
+    /// Somebody can tell whether the member serves.
+    pub fn is_asked(&self, member: &Member) -> bool {
+        let replica = self.replicas.get(&member.vm);
+        replica.is_some_and(|replica| replica.workload(&member.workload).is_some_and(|it| is_asked(replica, it)))
+    }
+
+    /// Why the member fills a slot of its group (R3); `None` while it is in service.
+    pub fn cause(&self, member: &Member) -> Option<Cause> {
+        match self.slots.get(member) {
+            Some(slot) if slot.state == SlotState::Returning => return Some(Cause::Returning(slot.by.clone())),
+            Some(slot) => return Some(Cause::Event(slot.by.clone())),
+            None => {}
+        }
+        if self.is_unreachable(&member.vm) {
+            return Some(Cause::Unreachable(member.vm.clone()));
+        }
+        self.unready_since(member).map(|_| Cause::NotReady(member.clone()))
+    }
+
+    /// The member serves, as far as anybody can tell.
+    pub fn is_fit(&self, member: &Member) -> bool {
+        let restore_failed = || self.slots.get(member).is_some_and(|slot| slot.restore_failed);
+        let is_there = !self.is_unreachable(&member.vm) && self.unready_since(member).is_none();
+        is_there && !restore_failed() && !self.has_failed_to_return(member)
+    }
+
+    /// How the member is, as one of `MEMBER_STATES`.
+    pub fn member_state(&self, member: &Member) -> &'static str {
+        match self.slots.get(member).map(|slot| slot.state) {
+            Some(SlotState::Gone) => "out_of_service",
+            Some(state) => state.as_word(),
+            None if self.is_unreachable(&member.vm) => "unknown",
+            None if self.unready_since(member).is_some() => "not_ready",
+            None => "in_service",
+        }
+    }
+
+    /// The last attempt to restore the member failed.
+    pub fn has_failed_to_return(&self, member: &Member) -> bool {
+        self.failing_return(member).is_some()
+    }
+
+    /// What keeps failing to bring the member back; `None` when the last attempt did not fail.
+    pub fn failing_return(&self, member: &Member) -> Option<FailingReturn<'_>> {
+        let slot = self.slots.get(member).filter(|slot| slot.state == SlotState::Returning)?;
+        let event = self.open_event(&slot.by)?;
+        let restores = event.attempts.iter().rev().filter(|attempt| {
+            attempt.member == *member && attempt.stint == slot.stint && attempt.hook.phase >= Phase::Restore
+        });
+        let ended = restores.filter_map(|attempt| Some((attempt, attempt.outcome.as_ref()?)));
+        let failed: Vec<_> = ended.take_while(|(_, (outcome, _))| !outcome.is_favourable()).collect();
+        let ((last, (outcome, _)), (first, (_, ended))) = (failed.first()?, failed.last()?);
+        let since = first.blocked.map_or(*ended, |blocked| blocked.since);
+        // What is blocked is one attempt, however often it was asked.
+        let asked = failed.iter().map(|(attempt, _)| {
+            let blocked = attempt.blocked.map_or(0, |blocked| usize::try_from(blocked.times).unwrap_or(usize::MAX));
+            blocked.saturating_add(usize::from(!attempt.is_blocked()))
+        });
+        let times = asked.fold(0, usize::saturating_add);
+        Some(FailingReturn { phase: last.hook.phase, outcome, since, times })
+    }
+}
+
+/// A configured workload with a `ready` hook is asked, and one that dials in shows by its session that it is there, when it
+/// has promised to say how it does.
+fn is_asked(replica: &Replica, workload: &Workload) -> bool {
+    let has_hook = workload.hooks_of(Phase::Ready).next().is_some();
+    let has_role = replica.condition(&workload.name).role != Role::Unknown;
+    has_hook || (workload.dials_in() && has_role)
+}
+
+/// The words for how a member is.
+pub const MEMBER_STATES: [&str; 6] = ["in_service", "leaving", "out_of_service", "returning", "not_ready", "unknown"];
+
+/// A member that does not come back, whatever is tried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FailingReturn<'a> {
+    /// Of the hook that failed last.
+    pub phase: Phase,
+    /// How it ended.
+    pub outcome: &'a Outcome,
+    /// When the first of the attempts ended that failed one after the other.
+    pub since: Timestamp,
+    /// How many they are.
+    pub times: usize,
+}

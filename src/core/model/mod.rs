@@ -1,0 +1,29 @@
+//! Types of the replicated state and of its inputs, with their own methods. No rule stands here.
+
+pub mod attempt;
+pub mod blocker;
+pub mod bytes;
+pub mod claim;
+pub mod command;
+pub mod document;
+pub mod drill;
+pub mod event;
+pub mod hook_id;
+pub mod hook_lookup;
+pub mod id;
+pub mod isolation;
+pub mod lifecycle;
+pub mod member_state;
+pub mod notification;
+pub mod obstacle;
+pub mod operator;
+pub mod slot;
+pub mod state;
+pub mod suspects;
+pub mod suspension;
+pub mod suspicion;
+pub mod takeover;
+pub mod time;
+pub mod treatment;
+pub mod version;
+pub mod workload;

@@ -1,0 +1,136 @@
+//! Requests of operators, and their records in the state.
+
+use crate::model::hook_id::HookId;
+use crate::model::id::EventId;
+use crate::model::time::Timestamp;
+use crate::model::workload::Member;
+use alloc::string::String;
+use core::fmt;
+use core::time::Duration;
+
+/// No hold and no pause is longer: whoever forgets one is not to find out by the next disaster.
+pub const HOLD_AT_MOST: Duration = Duration::from_hours(30 * 24);
+
+/// Of one event, and of those about no single event, the latest are kept, and whatever is in force.
+pub const WISH_LIMIT: usize = 100;
+
+/// What an operator asks for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Asked {
+    /// The event is not to be approved before this time.
+    Hold {
+        event: EventId,
+        until: Timestamp,
+        /// No hook is begun either, in last call too.
+        no_hooks: bool,
+    },
+    Release {
+        event: EventId,
+    },
+    /// Nothing is to be approved before this time.
+    Pause {
+        until: Timestamp,
+    },
+    Resume,
+    /// The event is to be approved without what is left of its preparation, as it was seen at this revision.
+    Approve {
+        event: EventId,
+        revision: u64,
+        /// Whoever else of its groups is out.
+        over_budget: bool,
+    },
+    /// The member is in service, whatever became of its restore.
+    Restored {
+        member: Member,
+    },
+    /// This hook is not to be waited for.
+    Skip {
+        event: EventId,
+        member: Member,
+        hook: HookId,
+    },
+    /// About members or leadership: carried out elsewhere, and noted in the log.
+    Wish {
+        what: String,
+    },
+}
+
+impl Asked {
+    /// For logs and metrics.
+    pub const fn as_word(&self) -> &'static str {
+        match self {
+            Self::Hold { .. } => "hold",
+            Self::Release { .. } => "release",
+            Self::Pause { .. } => "pause",
+            Self::Resume => "resume",
+            Self::Approve { .. } => "approve",
+            Self::Restored { .. } => "restored",
+            Self::Skip { .. } => "skip",
+            Self::Wish { .. } => "wish",
+        }
+    }
+}
+
+/// Something that an operator asked for, as it was taken over.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Wish {
+    /// Counts the wishes of a cluster, so that a replica can say how many of them it knows.
+    pub number: u64,
+    pub at: Timestamp,
+    pub who: String,
+    pub reason: String,
+    pub what: What,
+}
+
+/// The same, where it is kept: with its event, or beside all of them. A skipped hook is a waiver.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum What {
+    Hold { until: Timestamp, no_hooks: bool },
+    Release,
+    Approve { revision: u64, over_budget: bool },
+    Restored(Member),
+    Pause { until: Timestamp },
+    Resume,
+    Other(String),
+}
+
+/// A hold or a pause that is in force.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Halt {
+    pub number: u64,
+    pub by: String,
+    pub until: Timestamp,
+    pub reason: String,
+    /// Hooks are held, too.
+    pub no_hooks: bool,
+}
+
+impl fmt::Display for Halt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "by {}: {}", self.by, self.reason)
+    }
+}
+
+impl Wish {
+    pub(crate) const fn holds_or_releases(&self) -> bool {
+        matches!(self.what, What::Hold { .. } | What::Release)
+    }
+
+    pub(crate) const fn holds_or_approves(&self) -> bool {
+        matches!(self.what, What::Hold { .. } | What::Approve { .. })
+    }
+
+    pub(crate) const fn pauses_or_resumes(&self) -> bool {
+        matches!(self.what, What::Pause { .. } | What::Resume)
+    }
+
+    pub(crate) fn halt(&self, now: Timestamp) -> Option<Halt> {
+        let (until, no_hooks) = match self.what {
+            What::Hold { until, no_hooks } => (until, no_hooks),
+            What::Pause { until } => (until, false),
+            What::Release | What::Approve { .. } | What::Resume | What::Restored(_) | What::Other(_) => return None,
+        };
+        let Self { number, who: by, reason, .. } = self.clone();
+        (now < until).then_some(Halt { number, by, until, reason, no_hooks })
+    }
+}

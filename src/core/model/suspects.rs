@@ -1,0 +1,28 @@
+//! Voters that may hold unreported approvals.
+
+use crate::model::id::VmName;
+use crate::model::state::State;
+use crate::model::suspicion::Suspicion;
+
+impl State {
+    /// The voters that may be approving alone.
+    pub fn suspects(&self) -> impl Iterator<Item = &VmName> {
+        self.suspicions.iter().filter(|(_, suspicion)| !suspicion.is_cleared).map(|(name, _)| name)
+    }
+
+    pub fn is_suspect(&self, replica: &VmName) -> bool {
+        self.suspicions.get(replica).is_some_and(|suspicion| !suspicion.is_cleared)
+    }
+
+    /// One of a pair approves by itself where it does not hear the other one, and has yet to say what it did.
+    pub fn is_pair_in_doubt(&self) -> bool {
+        let voters = self.leadership.as_ref().map_or(&[][..], |leadership| &leadership.voters);
+        voters.len() == 2 && voters.iter().any(|voter| self.is_suspect(voter))
+    }
+
+    pub(crate) fn start_number(&mut self, replica: &VmName) {
+        let number = self.suspicions.get(replica).map_or(0, |known| known.number) + 1;
+        let suspicion = Suspicion { number, since: self.now, is_cleared: false };
+        self.suspicions.insert(replica.clone(), suspicion);
+    }
+}

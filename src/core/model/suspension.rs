@@ -1,0 +1,49 @@
+//! Holds, pauses and operator approvals that are in force.
+
+use crate::model::attempt::{Waiver, WaiverReason};
+use crate::model::event::Event;
+use crate::model::hook_id::HookId;
+use crate::model::lifecycle::Stage;
+use crate::model::operator::{Halt, What, Wish};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::model::workload::Member;
+
+pub(crate) fn last(wishes: &[Wish], such: impl Fn(&Wish) -> bool) -> Option<&Wish> {
+    wishes.iter().rev().find(|wish| such(wish))
+}
+
+impl Event {
+    /// The hold that is in force; none outlives the event.
+    pub fn hold(&self, now: Timestamp) -> Option<Halt> {
+        let halt = last(&self.wishes, Wish::holds_or_releases)?.halt(now);
+        halt.filter(|_| self.stage() < Stage::Started)
+    }
+
+    /// An operator approved it, and nobody has held it since.
+    pub fn is_approved_by_operator(&self) -> bool {
+        // Of what they saw: not of what has become of it.
+        let is_of_this = |wish: &Wish| matches!(wish.what, What::Approve { revision, .. } if revision >= self.decision);
+        last(&self.wishes, Wish::holds_or_approves).is_some_and(is_of_this)
+    }
+
+    /// An operator approved it whoever else is out, and nobody has held it since.
+    pub fn is_over_budget(&self) -> bool {
+        let last = last(&self.wishes, Wish::holds_or_approves);
+        let is_it = |wish: &Wish| matches!(wish.what, What::Approve { over_budget: true, .. });
+        self.is_approved_by_operator() && last.is_some_and(is_it)
+    }
+
+    /// An operator does not want this hook to be waited for.
+    pub fn is_skipped(&self, member: &Member, hook: HookId) -> bool {
+        let skips = |waiver: &Waiver| matches!(waiver.why, WaiverReason::Skipped { .. });
+        self.waivers.iter().any(|waiver| waiver.member == *member && waiver.hook == hook && skips(waiver))
+    }
+}
+
+impl State {
+    /// The pause that is in force.
+    pub fn pause(&self, now: Timestamp) -> Option<Halt> {
+        last(&self.wishes, Wish::pauses_or_resumes)?.halt(now)
+    }
+}

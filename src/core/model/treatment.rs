@@ -1,0 +1,35 @@
+//! The treatment that policy chose for an event.
+
+use crate::model::workload::Phase;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// What is done with an event.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Action {
+    Prepare,
+    Approve,
+    Observe,
+}
+
+words!(Action { Prepare => "prepare", Approve => "approve", Observe => "observe" });
+
+/// What policy chose for one event, as it is committed.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Treatment {
+    pub action: Action,
+    /// The name of the rule that chose it.
+    pub rule: String,
+    pub phases: Vec<Phase>,
+    /// Counted from the start of preparation; when it is spent the event is approved all the same.
+    pub budget: Option<Duration>,
+    /// Preparation waits until this long before NotBefore; `None` starts it at once.
+    pub ahead: Option<Duration>,
+    /// Only hooks that name a `min_freeze` of at most the event's duration apply.
+    pub only_named_freezes: bool,
+    pub margin: Duration,
+    pub give_back_after: Duration,
+    pub last_call: Duration,
+    pub repost_after: Duration,
+}

@@ -1,0 +1,212 @@
+//! What is due when, under which id, and what is remembered of it.
+
+use super::*;
+use crate::apply::apply;
+use crate::apply::notification::NAME_LIMIT;
+use crate::apply::notification::RECEIVERS;
+use crate::apply::notification::REMEMBERED;
+use crate::apply::notification::REMEMBERED_FOR;
+use crate::model::claim::{Claim, PostOutcome, Reason};
+use crate::model::command::Ignored;
+use crate::model::command::{Command, Entry, Verdict};
+use crate::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use crate::model::drill::{Drill, Mode};
+use crate::model::id::AttemptId;
+use crate::model::notification::Told;
+use crate::model::takeover::Takeover;
+use crate::policy::Policy;
+use crate::situation::{Contact, Timing};
+use alloc::collections::BTreeSet;
+
+const SEEN: Timestamp = Timestamp(1_000_000_000);
+const MINUTE: Duration = Duration::from_mins(1);
+
+fn vm(name: &str) -> VmName {
+    VmName::new(name)
+}
+
+fn announcement() -> Announcement {
+    Announcement {
+        id: EventId::new("e"),
+        status: Status::Scheduled,
+        kind: Kind::Reboot,
+        source: Source::User,
+        resource_type: String::new(),
+        resources: alloc::vec![vm("a")],
+        not_before: NotBefore::At(SEEN.plus(15 * MINUTE)),
+        description: String::new(),
+        duration: None,
+    }
+}
+
+fn event() -> Event {
+    Event::first_seen_as(announcement(), vm("a"), SEEN)
+}
+
+/// A cluster in which `a` lists the event.
+fn with(event: Event) -> State {
+    let mut state = State::default();
+    for command in [
+        Command::Register { workloads: Vec::new(), groups: Vec::new() },
+        Command::Report { after: 0, document: Document::new(alloc::vec![announcement()]) },
+    ] {
+        assert_eq!(apply(&mut state, &Entry { at: SEEN, by: vm("a"), command }), Verdict::Applied);
+    }
+    state.open.insert(event.announcement.id.clone(), event.into());
+    state
+}
+
+fn situation(now: Timestamp) -> Situation {
+    let members = [vm("a"), vm("b")];
+    let contact = Contact {
+        reachable: true,
+        since: SEEN,
+        channel: Channel::Healthy,
+        channel_since: SEEN,
+        document_age: Some(Duration::ZERO),
+        answers_in: Duration::ZERO,
+        wishes: 0,
+    };
+    Situation {
+        now,
+        me: vm("a"),
+        contacts: members.iter().map(|name| (name.clone(), contact)).collect(),
+        members: members.into(),
+        learners: BTreeSet::new(),
+        versions: BTreeMap::new(),
+        quorum: true,
+        leading_since: SEEN,
+        lead: None,
+        alone: None,
+        policy: Policy::default(),
+        timing: Timing::default(),
+    }
+}
+
+fn ids(state: &State, situation: &Situation, waits: &Waits) -> Vec<String> {
+    due(state, situation, waits, MINUTE).into_iter().map(|notice| notice.id).collect()
+}
+
+fn ids_at(state: &State, now: Timestamp) -> Vec<String> {
+    ids(state, &situation(now), &Waits::default())
+}
+
+#[test]
+fn a_whole_life_is_told_in_its_order_and_an_hour_later_nothing_is() {
+    let accepted = Claim {
+        decision: 1,
+        attempt: AttemptId(1),
+        approver: vm("b"),
+        reason: Reason::Prepared,
+        stints: Vec::new(),
+        at: SEEN.plus(MINUTE),
+        until: SEEN.plus(2 * MINUTE),
+        outcome: Some((PostOutcome::Accepted, SEEN.plus(MINUTE))),
+    };
+    let mut event = event();
+    event.claims.push(accepted);
+    let stages = [Stage::Claimed, Stage::Approved, Stage::Started, Stage::Closed];
+    event.entered.extend(stages.into_iter().zip(1_u32..).map(|(stage, minutes)| (stage, SEEN.plus(minutes * MINUTE))));
+    let state = State { history: [event.into()].into(), ..State::default() };
+    let all = ["announced", "all_clear", "started", "closed"].map(|topic| format!("e@{}/{topic}", SEEN.0));
+    assert_eq!(ids_at(&state, SEEN.plus(4 * MINUTE)), all);
+    assert_eq!(ids_at(&state, SEEN.plus(2 * MINUTE)), all[..2]);
+    assert_eq!(ids_at(&state, SEEN.plus(61 * MINUTE)), all[1..]);
+    assert_eq!(ids_at(&state, SEEN.plus(65 * MINUTE)), [""; 0]);
+}
+
+#[test]
+fn a_drill_is_told_to_nobody() {
+    let drill = Some(Drill { mode: Mode::Rehearsal, who: "uid 0".into() });
+    assert_eq!(ids_at(&with(Event { drill, ..event() }), SEEN), [""; 0]);
+}
+
+#[test]
+fn an_event_is_blocked_when_it_has_waited_for_the_same_for_long_enough() {
+    let (state, mut waits) = (with(event()), Waits::default());
+    let blocked = |waits: &Waits, now| ids(&state, &situation(now), waits).into_iter().skip(1).collect::<Vec<_>>();
+    waits.look(&state, &situation(SEEN));
+    waits.look(&state, &situation(SEEN.plus(MINUTE / 2)));
+    assert_eq!(blocked(&waits, SEEN.plus(Duration::from_millis(59_999))), [""; 0]);
+    let id = format!("e@{}/blocked/deciding", SEEN.0);
+    assert_eq!(blocked(&waits, SEEN.plus(MINUTE)), [id]);
+    // It waits for something else, and then for this again.
+    waits.look(&State::default(), &situation(SEEN.plus(MINUTE)));
+    waits.look(&state, &situation(SEEN.plus(MINUTE)));
+    assert_eq!(blocked(&waits, SEEN.plus(MINUTE)), [""; 0]);
+    waits.forget();
+    assert_eq!(blocked(&waits, SEEN.plus(9 * MINUTE)), [""; 0]);
+}
+
+#[test]
+fn an_approval_given_alone_is_told_by_its_giver_first_and_under_one_id() {
+    let takeover = |outcome| Takeover {
+        approver: vm("b"),
+        at: Timestamp(7),
+        alone_since: Timestamp(3),
+        out_of_reach: alloc::vec![vm("a")],
+        requested_by: None,
+        outcome: Some((outcome, SEEN)),
+        recorded: Some(SEEN),
+    };
+    let state = with(Event { takeovers: alloc::vec![takeover(PostOutcome::Accepted)], ..event() });
+    let own = Notice::alone(&EventId::new("e"), &vm("b"), Timestamp(7), Timestamp(7));
+    let told = |now| ids_at(&state, now).contains(&own.id);
+    assert!(!told(SEEN) && told(SEEN.plus(ACCOUNT_FIRST)));
+    let refused = with(Event { takeovers: alloc::vec![takeover(PostOutcome::Refused(400))], ..event() });
+    assert!(!ids_at(&refused, SEEN.plus(ACCOUNT_FIRST)).contains(&own.id));
+}
+
+#[test]
+fn a_stalled_channel_has_one_id_whoever_leads() {
+    let stalled = |now: Timestamp, channel_since| {
+        let mut situation = situation(now);
+        for contact in situation.contacts.values_mut().take(1) {
+            contact.channel = Channel::Stalled;
+            contact.channel_since = channel_since;
+            contact.document_age = Some(now.since(SEEN));
+        }
+        ids(&State::default(), &situation, &Waits::default())
+    };
+    let by_one = stalled(SEEN.plus(MINUTE), SEEN.plus(MINUTE / 4));
+    assert_eq!(by_one, [format!("a/channel_stalled/{}", SEEN.0 / 3_600_000)]);
+    assert_eq!(stalled(SEEN.plus(9 * MINUTE), SEEN.plus(8 * MINUTE)), by_one);
+    assert_eq!(stalled(SEEN.plus(60 * MINUTE), SEEN), [""; 0]);
+}
+
+fn note(state: &mut State, at: Timestamp, told: &[(&str, &str)]) -> Verdict {
+    let told = told.iter().map(|(notice, receiver)| Told { notice: (*notice).into(), receiver: (*receiver).into() });
+    apply(state, &Entry { at, by: vm("a"), command: Command::Notified { told: told.collect() } })
+}
+
+#[test]
+fn what_was_told_is_remembered_for_each_receiver_as_long_as_it_could_be_told_again() {
+    let mut state = State::default();
+    let later = SEEN.plus(TOLD_WITHIN);
+    assert_eq!(note(&mut state, SEEN, &[("one", "chat"), ("two", "grid")]), Verdict::Applied);
+    assert!(state.is_told("one", "chat") && state.is_told("two", "grid") && !state.is_told("one", "grid"));
+    assert_eq!(note(&mut state, later, &[("one", "chat")]), Verdict::Ignored(Ignored::Repeated));
+    assert_eq!(note(&mut state, later, &[("one", "grid"), ("three", "chat")]), Verdict::Applied);
+    assert_eq!(state.notices.len(), 3);
+    assert_eq!(note(&mut state, SEEN.plus(REMEMBERED_FOR), &[("four", "grid")]), Verdict::Applied);
+    assert_eq!(state.notices.keys().map(String::as_str).collect::<Vec<_>>(), ["four", "three"]);
+}
+
+#[test]
+fn what_is_remembered_is_bounded() {
+    let mut state = State::default();
+    let long = "x".repeat(NAME_LIMIT + 1);
+    for (notice, receiver) in [(long.as_str(), "chat"), ("one", long.as_str())] {
+        assert_eq!(note(&mut state, SEEN, &[(notice, receiver)]), Verdict::Ignored(Ignored::Repeated));
+    }
+    let many: Vec<String> = (0..=REMEMBERED).map(|number| number.to_string()).collect();
+    let all: Vec<_> = many.iter().map(|notice| (notice.as_str(), "chat")).collect();
+    assert_eq!(note(&mut state, SEEN, &all), Verdict::Applied);
+    assert_eq!(state.notices.len(), REMEMBERED);
+    let receivers: Vec<_> = many.iter().take(2 * RECEIVERS).map(|name| ("0", name.as_str())).collect();
+    assert_eq!(note(&mut state, SEEN, &receivers), Verdict::Applied);
+    assert_eq!(state.notices["0"].receivers.len(), RECEIVERS);
+    // What is old makes room.
+    assert_eq!(note(&mut state, SEEN.plus(REMEMBERED_FOR), &[("new", "chat")]), Verdict::Applied);
+    assert_eq!(state.notices.len(), 1);
+}

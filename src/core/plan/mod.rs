@@ -1,0 +1,279 @@
+//! What the leader proposes next. Computed from scratch whenever something changed or time has passed; nothing is
+//! queued, so a crash loses nothing, and a proposal that is no longer right is ignored by `apply`.
+
+pub mod departure;
+pub mod drill;
+pub mod hosts;
+pub mod unregistered;
+pub mod version;
+
+use crate::model::attempt::{ENDED_WITHIN, Outcome, WaiverReason};
+use crate::model::blocker::Clearance;
+use crate::model::command::Command;
+use crate::model::event::Event;
+use crate::model::id::VmName;
+use crate::model::lifecycle::Stage;
+use crate::model::slot::{Slot, SlotState};
+use crate::model::state::State;
+use crate::model::treatment::Treatment;
+use crate::model::workload::{Intent, Phase, RunsOn};
+use crate::plan::hosts::{host, passed_over_from};
+use crate::plan::unregistered::unregistered;
+use crate::policy;
+use crate::schedule::affected::stints_of;
+use crate::schedule::claims::CLAIM_AGAIN_AFTER_AT_MOST;
+use crate::schedule::clearance::clearance;
+use crate::schedule::last_call;
+use crate::schedule::needs;
+use crate::schedule::next;
+use crate::schedule::progress;
+use crate::schedule::progress::Progress;
+use crate::schedule::slots;
+use crate::schedule::step::{Next, Step};
+use crate::situation::Situation;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// The commands that are due, in the order in which they are best proposed.
+pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
+    if let Some(beginning) = leadership_to_begin(state, situation) {
+        return alloc::vec![beginning];
+    }
+    let mut due = voters_to_suspect(state, situation);
+    due.extend(documents_to_discount(state, situation));
+    due.extend(contacts_to_note(state, situation));
+    due.extend(departure::to_dismiss(state, situation));
+    due.extend(version::to_raise(state, situation));
+    due.extend(removed_to_forget(state, situation));
+    // What is announced together takes its slots in the order in which they are given.
+    let mut open: Vec<&Event> = state.open_events().collect();
+    open.sort_by_cached_key(|event| slots::place(state, event, situation.now));
+    for event in open {
+        if event.stage().is_over() {
+            due.extend(overrun(event, situation));
+            due.extend(attempts_to_begin(state, event, situation));
+            continue;
+        }
+        if event.treatment.is_none() {
+            // What nobody can tell is observed (D6).
+            if !event.is_drill() && !event.announcement.status.is_known() {
+                continue;
+            }
+            let chosen = policy::choose(&situation.policy, &event.announcement, &situation.members, situation.now);
+            // Whoever asks for a drill wants it now.
+            let ahead = chosen.ahead.filter(|_| !event.is_drill());
+            let treatment = Treatment { ahead, ..chosen };
+            due.push(Command::Treat { event: event.announcement.id.clone(), treatment });
+            continue;
+        }
+        due.extend(overrun(event, situation));
+        due.extend(hooks_to_waive(state, event, situation));
+        due.extend(slots_to_change(state, event, situation));
+        due.extend(attempts_to_begin(state, event, situation));
+        due.extend(claim_to_make(state, event, situation));
+        due.extend(event_to_forget(state, event, situation));
+        due.extend(drill::to_end(state, event, situation.now));
+    }
+    due
+}
+
+/// Until it is committed nobody takes a claim from this leader.
+fn leadership_to_begin(state: &State, situation: &Situation) -> Option<Command> {
+    let lead = situation.lead.as_ref()?;
+    let known = state.leadership.as_ref();
+    let is_known =
+        known.is_some_and(|known| known.by == situation.me && (known.term, known.turn) == (lead.term, lead.turn));
+    (!is_known).then(|| Command::Lead { term: lead.term, turn: lead.turn, voters: lead.voters.clone() })
+}
+
+/// Once for every loss of contact, early enough that it is committed before the voter acts alone.
+fn voters_to_suspect(state: &State, situation: &Situation) -> Vec<Command> {
+    let Some(lead) = &situation.lead else {
+        return Vec::new();
+    };
+    let half = situation.timing.takeover_after / 2;
+    let number_to_start = |voter: &VmName| {
+        let heard = lead.acknowledged.get(voter).copied().unwrap_or(situation.leading_since);
+        let known = state.suspicions.get(voter);
+        let has_its_number = known.is_some_and(|known| known.since > heard);
+        let is_silent = situation.now.since(heard) >= half;
+        (is_silent && !has_its_number).then(|| known.map_or(0, |known| known.number) + 1)
+    };
+    let others = lead.voters.iter().filter(|voter| **voter != situation.me);
+    let suspect = |voter: &VmName| Some(Command::Suspect { number: number_to_start(voter)?, replica: voter.clone() });
+    // Nobody counts the silence of one that was removed, and it may not know.
+    let removed = state
+        .suspicions
+        .iter()
+        .filter(|(name, known)| known.is_cleared && !lead.voters.contains(name) && !situation.learners.contains(name));
+    let removed = removed.map(|(name, known)| Command::Suspect { number: known.number + 1, replica: name.clone() });
+    others.filter_map(suspect).chain(removed).collect()
+}
+
+/// What the replicas that say nothing said last no longer counts after a while, as far as it matters to an event.
+fn documents_to_discount(state: &State, situation: &Situation) -> impl Iterator<Item = Command> {
+    // One that was removed tells nobody anything any more.
+    let too_long = |name: &VmName| {
+        let silent = situation.uninformed(name).is_some_and(|silence| silence >= situation.timing.stale_after);
+        silent || !situation.members.contains(name)
+    };
+    let matters = |name: &VmName| state.open_events().any(|event| event.seen_by.contains(name));
+    let silent = state.replicas.iter().filter(move |(name, replica)| {
+        replica.document.is_some() && replica.discounted.is_none() && too_long(name) && matters(name)
+    });
+    silent.map(|(name, _)| Command::Discount { replica: name.clone() })
+}
+
+/// Who is out of reach for so long that it counts as out of service, and who is back.
+fn contacts_to_note(state: &State, situation: &Situation) -> impl Iterator<Item = Command> {
+    let half = situation.timing.takeover_after / 2;
+    state.replicas.iter().filter_map(move |(name, replica)| {
+        // Who was removed is missed by nobody.
+        let is_member = situation.members.contains(name);
+        let is_silent = || situation.out_of_reach(name).is_some_and(|silence| silence >= half);
+        let reachable = match replica.unreachable {
+            None if is_member && is_silent() => false,
+            Some(_) if !is_member || situation.reaches(name) => true,
+            None | Some(_) => return None,
+        };
+        Some(Command::Contact { replica: name.clone(), reachable })
+    })
+}
+
+/// Replicas that are no members any more, and whose workloads are to be restored: nobody does that. And those whose VM
+/// was deleted long ago.
+fn removed_to_forget(state: &State, situation: &Situation) -> Vec<Command> {
+    let is_removed = |vm: &VmName, slot: &Slot| match slot.state {
+        SlotState::Returning => !situation.members.contains(vm),
+        SlotState::Gone => situation.now.since(slot.since) >= situation.timing.replace_after,
+        SlotState::Leaving | SlotState::Out => false,
+    };
+    let owing = state.slots.iter().filter(|(member, slot)| is_removed(&member.vm, slot));
+    let mut removed: Vec<&VmName> = owing.map(|(member, _)| &member.vm).collect();
+    removed.dedup();
+    removed.into_iter().map(|replica| Command::Removed { replica: replica.clone() }).collect()
+}
+
+/// Slots that the event takes or gives back.
+fn slots_to_change(state: &State, event: &Event, situation: &Situation) -> Option<Command> {
+    let (id, now) = (|| event.announcement.id.clone(), situation.now);
+    if last_call::is_due(state, event, now) {
+        return Some(Command::LastCall { event: id() });
+    }
+    // What the log says of the cloud may be old: it may have started.
+    let gives_back = || is_up_to_date(situation) && slots::gives_back_at(state, event).is_some_and(|at| now >= at);
+    if gives_back() && slots::is_stuck(state, event, now) {
+        return Some(Command::GiveBack { event: id() });
+    }
+    let takes = event.slots_since.is_none()
+        && slots::is_able(state, event, now)
+        && slots::barred_from_taking(state, event, now).is_none();
+    takes.then(|| Command::Take { event: id() })
+}
+
+/// Attempts whose replica has not said in time how they ended.
+fn overrun(event: &Event, situation: &Situation) -> impl Iterator<Item = Command> {
+    let late = event.attempts.iter().filter(|attempt| {
+        // Replicas that were down together with the leader have yet to say what their hooks left behind.
+        let could_speak = event.deadline_of(attempt).max(situation.leading_since);
+        attempt.outcome.is_none() && situation.now >= could_speak.plus(ENDED_WITHIN)
+    });
+    late.map(|attempt| Command::Expire { event: event.announcement.id.clone(), attempt: attempt.id })
+}
+
+/// The machine hangs, which is why somebody reboots it: its hooks are not waited for.
+fn hooks_to_waive(state: &State, event: &Event, situation: &Situation) -> Vec<Command> {
+    if !event.is_user_initiated() || event.stage() > Stage::Preparing {
+        return Vec::new();
+    }
+    let lost = |name: &VmName| passed_over_from(name, situation).is_some_and(|from| situation.now >= from);
+    let waits = |step: &Step<'_>| match progress::forward(event, step, situation.now) {
+        // Elsewhere it can be run once more when this attempt has expired.
+        Progress::Running(attempt) => step.hook.runs_on == RunsOn::Affected && lost(&attempt.on),
+        // One that only waits for a place may yet be run.
+        Progress::Due { .. } => host(state, event, step, Intent::Confirm, situation).is_none() && lost(&step.member.vm),
+        // It vanished with its VM and its deadline has passed meanwhile.
+        Progress::Failed(_) => {
+            let mut latest = step.forward().rev();
+            let vanished = latest.next().is_some_and(|it| matches!(it.outcome, Some((Outcome::Unknown(_), _))));
+            step.hook.runs_on == RunsOn::Affected && vanished && lost(&step.member.vm)
+        }
+        Progress::Favourable | Progress::OutOfTime => false,
+    };
+    let steps = needs::preparing(state, event);
+    let waived = steps.into_iter().filter(waits).map(|step| Command::Waive {
+        event: event.announcement.id.clone(),
+        member: step.member,
+        hook: step.id,
+        why: WaiverReason::Unreachable,
+    });
+    waived.collect()
+}
+
+fn attempts_to_begin(state: &State, event: &Event, situation: &Situation) -> Vec<Command> {
+    // What the log says of the cloud may be old: what it takes for announced may have taken the VM.
+    let may_restore = event.stage().is_over() || event.is_drill() || is_up_to_date(situation);
+    let begin = |next: Next<'_>| {
+        let brings_back = next.step.id.phase >= Phase::Restore || next.step.is_undo;
+        if brings_back && !may_restore {
+            return None;
+        }
+        let on = host(state, event, &next.step, next.intent, situation)?;
+        let ends = if next.intent == Intent::Undo { None } else { event.time_ends(next.step.id.phase) };
+        let timeout = situation.now.plus(next.step.hook.timeout);
+        Some(Command::Begin {
+            event: event.announcement.id.clone(),
+            member: next.step.member,
+            hook: next.step.id,
+            intent: next.intent,
+            on,
+            deadline: ends.map_or(timeout, |ends| timeout.min(ends)),
+        })
+    };
+    next::next(state, event, situation.now).into_iter().filter_map(begin).collect()
+}
+
+fn claim_to_make(state: &State, event: &Event, situation: &Situation) -> Option<Command> {
+    let Clearance::Clear(reason) = clearance(state, event, situation.now) else {
+        return None;
+    };
+    if !may_claim_again(event, situation) || state.is_suspect(&situation.me) || state.is_pair_in_doubt() {
+        return None;
+    }
+    if !event.is_user_initiated() && !is_up_to_date(situation) {
+        return None;
+    }
+    if unregistered(state, event, reason, situation).is_some() {
+        return None;
+    }
+    let approver = situation.approver(state, &event.announcement.id)?.clone();
+    let (decision, stints) = (event.decision, stints_of(state, event));
+    // The approver looks once more and posts, each perhaps behind a poll: a slow endpoint is not a dead one.
+    let answers_in = situation.contacts.get(&approver).map_or(Duration::ZERO, |contact| contact.answers_in);
+    let until = situation.now.plus(situation.timing.claim_lease + answers_in * 3);
+    Some(Command::Claim { event: event.announcement.id.clone(), approver, reason, decision, stints, until })
+}
+
+/// What the log says of the cloud may be old when its leader was lost: somebody has looked since this one leads.
+fn is_up_to_date(situation: &Situation) -> bool {
+    situation.contacts.values().any(|contact| {
+        let looked = |age| contact.reachable && situation.now.minus(age) >= situation.leading_since;
+        contact.document_age.is_some_and(looked)
+    })
+}
+
+fn may_claim_again(event: &Event, situation: &Situation) -> bool {
+    let taken_over = event.takeovers.iter().filter_map(|takeover| takeover.recorded).max();
+    let after_takeover = taken_over.filter(|_| event.claims.is_empty()).map(|at| at.plus(CLAIM_AGAIN_AFTER_AT_MOST));
+    after_takeover.or(event.claimed_again_from()).is_none_or(|at| situation.now >= at)
+}
+
+/// Every replica that saw the event has been silent for so long that nobody will ever say that it is over.
+fn event_to_forget(state: &State, event: &Event, situation: &Situation) -> Option<Command> {
+    let forgotten = event.seen_by.iter().all(|name| {
+        // One whose VM was deleted is not known any more, and says nothing.
+        let Some(replica) = state.replicas.get(name) else { return true };
+        replica.discounted.is_some_and(|since| situation.now.since(since) >= situation.timing.forget_after)
+    });
+    (forgotten && !event.is_drill()).then(|| Command::Forget { event: event.announcement.id.clone() })
+}

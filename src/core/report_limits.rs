@@ -1,0 +1,47 @@
+//! How much of a document a replica reports.
+
+use crate::model::document::{Announcement, Document, Status};
+use crate::model::state::State;
+use alloc::vec::Vec;
+
+/// Of what is listed, as much as may be reported, and how many events are left out. Nothing that was reported goes because
+/// of something new. Events that name VMs of this cluster come before others, for which a quarter of the room is closed. An
+/// event that is left out waits until there is room; one that was there and does not fit any more as it is now is taken
+/// for unreadable: it stays what it was, and is not approved.
+pub(crate) fn fitting(listed: Document, before: &Document, state: &State) -> (Document, usize) {
+    let room = state.room_for_document();
+    if listed.bytes() <= room / 4 * 3 {
+        return (listed, 0);
+    }
+    let known = |event: &Announcement| before.get(&event.id);
+    let is_ours = |event: &Announcement| event.concerns(state) || known(event).is_some_and(|it| it.concerns(state));
+    let taken = |of_others: bool| -> usize {
+        let counted = listed.events.iter().filter(|event| !of_others || !is_ours(event));
+        counted.filter_map(|event| known(event).map(Announcement::bytes)).sum()
+    };
+    let mut left = room.saturating_sub(taken(false));
+    let mut left_for_others = (room / 4 * 3).saturating_sub(taken(true));
+    let mut kept: Vec<Option<Announcement>> = listed.events.iter().map(|_| None).collect();
+    let mut left_out = 0;
+    for ours in [true, false] {
+        for (place, event) in kept.iter_mut().zip(&listed.events).filter(|(_, event)| is_ours(event) == ours) {
+            let before = known(event);
+            let more = event.bytes().saturating_sub(before.map_or(0, Announcement::bytes));
+            let fits = more <= if ours { left } else { left.min(left_for_others) };
+            if fits {
+                left -= more;
+                left_for_others -= if ours { 0 } else { more };
+            } else {
+                left_out += 1;
+            }
+            *place = if fits { Some(event.clone()) } else { before.map(|before| stuck(before, event)) };
+        }
+    }
+    (Document { events: kept.into_iter().flatten().collect(), has_gap: listed.has_gap }, left_out)
+}
+
+/// What was known of an event that is too large as it is now. That it has started counts all the same.
+fn stuck(before: &Announcement, now: &Announcement) -> Announcement {
+    let has_started = before.status == Status::Started || now.status == Status::Started;
+    Announcement { status: if has_started { Status::Started } else { Status::Unreadable }, ..before.clone() }
+}

@@ -1,0 +1,83 @@
+//! When an event may be claimed again, and when a claim is withdrawn.
+
+use crate::model::claim::{PostOutcome, Reason};
+use crate::model::document::{Document, Status};
+use crate::model::event::Event;
+use crate::model::id::{AttemptId, EventId, VmName};
+use crate::model::lifecycle::Stage;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use core::time::Duration;
+
+/// So many claims of one event that were withdrawn because the documents differed do not look like an accident.
+pub const DIFFERS_TOO_OFTEN: usize = 2;
+
+/// The pause before an event is claimed again is a second, doubled with each claim, up to this.
+pub(crate) const CLAIM_AGAIN_AFTER_AT_MOST: Duration = Duration::from_secs(5);
+
+/// So many claims in vain do not look like an accident: the next ones are further apart, so that a notice of days does
+/// not fill the state.
+const CLAIMS_IN_VAIN: usize = 20;
+
+const CLAIM_AGAIN_AFTER_MANY: Duration = Duration::from_mins(1);
+
+impl Event {
+    /// From when on the event may be claimed once more; `None` when it was not claimed yet.
+    pub fn claimed_again_from(&self) -> Option<Timestamp> {
+        let last = self.claims.last()?;
+        let count = |outcome: &PostOutcome| self.claims.iter().filter(|claim| claim.outcome_is(outcome)).count();
+        if self.stage() == Stage::Approved {
+            // Somebody else may have to approve it, too, or the platform has lost it.
+            let repost_after = self.treatment.as_ref().map_or(CLAIM_AGAIN_AFTER_MANY, |chosen| chosen.repost_after);
+            let pause = repost_after * (1 << count(&PostOutcome::Accepted).saturating_sub(1).min(16));
+            let told = self.claims.iter().filter_map(|claim| claim.outcome.as_ref()).map(|(_, at)| *at);
+            let from = told.chain(self.entered_at(Stage::Approved)).max()?.plus(pause);
+            return Some(if last.outcome.is_none() { from.max(last.until) } else { from });
+        }
+        let Some((outcome, at)) = &last.outcome else { return Some(last.until) };
+        let pause = if *outcome == PostOutcome::Differs && count(outcome) >= DIFFERS_TOO_OFTEN {
+            CLAIM_AGAIN_AFTER_MANY
+        } else {
+            pause_after(self.claims.len())
+        };
+        Some(at.plus(pause))
+    }
+
+    /// The reason for which what was decided is posted once more: an approval that was accepted and may be lost, or one
+    /// of which nobody knows whether it arrived. Never one for something else than the event is now.
+    pub fn reason_to_repeat(&self) -> Option<Reason> {
+        let posted = self.claims.iter().rev().find(|claim| claim.may_be_posted());
+        posted.filter(|claim| claim.decision == self.decision).map(|claim| claim.reason)
+    }
+
+    /// Another replica, or nobody, will act on the last claim.
+    pub fn is_claim_settled(&self, now: Timestamp) -> bool {
+        self.claims.last().is_none_or(|claim| claim.outcome.is_some() || claim.until <= now)
+    }
+}
+
+/// What becomes of a claim by a fresh document of its approver; `None` where it may be posted (`members.md` 2.1).
+pub fn withdrawn_by(
+    state: &State,
+    me: &VmName,
+    id: &EventId,
+    claim: AttemptId,
+    fresh: &Document,
+) -> Option<PostOutcome> {
+    if fresh.get(id).is_none_or(|announced| announced.status != Status::Scheduled) {
+        return Some(PostOutcome::Withdrawn);
+    }
+    let event = state.open_event(id)?;
+    let claim = event.claims.iter().find(|known| known.attempt == claim)?;
+    let shown = state.shown_with(id, Some((me, fresh)));
+    let is_it = shown.is_some_and(|shown| shown.is_decided_like(&event.announcement));
+    (claim.decision != event.decision || !is_it).then_some(PostOutcome::Differs)
+}
+
+fn pause_after(claims: usize) -> Duration {
+    if claims >= CLAIMS_IN_VAIN {
+        return CLAIM_AGAIN_AFTER_MANY;
+    }
+    let doublings = u32::try_from(claims.saturating_sub(1)).unwrap_or(u32::MAX).min(3);
+    (Duration::from_secs(1) * (1 << doublings)).min(CLAIM_AGAIN_AFTER_AT_MOST)
+}

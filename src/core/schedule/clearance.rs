@@ -1,0 +1,185 @@
+//! Why an event is not approved yet (`behaviour.md` 12): one answer, used to decide and to explain.
+
+use crate::model::attempt::Attempt;
+use crate::model::blocker::{Blocker, Clearance};
+use crate::model::claim::Reason;
+use crate::model::document::Status;
+use crate::model::event::Event;
+use crate::model::lifecycle::Stage;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::model::treatment::Action;
+use crate::model::workload::{Phase, RunsOn};
+use crate::schedule::failed::{failed_among, hook_failed};
+use crate::schedule::needs;
+use crate::schedule::order;
+use crate::schedule::progress;
+use crate::schedule::progress::Progress;
+use crate::schedule::slots;
+use crate::schedule::slots::Held;
+use crate::schedule::step::Step;
+use core::time::Duration;
+
+/// An accepted approval is not posted once more in the last minute of the notice: the event starts anyway.
+const NOT_REPEATED_IN_THE_LAST: Duration = Duration::from_mins(1);
+
+/// What stands between an event and its claim.
+pub fn clearance(state: &State, event: &Event, now: Timestamp) -> Clearance {
+    let ready = readiness(state, event, now);
+    // What was decided without a quorum, or is approved, is repeated whoever is out meanwhile.
+    if !matches!(ready, Clearance::Clear(_)) || event.is_taken_over() || event.stage() == Stage::Approved {
+        return ready;
+    }
+    if event.slots_since.is_none() {
+        let held = slots::barred_from_taking(state, event, now);
+        return Clearance::Blocked(held.map_or(Blocker::Deciding, |held| on_budget(event, held)));
+    }
+    slots::barred(state, event).map_or(ready, |held| Clearance::Blocked(on_budget(event, held)))
+}
+
+fn on_budget(event: &Event, Held { group, by }: Held) -> Blocker {
+    Blocker::Budget { group, by, notice_ends: event.notice_ends() }
+}
+
+/// What stands between an event and its claim, apart from slots.
+fn readiness(state: &State, event: &Event, now: Timestamp) -> Clearance {
+    if event.is_drill()
+        || event.stage() > Stage::Approved
+        || state.observed_status(&event.announcement.id) != Some(&Status::Scheduled)
+    {
+        return Clearance::NothingToApprove;
+    }
+    if event.stage() == Stage::Approved {
+        let is_late = now.plus(NOT_REPEATED_IN_THE_LAST) >= event.notice_ends();
+        let is_due = event.claimed_again_from().is_some_and(|at| now >= at);
+        // What came back may start because of it, so it is prepared first.
+        let is_busy = || event.attempts.iter().any(|attempt| attempt.outcome.is_none());
+        let is_ready =
+            || !event.is_reopened() || (!is_busy() && matches!(prepared(state, event, now), Clearance::Clear(_)));
+        let is_let = is_due && !is_late && state.pause(now).is_none();
+        let again = event.reason_to_repeat().filter(|_| is_let && is_ready());
+        return again.map_or(Clearance::NothingToApprove, Clearance::Clear);
+    }
+    // What the platform may have been told stays decided.
+    if let Some(reason) = event.reason_to_repeat() {
+        return Clearance::Clear(reason);
+    }
+    if event.is_taken_over() {
+        return Clearance::Clear(Reason::Takeover);
+    }
+    let Some(treatment) = &event.treatment else {
+        return Clearance::Blocked(Blocker::Deciding);
+    };
+    if let Some(hold) = event.hold(now) {
+        return Clearance::Blocked(Blocker::Hold(hold));
+    }
+    let is_overruled = event.is_approved_by_operator();
+    if treatment.action == Action::Observe && !is_overruled {
+        return Clearance::Blocked(Blocker::Observing);
+    }
+    if let Some(pause) = state.pause(now) {
+        return Clearance::Blocked(Blocker::Paused(pause));
+    }
+    match treatment.action {
+        _ if is_overruled => Clearance::Clear(Reason::Operator),
+        Action::Observe => Clearance::Blocked(Blocker::Observing),
+        Action::Approve => Clearance::Clear(Reason::Policy),
+        Action::Prepare => prepared(state, event, now),
+    }
+}
+
+pub(crate) fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearance {
+    let steps = needs::preparing(state, event);
+    if steps.is_empty() {
+        return Clearance::Clear(Reason::NothingToPrepare);
+    }
+    if now < event.preparation_starts() {
+        return Clearance::Blocked(Blocker::TooEarly { starts_at: event.preparation_starts() });
+    }
+    // A hook that failed for good holds the event, also when its budget is spent.
+    if let Some(failed) = failed_among(event, &steps, now) {
+        return Clearance::Blocked(failed);
+    }
+    if event.budget_ends().is_some_and(|ends| now >= ends) {
+        // Nothing of ours runs when the approval is posted.
+        let mut running = event.attempts.iter().filter(|attempt| attempt.outcome.is_none());
+        let last = running.find(|attempt| attempt.hook.phase < Phase::Restore);
+        return last.map_or(Clearance::Clear(Reason::BudgetSpent), |attempt| {
+            Clearance::Blocked(self::running(event, attempt))
+        });
+    }
+    // Before it has its slots nothing that takes service away begins.
+    if event.slots_since.is_none()
+        && let Some(held) = slots::barred_from_taking(state, event, now)
+    {
+        return Clearance::Blocked(on_budget(event, held));
+    }
+    if let Some(reason) = reason_to_wait(state, event, &steps, now) {
+        return Clearance::Blocked(reason);
+    }
+    match steps.iter().find(|step| progress::is_stale(step, now)) {
+        Some(step) => {
+            Clearance::Blocked(Blocker::HookWaiting { member: step.member.clone(), hook: step.id, from: now })
+        }
+        None => Clearance::Clear(Reason::Prepared),
+    }
+}
+
+/// What the first step that is not settled waits for; one that waits for its turn waits for another workload's.
+fn reason_to_wait(state: &State, event: &Event, steps: &[Step<'_>], now: Timestamp) -> Option<Blocker> {
+    let (mut first, mut member) = (None, None);
+    for step in steps {
+        // Those of one workload stand together, and the others of it wait for the first.
+        if member == Some(&step.member) {
+            continue;
+        }
+        match unsettled(state, event, step, now) {
+            None => continue,
+            Some(waiting @ Blocker::HookWaiting { .. }) => first = first.or(Some(waiting)),
+            reason => return reason,
+        }
+        member = Some(&step.member);
+    }
+    first
+}
+
+pub(crate) fn unsettled(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Blocker> {
+    let (member, hook) = (step.member.clone(), step.id);
+    match progress::progress(event, step, now) {
+        Progress::Favourable | Progress::Failed(_) => None,
+        Progress::Running(attempt) => Some(running(event, attempt)),
+        Progress::Due { .. } if step.away.is_some() && step.hook.runs_on != RunsOn::Peer => {
+            let since = state.away_since(&member).unwrap_or(event.first_seen());
+            Some(Blocker::WorkloadAway { member, hook, since, notice_ends: event.notice_ends() })
+        }
+        Progress::Due { blocked, from, .. } => {
+            let mut elsewhere = order::running(state);
+            if let Some((other, attempt)) = elsewhere.find(|(_, attempt)| attempt.member == member) {
+                return Some(running(other, attempt));
+            }
+            let is_barred = step.id.phase.is_disruptive() && event.slots_since.is_some();
+            let held = slots::barred(state, event).filter(|_| is_barred).map(|held| on_budget(event, held));
+            held.or(Some(match blocked {
+                Some(reason) => Blocker::HookBlocked { member, hook, reason, retry_at: from },
+                None => Blocker::HookWaiting { member, hook, from },
+            }))
+        }
+        Progress::OutOfTime => {
+            let last = step.forward().next_back().and_then(|last| last.outcome.as_ref());
+            let reason = last.and_then(|(outcome, _)| outcome.reason());
+            Some(hook_failed(event, step, reason.unwrap_or("it was not settled when the time for preparation was up")))
+        }
+    }
+}
+
+fn running(event: &Event, attempt: &Attempt) -> Blocker {
+    Blocker::HookRunning {
+        attempt: attempt.id,
+        member: attempt.member.clone(),
+        hook: attempt.hook,
+        on: attempt.on.clone(),
+        since: attempt.begun_at,
+        deadline: event.deadline_of(attempt),
+        expected_end: attempt.progress.as_ref().and_then(|progress| progress.expected_end),
+    }
+}

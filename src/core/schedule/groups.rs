@@ -1,0 +1,80 @@
+//! Groups: their members, their limits, and the members that are out of service.
+
+use crate::model::event::Event;
+use crate::model::id::{GroupName, VmName};
+use crate::model::slot::Cause;
+use crate::model::state::State;
+use crate::model::workload::Member;
+use crate::schedule::affected::{affected, needed};
+use alloc::collections::BTreeMap;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+/// A group as it is now.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Standing {
+    pub group: GroupName,
+    pub max_unavailable: usize,
+    /// Each with why it is not in service; nothing while it is.
+    pub members: Vec<(Member, Option<Cause>)>,
+}
+
+/// Every group that has members.
+pub fn standings(state: &State) -> Vec<Standing> {
+    let groups: BTreeSet<&GroupName> = state.workloads().filter_map(|(_, workload)| workload.group.as_ref()).collect();
+    let standing = |group: &GroupName| Standing {
+        group: group.clone(),
+        max_unavailable: max_unavailable(state, group),
+        members: members(state, group).map(|member| (member.clone(), state.cause(&member))).collect(),
+    };
+    groups.into_iter().map(standing).collect()
+}
+
+pub(crate) fn members<'a>(state: &'a State, group: &'a GroupName) -> impl Iterator<Item = Member> + 'a {
+    let of_group = state.workloads().filter(move |(_, workload)| workload.group.as_ref() == Some(group));
+    of_group.map(|(vm, workload)| workload.on(vm))
+}
+
+/// The least that any replica's configuration says; one where none names the group.
+pub fn max_unavailable(state: &State, group: &GroupName) -> usize {
+    let configured = state.replicas.values().flat_map(|replica| &replica.groups).filter(|each| each.name == *group);
+    let least = configured.map(|each| each.max_unavailable).min().unwrap_or(1).max(1);
+    usize::try_from(least).unwrap_or(usize::MAX)
+}
+
+/// Whether events for these members of the cluster would take members of the same group. One that has not registered
+/// yet could hold any.
+pub fn share_a_group(state: &State, vms: &[VmName], others: &[VmName]) -> bool {
+    let is_unknown = |vm: &VmName| !state.replicas.contains_key(vm);
+    if vms.iter().chain(others).any(is_unknown) {
+        return true;
+    }
+    let groups_of = |vms: &[VmName]| -> BTreeSet<&GroupName> {
+        let of_vms = state.workloads().filter(|(vm, _)| vms.contains(vm));
+        of_vms.filter_map(|(_, workload)| workload.group.as_ref()).collect()
+    };
+    !groups_of(vms).is_disjoint(&groups_of(others))
+}
+
+/// Every member that fills a slot of the group (R3), and why; those that are not registered any more too.
+pub(crate) fn filled(state: &State, group: &GroupName) -> BTreeMap<Member, Cause> {
+    let unregistered = state.slots.iter().filter(|(_, slot)| slot.group.as_ref() == Some(group));
+    let all = members(state, group).chain(unregistered.map(|(member, _)| member.clone()));
+    all.filter_map(|member| state.cause(&member).map(|cause| (member, cause))).collect()
+}
+
+/// The members that an event names, by group.
+pub(crate) fn by_group<'a>(state: &'a State, event: &Event) -> BTreeMap<&'a GroupName, Vec<Member>> {
+    let mut groups: BTreeMap<&GroupName, Vec<Member>> = BTreeMap::new();
+    for (member, group) in needed(state, event) {
+        if let Some(group) = group {
+            groups.entry(group).or_default().push(member);
+        }
+    }
+    groups
+}
+
+/// The members that an event names and that no event keeps out yet; told ahead of its last call.
+pub fn affected_groups<'a>(state: &'a State, event: &Event) -> BTreeSet<&'a GroupName> {
+    affected(state, event).into_iter().filter_map(|(_, workload)| workload.group.as_ref()).collect()
+}

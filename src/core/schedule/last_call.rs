@@ -1,0 +1,148 @@
+//! The last call (`members.md` 1, R7): the platform starts an event when its notice ends, whatever anybody says. An event
+//! that waits then, or is held or paused, is prepared over the budget as far as that moves service away. It is not
+//! approved because of it.
+
+use crate::model::attempt::Outcome;
+use crate::model::event::Event;
+use crate::model::id::GroupName;
+use crate::model::lifecycle::Stage;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::model::treatment::Action;
+use crate::model::workload::{Intent, Member, Phase};
+use crate::schedule::affected::needed;
+use crate::schedule::groups::{affected_groups, max_unavailable};
+use crate::schedule::needs::preparing;
+use crate::schedule::progress;
+use crate::schedule::progress::Progress;
+use crate::schedule::step::Step;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// What a hook takes of which nothing is known.
+const USUAL: Duration = Duration::from_secs(20);
+
+/// Earlier runs of a hook that count, and closed events in which they are looked for.
+const RUNS: usize = 5;
+
+const RECENT: usize = 100;
+
+/// How long the hooks that are left really take: at most `last_call`, and at most a quarter of the notice.
+pub fn lead(state: &State, event: &Event) -> Duration {
+    let mut of_members: BTreeMap<Member, Duration> = BTreeMap::new();
+    let left = preparing(state, event).into_iter().filter(|step| step.id.phase.is_disruptive() && is_left(event, step));
+    for step in left {
+        *of_members.entry(step.member.clone()).or_default() += expected(state, &step);
+    }
+    let longest = of_members.into_values().max().unwrap_or_default();
+    longest.min(most(event)).min(whole_notice(event) / 4)
+}
+
+/// An event whose whole notice is shorter than a last call may be is in last call from its first sight on.
+fn is_short(event: &Event) -> bool {
+    whole_notice(event) < most(event)
+}
+
+fn most(event: &Event) -> Duration {
+    event.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.last_call)
+}
+
+fn whole_notice(event: &Event) -> Duration {
+    event.notice_ends().since(event.first_seen())
+}
+
+fn is_left(event: &Event, step: &Step<'_>) -> bool {
+    !matches!(progress::forward(event, step, event.first_seen()), Progress::Favourable)
+}
+
+/// The longest of the hook's last runs; before any, what it is expected to take.
+fn expected(state: &State, step: &Step<'_>) -> Duration {
+    let runs = state.closed_events().rev().take(RECENT).flat_map(|event| event.attempts.iter().rev());
+    let runs = runs.filter(|run| run.member == step.member && run.hook == step.id && run.intent == Intent::Run);
+    let done = runs.filter_map(|run| match &run.outcome {
+        Some((Outcome::Done, at)) => Some(at.since(run.begun_at)),
+        _ => None,
+    });
+    done.take(RUNS).max().or(step.hook.expected).unwrap_or(USUAL)
+}
+
+/// When the event's last call begins, if it is not under way by then.
+pub fn begins_at(state: &State, event: &Event) -> Timestamp {
+    if is_short(event) {
+        return event.first_seen();
+    }
+    event.notice_ends().minus(event.margin()).minus(lead(state, event))
+}
+
+/// The notice ends so soon that a last call could begin.
+pub fn is_near(event: &Event, now: Timestamp) -> bool {
+    let lead = most(event).min(whole_notice(event) / 4);
+    is_short(event) || now >= event.notice_ends().minus(event.margin()).minus(lead)
+}
+
+/// The event's last call may begin now.
+pub fn is_due(state: &State, event: &Event, now: Timestamp) -> bool {
+    let prepares = event.treatment.as_ref().is_some_and(|treatment| treatment.action == Action::Prepare);
+    let is_idle = event.last_call.is_none() && event.stage() <= Stage::Preparing && !event.is_taken_over();
+    if event.is_drill() || !prepares || !is_idle || !event.is_scheduled() || !state.is_listed(&event.announcement.id) {
+        return false;
+    }
+    // Cheap first: what is left is looked up in the history.
+    if !is_near(event, now) || now >= event.notice_ends() || event.hold(now).is_some_and(|hold| hold.no_hooks) {
+        return false;
+    }
+    let waits = event.slots_since.is_none() || event.hold(now).is_some() || state.pause(now).is_some();
+    waits && has_service(state, event) && now >= begins_at(state, event) && !is_behind(state, event, now)
+}
+
+/// There is something to move away.
+fn has_service(state: &State, event: &Event) -> bool {
+    preparing(state, event).iter().any(|step| step.id.phase.is_disruptive() && is_left(event, step))
+}
+
+/// Last calls of one group begin one after the other.
+fn is_behind(state: &State, event: &Event, now: Timestamp) -> bool {
+    let groups = affected_groups(state, event);
+    let others = state.open_events().filter(|other| other.announcement.id != event.announcement.id);
+    let mut calling = others.filter(|other| {
+        let begun = other.last_call.filter(|_| other.stage() <= Stage::Preparing);
+        begun.is_some_and(|begun| now < begun.plus(lead(state, other))) && has_service(state, other)
+    });
+    calling.any(|other| affected_groups(state, other).iter().any(|group| groups.contains(group)))
+}
+
+/// In last call a hook runs as far as it moves service away. A shutdown takes it away: so it runs only where a majority
+/// of the group stays in service, or where the platform is about to do it anyway.
+pub(crate) fn lets_run(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
+    let is_hurried = event.last_call.is_some() || event.is_reopened();
+    if !is_hurried || step.id.phase != Phase::Shutdown {
+        return true;
+    }
+    let is_last_moment = now.plus(expected(state, step)) >= event.notice_ends().minus(event.margin());
+    let group = state.workload(&step.member).and_then(|workload| workload.group.as_ref());
+    is_last_moment || group.is_none_or(|group| leaves_a_majority(state, group, &step.member))
+}
+
+fn leaves_a_majority(state: &State, group: &GroupName, leaving: &Member) -> bool {
+    let of_group = state.workloads().filter(|(_, workload)| workload.group.as_ref() == Some(group));
+    let members: Vec<Member> = of_group.map(|(vm, workload)| workload.on(vm)).collect();
+    let staying = members.iter().filter(|member| *member != leaving && state.cause(member).is_none()).count();
+    staying * 2 > members.len()
+}
+
+/// Members of the group that will be out beside the event's own when its notice ends, over what the group allows; told
+/// ahead.
+pub fn overdraft(state: &State, event: &Event) -> Vec<Member> {
+    let own: Vec<Member> = needed(state, event).into_iter().map(|(member, _)| member).collect();
+    let groups = affected_groups(state, event);
+    let over = groups.into_iter().flat_map(|group| {
+        let of_group = state.workloads().filter(move |(_, workload)| workload.group.as_ref() == Some(group));
+        let others = of_group.map(|(vm, workload)| workload.on(vm)).filter(|member| !own.contains(member));
+        let out: Vec<Member> = others.filter(|member| state.cause(member).is_some()).collect();
+        let mine =
+            own.iter().filter(|member| state.workload(member).is_some_and(|it| it.group.as_ref() == Some(group)));
+        if out.len() + mine.count() > max_unavailable(state, group) { out } else { Vec::new() }
+    });
+    over.collect()
+}

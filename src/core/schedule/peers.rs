@@ -1,0 +1,32 @@
+//! Where a hook may run beside its member's own VM.
+
+use crate::model::event::Event;
+use crate::model::id::VmName;
+use crate::model::state::State;
+use crate::model::workload::{Intent, Member, Phase, RunsOn};
+use crate::schedule::step::Step;
+
+/// The VM may run the step, as far as the log knows: restoring is for the member's own, and what stands in for an affected
+/// VM is not affected. What it began it may take back unless it is about to go itself.
+pub(crate) fn may_run_on(state: &State, event: &Event, step: &Step<'_>, intent: Intent, vm: &VmName) -> bool {
+    let is_home = *vm == step.member.vm;
+    let is_free = !event.affects(vm) || (intent == Intent::Undo && (event.stage().is_over() || !event.is_going()));
+    let is_peer = || is_free && state.hook_run_on(vm, &step.member, step.id).is_some();
+    match step.hook.runs_on {
+        RunsOn::Peer | RunsOn::Any if step.id.phase >= Phase::Restore => is_home,
+        RunsOn::Affected => is_home,
+        RunsOn::Peer => !is_home && is_peer(),
+        RunsOn::Any => is_home || is_peer(),
+    }
+}
+
+/// Other VMs could run what is due, and none of them is in service: nothing is to be moved there.
+pub(crate) fn lacks_a_place(state: &State, event: &Event, step: &Step<'_>) -> bool {
+    let is_in_service = |vm: &VmName| {
+        let own = Member { vm: vm.clone(), workload: step.member.workload.clone() };
+        state.cause(&own).is_none()
+    };
+    let others = state.replicas.keys().filter(|vm| **vm != step.member.vm);
+    let mut peers = others.filter(|vm| may_run_on(state, event, step, Intent::Run, vm)).peekable();
+    step.hook.runs_on == RunsOn::Peer && peers.peek().is_some() && !peers.any(is_in_service)
+}

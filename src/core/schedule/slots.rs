@@ -1,0 +1,312 @@
+//! Who may be out: when an event takes the slots of its members, may go on with them, and gives them back
+//! (`members.md` 1, R1 to R9). One answer, used by `plan`, by `apply` and to explain.
+
+use crate::model::document::{Kind, Status};
+use crate::model::event::Event;
+use crate::model::id::{EventId, GroupName, VmName};
+use crate::model::lifecycle::Stage;
+use crate::model::slot::{Cause, Slot, SlotState};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::model::treatment::Action;
+use crate::model::workload::{Member, Role, RunsOn, Workload};
+use crate::schedule::affected::{affected, needed};
+use crate::schedule::attempts;
+use crate::schedule::failed::failed_among;
+use crate::schedule::groups::{by_group, filled, max_unavailable};
+use crate::schedule::last_call;
+use crate::schedule::left_out::LONG_FREEZE;
+use crate::schedule::needs::preparing;
+use crate::schedule::peers::lacks_a_place;
+use crate::schedule::progress;
+use crate::schedule::progress::Progress;
+use crate::schedule::step::Step;
+use alloc::collections::BTreeMap;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// So often an event gives its slots back by itself; afterwards only its last call or an operator prepares it.
+pub const GIVES_BACK_AT_MOST: u32 = 2;
+
+/// How long an event takes beside its hooks where the platform does not say.
+const USUAL_IMPACT: Duration = Duration::from_mins(1);
+
+/// What keeps an event from slots, or from going on with those that it has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Held {
+    /// `None` where the member has no group, and waits for its own restore.
+    pub group: Option<GroupName>,
+    /// Never empty.
+    pub by: Vec<Cause>,
+}
+
+/// A brief freeze for which no hook runs that takes service away. It waits for nobody; it only counts.
+pub fn is_exempt(state: &State, event: &Event) -> bool {
+    event.announcement.kind == Kind::Freeze
+        && event.announcement.duration.is_some_and(|duration| duration < LONG_FREEZE)
+        && !preparing(state, event).iter().any(|step| step.id.phase.is_disruptive())
+}
+
+/// Somebody repairs members that are out anyway (R3b).
+pub fn is_repair(state: &State, event: &Event) -> bool {
+    let members = needed(state, event);
+    event.is_user_initiated() && !members.is_empty() && members.iter().all(|(member, _)| !state.is_fit(member))
+}
+
+/// The event is a repair by what its members were as it took their slots.
+fn was_repair(state: &State, event: &Event) -> bool {
+    let members = needed(state, event);
+    let was_fit = |member: &Member| state.slots.get(member).is_none_or(|slot| slot.was_fit);
+    event.is_user_initiated() && !members.is_empty() && members.iter().all(|(member, _)| !was_fit(member))
+}
+
+/// What an event that lacks slots waits for; `None` when it may take all that it lacks.
+pub fn barred_from_taking(state: &State, event: &Event, now: Timestamp) -> Option<Held> {
+    if event.is_over_budget() || is_exempt(state, event) || is_repair(state, event) {
+        return None;
+    }
+    // What it has given back itself comes back first, and what runs to bring a member back is not cut short.
+    let being_restored = || {
+        needed(state, event).into_iter().find_map(|(member, group)| {
+            let slot = state.slots.get(&member).filter(|slot| slot.state == SlotState::Returning)?;
+            let is_own = slot.by == event.announcement.id && slot.needs_restore;
+            let is_awaited = is_own || attempts::is_being_restored(state, &member);
+            is_awaited.then(|| Held { group: group.cloned(), by: [Cause::Returning(slot.by.clone())].into() })
+        })
+    };
+    let groups = by_group(state, event);
+    let over = groups.iter().find_map(|(group, own)| over_limit(state, event, group, own));
+    let former = || owed_under_another_name(state, event);
+    over.or_else(being_restored).or_else(former).or_else(|| queued(state, event, &groups, now))
+}
+
+/// What is registered no more on the event's VMs, and was taken away: what is registered instead waits until it is back, for
+/// it may be the same.
+fn owed_under_another_name(state: &State, event: &Event) -> Option<Held> {
+    let is_owed = |(member, slot): &(&Member, &Slot)| {
+        let is_returning = slot.state == SlotState::Returning && slot.needs_restore;
+        is_returning && event.affects(&member.vm) && state.workload(member).is_none()
+    };
+    let (_, slot) = state.slots.iter().find(is_owed)?;
+    Some(Held { group: slot.group.clone(), by: [Cause::Returning(slot.by.clone())].into() })
+}
+
+/// The group cannot do without the event's own members beside those that are out.
+fn over_limit(state: &State, event: &Event, group: &GroupName, own: &[Member]) -> Option<Held> {
+    let limit = max_unavailable(state, group);
+    let mut by: Vec<Cause> = Vec::new();
+    let others = filled(state, group).into_iter().filter(|(member, _)| !own.contains(member));
+    let others: Vec<Cause> = others.map(|(_, cause)| cause).collect();
+    if own.len() > limit {
+        // The platform takes them all at once, so nobody else may be out, nor be about to go.
+        let rivals = state.open_events().filter(|other| other.announcement.id != event.announcement.id);
+        let rivals =
+            rivals.filter(|other| own.iter().any(|member| state.stint(&other.announcement.id, member).is_some()));
+        by.extend(rivals.map(|other| Cause::Event(other.announcement.id.clone())));
+        by.extend(others);
+    } else if others.len() + own.len() > limit {
+        by = others;
+    }
+    by.sort_unstable();
+    by.dedup();
+    (!by.is_empty()).then(|| Held { group: Some(group.clone()), by })
+}
+
+/// An earlier event that waits for a slot of a group in which this one lacks one, too (R4).
+fn queued(state: &State, event: &Event, groups: &BTreeMap<&GroupName, Vec<Member>>, now: Timestamp) -> Option<Held> {
+    let lacks =
+        |event: &Event, own: &[Member]| own.iter().any(|member| state.stint(&event.announcement.id, member).is_none());
+    // Where others keep all its members out already, it only shares.
+    if groups.values().flatten().all(|member| state.slots.get(member).is_some_and(|slot| !slot.events.is_empty())) {
+        return None;
+    }
+    let waiting = state.open_events().filter(|other| {
+        other.announcement.id != event.announcement.id
+            && other.slots_since.is_none()
+            && place(state, other, now) < place(state, event, now)
+            && is_able(state, other, now)
+            && owed_under_another_name(state, other).is_none()
+    });
+    let waiting: Vec<(&Event, BTreeMap<&GroupName, Vec<Member>>)> = waiting
+        .map(|other| (other, by_group(state, other)))
+        .filter(|(_, groups)| !is_kept_by_the_sick(state, groups))
+        .collect();
+    groups.iter().filter(|(_, own)| lacks(event, own)).find_map(|(group, _)| {
+        let before =
+            waiting.iter().filter(|(other, theirs)| theirs.get(group).is_some_and(|theirs| lacks(other, theirs)));
+        let by: Vec<Cause> = before.map(|(other, _)| Cause::Queue(other.announcement.id.clone())).collect();
+        (!by.is_empty()).then(|| Held { group: Some((*group).clone()), by })
+    })
+}
+
+/// Members that only their own recovery brings back leave no room for the event.
+fn is_kept_by_the_sick(state: &State, groups: &BTreeMap<&GroupName, Vec<Member>>) -> bool {
+    groups.iter().any(|(group, own)| {
+        let sick =
+            filled(state, group).into_iter().filter(|(member, cause)| !own.contains(member) && cause.is_sickness());
+        let (sick, limit) = (sick.count(), max_unavailable(state, group));
+        if own.len() > limit { sick > 0 } else { sick + own.len() > limit }
+    })
+}
+
+/// The order in which slots are given (R4).
+pub(crate) type Place<'a> = (bool, bool, Timestamp, Timestamp, &'a EventId);
+
+pub(crate) fn place<'a>(state: &State, event: &'a Event, now: Timestamp) -> Place<'a> {
+    let leads = names_a_primary(state, event) && can_go_last(state, event, now);
+    (event.is_deferred, leads, event.notice_ends(), event.first_seen(), &event.announcement.id)
+}
+
+fn names_a_primary(state: &State, event: &Event) -> bool {
+    let is_primary = |(vm, workload): &(&VmName, &Workload)| {
+        workload.group.is_some() && state.role(&workload.on(vm)) == Role::Primary
+    };
+    !event.is_dry_run() && affected(state, event).iter().any(is_primary)
+}
+
+/// The time before the event's last call holds the expected course of the others that wait in its groups.
+fn can_go_last(state: &State, event: &Event, now: Timestamp) -> bool {
+    let groups: BTreeSet<&GroupName> = by_group(state, event).into_keys().collect();
+    let others = state.open_events().filter(|other| {
+        let is_other = other.announcement.id != event.announcement.id && !other.is_drill() && !other.stage().is_over();
+        is_other && by_group(state, other).keys().any(|group| groups.contains(group))
+    });
+    let course = |other: &Event| {
+        let impact = other.announcement.duration.unwrap_or(USUAL_IMPACT);
+        last_call::lead(state, other) * 2 + impact
+    };
+    let all: Duration = others.map(course).sum();
+    now.plus(all) < last_call::begins_at(state, event)
+}
+
+/// Nothing but room stands between the event and its slots (R4).
+pub fn is_able(state: &State, event: &Event, now: Timestamp) -> bool {
+    let Some(treatment) = &event.treatment else { return false };
+    let is_overruled = event.is_approved_by_operator();
+    let acts = is_overruled || treatment.action != Action::Observe;
+    // What has nothing to prepare does not wait for the time to prepare it.
+    let is_due = is_overruled
+        || treatment.action == Action::Approve
+        || now >= event.preparation_starts()
+        || preparing(state, event).is_empty();
+    let is_awaited = event.stage() <= Stage::Preparing
+        && !event.is_taken_over()
+        && (event.is_drill() || state.observed_status(&event.announcement.id) == Some(&Status::Scheduled));
+    let is_worn_out = event.given_back >= GIVES_BACK_AT_MOST && !is_overruled;
+    acts && is_due
+        && is_awaited
+        && !is_worn_out
+        && match hindrance(state, event, now) {
+            None => true,
+            Some(Hindrance::Lasting) => false,
+            Some(Hindrance::Passing { since }) => now.since(since) < event.give_back_after(),
+        }
+}
+
+/// What keeps an event from going on, and room would not help.
+enum Hindrance {
+    /// Only an operator ends it, or the time that they set.
+    Lasting,
+    /// It may pass by itself.
+    Passing { since: Timestamp },
+}
+
+fn hindrance(state: &State, event: &Event, now: Timestamp) -> Option<Hindrance> {
+    if event.hold(now).is_some() || (state.pause(now).is_some() && !event.is_drill()) {
+        return Some(Hindrance::Lasting);
+    }
+    if event.is_approved_by_operator() {
+        return None;
+    }
+    let steps = preparing(state, event);
+    if failed_among(event, &steps, now).is_some() {
+        return Some(Hindrance::Lasting);
+    }
+    let is_waiting = |step: &Step<'_>| matches!(progress::progress(event, step, now), Progress::Due { .. });
+    let unreachable_since = |step: &Step<'_>| {
+        let since = state.replicas.get(&step.member.vm)?.unreachable?;
+        (step.hook.runs_on == RunsOn::Affected && is_waiting(step)).then_some(since)
+    };
+    // Nothing is moved to where it would not serve.
+    let placeless_since = |step: &Step<'_>| {
+        let waits = step.attempts.is_empty() && is_waiting(step) && lacks_a_place(state, event, step);
+        waits.then(|| event.slots_since.unwrap_or(now))
+    };
+    let since =
+        |step| progress::blocked_since(step).or_else(|| unreachable_since(step)).or_else(|| placeless_since(step));
+    let stuck = steps.iter().filter_map(since);
+    stuck.min().map(|since| Hindrance::Passing { since })
+}
+
+/// Disruptive hooks of the event may begin (R1): it has its slots and goes on with them.
+pub fn may_disrupt(state: &State, event: &Event, now: Timestamp) -> bool {
+    // What was first seen as started may still be moved away by a peer.
+    event.last_call.is_some()
+        || event.is_reopened()
+        || event.stage() == Stage::Started
+        || (event.slots_since.is_some() && is_able(state, event, now) && barred(state, event).is_none())
+}
+
+/// What keeps an event that has its slots from going on with them, and from its claim (R1c).
+pub fn barred(state: &State, event: &Event) -> Option<Held> {
+    if event.is_over_budget() || is_exempt(state, event) || event.reason_to_repeat().is_some() {
+        return None;
+    }
+    let groups = by_group(state, event);
+    if is_repair(state, event) {
+        let repairs = |other: &&Event| {
+            let is_under_way = (Stage::Claimed..=Stage::Started).contains(&other.stage());
+            other.announcement.id != event.announcement.id && is_under_way && was_repair(state, other)
+        };
+        return state.open_events().filter(repairs).find_map(|other| {
+            let group = by_group(state, other).into_keys().find(|group| groups.contains_key(group))?;
+            Some(Held { group: Some(group.clone()), by: [Cause::Event(other.announcement.id.clone())].into() })
+        });
+    }
+    let above = || groups.iter().find_map(|(group, own)| above_limit(state, group, own));
+    owed_under_another_name(state, event).or_else(above)
+}
+
+fn above_limit(state: &State, group: &GroupName, own: &[Member]) -> Option<Held> {
+    let limit = max_unavailable(state, group);
+    let others = filled(state, group).into_iter().filter(|(member, _)| !own.contains(member));
+    let others: Vec<Cause> = others.map(|(_, cause)| cause).collect();
+    let is_above = !others.is_empty() && others.len() + own.len() > limit;
+    is_above.then(|| Held { group: Some(group.clone()), by: others })
+}
+
+/// The event is barred by nothing but events that come after it and have yet to be claimed: those give back (R1c).
+fn is_barred_by_later_ones(state: &State, event: &Event, held: &Held, now: Timestamp) -> bool {
+    held.by.iter().all(|cause| match cause {
+        Cause::Event(id) => state.open_event(id).is_some_and(|other| {
+            other.stage() <= Stage::Preparing && place(state, event, now) < place(state, other, now)
+        }),
+        Cause::Returning(_) | Cause::Unreachable(_) | Cause::NotReady(_) | Cause::Queue(_) => false,
+    })
+}
+
+/// The event keeps members out and does not go on (R6). What passes by itself counts from when it began.
+pub(crate) fn is_stuck(state: &State, event: &Event, now: Timestamp) -> bool {
+    // The platform takes it anyway.
+    let is_late = last_call::is_near(event, now) && !event.is_drill();
+    if event.last_call.is_some() || event.stage() > Stage::Preparing || is_late || event.may_be_approved() {
+        return false;
+    }
+    let is_listed = event.is_drill() || state.is_listed(&event.announcement.id);
+    !is_listed
+        || event.slots_since.is_none()
+        || hindrance(state, event, now).is_some()
+        || barred(state, event).is_some_and(|held| !is_barred_by_later_ones(state, event, &held, now))
+}
+
+/// The event keeps at least one member out.
+pub fn holds_slots(state: &State, event: &Event) -> bool {
+    state.slots.values().any(|slot| slot.events.contains(&event.announcement.id))
+}
+
+/// When the event gives its slots back unless it can go on before.
+pub fn gives_back_at(state: &State, event: &Event) -> Option<Timestamp> {
+    let since = event.stuck_since.filter(|_| holds_slots(state, event))?;
+    Some(since.plus(event.give_back_after()))
+}

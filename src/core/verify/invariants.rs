@@ -1,0 +1,172 @@
+//! What must hold after every entry (`behaviour.md` 13), written from the raw facts and not with the functions that
+//! decide, so that a mistake in those is seen. The model, the scripts and debug builds check it.
+//! What can only be judged at the moment of an entry stands in `transition`.
+
+use crate::model::claim::{Claim, PostOutcome};
+use crate::model::event::Event;
+use crate::model::id::EventId;
+use crate::model::lifecycle::Stage;
+use crate::model::slot::{Slot, SlotState};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use core::time::Duration;
+
+/// The property that is broken.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Broken {
+    /// S1: claimed before every required hook was settled in favour.
+    ClaimedUnprepared,
+    /// S2: two claims were in force at once, or one was made after an approval was accepted that does not repeat it.
+    ClaimedTwice,
+    /// S3: the event counts as approved without a committed claim that was accepted.
+    ApprovedUnclaimed,
+    /// S4: a slot was taken, a disruptive hook begun or an event claimed at a moment at which, with it, more members of
+    /// a group are out than it may lose.
+    BudgetExceeded,
+    /// S11: two failovers of a group ran at once, or a primary was drained or shut down before its failover.
+    FailoverOutOfTurn,
+    /// S12: a member on which a disruptive hook was begun is in service though nothing put it back.
+    NotRestored,
+    /// S14: a claim counts hooks of another stint than the present one.
+    StintMixed,
+    /// L7: an event gave its slots back more than twice.
+    GivenBackTooOften,
+    /// Claimed while an operator's hold or pause was in force.
+    ClaimedAgainstWish,
+    /// An operator's approval was taken over for something other than what they had seen.
+    ApprovedUnseen,
+    /// S7: two attempts of one hook at the same time.
+    RunTwice,
+    /// L2: a hook was asked about that was settled, or that hung when it was asked before.
+    AskedWrongly,
+    /// Hooks of two events for one workload at the same time, or two exclusive hooks.
+    RunBeside,
+    /// A replica without a quorum approved what it must not.
+    TakenOverWrongly,
+    /// S8: a restore for a workload that was not touched, or before the event was over.
+    RestoredWrongly,
+    /// A hook was taken back that had not failed, or whose event still needs it.
+    UndoneWrongly,
+    /// A replica was forgotten though no event has begun to delete its VM.
+    Forgotten,
+    /// A made-up event was claimed, taken over or taken for started.
+    DrillApproved,
+    /// A drill goes on though there is a real event to prepare.
+    DrillBesideEvent,
+    /// The stages of an event are not in the order of the table.
+    StageOutOfOrder,
+    /// An open event is closed or a closed one is not.
+    Misplaced,
+    /// Something that was recorded changed or vanished.
+    Rewritten,
+}
+
+words!(Broken {
+    ClaimedUnprepared => "S1: an event was claimed before it was prepared",
+    ClaimedTwice => "S2: an event was claimed twice",
+    ApprovedUnclaimed => "S3: an event is approved without an accepted claim",
+    BudgetExceeded => "S4: a member was taken out beyond what its group may lose",
+    FailoverOutOfTurn => "S11: two failovers of a group at once, or a primary taken away before its failover",
+    NotRestored => "S12: a member is in service that was not restored",
+    StintMixed => "S14: a claim counts hooks of another stint",
+    GivenBackTooOften => "L7: an event gave back more than twice",
+    ClaimedAgainstWish => "an event was claimed while an operator held it",
+    ApprovedUnseen => "an operator's approval counts for what they have not seen",
+    TakenOverWrongly => "S5: a replica without a quorum approved what it must not",
+    RunTwice => "S7: a hook ran twice at the same time",
+    AskedWrongly => "L2: a hook was asked about that was settled, or hung when it was asked before",
+    RunBeside => "a hook ran beside another event's for the same workload, or beside one that excludes it",
+    RestoredWrongly => "S8: a workload was restored that should not be, or too early",
+    UndoneWrongly => "S8: a hook was taken back that had not failed, or too early",
+    Forgotten => "a replica was forgotten whose VM is not deleted",
+    DrillApproved => "a drill was approved or taken for real",
+    DrillBesideEvent => "a drill went on beside a real event",
+    StageOutOfOrder => "an event went through its stages in an illegal order",
+    Misplaced => "an event is in the wrong place of the state",
+    Rewritten => "something that was recorded of an event changed or vanished",
+});
+
+/// The first property that the state breaks; `None` when all hold.
+pub fn violated(state: &State) -> Option<Broken> {
+    let misplaced = state.open_events().any(|event| event.stage() == Stage::Closed)
+        || state.closed_events().any(|event| event.stage() != Stage::Closed);
+    if misplaced {
+        return Some(Broken::Misplaced);
+    }
+    if drills_beside_an_event(state) {
+        return Some(Broken::DrillBesideEvent);
+    }
+    if state.slots.values().any(|slot| is_left_behind(state, slot)) {
+        return Some(Broken::NotRestored);
+    }
+    state.events().find_map(violated_by)
+}
+
+/// Nobody would ever bring the member back: no open event keeps it out, or restores it.
+fn is_left_behind(state: &State, slot: &Slot) -> bool {
+    let is_open = |id: &EventId| state.open.contains_key(id);
+    let is_kept_out = matches!(slot.state, SlotState::Leaving | SlotState::Out);
+    slot.state != SlotState::Gone
+        && (!is_open(&slot.by) || !slot.events.iter().all(is_open) || is_kept_out == slot.events.is_empty())
+}
+
+/// An event that names nobody of this cluster is nothing to prepare.
+fn drills_beside_an_event(state: &State) -> bool {
+    let mut under_way = state.open_events().filter(|event| event.over_at().is_none());
+    let is_ours = |event: &Event| event.announcement.resources.iter().any(|vm| state.replicas.contains_key(vm));
+    under_way.clone().any(|event| event.drill.is_some())
+        && under_way.any(|event| event.drill.is_none() && is_ours(event))
+}
+
+/// It stands for nothing that the platform could start, whatever its hooks did.
+fn is_taken_for_real(event: &Event) -> bool {
+    let is_real = |(stage, _): &(Stage, Timestamp)| matches!(stage, Stage::Claimed | Stage::Approved | Stage::Started);
+    !event.claims.is_empty() || !event.takeovers.is_empty() || event.entered.iter().any(is_real)
+}
+
+fn violated_by(event: &Event) -> Option<Broken> {
+    let follows = |(from, _): (Stage, Timestamp), (to, _)| from.may_become(to) || from.may_return_to(to);
+    let in_order = event.entered.windows(2).all(|pair| follows(pair[0], pair[1]) && pair[0].1 <= pair[1].1);
+    // What came back as approved may have a post of which nobody knows whether it arrived.
+    let approved = event.entered_at(Stage::Approved).is_some() && event.reopened.is_none();
+    if !in_order {
+        Some(Broken::StageOutOfOrder)
+    } else if !event.claims.windows(2).all(|pair| is_free(event, &pair[0], &pair[1])) {
+        Some(Broken::ClaimedTwice)
+    } else if approved && !is_accepted(event) {
+        Some(Broken::ApprovedUnclaimed)
+    } else if event.drill.is_some() && is_taken_for_real(event) {
+        Some(Broken::DrillApproved)
+    } else if overlaps(event) {
+        Some(Broken::RunTwice)
+    } else if event.given_back > 2 {
+        Some(Broken::GivenBackTooOften)
+    } else {
+        None
+    }
+}
+
+/// Entries may carry the same time, so what happened at the time of the later claim may have happened after it.
+fn is_free(event: &Event, earlier: &Claim, later: &Claim) -> bool {
+    let repost_after = event.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.repost_after);
+    match &earlier.outcome {
+        Some((PostOutcome::Accepted, at)) if *at < later.at => at.plus(repost_after) <= later.at,
+        Some((_, at)) if *at <= later.at => true,
+        Some(_) | None => earlier.until <= later.at,
+    }
+}
+
+fn is_accepted(event: &Event) -> bool {
+    let claimed = event.claims.iter().any(|claim| claim.outcome_is(&PostOutcome::Accepted));
+    claimed || event.takeovers.iter().any(|takeover| takeover.outcome_is(&PostOutcome::Accepted))
+}
+
+fn overlaps(event: &Event) -> bool {
+    event.attempts.iter().enumerate().any(|(place, attempt)| {
+        event.attempts[place + 1..].iter().any(|later| {
+            later.member == attempt.member
+                && later.hook == attempt.hook
+                && attempt.outcome.as_ref().is_none_or(|(_, at)| *at > later.begun_at)
+        })
+    })
+}

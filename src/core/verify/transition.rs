@@ -1,0 +1,223 @@
+//! What must hold between a state and the one that an entry makes of it (`behaviour.md` 13), written from the raw
+//! facts as `invariants` is. Whether a claim was justified can only be said at the moment it is made: later entries
+//! may carry the same time and change everything it rested on.
+
+use self::claimed::effective;
+use crate::model::attempt::{Attempt, Outcome};
+use crate::model::document::{Kind, Source};
+use crate::model::drill::Mode;
+use crate::model::event::Event;
+use crate::model::id::VmName;
+use crate::model::lifecycle::Stage;
+use crate::model::operator::{What, Wish};
+use crate::model::slot::Slot;
+use crate::model::state::State;
+use crate::model::workload::{Hook, Intent, Phase};
+use crate::verify::invariants::Broken;
+use alloc::vec::Vec;
+
+mod claimed;
+
+mod out;
+
+/// The first property that the step from one state to the next breaks.
+pub fn violated(before: &State, after: &State) -> Option<Broken> {
+    if after.version < before.version {
+        return Some(Broken::Rewritten);
+    }
+    if before.replicas.keys().any(|name| !after.replicas.contains_key(name) && !is_deleted(before, name)) {
+        return Some(Broken::Forgotten);
+    }
+    let of_events = before.open_events().find_map(|event| {
+        let Some(later) = successor(event, after) else {
+            return Some(Broken::Rewritten);
+        };
+        let is_new = |attempt: &&Attempt| event.attempt(attempt.id).is_none();
+        let begun: Vec<&Attempt> = later.attempts.iter().filter(is_new).collect();
+        let claimed = later.claims.get(event.claims.len()..).unwrap_or_default();
+        let out = out::violated(before, after, event, later, &begun, claimed);
+        if out.is_some() {
+            out
+        } else if begun.iter().any(|attempt| is_restored_wrongly(before, event, attempt)) {
+            Some(Broken::RestoredWrongly)
+        } else if begun.iter().any(|attempt| is_undone_wrongly(before, event, attempt)) {
+            Some(Broken::UndoneWrongly)
+        } else if begun.iter().any(|attempt| is_beside_another(before, event, attempt)) {
+            Some(Broken::RunBeside)
+        } else if begun.iter().any(|attempt| is_asked_wrongly(before, event, attempt)) {
+            Some(Broken::AskedWrongly)
+        } else if is_taken_over_wrongly(event, later) {
+            Some(Broken::TakenOverWrongly)
+        } else if is_approved_unseen(before, event, later) {
+            Some(Broken::ApprovedUnseen)
+        } else {
+            claimed.iter().find_map(|claim| claimed::violated(before, event, claim))
+        }
+    });
+    of_events.or_else(|| out::not_restored(before, after))
+}
+
+/// A deletion that names it has started, or was approved and is over, and the replica was not heard since.
+fn is_deleted(before: &State, name: &VmName) -> bool {
+    let is_silent = before.replicas.get(name).is_some_and(|replica| replica.discounted.is_some());
+    before.events().any(|event| {
+        let is_over = event.is_accepted() && event.over_at().is_some();
+        let has_begun = event.entered_at(Stage::Started).is_some() || (is_over && is_silent);
+        event.announcement.kind == Kind::Terminate && event.announcement.resources.contains(name) && has_begun
+    })
+}
+
+/// The same event afterwards, as it was kept; an event that closes may be listed again under its id in the same step,
+/// and even at the same moment.
+fn successor<'a>(event: &Event, after: &'a State) -> Option<&'a Event> {
+    let id = &event.announcement.id;
+    let closed = after.closed_events().rev().filter(|later| later.announcement.id == *id);
+    after
+        .open_event(id)
+        .into_iter()
+        .chain(closed)
+        .find(|later| later.entered.starts_with(&event.entered) && is_kept(event, later))
+}
+
+/// Nothing that was recorded is taken back; an ending may turn out to be a cancellation.
+fn is_kept(event: &Event, later: &Event) -> bool {
+    event.attempts.len() <= later.attempts.len()
+        && event.attempts.iter().zip(&later.attempts).all(|(was, is)| {
+            let same = was.id == is.id && was.deadline <= is.deadline && was.begun_at == is.begun_at;
+            let is_kept = same && (was.outcome.is_none() || was.outcome == is.outcome);
+            let of_hook = |it: &Attempt| (it.hook, it.intent);
+            was.on == is.on
+                && was.member == is.member
+                && of_hook(was) == of_hook(is)
+                && (is_kept || is_begun_anew(was, is))
+        })
+        && event.claims.len() <= later.claims.len()
+        && event.claims.iter().zip(&later.claims).all(|(was, is)| {
+            let same = was.attempt == is.attempt && was.approver == is.approver && was.until == is.until;
+            same && (was.outcome.is_none() || was.outcome == is.outcome)
+        })
+        && event.takeovers.len() <= later.takeovers.len()
+        && event.revision <= later.revision
+        && event.drill == later.drill
+        && event.impacts.iter().all(|(vm, lasted)| later.impacts.get(vm) == Some(lasted))
+        && later.impacts.keys().all(|vm| event.announcement.resources.contains(vm))
+        && (event.treatment.is_none() || event.treatment == later.treatment || is_treated_anew(event, later))
+}
+
+/// What was blocked is asked once more in its place, and how often that was is not forgotten.
+fn is_begun_anew(was: &Attempt, is: &Attempt) -> bool {
+    let is_again = was.id < is.id && was.stint == is.stint && is.outcome.is_none();
+    is_again && was.is_blocked() && was.blocked.is_some() && was.blocked == is.blocked
+}
+
+/// Policy chooses again for an event that has become another one, or that is to come again.
+fn is_treated_anew(event: &Event, later: &Event) -> bool {
+    let (was, is) = (&event.announcement, &later.announcement);
+    let is_other = (&was.kind, &was.source) != (&is.kind, &is.source);
+    let mut entered = later.entered.iter().skip(event.entered.len());
+    let returned = entered.any(|(stage, _)| matches!(stage, Stage::Preparing | Stage::Approved));
+    later.treatment.is_none() && (is_other || returned)
+}
+
+/// Another event has something running for the same workload; or both are exclusive, of the same phase and of workloads of the same name, and neither only asks.
+fn is_beside_another(before: &State, event: &Event, begun: &Attempt) -> bool {
+    let others = before.open_events().filter(|other| other.announcement.id != event.announcement.id);
+    let mut elsewhere = others.flat_map(|other| &other.attempts);
+    if elsewhere.any(|other| other.member == begun.member && other.outcome.is_none()) {
+        return true;
+    }
+    let is_exclusive = |attempt: &Attempt| declared(before, attempt).is_some_and(|hook| hook.exclusive);
+    let is_same = |other: &&Attempt| {
+        other.member.workload == begun.member.workload && other.hook.phase == begun.hook.phase && is_exclusive(other)
+    };
+    let mut open = before.open_events().flat_map(|event| &event.attempts).filter(|other| other.outcome.is_none());
+    begun.intent == Intent::Run && is_exclusive(begun) && open.any(|other| is_same(&other))
+}
+
+/// The hook as it is registered.
+fn declared<'a>(before: &'a State, attempt: &Attempt) -> Option<&'a Hook> {
+    let replica = before.replicas.get(&attempt.member.vm)?;
+    let mut workloads = effective(replica).chain(replica.former.values());
+    workloads.find_map(|it| Some(it).filter(|it| it.name == attempt.member.workload)?.hook(attempt.hook))
+}
+
+/// L2: asked about is what is in doubt, or done for too long to be relied on. What was stopped at its deadline, and does
+/// not answer when it is asked about, is not asked about again.
+fn is_asked_wrongly(before: &State, event: &Event, asked: &Attempt) -> bool {
+    let mut earlier =
+        event.attempts_of(&asked.member, asked.hook).rev().filter(|attempt| attempt.intent != Intent::Undo).peekable();
+    let Some(last) = earlier.peek().copied().filter(|_| asked.intent == Intent::Confirm) else {
+        return asked.intent == Intent::Confirm;
+    };
+    let run = earlier.find(|attempt| attempt.intent == Intent::Run);
+    let has_timed_out = run.is_some_and(|run| matches!(run.outcome, Some((Outcome::TimedOut(_), _))));
+    match (last.intent, last.outcome.as_ref().map(|(outcome, _)| outcome)) {
+        (_, Some(Outcome::Unknown(_)))
+        | (Intent::Confirm, Some(Outcome::Blocked(_)))
+        | (Intent::Run, Some(Outcome::TimedOut(_))) => false,
+        (_, Some(Outcome::Done)) => declared(before, asked).is_some_and(|hook| hook.fresh_for.is_none()),
+        (Intent::Confirm, Some(Outcome::TimedOut(_) | Outcome::Failed(_) | Outcome::Cancelled)) => has_timed_out,
+        _ => true,
+    }
+}
+
+/// S5: without a quorum a replica by itself approves only what a user asked for, and never while a hook that the log knows
+/// may run.
+fn is_taken_over_wrongly(event: &Event, later: &Event) -> bool {
+    let taken_over = later.takeovers.get(event.takeovers.len()..).unwrap_or_default();
+    taken_over.iter().any(|takeover| {
+        let may_run = |attempt: &Attempt| {
+            let ended = attempt.outcome.as_ref().is_some_and(|(_, at)| *at <= takeover.at);
+            attempt.begun_at < takeover.alone_since && !ended && takeover.at < attempt.deadline
+        };
+        let is_wrong = event.announcement.source != Source::User || event.attempts.iter().any(may_run);
+        takeover.requested_by.is_none() && is_wrong
+    })
+}
+
+/// S8: only what was taken away, or is asked whether it is ready, and is kept out by no event, on its own VM, and never while an event that is over is
+/// listed again.
+fn is_restored_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool {
+    let slot = before.slots.get(&attempt.member).filter(|slot| slot.stint == attempt.stint);
+    let is_due = |slot: &Slot| slot.needs_restore || attempt.hook.phase == Phase::Ready;
+    let returns = slot.is_some_and(|slot| is_due(slot) && slot.events.is_empty());
+    let is_back = is_back(before, event);
+    attempt.hook.phase >= Phase::Restore
+        && event.drill.as_ref().is_none_or(|drill| drill.mode != Mode::DryRun)
+        && (attempt.on != attempt.member.vm || is_back || !returns)
+}
+
+/// It is over, and listed again. What the platform lists is no drill, whatever it is called.
+fn is_back(before: &State, event: &Event) -> bool {
+    event.drill.is_none() && event.over_at().is_some() && before.is_listed(&event.announcement.id)
+}
+
+/// S8: only what was run and is not done is taken back, when the event is over, or a failover before it is claimed.
+fn is_undone_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool {
+    let (member, id) = (&attempt.member, attempt.hook);
+    let first = before.slots.get(member).map_or(0, |slot| slot.first_stint);
+    let of_hook = |it: &&Attempt| it.stint >= first && it.hook == id && it.member == *member;
+    let mut earlier = before.open_events().flat_map(|event| &event.attempts).filter(of_hook);
+    let has_run = earlier.any(|earlier| earlier.intent == Intent::Run);
+    let is_done = matches!(last_outcome(before, first, attempt), None | Some(Outcome::Done | Outcome::NotApplicable));
+    let is_back = is_back(before, event);
+    let returns = before.slots.get(member).is_some_and(|slot| slot.events.is_empty()) && !is_back;
+    let is_awaited = id.phase == Phase::Failover && event.entered.iter().all(|(stage, _)| *stage < Stage::Claimed);
+    attempt.intent == Intent::Undo && (!has_run || is_done || !(returns || is_awaited))
+}
+
+fn is_approved_unseen(before: &State, event: &Event, later: &Event) -> bool {
+    let is_new = |wish: &&Wish| wish.number > before.wished;
+    let mut added = later.wishes.iter().filter(is_new);
+    added.any(|wish| matches!(wish.what, What::Approve { revision, .. } if revision != event.revision))
+}
+
+/// How the hook of this attempt ended last since a stint, for whichever event.
+fn last_outcome<'a>(before: &'a State, first: u64, of: &Attempt) -> Option<&'a Outcome> {
+    let all = before.open_events().flat_map(|event| &event.attempts);
+    let of_hook = all.filter(|attempt| {
+        let same = attempt.stint >= first && attempt.hook == of.hook && attempt.member == of.member;
+        same && attempt.intent != Intent::Undo
+    });
+    of_hook.max_by_key(|attempt| attempt.id)?.outcome.as_ref().map(|(outcome, _)| outcome)
+}
