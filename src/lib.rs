@@ -6,9 +6,8 @@ pub mod cli;
 pub use allclear_client as workload;
 pub use allclear_core as machine;
 #[cfg(feature = "lab")]
-pub use allclear_lab::{databases, fake_cloud};
+pub use allclear_lab::{fake_cloud, testbed};
 pub use allclear_server::{
-    admission, app, config, consensus, files, http_client, metadata, ops, outlet, reach, replica, rpc, secrets, tls,
-    workloads,
+    app, config, consensus, export, files, grpc, hooks, http, http_client, imds, net, replica, secrets,
 };
 pub use allclear_wire as wire;

@@ -22,7 +22,7 @@ Said = TypeVar("Said")
 
 
 class Answer(Exception):
-    """How a hook ends: src/server/workloads/README.md, "What it answers"."""
+    """How a hook ends: src/server/hooks/README.md, "What it answers"."""
 
     status = 1
 

@@ -9,12 +9,12 @@ use futures_util::StreamExt as _;
 use serde::Serialize;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::told::{self, Reader, USUAL_ENDPOINT};
+use super::output::{self, Reader, USUAL_ENDPOINT};
 use super::{Exit, examples, runtime, say};
 use allclear_core::model::time::Timestamp;
-use allclear_server::ops::harmless::harmless_json;
+use allclear_server::grpc::client::{Answer, AskError, Asking, Client};
+use allclear_server::http::harmless::harmless_json;
 use allclear_server::replica::clock::{self, from_rfc3339};
-use allclear_server::rpc::client::{Answer, AskError, Asking, Client};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// On a terminal, what passes by itself is shown again as often: ages, and the time that is left.
@@ -98,10 +98,10 @@ pub(super) struct Events {
 impl Ask {
     pub(super) fn run(self) -> Result<(), Exit> {
         match self {
-            Self::Status(target) => target.look(Asking::status, |status| told::status(&target.reader(), status)),
+            Self::Status(target) => target.look(Asking::status, |status| output::status(&target.reader(), status)),
             Self::Events(events) => events.run(),
             Self::Explain { event: Some(id), target } => {
-                target.look(async |asking| asking.event(&id).await, |event| told::event(&target.reader(), event))
+                target.look(async |asking| asking.event(&id).await, |event| output::event(&target.reader(), event))
             }
             Self::Explain { event: None, target } => target.look(
                 async |asking| {
@@ -109,7 +109,7 @@ impl Ask {
                     open.events.retain(|event| event.stage != "closed");
                     Ok(open)
                 },
-                |open| told::all_open(&target.reader(), open),
+                |open| output::all_open(&target.reader(), open),
             ),
             Self::Watch(target) => answered(watch(&target)),
         }
@@ -123,7 +123,7 @@ impl Events {
         }
         self.target.look(
             async |asking| Ok(self.chosen(asking.events().await?)),
-            |events| told::events(&self.target.reader(), events),
+            |events| output::events(&self.target.reader(), events),
         )
     }
 
@@ -145,7 +145,7 @@ async fn watch(target: &Target) -> Result<(), AskError> {
     let mut changes = Box::pin(asking.watch().await?);
     if target.json || target.reader().paper.size.is_none() {
         while let Some(status) = changes.next().await {
-            print(target.json, &status?, |status| told::status(&target.reader(), status))?;
+            print(target.json, &status?, |status| output::status(&target.reader(), status))?;
         }
         return Ok(());
     }
@@ -160,7 +160,7 @@ async fn watch(target: &Target) -> Result<(), AskError> {
             _ = again.tick() => asking.status().await?,
         };
         let reader = target.reader();
-        write(&screenful(&told::status(&reader, &status), reader.paper.size.map(|(_, height)| height)))?;
+        write(&screenful(&output::status(&reader, &status), reader.paper.size.map(|(_, height)| height)))?;
     }
 }
 

@@ -8,9 +8,9 @@ use anyhow::{Context as _, bail};
 use clap::Subcommand;
 
 use super::{Exit, examples, failed, say};
+use allclear_server::net::tls::Authority;
+use allclear_server::net::tls::issued::{CA, issue, make_folder, write_new};
 use allclear_server::replica::clock::{self, rfc3339};
-use allclear_server::tls::Authority;
-use allclear_server::tls::issued::{CA, issue, make_folder, write_new};
 
 const CA_KEY: &str = "ca.key";
 

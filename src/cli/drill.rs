@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use futures_util::StreamExt as _;
 
 use super::ask::{answered, print};
+use super::output::USUAL_ENDPOINT;
 use super::policy::read_event;
-use super::told::USUAL_ENDPOINT;
 use super::{Exit, examples, misused, say};
 use allclear_core::model::document::{Kind, NotBefore};
 use allclear_server::config;
+use allclear_server::grpc::client::{AskError, Asking};
 use allclear_server::replica::clock::rfc3339;
-use allclear_server::rpc::client::{AskError, Asking};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Rehearses an event: its hooks run, nothing is approved, and what was done is put back

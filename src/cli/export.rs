@@ -4,9 +4,9 @@ use std::io::Write as _;
 use std::path::Path;
 
 use allclear_core::model::time::Timestamp;
-use allclear_server::ops::harmless::harmless_json;
+use allclear_server::grpc::client::{AskError, Asking};
+use allclear_server::http::harmless::harmless_json;
 use allclear_server::replica::clock::rfc3339;
-use allclear_server::rpc::client::{AskError, Asking};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Prints page after page.

@@ -15,9 +15,9 @@ use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::workload::{Intent, Phase};
 use allclear_server::app::calls;
 use allclear_server::config::{self, Config, Way};
-use allclear_server::ops::harmless::harmless;
+use allclear_server::hooks::{Deadline, Ended, Fence, News, Task, command};
+use allclear_server::http::harmless::harmless;
 use allclear_server::replica::clock;
-use allclear_server::workloads::{Deadline, Ended, Fence, News, Task, command};
 
 /// Runs single hooks by hand
 #[derive(Subcommand)]

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use allclear_server::hooks::{Adapter, HttpHook};
 use allclear_server::http_client::{Identity, Login, Options};
-use allclear_server::workloads::{Adapter, HttpHook};
 
 /// Asks a server to do what a hook is for, and answers as a command hook does; started by supervisors
 #[derive(clap::Args)]

@@ -5,7 +5,7 @@ use clap::Subcommand;
 
 use super::ask::Target;
 use super::restore::Restore;
-use super::{Exit, told};
+use super::{Exit, output};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Lists, adds and removes the cluster's members, and restores a cluster from its last disk
@@ -67,7 +67,7 @@ impl Member {
                 async |asking| {
                     asking.look(async |client| client.list_members(shown::ListMembersRequest {}).await).await
                 },
-                |members| told::members(&target.reader(), members),
+                |members| output::members(&target.reader(), members),
             ),
             Self::Add { name, address, reason, target } => {
                 let request = shown::AddMemberRequest { name: name.clone(), address, reason };

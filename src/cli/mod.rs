@@ -13,10 +13,10 @@ mod hook;
 mod http_hook;
 mod manual;
 mod member;
+mod output;
 mod policy;
 mod restore;
 mod run;
-mod told;
 mod wish;
 mod workload;
 
@@ -28,7 +28,7 @@ use allclear_lab::{bench::Bench, demo::Demo, demo_hook::DemoHook, demo_kv::DemoK
 use allclear_server::config::{self, Config};
 pub use allclear_server::exit::Exit;
 use allclear_server::exit::{failed, misused, runtime, say};
-use allclear_server::workloads;
+use allclear_server::hooks;
 use clap::{Parser, Subcommand};
 
 /// Answers for a replicated database when the cloud asks to take a machine down.
@@ -113,7 +113,7 @@ impl Command {
             #[cfg(feature = "lab")]
             Self::DemoKv(member) => member.run().into(),
             Self::HttpHook(arguments) => arguments.run(),
-            Self::Supervise { folder } => workloads::supervise(&folder),
+            Self::Supervise { folder } => hooks::supervise(&folder),
         }
     }
 }

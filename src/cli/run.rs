@@ -8,7 +8,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::runtime::{Builder, Runtime};
 
 use super::{Configured, Exit, failed, misused, say};
-use crate::{app, config, files, ops, workloads};
+use crate::{app, config, files, hooks, http};
 use allclear_server::consensus::OpenError;
 
 const LET_GO_WITHIN: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ pub(super) fn run(file: &Configured) -> Result<(), Exit> {
     if let Some(why) = app::confidence::told_to_all(&config, &file.path) {
         return Err(misused(format_args!("the configuration keeps no secrets: {why}")));
     }
-    ops::logging::start(&config::log_filter()).map_err(misused)?;
+    http::logging::start(&config::log_filter()).map_err(misused)?;
     keep_to_itself();
     allow_many_connections();
     let (own, answering) = runtimes().map_err(|error| failed(format_args!("cannot start: {error}")))?;
@@ -53,7 +53,7 @@ fn exit_of(error: &anyhow::Error) -> Exit {
 /// memory holds keys and tokens, so it leaves no core dump and nobody but root looks into it, not even a hook of its own
 /// user.
 fn keep_to_itself() {
-    workloads::close_descriptors();
+    hooks::close_descriptors();
     files::keep_to_oneself();
     if let Err(error) = set_dumpable(false) {
         tracing::warn!(%error, "this process can be looked into by others of its user");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Subcommand;
 
 use super::ask::Target;
-use super::{Exit, examples, told};
+use super::{Exit, examples, output};
 use allclear_server::replica::clock::{from_rfc3339, rfc3339};
 use allclear_wire::pb::allclear::operator::v1::end::When;
 use allclear_wire::pb::allclear::operator::v1::{self as shown, End};
@@ -156,7 +156,7 @@ fn paused(paused: &shown::PauseResponse) -> String {
 
 fn halted(what: &str, halt: Option<&shown::Pause>) -> String {
     let Some(halt) = halt else { return format!("{what}, and it has ended already\n") };
-    let mut text = format!("{what} until {}\n", told::sentence(&halt.until));
+    let mut text = format!("{what} until {}\n", output::sentence(&halt.until));
     if !halt.unacknowledged_by.is_empty() {
         let names = halt.unacknowledged_by.join(", ");
         let _ = writeln!(
@@ -170,8 +170,8 @@ fn halted(what: &str, halt: Option<&shown::Pause>) -> String {
 /// What was done, and where the event is.
 fn now(done: &str, event: Option<&shown::Event>) -> String {
     let waits = event.and_then(|event| event.blocker.as_ref());
-    let waits = waits.map(|blocker| format!("waits: {}\n", told::sentence(&blocker.message))).unwrap_or_default();
-    event.map_or_else(|| format!("{done}\n"), |event| format!("{done}: {}\n{waits}", told::summary(event)))
+    let waits = waits.map(|blocker| format!("waits: {}\n", output::sentence(&blocker.message))).unwrap_or_default();
+    event.map_or_else(|| format!("{done}\n"), |event| format!("{done}: {}\n{waits}", output::summary(event)))
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 use clap::Subcommand;
 
 use super::ask::Target;
-use super::{Exit, told};
-use allclear_server::rpc::client::Asking;
+use super::{Exit, output};
+use allclear_server::grpc::client::Asking;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Shows the workloads of every VM, and declares one to be in service
@@ -31,7 +31,7 @@ impl Workload {
         match self {
             Self::List(target) => {
                 let members = async |asking: &mut Asking| Ok(asking.status().await?.members);
-                target.look(members, |members| told::workloads(&target.reader(), members))
+                target.look(members, |members| output::workloads(&target.reader(), members))
             }
             Self::Restored { workload, reason, target } => {
                 let request = shown::DeclareRestoredRequest { workload: workload.clone(), reason };

@@ -2,10 +2,10 @@
 //! benchmarks.
 
 pub mod bench;
-pub mod databases;
 pub mod demo;
 pub mod demo_hook;
 pub mod demo_kv;
 pub mod fake_cloud;
 mod kv;
-mod stage;
+mod local_cluster;
+pub mod testbed;

@@ -25,9 +25,13 @@ pub use self::who::Misconfigured;
 use self::who::{endpoint, members, own_name};
 use crate::config::{self, Config};
 use crate::consensus::{self, Consensus};
-use crate::metadata::Endpoint;
-use crate::metadata::pace::Pace;
-use crate::outlet::{notices, traces};
+use crate::export::{notices, traces};
+use crate::grpc::{Guard, Routes};
+use crate::hooks::session::Sessions;
+use crate::hooks::{Front, Runner};
+use crate::imds::Endpoint;
+use crate::imds::pace::Pace;
+use crate::net::tls::Credentials;
 use crate::replica::Replica;
 use crate::replica::clock::{self, ClusterTime};
 use crate::replica::contacts::Contacts;
@@ -42,11 +46,7 @@ use crate::replica::policies;
 use crate::replica::readiness::Latest;
 use crate::replica::rounds::Rounds;
 use crate::replica::view::View;
-use crate::rpc::{Guard, Routes};
-use crate::tls::Credentials;
-use crate::workloads::session::Sessions;
-use crate::workloads::{Front, Runner};
-use crate::{ops, rpc};
+use crate::{grpc, http};
 use allclear_core::model::id::VmName;
 use allclear_core::model::version::VERSION;
 use allclear_core::model::workload::Workload;
@@ -124,7 +124,7 @@ pub async fn run_until(
         deeds: deeds.clone(),
         rounds: Rounds::default(),
         readiness: Latest::default(),
-        grants: Grants { trusted: rpc::trusted_users(), ..config.registration.grants.clone() },
+        grants: Grants { trusted: grpc::trusted_users(), ..config.registration.grants.clone() },
     });
     let observer = Arc::new(observer(&config.metadata, endpoint, deeds));
     let hooks = Arc::new(hooks(&config, &spool, Front::new(commands, sessions))?);
@@ -186,11 +186,11 @@ fn serve(
     let servers = TaskTracker::new();
     // What their routes start of their own accord runs there as well.
     let entered = answering.enter();
-    let for_operators = rpc::operator_routes(view.clone(), here.clone(), stop.clone());
-    let for_workloads = rpc::workload_routes(here.clone(), hooks.clone(), view.clone(), stop.clone());
+    let for_operators = grpc::operator_routes(view.clone(), here.clone(), stop.clone());
+    let for_workloads = grpc::workload_routes(here.clone(), hooks.clone(), view.clone(), stop.clone());
     drop(entered);
-    let contact = rpc::contact_service(here.clone(), observer.clone());
-    let between_replicas = rpc::with_health_and_reflection(routes.add_service(contact));
+    let contact = grpc::contact_service(here.clone(), observer.clone());
+    let between_replicas = grpc::with_health_and_reflection(routes.add_service(contact));
     if let Some(listener) = listeners.cluster {
         let serving = consensus::serve(listener, tls.clone(), between_replicas, stop.clone());
         servers.spawn(logged("cluster.listen", serving));
@@ -199,19 +199,19 @@ fn serve(
         servers.spawn(credentials.keep_current(stop.clone()));
     }
     let names = listening::host_names(config, &here.name);
-    let serving = ops::http::serve(listeners.status, view.clone(), names, stop.clone());
+    let serving = http::http::serve(listeners.status, view.clone(), names, stop.clone());
     servers.spawn_on(logged("status.listen", serving), answering);
     if let Some(listener) = listeners.workloads {
         let guard = Guard::of_workloads(&config.registration.uids(), here.deeds.clone());
-        let routes = rpc::with_health_and_reflection(for_workloads);
-        let serving = rpc::serve(listener, routes, guard, stop.clone());
+        let routes = grpc::with_health_and_reflection(for_workloads);
+        let serving = grpc::serve(listener, routes, guard, stop.clone());
         servers.spawn_on(logged("workloads.socket", serving), answering);
     }
     let guard = Guard::of_operators(here.deeds.clone());
-    let routes = rpc::with_health_and_reflection(for_operators);
-    let serving = rpc::serve(listeners.operator, routes, guard, stop.clone());
+    let routes = grpc::with_health_and_reflection(for_operators);
+    let serving = grpc::serve(listeners.operator, routes, guard, stop.clone());
     servers.spawn_on(logged("operator.socket", serving), answering);
-    servers.spawn(rpc::beat(here.clone(), observer.clone(), stop.clone()));
+    servers.spawn(grpc::beat(here.clone(), observer.clone(), stop.clone()));
     servers.close();
     servers
 }

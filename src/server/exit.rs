@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use tokio::runtime::Runtime;
 
-use crate::ops::harmless::harmless;
+use crate::http::harmless::harmless;
 
 /// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,20 +2,18 @@
 
 extern crate alloc;
 
-pub mod admission;
 pub mod app;
 pub mod config;
 pub mod consensus;
 pub mod exit;
+pub mod export;
 pub mod files;
+pub mod grpc;
+pub mod hooks;
+pub mod http;
 pub mod http_client;
-pub mod metadata;
-pub mod ops;
-pub mod outlet;
-pub mod reach;
+pub mod imds;
+pub mod net;
 pub mod replica;
-pub mod rpc;
 pub mod secrets;
 pub mod signals;
-pub mod tls;
-pub mod workloads;

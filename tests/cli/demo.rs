@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use allclear::databases::processes;
+use allclear::testbed::processes;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use allclear::databases::{POSTGRESQL, REDIS, System, processes, programs};
+use allclear::testbed::{POSTGRESQL, REDIS, System, processes, programs};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use allclear::rpc::client::Asking;
+use allclear::grpc::client::Asking;
 use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

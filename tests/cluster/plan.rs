@@ -7,8 +7,8 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::LazyLock;
 
+use allclear::net::tls::{Authority, Made};
 use allclear::replica::clock;
-use allclear::tls::{Authority, Made};
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
 

@@ -1,7 +1,7 @@
 //! What `allclear check` prints says the same as the file it was read from.
 
 use allclear::config::Config;
-use allclear::outlet::notices::receiver::Address;
+use allclear::export::notices::receiver::Address;
 
 use super::{read, read_with};
 

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use allclear::consensus::{self, Consensus, Means, Options};
 use allclear::fake_cloud;
+use allclear::grpc;
+use allclear::imds::pace::Pace;
+use allclear::imds::{ApiVersion, Endpoint, Timeouts};
 use allclear::machine::model::document::Document;
 use allclear::machine::model::id::VmName;
 use allclear::machine::model::isolation::Channel;
@@ -16,8 +19,6 @@ use allclear::machine::observe::Patience;
 use allclear::machine::ownership::Grants;
 use allclear::machine::policy::Policy;
 use allclear::machine::situation::Timing;
-use allclear::metadata::pace::Pace;
-use allclear::metadata::{ApiVersion, Endpoint, Timeouts};
 use allclear::replica::clock::ClusterTime;
 use allclear::replica::contacts::Contacts;
 use allclear::replica::deeds::Deeds;
@@ -28,7 +29,6 @@ use allclear::replica::observer::Observer;
 use allclear::replica::readiness::Latest;
 use allclear::replica::rounds::Rounds;
 use allclear::replica::view::View;
-use allclear::rpc;
 use allclear::wire::pb::allclear::cluster::v1 as wire;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -78,12 +78,12 @@ impl Asking {
         });
         let observer = Arc::new(observer(name.as_str()).await);
         let stop = CancellationToken::new();
-        let routes = routes.add_service(rpc::contact_service(here.clone(), observer.clone()));
+        let routes = routes.add_service(grpc::contact_service(here.clone(), observer.clone()));
         let listener = TcpListener::bind(address).await.unwrap();
         let mut tasks = JoinSet::new();
         let serving = consensus::serve(listener, None, routes, stop.clone());
         tasks.spawn(async move { serving.await.unwrap() });
-        tasks.spawn(rpc::beat(here.clone(), observer, stop.clone()));
+        tasks.spawn(grpc::beat(here.clone(), observer, stop.clone()));
         Self { here, stop, tasks }
     }
 

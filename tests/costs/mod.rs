@@ -10,10 +10,10 @@ mod world;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use allclear::imds::read_document;
 use allclear::machine::model::time::Timestamp;
 use allclear::machine::observe::{Observation, Patience, PollTime};
 use allclear::machine::plan::plan;
-use allclear::metadata::read_document;
 use allclear::wire::log::encode_state;
 use allocation_counter::measure;
 

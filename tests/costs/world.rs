@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use allclear::imds::read_document;
 use allclear::machine::apply::apply;
 use allclear::machine::errands::{Errand, errands};
 use allclear::machine::model::attempt::Outcome;
@@ -19,7 +20,6 @@ use allclear::machine::plan::plan;
 use allclear::machine::policy::Policy;
 use allclear::machine::situation::{Contact, Situation, Timing};
 use allclear::machine::verify::invariants;
-use allclear::metadata::read_document;
 
 use super::allocations;
 

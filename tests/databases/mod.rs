@@ -23,4 +23,4 @@ use crate::cluster::cluster;
 use crate::cluster::plan;
 use crate::notify::certificates;
 
-use allclear::databases::{processes, record};
+use allclear::testbed::{processes, record};

@@ -3,12 +3,12 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-pub(crate) use allclear::databases::Client;
-use allclear::databases::hooks;
-pub(crate) use allclear::databases::programs::find;
-use allclear::databases::programs::missing;
-use allclear::databases::trio::ADDRESSES;
-pub(crate) use allclear::databases::trio::{Trio, VMS, Vm};
+pub(crate) use allclear::testbed::Client;
+use allclear::testbed::hooks;
+pub(crate) use allclear::testbed::programs::find;
+use allclear::testbed::programs::missing;
+use allclear::testbed::trio::ADDRESSES;
+pub(crate) use allclear::testbed::trio::{Trio, VMS, Vm};
 use tempfile::TempDir;
 
 use super::plan::free_addresses;

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::databases::writers;
+use allclear::testbed::writers;
 
 use super::record::Record;
 use super::trio::{Client, System, Trio, until};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use allclear::metadata::{ApiVersion, Endpoint, Timeouts};
+use allclear::imds::{ApiVersion, Endpoint, Timeouts};
 use allclear::replica::clock;
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use allclear::reach::Way;
-use allclear::tls::{self, Credentials};
+use allclear::net::dial::Way;
+use allclear::net::tls::{self, Credentials};
 use allclear::wire::pb::allclear::cluster::v1::consensus_client::ConsensusClient;
 use allclear::wire::pb::allclear::cluster::v1::{GreetRequest, Greeting};
 use allclear::wire::pb::allclear::raft::v1 as raft;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use allclear::reach::Way;
-use allclear::tls::{self, Credentials};
+use allclear::net::dial::Way;
+use allclear::net::tls::{self, Credentials};
 use axum::body::{Body, Bytes};
 use futures_util::{StreamExt as _, stream};
 use serde_json::json;

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from allclear_hook import Blocked, Done, Failed, NotApplicable, NotDone, Unknown, Unreachable, checked, serve
 
-# as src/server/workloads/README.md has them
+# as src/server/hooks/README.md has them
 STATUSES = {Done: 0, Failed: 1, NotApplicable: 11, NotDone: 12, Unknown: 13, Blocked: 75}
 
 

@@ -7,14 +7,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use allclear::hooks::{
+    Command, Deadline, Ended, Fence, HttpHook, News, Report, RoleSource, Runner, Surroundings, Task,
+};
 use allclear::http_client::Options;
 use allclear::machine::model::document::{Kind, Source};
 use allclear::machine::model::id::{EventId, VmName, WorkloadName};
 use allclear::machine::model::time::Timestamp;
 use allclear::machine::model::workload::{Intent, Phase, Role};
-use allclear::workloads::{
-    Command, Deadline, Ended, Fence, HttpHook, News, Report, RoleSource, Runner, Surroundings, Task,
-};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::Receiver;

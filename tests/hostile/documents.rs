@@ -4,6 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use allclear::imds::{MAX_BODY, MAX_EVENTS, MAX_RESOURCES, read_document, read_written};
 use allclear::machine::apply::apply;
 use allclear::machine::model::command::{Command, Entry};
 use allclear::machine::model::document::{Document, NotBefore};
@@ -11,7 +12,6 @@ use allclear::machine::model::id::VmName;
 use allclear::machine::model::state::State;
 use allclear::machine::model::time::Timestamp;
 use allclear::machine::verify::invariants;
-use allclear::metadata::{MAX_BODY, MAX_EVENTS, MAX_RESOURCES, read_document, read_written};
 use allclear::wire::log;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! What is a document, and what only looks like one.
 
-use allclear::metadata::{MAX_BODY, MAX_EVENTS, NoInformation, read_document};
+use allclear::imds::{MAX_BODY, MAX_EVENTS, NoInformation, read_document};
 
 use super::{EMPTY, document_with};
 

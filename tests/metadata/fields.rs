@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use allclear::imds::{MAX_RESOURCES, read_document};
 use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
 use allclear::machine::model::id::VmName;
 use allclear::machine::model::time::Timestamp;
-use allclear::metadata::{MAX_RESOURCES, read_document};
 
 fn event() -> Value {
     json!({

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use allclear::metadata::NoInformation;
+use allclear::imds::NoInformation;
 
 use super::server::Server;
 use super::{endpoint, says};

@@ -15,7 +15,7 @@ mod versions;
 
 use std::time::Duration;
 
-use allclear::metadata::{ApiVersion, Endpoint, Timeouts};
+use allclear::imds::{ApiVersion, Endpoint, Timeouts};
 use server::{Answer, Server};
 
 const EMPTY: &str = r#"{"DocumentIncarnation":1,"Events":[]}"#;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
+use allclear::imds::Approval;
 use allclear::machine::model::id::EventId;
-use allclear::metadata::Approval;
 
 use super::server::Server;
 use super::{EMPTY, PATIENT, endpoint_at, says};

@@ -45,7 +45,7 @@ fn differences(document: &Value, schema: &Value, value: &Value, path: &str, foun
 }
 
 fn routes() -> Vec<String> {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/ops");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/http");
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let texts = files.filter(|path| path.extension().is_some_and(|end| end == "rs"));
     let texts: String = texts.map(|path| std::fs::read_to_string(path).unwrap()).collect();

@@ -5,40 +5,36 @@ use super::source::Source;
 
 /// A room, and the rooms it may import. `app` wires all of them.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("admission", &[]),
-    ("reach", &[]),
     ("files", &[]),
+    ("net", &["files"]),
     ("signals", &[]),
     // what is said to people steers no terminal
-    ("exit", &["ops"]),
-    ("tls", &["admission", "reach", "files"]),
-    ("consensus", &["reach", "tls", "admission", "files"]),
+    ("exit", &["http"]),
+    ("consensus", &["net", "files"]),
     ("secrets", &["files"]),
     ("http_client", &["files", "secrets"]),
-    ("metadata", &["http_client"]),
-    ("workloads", &["http_client", "files", "secrets"]),
-    ("replica", &["tls", "admission", "consensus", "metadata", "workloads"]),
-    ("rpc", &["reach", "tls", "admission", "replica", "workloads", "files"]),
-    ("ops", &["tls", "admission", "replica"]),
-    ("outlet", &["http_client", "replica", "secrets"]),
+    ("imds", &["http_client"]),
+    ("hooks", &["http_client", "files", "secrets"]),
+    ("replica", &["net", "consensus", "imds", "hooks"]),
+    ("grpc", &["net", "replica", "hooks", "files"]),
+    ("http", &["net", "replica"]),
+    ("export", &["http_client", "replica", "secrets"]),
     // which versions of the service there are, by what a certificate can be known, who may be told what, where requests
     // may go, and what is too short to be kept secret, is known there
-    ("config", &["metadata", "tls", "http_client", "outlet", "secrets"]),
+    ("config", &["imds", "net", "http_client", "export", "secrets"]),
     ("app", ALL),
     ("lib", ALL),
 ];
 
 const ALL: &[&str] = &[
-    "admission",
-    "tls",
+    "net",
     "consensus",
-    "metadata",
-    "workloads",
+    "imds",
+    "hooks",
     "replica",
-    "rpc",
-    "ops",
-    "outlet",
-    "reach",
+    "grpc",
+    "http",
+    "export",
     "files",
     "secrets",
     "signals",
@@ -55,39 +51,29 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("openraft_rt", &["consensus"]),
     ("openraft_rt_tokio", &["consensus"]),
     ("redb", &["consensus"]),
-    // the second stores and sends the wire's messages, the third sends those of another protocol
-    ("prost", &["consensus", "outlet"]),
-    // the second has a client of its own
-    ("reqwest", &["http_client", "metadata"]),
-    // the second for the transport between replicas, the third dials a replica's workload, the next two a replica,
-    // the last bounds what its servers take
-    ("tonic", &["rpc", "consensus", "tls", "reach", "admission"]),
-    ("rustls", &["tls", "http_client"]),
-    ("tokio_rustls", &["tls"]),
-    ("webpki", &["tls"]),
-    ("rcgen", &["tls"]),
-    ("percent_encoding", &["tls"]),
-    ("hyper", &["admission"]),
-    ("hyper_util", &["tls", "reach", "admission"]),
-    ("tower", &["tls", "reach", "admission"]),
-    ("socket2", &["reach"]),
-    // hooks, and the replicas of a demo
-    ("tokio::process", &["workloads"]),
-    // the fourth for sockets and their users
-    ("nix", &["workloads", "rpc", "files"]),
-    // the last two for what stands before every call, which tonic's routes take in no other way
-    ("axum", &["ops", "rpc", "admission"]),
-    // the second for scenarios, the third for the tables of hook sets
+    ("prost", &["consensus", "export"]),
+    ("reqwest", &["http_client", "imds"]),
+    ("tonic", &["grpc", "consensus", "net"]),
+    ("rustls", &["net", "http_client"]),
+    ("tokio_rustls", &["net"]),
+    ("webpki", &["net"]),
+    ("rcgen", &["net"]),
+    ("percent_encoding", &["net"]),
+    ("hyper", &["net"]),
+    ("hyper_util", &["net"]),
+    ("tower", &["net"]),
+    ("socket2", &["net"]),
+    ("tokio::process", &["hooks"]),
+    ("nix", &["hooks", "grpc", "files"]),
+    ("axum", &["http", "grpc", "net"]),
     ("toml", &["config"]),
-    // counted where it happens, told over HTTP
-    ("prometheus", &["replica", "ops"]),
-    ("tracing_subscriber", &["ops"]),
+    ("prometheus", &["replica", "http"]),
+    ("tracing_subscriber", &["http"]),
     ("sd_notify", &["app"]),
-    ("http_body_util", &["admission"]),
+    ("http_body_util", &["net"]),
     ("rustls_native_certs", &["http_client"]),
-    // the second for ids that are the same everywhere
-    ("ring", &["outlet", "replica"]),
-    ("anyhow", &["app", "tls"]),
+    ("ring", &["export", "replica"]),
+    ("anyhow", &["app", "net"]),
 ];
 
 pub(super) fn between_rooms(source: &Source) -> Vec<(usize, String)> {
@@ -135,11 +121,11 @@ pub(super) fn to_foreign_crates(source: &Source) -> Vec<(usize, String)> {
 #[test]
 fn a_door_that_is_not_there_is_found() {
     let bad = [
-        ("src/server/reach/a.rs", "use crate::tidy::tls::Caller;"),
-        ("src/server/ops/page/mod.rs", "use crate::tidy::{replica::View, consensus::Log};"),
-        ("src/server/ops/page/mod.rs", "use super::super::consensus::Log;"),
-        ("src/server/metadata/mod.rs", "use super::config;"),
-        ("src/server/metadata/poll.rs", "fn f() -> crate::tidy::config::Config {}"),
+        ("src/server/net/a.rs", "use crate::tidy::tls::Caller;"),
+        ("src/server/http/page/mod.rs", "use crate::tidy::{replica::View, consensus::Log};"),
+        ("src/server/http/page/mod.rs", "use super::super::consensus::Log;"),
+        ("src/server/imds/mod.rs", "use super::config;"),
+        ("src/server/imds/poll.rs", "fn f() -> crate::tidy::config::Config {}"),
         ("src/server/attic/a.rs", ""),
     ];
     for (path, text) in bad {
@@ -147,11 +133,11 @@ fn a_door_that_is_not_there_is_found() {
     }
     let good = [
         (
-            "src/server/ops/page/mod.rs",
-            "use crate::tidy::replica::View; use super::super::tls::Caller; use super::config;",
+            "src/server/http/page/mod.rs",
+            "use crate::tidy::replica::View; use super::super::net::tls::Caller; use super::config;",
         ),
         (
-            "src/server/metadata/mod.rs",
+            "src/server/imds/mod.rs",
             "// crate::tidy::config is not for us\n#[cfg(test)]\nmod tests { use crate::tidy::config; }",
         ),
         ("src/server/app.rs", "use crate::tidy::{replica, config::{self, Config}};"),
@@ -167,15 +153,15 @@ fn a_foreign_crate_in_the_wrong_room_is_found() {
     let bad = [
         ("src/server/replica/a.rs", "use openraft::Raft;"),
         ("src/server/replica/a.rs", "use tokio::{fs, process::{Child, Command}};"),
-        ("src/server/ops/a.rs", "fn f() -> toml::Value {}"),
-        ("src/server/ops/a.rs", "use ::tonic as grpc;"),
+        ("src/server/http/a.rs", "fn f() -> toml::Value {}"),
+        ("src/server/http/a.rs", "use ::tonic as grpc;"),
     ];
     for (path, text) in bad {
         assert!(!to_foreign_crates(&Source::new(path, text)).is_empty(), "{path}: {text}");
     }
     let good = [
         ("src/server/config/a.rs", "use toml::Value;"),
-        ("src/server/rpc/a.rs", "use crate::tidy::toml::x; use tokio::fs; std::process::id();"),
+        ("src/server/grpc/a.rs", "use crate::tidy::toml::x; use tokio::fs; std::process::id();"),
         ("src/cli/a.rs", "use openraft::Raft;"),
     ];
     for (path, text) in good {

@@ -5,15 +5,15 @@ use super::source::Source;
 /// Where the clock may be read, and why.
 const CLOCK: &[(&str, &str)] = &[
     ("src/server/replica/clock.rs", "its room"),
-    ("src/server/reach/", "measures how old the answer of a resolver is"),
+    ("src/server/net/dial/", "measures how old the answer of a resolver is"),
     ("src/server/consensus/", "measures how long peers are silent"),
-    ("src/server/admission/", "bounds how often and for how long"),
-    ("src/server/metadata/", "measures how long the endpoint takes to answer"),
+    ("src/server/net/limits/", "bounds how often and for how long"),
+    ("src/server/imds/", "measures how long the endpoint takes to answer"),
     ("src/client/", "keeps the deadlines of what it is asked for"),
-    ("src/server/workloads/", "keeps the deadlines of running hooks"),
+    ("src/server/hooks/", "keeps the deadlines of running hooks"),
     ("src/lab/bench/", "measures"),
     ("src/sim/main.rs", "tells how long it took"),
-    ("src/lab/databases/", "measures how long clients wait for servers"),
+    ("src/lab/testbed/", "measures how long clients wait for servers"),
     ("src/lab/fake_cloud/", "is a world of its own, with a clock of its own"),
 ];
 
@@ -58,17 +58,17 @@ fn a_read_of_the_clock_is_found_outside_its_room() {
     ];
     for line in lines {
         let text = format!("//! Head.\nfn f() {{\n    {line}\n}}\n");
-        assert_eq!(of_the_clock(&Source::new("src/server/rpc/a.rs", &text)).len(), 1, "{line}");
+        assert_eq!(of_the_clock(&Source::new("src/server/grpc/a.rs", &text)).len(), 1, "{line}");
         assert_eq!(of_the_clock(&Source::new("src/server/replica/clock.rs", &text)), []);
     }
     let fine = "// Instant::now() in a comment\nlet text = \"Instant::now()\";\n#[cfg(test)]\nmod tests { fn f() { Instant::now(); } }";
-    assert_eq!(of_the_clock(&Source::new("src/server/rpc/a.rs", fine)), []);
+    assert_eq!(of_the_clock(&Source::new("src/server/grpc/a.rs", fine)), []);
 }
 
 #[test]
 fn a_read_of_the_environment_is_found_outside_its_room() {
     for line in ["std::env::var(\"A\")", "env::vars_os()", "use std::env::{temp_dir, var};"] {
-        assert_eq!(of_the_environment(&Source::new("src/server/rpc/a.rs", line)).len(), 1, "{line}");
+        assert_eq!(of_the_environment(&Source::new("src/server/grpc/a.rs", line)).len(), 1, "{line}");
         assert_eq!(of_the_environment(&Source::new("src/server/config/a.rs", line)), []);
     }
     assert_eq!(of_the_environment(&Source::new("src/cli/a.rs", "std::env::current_exe(); env!(\"CARGO\")")), []);

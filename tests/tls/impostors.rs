@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::reach::Way;
-use allclear::rpc::{Visitor, visit};
-use allclear::tls::{self, Credentials};
+use allclear::grpc::{Visitor, visit};
+use allclear::net::dial::Way;
+use allclear::net::tls::{self, Credentials};
 use allclear::wire::pb::allclear::cluster::v1::consensus_client::ConsensusClient;
 use allclear::wire::pb::allclear::cluster::v1::contact_client::ContactClient;
 use allclear::wire::pb::allclear::cluster::v1::{self as cluster_v1, AskRequest, ChangeRequest, ProposeRequest};

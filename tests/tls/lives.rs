@@ -1,6 +1,6 @@
 //! What replicas do is the same with certificates.
 
-use allclear::tls::Refusal;
+use allclear::net::tls::Refusal;
 use allclear::wire::pb::allclear::operator::v1::Status;
 use serde_json::json;
 

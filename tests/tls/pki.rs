@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use allclear::tls::NamedBy;
+use allclear::net::tls::NamedBy;
 use rcgen::{
     BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, SanType, date_time_ymd,
 };
@@ -174,17 +174,17 @@ pub(crate) fn uri(cluster: &str, replica: &str) -> String {
 }
 
 /// What this replica's credentials are, for whoever acts as it.
-pub(crate) fn credentials(pki: &Pki, replica: &str) -> std::sync::Arc<allclear::tls::Credentials> {
+pub(crate) fn credentials(pki: &Pki, replica: &str) -> std::sync::Arc<allclear::net::tls::Credentials> {
     let file = |name: &str| pki.path("ca").join(replica).join(name);
     pki.issue("ca", replica);
-    let options = allclear::tls::Options {
-        files: allclear::tls::Files { cert: file("node.pem"), key: file("node.key"), ca: file("ca.pem") },
-        realm: allclear::tls::Realm { cluster: CLUSTER.into(), by: NamedBy::Uri },
+    let options = allclear::net::tls::Options {
+        files: allclear::net::tls::Files { cert: file("node.pem"), key: file("node.key"), ca: file("ca.pem") },
+        realm: allclear::net::tls::Realm { cluster: CLUSTER.into(), by: NamedBy::Uri },
         replica: replica.into(),
         max_connection_age: std::time::Duration::from_mins(5),
         clock: allclear::replica::clock::now,
     };
-    allclear::tls::Credentials::load(options).unwrap()
+    allclear::net::tls::Credentials::load(options).unwrap()
 }
 
 /// How many peers a replica refused for this reason.

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use allclear::reach::Way;
-use allclear::tls::{self, Credentials};
+use allclear::net::dial::Way;
+use allclear::net::tls::{self, Credentials};
 use allclear::wire::pb::allclear::cluster::v1::change_request::Change;
 use allclear::wire::pb::allclear::cluster::v1::change_response::Outcome;
 use allclear::wire::pb::allclear::cluster::v1::consensus_client::ConsensusClient;

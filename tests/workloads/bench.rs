@@ -6,11 +6,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use allclear::hooks::{Command, Deadline, Ended, Fence, News, Report, Runner, Surroundings, Task};
 use allclear::machine::model::document::{Kind, Source};
 use allclear::machine::model::id::{EventId, GroupName, VmName, WorkloadName};
 use allclear::machine::model::time::Timestamp;
 use allclear::machine::model::workload::{Intent, Phase};
-use allclear::workloads::{Command, Deadline, Ended, Fence, News, Report, Runner, Surroundings, Task};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::sync::mpsc::Receiver;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use allclear::hooks::{Command, Ended, News, Task};
 use allclear::machine::model::id::VmName;
 use allclear::machine::model::time::Timestamp;
-use allclear::workloads::{Command, Ended, News, Task};
 use serde_json::{Value, json};
 
 use crate::workloads::bench::{ATTEMPT, Bench, LIMIT, end, next, outcome, task, until};

@@ -4,7 +4,7 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::PathBuf;
 
-use allclear::workloads::{Command, Ended, Runner, Surroundings};
+use allclear::hooks::{Command, Ended, Runner, Surroundings};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::unistd::geteuid;
 

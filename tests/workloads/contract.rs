@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use allclear::hooks::{Ended, News, Report, Standing, Task};
 use allclear::machine::model::command::TEXT_LIMIT;
 use allclear::machine::model::workload::Intent;
-use allclear::workloads::{Ended, News, Report, Standing, Task};
 use tokio::sync::mpsc::Receiver;
 
 use crate::workloads::bench::{ATTEMPT, end, next, task, until, within};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use allclear::workloads::{Command, Ended};
+use allclear::hooks::{Command, Ended};
 use nix::unistd::geteuid;
 
 use crate::workloads::bench::{ATTEMPT, Bench, end, lives, processes, task, until, within};

@@ -4,7 +4,7 @@
 use std::env;
 use std::process::Command;
 
-use allclear::workloads::Runner;
+use allclear::hooks::Runner;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::workloads::bench::{ATTEMPT, Bench, end, open, task};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use allclear::workloads::{Ended, Runner, Standing, Surroundings};
+use allclear::hooks::{Ended, Runner, Standing, Surroundings};
 
 use crate::workloads::bench::{ATTEMPT, Bench, LIMIT, end, open, task, until};
 
@@ -158,6 +158,6 @@ async fn attempts_with_unusable_names_are_refused() {
         task.attempt = attempt;
         runner.run(&task, &bench.shell("exit 0"));
         let report = tokio::time::timeout(LIMIT, reports.recv()).await.unwrap().unwrap();
-        assert!(matches!(report.news, allclear::workloads::News::Ended(Ended::Failed(_))));
+        assert!(matches!(report.news, allclear::hooks::News::Ended(Ended::Failed(_))));
     }
 }

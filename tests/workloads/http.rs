@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use allclear::hooks::{Command, Ended, HttpHook, Task};
 use allclear::machine::model::workload::Intent;
-use allclear::workloads::{Command, Ended, HttpHook, Task};
 
 use crate::workloads::bench::{Bench, end, task};
 use crate::workloads::server::{Server, answer};

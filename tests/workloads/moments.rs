@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use allclear::workloads::{Ended, News, Standing};
+use allclear::hooks::{Ended, News, Standing};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::time::sleep;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use allclear::workloads::{Ended, OpenError, Runner, Standing, Surroundings};
+use allclear::hooks::{Ended, OpenError, Runner, Standing, Surroundings};
 use nix::sys::signal::Signal;
 
 use crate::workloads::bench::{ATTEMPT, Bench, end, lives, send, task, until};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use allclear::hooks::{Command, RoleSource, Surroundings};
 use allclear::http_client::Options;
 use allclear::machine::model::workload::Role;
-use allclear::workloads::{Command, RoleSource, Surroundings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 

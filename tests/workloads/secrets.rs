@@ -5,7 +5,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown, lchown, symlink};
 use std::path::PathBuf;
 
-use allclear::workloads::{Command, Ended, News};
+use allclear::hooks::{Command, Ended, News};
 
 use crate::workloads::bench::{Bench, end, next, task};
 

@@ -6,9 +6,9 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use allclear::hooks::{Command, Ended, HttpHook, RoleSource, Surroundings};
 use allclear::http_client::{Identity, Login, Options};
 use allclear::machine::model::workload::Role;
-use allclear::workloads::{Command, Ended, HttpHook, RoleSource, Surroundings};
 use tempfile::TempDir;
 
 use crate::workloads::bench::{ATTEMPT, Bench, end, next, task};

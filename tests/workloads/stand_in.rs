@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use allclear::workloads::session::Terms;
-use allclear::workloads::{self, Call};
+use allclear::hooks::session::Terms;
+use allclear::hooks::{self, Call};
 
 use crate::workloads::bench::{Bench, LIMIT, open, shell, task, until};
 use crate::workloads::kind::session::serve;
@@ -20,7 +20,7 @@ pub(crate) fn replica(bench: &Bench, script: &str) -> Child {
     replica_of(bench, &bench.shell(script))
 }
 
-pub(crate) fn replica_of(bench: &Bench, hook: &workloads::Command) -> Child {
+pub(crate) fn replica_of(bench: &Bench, hook: &hooks::Command) -> Child {
     process(bench, &serde_json::to_string(&hook.argv).unwrap())
 }
 
@@ -65,6 +65,6 @@ async fn stand_in(folder: &Path, argv: &str) {
     }
     let (runner, _reports) = open(&folder.join("hooks"));
     fs::write(folder.join("asked"), "").unwrap();
-    runner.run(&task(), &workloads::Command { argv, ..shell(folder, "") });
+    runner.run(&task(), &hooks::Command { argv, ..shell(folder, "") });
     tokio::time::sleep(LIMIT).await;
 }

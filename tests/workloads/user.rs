@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use allclear::workloads::{Command, Ended};
+use allclear::hooks::{Command, Ended};
 use nix::unistd::{User, geteuid};
 
 use crate::workloads::bench::{Bench, end, task};

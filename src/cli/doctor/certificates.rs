@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::finding::Finding;
 use allclear_server::app::credentials;
 use allclear_server::config::Config;
+use allclear_server::net::tls::Found;
 use allclear_server::replica::clock::{self, rfc3339};
-use allclear_server::tls::Found;
 
 const CHECK: &str = "certificate";
 /// Time enough to renew it.

@@ -7,7 +7,7 @@ use allclear_core::model::drill::Mode;
 use allclear_core::model::id::VmName;
 use allclear_core::model::workload::{Intent, Phase};
 use allclear_server::config::Config;
-use allclear_server::workloads::{Ended, one_line};
+use allclear_server::hooks::{Ended, one_line};
 
 const CHECK: &str = "database";
 

@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use allclear_server::config::Config;
-use allclear_server::outlet::traces::Taken;
+use allclear_server::export::traces::Taken;
 
 const CHECK: &str = "tracing";
 

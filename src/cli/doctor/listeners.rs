@@ -14,8 +14,8 @@ use super::disk::to_be_made;
 use super::finding::{Finding, Verdict};
 use super::peers::ANSWER_WITHIN;
 use allclear_server::config::Config;
+use allclear_server::grpc::{Visitor, visit};
 use allclear_server::http_client;
-use allclear_server::rpc::{Visitor, visit};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 const PORT: &str = "port";

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::finding::Finding;
 use allclear_core::model::id::VmName;
 use allclear_server::config::Config;
-use allclear_server::metadata::{Endpoint, NoInformation, Polled, Timeouts};
+use allclear_server::imds::{Endpoint, NoInformation, Polled, Timeouts};
 
 const CHECK: &str = "metadata";
 /// The first document may take two minutes; nobody who looks waits so long.

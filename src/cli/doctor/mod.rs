@@ -20,12 +20,12 @@ use serde::Serialize;
 
 use self::finding::{Finding, Verdict};
 use super::ask::print;
-use super::told::page::{Page, Paper, faint, green, plain, red, yellow};
+use super::output::page::{Page, Paper, faint, green, plain, red, yellow};
 use super::{Configured, Exit, examples, failed, runtime, say};
 use allclear_server::app::{confidence, credentials};
 use allclear_server::config::Config;
-use allclear_server::rpc::Visitor;
-use allclear_server::rpc::client::Asking;
+use allclear_server::grpc::Visitor;
+use allclear_server::grpc::client::Asking;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Tries everything the replica will need, and tells what is wrong and what to do

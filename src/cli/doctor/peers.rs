@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 
 use super::finding::Finding;
 use allclear_server::config::{Config, Peer};
+use allclear_server::grpc::{Visit, Visitor, visit};
 use allclear_server::replica::differences::WARN_ABOVE;
-use allclear_server::rpc::{Visit, Visitor, visit};
 
 const PEER: &str = "peer";
 const CLOCK: &str = "clock";

@@ -18,7 +18,7 @@ use super::{Configured, Exit, failed, misused};
 use allclear_core::model::document::Document;
 use allclear_core::model::time::Timestamp;
 use allclear_server::config::Config;
-use allclear_server::metadata::{MAX_BODY, read_written};
+use allclear_server::imds::{MAX_BODY, read_written};
 use allclear_server::replica::clock::{self, rfc3339};
 
 /// Tries the policy out

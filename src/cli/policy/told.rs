@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::Report;
 use super::forecast::{Forecast, Run};
 use super::why::length;
-use crate::cli::told::page::{Page, Paper, plain};
+use crate::cli::output::page::{Page, Paper, plain};
 
 /// Width of the names at the left.
 const NAMES: usize = 12;

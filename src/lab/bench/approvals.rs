@@ -10,13 +10,13 @@ use super::figure::{Figure, ms};
 use super::leaders::led;
 use super::{EVENT_WITHIN, LOOK_EVERY, bare, span, until_ready};
 use crate::fake_cloud::{Post, Scenario};
-use crate::stage::{Stage, workloads_socket};
+use crate::local_cluster::{Stage, workloads_socket};
 use allclear_client::{Handle, Hook, Outcome, Phase, Standing, Workload};
 use allclear_core::model::id::EventId;
 use allclear_core::model::time::Timestamp;
 use allclear_server::exit::say;
+use allclear_server::grpc::client::Asking;
 use allclear_server::replica::clock;
-use allclear_server::rpc::client::Asking;
 
 /// Announcements are this much apart within a second: however many there are, no part of it has more than another.
 const SPREAD_MS: i64 = 618;

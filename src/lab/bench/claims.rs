@@ -11,11 +11,11 @@ use super::approvals::{UNPREPARED, announce, posted, until_closed};
 use super::figure::Figure;
 use super::leaders::{led, patience};
 use super::{EVENT_WITHIN, span, until_ready};
-use crate::stage::Stage;
+use crate::local_cluster::Stage;
 use allclear_core::model::id::EventId;
 use allclear_server::exit::say;
+use allclear_server::grpc::client::Asking;
 use allclear_server::replica::clock;
-use allclear_server::rpc::client::Asking;
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// The approver's fresh document comes so late, so that the leader is killed before the approver needs a leader.

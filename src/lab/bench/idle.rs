@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::bare::{Line, PAUSE};
 use super::figure::Figure;
 use super::meter::{Meter, Metered, memory};
-use crate::stage::Stage;
+use crate::local_cluster::Stage;
 use allclear_server::consensus::Timing;
 use allclear_server::exit::say;
 

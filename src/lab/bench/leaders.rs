@@ -8,11 +8,11 @@ use tokio::time::sleep;
 use super::approvals::{UNPREPARED, play, posted};
 use super::figure::{Figure, ms};
 use super::{READY_WITHIN, span, until_ready};
-use crate::stage::Stage;
+use crate::local_cluster::Stage;
 use allclear_server::consensus::Timing;
 use allclear_server::exit::say;
+use allclear_server::grpc::client::Asking;
 use allclear_server::replica::clock;
-use allclear_server::rpc::client::Asking;
 use allclear_wire::pb::allclear::operator::v1::Status;
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);

@@ -12,7 +12,7 @@ use super::approvals::{UNPREPARED, first_poll, play, spread, waited};
 use super::figure::Figure;
 use super::meter::Meter;
 use super::{idle, leaders, until_ready};
-use crate::stage::{Hooks, Stage, Workload};
+use crate::local_cluster::{Hooks, Stage, Workload};
 use allclear_server::exit::say;
 use allclear_server::replica::clock;
 

@@ -6,8 +6,8 @@ use anyhow::Context as _;
 use nix::time::ClockId;
 use nix::unistd::Pid;
 
-use crate::stage::Stage;
-use allclear_server::rpc::client::Asking;
+use crate::local_cluster::Stage;
+use allclear_server::grpc::client::Asking;
 
 const KIB: f64 = 1024.0;
 

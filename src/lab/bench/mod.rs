@@ -21,11 +21,11 @@ use clap::ValueEnum;
 use tokio::time::sleep;
 
 use self::figure::{Figure, table};
-use crate::stage::{Hooks, Stage, Workload, folder};
+use crate::local_cluster::{Hooks, Stage, Workload, folder};
 use allclear_core::model::time::Timestamp;
 use allclear_server::exit::{Exit, runtime, say};
+use allclear_server::grpc::client::Asking;
 use allclear_server::replica::clock;
-use allclear_server::rpc::client::Asking;
 use allclear_server::signals::asked_to_stop;
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);

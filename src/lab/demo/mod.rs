@@ -21,8 +21,8 @@ use tokio::runtime::Builder;
 
 use crate::fake_cloud::Scenario;
 use crate::fake_cloud::scenarios;
-use crate::stage::servers::{Server, Servers};
-use crate::stage::{self, Hooks, Stage, Workload, folder, power, replica};
+use crate::local_cluster::servers::{Server, Servers};
+use crate::local_cluster::{self, Hooks, Stage, Workload, folder, power, replica};
 use allclear_core::model::document::{Announcement, Status};
 use allclear_core::model::id::VmName;
 use allclear_server::exit::{Exit, say};
@@ -102,7 +102,7 @@ impl Demo {
 
     fn chosen(&self) -> anyhow::Result<(Scenario, Workload)> {
         let scenario = Scenario::find(&self.scenario)?;
-        let sights = scenario.first_sights(&stage::VMS.map(VmName::new), clock::now())?;
+        let sights = scenario.first_sights(&local_cluster::VMS.map(VmName::new), clock::now())?;
         if let Some(server) = self.with {
             let is_shown = |event: &Announcement| power::comes_back(&event.kind) && event.status == Status::Scheduled;
             if !sights.iter().all(is_shown) {

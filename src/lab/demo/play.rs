@@ -11,12 +11,12 @@ use super::story::Story;
 use super::takeover::Takeover;
 use super::verdict;
 use super::writes::Writes;
-use crate::databases::writers::Latest;
 use crate::demo_hook;
 use crate::fake_cloud::Scenario;
-use crate::stage::members::{Members, Said};
-use crate::stage::sight::{Lines, Sight};
-use crate::stage::{Stage, VMS};
+use crate::local_cluster::members::{Members, Said};
+use crate::local_cluster::sight::{Lines, Sight};
+use crate::local_cluster::{Stage, VMS};
+use crate::testbed::writers::Latest;
 use allclear_server::replica::clock;
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use super::report::called;
-use crate::stage::VMS;
-use crate::stage::members::Said;
-use crate::stage::sight::Sight;
+use crate::local_cluster::VMS;
+use crate::local_cluster::members::Said;
+use crate::local_cluster::sight::Sight;
 use allclear_core::model::document::Kind;
 use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
@@ -119,7 +119,7 @@ impl Primary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stage::sight::{Answer, Seen};
+    use crate::local_cluster::sight::{Answer, Seen};
     use allclear_core::model::document::Source;
     use allclear_core::model::id::EventId;
     use allclear_sim::cloud::{Approver, End, Plan};

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::fake_cloud::Post;
-use crate::stage::members::Said;
-use crate::stage::seconds;
-use crate::stage::sight::Sight;
+use crate::local_cluster::members::Said;
+use crate::local_cluster::seconds;
+use crate::local_cluster::sight::Sight;
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock;
@@ -122,7 +122,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::stage::sight::{Answer, Seen};
+    use crate::local_cluster::sight::{Answer, Seen};
     use allclear_core::model::document::{Kind, Source};
     use allclear_sim::cloud::Plan;
     use allclear_wire::pb::allclear::operator::v1 as shown;

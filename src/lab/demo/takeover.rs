@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::stage::sight::Sight;
-use crate::stage::{Stage, seconds};
+use crate::local_cluster::sight::Sight;
+use crate::local_cluster::{Stage, seconds};
 use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock;
 use allclear_wire::pb::allclear::operator::v1 as shown;

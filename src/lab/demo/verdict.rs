@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::report::called;
 use crate::demo_hook::Note;
 use crate::fake_cloud::Post;
-use crate::stage::sight::Sight;
+use crate::local_cluster::sight::Sight;
 use allclear_core::model::document::Kind;
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
@@ -169,7 +169,7 @@ fn of_restoring(event: &Event, known: &shown::Event) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stage::sight::{Answer, Seen};
+    use crate::local_cluster::sight::{Answer, Seen};
     use allclear_core::model::document::Source;
     use allclear_server::replica::clock::rfc3339;
     use allclear_sim::cloud::{Opening, Plan};

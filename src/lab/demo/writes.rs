@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::databases::record::Wrong;
-use crate::databases::writers::Latest;
-use crate::stage::VMS;
-use crate::stage::servers::Settled;
+use crate::local_cluster::VMS;
+use crate::local_cluster::servers::Settled;
+use crate::testbed::record::Wrong;
+use crate::testbed::writers::Latest;
 
 #[derive(Serialize)]
 pub(super) struct Writes {
@@ -83,7 +83,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::databases::record::{Record, Row};
+    use crate::testbed::record::{Record, Row};
 
     fn settled(wrong: Wrong) -> Settled {
         let start = Instant::now();

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use crate::fake_cloud::{self, Options, Running, SCENARIOS, Scenario, ServeError};
 use allclear_server::exit::{Exit, failed, misused, runtime, say};
 use allclear_server::signals::asked_to_stop;
-use allclear_server::{config, ops};
+use allclear_server::{config, http};
 
 /// Serves the metadata endpoint of made-up VMs on loopback, until SIGTERM or Ctrl-C
 #[derive(clap::Args)]
@@ -34,7 +34,7 @@ pub struct FakeCloud {
 
 impl FakeCloud {
     pub fn run(self) -> Result<(), Exit> {
-        ops::logging::start(&config::log_filter()).map_err(misused)?;
+        http::logging::start(&config::log_filter()).map_err(misused)?;
         runtime()?.block_on(self.serve())
     }
 

@@ -26,7 +26,7 @@ use super::scenario::{Scenario, ScenarioError};
 use super::tenant::Tenant;
 use super::{address, control};
 use allclear_core::model::id::VmName;
-use allclear_server::admission::serve_http1;
+use allclear_server::net::limits::serve_http1;
 
 /// How long requests under way may take to end when the cloud is shut down.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);

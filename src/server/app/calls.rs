@@ -1,8 +1,8 @@
 //! From the configuration to how hooks are run.
 
 use crate::config::{self, Config, Http, Way};
+use crate::hooks::{Adapter, Command, HttpHook, Surroundings};
 use crate::replica::hooks::{Calls, Configured};
-use crate::workloads::{Adapter, Command, HttpHook, Surroundings};
 use allclear_core::model::workload::Phase;
 
 /// How each hook of this VM is reached.

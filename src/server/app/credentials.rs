@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::config::{self, Config};
+use crate::net::tls::{Credentials, Files, Found, Options, Realm, Unfit};
 use crate::replica::clock;
-use crate::tls::{Credentials, Files, Found, Options, Realm, Unfit};
 
 /// For this replica; nothing where plain text is configured.
 pub fn of(config: &Config, replica: &str) -> Result<Option<Arc<Credentials>>, Unfit> {

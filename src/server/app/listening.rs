@@ -10,8 +10,8 @@ use tokio::runtime::Handle;
 use tracing::field;
 
 use crate::config::{self, Config};
-use crate::ops::host::HostNames;
-use crate::rpc;
+use crate::grpc;
+use crate::http::host::HostNames;
 use allclear_core::model::id::VmName;
 
 pub(super) struct Listeners {
@@ -32,7 +32,7 @@ impl Listeners {
                 None => None,
             },
             status: answering.spawn(listen(config.status.listen, "status.listen")).await??,
-            operator: answering.spawn(async move { rpc::bind(&operator, 0o600).await }).await??,
+            operator: answering.spawn(async move { grpc::bind(&operator, 0o600).await }).await??,
             workloads: answering.spawn(async move { listen_for_workloads(&registration).await }).await??,
         })
     }
@@ -52,7 +52,7 @@ impl Listeners {
 
 /// At the usual place only where that can be used: not everybody has workloads that dial in.
 async fn listen_for_workloads(registration: &config::Registration) -> anyhow::Result<Option<UnixListener>> {
-    match rpc::bind(&registration.path(), 0o660).await {
+    match grpc::bind(&registration.path(), 0o660).await {
         Ok(listener) => Ok(Some(listener)),
         Err(why) if registration.socket.is_none() => {
             tracing::warn!(%why, "no workload can dial in; set workloads.socket to a path of this replica's own");

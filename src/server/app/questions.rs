@@ -2,10 +2,10 @@
 
 use super::calls;
 use crate::config::{self, Config};
+use crate::hooks::{Command, Owner, ReadyHook, RoleSource};
 use crate::replica::Questions;
 use crate::replica::readiness::Asked;
 use crate::replica::roles::Told;
-use crate::workloads::{Command, Owner, ReadyHook, RoleSource};
 use allclear_core::model::id::VmName;
 use allclear_core::model::workload::Phase;
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::config;
-use crate::metadata::{BadEndpoint, Endpoint, Timeouts};
+use crate::imds::{BadEndpoint, Endpoint, Timeouts};
 use allclear_core::model::id::VmName;
 
 /// Between two questions for the VM's own name.

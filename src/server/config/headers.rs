@@ -3,8 +3,8 @@
 use super::reader::Table;
 use super::written::Value;
 use super::{scalar, secret};
+use crate::export::headers::{Headers, header_name, header_value};
 use crate::http_client::header::HeaderName;
-use crate::outlet::headers::{Headers, header_name, header_value};
 
 /// What they hold is secret.
 const SECRET: &[&str] = &["authorization", "proxy-authorization", "cookie", "aeg-sas-key", "aeg-sas-token"];

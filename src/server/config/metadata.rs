@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::reader::Table;
 use super::scalar;
 use super::written::Value;
-use crate::metadata::{ApiVersion, is_address};
+use crate::imds::{ApiVersion, is_address};
 
 /// The platform's endpoint, never reached through a proxy.
 const ENDPOINT: &str = "http://169.254.169.254";

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::reader::{Found, Table};
 use super::written::Value;
 use super::{headers, scalar};
-use crate::outlet::notices::receiver::{Address, Format, Receiver};
+use crate::export::notices::receiver::{Address, Format, Receiver};
 use allclear_core::model::notification::Topic;
 
 /// As many as are remembered of one notice.

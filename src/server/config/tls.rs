@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::reader::Table;
 use super::scalar;
-use crate::tls::NamedBy;
+use crate::net::tls::NamedBy;
 
 /// Files in PEM, which are read again when they change.
 #[derive(Clone, PartialEq, Eq, Debug)]

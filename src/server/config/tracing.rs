@@ -3,7 +3,7 @@
 use super::reader::Table;
 use super::written::Value;
 use super::{headers, scalar};
-use crate::outlet::traces::Collector;
+use crate::export::traces::Collector;
 
 /// Nothing where it lacks what it needs.
 pub(super) fn read(table: &mut Table<'_>) -> Option<Collector> {

@@ -7,8 +7,8 @@ use tokio::time::timeout;
 use tonic::{Extensions, Status};
 
 use super::node::Consensus;
-use crate::admission::Reader;
-use crate::tls::{Caller, Refusal};
+use crate::net::limits::Reader;
+use crate::net::tls::{Caller, Refusal};
 use allclear_wire::pb::allclear::raft::v1::Vote;
 
 /// For so long a call waits for what the others say of a node that the log does not know. They are asked beyond it.

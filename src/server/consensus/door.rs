@@ -33,7 +33,7 @@ use super::standing::Standing;
 use super::state::State;
 use super::types::SharedFold;
 use super::vouching::Words;
-use crate::tls::Credentials;
+use crate::net::tls::Credentials;
 use allclear_wire::pb::allclear::cluster::v1 as pb;
 use allclear_wire::pb::allclear::cluster::v1::consensus_server::ConsensusServer;
 use allclear_wire::pb::allclear::raft::v1::raft_server::RaftServer;

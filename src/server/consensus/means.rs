@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 use tonic::transport::{Channel, Endpoint};
 
-use crate::reach::{self, Way};
+use crate::net::dial::{self, Way};
 
 /// Work that may block.
 pub type Work = Box<dyn FnOnce() + Send>;
@@ -24,14 +24,14 @@ pub struct Means {
 
 impl Default for Means {
     fn default() -> Self {
-        Self { dial: reach::dial, aside: on_a_thread }
+        Self { dial: dial::dial, aside: on_a_thread }
     }
 }
 
 impl Means {
     /// The means of a cluster of one that has no certificates: other replicas are not dialled.
     pub fn alone() -> Self {
-        Self { dial: reach::refuse, ..Self::default() }
+        Self { dial: dial::refuse, ..Self::default() }
     }
 
     /// What the work brought; an error when it was not done to its end.

@@ -9,7 +9,7 @@ use openraft::{Config, SnapshotPolicy};
 
 use super::failure::OpenError;
 use super::means::Means;
-use crate::tls::Credentials;
+use crate::net::tls::Credentials;
 
 /// The largest proposal that is taken.
 pub const MAX_PROPOSAL_BYTES: usize = 1 << 20;

@@ -11,8 +11,8 @@ use tonic::{Code, Status};
 use super::failure::OpenError;
 use super::means::Means;
 use super::options::Options;
-use crate::reach::Way;
-use crate::tls::{self, Credentials};
+use crate::net::dial::Way;
+use crate::net::tls::{self, Credentials};
 
 /// The kernel notices when the other machine is gone; this is for a program that hangs there, and for
 /// proxies, whose kernel answers for it.

@@ -13,7 +13,7 @@ use super::fold::{Fold, Undecodable};
 use super::node::Consensus;
 use super::options::MAX_SNAPSHOT_BYTES;
 use super::types::{Entry, LogId, Proposed, Snapshot, Types, Vote};
-use crate::admission::Told;
+use crate::net::limits::Told;
 use allclear_core::model::command::bounded;
 use allclear_wire::pb::allclear::raft::v1 as pb;
 use pb::raft_server::Raft;

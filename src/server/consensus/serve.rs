@@ -13,8 +13,8 @@ use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
 use super::options::{MAX_MESSAGE_BYTES, MAX_SNAPSHOT_BYTES};
-use crate::admission::{self, Asked, Calls, Door, Http2, Places, Room, TurnedAway};
-use crate::tls::{self, Credentials};
+use crate::net::limits::{self, Asked, Calls, Door, Http2, Places, Room, TurnedAway};
+use crate::net::tls::{self, Credentials};
 
 /// Connections in plain text: each of 100 replicas has one, and another for a moment.
 const CONNECTIONS: usize = 256;
@@ -43,7 +43,7 @@ pub async fn serve(
     let Some(credentials) = tls else {
         let places = Places::in_all(CONNECTIONS);
         let porter = Http2 { places, paces: None, turned_away: TurnedAway::at("cluster.listen") };
-        let incoming = admission::incoming(listener, Door::default(), porter, stop.clone());
+        let incoming = limits::incoming(listener, Door::default(), porter, stop.clone());
         return serve_incoming(incoming.into_stream(), routes, stop).await;
     };
     // Gently. Without tonic's own grace, beside which it would only cut connections off; they end by themselves.

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::former::Former;
 use super::here::Here;
-use crate::workloads::session::Terms;
-use crate::workloads::{self, Call};
+use crate::hooks::session::Terms;
+use crate::hooks::{self, Call};
 use allclear_core::model::attempt::Attempt;
 use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::WorkloadName;
@@ -16,9 +16,9 @@ use allclear_core::model::workload::Intent;
 /// How a configured hook is reached on this VM, by intent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Calls {
-    pub run: workloads::Command,
-    pub confirm: Option<workloads::Command>,
-    pub undo: Option<workloads::Command>,
+    pub run: hooks::Command,
+    pub confirm: Option<hooks::Command>,
+    pub undo: Option<hooks::Command>,
 }
 
 /// The hooks of the workloads in this VM's configuration.

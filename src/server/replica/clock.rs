@@ -4,7 +4,7 @@ use allclear_core::cluster_time;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::workloads::{Deadline, Wall};
+use crate::hooks::{Deadline, Wall};
 use allclear_core::cluster_time::{ClockReading, Clocks, Trust};
 use allclear_core::model::time::Timestamp;
 

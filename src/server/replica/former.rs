@@ -110,7 +110,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::workloads::Command;
+    use crate::hooks::Command;
 
     fn hook(key: u64, program: &str) -> ((WorkloadName, HookId), Calls) {
         let id = HookId { phase: Phase::Restore, key };

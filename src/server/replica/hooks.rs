@@ -14,7 +14,7 @@ pub use super::former::Former;
 use super::here::Here;
 use super::late;
 use super::trace::TraceId;
-use crate::workloads::{Call, Ended, Fence, Front, News, Report, Standing, Task};
+use crate::hooks::{Call, Ended, Fence, Front, News, Report, Standing, Task};
 use allclear_core::model::attempt::{Attempt, Outcome, Progress};
 use allclear_core::model::command::{Command, Verdict, bounded};
 use allclear_core::model::event::Event;

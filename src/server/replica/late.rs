@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::here::Here;
 use super::hooks::{find, outcome, parse};
-use crate::workloads::Ended;
+use crate::hooks::Ended;
 use allclear_core::model::attempt::Attempt;
 use allclear_core::model::command::Command;
 use allclear_core::model::id::WorkloadName;

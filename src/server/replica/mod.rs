@@ -43,7 +43,7 @@ use self::hooks::Hooks;
 use self::observer::Observer;
 use self::readiness::Asked;
 use self::roles::Told;
-use crate::workloads::{Report, Surroundings};
+use crate::hooks::{Report, Surroundings};
 use allclear_core::model::workload::{Group, Workload};
 
 /// What the configured workloads of this VM are asked, whatever goes on.

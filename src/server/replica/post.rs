@@ -11,7 +11,7 @@ use super::clock;
 use super::deeds::Rung;
 use super::errands::Hands;
 use super::here::Here;
-use crate::metadata::Approval;
+use crate::imds::Approval;
 use allclear_core::model::claim::{PostOutcome, Reason};
 use allclear_core::model::command::{Command, bounded};
 use allclear_core::model::id::{AttemptId, EventId};

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::here::Here;
 use super::hooks::Hooks;
-use crate::workloads::session::{Presence, Sessions};
+use crate::hooks::session::{Presence, Sessions};
 use allclear_core::model::command::Command;
 use allclear_core::model::id::WorkloadName;
 use allclear_core::model::state::Replica;

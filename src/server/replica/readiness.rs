@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::clock;
 use super::here::Here;
-use crate::workloads::{Owner, ReadyHook, Surroundings};
+use crate::hooks::{Owner, ReadyHook, Surroundings};
 use allclear_core::model::command::Command;
 use allclear_core::model::id::WorkloadName;
 use allclear_core::model::state::State;

@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::clock;
 use super::here::Here;
-use crate::workloads::{RoleSource, Surroundings};
+use crate::hooks::{RoleSource, Surroundings};
 use allclear_core::model::command::Command;
 use allclear_core::model::id::{EventId, GroupName, WorkloadName};
 use allclear_core::model::state::State;

@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use allclear::rpc::client::Asking;
+use allclear::grpc::client::Asking;
 use serde_json::Value;
 
 use super::super::cluster::Cluster;

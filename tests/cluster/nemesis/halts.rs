@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use allclear::rpc::client::Asking;
+use allclear::grpc::client::Asking;
 use allclear::wire::pb::allclear::operator::v1::{
     End, HoldRequest, PauseRequest, ReleaseRequest, ResumeRequest, end::When,
 };

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use allclear::rpc::client::Asking;
+use allclear::grpc::client::Asking;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 

@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 
+use allclear::hooks::{Adapter, HttpHook};
 use allclear::http_client::{Identity, Login, Options};
-use allclear::workloads::{Adapter, HttpHook};
 use serde_json::{Value, json};
 use toml::Table;
 

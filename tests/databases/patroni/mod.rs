@@ -14,7 +14,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use allclear::databases::postgresql::client::Connection;
+use allclear::testbed::postgresql::client::Connection;
 
 use super::postgresql::Postgresql;
 use super::record::Row;

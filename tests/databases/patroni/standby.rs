@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use allclear::databases::Client as _;
-use allclear::databases::postgresql::client::Connection;
+use allclear::testbed::Client as _;
+use allclear::testbed::postgresql::client::Connection;
 use serde_json::{Value, json};
 
 use super::super::hook::{BLOCKED, DONE, FAILED};

@@ -16,9 +16,9 @@ mod tablespaces;
 use std::io;
 use std::time::Duration;
 
-use allclear::databases::POSTGRESQL;
-use allclear::databases::postgresql::client::Connection;
-use allclear::databases::postgresql::{self, open};
+use allclear::testbed::POSTGRESQL;
+use allclear::testbed::postgresql::client::Connection;
+use allclear::testbed::postgresql::{self, open};
 
 pub(crate) use self::pooled::Pooled;
 pub(crate) use self::synchronous::Synchronous;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-use allclear::databases::postgresql::wait_for_the_end;
+use allclear::testbed::postgresql::wait_for_the_end;
 
 use super::super::hook::{DONE, Hook};
 use super::super::record::Row;

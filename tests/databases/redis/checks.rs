@@ -1,6 +1,6 @@
 //! What would keep a switch from its end is found before it begins, and said.
 
-use allclear::databases::redis::ask;
+use allclear::testbed::redis::ask;
 use nix::unistd::{Uid, chown};
 
 use super::super::hook::{DONE, Ended, FAILED, Hook};

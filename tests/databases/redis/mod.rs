@@ -9,9 +9,9 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
-use allclear::databases::REDIS;
-use allclear::databases::redis::client::Connection;
-use allclear::databases::redis::{self, ask, role};
+use allclear::testbed::REDIS;
+use allclear::testbed::redis::client::Connection;
+use allclear::testbed::redis::{self, ask, role};
 
 use super::record::Row;
 use super::trio::{System, Trio, VMS, until};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use allclear::databases::redis::ask;
+use allclear::testbed::redis::ask;
 
 use super::super::hook::{BLOCKED, Ended, FAILED, Hook};
 use super::super::killed::{Watch, killed_at};

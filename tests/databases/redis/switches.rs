@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use allclear::databases::redis::{role, set_up};
+use allclear::testbed::redis::{role, set_up};
 use nix::sys::signal::Signal;
 
 use super::super::hook::{BLOCKED, DONE, Ended, FAILED, Hook, UNDO};

@@ -6,6 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use allclear::consensus::{self, Consensus, MAX_VOTERS, Options};
+use allclear::grpc;
+use allclear::hooks::session::Sessions;
+use allclear::hooks::{Front, Runner, Surroundings, Wall};
+use allclear::imds::channel::STALL_AFTER;
+use allclear::imds::pace::Pace;
 use allclear::machine::model::command::Command;
 use allclear::machine::model::id::VmName;
 use allclear::machine::model::operator::Asked;
@@ -15,8 +20,6 @@ use allclear::machine::observe::Patience;
 use allclear::machine::ownership::Grants;
 use allclear::machine::policy::Policy;
 use allclear::machine::situation::Timing;
-use allclear::metadata::channel::STALL_AFTER;
-use allclear::metadata::pace::Pace;
 use allclear::replica::clock::{self, ClusterTime};
 use allclear::replica::contacts::Contacts;
 use allclear::replica::deeds::Deeds;
@@ -28,9 +31,6 @@ use allclear::replica::observer::Observer;
 use allclear::replica::readiness::Latest;
 use allclear::replica::rounds::Rounds;
 use allclear::replica::{Questions, Replica};
-use allclear::rpc;
-use allclear::workloads::session::Sessions;
-use allclear::workloads::{Front, Runner, Surroundings, Wall};
 use tokio_util::sync::CancellationToken;
 
 use crate::history::Watched;
@@ -76,10 +76,10 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
         Arc::new(Observer::new(service, Pace::new(POLL_EVERY), Patience::default(), STALL_AFTER, here.deeds.clone()));
     let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), Configured::new(), Former::default(), false));
 
-    let routes = routes.add_service(rpc::contact_service(here.clone(), observer.clone()));
+    let routes = routes.add_service(grpc::contact_service(here.clone(), observer.clone()));
     let stop = CancellationToken::new();
     tokio::spawn(consensus::serve_incoming(net::listen().await?, routes, stop.clone()));
-    tokio::spawn(rpc::beat(here.clone(), observer.clone(), stop));
+    tokio::spawn(grpc::beat(here.clone(), observer.clone(), stop));
     let questions = Questions { surroundings: Surroundings::default(), roles: Vec::new(), ready: Vec::new() };
     let reports = [of_commands, of_sessions];
     let _replica = Replica::start(&here, &observer, &hooks, Vec::new(), Vec::new(), questions, reports);
@@ -96,7 +96,7 @@ async fn open(
     place: usize,
     name: &VmName,
     folder: &std::path::Path,
-) -> Started<(Arc<Here>, rpc::Routes)> {
+) -> Started<(Arc<Here>, grpc::Routes)> {
     let manner = world.manner;
     let time = Arc::new(ClusterTime::on(wall(world, place)));
     let (fold, state) = Folded::new(time.clone(), allclear::machine::model::version::VERSION);

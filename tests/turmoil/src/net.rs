@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use allclear::consensus::{Means, Work};
-use allclear::reach::{Together, Way};
+use allclear::net::dial::{Together, Way};
 use futures_util::Stream;
 use futures_util::future::BoxFuture;
 use hyper_util::rt::TokioIo;

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use allclear::imds::{ApiVersion, Approval, NoInformation, Polled, Service};
 use allclear::machine::model::document::{Document, Kind, Source};
 use allclear::machine::model::id::{EventId, VmName};
 use allclear::machine::model::time::Timestamp;
-use allclear::metadata::{ApiVersion, Approval, NoInformation, Polled, Service};
 use allclear::replica::clock;
 use allclear_sim::cloud::{self, Approver, Cloud, Manners, Plan, Vm};
 use futures_util::future::BoxFuture;

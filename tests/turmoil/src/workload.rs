@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use allclear::hooks::session::{Greeting, Said, Told, Visit};
+use allclear::hooks::{Ended, Task};
 use allclear::machine::model::id::{GroupName, VmName, WorkloadName};
 use allclear::machine::model::workload::{
     Hook, Intent, OnAbsent, OnFailure, Origin, Phase, Role, Workload as Registered,
 };
 use allclear::replica::hooks::Hooks;
-use allclear::workloads::session::{Greeting, Said, Told, Visit};
-use allclear::workloads::{Ended, Task};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep, sleep_until};
 

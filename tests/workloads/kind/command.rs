@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use allclear::workloads::{Call, Command, Ended, Report, Task};
+use allclear::hooks::{Call, Command, Ended, Report, Task};
 use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use allclear::workloads::{Call, Command, Ended, HttpHook, Report, Task};
+use allclear::hooks::{Call, Command, Ended, HttpHook, Report, Task};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 

@@ -8,8 +8,8 @@ pub(crate) mod session;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use allclear::workloads::session::Sessions;
-use allclear::workloads::{Ended, Front, Report, Standing, Task};
+use allclear::hooks::session::Sessions;
+use allclear::hooks::{Ended, Front, Report, Standing, Task};
 use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 

@@ -9,6 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use allclear::consensus::{self, Consensus, Means};
+use allclear::grpc;
+use allclear::hooks::session::{Sessions, Terms};
+use allclear::hooks::{Call, Ended, Front, Report, Standing, Task};
 use allclear::machine::cluster_time::ClockReading;
 use allclear::machine::model::command::Command;
 use allclear::machine::model::document::{Announcement, Document, NotBefore, Status};
@@ -26,10 +29,7 @@ use allclear::replica::journal::Journal;
 use allclear::replica::readiness::Latest;
 use allclear::replica::rounds::Rounds;
 use allclear::replica::view::View;
-use allclear::rpc;
 use allclear::workload::{self, Handle, Hook, Intent, Outcome, Phase, Workload};
-use allclear::workloads::session::{Sessions, Terms};
-use allclear::workloads::{Call, Ended, Front, Report, Standing, Task};
 use serde_json::{Value, json};
 use tokio::net::UnixListener;
 use tokio::sync::mpsc::Receiver;
@@ -171,10 +171,10 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
     // one that was killed leaves it
     let _ = fs::remove_file(&path);
     let listener = UnixListener::bind(&path).unwrap();
-    let guard = rpc::Guard::of_workloads(&[], here.deeds.clone());
+    let guard = grpc::Guard::of_workloads(&[], here.deeds.clone());
     let stop = CancellationToken::new();
-    let routes = rpc::workload_routes(here.clone(), hooks.clone(), View::new(here), stop.clone());
-    tokio::spawn(rpc::serve(listener, routes, guard, stop.clone()));
+    let routes = grpc::workload_routes(here.clone(), hooks.clone(), View::new(here), stop.clone());
+    tokio::spawn(grpc::serve(listener, routes, guard, stop.clone()));
     let (replica, name) = (Served { hooks, _serving: stop.drop_guard() }, task().workload);
     let is_here = || replica.sessions.presences().iter().any(|each| each.workload.name == name && each.connected);
     until(is_here).await;

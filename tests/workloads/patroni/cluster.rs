@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use allclear::workloads::{Adapter, Command, Ended, HttpHook, Task};
+use allclear::hooks::{Adapter, Command, Ended, HttpHook, Task};
 use serde_json::{Value, json};
 use tokio_rustls::TlsAcceptor;
 

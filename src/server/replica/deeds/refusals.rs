@@ -4,7 +4,7 @@ use prometheus::{IntCounterVec, Opts, Registry};
 
 use super::kept;
 use super::labels::Refused;
-use crate::admission::Told;
+use crate::net::limits::Told;
 
 /// What somebody asked for is cut behind so many letters.
 const SHOWN_LETTERS: usize = 120;

@@ -21,7 +21,7 @@ use super::clock::{self, rfc3339};
 use super::deeds::Deeds;
 use super::here::Here;
 use crate::consensus::{Role, Standing};
-use crate::tls::Credentials;
+use crate::net::tls::Credentials;
 use allclear_core::isolation::reconcile::as_if_told;
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::isolation::Channel;

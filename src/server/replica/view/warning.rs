@@ -3,11 +3,11 @@
 use allclear_core::schedule::last_call;
 use std::time::Duration;
 
+use crate::net::tls::Credentials;
 use crate::replica::clock::rfc3339;
 use crate::replica::deeds::Excess;
 use crate::replica::differences::Differences;
 use crate::replica::policies::Policies;
-use crate::tls::Credentials;
 use allclear_core::apply::report::{beyond_the_limit, is_implausible};
 use allclear_core::cause::is_second_approver;
 use allclear_core::model::document::NotBefore;
@@ -220,7 +220,7 @@ pub(super) fn before_notice_ended(event: &Event, started: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::read_document;
+    use crate::imds::read_document;
     use allclear_core::apply::apply;
     use allclear_core::model::command::{Command, Entry};
     use allclear_core::model::id::{EventId, GroupName, VmName, WorkloadName};

@@ -1,0 +1,224 @@
+//! What somebody can do about an event, as commands to be copied: filled in, and quoted for a shell.
+
+use std::time::Duration;
+
+use super::{Reader, moments};
+use allclear_server::http::harmless::harmless;
+use allclear_server::replica::clock::{from_rfc3339, rfc3339};
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+/// Where packages put the configuration.
+pub(super) const DOCTOR: &str = "allclear doctor --config /etc/allclear/allclear.toml";
+
+/// What a hold is offered for, unless the notice is longer.
+const HELD_FOR: Duration = Duration::from_hours(2);
+
+/// What it does, and the command.
+pub(super) struct Advice {
+    pub(super) does: String,
+    pub(super) command: String,
+}
+
+impl Reader {
+    /// A command line that reaches the same replica.
+    pub(super) fn command(&self, command: &str, arguments: &[&str], asks_why: bool) -> String {
+        // Neither what nobody can check by looking nor what would be an option is there to be copied.
+        let is_misleading = arguments.iter().any(|argument| harmless(argument) != **argument);
+        if is_misleading || arguments.first().is_some_and(|name| name.starts_with('-')) {
+            return format!("allclear events --json{}", self.at);
+        }
+        let words: Vec<String> = arguments.iter().map(|argument| quoted(argument)).collect();
+        let between = if words.is_empty() { "" } else { " " };
+        let why = if asks_why { " --reason 'WHY'" } else { "" };
+        format!("allclear {command}{between}{}{why}{}", words.join(" "), self.at)
+    }
+}
+
+/// As one word of a shell's line, whatever stands in it.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.into()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// What helps with what the event waits for comes first.
+pub(super) fn advice(reader: &Reader, event: &shown::Event, blocker: &shown::Blocker) -> Vec<Advice> {
+    let mut all = Vec::new();
+    let mut add = |does: String, command: String| all.push(Advice { does, command });
+    let id = event.id.as_str();
+    if event.drill.is_some() {
+        add("end the drill; what it took away is put back".into(), reader.command("drill --end", &[id], false));
+        return all;
+    }
+    let code = blocker.code.as_str();
+    match code {
+        "hold" => {
+            let does = "end the hold: it is approved as soon as nothing else is in the way, and may start at once";
+            add(does.into(), of(reader, "release", id));
+        }
+        "paused" => add(
+            "end the pause: approvals go on, and what is approved may start at once".into(),
+            reader.command("resume", &[], true),
+        ),
+        "no_quorum" => {
+            add("see who is out of reach, on each of the VMs".into(), reader.command("status", &[], false));
+            add("see what is wrong there".into(), DOCTOR.into());
+            if let Some(alone) = &blocker.isolated_approval {
+                let revision = event.revision.to_string();
+                add(approve_alone(alone), reader.command("approve", &[id, "--alone", "--revision", &revision], true));
+            }
+            return all;
+        }
+        "no_healthy_channel" => add("see what is wrong, on each of the VMs".into(), DOCTOR.into()),
+        _ => {}
+    }
+    for hook in &blocker.hooks {
+        let does =
+            format!("do not wait for {hook}; if it runs it is stopped; with nothing else in the way it is approved");
+        add(does, reader.command("skip", &[id, hook], true));
+    }
+    if !is_undecided(event) {
+        return all;
+    }
+    let revision = event.revision.to_string();
+    let approve = reader.command("approve", &[id, "--revision", &revision], true);
+    match code {
+        "budget" => {
+            let over = reader.command("approve", &[id, "--revision", &revision, "--over-budget"], true);
+            add("see who is out, and what is owed".into(), reader.command("workload list", &[], false));
+            add("approve it whoever else of its groups is out, without what is left of its preparation".into(), over);
+        }
+        "hold" | "paused" | "deciding" | "no_healthy_channel" => {}
+        _ => {
+            let does = "approve it now, without what is left of its preparation; hooks that run are stopped, and it may \
+                        start at once (refused where the event has changed: look again then)";
+            add(does.into(), approve);
+        }
+    }
+    all.extend(holding(reader, event, code));
+    all
+}
+
+/// How to keep it from being approved.
+fn holding(reader: &Reader, event: &shown::Event, code: &str) -> Vec<Advice> {
+    let mut all = Vec::new();
+    let mut add = |does: String, command: String| all.push(Advice { does, command });
+    let id = event.id.as_str();
+    // What is left to others is not approved from here anyway, and what its notice starts nobody holds.
+    let notice_ends = event.not_before.as_deref().and_then(from_rfc3339);
+    if code != "observing" && notice_ends.is_none_or(|at| at > reader.now) {
+        let (span, until) = match notice_ends {
+            Some(at) if at.since(reader.now) > HELD_FOR => ("until its notice ends", rfc3339(at)),
+            _ => ("for two hours from now", "2h".into()),
+        };
+        let all_the_same = notice_ends.map_or_else(String::new, |at| {
+            format!("; the platform may start it all the same at {}", moments::moment(reader.now, at))
+        });
+        let longer = |is_so| if is_so { " longer" } else { "" };
+        let so_far = longer(event.hold.is_some());
+        let hold = reader.command("hold", &[id, "--until", &until], true);
+        add(
+            format!(
+                "hold it{so_far}: no approval from here {span}; its members stay in service, or return{all_the_same}"
+            ),
+            hold,
+        );
+        let paused = longer(code == "paused");
+        let pause = reader.command("pause --until", &[&until], true);
+        add(format!("hold everything{paused}: no approval of any event {span}"), pause);
+    }
+    all
+}
+
+/// What an approval without a quorum does and risks.
+fn approve_alone(alone: &shown::IsolatedApproval) -> String {
+    let others = alone.other_voters.join(", ");
+    let known = if alone.overrides.is_empty() { "nothing" } else { &alone.overrides.join("; ") };
+    format!(
+        "approve it on this replica alone; no hook runs for it, and {others} may have a quorum, hold it, or approve \
+         another event at the same time; what this replica knows against it: {known}"
+    )
+}
+
+/// No approval of it was assigned or given.
+fn is_undecided(event: &shown::Event) -> bool {
+    matches!(event.stage.as_str(), "announced" | "preparing") && event.approvals.is_empty()
+}
+
+fn of(reader: &Reader, command: &str, id: &str) -> String {
+    reader.command(command, &[id], true)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::cli::output::page::Paper;
+    use allclear_core::model::time::Timestamp;
+
+    #[test]
+    fn a_name_that_would_mislead_whoever_copies_it_is_not_there_to_be_copied() {
+        let reader = Reader::at(Path::new("/run/allclear/operator.sock"));
+        let command = |id| reader.command("hold", &[id, "--until", "2h"], true);
+        assert_eq!(command("A b"), "allclear hold 'A b' --until 2h --reason 'WHY'");
+        for id in ["--endpoint=/tmp/a", "-h", "A\u{202e}b", "A\u{1b}[2Jb", "A\nb", "A\u{a0}b"] {
+            assert_eq!(command(id), "allclear events --json", "{id:?}");
+        }
+    }
+
+    #[test]
+    fn what_means_something_to_a_shell_is_quoted() {
+        assert_eq!(quoted("7B4C-99"), "7B4C-99");
+        assert_eq!(quoted("db-0/postgres/drain#2"), "'db-0/postgres/drain#2'");
+        assert_eq!(quoted("$(reboot) it's"), r"'$(reboot) it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    fn offered(code: &str, is_held: bool) -> Vec<String> {
+        offered_when(code, is_held, None)
+    }
+
+    fn offered_when(code: &str, is_held: bool, notice_ends: Option<i64>) -> Vec<String> {
+        let reader = Reader { paper: Paper::PLAIN, now: Timestamp(0), at: " --endpoint /s".into() };
+        let hold = is_held.then(shown::Pause::default);
+        let not_before = notice_ends.map(|at| rfc3339(Timestamp(at)));
+        let (id, stage) = ("e".into(), "preparing".into());
+        let event = shown::Event { id, stage, revision: 7, hold, not_before, ..Default::default() };
+        let hooks = if code.starts_with("hook_") { vec!["db-0/postgres/drain#2".into()] } else { Vec::new() };
+        let blocker = shown::Blocker { code: code.into(), hooks, ..Default::default() };
+        let commands = advice(&reader, &event, &blocker).into_iter().map(|advice| advice.command);
+        commands.map(|command| command.replace(" --reason 'WHY'", "").replace(" --endpoint /s", "")).collect()
+    }
+
+    #[test]
+    fn a_hold_is_offered_up_to_the_end_of_the_notice_and_not_after_it() {
+        assert_eq!(offered_when("deciding", false, Some(60_000))[0], "allclear hold e --until 2h");
+        assert_eq!(
+            offered_when("deciding", false, Some(9_000_000))[0],
+            "allclear hold e --until 1970-01-01T02:30:00.000Z"
+        );
+        assert_eq!(offered_when("deciding", false, Some(-1)), [""; 0]);
+    }
+
+    #[test]
+    fn what_helps_is_offered_and_nothing_that_would_be_refused() {
+        let (hold, pause) = ("allclear hold e --until 2h", "allclear pause --until 2h");
+        let approve = "allclear approve e --revision 7";
+        for (code, wanted) in [
+            ("hook_failed", &["allclear skip e 'db-0/postgres/drain#2'", approve, hold, pause][..]),
+            ("hold", &["allclear release e", hold, pause]),
+            ("paused", &["allclear resume", hold, pause]),
+            ("budget", &["allclear workload list", "allclear approve e --revision 7 --over-budget", hold, pause]),
+            ("too_early", &[approve, hold, pause]),
+            ("observing", &[approve]),
+            ("no_quorum", &["allclear status", DOCTOR]),
+            ("no_healthy_channel", &[DOCTOR, hold, pause]),
+        ] {
+            assert_eq!(offered(code, code == "hold"), wanted, "{code}");
+        }
+    }
+}

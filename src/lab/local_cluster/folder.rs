@@ -1,0 +1,84 @@
+//! The demo's folder, and the processes that are known by it.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, getpid};
+
+use super::servers::folder_of_servers;
+use crate::testbed::processes;
+
+/// A path of a socket has at most 108 bytes; names in the folder need some of them.
+const LONGEST: usize = 80;
+const TRIES: u32 = 100;
+/// A process whose environment names the folder by this belongs to it, whatever program it runs.
+pub(super) const MARK: &str = "ALLCLEAR_DEMO";
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Makes an own folder where temporary files live.
+pub(crate) fn make() -> io::Result<PathBuf> {
+    make_in(&std::env::temp_dir().canonicalize()?, 0o700)
+}
+
+/// The same, for servers that run as another user and have to get through to theirs.
+pub(crate) fn make_to_pass() -> io::Result<PathBuf> {
+    let usual = std::env::temp_dir().canonicalize()?;
+    let is_open = |folder: &Path| fs::metadata(folder).is_ok_and(|folder| folder.mode() & 0o001 != 0);
+    let parent = if usual.ancestors().all(is_open) { &usual } else { Path::new("/tmp") };
+    make_in(parent, 0o711)
+}
+
+fn make_in(usual: &Path, mode: u32) -> io::Result<PathBuf> {
+    let parent = if usual.as_os_str().len() > LONGEST - 30 { Path::new("/tmp") } else { usual };
+    let own = getpid();
+    for number in 0..TRIES {
+        let path = parent.join(format!("allclear-demo-{own}-{number}"));
+        match DirBuilder::new().mode(mode).create(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("too many demos are left in {}", parent.display())))
+}
+
+/// Kills whatever still runs for this folder: hooks go on when their replica ends, and servers that they started.
+pub(crate) fn end_leftovers(folder: &Path) {
+    processes::end(&folder_of_servers(folder));
+    for _ in 0..TRIES {
+        let left = processes_of(folder);
+        if left.is_empty() {
+            return;
+        }
+        for pid in left {
+            // Only fails when it has just ended.
+            let _ = kill(pid, Signal::SIGKILL);
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// Runs of this program, other than this one, whose arguments name the folder, and whatever is marked with it.
+fn processes_of(folder: &Path) -> Vec<Pid> {
+    let program = fs::read_link("/proc/self/exe").ok();
+    let own = getpid();
+    let named = folder.as_os_str().as_encoded_bytes();
+    let mark = [MARK.as_bytes(), b"=", named].concat();
+    let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).map(Pid::from_raw);
+    let is_ours = |pid: &Pid| {
+        let place = PathBuf::from(format!("/proc/{pid}"));
+        let told = |what: &str| fs::read(place.join(what)).unwrap_or_default();
+        let is_run = || {
+            fs::read_link(place.join("exe")).ok() == program
+                && told("cmdline").windows(named.len()).any(|part| part == named)
+        };
+        let is_marked = || told("environ").split(|byte| *byte == 0).any(|line| line == mark);
+        *pid != own && (is_run() || is_marked())
+    };
+    pids.filter(is_ours).collect()
+}

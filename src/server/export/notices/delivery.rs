@@ -1,0 +1,152 @@
+//! Tells one receiver: the oldest notice first, until it has it, refuses it for good, or its hour is over.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::board::Board;
+use super::receiver::Receiver;
+use super::{message, signature};
+use crate::export::pace::Pace;
+use crate::export::post::post;
+use crate::http_client::Reply;
+use crate::http_client::header::{CONTENT_TYPE, HeaderValue};
+use crate::replica::clock;
+use crate::replica::deeds::Telling;
+use allclear_core::model::notification::{Notice, TOLD_WITHIN};
+use allclear_core::model::time::Timestamp;
+use allclear_core::notification::Waits;
+
+/// A blocked event and a stalled channel are found by looking.
+const TICK: Duration = Duration::from_secs(1);
+/// Between two looks, however busy the log is.
+const CALM: Duration = Duration::from_millis(200);
+
+enum Outcome {
+    Delivered,
+    /// It would be refused again.
+    Refused(String),
+    /// How long the receiver wants to be left alone.
+    Failed(String, Option<Duration>),
+}
+
+pub(super) async fn deliver(board: &Board, receiver: &Receiver) {
+    for wrong in receiver.try_out().await {
+        tracing::warn!(receiver = receiver.name, "notices may not reach it: {wrong}");
+    }
+    let (mut pace, mut waits, mut untold) = (Pace::default(), Waits::default(), BTreeMap::new());
+    let (mut state, mut changes) = (board.here.state.clone(), board.changes());
+    loop {
+        state.mark_unchanged();
+        changes.mark_unchanged();
+        let pending = board.pending(receiver, &mut waits);
+        give_up(board, receiver, &mut untold, &pending);
+        let wait = pace.wait(clock::steady());
+        match pending.first() {
+            Some(notice) if wait.is_zero() => {
+                let outcome = attempt(board, receiver, notice).await;
+                settle(board, receiver, notice, outcome, &mut pace);
+                continue;
+            }
+            Some(_) | None => {}
+        }
+        let tick = if pending.is_empty() { TICK } else { wait.min(TICK) };
+        tokio::time::sleep(CALM.min(tick)).await;
+        tokio::select! {
+            _ = state.changed() => {}
+            _ = changes.changed() => {}
+            () = tokio::time::sleep(tick.saturating_sub(CALM)) => {}
+        }
+    }
+}
+
+/// What is too old to be told, and was not.
+fn give_up(board: &Board, receiver: &Receiver, untold: &mut BTreeMap<String, Notice>, pending: &[Notice]) {
+    let pending: BTreeMap<String, Notice> = pending.iter().map(|notice| (notice.id.clone(), notice.clone())).collect();
+    let left = core::mem::replace(untold, pending);
+    for notice in expired(left, untold, board.here.time.now()) {
+        tracing::warn!(receiver = receiver.name, notice = notice.id, "not told within an hour: given up");
+        board.here.deeds.notice(notice.topic, Telling::Expired);
+    }
+}
+
+/// What was to be told, is not any more, and is that old; the rest was told or is no longer so.
+fn expired(left: BTreeMap<String, Notice>, pending: &BTreeMap<String, Notice>, now: Timestamp) -> Vec<Notice> {
+    let is_expired = |notice: &Notice| !pending.contains_key(&notice.id) && now.since(notice.at) >= TOLD_WITHIN;
+    left.into_values().filter(is_expired).collect()
+}
+
+fn settle(board: &Board, receiver: &Receiver, notice: &Notice, outcome: Outcome, pace: &mut Pace) {
+    let (deeds, name, id) = (&board.here.deeds, &receiver.name, &notice.id);
+    match outcome {
+        Outcome::Delivered => {
+            tracing::debug!(receiver = name, notice = id, "told");
+            if pace.failures() > 0 {
+                tracing::info!(receiver = name, "can be told again");
+            }
+            deeds.notice(notice.topic, Telling::Delivered);
+            pace.succeeded();
+            board.told(notice, receiver);
+        }
+        Outcome::Refused(why) => {
+            tracing::warn!(receiver = name, notice = id, why, "refused: not told again");
+            deeds.notice(notice.topic, Telling::Refused);
+            pace.succeeded();
+            board.told(notice, receiver);
+        }
+        Outcome::Failed(why, asked) => {
+            let jitter = RandomState::new().hash_one(id).to_le_bytes()[0];
+            pace.failed(clock::steady(), asked, jitter);
+            deeds.notice(notice.topic, Telling::Failed);
+            if pace.failures() == 1 {
+                tracing::warn!(receiver = name, notice = id, why, "not told yet: tried again for an hour at the most");
+            } else {
+                tracing::debug!(receiver = name, notice = id, why, "not told yet");
+            }
+        }
+    }
+}
+
+async fn attempt(board: &Board, receiver: &Receiver, notice: &Notice) -> Outcome {
+    match exchange(board, receiver, notice).await {
+        Ok(Reply { status: 200..=299, .. }) => Outcome::Delivered,
+        // The same bytes are as wrong the next time, or whoever wanted them is gone.
+        Ok(Reply { status: status @ (400 | 405 | 406 | 410 | 411 | 413 | 414 | 415 | 422 | 431), .. }) => {
+            Outcome::Refused(format!("it answered {status}"))
+        }
+        Ok(Reply { status, retry_after, .. }) => Outcome::Failed(format!("it answered {status}"), retry_after),
+        Err(why) => Outcome::Failed(why, None),
+    }
+}
+
+async fn exchange(board: &Board, receiver: &Receiver, notice: &Notice) -> Result<Reply, String> {
+    let (url, mut headers) = (receiver.url().await?, receiver.headers.read().await?);
+    let key = signature::key(receiver.secret_file.as_deref()).await?;
+    let body = receiver.format.body(&message::of(notice, board));
+    let content_type = HeaderValue::from_static(receiver.format.content_type());
+    headers.entry(CONTENT_TYPE).or_insert(content_type);
+    if let Some(key) = key {
+        signature::sign(&key, &notice.id, clock::now(), &body, &mut headers)?;
+    }
+    post(url, receiver.ca.as_deref(), headers, Bytes::from(body)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use allclear_core::model::id::VmName;
+
+    #[test]
+    fn what_was_not_told_within_an_hour_is_given_up_and_nothing_else() {
+        let seen = Timestamp(1_000_000);
+        let notice = Notice::acted(&VmName::new("db-0"), seen);
+        let of = |notices: &[Notice]| notices.iter().map(|it| (it.id.clone(), it.clone())).collect::<BTreeMap<_, _>>();
+        let (all, none) = (of(core::slice::from_ref(&notice)), BTreeMap::new());
+        let hour = Duration::from_hours(1);
+        assert_eq!(expired(all.clone(), &none, seen.plus(hour)), core::slice::from_ref(&notice));
+        assert_eq!(expired(all.clone(), &all, seen.plus(hour)), []);
+        assert_eq!(expired(all, &none, Timestamp(seen.plus(hour).0 - 1)), []);
+    }
+}

@@ -1,0 +1,163 @@
+//! Exports a trace of every event that is closed, as long as this replica leads. That is written down nowhere: a new leader
+//! exports again what closed shortly before, and as every replica makes the same spans of the same log, that is the same
+//! trace once more. Nothing waits for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Collector, Taken};
+use crate::export::pace::Pace;
+use crate::replica::clock;
+use crate::replica::deeds::Export;
+use crate::replica::here::Here;
+use crate::replica::trace::TraceId;
+use allclear_core::model::event::Event;
+use allclear_core::model::lifecycle::Stage;
+use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
+
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The replicas of its VMs have so long to tell what they observed of an event.
+const SETTLED_AFTER: Duration = Duration::from_secs(5);
+/// What could not be exported until so long after its event was closed is given up.
+const GIVEN_UP_AFTER: Duration = Duration::from_mins(5);
+
+/// Runs until it is stopped.
+pub async fn export(here: Arc<Here>, collector: Collector, stop: CancellationToken) {
+    let mut known = Known::default();
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = stop.cancelled() => return,
+        }
+        if !here.leads() {
+            known = Known::default();
+        } else if stop.run_until_cancelled(known.export(&here, &collector)).await.is_none() {
+            return;
+        }
+    }
+}
+
+/// What became of traces since this replica leads.
+#[derive(Default)]
+struct Known {
+    /// Nothing more is to be done about them.
+    settled: BTreeSet<TraceId>,
+    /// Not exported yet, and why.
+    waiting: BTreeMap<TraceId, String>,
+    pace: Pace,
+}
+
+impl Known {
+    /// The oldest first, until one has to wait.
+    async fn export(&mut self, here: &Here, collector: &Collector) {
+        let (state, now) = (here.state(), here.time.now());
+        let recent: Vec<_> =
+            recent(&state, now).into_iter().map(|event| (TraceId::of(&here.cluster, event), event)).collect();
+        self.forget_all_but(&recent.iter().map(|(id, _)| *id).collect(), here);
+        for (id, event) in recent {
+            if !self.pace.wait(clock::steady()).is_zero() {
+                break;
+            }
+            if !self.settled.contains(&id) && is_settled(event, now) {
+                let taken = collector.take(&here.cluster, &state, event).await;
+                self.note(id, event, taken, here);
+            }
+        }
+    }
+
+    fn forget_all_but(&mut self, recent: &BTreeSet<TraceId>, here: &Here) {
+        self.settled.retain(|id| recent.contains(id));
+        self.waiting.retain(|id, why| {
+            let may_wait = recent.contains(id);
+            if !may_wait {
+                tracing::warn!(trace = %id, why, "a trace could not be exported and is given up: see [tracing]");
+                here.deeds.export(Export::GivenUp);
+            }
+            may_wait
+        });
+    }
+
+    fn note(&mut self, id: TraceId, event: &Event, taken: Taken, here: &Here) {
+        let event = &event.announcement.id;
+        match taken {
+            Taken::NotNow(why, wish) => {
+                tracing::debug!(%event, trace = %id, why, "the trace is not exported yet");
+                // Only the leader exports, so nobody would come together with it.
+                self.pace.failed(clock::steady(), Some(wish.min(GIVEN_UP_AFTER)), u8::MAX);
+                self.waiting.insert(id, why);
+                return;
+            }
+            Taken::Accepted => {
+                tracing::debug!(%event, trace = %id, "the trace is exported");
+                here.deeds.export(Export::Accepted);
+            }
+            Taken::Refused(why) => {
+                tracing::warn!(%event, trace = %id, why, "the collector refused the trace: see [tracing]");
+                here.deeds.export(Export::Refused);
+            }
+        }
+        self.pace.succeeded();
+        self.waiting.remove(&id);
+        self.settled.insert(id);
+    }
+}
+
+/// Closed so lately that their traces are exported, oldest first.
+fn recent(state: &State, now: Timestamp) -> Vec<&Event> {
+    let is_recent = |event: &&Event| age(event, now).is_some_and(|age| age < GIVEN_UP_AFTER);
+    let mut recent: Vec<_> = state.closed_events().rev().take_while(is_recent).collect();
+    recent.reverse();
+    recent
+}
+
+fn is_settled(event: &Event, now: Timestamp) -> bool {
+    age(event, now).is_some_and(|age| age >= SETTLED_AFTER)
+}
+
+fn age(event: &Event, now: Timestamp) -> Option<Duration> {
+    event.entered_at(Stage::Closed).map(|closed| now.since(closed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use allclear_core::model::document::{Announcement, Kind, NotBefore, Source, Status};
+    use allclear_core::model::id::{EventId, VmName};
+
+    fn closed_at(id: &str, at: i64) -> Event {
+        let announcement = Announcement {
+            id: EventId::new(id),
+            status: Status::Scheduled,
+            kind: Kind::Freeze,
+            source: Source::Platform,
+            resource_type: "VirtualMachine".into(),
+            resources: vec![VmName::new("db-0")],
+            not_before: NotBefore::Unknown,
+            description: String::new(),
+            duration: None,
+        };
+        let mut event = Event::first_seen_as(announcement, VmName::new("db-0"), Timestamp(0));
+        event.entered.push((Stage::Closed, Timestamp(at)));
+        event
+    }
+
+    #[test]
+    fn what_closed_lately_is_exported_once_its_replicas_had_time_to_tell_what_they_observed() {
+        let state = State {
+            history: [closed_at("E-1", 0), closed_at("E-2", 10_000)].map(Into::into).into(),
+            ..State::default()
+        };
+        let ids = |at| {
+            let found = recent(&state, Timestamp(at)).into_iter();
+            found.map(|event| event.announcement.id.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(299_999), ["e-1", "e-2"]);
+        assert_eq!(ids(300_000), ["e-2"]);
+        assert_eq!(ids(310_000), [""; 0]);
+        assert!(!is_settled(&state.history[1], Timestamp(14_999)) && is_settled(&state.history[1], Timestamp(15_000)));
+    }
+}

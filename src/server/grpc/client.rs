@@ -1,0 +1,113 @@
+//! Asking a replica over its operator socket.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt as _};
+use tokio::time::error::Elapsed;
+use tokio::time::timeout;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Response, Status};
+
+use crate::net::tls::cause;
+use allclear_wire::pb::allclear::operator::v1 as shown;
+use allclear_wire::pb::allclear::operator::v1::operator_client::OperatorClient;
+
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// Bringing a new member up to date takes its time; the replica's own patience ends before this.
+const CHANGE_WITHIN: Duration = Duration::from_secs(75);
+
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    #[error("no replica answers at {}: {why}; {}", path.display(), hint(why))]
+    NoAnswer { path: PathBuf, why: String },
+    #[error("{0}")]
+    NotFound(String),
+    #[error("the answer could not be printed: {0}")]
+    Output(String),
+    #[error("the replica refused: {0}")]
+    Refused(String),
+    /// It may or may not be done.
+    #[error("{0}")]
+    Unclear(String),
+}
+
+/// The socket is there and not for everybody, or nobody serves it.
+fn hint(why: &str) -> &'static str {
+    if why.to_ascii_lowercase().contains("permission denied") {
+        "ask as root, or as the user that the replica runs as"
+    } else {
+        "is `allclear run` running, and is --endpoint its operator socket?"
+    }
+}
+
+pub type Client = OperatorClient<Channel>;
+pub type Answer<T> = Result<Response<T>, Status>;
+
+/// A connection to one replica.
+pub struct Asking {
+    path: PathBuf,
+    client: Client,
+}
+
+impl Asking {
+    pub async fn connect(path: &Path) -> Result<Self, AskError> {
+        let no_answer = |why: String| AskError::NoAnswer { path: path.into(), why };
+        let address = format!("unix://{}", path.display());
+        let endpoint = Endpoint::from_shared(address).map_err(|error| no_answer(error.to_string()))?;
+        let connected = endpoint.connect_timeout(ANSWER_WITHIN).connect().await;
+        let channel = connected.map_err(|error| no_answer(cause(&error)))?;
+        Ok(Self { path: path.into(), client: Client::new(channel) })
+    }
+
+    pub async fn status(&mut self) -> Result<shown::Status, AskError> {
+        self.look(async |client| client.get_status(shown::GetStatusRequest {}).await).await
+    }
+
+    pub async fn events(&mut self) -> Result<shown::EventList, AskError> {
+        self.look(async |client| client.list_events(shown::ListEventsRequest::default()).await).await
+    }
+
+    pub async fn event(&mut self, id: &str) -> Result<shown::Event, AskError> {
+        let request = shown::GetEventRequest { id: id.into() };
+        self.look(async |client| client.get_event(request).await).await
+    }
+
+    /// Any call that only looks.
+    pub async fn look<T>(&mut self, call: impl AsyncFnOnce(&mut Client) -> Answer<T>) -> Result<T, AskError> {
+        let answer = timeout(ANSWER_WITHIN, call(&mut self.client)).await;
+        self.read(answer)
+    }
+
+    /// Any call that changes something.
+    pub async fn change<T>(&mut self, call: impl AsyncFnOnce(&mut Client) -> Answer<T>) -> Result<T, AskError> {
+        let answer = timeout(CHANGE_WITHIN, call(&mut self.client)).await;
+        self.read(answer)
+    }
+
+    /// The status now and after every change, until the replica stops.
+    pub async fn watch(&mut self) -> Result<impl Stream<Item = Result<shown::Status, AskError>> + use<>, AskError> {
+        let stream = self.look(async |client| client.watch(shown::WatchRequest {}).await).await?;
+        let path = self.path.clone();
+        Ok(stream.map(move |next| next.map_err(|status| failed(&path, &status))))
+    }
+
+    fn read<T>(&self, answer: Result<Answer<T>, Elapsed>) -> Result<T, AskError> {
+        match answer {
+            Ok(Ok(response)) => Ok(response.into_inner()),
+            Ok(Err(status)) => Err(failed(&self.path, &status)),
+            Err(_) => Err(AskError::NoAnswer { path: self.path.clone(), why: "it took too long".into() }),
+        }
+    }
+}
+
+fn failed(path: &Path, status: &Status) -> AskError {
+    match status.code() {
+        Code::NotFound => AskError::NotFound(status.message().into()),
+        Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded | Code::Unknown => {
+            AskError::NoAnswer { path: path.into(), why: status.message().into() }
+        }
+        Code::Aborted => AskError::Unclear(status.message().into()),
+        _ => AskError::Refused(status.message().into()),
+    }
+}

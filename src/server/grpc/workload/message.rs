@@ -1,0 +1,149 @@
+//! Between what workloads say and are told and what goes over the wire.
+
+use allclear_core::model::command;
+use std::time::Duration;
+
+use super::events;
+use super::hello::MAX_ATTEMPT_BYTES;
+use crate::hooks::session::{Said, Told};
+use crate::hooks::{Ended, Task, one_line};
+use crate::replica::view::View;
+use allclear_core::model::drill::Mode;
+use allclear_core::model::state::State;
+use allclear_core::model::workload::{Intent, Phase, Role};
+use allclear_wire::pb::allclear::workload::v1 as pb;
+
+/// When a workload is to dial again, after it was sent away.
+const DIAL_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+pub(super) fn to_workload(message: pb::to_workload::Message) -> pb::ToWorkload {
+    pb::ToWorkload { message: Some(message) }
+}
+
+pub(super) fn told(told: Told, state: &State, view: &View) -> pb::ToWorkload {
+    use pb::to_workload::Message;
+    to_workload(match told {
+        Told::Step(task) => Message::Step(step(*task, state, view)),
+        Told::Cancel { attempt, reason } => Message::Cancel(pb::Cancel { attempt, reason }),
+        Told::Deadline { attempt, deadline } => Message::Deadline(pb::Deadline {
+            attempt,
+            time_left_ms: ms(deadline.left()),
+            deadline_unix_ms: deadline.on_the_wall.0,
+        }),
+        Told::Acknowledged(attempt) => Message::Acknowledged(pb::Acknowledged { attempt }),
+        Told::GoAway(reason) => Message::GoAway(go_away(&reason)),
+    })
+}
+
+pub(super) fn go_away(reason: &str) -> pb::GoAway {
+    pb::GoAway { reason: reason.to_owned(), after_ms: ms(DIAL_AGAIN_AFTER) }
+}
+
+fn step(task: Task, state: &State, view: &View) -> pb::Step {
+    let names = |vms: &[allclear_core::model::id::VmName]| vms.iter().map(ToString::to_string).collect();
+    pb::Step {
+        members: members(&task, state),
+        event: events::one(view, &task.event_id),
+        attempt: task.attempt,
+        ordinal: u32::try_from(task.place).unwrap_or(u32::MAX),
+        step: task.step,
+        fence: Some(pb::Fence { term: task.fence.term, sequence: task.fence.sequence }),
+        intent: match task.intent {
+            Intent::Run => pb::Intent::Run,
+            Intent::Confirm => pb::Intent::Confirm,
+            Intent::Undo => pb::Intent::Undo,
+        }
+        .into(),
+        mode: match task.drill {
+            None => pb::Mode::Live,
+            Some(Mode::DryRun) => pb::Mode::DryRun,
+            Some(Mode::Rehearsal) => pb::Mode::Rehearsal,
+        }
+        .into(),
+        phase: match task.phase {
+            Phase::Check => pb::Phase::Check,
+            Phase::Checkpoint => pb::Phase::Checkpoint,
+            Phase::Failover => pb::Phase::Failover,
+            Phase::Drain => pb::Phase::Drain,
+            Phase::Shutdown => pb::Phase::Shutdown,
+            Phase::Restore => pb::Phase::Restore,
+            Phase::Ready => pb::Phase::Ready,
+        }
+        .into(),
+        vm: task.vm.to_string(),
+        group: task.group.map(|group| group.0),
+        avoid: names(&task.avoid),
+        prefer: names(&task.prefer),
+        time_left_ms: ms(task.deadline.left()),
+        deadline_unix_ms: task.deadline.on_the_wall.0,
+        traceparent: task.traceparent,
+    }
+}
+
+fn members(task: &Task, state: &State) -> Vec<pb::Peer> {
+    let is_one = |group: Option<&_>| group.is_some() && group == task.group.as_ref();
+    let members = state.workloads().filter(|(_, workload)| is_one(workload.group.as_ref()));
+    let peers = members.map(|(vm, workload)| {
+        let condition = state.condition(&workload.on(vm)).unwrap_or_default();
+        pb::Peer {
+            vm: vm.to_string(),
+            role: role(condition.role).into(),
+            connected: condition.connected,
+            affected: task.resources.contains(vm),
+        }
+    });
+    peers.collect()
+}
+
+fn role(role: Role) -> pb::Role {
+    match role {
+        Role::Unknown => pb::Role::Unspecified,
+        Role::Primary => pb::Role::Primary,
+        Role::Replica => pb::Role::Replica,
+    }
+}
+
+/// What is reported of which attempt, or the place of what is not understood.
+pub(super) fn said(report: pb::Report) -> Result<(String, Said), pb::Problem> {
+    use pb::report::News;
+    let problem = |place: &str, message: &str| pb::Problem { place: Some(place.into()), message: message.into() };
+    if !(1..=MAX_ATTEMPT_BYTES).contains(&report.attempt.len()) {
+        return Err(problem("report.attempt", "it names no attempt"));
+    }
+    let said = match report.news {
+        Some(News::Progress(progress)) => Said::Progress {
+            text: bounded(&progress.text),
+            expected_end_in: progress.expected_end_in_ms.map(Duration::from_millis),
+        },
+        Some(News::Extension(extension)) => Said::MoreTime(Duration::from_millis(extension.needs_ms)),
+        Some(News::Outcome(outcome)) => {
+            let unknown = || problem("report.outcome", "it says nothing that this version knows");
+            Said::Ended(ended(outcome).ok_or_else(unknown)?)
+        }
+        None => return Err(problem("report", "it says nothing that this version knows")),
+    };
+    Ok((report.attempt, said))
+}
+
+pub(super) fn ended(outcome: pb::Outcome) -> Option<Ended> {
+    use pb::outcome::Variant;
+    Some(match outcome.variant? {
+        Variant::Done(_) => Ended::Done,
+        Variant::NotApplicable(_) => Ended::NotApplicable,
+        Variant::NotDone(_) => Ended::NotDone,
+        Variant::Failed(reason) => Ended::Failed(bounded(&reason)),
+        Variant::Blocked(reason) => Ended::Blocked(bounded(&reason)),
+        Variant::Cancelled(_) => Ended::Cancelled,
+        Variant::Unknown(reason) => Ended::Unknown(bounded(&reason)),
+        Variant::Stale(_) => Ended::Failed("its workload was given something newer before".to_owned()),
+    })
+}
+
+/// A workload's own words, as they may stand in the log.
+fn bounded(text: &str) -> String {
+    one_line(&command::bounded(text))
+}
+
+pub(super) fn ms(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,274 @@
+//! Where workloads dial in: who they are, what they want run, and what became of it. What is decided about sessions
+//! stands in `workloads::session`.
+
+mod asking;
+mod events;
+mod hello;
+mod message;
+mod stream;
+
+use allclear_core::ownership;
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use futures_util::{Stream as Streamed, StreamExt as _, stream as streams};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_stream::wrappers::{ReceiverStream, WatchStream};
+use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
+use tonic::{Request, Response, Status, Streaming};
+
+use self::events::Open;
+use self::message::ms;
+use self::stream::{Answer, Stream, UNREAD};
+use super::users::caller;
+use crate::hooks::session::{Greeting, Refusal, Told, Visit};
+use crate::net::limits::Paces;
+use crate::replica::deeds::Refused;
+use crate::replica::here::Here;
+use crate::replica::hooks::{Hooks, is_recorded};
+use crate::replica::late;
+use crate::replica::view::View;
+use allclear_core::model::command::{Command, Ignored, Verdict};
+use allclear_core::model::id::WorkloadName;
+use allclear_core::model::workload::Workload;
+use allclear_wire::pb::allclear::workload::v1 as pb;
+use allclear_wire::pb::allclear::workload::v1::workloads_server::{self, WorkloadsServer};
+
+const MAX_MESSAGE_BYTES: usize = 64 << 10;
+/// A stream on which nobody says who they are is closed.
+const HELLO_WITHIN: Duration = Duration::from_secs(5);
+const MESSAGES_AT_ONCE: u32 = 200;
+const MESSAGES_A_SECOND: u32 = 50;
+/// Registrations of one user that change what the log knows.
+const CHANGES_AT_ONCE: u32 = 128;
+const CHANGES_A_SECOND: u32 = 10;
+/// How long a registration may take to get into the log.
+const RECORDED_WITHIN: Duration = Duration::from_secs(10);
+
+struct Door {
+    here: Arc<Here>,
+    hooks: Arc<Hooks>,
+    view: View,
+    open: Arc<Open>,
+    lines: asking::Lines,
+    /// By user.
+    changes: Paces<u32>,
+    stop: CancellationToken,
+}
+
+/// The workloads' service.
+pub fn workload_routes(here: Arc<Here>, hooks: Arc<Hooks>, view: View, stop: CancellationToken) -> Routes {
+    let open = Open::new(&view, here.name.clone(), stop.clone());
+    let lines = asking::Lines::default();
+    let changes = Paces::new(CHANGES_AT_ONCE, CHANGES_A_SECOND);
+    let door = Door { here, hooks, view, open, lines, changes, stop };
+    let server = WorkloadsServer::new(Service(Arc::new(door)));
+    Routes::new(server.max_decoding_message_size(MAX_MESSAGE_BYTES))
+}
+
+impl Door {
+    /// Takes a workload in: when it is welcome, its registration is in the log.
+    async fn welcome(
+        &self,
+        hello: pb::Hello,
+        uid: u32,
+        polls: bool,
+    ) -> Result<(Visit, mpsc::Receiver<Told>, pb::Welcome), Status> {
+        let mut greeting = hello::read(hello, uid, polls).map_err(Status::invalid_argument)?;
+        let sessions = &self.hooks.front.sessions;
+        let welcome = self.here.state().may_enlist(&self.here.name, &greeting.workload, &self.here.grants);
+        welcome.map_err(|why| self.denied(uid, &greeting.workload.name, &why))?;
+        let reserved =
+            sessions.reserve(&greeting.workload.name, &greeting.boot).map_err(|refusal| refused(&refusal))?;
+        self.enlist(&greeting.workload, uid).await?;
+        let acknowledged = self.take_out_what_is_recorded(&mut greeting);
+        let state = self.here.state();
+        let configured = state.replicas.get(&self.here.name).map(|me| me.workloads.as_slice()).unwrap_or_default();
+        let problems = hello::odd(&greeting.workload, configured);
+        let lease_ms = ms(greeting.lease);
+        tracing::info!(workload = %greeting.workload.name, uid, boot = greeting.boot, "a workload dialled in");
+        let (visit, told) = sessions.admit(&reserved, greeting);
+        let welcome = pb::Welcome {
+            version: hello::VERSION,
+            session: visit.shown(),
+            lease_ms,
+            vm: self.here.name.to_string(),
+            acknowledged,
+            problems,
+            events: self.open.here.watch().borrow().to_vec(),
+        };
+        Ok((visit, told, welcome))
+    }
+
+    async fn enlist(&self, workload: &Workload, uid: u32) -> Result<(), Status> {
+        let is_listed =
+            |state: &Arc<_>| self.listed(state, &workload.name).is_some_and(|known| known.says_what(workload));
+        if is_listed(&self.here.state()) {
+            return Ok(());
+        }
+        if !self.changes.of(uid).lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Err(Status::resource_exhausted(format!(
+                "uid {uid} changes registrations too often; wait a second"
+            )));
+        }
+        let enlisting = async {
+            let mut state = self.here.state.clone();
+            // It registers its own configuration first.
+            let _ = state.wait_for(|state| state.replicas.contains_key(&self.here.name)).await;
+            let verdict = self.here.record(&Command::Enlist { workload: workload.clone() }).await;
+            if matches!(verdict, Verdict::Applied | Verdict::Ignored(Ignored::Repeated)) {
+                let _ = state.wait_for(is_listed).await;
+            }
+            verdict
+        };
+        match timeout(RECORDED_WITHIN, enlisting).await {
+            Ok(Verdict::Applied | Verdict::Ignored(Ignored::Repeated)) => Ok(()),
+            Ok(Verdict::Ignored(Ignored::TooManyWorkloads)) => Err(refused(&Refusal::Full)),
+            Ok(Verdict::Ignored(Ignored::NotYours)) => {
+                Err(Status::permission_denied(format!("{} is the workload of another user", workload.name)))
+            }
+            Ok(Verdict::Ignored(why)) => Err(Status::unavailable(format!("the registration was ignored: {why}"))),
+            Err(_) => Err(Status::unavailable("the registration could not be recorded: no quorum answers; dial again")),
+        }
+    }
+
+    fn listed<'a>(&self, state: &'a allclear_core::model::state::State, name: &WorkloadName) -> Option<&'a Workload> {
+        state.replicas.get(&self.here.name)?.dialled.get(name)
+    }
+
+    /// What the log has an outcome of need not be told again.
+    fn take_out_what_is_recorded(&self, greeting: &mut Greeting) -> Vec<String> {
+        let (state, name) = (self.here.state(), &greeting.workload.name);
+        let known = core::mem::take(&mut greeting.known).into_iter();
+        let (recorded, open) =
+            known.partition(|(attempt, ended)| ended.is_some() && is_recorded(&state, name, attempt));
+        greeting.known = open;
+        let recorded: BTreeMap<String, _> = recorded;
+        for (attempt, ended) in &recorded {
+            if let Some(ended) = ended {
+                late::tell(&self.here, &state, name, attempt, ended.clone());
+            }
+        }
+        recorded.into_keys().collect()
+    }
+
+    fn denied(&self, uid: u32, name: &WorkloadName, why: &ownership::Refusal) -> Status {
+        if matches!(why, ownership::Refusal::Needed { .. }) {
+            return Status::failed_precondition(why.to_string());
+        }
+        self.here.deeds.refusals.note(Refused::Session, &format!("uid {uid}"), None, &name.0);
+        Status::permission_denied(format!("{why} (you are uid {uid})"))
+    }
+
+    async fn unregister(&self, name: &WorkloadName, uid: u32, force: bool) -> Result<(), Status> {
+        let state = self.here.state();
+        let sessions = &self.hooks.front.sessions;
+        if self.listed(&state, name).is_none() && !sessions.is_seated(name) {
+            return Ok(());
+        }
+        let may = state.may_delist(&self.here.name, name, (uid, &self.here.grants), force);
+        may.map_err(|why| self.denied(uid, name, &why))?;
+        sessions.let_go(name);
+        let delist = Command::Delist { workload: name.clone() };
+        let delisting = async {
+            self.here.record(&delist).await;
+            let _ = self.here.state.clone().wait_for(|state| self.listed(state, name).is_none()).await;
+        };
+        if timeout(RECORDED_WITHIN, delisting).await.is_err() {
+            return Err(Status::unavailable("no quorum answers: it is recorded as soon as one does"));
+        }
+        tracing::info!(workload = %name, "a workload was unregistered");
+        sessions.take_off(name);
+        Ok(())
+    }
+}
+
+fn refused(refusal: &Refusal) -> Status {
+    match refusal {
+        Refusal::Taken(_) => Status::already_exists(refusal.to_string()),
+        Refusal::Full => Status::resource_exhausted(refusal.to_string()),
+    }
+}
+
+/// Who asks, and may.
+fn user<T>(request: &Request<T>) -> Result<u32, Status> {
+    let caller = caller(request.extensions());
+    caller.map(|(uid, _)| uid).ok_or_else(|| Status::permission_denied("the system does not say who asks"))
+}
+
+type Answered<T> = Result<Response<T>, Status>;
+
+/// Serves `allclear.workload.v1`.
+struct Service(Arc<Door>);
+
+#[tonic::async_trait]
+impl workloads_server::Workloads for Service {
+    type SessionStream = ReceiverStream<Answer>;
+
+    async fn session(&self, request: Request<Streaming<pb::FromWorkload>>) -> Answered<Self::SessionStream> {
+        let uid = user(&request)?;
+        let mut messages = request.into_inner();
+        let first = timeout(HELLO_WITHIN, messages.message()).await;
+        let first = first.map_err(|_| Status::deadline_exceeded("nobody said Hello within 5 s"))??;
+        let Some(pb::from_workload::Message::Hello(hello)) = first.and_then(|first| first.message) else {
+            return Err(Status::invalid_argument("a session begins with Hello"));
+        };
+        // From before the welcome, so that what changes between the two is told after it.
+        let events = self.0.open.here.watch();
+        let (visit, told, welcome) = self.0.welcome(hello, uid, false).await?;
+        let (out, answers) = mpsc::channel(UNREAD);
+        let stream = Stream {
+            door: self.0.clone(),
+            visit,
+            uid,
+            messages,
+            told,
+            out,
+            events,
+            pace: stream::new_pace(),
+            shown: Arc::new(welcome.events.clone()),
+        };
+        tokio::spawn(stream.run(welcome));
+        Ok(Response::new(ReceiverStream::new(answers)))
+    }
+
+    async fn register(&self, request: Request<pb::Hello>) -> Answered<pb::Welcome> {
+        let uid = user(&request)?;
+        let (visit, told, welcome) = self.0.welcome(request.into_inner(), uid, true).await?;
+        self.0.lines.keep(&visit, uid, told);
+        Ok(Response::new(welcome))
+    }
+
+    async fn poll(&self, request: Request<pb::PollRequest>) -> Answered<pb::PollResponse> {
+        let uid = user(&request)?;
+        Ok(Response::new(asking::poll(&self.0, uid, request.into_inner()).await?))
+    }
+
+    async fn report(&self, request: Request<pb::ReportRequest>) -> Answered<pb::ReportResponse> {
+        let uid = user(&request)?;
+        Ok(Response::new(asking::report(&self.0, uid, request.into_inner()).await?))
+    }
+
+    async fn unregister(&self, request: Request<pb::UnregisterRequest>) -> Answered<pb::UnregisterResponse> {
+        let uid = user(&request)?;
+        let pb::UnregisterRequest { workload, force } = request.into_inner();
+        if !hello::is_name(&workload) {
+            return Err(Status::invalid_argument("workload: it is no workload's name"));
+        }
+        let workload = WorkloadName(workload);
+        self.0.unregister(&workload, uid, force).await?;
+        Ok(Response::new(pb::UnregisterResponse {}))
+    }
+
+    type WatchEventsStream = Pin<Box<dyn Streamed<Item = Result<pb::Events, Status>> + Send>>;
+
+    async fn watch_events(&self, _: Request<pb::WatchEventsRequest>) -> Answered<Self::WatchEventsStream> {
+        let events = WatchStream::new(self.0.open.all.watch()).map(|events| Ok(pb::Events { events: events.to_vec() }));
+        let stops = streams::once(async { Err(Status::unavailable("this replica stops")) });
+        Ok(Response::new(Box::pin(events.take_until(self.0.stop.clone().cancelled_owned()).chain(stops))))
+    }
+}

@@ -1,0 +1,171 @@
+//! One session: what the workload says and what it is told, until one of the two ends it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tonic::{Status, Streaming};
+
+use super::events::{self, Seen};
+use super::hello;
+use super::message::{self, ms, to_workload};
+use super::{Door, MESSAGES_A_SECOND, MESSAGES_AT_ONCE};
+use crate::hooks::session::{Over, Told, Visit};
+use crate::net::limits::Pace;
+use allclear_core::model::id::EventId;
+use allclear_wire::pb::allclear::workload::v1 as pb;
+use allclear_wire::pb::allclear::workload::v1::from_workload::Message as From;
+use allclear_wire::pb::allclear::workload::v1::to_workload::Message as To;
+
+/// Written and not read yet; the connection holds some more.
+pub(super) const UNREAD: usize = 16;
+/// A workload that reads nothing for so long is sent away.
+const READS_WITHIN: Duration = Duration::from_secs(5);
+
+pub(super) type Answer = Result<pb::ToWorkload, Status>;
+
+pub(super) struct Stream {
+    pub(super) door: Arc<Door>,
+    pub(super) visit: Visit,
+    /// The user on the other side.
+    pub(super) uid: u32,
+    pub(super) messages: Streaming<pb::FromWorkload>,
+    pub(super) told: mpsc::Receiver<Told>,
+    pub(super) out: mpsc::Sender<Answer>,
+    pub(super) events: Seen,
+    pub(super) pace: Pace,
+    /// As the workload knows them.
+    pub(super) shown: Arc<Vec<pb::Event>>,
+}
+
+/// Why it goes on no longer.
+enum End {
+    /// The workload went, or cannot be reached.
+    Gone,
+    With(Status),
+}
+
+impl std::convert::From<Over> for End {
+    fn from(over: Over) -> Self {
+        Self::With(Status::aborted(over.to_string()))
+    }
+}
+
+impl Stream {
+    pub(super) async fn run(mut self, welcome: pb::Welcome) {
+        let end = match self.say(To::Welcome(welcome)).await {
+            Ok(()) => self.talk().await,
+            Err(end) => end,
+        };
+        self.door.hooks.front.sessions.leave(&self.visit);
+        tracing::debug!(workload = %self.visit.workload, "a session ended");
+        if let End::With(status) = end {
+            let _ = timeout(READS_WITHIN, self.out.send(Err(status))).await;
+        }
+    }
+
+    async fn talk(&mut self) -> End {
+        loop {
+            let turn = tokio::select! {
+                message = self.messages.message() => match message {
+                    Ok(Some(message)) => self.heard(message).await,
+                    Ok(None) => Err(End::Gone),
+                    Err(status) => Err(End::With(status)),
+                },
+                told = self.told.recv() => self.tell(told).await,
+                Ok(()) = self.events.changed() => self.tell_events().await,
+                () = self.door.stop.cancelled() => self.go_away("this replica stops").await,
+                () = self.out.closed() => Err(End::Gone),
+            };
+            if let Err(end) = turn {
+                return end;
+            }
+        }
+    }
+
+    async fn say(&self, message: To) -> Result<(), End> {
+        let sent = timeout(READS_WITHIN, self.out.send(Ok(to_workload(message)))).await;
+        match sent {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(End::Gone),
+            Err(_) => Err(End::With(does_not_read())),
+        }
+    }
+
+    async fn go_away(&self, why: &str) -> Result<(), End> {
+        self.say(To::GoAway(message::go_away(why))).await?;
+        Err(End::Gone)
+    }
+
+    async fn heard(&mut self, message: pb::FromWorkload) -> Result<(), End> {
+        if !self.pace.take() {
+            let most = format!("more than {MESSAGES_A_SECOND} messages a second; dial again, and say less");
+            return Err(End::With(Status::resource_exhausted(most)));
+        }
+        let sessions = &self.door.hooks.front.sessions;
+        match message.message {
+            Some(From::Heartbeat(pb::Heartbeat { role })) => {
+                let Some(role) = hello::role(role) else {
+                    return self.say(To::Problem(problem("heartbeat.role", "it is not known to this version"))).await;
+                };
+                let lease = sessions.hear(&self.visit, role)?;
+                self.say(To::Pong(pb::Pong { lease_ms: ms(lease) })).await
+            }
+            Some(From::Report(report)) => match message::said(report) {
+                Ok((attempt, said)) => Ok(sessions.report(&self.visit, &attempt, said)?),
+                Err(problem) => self.say(To::Problem(problem)).await,
+            },
+            Some(From::Goodbye(pb::Goodbye { unregister: false })) => Err(End::Gone),
+            Some(From::Goodbye(pb::Goodbye { unregister: true })) => {
+                match self.door.unregister(&self.visit.workload, self.uid, false).await {
+                    Ok(()) => Err(End::Gone),
+                    Err(status) => Err(End::With(status)),
+                }
+            }
+            Some(From::Hello(_)) => Err(End::With(Status::invalid_argument("a session begins with Hello, once"))),
+            // A newer version may know more.
+            None => {
+                sessions.hear(&self.visit, None)?;
+                self.say(To::Problem(problem("message", "it is not known to this version"))).await
+            }
+        }
+    }
+
+    async fn tell(&mut self, told: Option<Told>) -> Result<(), End> {
+        let Some(told) = told else {
+            return Err(End::With(does_not_read()));
+        };
+        let is_last = matches!(told, Told::GoAway(_));
+        let message = message::told(told, &self.door.here.state(), &self.door.view);
+        if let Some(message) = message.message {
+            self.say(message).await?;
+        }
+        if is_last { Err(End::Gone) } else { Ok(()) }
+    }
+
+    /// Those that changed, of those that affect this VM; one that is closed is told once more.
+    async fn tell_events(&mut self) -> Result<(), End> {
+        let current = self.events.borrow_and_update().clone();
+        let gone = self.shown.iter().filter(|shown| !current.iter().any(|event| event.id == shown.id));
+        let closed = gone.filter_map(|shown| events::one(&self.door.view, &EventId::new(&shown.id)));
+        let news = current.iter().filter(|event| !self.shown.contains(event)).cloned();
+        for event in closed.chain(news).collect::<Vec<_>>() {
+            self.say(To::Event(event)).await?;
+        }
+        self.shown = current;
+        Ok(())
+    }
+}
+
+pub(super) fn new_pace() -> Pace {
+    Pace::new(MESSAGES_AT_ONCE, MESSAGES_A_SECOND)
+}
+
+fn does_not_read() -> Status {
+    Status::resource_exhausted("this workload does not read what it is told; dial again")
+}
+
+fn problem(place: &str, message: &str) -> pb::Problem {
+    pb::Problem { place: Some(place.to_owned()), message: message.to_owned() }
+}

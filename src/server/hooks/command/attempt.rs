@@ -1,0 +1,290 @@
+//! One attempt as the replica sees it: started or found again, watched until its supervisor has settled it or is gone.
+
+use std::fs::File;
+use std::pin::pin;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, warn};
+
+use super::records::{Mark, Outcome, Progress, Request};
+use super::runner::Shared;
+use super::spool::Folder;
+use super::{clock, process};
+use crate::hooks::{Ended, News};
+use allclear_core::model::time::Timestamp;
+
+/// How often progress is looked for. Each that is told is an entry of the log.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often it is looked whether a supervisor lives that another process began.
+const PROBE_EVERY: Duration = Duration::from_millis(50);
+const LOCK_TRIES: u32 = 20;
+
+/// What a folder says.
+pub(super) enum Found {
+    Ended(Outcome),
+    /// Its supervisor lives.
+    Running,
+    /// Nothing was run, for certain. Who holds the lock may remove the folder.
+    NeverBegun {
+        complaint: String,
+        lock: File,
+    },
+    /// It may have been run, and nobody is left who knows; the lock keeps it so while it is settled.
+    Lost {
+        reason: String,
+        lock: Option<File>,
+    },
+}
+
+/// Reads a folder without trusting it.
+pub(super) fn look(folder: &Folder) -> Found {
+    if let Ok(Some(outcome)) = folder.read() {
+        return Found::Ended(outcome);
+    }
+    let lock = match folder.lock() {
+        Ok(Some(lock)) => lock,
+        Ok(None) => return Found::Running,
+        Err(error) => return Found::Lost { reason: error.to_string(), lock: None },
+    };
+    // Once more: it may have ended in between.
+    let lost = |reason: &str, lock| Found::Lost { reason: reason.to_owned(), lock: Some(lock) };
+    let (outcome, request, mark) = (folder.read(), folder.read(), folder.read::<Mark>());
+    let is_elsewhere = |request: &Request| request.place != process::place();
+    match (outcome, request, mark) {
+        (Ok(Some(outcome)), ..) => Found::Ended(outcome),
+        // A power cut leaves the request of what was started, and of the rest perhaps nothing, or half.
+        (_, Ok(Some(request)), _) if is_elsewhere(&request) => {
+            lost("the machine or its container was restarted while it ran", lock)
+        }
+        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => lost(&error.to_string(), lock),
+        (_, _, Ok(None)) => Found::NeverBegun { complaint: folder.complaint(), lock },
+        (_, Ok(Some(_)), Ok(Some(_))) => {
+            let complaint = folder.complaint();
+            let reason = if complaint.is_empty() { "its supervisor was killed while it ran" } else { &complaint };
+            lost(reason, lock)
+        }
+        (_, Ok(None), Ok(Some(_))) => lost("its request is gone", lock),
+    }
+}
+
+/// Starts an attempt and sees it to its end.
+pub(super) async fn run(shared: Arc<Shared>, attempt: String, request: Request, cancel: CancellationToken) {
+    let folder = Folder::of(&shared.spool, &attempt);
+    // Never fails: the sender is here.
+    let _ = shared.leaving.subscribe().wait_for(|leaving| !leaving.contains(&attempt)).await;
+    let (own, cancelled) = (shared.clone(), cancel.clone());
+    match shared.on(&folder, move |folder| begin(&own, folder, &request, &cancelled)).await {
+        Ok(supervisor) => watch(&shared, &attempt, &folder, Some(supervisor), &cancel).await,
+        Err(ended) => shared.end(&attempt, ended).await,
+    }
+}
+
+/// Takes up an attempt that an earlier replica began.
+pub(super) async fn take_up(shared: Arc<Shared>, attempt: String, cancel: CancellationToken) {
+    let folder = Folder::of(&shared.spool, &attempt);
+    watch(&shared, &attempt, &folder, None, &cancel).await;
+}
+
+/// Nothing needs to be known of it any more.
+pub(super) async fn clear_away(shared: Arc<Shared>, attempt: String) {
+    let discard_if_there = |folder: &Folder| {
+        if folder.path().exists() {
+            discard(folder);
+        }
+    };
+    shared.on(&Folder::of(&shared.spool, &attempt), discard_if_there).await;
+    shared.leaving.send_modify(|leaving| _ = leaving.remove(&attempt));
+}
+
+/// Rather than run without a memory of it, an attempt is blocked.
+fn begin(shared: &Shared, folder: &Folder, request: &Request, cancel: &CancellationToken) -> Result<Child, Ended> {
+    let lock = folder.create(request).map_err(|error| {
+        let reason = error.to_string();
+        if error.is_there_already() { Ended::Unknown(reason) } else { not_begun(&reason) }
+    })?;
+    let started = if cancel.is_cancelled() { Err(Ended::Cancelled) } else { spawn(shared, folder, lock) };
+    if started.is_err() {
+        discard(folder);
+    }
+    started
+}
+
+fn spawn(shared: &Shared, folder: &Folder, lock: File) -> Result<Child, Ended> {
+    let program = &shared.supervisor;
+    let complaints = folder.complaints().map_or_else(|_| Stdio::null(), Stdio::from);
+    Command::new(program)
+        .arg0("allclear")
+        .arg("supervise")
+        .arg(folder.path())
+        .env_clear()
+        .envs(&shared.surroundings.loaded)
+        .stdin(lock)
+        .stdout(Stdio::piped())
+        .stderr(complaints)
+        .spawn()
+        .map_err(|error| not_begun(&format!("cannot start its supervisor {}: {error}", program.display())))
+}
+
+fn not_begun(reason: &str) -> Ended {
+    Ended::Blocked(format!("it was not started: {reason}"))
+}
+
+pub(super) fn discard(folder: &Folder) {
+    if let Err(error) = folder.discard() {
+        warn!(%error, "a hook's folder stays behind");
+    }
+}
+
+/// `supervisor` is `None` where an earlier replica began it.
+async fn watch(shared: &Shared, attempt: &str, folder: &Folder, supervisor: Option<Child>, cancel: &CancellationToken) {
+    let mut told = Progress::default();
+    let mut asked_to_end = false;
+    let mut looks = interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The number is given to nobody else before `gone` has seen the end.
+    let own = supervisor.as_ref().and_then(Child::id).and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
+    let mut gone = pin!(gone(shared, folder, supervisor));
+    let settled = loop {
+        tokio::select! {
+            biased;
+            settled = &mut gone => break settled,
+            () = cancel.cancelled(), if !asked_to_end => {
+                asked_to_end = true;
+                terminate(shared, folder, own).await;
+            }
+            _ = looks.tick() => {
+                tell_progress(shared, attempt, folder, &mut told).await;
+                if asked_to_end {
+                    terminate(shared, folder, own).await;
+                }
+            }
+        }
+    };
+    let Outcome { ended, progress, .. } = match settled {
+        Some(outcome) => outcome,
+        None => settle(shared, attempt, folder, cancel.is_cancelled()).await,
+    };
+    // At one moment with the outcome: both are on the disks of the replicas with one write.
+    match progress {
+        Some(progress) => tell(shared, attempt, progress, &mut told).await,
+        None => tell_progress(shared, attempt, folder, &mut told).await,
+    }
+    shared.end(attempt, ended).await;
+}
+
+/// Returns when the supervisor is gone, or has said before that the outcome is there, and it is.
+async fn gone(shared: &Shared, folder: &Folder, supervisor: Option<Child>) -> Option<Outcome> {
+    match supervisor {
+        Some(mut child) => {
+            let says = child.stdout.take();
+            tokio::select! {
+                _ = child.wait() => {}
+                Some(outcome) = settled(shared, folder, says) => {
+                    // Nobody waits for its end, but somebody has to see it.
+                    tokio::spawn(async move { child.wait().await });
+                    return Some(outcome);
+                }
+            }
+        }
+        None => {
+            while let Ok(None) = shared.on(folder, Folder::lock).await {
+                sleep(PROBE_EVERY).await;
+            }
+        }
+    }
+    None
+}
+
+/// The outcome, at the supervisor's first word; `None` where that was something else, or none comes.
+async fn settled(shared: &Shared, folder: &Folder, says: Option<ChildStdout>) -> Option<Outcome> {
+    let Ok(1..) = says?.read(&mut [0]).await else { return None };
+    shared.on(folder, Folder::read).await.ok().flatten()
+}
+
+/// A supervisor that another replica began is known by its mark, which it may not have left yet: it is asked again.
+async fn terminate(shared: &Shared, folder: &Folder, own: Option<Pid>) {
+    if let Some(supervisor) = own {
+        // Only fails when it has just ended.
+        let _ = kill(supervisor, Signal::SIGTERM);
+    } else if let Ok(Some(mark)) = shared.on(folder, Folder::read::<Mark>).await
+        && mark.place == process::place()
+    {
+        mark.supervisor.terminate();
+    }
+}
+
+async fn tell_progress(shared: &Shared, attempt: &str, folder: &Folder, told: &mut Progress) {
+    // Only shown; what cannot be read is not.
+    if let Ok(Some(progress)) = shared.on(folder, Folder::read).await {
+        tell(shared, attempt, progress, told).await;
+    }
+}
+
+async fn tell(shared: &Shared, attempt: &str, progress: Progress, told: &mut Progress) {
+    if progress != *told {
+        told.clone_from(&progress);
+        let expected_end = progress.expected_end_ms.map(Timestamp);
+        shared.report(attempt, News::Progress { text: progress.text, expected_end }).await;
+    }
+}
+
+/// The outcome, now that no supervisor writes one any more. What is found out here is written down, so that a later
+/// replica comes to no other end.
+async fn settle(shared: &Shared, attempt: &str, folder: &Folder, cancelled: bool) -> Outcome {
+    let mut found = shared.on(folder, look).await;
+    for _ in 0..LOCK_TRIES {
+        if !matches!(found, Found::Running) {
+            break;
+        }
+        // A process that is being started right now may hold any lock for a moment, until it becomes its program.
+        sleep(PROBE_EVERY).await;
+        found = shared.on(folder, look).await;
+    }
+    let (ended, lock) = match found {
+        Found::Ended(outcome) => return outcome,
+        Found::Running => (Ended::Unknown("somebody else holds its lock".to_owned()), None),
+        Found::NeverBegun { lock, .. } if cancelled => (Ended::Cancelled, Some(lock)),
+        Found::NeverBegun { complaint, lock } => {
+            let reason =
+                if complaint.is_empty() { "its supervisor was killed before it could begin" } else { &complaint };
+            (not_begun(reason), Some(lock))
+        }
+        Found::Lost { mut reason, lock } => {
+            if !end_what_is_left(shared, folder).await {
+                reason.push_str(", and some of its processes cannot be killed");
+            }
+            (Ended::Lost(reason), lock)
+        }
+    };
+    warn!(attempt, %ended, folder = %folder.path().display(), "a hook was settled without its supervisor");
+    let outcome = Outcome { ended, at_ms: clock::now().0, progress: None };
+    let settling = shared.on(folder, move |folder| {
+        // Let go of when it is written, not before.
+        let _lock = lock;
+        (folder.write(&outcome), outcome)
+    });
+    let (settled, outcome) = settling.await;
+    if let Err(error) = settled {
+        error!(attempt, %error, "a hook's outcome is known to this process only");
+    }
+    outcome
+}
+
+async fn end_what_is_left(shared: &Shared, folder: &Folder) -> bool {
+    match shared.on(folder, Folder::read::<Mark>).await {
+        Ok(Some(mark)) if mark.place == process::place() => process::end_session(mark.supervisor).await,
+        Ok(_) => true,
+        Err(error) => {
+            error!(%error, "whether a hook's processes are left cannot be found out");
+            true
+        }
+    }
+}

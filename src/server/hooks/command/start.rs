@@ -1,0 +1,59 @@
+//! Starts a hook's program: as its user, with its environment and nothing else.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+
+use super::records::Request;
+use super::user::Identity;
+use crate::hooks::contract;
+
+/// How long a hook waits for room for its process, and how often it tries: what was ended before it may fill the machine
+/// for a moment longer.
+const ROOM_WITHIN: Duration = Duration::from_secs(5);
+const ROOM_EVERY: Duration = Duration::from_millis(100);
+
+/// With these variables of its own. Fails at the latest after `left`. The reason names the program: who reads it does not see the configuration.
+pub(super) async fn start(
+    request: &Request,
+    env: &BTreeMap<String, String>,
+    facts: &Map<String, Value>,
+    left: Duration,
+) -> Result<Child, String> {
+    let [program, arguments @ ..] = request.command.argv.as_slice() else {
+        return Err("its command is empty".to_owned());
+    };
+    let identity = request.command.user.as_deref().map(Identity::of).transpose()?;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir("/").process_group(0).env_clear().envs(&request.env);
+    if let Some(identity) = &identity {
+        command.env("HOME", &identity.home);
+    }
+    command.envs(env).envs(contract::variables(facts));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let give_up = Instant::now() + left.min(ROOM_WITHIN);
+    loop {
+        let started = match &identity {
+            Some(identity) => identity.wear(|| command.spawn())?,
+            None => command.spawn(),
+        };
+        let why = match started {
+            Ok(hook) => return Ok(hook),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock if Instant::now() < give_up => {
+                    sleep(ROOM_EVERY).await;
+                    continue;
+                }
+                io::ErrorKind::NotFound => "no such program, or no interpreter for it".to_owned(),
+                io::ErrorKind::PermissionDenied => "it may not be executed".to_owned(),
+                _ => error.to_string(),
+            },
+        };
+        return Err(format!("cannot start {program}: {why}"));
+    }
+}

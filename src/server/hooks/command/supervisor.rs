@@ -1,0 +1,242 @@
+//! The supervisor: a small process that runs one attempt, minds its deadline, and leaves the outcome in its folder.
+//! It goes on when the replica ends. It decides nothing, and says one word: that the outcome is there.
+
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{ExitCode, ExitStatus};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::{getpid, getsid, setsid};
+use serde_json::Value;
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStderr, ChildStdout};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use super::given::Given;
+use super::records::{Mark, Outcome, Progress, Request};
+use super::spool::{Doing, Folder, SpoolError};
+use super::{clock, output, process, start};
+use crate::hooks::contract::exit;
+use crate::hooks::{Ended, close_descriptors, contract};
+use crate::secrets::Secrets;
+
+/// Progress is written at most this often.
+const TELL_EVERY: Duration = Duration::from_millis(200);
+/// What a hook leaves running may keep its output open; it is waited for no longer than this.
+const DRAIN: Duration = Duration::from_millis(50);
+const SETTLE_TRIES: u32 = 60;
+const SETTLE_EVERY: Duration = Duration::from_millis(500);
+/// What people and shells have programs ignore.
+const IGNORABLE: [Signal; 10] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGALRM,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGTSTP,
+    Signal::SIGTTIN,
+    Signal::SIGTTOU,
+    Signal::SIGXFSZ,
+];
+
+/// Runs the attempt whose folder this is, as `allclear supervise FOLDER`. Standard input is the folder's lock, taken
+/// by the replica, so that it is never free between the two.
+pub fn supervise(folder: &Path) -> ExitCode {
+    close_descriptors();
+    // What a hook writes is its user's alone, unless it says otherwise.
+    umask(Mode::from_bits_truncate(0o077));
+    let run = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .doing("run the attempt in", folder)
+        .and_then(|runtime| runtime.block_on(run(&Folder::at(folder))));
+    match run {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nobody may be left to read it.
+            let _ = writeln!(io::stderr(), "allclear supervise: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(folder: &Folder) -> Result<(), SpoolError> {
+    let misuse = |wrong: &str| Err(io::Error::other(wrong.to_owned())).doing("run the attempt in", folder.path());
+    if folder.lock()?.is_some() {
+        return misuse("its lock is not held: a supervisor is started by a replica");
+    }
+    // The session is how the hook is found should this process be killed, so nobody else may be in it.
+    if setsid().is_err() && getsid(None) != Ok(getpid()) {
+        return misuse("it must not lead a process group");
+    }
+    let Some(request) = folder.read::<Request>()? else { return misuse("there is no request") };
+    handle_what_may_be_ignored();
+    let mut terminate = signal(SignalKind::terminate()).doing("run the attempt in", folder.path())?;
+    let supervisor = process::Process::own().doing("run the attempt in", folder.path())?;
+    folder.leave_mark(&Mark { place: process::place(), supervisor })?;
+    let cancelled = async || {
+        terminate.recv().await;
+    };
+    let (ended, progress) = attend(folder, &request, cancelled).await;
+    let outcome = Outcome { ended, at_ms: clock::now().0, progress: Some(progress) };
+    settle(folder, &outcome).await?;
+    // The replica need not wait for the end of this process; it may be gone itself.
+    let _ = writeln!(io::stdout(), "settled");
+    Ok(())
+}
+
+/// What whoever started the replica ignores, as `nohup` does, its hooks would ignore as well. What is handled here begins
+/// in a hook with what the system does by itself.
+fn handle_what_may_be_ignored() {
+    for ignorable in IGNORABLE {
+        // The worst that comes of it is a hook that ignores it.
+        let _ = signal(SignalKind::from_raw(ignorable as i32));
+    }
+}
+
+/// A disk that is full for a moment shall not make an outcome unknown.
+async fn settle(folder: &Folder, outcome: &Outcome) -> Result<(), SpoolError> {
+    for _ in 1..SETTLE_TRIES {
+        if folder.write(outcome).is_ok() {
+            return Ok(());
+        }
+        sleep(SETTLE_EVERY).await;
+    }
+    folder.write(outcome).map(drop)
+}
+
+enum Stop {
+    Exited(io::Result<ExitStatus>),
+    Told(Ended),
+}
+
+async fn attend(folder: &Folder, request: &Request, cancelled: impl AsyncFnOnce()) -> (Ended, Progress) {
+    let time_left = || request.ends_at.saturating_sub(clock::since_boot());
+    let given = match timeout(time_left(), Given::to(&request.command)).await {
+        Ok(Ok(given)) => given,
+        Ok(Err(why)) => return (Ended::Blocked(format!("it was not started: {why}")), Progress::default()),
+        Err(_) => return (Ended::TimedOut, Progress::default()),
+    };
+    let left = time_left();
+    if left.is_zero() {
+        return (Ended::TimedOut, Progress::default());
+    }
+    let facts = contract::with_time_left(request.facts.clone(), left);
+    let mut hook = match start::start(request, &given.env, &facts, left).await {
+        Ok(hook) => hook,
+        Err(reason) => return (Ended::Failed(reason), Progress::default()),
+    };
+    let (heard, hearing) = watch::channel(Heard::default());
+    if let Some(mut input) = hook.stdin.take() {
+        let facts = format!("{}\n", Value::Object(facts));
+        // Many hooks do not read it.
+        tokio::spawn(async move { input.write_all(facts.as_bytes()).await });
+    }
+    let streams = (hook.stdout.take(), hook.stderr.take());
+    let reading = tokio::spawn(listen(folder.clone(), streams, heard, given.secrets));
+    tokio::spawn(tell(folder.clone(), hearing.clone()));
+    let stop = tokio::select! {
+        biased;
+        status = hook.wait() => Stop::Exited(status),
+        () = cancelled() => Stop::Told(Ended::Cancelled),
+        () = sleep(left) => Stop::Told(Ended::TimedOut),
+    };
+    let ended = match stop {
+        Stop::Exited(status) => {
+            let _ = timeout(DRAIN, reading).await;
+            verdict(status, &hearing.borrow().last_complaint)
+        }
+        Stop::Told(ended) => end(&mut hook, ended).await,
+    };
+    let progress = hearing.borrow().progress.clone();
+    (ended, progress)
+}
+
+#[derive(Default)]
+struct Heard {
+    progress: Progress,
+    last_complaint: String,
+}
+
+/// Reads both streams to their ends.
+async fn listen(
+    folder: Folder,
+    (stdout, stderr): (Option<ChildStdout>, Option<ChildStderr>),
+    heard: watch::Sender<Heard>,
+    secrets: Secrets,
+) {
+    let progress = |line: &str| {
+        heard.send_if_modified(|heard| note(&mut heard.progress, line));
+    };
+    let complaint = |line: &str| {
+        heard.send_if_modified(|heard| {
+            heard.last_complaint = output::bounded(line);
+            false
+        });
+    };
+    let (kept_stdout, kept_stderr) = (folder.path().join("stdout"), folder.path().join("stderr"));
+    tokio::join!(
+        output::keep(stdout, &kept_stdout, &secrets, progress),
+        output::keep(stderr, &kept_stderr, &secrets, complaint)
+    );
+}
+
+fn note(progress: &mut Progress, line: &str) -> bool {
+    if let Some(text) = line.strip_prefix("progress:") {
+        progress.text = Some(output::bounded(text.trim()));
+        return true;
+    }
+    let seconds = line.strip_prefix("expect:").and_then(|seconds| seconds.trim().parse().ok());
+    let Some(span) = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) else { return false };
+    progress.expected_end_ms = Some(clock::now().plus(span).0);
+    true
+}
+
+async fn tell(folder: Folder, mut hearing: watch::Receiver<Heard>) {
+    while hearing.changed().await.is_ok() {
+        let progress = hearing.borrow_and_update().progress.clone();
+        // Only shown; the outcome is what counts.
+        let _ = folder.write(&progress);
+        sleep(TELL_EVERY).await;
+    }
+}
+
+async fn end(hook: &mut Child, ended: Ended) -> Ended {
+    let Some(leader) = hook.id() else { return ended };
+    let gone = process::end_hook(leader, || {
+        let _ = hook.try_wait();
+    })
+    .await;
+    if gone { ended } else { Ended::Unknown(format!("{ended}, but some of its processes cannot be killed")) }
+}
+
+fn verdict(status: io::Result<ExitStatus>, last_complaint: &str) -> Ended {
+    let status = match status {
+        Ok(status) => status,
+        Err(error) => return Ended::Unknown(format!("its exit status cannot be had: {error}")),
+    };
+    match (status.code().and_then(|code| u8::try_from(code).ok()), status.signal()) {
+        (Some(exit::DONE), _) => Ended::Done,
+        (Some(exit::NOT_APPLICABLE), _) => Ended::NotApplicable,
+        (Some(exit::NOT_DONE), _) => Ended::NotDone,
+        (Some(exit::UNKNOWN), _) => Ended::Unknown(or(last_complaint, "it says that nobody can tell")),
+        (Some(exit::BLOCKED), _) => Ended::Blocked(or(last_complaint, "exit status 75, nothing on standard error")),
+        (Some(code), _) => Ended::Failed(or(last_complaint, &format!("exit status {code}, nothing on standard error"))),
+        (None, Some(number)) => {
+            let name = Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |s| s.to_string());
+            let said = if last_complaint.is_empty() { String::new() } else { format!(": {last_complaint}") };
+            Ended::Failed(format!("killed by {name}{said}"))
+        }
+        (None, None) => Ended::Unknown(format!("it ended strangely: {status}")),
+    }
+}
+
+fn or(text: &str, otherwise: &str) -> String {
+    if text.is_empty() { otherwise } else { text }.to_owned()
+}

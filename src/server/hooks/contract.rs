@@ -1,0 +1,220 @@
+//! What a hook is told and what it may answer, whichever way it is run (`contract.md` 3).
+
+use core::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::drill::Mode;
+use allclear_core::model::id::{EventId, GroupName, VmName, WorkloadName};
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::{Intent, Phase};
+
+/// One attempt, as the cluster assigned it to this replica.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The idempotency key: whatever is asked twice under it is done once.
+    pub attempt: String,
+    /// The same for every attempt of this hook in this event.
+    pub step: String,
+    pub fence: Fence,
+    pub event_id: EventId,
+    pub event_type: Kind,
+    pub event_source: Source,
+    pub resources: Vec<VmName>,
+    pub phase: Phase,
+    /// The place of the hook among those of its phase, from 0.
+    pub place: usize,
+    pub workload: WorkloadName,
+    pub group: Option<GroupName>,
+    /// The affected one.
+    pub vm: VmName,
+    pub intent: Intent,
+    pub deadline: Deadline,
+    pub avoid: Vec<VmName>,
+    pub prefer: Vec<VmName>,
+    pub traceparent: Option<String>,
+    /// `None`: the event is real.
+    pub drill: Option<Mode>,
+}
+
+/// When an attempt has to be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Deadline {
+    /// On the steady clock, which alone counts: a wall clock may jump.
+    pub at: Instant,
+    /// The same moment on this machine's wall clock, which is only shown.
+    pub on_the_wall: Timestamp,
+}
+
+impl Deadline {
+    /// So long from now, where the wall clock shows this.
+    pub fn within(span: Duration, wall: Timestamp) -> Self {
+        Self { at: Instant::now() + span, on_the_wall: wall.plus(span) }
+    }
+
+    /// Zero when it is past.
+    pub fn left(self) -> Duration {
+        self.at.saturating_duration_since(Instant::now())
+    }
+}
+
+/// Grows with every attempt that is begun: who has seen a higher one may refuse a lower one. Terms come first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Fence {
+    pub term: u64,
+    /// The number of the attempt.
+    pub sequence: u64,
+}
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.term, self.sequence)
+    }
+}
+
+/// The exit statuses of a command hook that mean something; any other is `FAILED`.
+pub(super) mod exit {
+    pub(in crate::hooks) const DONE: u8 = 0;
+    pub(in crate::hooks) const FAILED: u8 = 1;
+    pub(in crate::hooks) const NOT_APPLICABLE: u8 = 11;
+    pub(in crate::hooks) const NOT_DONE: u8 = 12;
+    pub(in crate::hooks) const UNKNOWN: u8 = 13;
+    pub(in crate::hooks) const BLOCKED: u8 = 75;
+}
+
+/// How an attempt ended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "outcome", content = "reason", rename_all = "snake_case")]
+pub enum Ended {
+    Done,
+    NotApplicable,
+    /// An answer to confirm.
+    NotDone,
+    Failed(String),
+    /// Nothing is wrong with the hook; try again later.
+    Blocked(String),
+    TimedOut,
+    Cancelled,
+    /// It may have had its effect or not; only asking the hook can tell.
+    Unknown(String),
+    /// The same, and it did not say so itself: what ran it is gone.
+    Lost(String),
+}
+
+impl Ended {
+    /// With what it says of why as this makes it.
+    #[must_use]
+    pub(super) fn reworded(self, reword: impl FnOnce(&str) -> String) -> Self {
+        match self {
+            Self::Failed(reason) => Self::Failed(reword(&reason)),
+            Self::Blocked(reason) => Self::Blocked(reword(&reason)),
+            Self::Unknown(reason) => Self::Unknown(reword(&reason)),
+            Self::Lost(reason) => Self::Lost(reword(&reason)),
+            Self::Done | Self::NotApplicable | Self::NotDone | Self::TimedOut | Self::Cancelled => self,
+        }
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => f.write_str("done"),
+            Self::NotApplicable => f.write_str("not applicable"),
+            Self::NotDone => f.write_str("not done"),
+            Self::Failed(reason) => write!(f, "failed: {reason}"),
+            Self::Blocked(reason) => write!(f, "blocked: {reason}"),
+            Self::TimedOut => f.write_str("timed out"),
+            Self::Cancelled => f.write_str("cancelled"),
+            Self::Unknown(reason) => write!(f, "unknown: {reason}"),
+            Self::Lost(reason) => write!(f, "lost: {reason}"),
+        }
+    }
+}
+
+/// What is known of an attempt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Standing {
+    Running,
+    Ended(Ended),
+}
+
+/// Something new about an attempt. `Ended` is repeated when the attempt is asked for again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    pub attempt: String,
+    pub news: News,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum News {
+    Progress {
+        text: Option<String>,
+        expected_end: Option<Timestamp>,
+    },
+    /// It asks for so much from now on.
+    MoreTime {
+        needs: Duration,
+    },
+    Ended(Ended),
+}
+
+/// The facts of a task by name, written once: in upper case they are the variables, as they are the JSON.
+pub(super) fn facts(task: &Task) -> Map<String, Value> {
+    [
+        ("event_id", json!(task.event_id.as_str())),
+        ("event_type", json!(task.event_type.as_word())),
+        ("event_source", json!(task.event_source.as_word())),
+        ("event_resources", json!(names(&task.resources))),
+        ("phase", json!(task.phase.as_word())),
+        ("workload", json!(task.workload.0)),
+        ("group", json!(task.group.as_ref().map(|group| &group.0))),
+        ("vm", json!(task.vm.as_str())),
+        ("attempt", json!(task.attempt)),
+        ("step", json!(task.step)),
+        ("fence", json!(task.fence.to_string())),
+        ("intent", json!(task.intent.as_word())),
+        ("deadline", json!(rfc3339(task.deadline.on_the_wall))),
+        ("avoid_vms", json!(names(&task.avoid))),
+        ("prefer_vms", json!(names(&task.prefer))),
+        ("traceparent", json!(task.traceparent)),
+        ("mode", json!(task.drill.map_or("live", Mode::as_word))),
+    ]
+    .into_iter()
+    .map(|(name, fact)| (name.to_owned(), fact))
+    .collect()
+}
+
+fn names(vms: &[VmName]) -> Vec<&str> {
+    vms.iter().map(VmName::as_str).collect()
+}
+
+/// Added last: the time left is the one that counts where wall clocks differ.
+pub(super) fn with_time_left(mut facts: Map<String, Value>, left: Duration) -> Map<String, Value> {
+    facts.insert("time_left_ms".to_owned(), json!(u64::try_from(left.as_millis()).unwrap_or(u64::MAX)));
+    facts
+}
+
+/// Lists are separated by spaces; what is not there is empty, so that a script may run under `set -u`. A variable
+/// cannot hold a zero byte.
+pub(super) fn variables(facts: &Map<String, Value>) -> impl Iterator<Item = (String, String)> {
+    facts
+        .iter()
+        .map(|(name, fact)| (format!("ALLCLEAR_{}", name.to_ascii_uppercase()), as_text(fact).replace('\0', "")))
+}
+
+fn as_text(fact: &Value) -> String {
+    match fact {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(as_text).collect::<Vec<_>>().join(" "),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => fact.to_string(),
+    }
+}
+
+pub(super) fn rfc3339(time: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(time.0).unwrap_or(jiff::Timestamp::MAX).to_string()
+}

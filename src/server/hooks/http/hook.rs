@@ -1,0 +1,102 @@
+//! A hook over HTTP: one POST, then questions how far it is until it has ended. When it is asked to end it tells the
+//! server so.
+
+use std::ops::ControlFlow::{Break, Continue};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::answer::{self, Told};
+use super::exchange;
+use super::facts::Facts;
+use super::server::Server;
+use crate::hooks::Ended;
+use crate::http_client::header::CONTENT_TYPE;
+use crate::http_client::{Method, Url};
+
+/// Between two questions how far it is: at first, and at the most.
+const ASK_AFTER: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+/// A server may want to be asked less often, but not so seldom that nobody hears of the end.
+const ASK_AFTER_AT_MOST: Duration = Duration::from_secs(10);
+/// One question.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// There are 5 s between SIGTERM and SIGKILL.
+const CANCEL_WITHIN: Duration = Duration::from_secs(3);
+/// An expected end that has moved by less is no news.
+const NEWS_FROM: Duration = Duration::from_secs(2);
+
+pub(super) async fn run(server: &Server, facts: &Facts) -> Ended {
+    let mut terminate = match signal(SignalKind::terminate()) {
+        Ok(terminate) => terminate,
+        Err(error) => return Ended::Blocked(format!("nothing was sent: {error}")),
+    };
+    let job = OnceLock::new();
+    tokio::select! {
+        biased;
+        _ = terminate.recv() => {
+            if let Some(job) = job.get() {
+                let cancel = server.request(Method::DELETE, Url::clone(job)).headers(facts.headers());
+                // Whether it was heard changes nothing any more.
+                let _ = timeout(CANCEL_WITHIN, exchange(cancel, CANCEL_WITHIN)).await;
+            }
+            Ended::Cancelled
+        }
+        ended = ask(server, facts, &job) => ended,
+    }
+}
+
+async fn ask(server: &Server, facts: &Facts, job: &OnceLock<Url>) -> Ended {
+    let post = server.request(Method::POST, server.url.clone()).headers(facts.headers());
+    let post = post.header(CONTENT_TYPE, "application/json").body(facts.body());
+    match answer::to_the_post(exchange(post, facts.time_left()).await) {
+        Break(ended) => ended,
+        Continue(location) => match server.own(&location) {
+            Ok(url) => follow(server, facts, job.get_or_init(|| url)).await,
+            Err(reason) => Ended::Unknown(reason),
+        },
+    }
+}
+
+/// Until it has ended, or the time is up.
+async fn follow(server: &Server, facts: &Facts, job: &Url) -> Ended {
+    let (mut pause, longest) = ASK_AFTER;
+    let mut listener = Listener::default();
+    while !facts.time_left().is_zero() {
+        sleep(pause.min(facts.time_left())).await;
+        pause = (pause * 2).min(longest);
+        let question = server.request(Method::GET, job.clone()).headers(facts.headers());
+        match answer::how_far(exchange(question, PATIENCE.min(facts.time_left())).await) {
+            Break(ended) => return ended,
+            Continue(told) => {
+                pause = told.retry_after.map_or(pause, |wanted| wanted.clamp(pause, ASK_AFTER_AT_MOST));
+                listener.hear(server, told);
+            }
+        }
+    }
+    Ended::Unknown("it had not ended by its deadline".to_owned())
+}
+
+/// Passes on what is news: each of it is an entry of the log.
+#[derive(Default)]
+struct Listener {
+    progress: Option<String>,
+    expected_end: Option<Instant>,
+}
+
+impl Listener {
+    fn hear(&mut self, server: &Server, told: Told) {
+        if let Some(progress) = told.progress.filter(|progress| self.progress.as_ref() != Some(progress)) {
+            server.say("progress", &progress);
+            self.progress = Some(progress);
+        }
+        let Some(span) = told.expected_end else { return };
+        let Some(end) = Instant::now().checked_add(span) else { return };
+        let moved = |known: Instant| known.max(end).duration_since(known.min(end)) >= NEWS_FROM;
+        if self.expected_end.is_none_or(moved) {
+            server.say("expect", span.as_secs_f64());
+            self.expected_end = Some(end);
+        }
+    }
+}

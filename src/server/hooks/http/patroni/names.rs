@@ -1,0 +1,44 @@
+//! Which VM each member of a Patroni cluster runs on: the VM of its name, or the one that the configuration's `members`
+//! names.
+
+use crate::hooks::http::facts::Facts;
+use allclear_core::model::id::VmName;
+
+/// Members and their VMs. Without an entry every member is named as its VM is.
+#[derive(Default)]
+pub(super) struct Names(Vec<(String, VmName)>);
+
+impl Names {
+    pub(super) fn new(members: &[(String, String)]) -> Self {
+        Self(members.iter().map(|(member, vm)| (member.clone(), VmName::new(vm))).collect())
+    }
+
+    /// `None` for a member that is missing in `members`: nobody knows whether an event takes its VM.
+    pub(super) fn vm_of(&self, member: &str) -> Option<VmName> {
+        if self.0.is_empty() {
+            return Some(VmName::new(member));
+        }
+        self.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(member)).map(|(_, vm)| vm.clone())
+    }
+
+    /// Whether the event names the member's VM.
+    pub(super) fn is_going(&self, member: &str, facts: &Facts) -> Result<bool, String> {
+        let vm = self.vm_of(member).ok_or_else(|| missing(member))?;
+        Ok(vm == VmName::new(facts.text("vm")) || facts.texts("event_resources").any(|it| VmName::new(it) == vm))
+    }
+
+    /// Whether nothing may be moved to the member's VM.
+    pub(super) fn is_avoided(&self, member: &str, facts: &Facts) -> Result<bool, String> {
+        let vm = self.vm_of(member).ok_or_else(|| missing(member))?;
+        Ok(self.is_going(member, facts)? || facts.texts("avoid_vms").any(|it| VmName::new(it) == vm))
+    }
+
+    /// Members of the configuration, for comparison with those that Patroni has.
+    pub(super) fn members(&self) -> impl Iterator<Item = (&str, &VmName)> {
+        self.0.iter().map(|(member, vm)| (member.as_str(), vm))
+    }
+}
+
+pub(super) fn missing(member: &str) -> String {
+    format!("{member} is not in `members` of the hook: add it with its VM")
+}

@@ -1,0 +1,158 @@
+//! A switchover by Patroni. It always names its candidate, which Patroni left to itself may find on a VM that is the next
+//! to go. A candidate that Patroni refuses is passed over for the next one.
+//!
+//! Steps, and what a kill of the hook after each of them leaves: (1) looking: nothing; (2) the POST: Patroni completes the
+//! switchover by itself, with the leader's key in its own store, or gives it up; (3) waiting for the new leader: nothing. A
+//! killed hook is asked by `confirm`, which asks who leads now, and a repeated run is not applicable once the leader has
+//! moved. So no kill can make a second leader.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::api::{Api, refusal};
+use super::view::{Plan, nobody};
+use crate::hooks::Ended;
+use crate::http_client::{Failure, Reply};
+
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What the answer to a switchover means.
+#[derive(PartialEq, Debug)]
+enum Answer {
+    /// Only the new leader is left to see.
+    Made,
+    /// Refused before anything was done.
+    Refused(String),
+    /// Begun and given up: Patroni may have stopped the leader's PostgreSQL for it.
+    GivenUp(String),
+}
+
+/// An error is how it ended before anybody was waited for.
+pub(super) async fn fail_over(api: &Api<'_>) -> Result<Ended, Ended> {
+    let plan = api.look().await.map_err(Ended::Blocked)?.plan(api.facts, api.names)?;
+    let mut refused = Vec::new();
+    for candidate in &plan.candidates {
+        api.server.say("progress", format_args!("switching over from {} to {candidate}", plan.leader));
+        let why = match answer(api.switch_over(plan.leaders_api.as_deref(), &plan.leader, candidate).await)? {
+            Answer::Made => return Ok(await_switch(api, &plan).await),
+            Answer::Refused(why) => why,
+            Answer::GivenUp(why) => {
+                given_up(api, &plan, candidate, &why).await?;
+                why
+            }
+        };
+        refused.push(format!("Patroni refused {candidate}: {why}"));
+    }
+    refused.extend(plan.unfit);
+    Err(Ended::Blocked(nobody(&refused)))
+}
+
+/// Everything but the switchover itself: who would take over, and whether the leader would take the request.
+pub(super) async fn try_out(api: &Api<'_>) -> Result<(), Ended> {
+    let plan = api.look().await.map_err(Ended::Blocked)?.plan(api.facts, api.names)?;
+    let url = api.url_of(plan.leaders_api.as_deref());
+    let may = api.may_switch_over(url.as_ref().unwrap_or(&api.server.url)).await;
+    may.map_err(|why| Ended::Blocked(format!("{} would refuse a switchover: {why}", plan.leader)))?;
+    api.server
+        .say("progress", format_args!("would switch over from {} to {}", plan.leader, plan.candidates.join(" or ")));
+    Ok(())
+}
+
+fn answer(reply: Result<Reply, Failure>) -> Result<Answer, Ended> {
+    let reply = reply.map_err(|failure| match failure {
+        Failure::NotSent(why) => Ended::Blocked(format!("nothing was sent to Patroni: {why}")),
+        Failure::Lost(why) => Ended::Unknown(format!("the answer to the switchover was lost: {why}")),
+    })?;
+    let (why, body) = (refusal(&reply), String::from_utf8_lossy(&reply.body));
+    Err(match reply.status {
+        200 => return Ok(Answer::Made),
+        // The cluster has changed since it was looked at. It is looked at again before anything is sent again.
+        412 if body.contains("leader name") => Ended::Blocked(why),
+        412 => return Ok(Answer::Refused(why)),
+        409 | 429 => Ended::Blocked(why),
+        503 if body.contains("failed to write") => Ended::Blocked(why),
+        503 if body.contains("unknown") => Ended::Unknown(why),
+        503 => return Ok(Answer::GivenUp(why)),
+        300..=499 => Ended::Failed(why),
+        _ => Ended::Unknown(why),
+    })
+}
+
+/// Whether the next candidate may be asked: only where the leader's PostgreSQL went on all the time. Writes that were
+/// stopped in vain count as a failed attempt, of which an event has few.
+async fn given_up(api: &Api<'_>, plan: &Plan, candidate: &str, why: &str) -> Result<(), Ended> {
+    let Plan { leader, started, .. } = plan;
+    let view = api.look().await.map_err(|unseen| Ended::Unknown(format!("{why}; {unseen}")))?;
+    if let Some(ended) = view.moved_from(leader, api.facts, api.names) {
+        return Err(ended);
+    }
+    if let Err(unled) = view.cluster.leader() {
+        return Err(Ended::Unknown(format!("{why}; {unled}")));
+    }
+    match (started, view.started()) {
+        (Some(before), Some(after)) if *before == after => Ok(()),
+        (Some(_), Some(_)) => Err(Ended::Failed(format!(
+            "Patroni stopped PostgreSQL on {leader} for {candidate} in vain, and started it again there: {why}"
+        ))),
+        _ => Err(Ended::Failed(format!(
+            "Patroni gave up the switchover to {candidate}, and whether it stopped PostgreSQL on {leader} for it nobody \
+             can tell: {why}"
+        ))),
+    }
+}
+
+async fn await_switch(api: &Api<'_>, plan: &Plan) -> Ended {
+    loop {
+        if let Ok(view) = api.look().await
+            && let Some(ended) = view.moved_from(&plan.leader, api.facts, api.names)
+        {
+            return ended;
+        }
+        if api.facts.time_left().is_zero() {
+            return Ended::Unknown("no new leader was seen after the switchover".to_owned());
+        }
+        sleep(LOOK_EVERY.min(api.facts.time_left())).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn to(status: u16, body: &str) -> Result<Answer, Ended> {
+        answer(Ok(Reply { status, body: body.into(), ..Reply::default() }))
+    }
+
+    /// Texts of 2.1.7, 3.0.2 and 4.1.5, which are the same in all three.
+    #[test]
+    fn the_answers_to_a_switchover_are_understood() {
+        assert_eq!(to(200, "Successfully switched over to \"db-1\""), Ok(Answer::Made));
+        for refused in [
+            "candidate name does not match with sync_standby",
+            "candidate does not exists",
+            "switchover is not possible: no good candidates have been found",
+        ] {
+            assert_eq!(to(412, refused), Ok(Answer::Refused(format!("412 Precondition Failed: {refused}"))));
+        }
+        assert!(matches!(to(412, "leader name does not match"), Err(Ended::Blocked(_))));
+        assert!(matches!(to(503, "failed to write failover key into DCS"), Err(Ended::Blocked(_))));
+        assert!(matches!(to(503, "Switchover failed"), Ok(Answer::GivenUp(_))));
+        assert!(matches!(to(503, "Switchover status unknown"), Err(Ended::Unknown(_))));
+        assert!(matches!(to(504, "Switchover status unknown"), Err(Ended::Unknown(_))));
+        assert!(matches!(to(500, ""), Err(Ended::Unknown(_))));
+        assert!(matches!(to(202, "Switchover scheduled"), Err(Ended::Unknown(_))));
+        assert!(matches!(answer(Err(Failure::Lost(String::new()))), Err(Ended::Unknown(_))));
+        assert!(matches!(answer(Err(Failure::NotSent(String::new()))), Err(Ended::Blocked(_))));
+    }
+
+    #[test]
+    fn a_refusal_of_whoever_asks_tells_what_to_set() {
+        for (status, body, setting) in
+            [(401, "no auth header received", "`password_file`"), (403, "client certificate required", "`cert`")]
+        {
+            let Err(Ended::Failed(why)) = to(status, body) else { panic!("{status}") };
+            assert!(why.contains(body) && why.contains(setting), "{why}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! A Patroni cluster as one look saw it, and what follows from that. Pure: no request is made here.
+
+use std::collections::BTreeMap;
+
+use super::cluster::{Cluster, Member};
+use super::names::{Names, missing};
+use super::status::Status;
+use crate::hooks::Ended;
+use crate::hooks::http::facts::Facts;
+use allclear_core::model::id::VmName;
+
+/// A candidate that is further behind makes the switch wait for it, and so does a member that comes back. In bytes.
+const SMALL_LAG: u64 = 1 << 20;
+
+pub(super) struct View {
+    pub(super) cluster: Cluster,
+    /// The leader's word on itself; `None` where it did not answer.
+    pub(super) leader: Option<Status>,
+    /// By their names, words of members on themselves where `/cluster` leaves something open.
+    pub(super) others: BTreeMap<String, Status>,
+}
+
+/// A switchover that is worth asking for.
+#[derive(PartialEq, Debug)]
+pub(super) struct Plan {
+    pub(super) leader: String,
+    /// The best one first; never empty.
+    pub(super) candidates: Vec<String>,
+    /// Why each other member is no candidate.
+    pub(super) unfit: Vec<String>,
+    /// Where the leader is asked; another member would take seconds longer.
+    pub(super) leaders_api: Option<String>,
+    /// When the leader's PostgreSQL was started.
+    pub(super) started: Option<String>,
+}
+
+impl View {
+    pub(super) fn plan(&self, facts: &Facts, names: &Names) -> Result<Plan, Ended> {
+        let vm = VmName::new(facts.text("vm"));
+        // Without the VM's own member nobody knows which members to avoid.
+        if self.member_on(&vm, names).is_none() {
+            let why = "name each member and its VM in `members` of the hook, unless they are called the same";
+            return Err(Ended::Failed(format!("no member of the Patroni cluster is on {vm}: {why}")));
+        }
+        let leader = self.cluster.leader().map_err(Ended::Blocked)?;
+        if !names.is_going(&leader.name, facts).map_err(Ended::Failed)? {
+            return Err(Ended::NotApplicable);
+        }
+        let (candidates, unfit) = self.candidates(leader, facts, names);
+        if candidates.is_empty() {
+            return Err(Ended::Blocked(nobody(&unfit)));
+        }
+        Ok(Plan {
+            leader: leader.name.clone(),
+            candidates: candidates.into_iter().map(|member| member.name.clone()).collect(),
+            unfit,
+            leaders_api: leader.api_url.clone(),
+            started: self.started(),
+        })
+    }
+
+    /// The answer to `confirm`.
+    pub(super) fn has_moved(&self, facts: &Facts, names: &Names) -> Ended {
+        match self.cluster.leader().and_then(|leader| names.is_going(&leader.name, facts)) {
+            Err(why) => Ended::Blocked(why),
+            Ok(true) => Ended::NotDone,
+            Ok(false) => Ended::Done,
+        }
+    }
+
+    /// Once a switchover was made: `None` while no other leader is seen.
+    pub(super) fn moved_from(&self, former: &str, facts: &Facts, names: &Names) -> Option<Ended> {
+        let leader = self.cluster.leader().ok().filter(|leader| leader.name != former)?;
+        Some(match names.is_going(&leader.name, facts) {
+            Ok(false) => Ended::Done,
+            Ok(true) => Ended::Failed(format!("Patroni switched over to {}, which the event takes too", leader.name)),
+            Err(why) => Ended::Failed(format!("Patroni switched over to {}: {why}", leader.name)),
+        })
+    }
+
+    /// When the leader's PostgreSQL was started.
+    pub(super) fn started(&self) -> Option<String> {
+        self.leader.as_ref()?.started.clone()
+    }
+
+    pub(super) fn member_on(&self, vm: &VmName, names: &Names) -> Option<&Member> {
+        self.cluster.members.iter().find(|member| names.vm_of(&member.name).as_ref() == Some(vm))
+    }
+
+    /// Whether the member streams as the leader's do, closely behind; or what it lacks.
+    pub(super) fn follows(&self, member: &Member, leader: &Member) -> Result<(), String> {
+        let (name, word) = (&member.name, self.others.get(&member.name));
+        match member.state.as_str() {
+            "streaming" => {}
+            // No client of a standby cluster was promised anything that an archive could lack, and who never leads may
+            // live on the archive alone.
+            "in archive recovery" if leader.is_standby_leader() || member.never_leads() => {}
+            // Before 3.0.4 a member that streams is called no more than running.
+            "running" if self.leader.as_ref().and_then(|leader| leader.sends_to(name)) != Some(false) => {}
+            "running" if member.is_cascading() => {}
+            "running" => return Err(format!("{name} runs and does not stream from the leader")),
+            state => return Err(format!("{name} is not streaming but {state:?}")),
+        }
+        let timeline = member.timeline().or_else(|| word?.timeline);
+        let leaders = leader.timeline().or_else(|| self.leader.as_ref()?.timeline);
+        match (timeline, leaders) {
+            (Some(timeline), Some(leaders)) if timeline == leaders => {}
+            (Some(_), Some(_)) => return Err(format!("{name} is not on the leader's timeline")),
+            // The leader of a standby cluster may not know its own.
+            (Some(_), None) if leader.is_standby_leader() => {}
+            _ => return Err(format!("whether {name} is on the leader's timeline is not known")),
+        }
+        match self.lag_of(member) {
+            _ if member.lives_on_the_archive() => Ok(()),
+            Some(lag) if lag <= SMALL_LAG => Ok(()),
+            Some(lag) => Err(format!("{name} lags {lag} bytes behind")),
+            None => Err(format!("how far {name} lags behind is not known")),
+        }
+    }
+
+    /// As `/cluster` says, or else from the words of both members on themselves.
+    fn lag_of(&self, member: &Member) -> Option<u64> {
+        member.lag().or_else(|| {
+            let leader = self.leader.as_ref()?.position?;
+            Some(leader.saturating_sub(self.others.get(&member.name)?.position?))
+        })
+    }
+
+    /// Those that can take over, in the order in which they are preferred, and why the others cannot.
+    fn candidates<'a>(&'a self, leader: &'a Member, facts: &Facts, names: &Names) -> (Vec<&'a Member>, Vec<String>) {
+        let preferred: Vec<VmName> = facts.texts("prefer_vms").map(VmName::new).collect();
+        let place = |member: &Member| {
+            let vm = names.vm_of(&member.name);
+            preferred.iter().position(|it| Some(it) == vm.as_ref()).unwrap_or(preferred.len())
+        };
+        // With synchronous replication nobody else is taken. There is none in a standby cluster, where some versions go on
+        // to call members synchronous that once were.
+        let synchronous_only = !leader.is_standby_leader() && self.cluster.members.iter().any(Member::is_synchronous);
+        let (mut fit, mut unfit) = (Vec::new(), Vec::new());
+        for member in self.cluster.followers(leader) {
+            let name = &member.name;
+            let objection = match names.is_avoided(name, facts) {
+                Err(why) => Err(why),
+                Ok(true) => Err(format!("{name} is on a VM to avoid")),
+                Ok(false) if synchronous_only && !member.is_synchronous() => {
+                    Err(format!("{name} is no synchronous standby"))
+                }
+                Ok(false) if member.never_leads() => Err(format!("{name} is tagged never to lead")),
+                Ok(false) => self.follows(member, leader),
+            };
+            match objection {
+                Ok(()) => fit.push(member),
+                Err(why) => unfit.push(why),
+            }
+        }
+        fit.sort_by_key(|member| (place(member), self.lag_of(member)));
+        (fit, unfit)
+    }
+
+    /// Members of whom `/cluster` leaves something open that they say themselves.
+    pub(super) fn doubtful(&self) -> Vec<&Member> {
+        let Ok(leader) = self.cluster.leader() else { return Vec::new() };
+        let is_open = |member: &&Member| {
+            let is_up = ["running", "streaming", "in archive recovery"].contains(&&*member.state);
+            is_up && (member.lag().is_none() || member.timeline().is_none())
+        };
+        self.cluster.followers(leader).filter(is_open).collect()
+    }
+
+    /// Whether the VM's member is whole again, or what it lacks. WAL that the leader had written up to `target` has to
+    /// have arrived on it.
+    pub(super) fn rejoined(&self, facts: &Facts, names: &Names, target: Option<u64>) -> Result<(), String> {
+        let vm = VmName::new(facts.text("vm"));
+        let member =
+            self.member_on(&vm, names).ok_or_else(|| format!("no member of the Patroni cluster is on {vm}"))?;
+        let leader = self.cluster.leader()?;
+        if names.vm_of(&leader.name).is_none() {
+            return Err(missing(&leader.name));
+        }
+        if member.name == leader.name {
+            return Ok(());
+        }
+        self.follows(member, leader)?;
+        match (self.others.get(&member.name).and_then(|word| word.position), target) {
+            (Some(position), Some(target)) if position < target && !member.lives_on_the_archive() => {
+                Err(format!("{} has yet to receive {} bytes", member.name, target - position))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The reason where nobody can take over.
+pub(super) fn nobody(unfit: &[String]) -> String {
+    match unfit {
+        [] => "no standby to switch over to: the leader is alone".to_owned(),
+        unfit => format!("no standby to switch over to: {}", unfit.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! The server of a hook, the URLs that belong to it, and what of its words is passed on.
+
+use core::fmt::Display;
+use std::io::{self, Write as _};
+
+use crate::hooks::Ended;
+use crate::http_client::{Client, Method, Options, RequestBuilder, Url, is_confidential, parse_external};
+use crate::secrets::Secrets;
+
+pub(super) struct Server {
+    client: Client,
+    pub(super) url: Url,
+    has_login: bool,
+    secrets: Secrets,
+}
+
+impl Server {
+    /// Reads the files that the options name.
+    ///
+    /// # Errors
+    /// An address that is none has failed; files that cannot be used now may be there later, when they are replaced.
+    pub(super) async fn new(url: &str, options: &Options) -> Result<Self, Ended> {
+        let url = parse_external(url).map_err(|why| Ended::Failed(format!("the address of the hook {why}")))?;
+        let client = Client::new(&url, options).await;
+        let client = client.map_err(|why| Ended::Blocked(format!("nothing was sent: {why}")))?;
+        // Tokens often stand in the query of an address, whole.
+        let secrets = client.secrets().clone().and(url.query());
+        Ok(Self { client, url, has_login: options.login.is_some(), secrets })
+    }
+
+    /// Says something of the hook on standard output, without what the server is told in confidence and may repeat.
+    pub(super) fn say(&self, word: &str, what: impl Display) {
+        // Nobody may listen any more.
+        let _ = writeln!(io::stdout(), "{word}: {}", self.secrets.cut(&what.to_string()));
+    }
+
+    /// How it ended, without the same.
+    pub(super) fn without_secrets(&self, ended: Ended) -> Ended {
+        ended.reworded(|reason| self.secrets.cut(reason))
+    }
+
+    /// A URL that the server sent, if the URL has the server's own origin.
+    pub(super) fn own(&self, location: &str) -> Result<Url, String> {
+        let elsewhere = || format!("it named {location:?}, which is not on {}", self.url.authority());
+        let url = self.url.join(location).map_err(|_| elsewhere())?;
+        if url.origin() == self.url.origin() && url.username().is_empty() { Ok(url) } else { Err(elsewhere()) }
+    }
+
+    pub(super) fn request(&self, method: Method, url: Url) -> RequestBuilder {
+        self.client.request(method, url)
+    }
+
+    /// Whether a request to this URL goes with the login, where there is one.
+    pub(super) fn may_log_in_at(&self, url: &Url) -> bool {
+        !self.has_login || is_confidential(url)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::http_client::Login;
+
+    async fn server(url: &str) -> Result<Server, Ended> {
+        Server::new(url, &Options::default()).await
+    }
+
+    #[tokio::test]
+    async fn only_what_is_on_the_same_server_is_its_own() {
+        let server = server("http://127.0.0.1:8008/switch").await.unwrap();
+        for good in ["/jobs/1", "jobs/1", "http://127.0.0.1:8008/jobs/1", "?job=1"] {
+            assert!(server.own(good).is_ok(), "{good}");
+        }
+        for bad in ["http://127.0.0.1:8009/", "//10.0.0.1/", "https://127.0.0.1:8008/", "http://a@127.0.0.1:8008/"] {
+            assert!(server.own(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_of_the_platform_has_failed_and_a_file_that_is_missing_is_waited_for() {
+        assert!(matches!(server("http://169.254.169.254/").await, Err(Ended::Failed(_))));
+        let login = Login::Bearer { token_file: PathBuf::from("/nowhere/token") };
+        let options = Options { login: Some(login), ..Options::default() };
+        let missing = Server::new("http://127.0.0.1/", &options).await;
+        assert!(matches!(missing, Err(Ended::Blocked(why)) if why.contains("/nowhere/token")));
+    }
+}

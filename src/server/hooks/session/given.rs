@@ -1,0 +1,123 @@
+//! What the replica gives to workloads, takes back and asks for.
+
+use tokio::time::Instant;
+
+use super::attempt::{Attempt, Reach};
+use super::seat::Seat;
+use super::sessions::{Book, Sessions, end, not_connected, not_known, send, stop, tell, tell_progress};
+use super::{Terms, Told};
+use crate::hooks::{Deadline, Ended, News, Standing, Task};
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::{Condition, OnAbsent, Workload};
+
+impl Sessions {
+    /// Those that the log knows may come back to this life of the replica: until they come or their time is over, they
+    /// are not gone.
+    pub fn expect<'a>(&self, known: impl IntoIterator<Item = (&'a Workload, Condition)>) {
+        let mut book = self.shared.book();
+        for (workload, condition) in known {
+            if !book.seats.contains_key(&workload.name) && !book.opening.contains(&workload.name) {
+                book.seats.insert(workload.name.clone(), Seat::expected(workload.clone(), condition, Instant::now()));
+                book.changes.send_replace(());
+                self.shared.is_sooner.notify_one();
+            }
+        }
+    }
+
+    /// Gives it to the workload, now or when it is there, unless it was given before.
+    pub fn run(&self, task: &Task, terms: Terms) {
+        let now = Instant::now();
+        let mut book = self.shared.change();
+        let Book { seats, attempts, reports, .. } = &mut *book;
+        let key = &task.attempt;
+        match attempts.get(key).map(|attempt| &attempt.standing) {
+            Some(Standing::Running) => return,
+            Some(Standing::Ended(ended)) => return tell(reports, key, News::Ended(ended.clone())),
+            None => {}
+        }
+        let reach = if terms.is_inherited { Reach::Inherited } else { Reach::Unsent };
+        let mut attempt = Attempt::new(task.clone(), reach, terms.deadline);
+        let mut seat = seats.get_mut(&task.workload);
+        let claimed = seat.as_mut().and_then(|seat| seat.take_claim(key));
+        let is_live = seat.as_ref().is_some_and(|seat| seat.is_live());
+        let is_gone = seat.as_ref().is_none_or(|seat| seat.lapsed.is_some());
+        match (claimed, seat) {
+            (Some(Standing::Ended(ended)), _) => {
+                attempt.is_told_by_workload = true;
+                end(reports, key, &mut attempt, ended);
+            }
+            (Some(Standing::Running), Some(seat)) => {
+                attempt.reach = Reach::Sent;
+                seat.tell(attempt.reminder());
+            }
+            _ if terms.is_inherited && (is_live || is_gone) => {
+                end(reports, key, &mut attempt, not_known(&task.workload));
+            }
+            (_, Some(seat)) if !terms.is_inherited && is_live => send(seat, &mut attempt),
+            // The log may not know yet that it is away.
+            (_, Some(seat)) if seat.lapsed.is_some() && seat.greeting.workload.on_absent != OnAbsent::Hold => {
+                end(reports, key, &mut attempt, not_connected(&task.workload));
+            }
+            _ => {
+                attempt.progress.news = Some((format!("waits for {} to connect", task.workload), None));
+                tell_progress(reports, key, &mut attempt, now);
+            }
+        }
+        attempts.insert(key.clone(), attempt);
+    }
+
+    /// Ends a running attempt. One that is running nowhere is cancelled already.
+    pub fn cancel(&self, key: &str) {
+        let mut book = self.shared.change();
+        let Book { seats, attempts, reports, .. } = &mut *book;
+        let Some(attempt) = attempts.get_mut(key) else { return };
+        match &attempt.standing {
+            Standing::Ended(ended) => tell(reports, key, News::Ended(ended.clone())),
+            Standing::Running if attempt.reach == Reach::Unsent => end(reports, key, attempt, Ended::Cancelled),
+            Standing::Running => stop(seats, attempt, Instant::now(), false),
+        }
+    }
+
+    pub fn known(&self, key: &str) -> Option<Standing> {
+        self.shared.book().attempts.get(key).map(|attempt| attempt.standing.clone())
+    }
+
+    pub fn attempts(&self) -> Vec<(String, Standing)> {
+        let book = self.shared.book();
+        book.attempts.iter().map(|(key, attempt)| (key.clone(), attempt.standing.clone())).collect()
+    }
+
+    /// The log has its outcome.
+    pub fn forget(&self, key: &str) {
+        let mut book = self.shared.book();
+        if book.attempts.get(key).is_none_or(Attempt::is_running) {
+            return;
+        }
+        let Some(attempt) = book.attempts.remove(key).filter(|attempt| attempt.is_told_by_workload) else { return };
+        if let Some(seat) = book.seats.get_mut(&attempt.task.workload) {
+            seat.tell(Told::Acknowledged(key.to_owned()));
+        }
+    }
+
+    /// The log has this deadline for it, `as_logged` in the cluster's time. Mostly it is as before.
+    pub fn change_deadline(&self, key: &str, as_logged: Timestamp, deadline: Deadline) {
+        let mut book = self.shared.book();
+        let attempt = book.attempts.get_mut(key).filter(|attempt| attempt.is_running());
+        if attempt.is_some_and(|attempt| attempt.change_deadline(as_logged, deadline)) {
+            drop(book);
+            self.remind(key);
+        }
+    }
+
+    /// Tells its workload again until when an attempt has to be done.
+    pub fn remind(&self, key: &str) {
+        let mut book = self.shared.change();
+        let Book { seats, attempts, .. } = &mut *book;
+        let Some(attempt) = attempts.get(key).filter(|attempt| attempt.is_running()) else { return };
+        if attempt.reach == Reach::Sent
+            && let Some(seat) = seats.get_mut(&attempt.task.workload)
+        {
+            seat.tell(attempt.reminder());
+        }
+    }
+}

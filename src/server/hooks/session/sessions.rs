@@ -1,0 +1,194 @@
+//! The door to workloads that dial in: for them, and for the replica that has something for them to do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep_until};
+
+use super::Presence;
+use super::attempt::{Attempt, Reach};
+use super::seat::Seat;
+use crate::hooks::{Ended, News, Report, Standing, Wall};
+use allclear_core::model::id::WorkloadName;
+use allclear_core::model::workload::OnAbsent;
+
+const REPORTS: usize = 1024;
+
+/// Made and used inside a tokio runtime. None of its calls waits for anything.
+///
+/// What workloads may call stands in `heard`, what the replica calls in `given`.
+pub struct Sessions {
+    pub(super) shared: Arc<Shared>,
+    timer: AbortHandle,
+}
+
+pub(super) struct Shared {
+    /// Never held over anything that waits.
+    book: Mutex<Book>,
+    /// Something may be due earlier than before.
+    pub(super) is_sooner: Notify,
+}
+
+/// Who is registered and what each has to do.
+pub(super) struct Book {
+    pub(super) seats: BTreeMap<WorkloadName, Seat>,
+    pub(super) attempts: BTreeMap<String, Attempt>,
+    /// Names whose registration is on its way into the log.
+    pub(super) opening: BTreeSet<WorkloadName>,
+    pub(super) reports: mpsc::Sender<Report>,
+    pub(super) wall: Wall,
+    /// Who is there and as what, or what they say of attempts that nobody here has taken up, is not as it was.
+    pub(super) changes: watch::Sender<()>,
+}
+
+impl Drop for Sessions {
+    fn drop(&mut self) {
+        self.timer.abort();
+    }
+}
+
+impl Sessions {
+    /// When a workload expects to be done is shown by this machine's wall clock.
+    pub fn open(wall: Wall) -> (Self, mpsc::Receiver<Report>) {
+        let (reports, receiver) = mpsc::channel(REPORTS);
+        let book = Mutex::new(Book {
+            seats: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            opening: BTreeSet::new(),
+            reports,
+            wall,
+            changes: watch::Sender::new(()),
+        });
+        let shared = Arc::new(Shared { book, is_sooner: Notify::new() });
+        let timer = tokio::spawn(keep_time(shared.clone())).abort_handle();
+        (Self { shared, timer }, receiver)
+    }
+
+    pub fn is_seated(&self, name: &WorkloadName) -> bool {
+        self.shared.book().seats.contains_key(name)
+    }
+
+    pub fn presences(&self) -> Vec<Presence> {
+        self.shared.book().seats.values().map(Seat::presence).collect()
+    }
+
+    /// Changes whenever `presences` or `claims` do.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.shared.book().changes.subscribe()
+    }
+}
+
+impl Shared {
+    /// To look at it.
+    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To change it, after which another time may be the next at which something is due.
+    pub(super) fn change(&self) -> MutexGuard<'_, Book> {
+        let book = self.book();
+        self.is_sooner.notify_one();
+        book
+    }
+}
+
+async fn keep_time(shared: Arc<Shared>) {
+    loop {
+        let next = shared.book().next_due();
+        tokio::select! {
+            () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => shared.book().pass(Instant::now()),
+            () = shared.is_sooner.notified() => {}
+        }
+    }
+}
+
+impl Book {
+    /// What is due by the clock alone.
+    fn pass(&mut self, now: Instant) {
+        let lapsed: Vec<_> = self.seats.iter_mut().filter_map(|(name, seat)| seat.lapse(now).then_some(name)).collect();
+        let lapsed: Vec<WorkloadName> = lapsed.into_iter().cloned().collect();
+        for name in &lapsed {
+            self.vanish(name, "nothing was heard of its workload within its lease");
+        }
+        let expired = self.seats.values_mut().filter_map(|seat| seat.expire(now).then_some(())).count();
+        if !lapsed.is_empty() || expired > 0 {
+            self.changes.send_replace(());
+        }
+        for (key, attempt) in self.attempts.iter_mut().filter(|(_, attempt)| attempt.is_running()) {
+            tell_progress(&self.reports, key, attempt, now);
+            let is_live = self.seats.get(&attempt.task.workload).is_some_and(Seat::is_live);
+            if let Some(ended) = attempt.overdue(now, is_live) {
+                end(&self.reports, key, attempt, ended);
+            } else if attempt.has_reached_its_deadline(now) {
+                if attempt.reach == Reach::Unsent {
+                    let reason = format!("{} did not connect in time", attempt.task.workload);
+                    end(&self.reports, key, attempt, Ended::Blocked(reason));
+                } else {
+                    stop(&mut self.seats, attempt, now, true);
+                }
+            }
+        }
+    }
+
+    /// When `pass` has something to do again.
+    fn next_due(&self) -> Option<Instant> {
+        let seats = self.seats.values().filter_map(Seat::next_due);
+        seats.chain(self.attempts.values().filter_map(Attempt::next_due)).min()
+    }
+
+    /// The workload is not there any more. What it was not given waits for it, unless something else is to be done in
+    /// its absence.
+    pub(super) fn vanish(&mut self, name: &WorkloadName, why: &str) {
+        let waits = self.seats.get(name).is_some_and(|seat| seat.greeting.workload.on_absent == OnAbsent::Hold);
+        let its_own =
+            self.attempts.iter_mut().filter(|(_, attempt)| attempt.is_running() && attempt.task.workload == *name);
+        for (key, attempt) in its_own {
+            match attempt.reach {
+                Reach::Unsent if waits => {}
+                Reach::Unsent => end(&self.reports, key, attempt, not_connected(name)),
+                Reach::Inherited | Reach::Sent => end(&self.reports, key, attempt, Ended::Lost(why.to_owned())),
+            }
+        }
+    }
+}
+
+pub(super) fn not_known(name: &WorkloadName) -> Ended {
+    Ended::Lost(format!("{name} does not know of it; whether it was begun cannot be told"))
+}
+
+pub(super) fn not_connected(name: &WorkloadName) -> Ended {
+    Ended::Blocked(format!("{name} is not connected"))
+}
+
+pub(super) fn send(seat: &mut Seat, attempt: &mut Attempt) {
+    if seat.tell(attempt.step()) {
+        attempt.reach = Reach::Sent;
+        attempt.progress.is_over("given to its workload");
+    }
+}
+
+pub(super) fn stop(seats: &mut BTreeMap<WorkloadName, Seat>, attempt: &mut Attempt, now: Instant, by_deadline: bool) {
+    if attempt.stop(now, by_deadline)
+        && let Some(seat) = seats.get_mut(&attempt.task.workload)
+    {
+        seat.tell(attempt.reminder());
+    }
+}
+
+pub(super) fn end(reports: &mpsc::Sender<Report>, key: &str, attempt: &mut Attempt, ended: Ended) {
+    attempt.standing = Standing::Ended(ended.clone());
+    tell(reports, key, News::Ended(ended));
+}
+
+pub(super) fn tell_progress(reports: &mpsc::Sender<Report>, key: &str, attempt: &mut Attempt, now: Instant) {
+    if let Some((text, expected_end)) = attempt.progress.take(now) {
+        tell(reports, key, News::Progress { text: Some(text), expected_end });
+    }
+}
+
+/// What nobody has the time to hear is found when the attempt is asked for again.
+pub(super) fn tell(reports: &mpsc::Sender<Report>, key: &str, news: News) {
+    let _ = reports.try_send(Report { attempt: key.to_owned(), news });
+}

@@ -1,0 +1,134 @@
+//! Sessions without a connection, for tests: who dials, what it is told, and what is reported.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc::Receiver;
+use tokio::time::sleep;
+
+use super::*;
+use crate::hooks::command::clock;
+use crate::hooks::{Deadline, Fence, News, Report};
+use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::workload::{Intent, OnAbsent, Origin, Phase};
+
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+
+pub(super) struct Bench {
+    pub(super) sessions: Sessions,
+    pub(super) reports: Receiver<Report>,
+}
+
+pub(super) fn workload(name: &str) -> Workload {
+    Workload {
+        name: WorkloadName(name.into()),
+        group: None,
+        after: Vec::new(),
+        hooks: Vec::new(),
+        origin: Origin::Dialled { owner: 0 },
+        on_absent: OnAbsent::Hold,
+    }
+}
+
+pub(super) fn greeting(boot: &str) -> Greeting {
+    Greeting {
+        workload: workload("db"),
+        boot: boot.into(),
+        lease: 10 * SECOND,
+        retain: None,
+        role: Role::Unknown,
+        known: BTreeMap::new(),
+        polls: false,
+    }
+}
+
+pub(super) fn knowing(boot: &str, attempt: &str, ended: Option<Ended>) -> Greeting {
+    Greeting { known: BTreeMap::from([(attempt.to_owned(), ended)]), ..greeting(boot) }
+}
+
+/// Has 60 s.
+pub(super) fn task(attempt: &str) -> Task {
+    Task {
+        attempt: attempt.into(),
+        step: "step".into(),
+        fence: Fence { term: 1, sequence: 1 },
+        event_id: EventId::new("E"),
+        event_type: Kind::Reboot,
+        event_source: Source::User,
+        resources: Vec::new(),
+        phase: Phase::Drain,
+        place: 0,
+        workload: WorkloadName("db".into()),
+        group: None,
+        vm: VmName::new("vm"),
+        intent: Intent::Run,
+        deadline: Deadline::within(60 * SECOND, clock::now()),
+        avoid: Vec::new(),
+        prefer: Vec::new(),
+        traceparent: None,
+        drill: None,
+    }
+}
+
+pub(super) fn terms(is_inherited: bool) -> Terms {
+    Terms { is_inherited, deadline: Timestamp(0) }
+}
+
+impl Bench {
+    pub(super) fn open() -> Self {
+        let (sessions, reports) = Sessions::open(Arc::new(clock::now));
+        Self { sessions, reports }
+    }
+
+    pub(super) fn dial(&self, greeting: Greeting) -> (Visit, Receiver<Told>) {
+        let reserved = self.sessions.reserve(&greeting.workload.name, &greeting.boot).unwrap();
+        self.sessions.admit(&reserved, greeting)
+    }
+
+    pub(super) fn run(&self, attempt: &str) {
+        self.sessions.run(&task(attempt), terms(false));
+    }
+
+    /// The next end that is reported.
+    pub(super) async fn end(&mut self) -> Ended {
+        loop {
+            if let News::Ended(ended) = self.reports.recv().await.unwrap().news {
+                return ended;
+            }
+        }
+    }
+
+    pub(super) fn done(&self, visit: &Visit, attempt: &str) {
+        self.sessions.report(visit, attempt, Said::Ended(Ended::Done)).unwrap();
+    }
+
+    /// Nothing but heartbeats.
+    pub(super) async fn beat(&self, visit: &Visit, span: Duration) {
+        for _ in 0..span.as_secs() {
+            sleep(SECOND).await;
+            self.sessions.hear(visit, None).unwrap();
+        }
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        self.sessions.presences()[0].connected
+    }
+}
+
+pub(super) fn words(told: &mut Receiver<Told>) -> Vec<&'static str> {
+    let mut words = Vec::new();
+    while let Ok(told) = told.try_recv() {
+        words.push(match told {
+            Told::Step(_) => "step",
+            Told::Cancel { .. } => "cancel",
+            Told::Deadline { .. } => "deadline",
+            Told::Acknowledged(_) => "acknowledged",
+            Told::GoAway(_) => "go away",
+        });
+    }
+    words
+}
+
+pub(super) fn lost(ended: &Ended) -> bool {
+    matches!(ended, Ended::Lost(_))
+}

@@ -1,0 +1,108 @@
+//! The status over HTTP: read only, projections of the view and nothing else.
+
+use std::io;
+use std::sync::Arc;
+
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::bounds::{self, Asker};
+use super::host::HostNames;
+use super::{metrics, page, watch};
+use crate::net::limits::{Maker, Who, serve_http1};
+use crate::replica::deeds::Refused;
+use crate::replica::view::View;
+
+/// Serves until it is stopped.
+pub async fn serve(listener: TcpListener, view: View, names: HostNames, stop: CancellationToken) -> io::Result<()> {
+    let listener = bounds::incoming(listener, stop.clone());
+    serve_http1(listener, router(view, names, stop.clone()), |stream, who| (*who, stream.reader()), stop).await
+}
+
+fn router(view: View, names: HostNames, stop: CancellationToken) -> Router {
+    let door = Arc::new(Door { names, view: view.clone() });
+    let maker = Maker::default();
+    let of_the_view = Router::new()
+        .route("/v1/events", get(|State(view): State<View>| async move { Json(view.events()) }))
+        .route("/v1/events/{id}", get(event))
+        .route("/metrics", get(|State(view): State<View>| async move { metrics::answer(&view) }))
+        .merge(watch::router(view.clone(), maker.room.clone(), stop));
+    // Balancers and dashboards ask for the status often, and keep nobody from anything else.
+    let status = Router::new().route("/v1/status", get(|State(view): State<View>| async move { Json(view.status()) }));
+    bounds::in_turn(of_the_view, maker.clone())
+        .merge(bounds::in_turn(status, maker))
+        .route(
+            "/openapi.json",
+            get(|| async { ([(header::CONTENT_TYPE, "application/json")], allclear_wire::OPENAPI) }),
+        )
+        .route("/livez", get(alive))
+        .route("/readyz", get(ready))
+        .fallback(|| async {
+            problem(StatusCode::NOT_FOUND, "there is nothing here; / is the page, /v1/status the status")
+        })
+        .with_state(view)
+        .merge(page::router())
+        .layer(from_fn(move |request: Request, next: Next| door.clone().pass(request, next)))
+}
+
+/// What stands before every answer.
+struct Door {
+    names: HostNames,
+    view: View,
+}
+
+impl Door {
+    /// Nothing can be changed here, only whoever means this replica is answered, and no browser takes an answer for
+    /// another kind of thing than it is, or gives it to a page from elsewhere.
+    async fn pass(self: Arc<Self>, request: Request, next: Next) -> Response {
+        let mut response = match self.names.judge(&request) {
+            Ok(()) => next.run(request).await,
+            Err(refusal) => {
+                let from = request.extensions().get::<Asker>();
+                let who = from.map_or(Who::Anybody, |from| from.0.0).to_string();
+                self.view.deeds().refusals.note(refusal.why, &who, None, &refusal.asked);
+                let mut answer = problem(refusal.status, refusal.answer);
+                if refusal.why == Refused::Method {
+                    answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+                }
+                answer
+            }
+        };
+        let headers = response.headers_mut();
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+        response
+    }
+}
+
+async fn event(State(view): State<View>, Path(id): Path<String>) -> Response {
+    match view.event(&id) {
+        Some(event) => Json(event).into_response(),
+        None => problem(StatusCode::NOT_FOUND, "no such event is known here; /v1/events lists them"),
+    }
+}
+
+async fn alive(State(view): State<View>) -> Response {
+    match view.standstill() {
+        None => "ok\n".into_response(),
+        Some(why) => problem(StatusCode::SERVICE_UNAVAILABLE, &why),
+    }
+}
+
+async fn ready(State(view): State<View>) -> Response {
+    match view.is_ready() {
+        Ok(()) => "ok\n".into_response(),
+        Err(why) => problem(StatusCode::SERVICE_UNAVAILABLE, &why),
+    }
+}
+
+pub(super) fn problem(status: StatusCode, why: &str) -> Response {
+    (status, Json(json!({ "error": why }))).into_response()
+}

@@ -1,0 +1,127 @@
+//! This replica, and the cluster as it knows it.
+
+use std::collections::BTreeSet;
+
+use super::sheet::{Sheet, number};
+use crate::net::tls::{Credentials, Refusal};
+use crate::replica::deeds::seconds;
+use crate::replica::view::View;
+use allclear_core::model::id::VmName;
+use allclear_core::model::isolation::Channel;
+use allclear_core::model::member_state::MEMBER_STATES;
+use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::{Member, Workload};
+use allclear_core::situation::Situation;
+
+const ROLES: [&str; 5] = ["leader", "follower", "candidate", "learner", "outside"];
+
+pub(super) fn fill(sheet: &Sheet, view: &View, state: &State, situation: &Situation) -> prometheus::Result<()> {
+    sheet.each("allclear_build_info", "The version that runs.", "version", [(env!("CARGO_PKG_VERSION"), 1.0)])?;
+    sheet.whether("allclear_ready", "This replica can do its part, as /readyz says.", view.is_ready().is_ok())?;
+    standing(sheet, view, situation)?;
+    contacts(sheet, state, situation)?;
+    channel(sheet, situation)?;
+    let ahead = view.clock_difference_ms().unwrap_or(0);
+    sheet.one(
+        "allclear_clock_difference_seconds",
+        "By how much this wall clock is ahead of the cluster's time; 0 before it was measured.",
+        seconds(Timestamp(ahead)),
+    )?;
+    sheet.one(
+        "allclear_platform_clock_difference_seconds",
+        "By how much the cluster's time is at least ahead of the platform's; 0 while they may be the same.",
+        seconds(Timestamp(view.platform_difference_ms().unwrap_or(0))),
+    )?;
+    peers(sheet, view.tls())?;
+    workloads(sheet, state, situation)?;
+    members(sheet, state)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "exact up to nine thousand million million")]
+fn standing(sheet: &Sheet, view: &View, situation: &Situation) -> prometheus::Result<()> {
+    let standing = view.standing();
+    sheet.whether("allclear_is_leader", "This replica leads and a quorum is behind it.", standing.leads())?;
+    sheet.whether("allclear_has_quorum", "A leader with a quorum is heard, or is this replica.", situation.quorum)?;
+    let role = standing.role.as_word();
+    let roles = ROLES.map(|each| (each, f64::from(u8::from(each == role))));
+    sheet.each("allclear_role", "1 for what this replica is in its cluster.", "role", roles)?;
+    sheet.one("allclear_raft_term", "The current term.", standing.term as f64)?;
+    sheet.one("allclear_raft_applied_index", "The last position of the log applied here.", standing.applied as f64)?;
+    let bytes = view.bytes_on_disk().unwrap_or(0);
+    sheet.one("allclear_log_size_bytes", "What log and snapshots take on the disk.", bytes as f64)
+}
+
+fn contacts(sheet: &Sheet, state: &State, situation: &Situation) -> prometheus::Result<()> {
+    let members = &situation.members;
+    let voters = members.iter().filter(|name| !situation.learners.contains(name)).count();
+    sheet.one("allclear_members", "Replicas of the cluster, configured ones among them.", number(members.len()))?;
+    sheet.one("allclear_voters", "Those of them that vote.", number(voters))?;
+    let reachable = number(members.len() - situation.lost().len());
+    sheet.one("allclear_replicas_reachable", "Members that answer the leader, as known here.", reachable)?;
+    let healthy = situation.contacts.values().filter(|it| it.reachable && it.channel == Channel::Healthy).count();
+    sheet.one(
+        "allclear_metadata_channels_healthy",
+        "Members that answer and whose metadata endpoint works, as known here.",
+        number(healthy),
+    )?;
+    sheet.one(
+        "allclear_replicas_suspect",
+        "Replicas that may be approving alone: they have yet to give account.",
+        number(state.suspects().count()),
+    )?;
+    sheet.whether("allclear_is_suspect", "This replica is one of them.", state.is_suspect(&situation.me))
+}
+
+fn channel(sheet: &Sheet, situation: &Situation) -> prometheus::Result<()> {
+    let own = situation.contacts.get(&situation.me).map_or(Channel::Unknown, |contact| contact.channel);
+    let states = [Channel::Unknown, Channel::Healthy, Channel::Stalled];
+    sheet.each(
+        "allclear_metadata_channel",
+        "1 for how this VM's metadata endpoint is.",
+        "state",
+        states.map(|each| (each.as_word(), f64::from(u8::from(each == own)))),
+    )
+}
+
+/// Without certificates nobody is refused, and nothing ends.
+fn peers(sheet: &Sheet, tls: Option<&Credentials>) -> prometheus::Result<()> {
+    let end = tls.and_then(Credentials::expires_at).map_or(0.0, seconds);
+    sheet.one(
+        "allclear_certificate_expiry_timestamp_seconds",
+        "When the certificate that this replica shows the others ends; 0 without one, or without an end.",
+        end,
+    )?;
+    let none = || Refusal::WORDS.into_iter().map(|word| (word, 0)).collect();
+    let counts: Vec<_> = tls.map_or_else(none, |tls| tls.refusals().collect());
+    sheet.counted(
+        "allclear_peer_refusals_total",
+        "Connections and calls between replicas that this one refused, or was refused (`by_peer`), by why.",
+        "reason",
+        counts,
+    )
+}
+
+/// Workloads as members of their groups.
+fn members(sheet: &Sheet, state: &State) -> prometheus::Result<()> {
+    let all = || state.workloads().map(|(vm, workload)| workload.on(vm)).chain(state.slots.keys().cloned());
+    let all: BTreeSet<Member> = all().collect();
+    let of_state = |word: &str| all.iter().filter(|member| state.member_state(member) == word).count();
+    sheet.each(
+        "allclear_workload_members",
+        "Workloads of all VMs, by whether they serve.",
+        "state",
+        MEMBER_STATES.map(|word| (word, number(of_state(word)))),
+    )?;
+    let failing = all.iter().filter(|member| state.failing_return(member).is_some()).count();
+    sheet.one("allclear_restores_failing", "Members whose last restore failed.", number(failing))
+}
+
+fn workloads(sheet: &Sheet, state: &State, situation: &Situation) -> prometheus::Result<()> {
+    let is_there = |(vm, workload): &(&VmName, &Workload)| {
+        situation.reaches(vm) && state.condition(&workload.on(vm)).unwrap_or_default().connected
+    };
+    let (there, away): (Vec<_>, Vec<_>) = state.workloads().partition(is_there);
+    let values = [("connected", number(there.len())), ("away", number(away.len()))];
+    sheet.each("allclear_workloads", "Workloads of all VMs, by whether they can be prepared.", "state", values)
+}

@@ -1,0 +1,114 @@
+//! The status as server-sent events: now, and whenever it changes.
+
+use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::bounds::reader;
+use super::http::problem;
+use crate::net::limits::{Reader, Room};
+use crate::replica::view::{Changes, View};
+
+/// So many may listen at once.
+const LISTENERS: usize = 64;
+
+/// Whoever hears nothing for a few of these has lost the replica. What changes without an entry of the log, a replica
+/// that is out of reach or a channel that stalls, is noticed as late.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
+
+/// A burst of changes is told as one.
+const BURST: Duration = Duration::from_millis(50);
+
+pub(super) fn router(view: View, room: Room, stop: CancellationToken) -> Router<View> {
+    let places = Arc::new(Semaphore::new(LISTENERS));
+    let watch = move |request: Request| {
+        let (place, reader) = (places.clone().try_acquire_owned(), reader(&request));
+        let (view, room, stop) = (view.clone(), room.clone(), stop.clone());
+        let listener = place.map(|place| Listener::new(view, (room, reader), stop, place));
+        async move { listener.map_or_else(|_| full(), |listener| answer(listener.statuses())) }
+    };
+    Router::new().route("/v1/watch", get(watch))
+}
+
+fn answer(statuses: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
+    let headers = [(header::CACHE_CONTROL, "no-store"), (header::CONTENT_TYPE, "text/event-stream")];
+    (headers, Body::from_stream(statuses)).into_response()
+}
+
+fn full() -> Response {
+    let why = format!("{LISTENERS} listen already; ask again, or ask another replica");
+    ([(header::RETRY_AFTER, "5")], problem(StatusCode::SERVICE_UNAVAILABLE, &why)).into_response()
+}
+
+struct Listener {
+    view: View,
+    changes: Changes,
+    room: (Room, Reader),
+    stop: CancellationToken,
+    /// A digest of what was told last, without what is never the same twice.
+    told: Option<u64>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Listener {
+    fn new(view: View, room: (Room, Reader), stop: CancellationToken, place: OwnedSemaphorePermit) -> Self {
+        Self { changes: view.changes(), view, room, stop, told: None, _place: place }
+    }
+
+    /// Each event takes its room until it is read.
+    fn statuses(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
+        stream::unfold(self, |mut listener| async {
+            let event = listener.next().await?;
+            let (room, reader) = &listener.room;
+            Some((Ok(room.hold(reader, event.as_bytes()).await?), listener))
+        })
+    }
+
+    /// As server-sent events are written.
+    async fn next(&mut self) -> Option<String> {
+        if self.told.is_some() {
+            self.news().await?;
+        }
+        let status = self.view.status();
+        let now = status.now.clone();
+        let mut lasting = status.clone();
+        lasting.now.clear();
+        lasting.platform_difference_ms = lasting.platform_difference_ms.map(|ahead| ahead / 1000);
+        for replica in &mut lasting.replicas {
+            replica.last_document_age_ms = None;
+            replica.clock_difference_ms = replica.clock_difference_ms.map(|ahead| ahead / 1000);
+        }
+        let mut digest = DefaultHasher::new();
+        serde_json::to_string(&lasting).ok()?.hash(&mut digest);
+        if self.told == Some(digest.finish()) {
+            return Some(format!("event: alive\ndata: {now}\n\n"));
+        }
+        self.told = Some(digest.finish());
+        Some(format!("data: {}\n\n", serde_json::to_string(&status).ok()?))
+    }
+
+    /// Waits until the status may have changed, or a sign of life is due. Nothing when the replica stops.
+    async fn news(&mut self) -> Option<()> {
+        let listening = async {
+            if let Ok(goes_on) = timeout(SIGN_OF_LIFE, self.changes.next()).await {
+                sleep(BURST).await;
+                return goes_on;
+            }
+            true
+        };
+        self.stop.run_until_cancelled(listening).await.filter(|goes_on| *goes_on).map(|_| ())
+    }
+}

@@ -1,0 +1,55 @@
+//! Opening a connection to a replica: only that replica is talked to, and only one that takes our certificate.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::io::AsyncBufReadExt as _;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tonic::transport::{Channel, Endpoint, Uri};
+use tower::service_fn;
+
+use super::caller::Caller;
+use super::connection::Connection;
+use super::credentials::Credentials;
+use super::names::Names;
+use super::refusal::Refusal;
+use crate::net::dial::{self, Together, Way};
+
+/// A channel to a replica, opened when it is first used.
+pub fn dial(endpoint: &Endpoint, credentials: &Arc<Credentials>, replica: &str, way: &Arc<Way>) -> Channel {
+    let dialled = (credentials.clone(), Arc::<str>::from(replica), way.clone());
+    endpoint.connect_with_connector_lazy(service_fn(move |_: Uri| {
+        let (credentials, replica, way) = dialled.clone();
+        async move {
+            let connection = way.go(|address| connect(&credentials, &replica, address)).await?;
+            Ok::<_, io::Error>(TokioIo::new(Together::new(connection)))
+        }
+    }))
+}
+
+/// One address of a name may be somebody else's, so who is there is part of the attempt.
+async fn connect(credentials: &Arc<Credentials>, replica: &str, address: SocketAddr) -> io::Result<Connection> {
+    let met = greet(credentials, replica, dial::connect(address).await?).await;
+    met.map_err(|error| {
+        let refusal = Refusal::of(&error);
+        credentials.refused(&format!("{replica} at {address}"), &refusal);
+        io::Error::other(refusal)
+    })
+}
+
+async fn greet(credentials: &Arc<Credentials>, replica: &str, stream: TcpStream) -> io::Result<Connection> {
+    let config = credentials.to_dial(replica).map_err(io::Error::other)?;
+    // It is not sent, and not what decides.
+    let name = ServerName::try_from("replica").map_err(io::Error::other)?;
+    let mut stream = TlsConnector::from(config).connect(name, stream).await?;
+    // In TLS 1.3 the other side judges our certificate last: its first words say that it took it.
+    if stream.fill_buf().await?.is_empty() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let caller = Caller::new(credentials.clone(), Names::default(), replica);
+    Ok(Connection::new(stream, caller))
+}

@@ -1,0 +1,65 @@
+//! Connections that come in from other replicas: a handshake has little time, and there are few at once.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use super::caller::Caller;
+use super::chain;
+use super::connection::Connection;
+use super::credentials::Credentials;
+use super::refusal::Refusal;
+use crate::net::limits::{Admitted, Door, Incoming, Places, Porter, Who, by_frames, incoming as meet};
+
+/// Each of 100 replicas has one, and `doctor` another for a moment.
+const CONNECTIONS: usize = 512;
+/// Of one certificate: a replica that is cut off again and again leaves some behind, which take a while to end.
+const CONNECTIONS_OF_A_CERTIFICATE: usize = 16;
+/// Bytes that are encrypted and not read yet, of each.
+const UNREAD: usize = 16 << 10;
+
+/// Those that show a certificate of this cluster, until `stop`.
+pub fn incoming(
+    listener: TcpListener,
+    credentials: Arc<Credentials>,
+    stop: CancellationToken,
+) -> Incoming<Admitted<Connection>> {
+    let places = Places::new(CONNECTIONS, |_| CONNECTIONS_OF_A_CERTIFICATE);
+    meet(listener, Door::default(), Replicas { credentials, places }, stop)
+}
+
+struct Replicas {
+    credentials: Arc<Credentials>,
+    /// By the names in the certificate.
+    places: Places<Arc<str>>,
+}
+
+impl Porter<TcpStream> for Replicas {
+    type Guest = Admitted<Connection>;
+
+    async fn meet(&self, stream: TcpStream, who: Who) -> Option<Admitted<Connection>> {
+        let met = self.handshake(stream, who).await;
+        met.map_err(|refusal| self.credentials.refused(&who.to_string(), &refusal)).ok()
+    }
+
+    fn gave_up(&self, who: Who) {
+        self.credentials.refused(&who.to_string(), &Refusal::Unfinished);
+    }
+}
+
+impl Replicas {
+    async fn handshake(&self, stream: TcpStream, who: Who) -> Result<Admitted<Connection>, Refusal> {
+        let config = self.credentials.to_be_dialled().map_err(|error| Refusal::Other(error.to_string()))?;
+        let met = TlsAcceptor::from(config).accept(stream).await;
+        let mut stream = met.map_err(|error: io::Error| Refusal::of(&error))?;
+        stream.get_mut().1.set_buffer_limit(Some(UNREAD));
+        let certificates = stream.get_ref().1.peer_certificates();
+        let names = chain::names(certificates.and_then(<[_]>::first).ok_or(Refusal::NoCertificate)?)?;
+        let place = self.places.enter(names.to_string().into()).ok_or(Refusal::TooMany)?;
+        let caller = Caller::new(self.credentials.clone(), names, &who.to_string());
+        Ok(by_frames(Connection::new(stream, caller), place))
+    }
+}
