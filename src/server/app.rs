@@ -199,7 +199,7 @@ fn serve(
         servers.spawn(credentials.keep_current(stop.clone()));
     }
     let names = listening::host_names(config, &here.name);
-    let serving = http::http::serve(listeners.status, view.clone(), names, stop.clone());
+    let serving = http::server::serve(listeners.status, view.clone(), names, stop.clone());
     servers.spawn_on(logged("status.listen", serving), answering);
     if let Some(listener) = listeners.workloads {
         let guard = Guard::of_workloads(&config.registration.uids(), here.deeds.clone());

@@ -14,7 +14,6 @@ use tokio::time::sleep;
 
 use super::cluster::signal_process;
 
-const NAME: &str = "embedded::a_database_can_be_a_process_of_its_own";
 const FOLDER: &str = "ALLCLEAR_TEST_FOLDER";
 const MANNER: &str = "ALLCLEAR_TEST_MANNER";
 pub(crate) const WORKLOAD: &str = "orders";
@@ -55,7 +54,7 @@ impl Database {
 
     pub(crate) fn start(&mut self) {
         let process = Command::new(env::current_exe().unwrap())
-            .args([NAME, "--exact", "--nocapture"])
+            .args([crate::own_test!(a_database_can_be_a_process_of_its_own), "--exact", "--nocapture"])
             .env(FOLDER, &self.folder)
             .env(MANNER, format!("{:?}", self.manner))
             .stdin(Stdio::piped())

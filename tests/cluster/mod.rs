@@ -9,6 +9,7 @@ mod changed_hooks;
 mod changes;
 mod clocks;
 pub(crate) mod cloud;
+#[expect(clippy::module_inception, reason = "what the suite plays with")]
 pub(crate) mod cluster;
 mod cold_starts;
 pub(crate) mod collector;

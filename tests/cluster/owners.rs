@@ -57,7 +57,7 @@ async fn somebody_asks() {
 /// What a user is told who asks for all of these: `NAME GROUP HOOKS`, or `unregister NAME`.
 fn told(uid: u32, door: &Path, asks: &[&str]) -> String {
     let mut asking = Command::new(std::env::current_exe().unwrap());
-    asking.args(["owners::somebody_asks", "--exact", "--ignored", "--nocapture"]);
+    asking.args([crate::own_test!(somebody_asks), "--exact", "--ignored", "--nocapture"]);
     let asking = asking.env("DOOR", door).env("ASKS", asks.join(";")).current_dir("/");
     let output = asking.uid(uid).gid(uid).output().unwrap();
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();

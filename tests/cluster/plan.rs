@@ -158,9 +158,14 @@ impl Plan {
         certificates(&folder.join(format!("{place}.tls")), vm)
     }
 
+    /// One for each replica, where the plan wants them.
+    fn small_disks(&self, folder: &Path, count: usize) -> Vec<SmallDisk> {
+        let disk = |place: usize| SmallDisk::at(&folder.join(format!("{place}.data")), self.disks?);
+        (0..count).map_while(disk).collect()
+    }
+
     /// Everything is there, and no replica was ever started.
     pub(crate) async fn cold(self) -> Cluster {
-        let share = share().await;
         let folder = TempDir::with_prefix("ac").unwrap();
         let vms: Vec<_> = self.vms.iter().copied().chain(self.newcomer).collect();
         let cloud = Cloud::of(&vms).await;
@@ -212,8 +217,7 @@ impl Plan {
             let program = env!("CARGO_BIN_EXE_allclear").into();
             replicas.push(Replica { name, program, socket: path("operator").into(), page, child: None });
         }
-        let disk = |place: usize| SmallDisk::at(&folder.path().join(format!("{place}.data")), self.disks?);
-        let disks = (0..vms.len()).map_while(disk).collect();
+        let disks = self.small_disks(folder.path(), vms.len());
         let (founders, overrides, environments) = (self.vms.len(), self.overrides, self.environments);
         let (namespaces, launcher) = (self.namespaces, self.launcher);
         Cluster {
@@ -228,7 +232,7 @@ impl Plan {
             launcher,
             disks,
             folder,
-            _share: share,
+            _share: share().await,
         }
     }
 }

@@ -95,7 +95,7 @@ async fn only_root_the_own_user_and_those_of_the_configuration_may_dial_in() {
     }
     for (uid, expected) in [(65533, "refused: None"), (65534, "uid 65534 may not register here")] {
         let mut asking = Command::new(std::env::current_exe().unwrap());
-        asking.args(["strangers::somebody_else_asks", "--exact", "--ignored", "--nocapture"]);
+        asking.args([crate::own_test!(somebody_else_asks), "--exact", "--ignored", "--nocapture"]);
         let output = asking.env("DOOR", &door).current_dir("/").uid(uid).gid(uid).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(said.contains(expected), "{said} {output:?}");

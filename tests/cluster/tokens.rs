@@ -93,7 +93,7 @@ async fn somebody_else_has_the_token() {
 
 fn ask_as(uid: u32, door: &std::path::Path, token: &str) -> String {
     let mut asking = Command::new(std::env::current_exe().unwrap());
-    asking.args(["tokens::somebody_else_has_the_token", "--exact", "--ignored", "--nocapture"]);
+    asking.args([crate::own_test!(somebody_else_has_the_token), "--exact", "--ignored", "--nocapture"]);
     let output = asking.env("DOOR", door).env("TOKEN", token).current_dir("/").uid(uid).gid(uid).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     said.lines().find_map(|line| line.split_once("told: ")).map(|(_, told)| told.to_owned()).unwrap_or(said)

@@ -101,7 +101,7 @@ fn the_manifests_fit_the_schemas_each_other_and_the_program() {
         assert_eq!(asked["path"], path);
         assert_eq!(named(&replica["ports"], asked["port"].as_str().unwrap())["containerPort"], 7421);
         let served =
-            std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/http/http.rs")).unwrap();
+            std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/http/server.rs")).unwrap();
         assert!(served.contains(&format!(".route(\"{path}\"")), "{path}");
     }
     let mounted = |container: &Value, path: &str| {

@@ -121,11 +121,11 @@ pub(super) fn to_foreign_crates(source: &Source) -> Vec<(usize, String)> {
 #[test]
 fn a_door_that_is_not_there_is_found() {
     let bad = [
-        ("src/server/net/a.rs", "use crate::tidy::tls::Caller;"),
-        ("src/server/http/page/mod.rs", "use crate::tidy::{replica::View, consensus::Log};"),
+        ("src/server/net/dial/a.rs", "use crate::config::Config;"),
+        ("src/server/http/page/mod.rs", "use crate::{replica::View, consensus::Log};"),
         ("src/server/http/page/mod.rs", "use super::super::consensus::Log;"),
         ("src/server/imds/mod.rs", "use super::config;"),
-        ("src/server/imds/poll.rs", "fn f() -> crate::tidy::config::Config {}"),
+        ("src/server/imds/poll.rs", "fn f() -> crate::config::Config {}"),
         ("src/server/attic/a.rs", ""),
     ];
     for (path, text) in bad {
@@ -134,14 +134,11 @@ fn a_door_that_is_not_there_is_found() {
     let good = [
         (
             "src/server/http/page/mod.rs",
-            "use crate::tidy::replica::View; use super::super::net::tls::Caller; use super::config;",
+            "use crate::replica::View; use super::super::net::tls::Caller; use super::config;",
         ),
-        (
-            "src/server/imds/mod.rs",
-            "// crate::tidy::config is not for us\n#[cfg(test)]\nmod tests { use crate::tidy::config; }",
-        ),
-        ("src/server/app.rs", "use crate::tidy::{replica, config::{self, Config}};"),
-        ("src/cli/run.rs", "use crate::tidy::config;"),
+        ("src/server/imds/mod.rs", "// crate::config is not for us\n#[cfg(test)]\nmod tests { use crate::config; }"),
+        ("src/server/app.rs", "use crate::{replica, config::{self, Config}};"),
+        ("src/cli/run.rs", "use crate::config;"),
     ];
     for (path, text) in good {
         assert_eq!(between_rooms(&Source::new(path, text)), [], "{path}: {text}");
@@ -161,7 +158,7 @@ fn a_foreign_crate_in_the_wrong_room_is_found() {
     }
     let good = [
         ("src/server/config/a.rs", "use toml::Value;"),
-        ("src/server/grpc/a.rs", "use crate::tidy::toml::x; use tokio::fs; std::process::id();"),
+        ("src/server/grpc/a.rs", "use crate::toml::x; use tokio::fs; std::process::id();"),
         ("src/cli/a.rs", "use openraft::Raft;"),
     ];
     for (path, text) in good {

@@ -17,7 +17,11 @@ const CLOCK: &[(&str, &str)] = &[
     ("src/lab/fake_cloud/", "is a world of its own, with a clock of its own"),
 ];
 
-const ENVIRONMENT: &[(&str, &str)] = &[("src/server/config/", "its room")];
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("src/server/config/", "its room"),
+    ("src/build.rs", "cargo says there what it builds"),
+    ("src/wire/build.rs", "cargo says there what it builds"),
+];
 
 pub(super) fn of_the_clock(source: &Source) -> Vec<(usize, String)> {
     const CLOCKS: &[&str] = &["SystemTime", "Instant", "Timestamp", "Zoned"];

@@ -103,6 +103,7 @@ fn of_document(config: &Config, path: &Path, document: &Document, now: Timestamp
 }
 
 #[cfg(feature = "lab")]
+#[expect(clippy::unnecessary_wraps, reason = "a build without scenarios fails here")]
 fn built_in(config: &Config, now: Timestamp) -> Result<Vec<Case>, Exit> {
     Ok(scenarios::all(config, now))
 }

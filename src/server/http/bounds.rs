@@ -10,7 +10,7 @@ use axum::response::Response;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use super::http::problem;
+use super::server::problem;
 use crate::net::limits::{self, Admitted, Crowd, Door, Http1, Incoming, Maker, Paces, Reader, TurnedAway, Turns, Who};
 
 /// Of all together: more than listen for changes, and some that only ask.

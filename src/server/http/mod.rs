@@ -3,8 +3,8 @@
 mod bounds;
 pub mod harmless;
 pub mod host;
-pub mod http;
 pub mod logging;
 mod metrics;
 mod page;
+pub mod server;
 mod watch;

@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::bounds::reader;
-use super::http::problem;
+use super::server::problem;
 use crate::net::limits::{Reader, Room};
 use crate::replica::view::{Changes, View};
 

@@ -68,14 +68,15 @@ impl Here {
         let own = self.reading();
         let mut known = self.process.readings.borrow_mut();
         let others = voters.iter().filter(|voter| **voter != self.me).filter_map(|voter| known.get(voter).copied());
-        let readings: Vec<ClockReading> = std::iter::once(own).chain(others).collect();
-        let readings: Vec<ClockReading> = if makes!(self.world.mistake, OneClockRules) {
-            vec![ClockReading { platform: None, is_asking: false, ..own }; voters.len()]
-        } else if makes!(self.world.mistake, PlatformUnheard) {
-            readings.into_iter().map(|reading| ClockReading { platform: None, ..reading }).collect()
-        } else {
-            readings
-        };
+        let mut readings: Vec<ClockReading> = std::iter::once(own).chain(others).collect();
+        if makes!(self.world.mistake, OneClockRules) {
+            readings = vec![ClockReading { platform: None, is_asking: false, ..own }; voters.len()];
+        }
+        if makes!(self.world.mistake, PlatformUnheard) {
+            for reading in &mut readings {
+                reading.platform = None;
+            }
+        }
         if self.process.time.borrow_mut().agree(self.clocks(), &readings, voters.len()) {
             known.clear();
             self.process.signals.contact.tell(&self.world.tasks);
