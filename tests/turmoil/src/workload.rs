@@ -104,7 +104,7 @@ impl Workload {
             tokio::select! {
                 biased;
                 message = told.recv() => match message {
-                    Some(Told::Step { task, .. }) => self.begin(*task, &mut due),
+                    Some(Told::Step(task)) => self.begin(*task, &mut due),
                     Some(Told::Cancel { attempt, .. }) => {
                         due.remove(&attempt);
                         let _ = sessions.report(visit, &attempt, Said::Ended(Ended::Cancelled));
