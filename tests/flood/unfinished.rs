@@ -22,72 +22,88 @@ use crate::machine_share::alone;
 /// Of one thief; each with as many calls as it may have open.
 const CONNECTIONS: usize = 4;
 const CALLS: usize = 100;
-/// Each call that is refused comes again.
-const ROUNDS: usize = 2;
+/// Before an event is announced: by then there is no room for one more message.
+const REFUSED: u64 = 2 * (CONNECTIONS * CALLS) as u64;
+const APPEND: &str = "/allclear.raft.v1.Raft/Append";
 /// What may be in one message, and another byte would be too much.
-const MESSAGE: usize = 4 << 20;
+const APPENDED: usize = 4 << 20;
+const GREET: &str = "/allclear.cluster.v1.Consensus/Greet";
+const GREETED: usize = 1 << 20;
 const PIECE: usize = 64 << 10;
-/// Debug builds take more.
-const MEMORY: u64 = if cfg!(debug_assertions) { 192 << 20 } else { 128 << 20 };
+/// What a replica holds at the most. Debug builds take more.
+const WITH_A_MEMBER: u64 = if cfg!(debug_assertions) { 192 << 20 } else { 128 << 20 };
+const WITH_A_REMOVED_REPLICA: u64 = if cfg!(debug_assertions) { 96 << 20 } else { 48 << 20 };
+
+/// What thieves did.
+#[derive(Default)]
+struct Done {
+    bytes: AtomicU64,
+    refused: AtomicU64,
+}
 
 /// The message is said to be as long as one may be, and stops before its end.
-fn message(said: Arc<AtomicU64>) -> Body {
-    let length = u32::try_from(MESSAGE).unwrap().to_be_bytes();
-    let head = Bytes::from([[0].as_slice(), &length].concat());
+fn message(length: usize, done: Arc<Done>) -> Body {
+    let said = u32::try_from(length).unwrap().to_be_bytes();
+    let head = Bytes::from([[0].as_slice(), &said].concat());
     let piece = Bytes::from(vec![0x0a; PIECE]);
-    let pieces = stream::iter(0..MESSAGE / PIECE - 1).map(move |_| {
-        said.fetch_add(PIECE as u64, Ordering::Relaxed);
+    let pieces = stream::iter(0..length / PIECE - 1).map(move |_| {
+        done.bytes.fetch_add(PIECE as u64, Ordering::Relaxed);
         piece.clone()
     });
     let words = stream::iter([head]).chain(pieces).chain(stream::pending());
     Body::from_stream(words.map(Ok::<_, std::convert::Infallible>))
 }
 
-async fn asks(mut channel: Channel, said: Arc<AtomicU64>) {
-    for _ in 0..ROUNDS {
-        let request = axum::http::Request::post("/allclear.raft.v1.Raft/Append")
+/// Again and again. A call ends where it is refused.
+async fn asks(mut channel: Channel, path: &'static str, length: usize, done: Arc<Done>) {
+    loop {
+        let request = axum::http::Request::post(path)
             .header("content-type", "application/grpc")
             .header("te", "trailers")
-            .body(tonic::body::Body::new(message(said.clone())))
+            .body(tonic::body::Body::new(message(length, done.clone())))
             .unwrap();
         std::future::poll_fn(|context| channel.poll_ready(context)).await.unwrap();
-        // It is refused, or waited for.
         let _ = channel.call(request).await;
+        done.refused.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// What all that this thief does costs the replica, while an event goes its way. Bytes that the thief said.
-async fn held(cluster: &Cluster, victim: usize, shown: &Arc<Credentials>) -> u64 {
-    let said = Arc::new(AtomicU64::new(0));
-    let mut thieves = JoinSet::new();
+/// Thieves at one replica, until they are dropped; as soon as they are refused.
+async fn thieves(
+    cluster: &Cluster,
+    place: usize,
+    shown: &Arc<Credentials>,
+    path: &'static str,
+    length: usize,
+) -> (JoinSet<()>, Arc<Done>) {
+    let (done, mut thieves) = (Arc::new(Done::default()), JoinSet::new());
     for _ in 0..CONNECTIONS {
-        let address = address(cluster, victim);
+        let address = address(cluster, place);
         let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
-        let channel = tls::dial(&endpoint, shown, &format!("db-{victim}"), &Way::to(&address));
+        let channel = tls::dial(&endpoint, shown, &format!("db-{place}"), &Way::to(&address));
         for _ in 0..CALLS {
-            thieves.spawn(asks(channel.clone(), said.clone()));
+            thieves.spawn(asks(channel.clone(), path, length, done.clone()));
         }
     }
-    let event = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 1 - victim })).await;
+    cluster.until_true("refusals", async || done.refused.load(Ordering::Relaxed) > REFUSED).await;
+    (thieves, done)
+}
+
+async fn goes_its_way(cluster: &Cluster, vm: usize) {
+    let event = cluster.cloud.announce(json!({ "type": "Reboot", "vm": vm })).await;
     cluster.until_true("an approval", async || !cluster.cloud.approvals(&event).is_empty()).await;
     cluster.cloud.finish(&event).await;
-    cluster.until_stage(1 - victim, &event, "closed").await;
-    // The others are waited for.
-    for _ in 0..CONNECTIONS * CALLS * 3 / 4 {
-        thieves.join_next().await.unwrap().unwrap();
-    }
-    let peak = memory::peak(cluster, victim);
-    println!(
-        "{:.1} MiB said, at the most {:.1} MiB held",
-        memory::mib(said.load(Ordering::Relaxed)),
-        memory::mib(peak)
-    );
-    assert!(peak < MEMORY, "{:.1} MiB", memory::mib(peak));
-    said.load(Ordering::Relaxed)
+    cluster.until_stage(vm, &event, "closed").await;
+}
+
+fn is_small(cluster: &Cluster, place: usize, done: &Done, most: u64) {
+    let (said, peak) = (memory::mib(done.bytes.load(Ordering::Relaxed)), memory::peak(cluster, place));
+    println!("{said:.1} MiB said, at the most {:.1} MiB held", memory::mib(peak));
+    assert!(peak < most, "{:.1} MiB", memory::mib(peak));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_that_never_end_take_little_memory() {
+async fn messages_that_never_end_take_little_memory_and_no_room_of_members() {
     let _alone = alone().await;
     let pki = Pki::new();
     let plan = Cluster::of(&["db-0", "db-1", "db-2"]).tables(pki.tables("")).also("metadata.poll_interval", "100ms");
@@ -96,7 +112,19 @@ async fn messages_that_never_end_take_little_memory() {
     cluster.stop(2);
     cluster.until_true("db-2 is removed", async || cluster.says(0, &["member", "remove", "db-2"]).0 == 0).await;
     let victim = cluster.leader(0).await;
-    let removed = held(&cluster, victim, &stolen).await;
-    let alive = held(&cluster, victim, &member).await;
-    assert!(removed < alive, "{removed} bytes of a removed replica were listened to, {alive} of a member");
+    let other = 1 - victim;
+    let term = cluster.status(victim).await.unwrap().term;
+    // The follower, too: it takes in what the leader sends.
+    for (place, path, length) in [(victim, APPEND, APPENDED), (other, GREET, GREETED), (victim, GREET, GREETED)] {
+        let (thieves, done) = thieves(&cluster, place, &stolen, path, length).await;
+        goes_its_way(&cluster, other).await;
+        is_small(&cluster, place, &done, WITH_A_REMOVED_REPLICA);
+        drop(thieves);
+    }
+    let led = cluster.until(victim, "led", |status| status.quorum && status.leader.is_some()).await;
+    assert_eq!(led.term, term, "leadership was lost");
+    let (thieves, done) = thieves(&cluster, victim, &member, APPEND, APPENDED).await;
+    is_small(&cluster, victim, &done, WITH_A_MEMBER);
+    drop(thieves);
+    goes_its_way(&cluster, other).await;
 }

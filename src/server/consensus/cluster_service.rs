@@ -6,7 +6,6 @@ use tokio::time::{Instant, timeout};
 use tonic::{Request, Response, Status};
 
 use super::askers::told;
-use super::caller::heard_less;
 use super::change::CHANGE_WITHIN;
 use super::codec::pb_membership;
 use super::failure::AskError;
@@ -33,9 +32,6 @@ impl Service for ClusterService {
         self.0.is_from(&extensions, &greeting.replica)?;
         let membership = self.0.stored_membership().await.map_err(Status::unavailable)?;
         let refused = membership.as_ref().and_then(|membership| self.greeted_by(&greeting, membership));
-        if refused.is_some() {
-            heard_less(&extensions);
-        }
         let membership = membership.as_ref().map(pb_membership);
         let leader = self.0.leader_heard().map(|(node, _)| node);
         Ok(Response::new(pb::GreetResponse { greeting: Some(self.0.greeting()), membership, leader, refused }))
@@ -47,7 +43,6 @@ impl Service for ClusterService {
         self.0.admit(request.to.as_ref())?;
         self.0.is_from(&extensions, &request.by)?;
         if !self.0.knows(&request.by) {
-            heard_less(&extensions);
             return Err(Status::failed_precondition(format!("{} is no member of this cluster", request.by)));
         }
         let deadline = self.deadline(request.within_ms);
@@ -79,7 +74,6 @@ impl Service for ClusterService {
         // Not by its certificate, which may be that of one that was removed, and stands in the configuration still.
         let is_member = self.0.knows(&request.by);
         if !is_member && self.0.options.tls.is_some() {
-            heard_less(&extensions);
             let why = format!("{} is no member, and no certificate makes it one: ask a member instead", request.by);
             return Ok(Response::new(pb::ChangeResponse {
                 outcome: Some(Outcome::Refused(AskError::Refused(why).into())),

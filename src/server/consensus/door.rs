@@ -8,12 +8,12 @@ use openraft::rt::WatchReceiver as _;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tonic::Status;
 use tonic::service::Routes;
-use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
-use tonic::{Request, Status};
 
 use super::askers::Askers;
+use super::caller::heard_less;
 use super::change::OnBehalf;
 use super::cluster_service::ClusterService;
 use super::contact::Start;
@@ -24,7 +24,7 @@ use super::fold::Fold;
 use super::log::LogStore;
 use super::network::Network;
 use super::node::{Consensus, Parts};
-use super::options::{MAX_ENTRY_BYTES, MAX_MESSAGE_BYTES, Options};
+use super::options::{MAX_ENTRY_BYTES, MAX_MESSAGE_BYTES, MAX_SNAPSHOT_BYTES, Options};
 use super::peers::Peers;
 use super::raft_service::RaftService;
 use super::roster::Members;
@@ -33,12 +33,18 @@ use super::standing::Standing;
 use super::state::State;
 use super::types::SharedFold;
 use super::vouching::Words;
+use crate::net::limits::{Asked, count_messages};
 use crate::net::tls::Credentials;
 use allclear_wire::pb::allclear::cluster::v1 as pb;
 use allclear_wire::pb::allclear::cluster::v1::consensus_server::ConsensusServer;
 use allclear_wire::pb::allclear::raft::v1::raft_server::RaftServer;
 
 const STOP_WITHIN: Duration = Duration::from_secs(5);
+const OF_RAFT: &str = "/allclear.raft.v1.Raft/";
+/// Of messages that are received and not answered yet: a snapshot, and four of the largest others.
+const ASKED_BYTES: usize = MAX_SNAPSHOT_BYTES + 4 * MAX_MESSAGE_BYTES;
+/// The same of callers that may only greet: a removed replica is answered why it is not let in.
+const ASKED_BYTES_OF_OTHERS: usize = 1 << 20;
 
 impl Consensus {
     /// Opens the data directory, or makes it, and starts to take part. What comes back beside the handle is to be
@@ -223,14 +229,20 @@ fn routes(consensus: &Consensus) -> Routes {
     let raft = RaftServer::new(RaftService::new(consensus.clone()))
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
-    // Before its message is read, which may be large.
-    let node = consensus.clone();
-    let raft = InterceptedService::new(raft, move |call: Request<()>| {
-        node.is_from_replica(call.extensions())?;
-        Ok(call)
-    });
     let cluster = ConsensusServer::new(ClusterService(consensus.clone()))
         .max_decoding_message_size(MAX_ENTRY_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
-    Routes::new(raft).add_service(cluster)
+    let [asked, asked_by_others] = [ASKED_BYTES, ASKED_BYTES_OF_OTHERS].map(|most| Arc::new(Asked::new(most)));
+    let node = consensus.clone();
+    // By the head of the call: whoever may not speak here takes no room from the messages of those who may.
+    count_messages(Routes::new(raft).add_service(cluster), move |path, caller| {
+        if node.may_speak(caller) {
+            return Ok(asked.clone());
+        }
+        if path.starts_with(OF_RAFT) {
+            node.is_from_replica(caller)?;
+        }
+        heard_less(caller);
+        Ok(asked_by_others.clone())
+    })
 }

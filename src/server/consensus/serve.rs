@@ -12,8 +12,7 @@ use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
-use super::options::{MAX_MESSAGE_BYTES, MAX_SNAPSHOT_BYTES};
-use crate::net::limits::{self, Asked, Calls, Door, Http2, Places, Room, TurnedAway};
+use crate::net::limits::{self, Calls, Door, Http2, Places, Room, TurnedAway};
 use crate::net::tls::{self, Credentials};
 
 /// Connections in plain text: each of 100 replicas has one, and another for a moment.
@@ -21,8 +20,6 @@ const CONNECTIONS: usize = 256;
 /// Calls at once, of one connection and of all.
 const CALLS_OF_A_CONNECTION: u32 = 128;
 const CALLS: usize = 2_048;
-/// Of all messages that are taken in at once: a snapshot, and many others beside it.
-const ASKED_BYTES: usize = MAX_SNAPSHOT_BYTES + 4 * MAX_MESSAGE_BYTES;
 const HEADER_BYTES: u32 = 8 << 10;
 const PROTOCOL_ERRORS: usize = 64;
 /// A caller that is as silent is asked for a sign of life. Its kernel looks every second; this only frees a place here.
@@ -38,8 +35,7 @@ pub async fn serve(
     routes: Routes,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let asked = Some(Arc::new(Asked::new(ASKED_BYTES)));
-    let routes = Calls { at_once: Places::in_all(CALLS), turns: None, asked, room: Room::default() }.bound(routes);
+    let routes = Calls { at_once: Places::in_all(CALLS), turns: None, room: Room::default() }.bound(routes);
     let Some(credentials) = tls else {
         let places = Places::in_all(CONNECTIONS);
         let porter = Http2 { places, paces: None, turned_away: TurnedAway::at("cluster.listen") };

@@ -55,7 +55,7 @@ pub async fn serve(listener: UnixListener, routes: Routes, guard: Guard, stop: C
     let bytes = Some(Paces::new(bounds.bytes_at_once, BYTES_A_SECOND));
     let porter = Http2 { places: places(bounds.connections), paces: bytes, turned_away };
     let turns = Some(Turns::new(CALLS_AT_ONCE, CALLS_A_SECOND));
-    let calls = Calls { at_once: places(bounds.calls), turns, asked: None, room: Room::default() };
+    let calls = Calls { at_once: places(bounds.calls), turns, room: Room::default() };
     // Those who may not are bounded as well.
     let routes = calls.bound(Arc::new(guard).before(routes));
     let incoming = incoming(listener, Door::default(), porter, stop.clone()).into_stream();

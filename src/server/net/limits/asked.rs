@@ -1,5 +1,5 @@
-//! What is asked and not answered yet: together, the messages that a listener takes in hold so many bytes. Who asks for
-//! more is told to come again.
+//! Messages that are received and not answered yet hold a bounded number of bytes. A call for which there is no room left
+//! fails with `RESOURCE_EXHAUSTED`.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -7,11 +7,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, HttpBody};
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
-use tonic::Status;
+use tonic::service::Routes;
+use tonic::{Extensions, Status};
 
-/// The bytes of one listener.
+/// The bytes that messages of some callers may hold.
 pub struct Asked {
     most: usize,
     taken: AtomicUsize,
@@ -28,19 +32,42 @@ impl Asked {
     }
 }
 
-/// What one call has asked, until it is answered.
-pub(super) struct Call {
+/// Says by the head of a call, which is its path and its caller, where its messages count, or why it is refused before
+/// any of them is read.
+type Judge = Arc<dyn Fn(&str, &Extensions) -> Result<Arc<Asked>, Status> + Send + Sync>;
+
+/// The routes, with the messages of each call counted where `judge` says.
+pub fn count_messages(
+    routes: Routes,
+    judge: impl Fn(&str, &Extensions) -> Result<Arc<Asked>, Status> + Send + Sync + 'static,
+) -> Routes {
+    let judge: Judge = Arc::new(judge);
+    routes.into_axum_router().layer(from_fn_with_state(judge, count)).into()
+}
+
+async fn count(State(judge): State<Judge>, request: Request, next: Next) -> Response {
+    let asked = match judge(request.uri().path(), request.extensions()) {
+        Ok(asked) => asked,
+        Err(refused) => return refused.into_http(),
+    };
+    let call = Call::of(&asked);
+    // The bytes are held until the answer begins.
+    next.run(request.map(|words| call.counts(words))).await
+}
+
+/// The bytes of one call.
+struct Call {
     of: Arc<Asked>,
     bytes: AtomicUsize,
 }
 
 impl Call {
-    pub(super) fn of(asked: &Arc<Asked>) -> Arc<Self> {
+    fn of(asked: &Arc<Asked>) -> Arc<Self> {
         Arc::new(Self { of: asked.clone(), bytes: AtomicUsize::new(0) })
     }
 
     /// The same words, counted as they come.
-    pub(super) fn counts(self: &Arc<Self>, words: Body) -> Body {
+    fn counts(self: &Arc<Self>, words: Body) -> Body {
         Body::new(Counted { words, call: self.clone() })
     }
 

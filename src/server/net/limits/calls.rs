@@ -15,7 +15,6 @@ use tonic::transport::Server;
 use tonic::transport::server::UdsConnectInfo;
 
 use super::answers::answer;
-use super::asked::{Asked, Call};
 use super::guest::Guest;
 use super::listener::Who;
 use super::pace::Paces;
@@ -81,8 +80,6 @@ pub struct Calls {
     /// Those that have not ended.
     pub at_once: Places,
     pub turns: Option<Turns>,
-    /// For what is asked, where that is much.
-    pub asked: Option<Arc<Asked>>,
     /// For answers that are not read.
     pub room: Room,
 }
@@ -106,13 +103,7 @@ async fn admit(State(calls): State<Arc<Calls>>, mut request: Request, next: Next
     {
         return Status::resource_exhausted(format!("{who} asks too often; ask less")).into_http();
     }
-    let call = calls.asked.as_ref().map(Call::of);
-    if let Some(call) = &call {
-        request = request.map(|words| call.counts(words));
-    }
-    let response = next.run(request).await;
-    drop(call);
-    let response = answer(&calls.room, &reader, response).await;
+    let response = answer(&calls.room, &reader, next.run(request).await).await;
     response.map(|body| {
         Body::new(body.map_frame(move |frame| {
             // The call ends with the last word of its answer, and so does its place.

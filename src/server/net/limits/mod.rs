@@ -22,7 +22,7 @@ mod room;
 mod told;
 
 pub use answers::Maker;
-pub use asked::Asked;
+pub use asked::{Asked, count_messages};
 pub use calls::{Calls, Turns, grpc_server};
 pub use connection::Admitted;
 pub use crowd::Crowd;
