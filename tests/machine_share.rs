@@ -4,11 +4,10 @@
 //! only wishes to be alone.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::thread;
-use std::time::Duration;
 
-/// Between two looks.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+use tokio::sync::Notify;
 
 struct Use {
     shares: usize,
@@ -17,6 +16,8 @@ struct Use {
 }
 
 static USE: Mutex<Use> = Mutex::new(Use { shares: 0, alone: None });
+/// A share or the whole machine was given back.
+static GIVEN_BACK: Notify = Notify::const_new();
 
 /// Given back when it is dropped.
 pub(crate) struct Share(());
@@ -34,41 +35,50 @@ fn own_name() -> Option<String> {
 
 /// Once nobody else has the machine alone.
 pub(crate) async fn share() -> Share {
-    loop {
-        {
-            let mut machine = machine();
-            if machine.alone.is_none() || machine.alone == own_name() {
-                machine.shares += 1;
-                return Share(());
-            }
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
+    granted(|machine| {
+        let is_free = machine.alone.is_none() || machine.alone == own_name();
+        machine.shares += usize::from(is_free);
+        is_free
+    })
+    .await;
+    Share(())
 }
 
 /// Once nobody shares it.
 pub(crate) async fn alone() -> Alone {
-    loop {
-        {
-            let mut machine = machine();
-            if machine.shares == 0 && machine.alone.is_none() {
-                machine.alone = own_name();
-                return Alone(());
-            }
+    granted(|machine| {
+        let is_free = machine.shares == 0 && machine.alone.is_none();
+        if is_free {
+            machine.alone = own_name();
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        is_free
+    })
+    .await;
+    Alone(())
+}
+
+async fn granted(take: impl Fn(&mut Use) -> bool) {
+    loop {
+        let mut given_back = std::pin::pin!(GIVEN_BACK.notified());
+        given_back.as_mut().enable();
+        if take(&mut machine()) {
+            return;
+        }
+        given_back.await;
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
         machine().shares -= 1;
+        GIVEN_BACK.notify_waiters();
     }
 }
 
 impl Drop for Alone {
     fn drop(&mut self) {
         machine().alone = None;
+        GIVEN_BACK.notify_waiters();
     }
 }
 
@@ -76,11 +86,17 @@ impl Drop for Alone {
 async fn whoever_is_alone_shares_with_nobody_but_itself() {
     let alone = alone().await;
     let own = share().await;
-    let others = thread::spawn(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(async { tokio::time::timeout(LOOK_EVERY * 4, share()).await.is_ok() })
+    let (asks, asked) = std::sync::mpsc::channel();
+    let other = thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let mut share = std::pin::pin!(share());
+            let first = std::future::poll_fn(|context| Poll::Ready(share.as_mut().poll(context).is_ready())).await;
+            asks.send(first).unwrap();
+            drop(share.await);
+        });
     });
-    assert!(!others.join().unwrap(), "somebody shares it");
+    assert!(!asked.recv().unwrap(), "somebody shares it");
     drop((own, alone));
-    drop(share().await);
+    other.join().unwrap();
 }
