@@ -9,11 +9,11 @@ use futures_util::StreamExt as _;
 use serde::Serialize;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::output::{self, Reader, USUAL_ENDPOINT};
+use super::output::{self, OutputContext, USUAL_ENDPOINT};
 use super::{Exit, examples, runtime, say};
 use allclear_core::model::time::Timestamp;
-use allclear_server::grpc::client::{Answer, AskError, Asking, Client};
-use allclear_server::http::harmless::harmless_json;
+use allclear_server::grpc::client::{Client, OperatorClientError, OperatorConnection, RpcResult};
+use allclear_server::http::sanitize::harmless_json;
 use allclear_server::replica::clock::{self, from_rfc3339};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
@@ -32,23 +32,23 @@ pub(super) struct Target {
 }
 
 impl Target {
-    pub(super) fn reader(&self) -> Reader {
-        Reader::at(&self.endpoint)
+    pub(super) fn reader(&self) -> OutputContext {
+        OutputContext::at(&self.endpoint)
     }
 
     /// Asks the replica something, and prints what it answers.
     pub(super) fn look<T: Serialize>(
         &self,
-        ask: impl AsyncFnOnce(&mut Asking) -> Result<T, AskError>,
+        ask: impl AsyncFnOnce(&mut OperatorConnection) -> Result<T, OperatorClientError>,
         told: impl FnOnce(&T) -> String,
     ) -> Result<(), Exit> {
-        answered(async { print(self.json, &ask(&mut Asking::connect(&self.endpoint).await?).await?, told) })
+        answered(async { print(self.json, &ask(&mut OperatorConnection::connect(&self.endpoint).await?).await?, told) })
     }
 
     /// Has the replica change something, and prints what it answers.
     pub(super) fn change<T: Serialize>(
         &self,
-        call: impl AsyncFnOnce(&mut Client) -> Answer<T>,
+        call: impl AsyncFnOnce(&mut Client) -> RpcResult<T>,
         told: impl FnOnce(&T) -> String,
     ) -> Result<(), Exit> {
         self.look(async |asking| asking.change(call).await, told)
@@ -98,7 +98,9 @@ pub(super) struct Events {
 impl Ask {
     pub(super) fn run(self) -> Result<(), Exit> {
         match self {
-            Self::Status(target) => target.look(Asking::status, |status| output::status(&target.reader(), status)),
+            Self::Status(target) => {
+                target.look(OperatorConnection::status, |status| output::status(&target.reader(), status))
+            }
             Self::Events(events) => events.run(),
             Self::Explain { event: Some(id), target } => {
                 target.look(async |asking| asking.event(&id).await, |event| output::event(&target.reader(), event))
@@ -140,8 +142,8 @@ impl Events {
     }
 }
 
-async fn watch(target: &Target) -> Result<(), AskError> {
-    let mut asking = Asking::connect(&target.endpoint).await?;
+async fn watch(target: &Target) -> Result<(), OperatorClientError> {
+    let mut asking = OperatorConnection::connect(&target.endpoint).await?;
     let mut changes = Box::pin(asking.watch().await?);
     if target.json || target.reader().paper.size.is_none() {
         while let Some(status) = changes.next().await {
@@ -184,20 +186,26 @@ fn since(text: &str) -> Result<Timestamp, String> {
 }
 
 /// What is answered; otherwise people are told why not.
-pub(super) fn answered<T>(asking: impl Future<Output = Result<T, AskError>>) -> Result<T, Exit> {
+pub(super) fn answered<T>(asking: impl Future<Output = Result<T, OperatorClientError>>) -> Result<T, Exit> {
     runtime()?.block_on(asking).map_err(|error| {
         say(&error);
         match error {
-            AskError::NoAnswer { .. } => Exit::NoReplica,
-            AskError::NotFound(_) | AskError::Output(_) | AskError::Unclear(_) => Exit::Failed,
-            AskError::Refused(_) => Exit::Refused,
+            OperatorClientError::NoAnswer { .. } => Exit::NoReplica,
+            OperatorClientError::NotFound(_) | OperatorClientError::Output(_) | OperatorClientError::Unclear(_) => {
+                Exit::Failed
+            }
+            OperatorClientError::Refused(_) => Exit::Refused,
         }
     })
 }
 
-pub(super) fn print<T: Serialize>(json: bool, shown: &T, told: impl FnOnce(&T) -> String) -> Result<(), AskError> {
+pub(super) fn print<T: Serialize>(
+    json: bool,
+    shown: &T,
+    told: impl FnOnce(&T) -> String,
+) -> Result<(), OperatorClientError> {
     let text = if json {
-        let json = serde_json::to_string(shown).map_err(|error| AskError::Output(error.to_string()))?;
+        let json = serde_json::to_string(shown).map_err(|error| OperatorClientError::Output(error.to_string()))?;
         harmless_json(&json) + "\n"
     } else {
         told(shown)
@@ -205,7 +213,9 @@ pub(super) fn print<T: Serialize>(json: bool, shown: &T, told: impl FnOnce(&T) -
     write(&text)
 }
 
-fn write(text: &str) -> Result<(), AskError> {
+fn write(text: &str) -> Result<(), OperatorClientError> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| AskError::Output(error.to_string()))
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|error| OperatorClientError::Output(error.to_string()))
 }

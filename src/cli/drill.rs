@@ -13,14 +13,14 @@ use super::policy::read_event;
 use super::{Exit, examples, misused, say};
 use allclear_core::model::document::{Kind, NotBefore};
 use allclear_server::config;
-use allclear_server::grpc::client::{AskError, Asking};
+use allclear_server::grpc::client::{OperatorClientError, OperatorConnection};
 use allclear_server::replica::clock::rfc3339;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Rehearses an event: its hooks run, nothing is approved, and what was done is put back
 #[derive(clap::Args)]
 #[command(after_help = examples::DRILL)]
-pub(super) struct Drill {
+pub(super) struct DrillCommand {
     /// The configuration of the replica that is asked
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -47,7 +47,7 @@ pub(super) struct Drill {
     json: bool,
 }
 
-impl Drill {
+impl DrillCommand {
     pub(super) fn run(self) -> Result<(), Exit> {
         let endpoint = match (&self.endpoint, &self.config) {
             (Some(endpoint), _) => endpoint.clone(),
@@ -57,7 +57,10 @@ impl Drill {
         if let Some(id) = self.end.clone() {
             let request = shown::EndDrillRequest { id };
             let ended = async {
-                Asking::connect(&endpoint).await?.change(async |client| client.end_drill(request).await).await
+                OperatorConnection::connect(&endpoint)
+                    .await?
+                    .change(async |client| client.end_drill(request).await)
+                    .await
             };
             return answered(ended).map(drop);
         }
@@ -108,12 +111,12 @@ impl Drill {
 }
 
 /// Begins it, tells what becomes of it, and returns it when it is closed.
-async fn drill(endpoint: &Path, request: shown::DrillRequest) -> Result<shown::Event, AskError> {
-    let mut asking = Asking::connect(endpoint).await?;
+async fn drill(endpoint: &Path, request: shown::DrillRequest) -> Result<shown::Event, OperatorClientError> {
+    let mut asking = OperatorConnection::connect(endpoint).await?;
     let mut changes = Box::pin(asking.watch().await?);
     let id = asking.change(async |client| client.drill(request).await).await?.id;
     say(format_args!("{id} begins; nothing is approved, and Ctrl-C does not end it"));
-    let mut seen = Seen::default();
+    let mut seen = ReportedSteps::default();
     while let Some(status) = changes.next().await {
         status?;
         match asking.event(&id).await {
@@ -124,22 +127,22 @@ async fn drill(endpoint: &Path, request: shown::DrillRequest) -> Result<shown::E
                 }
             }
             // The replica that was asked has yet to hear of it.
-            Err(AskError::NotFound(_)) => {}
+            Err(OperatorClientError::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
     }
-    Err(AskError::Unclear(format!("the replica stopped; ask another one: allclear explain {id}")))
+    Err(OperatorClientError::Unclear(format!("the replica stopped; ask another one: allclear explain {id}")))
 }
 
 /// What was told already.
 #[derive(Default)]
-struct Seen {
+struct ReportedSteps {
     stage: String,
     /// In the words in which it was told.
     steps: BTreeSet<String>,
 }
 
-impl Seen {
+impl ReportedSteps {
     fn tell(&mut self, event: &shown::Event) {
         if self.stage != event.stage {
             self.stage.clone_from(&event.stage);

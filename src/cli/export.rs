@@ -4,20 +4,20 @@ use std::io::Write as _;
 use std::path::Path;
 
 use allclear_core::model::time::Timestamp;
-use allclear_server::grpc::client::{AskError, Asking};
-use allclear_server::http::harmless::harmless_json;
+use allclear_server::grpc::client::{OperatorClientError, OperatorConnection};
+use allclear_server::http::sanitize::harmless_json;
 use allclear_server::replica::clock::rfc3339;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Prints page after page.
-pub(super) async fn all(endpoint: &Path, since: Option<Timestamp>) -> Result<(), AskError> {
-    let mut asking = Asking::connect(endpoint).await?;
+pub(super) async fn all(endpoint: &Path, since: Option<Timestamp>) -> Result<(), OperatorClientError> {
+    let mut asking = OperatorConnection::connect(endpoint).await?;
     let since = since.map(rfc3339);
     let mut after = String::new();
     loop {
         let request = shown::ListEventsRequest { all: true, after, since: since.clone() };
-        let page = asking.look(async |client| client.list_events(request).await).await?;
-        print(&page.events).map_err(AskError::Output)?;
+        let page = asking.query(async |client| client.list_events(request).await).await?;
+        print(&page.events).map_err(OperatorClientError::Output)?;
         match page.next {
             Some(next) => after = next,
             None => return Ok(()),

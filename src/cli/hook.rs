@@ -13,16 +13,16 @@ use allclear_core::model::document::{Kind, Source};
 use allclear_core::model::drill::{Mode, PREFIX};
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::workload::{Intent, Phase};
-use allclear_server::app::calls;
-use allclear_server::config::{self, Config, Way};
-use allclear_server::hooks::{Deadline, Ended, Fence, News, Task, command};
-use allclear_server::http::harmless::harmless;
+use allclear_server::app::hook_commands;
+use allclear_server::config::{self, Config, HookTarget};
+use allclear_server::hooks::{Deadline, Fence, HookOutcome, HookTask, HookUpdate, command};
+use allclear_server::http::sanitize::sanitize;
 use allclear_server::replica::clock;
 
 /// Runs single hooks by hand
 #[derive(Subcommand)]
-pub(super) enum Hook {
-    Run(ByHand),
+pub(super) enum HookSubcommand {
+    Run(HookRun),
 }
 
 /// Runs one hook for a made-up event, as this VM's replica would, and shows what it is told and answers
@@ -30,7 +30,7 @@ pub(super) enum Hook {
 /// It does what it does: a failover moves the primary. With --dry-run it only says what it would do.
 #[derive(clap::Args)]
 #[command(after_help = examples::HOOK_RUN)]
-pub(super) struct ByHand {
+pub(super) struct HookRun {
     #[command(flatten)]
     file: Configured,
     /// The hook; the name or number of one among several of its phase stands behind a #
@@ -56,31 +56,31 @@ pub(super) struct ByHand {
     json: bool,
 }
 
-impl Hook {
+impl HookSubcommand {
     pub(super) fn run(self) -> Result<(), Exit> {
         let Self::Run(run) = self;
         run.run()
     }
 }
 
-impl ByHand {
+impl HookRun {
     fn run(self) -> Result<(), Exit> {
         let config = self.file.load()?;
         let one = One::named(&config, &self.hook).map_err(misused)?;
         let task = self.task(&one).map_err(misused)?;
         let runtime = runtime()?;
         let given_up = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
-        let hear = |news: &News| {
-            if let News::Progress { text: Some(text), .. } = news {
-                say(format_args!("progress: {}", harmless(text)));
+        let hear = |news: &HookUpdate| {
+            if let HookUpdate::Progress { text: Some(text), .. } = news {
+                say(format_args!("progress: {}", sanitize(text)));
             }
         };
         let shown = runtime.block_on(one.try_it(&task, given_up, hear)).map_err(failed)?;
         print(self.json, &shown, Shown::told).map_err(failed)?;
-        if matches!(shown.answer, Ended::Done | Ended::NotApplicable) { Ok(()) } else { Err(Exit::Failed) }
+        if matches!(shown.answer, HookOutcome::Done | HookOutcome::NotApplicable) { Ok(()) } else { Err(Exit::Failed) }
     }
 
-    fn task(&self, one: &One<'_>) -> Result<Task, String> {
+    fn task(&self, one: &One<'_>) -> Result<HookTask, String> {
         let intent = Intent::from_word(&self.intent)
             .ok_or_else(|| format!("--intent is {:?}: write run, confirm or undo", self.intent))?;
         if self.dry_run && !one.hook.registered.can_dry_run {
@@ -93,14 +93,14 @@ impl ByHand {
         let mode =
             if self.dry_run || one.hook.registered.phase == Phase::Check { Mode::DryRun } else { Mode::Rehearsal };
         let task = one.task(intent, mode, Kind::from_word(&self.r#type));
-        Ok(Task { avoid: names(&self.avoid), prefer: names(&self.prefer), ..task })
+        Ok(HookTask { avoid: names(&self.avoid), prefer: names(&self.prefer), ..task })
     }
 }
 
 /// A hook of a configuration, and the VM that is prepared.
 pub(super) struct One<'a> {
-    pub(super) workload: &'a config::Workload,
-    pub(super) hook: &'a config::Hook,
+    pub(super) workload: &'a config::ConfiguredWorkload,
+    pub(super) hook: &'a config::ConfiguredHook,
     /// Among those of its phase, from 0.
     place: usize,
     vm: VmName,
@@ -131,7 +131,7 @@ impl<'a> One<'a> {
     /// As people write it.
     pub(super) fn name(&self) -> String {
         let registered = &self.hook.registered;
-        let is_same = |other: &&config::Hook| other.registered.phase == registered.phase;
+        let is_same = |other: &&config::ConfiguredHook| other.registered.phase == registered.phase;
         let which = match &registered.name {
             Some(name) => format!("#{name}"),
             None if self.workload.hooks.iter().filter(is_same).count() > 1 => format!("#{}", self.place + 1),
@@ -140,9 +140,9 @@ impl<'a> One<'a> {
         format!("{}/{}/{}{which}", self.vm, self.workload.name, registered.phase)
     }
 
-    pub(super) fn task(&self, intent: Intent, mode: Mode, event_type: Kind) -> Task {
+    pub(super) fn task(&self, intent: Intent, mode: Mode, event_type: Kind) -> HookTask {
         let registered = &self.hook.registered;
-        Task {
+        HookTask {
             attempt: format!("{PREFIX}by-hand/1"),
             step: format!("{PREFIX}by-hand/{}", self.name()),
             fence: Fence { term: 0, sequence: 1 },
@@ -167,9 +167,9 @@ impl<'a> One<'a> {
     /// Runs it as this VM's replica would.
     pub(super) async fn try_it(
         &self,
-        task: &Task,
+        task: &HookTask,
         given_up: impl Future<Output = ()>,
-        hear: impl FnMut(&News),
+        hear: impl FnMut(&HookUpdate),
     ) -> Result<Shown, String> {
         let way = match task.intent {
             Intent::Run => Some(&self.hook.run),
@@ -177,10 +177,10 @@ impl<'a> One<'a> {
             Intent::Undo => self.hook.undo.as_ref(),
         };
         let way = way.ok_or_else(|| format!("{} has no `{}`", self.name(), task.intent))?;
-        let command = calls::command(way, self.hook);
+        let command = hook_commands::command(way, self.hook);
         let began = clock::since_1970();
-        let answered = command::run_alone(task, &command, calls::surroundings(), given_up, hear).await;
-        let command::Answered { ended, said, complained } = answered.map_err(|error| error.to_string())?;
+        let answered = command::run_alone(task, &command, hook_commands::surroundings(), given_up, hear).await;
+        let command::RunResult { ended, said, complained } = answered.map_err(|error| error.to_string())?;
         let own = self.hook.env.for_people();
         let own = own.map(|(name, value)| (name.to_owned(), value.unwrap_or("***").to_owned()));
         Ok(Shown {
@@ -202,7 +202,7 @@ pub(super) fn all<'a>(config: &'a Config, vm: &VmName) -> impl Iterator<Item = O
         let place_of = |at: usize, phase: Phase| {
             workload.hooks[..at].iter().filter(|other| other.registered.phase == phase).count()
         };
-        let one = |(at, hook): (usize, &'a config::Hook)| One {
+        let one = |(at, hook): (usize, &'a config::ConfiguredHook)| One {
             workload,
             hook,
             place: place_of(at, hook.registered.phase),
@@ -212,10 +212,10 @@ pub(super) fn all<'a>(config: &'a Config, vm: &VmName) -> impl Iterator<Item = O
     })
 }
 
-fn words(way: &Way) -> Vec<String> {
+fn words(way: &HookTarget) -> Vec<String> {
     match way {
-        Way::Command(argv) => argv.clone(),
-        Way::Http(http) | Way::Patroni { api: http, .. } => vec!["POST".to_owned(), http.url.clone()],
+        HookTarget::Command(argv) => argv.clone(),
+        HookTarget::Http(http) | HookTarget::Patroni { api: http, .. } => vec!["POST".to_owned(), http.url.clone()],
     }
 }
 
@@ -227,7 +227,7 @@ pub(super) struct Shown {
     user: Option<String>,
     told: BTreeMap<String, String>,
     #[serde(flatten)]
-    pub(super) answer: Ended,
+    pub(super) answer: HookOutcome,
     #[serde(serialize_with = "as_seconds")]
     seconds: Duration,
     stdout: String,
@@ -254,6 +254,6 @@ impl Shown {
             }
         }
         let _ = writeln!(text, "it answers after {:.1} s: {}", self.seconds.as_secs_f64(), self.answer);
-        text.lines().fold(String::new(), |text, line| text + &harmless(line) + "\n")
+        text.lines().fold(String::new(), |text, line| text + &sanitize(line) + "\n")
     }
 }

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use allclear_server::hooks::{Adapter, HttpHook};
-use allclear_server::http_client::{Identity, Login, Options};
+use allclear_server::http_client::{ClientCertificate, Login, Options};
 
 /// Asks a server to do what a hook is for, and answers as a command hook does; started by supervisors
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct HttpHookArguments {
     /// Whose answers are expected: none, patroni
     #[arg(long, default_value = "none", value_parser = adapter)]
     adapter: Adapter,
@@ -36,9 +36,9 @@ pub(super) struct Arguments {
     url: String,
 }
 
-impl Arguments {
+impl HttpHookArguments {
     pub(super) fn run(self) -> ExitCode {
-        let identity = self.cert.zip(self.key).map(|(certificate, key)| Identity { certificate, key });
+        let identity = self.cert.zip(self.key).map(|(certificate, key)| ClientCertificate { certificate, key });
         let basic = self.username.zip(self.password_file);
         let basic = basic.map(|(username, password_file)| Login::Basic { username, password_file });
         let login = basic.or(self.bearer_file.map(|token_file| Login::Bearer { token_file }));

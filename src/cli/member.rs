@@ -10,7 +10,7 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Lists, adds and removes the cluster's members, and restores a cluster from its last disk
 #[derive(Subcommand)]
-pub(super) enum Member {
+pub(super) enum MemberSubcommand {
     /// Shows each member: its address, whether it votes, leads and answers, and its node id
     List(Target),
     /// Adds a running replica: it is brought up to date and votes while there is room
@@ -60,12 +60,12 @@ pub(super) enum Leader {
     },
 }
 
-impl Member {
+impl MemberSubcommand {
     pub(super) fn run(self) -> Result<(), Exit> {
         match self {
             Self::List(target) => target.look(
                 async |asking| {
-                    asking.look(async |client| client.list_members(shown::ListMembersRequest {}).await).await
+                    asking.query(async |client| client.list_members(shown::ListMembersRequest {}).await).await
                 },
                 |members| output::members(&target.reader(), members),
             ),

@@ -36,11 +36,11 @@ use clap::{Parser, Subcommand};
 #[command(name = "allclear", version, arg_required_else_help = true, after_help = examples::FIRST)]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum CliCommand {
     #[cfg(feature = "lab")]
     Demo(Demo),
     /// Runs one replica until SIGTERM or SIGINT
@@ -55,18 +55,18 @@ enum Command {
     #[command(flatten)]
     Ask(ask::Ask),
     #[command(subcommand)]
-    Member(member::Member),
+    Member(member::MemberSubcommand),
     #[command(subcommand)]
     Leader(member::Leader),
     #[command(subcommand)]
-    Workload(workload::Workload),
+    Workload(workload::WorkloadSubcommand),
     #[command(subcommand)]
-    Hook(hook::Hook),
+    Hook(hook::HookSubcommand),
     #[command(subcommand)]
-    Policy(policy::Policy),
-    Drill(drill::Drill),
+    Policy(policy::PolicyCommand),
+    Drill(drill::DrillCommand),
     #[command(flatten)]
-    Wish(wish::Wish),
+    Wish(wish::OperatorCommand),
     #[cfg(feature = "lab")]
     FakeCloud(FakeCloud),
     #[command(flatten)]
@@ -78,7 +78,7 @@ enum Command {
     #[command(hide = true)]
     DemoKv(DemoKv),
     #[command(hide = true)]
-    HttpHook(http_hook::Arguments),
+    HttpHook(http_hook::HttpHookArguments),
     /// Runs the hook of one attempt and leaves its outcome in the attempt's folder; started by replicas
     #[command(hide = true)]
     Supervise {
@@ -86,7 +86,7 @@ enum Command {
     },
 }
 
-impl Command {
+impl CliCommand {
     fn run(self) -> ExitCode {
         match self {
             #[cfg(feature = "lab")]

@@ -6,9 +6,9 @@ use super::{Configured, Exit, say};
 use allclear_core::model::id::VmName;
 use allclear_core::model::version::VERSION;
 use allclear_server::config::Config;
-use allclear_server::consensus::{Holding, OpenError, Survivor};
-use allclear_server::replica::clock::ClusterTime;
-use allclear_server::replica::folded::Folded;
+use allclear_server::consensus::{DiskContents, OpenError, SurvivingReplica};
+use allclear_server::replica::clock::ClusterClock;
+use allclear_server::replica::state_machine::CoreStateMachine;
 
 /// Makes a cluster of one out of this stopped replica's disk, when the other disks are lost for good
 ///
@@ -38,7 +38,7 @@ impl Restore {
 
     fn restore(&self, config: &Config) -> Result<Result<(), Exit>, OpenError> {
         let directory = &config.replica.data_dir;
-        let survivor = Survivor::open(directory, &config.cluster.name, &folded())?;
+        let survivor = SurvivingReplica::open(directory, &config.cluster.name, &folded())?;
         let holding = survivor.holding();
         if let Some(name) = config.replica.name.as_ref().filter(|name| **name != VmName::new(&holding.replica)) {
             let (found, expected) = (holding.replica, name.to_string());
@@ -57,12 +57,12 @@ impl Restore {
 }
 
 /// Only asked what this program can read.
-fn folded() -> Folded {
-    Folded::new(Arc::new(ClusterTime::default()), VERSION).0
+fn folded() -> CoreStateMachine {
+    CoreStateMachine::new(Arc::new(ClusterClock::default()), VERSION).0
 }
 
-fn shown(config: &Config, holding: &Holding) -> String {
-    let Holding { replica, last, term, committed, voters, learners, unreadable } = holding;
+fn shown(config: &Config, holding: &DiskContents) -> String {
+    let DiskContents { replica, last, term, committed, voters, learners, unreadable } = holding;
     let others: Vec<&str> =
         voters.iter().chain(learners).map(String::as_str).filter(|name| *name != replica.as_str()).collect();
     let others = if others.is_empty() { "nobody".into() } else { others.join(", ") };

@@ -13,7 +13,7 @@ use allclear_wire::pb::allclear::operator::v1::end::When;
 use allclear_wire::pb::allclear::operator::v1::{self as shown, End};
 
 #[derive(Subcommand)]
-pub(super) enum Wish {
+pub(super) enum OperatorCommand {
     /// Keeps an event from being approved until a time; its members stay in service, or return, until shortly before the
     /// platform goes ahead
     #[command(after_help = examples::HOLD)]
@@ -28,7 +28,7 @@ pub(super) enum Wish {
         #[arg(long)]
         no_hooks: bool,
         #[command(flatten)]
-        asked: Asked,
+        asked: OperatorArguments,
     },
     /// Ends a hold
     #[command(after_help = examples::RELEASE)]
@@ -37,7 +37,7 @@ pub(super) enum Wish {
         #[arg(value_name = "EVENT")]
         event: String,
         #[command(flatten)]
-        asked: Asked,
+        asked: OperatorArguments,
     },
     /// Keeps every event from being approved until a time; nobody is taken out of service until shortly before the
     /// platform goes ahead
@@ -47,11 +47,11 @@ pub(super) enum Wish {
         #[arg(long, value_name = "SPAN|TIME", value_parser = end)]
         until: End,
         #[command(flatten)]
-        asked: Asked,
+        asked: OperatorArguments,
     },
     /// Ends a pause
     #[command(after_help = examples::RESUME)]
-    Resume(Asked),
+    Resume(OperatorArguments),
     /// Approves an event without what is left of its preparation; running hooks are stopped. With --alone on a replica
     /// that has no quorum, by that replica alone
     #[command(after_help = examples::APPROVE)]
@@ -70,7 +70,7 @@ pub(super) enum Wish {
         #[arg(long, conflicts_with = "alone")]
         over_budget: bool,
         #[command(flatten)]
-        asked: Asked,
+        asked: OperatorArguments,
     },
     /// Stops waiting for one hook of an event; if it runs it is stopped
     #[command(after_help = examples::SKIP)]
@@ -82,12 +82,12 @@ pub(super) enum Wish {
         #[arg(value_name = "HOOK")]
         hook: String,
         #[command(flatten)]
-        asked: Asked,
+        asked: OperatorArguments,
     },
 }
 
 #[derive(clap::Args)]
-pub(super) struct Asked {
+pub(super) struct OperatorArguments {
     /// Why: kept in the log, and shown with the event
     #[arg(long, value_name = "TEXT")]
     reason: String,
@@ -95,35 +95,35 @@ pub(super) struct Asked {
     target: Target,
 }
 
-impl Wish {
+impl OperatorCommand {
     pub(super) fn run(self) -> Result<(), Exit> {
         match self {
-            Self::Hold { event, until, no_hooks, asked: Asked { reason, target } } => {
+            Self::Hold { event, until, no_hooks, asked: OperatorArguments { reason, target } } => {
                 let what = format!("{event} is held");
                 let request = shown::HoldRequest { event, until: Some(until), reason, no_hooks };
                 let told = |held: &shown::HoldResponse| halted(&what, held.hold.as_ref());
                 target.change(async |client| client.hold(request).await, told)
             }
-            Self::Release { event, asked: Asked { reason, target } } => {
+            Self::Release { event, asked: OperatorArguments { reason, target } } => {
                 let request = shown::ReleaseRequest { event, reason };
                 let told = |released: &shown::ReleaseResponse| now("released", released.event.as_ref());
                 target.change(async |client| client.release(request).await, told)
             }
-            Self::Pause { until, asked: Asked { reason, target } } => {
+            Self::Pause { until, asked: OperatorArguments { reason, target } } => {
                 let request = shown::PauseRequest { until: Some(until), reason };
                 target.change(async |client| client.pause(request).await, paused)
             }
-            Self::Resume(Asked { reason, target }) => {
+            Self::Resume(OperatorArguments { reason, target }) => {
                 let request = shown::ResumeRequest { reason };
                 target.change(async |client| client.resume(request).await, |_| "approvals are resumed\n".into())
             }
-            Self::Approve { event, revision, alone, over_budget, asked: Asked { reason, target } } => {
+            Self::Approve { event, revision, alone, over_budget, asked: OperatorArguments { reason, target } } => {
                 let done = if alone { "approved without a quorum" } else { "approved" };
                 let request = shown::ApproveRequest { event, revision, reason, alone, over_budget };
                 let told = |approved: &shown::ApproveResponse| now(done, approved.event.as_ref());
                 target.change(async |client| client.approve(request).await, told)
             }
-            Self::Skip { event, hook, asked: Asked { reason, target } } => {
+            Self::Skip { event, hook, asked: OperatorArguments { reason, target } } => {
                 let request = shown::SkipRequest { event, hook, reason };
                 let told = |it: &shown::SkipResponse| now(&format!("skipped {}", it.hook), it.event.as_ref());
                 target.change(async |client| client.skip(request).await, told)

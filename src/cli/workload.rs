@@ -5,12 +5,12 @@ use clap::Subcommand;
 
 use super::ask::Target;
 use super::{Exit, output};
-use allclear_server::grpc::client::Asking;
+use allclear_server::grpc::client::OperatorConnection;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Shows the workloads of every VM, and declares one to be in service
 #[derive(Subcommand)]
-pub(super) enum Workload {
+pub(super) enum WorkloadSubcommand {
     /// Shows each workload of each VM: whether it is in service, since when not, by which event, and what is owed
     List(Target),
     /// Declares a workload to be in service that could not be restored by its hooks; its group's slot is free then
@@ -26,11 +26,11 @@ pub(super) enum Workload {
     },
 }
 
-impl Workload {
+impl WorkloadSubcommand {
     pub(super) fn run(self) -> Result<(), Exit> {
         match self {
             Self::List(target) => {
-                let members = async |asking: &mut Asking| Ok(asking.status().await?.members);
+                let members = async |asking: &mut OperatorConnection| Ok(asking.status().await?.members);
                 target.look(members, |members| output::workloads(&target.reader(), members))
             }
             Self::Restored { workload, reason, target } => {

@@ -12,9 +12,9 @@ use allclear_wire::pb::allclear::workload::v1::{self, OnFailure, Phase, RunsOn};
 pub(super) type Handler = Arc<dyn Fn(Step) -> BoxFuture<'static, Outcome> + Send + Sync>;
 
 /// What a handler returns: a future of an outcome, or of what becomes one.
-pub trait Answer: Future<Output: Into<Outcome>> + Send + 'static {}
+pub trait HandlerFuture: Future<Output: Into<Outcome>> + Send + 'static {}
 
-impl<A: Future<Output: Into<Outcome>> + Send + 'static> Answer for A {}
+impl<A: Future<Output: Into<Outcome>> + Send + 'static> HandlerFuture for A {}
 
 /// A handler that is given what all handlers share: `Hook::new(Phase::Restore, with(&database, Database::rejoin))`, where
 /// `rejoin` takes the `Arc` and the step.
@@ -38,7 +38,7 @@ pub struct Hook {
 
 impl Hook {
     /// `run` has the effect. It may be called again after an outcome other than done.
-    pub fn new<A: Answer>(phase: Phase, run: impl Fn(Step) -> A + Send + Sync + 'static) -> Self {
+    pub fn new<A: HandlerFuture>(phase: Phase, run: impl Fn(Step) -> A + Send + Sync + 'static) -> Self {
         let told = v1::Hook { phase: phase.into(), ..v1::Hook::default() };
         Self { told, run: handler(run), confirm: None, undo: None, dry_run: None }
     }
@@ -46,7 +46,7 @@ impl Hook {
     /// Looks whether it is done, changes nothing, and answers done, not done or unknown. Give a failover one: without
     /// it an unknown outcome is never tried again by itself.
     #[must_use]
-    pub fn confirm<A: Answer>(mut self, confirm: impl Fn(Step) -> A + Send + Sync + 'static) -> Self {
+    pub fn confirm<A: HandlerFuture>(mut self, confirm: impl Fn(Step) -> A + Send + Sync + 'static) -> Self {
         self.confirm = Some(handler(confirm));
         self.told.can_confirm = true;
         self
@@ -54,7 +54,7 @@ impl Hook {
 
     /// Takes it back.
     #[must_use]
-    pub fn undo<A: Answer>(mut self, undo: impl Fn(Step) -> A + Send + Sync + 'static) -> Self {
+    pub fn undo<A: HandlerFuture>(mut self, undo: impl Fn(Step) -> A + Send + Sync + 'static) -> Self {
         self.undo = Some(handler(undo));
         self.told.can_undo = true;
         self
@@ -63,7 +63,7 @@ impl Hook {
     /// Says in a dry run what would be done, and changes nothing. Without it the hook is left out of dry runs, and `run`
     /// is never called for one.
     #[must_use]
-    pub fn dry_run<A: Answer>(mut self, dry_run: impl Fn(Step) -> A + Send + Sync + 'static) -> Self {
+    pub fn dry_run<A: HandlerFuture>(mut self, dry_run: impl Fn(Step) -> A + Send + Sync + 'static) -> Self {
         self.dry_run = Some(handler(dry_run));
         self.told.can_dry_run = true;
         self
@@ -145,6 +145,6 @@ impl Hook {
     }
 }
 
-fn handler<A: Answer>(function: impl Fn(Step) -> A + Send + Sync + 'static) -> Handler {
+fn handler<A: HandlerFuture>(function: impl Fn(Step) -> A + Send + Sync + 'static) -> Handler {
     Arc::new(move |step| function(step).map(Into::into).boxed())
 }

@@ -40,14 +40,14 @@ impl Act {
 /// One line of a journal's file. Other programs write the same: see `deploy/clients/python`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Line {
+pub(super) enum JournalLine {
     Journal { version: u32 },
     Begun { attempt: String, step: String, act: Act, event: String, vm: String, fence: (u64, u64) },
     Ended { attempt: String, outcome: String, reason: Option<String> },
     Acknowledged { attempt: String },
 }
 
-pub(super) struct Record {
+pub(super) struct AttemptRecord {
     pub(super) attempt: String,
     step: String,
     act: Act,
@@ -60,21 +60,21 @@ pub(super) struct Record {
     is_interrupted: bool,
 }
 
-impl Record {
+impl AttemptRecord {
     fn is_open(&self) -> bool {
         !self.is_acknowledged && !self.is_interrupted
     }
 
-    fn begun(&self) -> Line {
+    fn begun(&self) -> JournalLine {
         let (attempt, step, (event, vm)) = (self.attempt.clone(), self.step.clone(), self.scope.clone());
-        Line::Begun { attempt, step, act: self.act, event, vm, fence: self.fence }
+        JournalLine::Begun { attempt, step, act: self.act, event, vm, fence: self.fence }
     }
 }
 
 #[derive(Default)]
 pub(super) struct Journal {
     /// In the order in which they were received.
-    records: VecDeque<Record>,
+    records: VecDeque<AttemptRecord>,
 }
 
 impl Journal {
@@ -107,8 +107,16 @@ impl Journal {
             let oldest = self.records.iter().position(|record| !record.is_open());
             oldest.and_then(|at| self.records.remove(at));
         }
-        let record =
-            Record { attempt, step, act, scope, fence, outcome: None, is_acknowledged: false, is_interrupted: false };
+        let record = AttemptRecord {
+            attempt,
+            step,
+            act,
+            scope,
+            fence,
+            outcome: None,
+            is_acknowledged: false,
+            is_interrupted: false,
+        };
         self.records.push_back(record);
     }
 
@@ -154,36 +162,38 @@ impl Journal {
     }
 
     /// What a replica is told when the workload dials: what runs, and every end that was not acknowledged.
-    pub(super) fn known(&self) -> impl Iterator<Item = &Record> {
+    pub(super) fn known(&self) -> impl Iterator<Item = &AttemptRecord> {
         self.records.iter().filter(|record| record.is_open())
     }
 
     /// Everything, as the file of a journal begins.
-    pub(super) fn lines(&self) -> Vec<Line> {
-        let mut lines = vec![Line::Journal { version: 1 }];
+    pub(super) fn lines(&self) -> Vec<JournalLine> {
+        let mut lines = vec![JournalLine::Journal { version: 1 }];
         for record in &self.records {
             lines.push(record.begun());
             lines.extend(record.outcome.as_ref().map(|outcome| ended(&record.attempt, outcome)));
-            lines.extend(record.is_acknowledged.then(|| Line::Acknowledged { attempt: record.attempt.clone() }));
+            lines.extend(record.is_acknowledged.then(|| JournalLine::Acknowledged { attempt: record.attempt.clone() }));
         }
         lines
     }
 
     /// What a former life wrote.
-    pub(super) fn read(lines: impl IntoIterator<Item = Line>) -> Result<Self, String> {
+    pub(super) fn read(lines: impl IntoIterator<Item = JournalLine>) -> Result<Self, String> {
         let mut journal = Self::default();
         for line in lines {
             match line {
-                Line::Journal { version: 1 } => {}
-                Line::Journal { version } => return Err(format!("it has version {version}, this program knows 1")),
-                Line::Begun { attempt, step, act, event, vm, fence } => {
+                JournalLine::Journal { version: 1 } => {}
+                JournalLine::Journal { version } => {
+                    return Err(format!("it has version {version}, this program knows 1"));
+                }
+                JournalLine::Begun { attempt, step, act, event, vm, fence } => {
                     journal.begin(attempt, step, act, (event, vm), fence);
                 }
-                Line::Ended { attempt, outcome, reason } => {
+                JournalLine::Ended { attempt, outcome, reason } => {
                     let known = Outcome::from_words(&outcome, reason);
                     journal.end(&attempt, known.ok_or_else(|| format!("{outcome:?} is no outcome"))?);
                 }
-                Line::Acknowledged { attempt } => {
+                JournalLine::Acknowledged { attempt } => {
                     journal.acknowledge(&attempt);
                 }
             }
@@ -194,11 +204,11 @@ impl Journal {
         Ok(journal)
     }
 
-    pub(super) fn begun(&self, attempt: &str) -> Option<Line> {
-        self.records.iter().find(|record| record.attempt == attempt).map(Record::begun)
+    pub(super) fn begun(&self, attempt: &str) -> Option<JournalLine> {
+        self.records.iter().find(|record| record.attempt == attempt).map(AttemptRecord::begun)
     }
 
-    fn find(&mut self, attempt: &str) -> Option<&mut Record> {
+    fn find(&mut self, attempt: &str) -> Option<&mut AttemptRecord> {
         self.records.iter_mut().find(|record| record.attempt == attempt)
     }
 }
@@ -207,9 +217,9 @@ fn interrupted() -> Outcome {
     Outcome::Unknown("the workload was restarted while it ran".into())
 }
 
-pub(super) fn ended(attempt: &str, outcome: &Outcome) -> Line {
+pub(super) fn ended(attempt: &str, outcome: &Outcome) -> JournalLine {
     let (word, reason) = outcome.in_words();
-    Line::Ended { attempt: attempt.to_owned(), outcome: word.to_owned(), reason: reason.map(str::to_owned) }
+    JournalLine::Ended { attempt: attempt.to_owned(), outcome: word.to_owned(), reason: reason.map(str::to_owned) }
 }
 
 #[cfg(test)]

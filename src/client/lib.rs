@@ -34,15 +34,15 @@
 //! - What a former life of this process had begun and not ended is left to `confirm`.
 //! - A handler that panics, or does not end within 4 s of being cancelled, has an unknown outcome.
 
-mod carry;
-mod desk;
-mod file;
+mod backoff;
+mod execute;
 mod hook;
 mod journal;
+mod journal_file;
 mod outcome;
-mod pace;
 mod session;
 mod step;
+mod tracker;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,16 +55,16 @@ use tokio_util::sync::CancellationToken;
 pub use allclear_wire::pb::allclear::workload::v1::{
     Event, Intent, Mode, OnAbsent, OnFailure, Peer, Phase, Role, RunsOn,
 };
-pub use file::JournalError;
-pub use hook::{Answer, Hook, with};
+pub use hook::{HandlerFuture, Hook, with};
+pub use journal_file::JournalError;
 pub use outcome::Outcome;
 pub use step::Step;
 
 use allclear_wire::pb::allclear::workload::v1;
-use desk::Desk;
-use file::Lines;
 use journal::Journal;
+use journal_file::JournalFile;
 use session::Dialler;
+use tracker::AttemptTracker;
 
 /// Why a workload cannot take part.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +87,7 @@ impl From<StartError> for std::io::Error {
 
 /// Whether there is a session with the replica.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum ConnectionState {
     /// Not now; it is dialled again and again.
     Dialling {
         why: String,
@@ -122,7 +122,8 @@ pub struct Workload {
 impl Workload {
     /// `name` is unique on its VM; `socket` is where the replica waits for workloads.
     pub fn new(name: &str, socket: impl Into<PathBuf>) -> Self {
-        let hello = v1::Hello { versions: vec![1], workload: name.into(), boot: pace::boot(), ..v1::Hello::default() };
+        let hello =
+            v1::Hello { versions: vec![1], workload: name.into(), boot: backoff::boot(), ..v1::Hello::default() };
         Self { socket: socket.into(), hello, hooks: Vec::new(), role: Role::Unspecified, journal: None }
     }
 
@@ -200,18 +201,18 @@ impl Workload {
         }
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| StartError::NoRuntime)?;
         let (lines, journal) = match &self.journal {
-            Some(path) => Lines::open(path)?,
-            None => (Lines::default(), Journal::default()),
+            Some(path) => JournalFile::open(path)?,
+            None => (JournalFile::default(), Journal::default()),
         };
         let (stop, unregister) = (CancellationToken::new(), CancellationToken::new());
-        let standing = watch::Sender::new(Standing::Dialling { why: "not dialled yet".into() });
+        let standing = watch::Sender::new(ConnectionState::Dialling { why: "not dialled yet".into() });
         let role = watch::Sender::new(self.role);
         let hooks = self.hooks.iter().map(|hook| hook.told.clone()).collect();
         let dialler = Dialler {
             socket: self.socket,
             hello: v1::Hello { hooks, ..self.hello },
             hooks: self.hooks.into(),
-            desk: Arc::new(Desk::new(lines, journal)),
+            desk: Arc::new(AttemptTracker::new(lines, journal)),
             role: role.subscribe(),
             standing: standing.clone(),
             stop: stop.clone(),
@@ -226,7 +227,7 @@ impl Workload {
 pub struct Handle {
     session: Option<JoinHandle<Result<(), String>>>,
     role: watch::Sender<Role>,
-    standing: watch::Sender<Standing>,
+    standing: watch::Sender<ConnectionState>,
     stop: CancellationToken,
     unregister: CancellationToken,
 }
@@ -237,7 +238,7 @@ impl Handle {
         self.role.send_if_modified(|known| std::mem::replace(known, role) != role);
     }
 
-    pub fn standing(&self) -> watch::Receiver<Standing> {
+    pub fn standing(&self) -> watch::Receiver<ConnectionState> {
         self.standing.subscribe()
     }
 

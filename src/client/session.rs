@@ -12,13 +12,13 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status, Streaming};
 
-use super::Standing;
-use super::carry::carry_out;
-use super::desk::Desk;
+use super::ConnectionState;
+use super::backoff::Backoff;
+use super::execute::carry_out;
 use super::hook::Hook;
 use super::journal::Act;
 use super::outcome::{Outcome, cut};
-use super::pace::Pace;
+use super::tracker::AttemptTracker;
 use allclear_wire::pb::allclear::workload::v1;
 use allclear_wire::pb::allclear::workload::v1::from_workload::Message as Say;
 use allclear_wire::pb::allclear::workload::v1::to_workload::Message as Heard;
@@ -43,16 +43,16 @@ pub(super) struct Dialler {
     /// Without what changes: the role, and what is known of attempts.
     pub(super) hello: v1::Hello,
     pub(super) hooks: Arc<[Hook]>,
-    pub(super) desk: Arc<Desk>,
+    pub(super) desk: Arc<AttemptTracker>,
     pub(super) role: watch::Receiver<v1::Role>,
-    pub(super) standing: watch::Sender<Standing>,
+    pub(super) standing: watch::Sender<ConnectionState>,
     pub(super) stop: CancellationToken,
     /// On stopping, the registration is taken back too.
     pub(super) unregister: CancellationToken,
 }
 
 /// Why a session ended.
-struct End {
+struct SessionEnd {
     why: String,
     /// The replica does not understand the registration.
     is_refused: bool,
@@ -60,7 +60,7 @@ struct End {
     after: Duration,
 }
 
-impl From<Status> for End {
+impl From<Status> for SessionEnd {
     fn from(status: Status) -> Self {
         Self {
             is_refused: matches!(status.code(), Code::InvalidArgument | Code::PermissionDenied),
@@ -72,12 +72,16 @@ impl From<Status> for End {
 impl Dialler {
     /// Until it is stopped. Why it could not part from the replica as it wanted, where it could not.
     pub(super) async fn dial(mut self) -> Result<(), String> {
-        let mut pace = Pace::default();
+        let mut pace = Backoff::default();
         let parted = loop {
-            let Err(End { why, is_refused, after }) = self.session(&mut pace).await else { break Ok(()) };
+            let Err(SessionEnd { why, is_refused, after }) = self.session(&mut pace).await else { break Ok(()) };
             let pause = after.min(LATEST_DIAL).max(pace.next());
             let told = why.clone();
-            let standing = if is_refused { Standing::Refused { why: told } } else { Standing::Dialling { why: told } };
+            let standing = if is_refused {
+                ConnectionState::Refused { why: told }
+            } else {
+                ConnectionState::Dialling { why: told }
+            };
             tracing::info!(workload = self.hello.workload, ?standing, "no session with the replica");
             self.standing.send_replace(standing);
             tokio::select! {
@@ -86,12 +90,12 @@ impl Dialler {
             }
         };
         self.desk.flush().await;
-        self.standing.send_replace(Standing::Stopped);
+        self.standing.send_replace(ConnectionState::Stopped);
         parted
     }
 
     /// One session. `Ok`: the workload was stopped.
-    async fn session(&mut self, pace: &mut Pace) -> Result<(), End> {
+    async fn session(&mut self, pace: &mut Backoff) -> Result<(), SessionEnd> {
         let (say, said) = mpsc::channel(16);
         let known = self.desk.known();
         // their ends are told in the first message
@@ -102,9 +106,9 @@ impl Dialler {
         let _ = say.try_send(v1::FromWorkload { message: Some(hello) });
         let opened = tokio::select! {
             opened = timeout(ANSWER_WITHIN, self.open(said)) => opened,
-            () = self.stop.cancelled() => return Err(End::lost("it was stopped before there was a session")),
+            () = self.stop.cancelled() => return Err(SessionEnd::lost("it was stopped before there was a session")),
         };
-        let (welcome, heard) = opened.unwrap_or_else(|_| Err(End::lost("the replica does not answer")))?;
+        let (welcome, heard) = opened.unwrap_or_else(|_| Err(SessionEnd::lost("the replica does not answer")))?;
         pace.reset();
         for problem in &welcome.problems {
             let (at, message) = (problem.place.as_deref().unwrap_or_default(), &problem.message);
@@ -114,7 +118,7 @@ impl Dialler {
             self.desk.acknowledge(attempt);
         }
         let problems = welcome.problems.into_iter().map(|problem| problem.message).collect();
-        self.standing.send_replace(Standing::Connected { vm: welcome.vm, problems });
+        self.standing.send_replace(ConnectionState::Connected { vm: welcome.vm, problems });
         let lease = Duration::from_millis(welcome.lease_ms.clamp(LEASES.0, LEASES.1));
         let talk = Talk { say, heard, told, lease, at: Instant::now(), progress_at: Instant::now() };
         self.talk(talk).await
@@ -123,9 +127,9 @@ impl Dialler {
     async fn open(
         &self,
         said: mpsc::Receiver<v1::FromWorkload>,
-    ) -> Result<(v1::Welcome, Streaming<v1::ToWorkload>), End> {
+    ) -> Result<(v1::Welcome, Streaming<v1::ToWorkload>), SessionEnd> {
         let unreachable = |error: tonic::transport::Error| {
-            End::lost(format!("no replica answers at {}: {error}", self.socket.display()))
+            SessionEnd::lost(format!("no replica answers at {}: {error}", self.socket.display()))
         };
         let endpoint = Endpoint::from_shared(format!("unix://{}", self.socket.display())).map_err(unreachable)?;
         let channel: Channel = endpoint.connect().await.map_err(unreachable)?;
@@ -133,12 +137,12 @@ impl Dialler {
         let mut heard = client.session(ReceiverStream::new(said)).await?.into_inner();
         match heard.message().await?.and_then(|first| first.message) {
             Some(Heard::Welcome(welcome)) => Ok((welcome, heard)),
-            Some(Heard::GoAway(away)) => Err(End::away(&away)),
-            _ => Err(End::lost("the replica did not begin with a welcome")),
+            Some(Heard::GoAway(away)) => Err(SessionEnd::away(&away)),
+            _ => Err(SessionEnd::lost("the replica did not begin with a welcome")),
         }
     }
 
-    async fn talk(&mut self, mut talk: Talk) -> Result<(), End> {
+    async fn talk(&mut self, mut talk: Talk) -> Result<(), SessionEnd> {
         let beat = talk.lease / 3;
         let mut beats = interval_at(Instant::now() + beat, beat);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -151,7 +155,7 @@ impl Dialler {
                     return talk.part(self.unregister.is_cancelled()).await;
                 }
                 heard = talk.heard.message() => {
-                    let heard = heard?.ok_or_else(|| End::lost("the replica ended the session"))?;
+                    let heard = heard?.ok_or_else(|| SessionEnd::lost("the replica ended the session"))?;
                     talk.at = Instant::now();
                     self.take(heard, &mut talk).await?;
                 }
@@ -161,7 +165,7 @@ impl Dialler {
                 }
                 _ = beats.tick() => {
                     if talk.at.elapsed() >= talk.lease {
-                        return Err(End::lost("the replica has been silent for the whole lease"));
+                        return Err(SessionEnd::lost("the replica has been silent for the whole lease"));
                     }
                     // what is not acknowledged by now is told once more
                     talk.told.drain(..REPEATED.min(talk.told.len()));
@@ -174,7 +178,7 @@ impl Dialler {
         }
     }
 
-    async fn take(&self, heard: v1::ToWorkload, talk: &mut Talk) -> Result<(), End> {
+    async fn take(&self, heard: v1::ToWorkload, talk: &mut Talk) -> Result<(), SessionEnd> {
         match heard.message {
             Some(Heard::Step(step)) => self.step(step, talk).await?,
             Some(Heard::Cancel(cancel)) => {
@@ -189,7 +193,7 @@ impl Dialler {
                 }
             }
             Some(Heard::Acknowledged(acknowledged)) => self.desk.acknowledge(acknowledged.attempt),
-            Some(Heard::GoAway(away)) => return Err(End::away(&away)),
+            Some(Heard::GoAway(away)) => return Err(SessionEnd::away(&away)),
             Some(Heard::Problem(problem)) => {
                 tracing::warn!(workload = self.hello.workload, problem.message, "the replica sees a problem");
             }
@@ -199,7 +203,7 @@ impl Dialler {
         Ok(())
     }
 
-    async fn step(&self, step: v1::Step, talk: &mut Talk) -> Result<(), End> {
+    async fn step(&self, step: v1::Step, talk: &mut Talk) -> Result<(), SessionEnd> {
         let ids = [&step.attempt, &step.step];
         if ids.iter().any(|id| id.is_empty() || id.len() > LONGEST_ID) {
             tracing::warn!("the replica sent a step without a proper id");
@@ -222,7 +226,7 @@ impl Dialler {
     }
 }
 
-impl End {
+impl SessionEnd {
     fn away(away: &v1::GoAway) -> Self {
         Self { after: Duration::from_millis(away.after_ms), ..Self::lost(cut(&away.reason)) }
     }
@@ -245,25 +249,25 @@ struct Talk {
 }
 
 impl Talk {
-    async fn say(&self, message: Say) -> Result<(), End> {
+    async fn say(&self, message: Say) -> Result<(), SessionEnd> {
         let message = v1::FromWorkload { message: Some(message) };
         match timeout(self.lease, self.say.send(message)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(End::lost("the replica ended the session")),
-            Err(_) => Err(End::lost("the replica takes nothing any more")),
+            Ok(Err(_)) => Err(SessionEnd::lost("the replica ended the session")),
+            Err(_) => Err(SessionEnd::lost("the replica takes nothing any more")),
         }
     }
 
-    async fn beat(&self, role: v1::Role) -> Result<(), End> {
+    async fn beat(&self, role: v1::Role) -> Result<(), SessionEnd> {
         self.say(Say::Heartbeat(v1::Heartbeat { role: role.into() })).await
     }
 
-    async fn outcome(&self, attempt: String, outcome: &Outcome) -> Result<(), End> {
+    async fn outcome(&self, attempt: String, outcome: &Outcome) -> Result<(), SessionEnd> {
         let news = Some(v1::report::News::Outcome(outcome.told()));
         self.say(Say::Report(v1::Report { attempt, news })).await
     }
 
-    async fn report(&mut self, desk: &Desk) -> Result<(), End> {
+    async fn report(&mut self, desk: &AttemptTracker) -> Result<(), SessionEnd> {
         let now = Instant::now();
         let may_progress = now >= self.progress_at;
         let due = desk.due(&mut self.told, may_progress);
@@ -277,7 +281,7 @@ impl Talk {
     }
 
     /// Says goodbye, and waits until the replica has heard it, or has answered what it does not grant.
-    async fn part(mut self, unregister: bool) -> Result<(), End> {
+    async fn part(mut self, unregister: bool) -> Result<(), SessionEnd> {
         self.say(Say::Goodbye(v1::Goodbye { unregister })).await?;
         drop(self.say);
         let rest = async {
@@ -286,7 +290,7 @@ impl Talk {
         };
         match timeout(if unregister { ANSWER_WITHIN } else { PARTS_WITHIN }, rest).await {
             Ok(answer) => answer,
-            Err(_) if unregister => Err(End::lost("the replica does not answer")),
+            Err(_) if unregister => Err(SessionEnd::lost("the replica does not answer")),
             Err(_) => Ok(()),
         }
     }

@@ -102,13 +102,13 @@ impl Step {
 pub(super) struct Controls {
     pub(super) cancel: CancellationToken,
     deadline: watch::Sender<Instant>,
-    said: Mutex<Said>,
+    said: Mutex<StepReport>,
     news: Arc<Notify>,
 }
 
 /// What the handler said and the replica was not told yet.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct StepReport {
     pub(super) progress: Option<v1::Progress>,
     pub(super) needs_ms: Option<u64>,
 }
@@ -139,7 +139,7 @@ impl Controls {
         }
     }
 
-    pub(super) fn take(&self) -> Said {
+    pub(super) fn take(&self) -> StepReport {
         std::mem::take(&mut self.said())
     }
 
@@ -148,11 +148,11 @@ impl Controls {
         said.progress.is_some() || said.needs_ms.is_some()
     }
 
-    fn said(&self) -> MutexGuard<'_, Said> {
+    fn said(&self) -> MutexGuard<'_, StepReport> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn say(&self, change: impl FnOnce(&mut Said)) {
+    fn say(&self, change: impl FnOnce(&mut StepReport)) {
         change(&mut self.said());
         self.news.notify_one();
     }

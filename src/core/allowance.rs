@@ -5,7 +5,7 @@ use crate::model::command::Command;
 use crate::model::id::VmName;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::observe::concerns_us;
+use crate::observation::concerns_us;
 use core::time::Duration;
 
 /// What may be spent at once, in bytes.

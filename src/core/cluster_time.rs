@@ -60,9 +60,9 @@ pub struct ClockReading {
 #[derive(Debug, Default)]
 pub struct ClusterTime {
     /// The last applied entry.
-    logged: Option<Mark>,
+    logged: Option<ClockMark>,
     /// What the cluster's time was when it was last told, agreed or logged; `None` before the first.
-    carried: Option<Mark>,
+    carried: Option<ClockMark>,
     /// Another replica leads, and told what it carries.
     follows: bool,
     trust: Trust,
@@ -73,12 +73,12 @@ pub struct ClusterTime {
 
 /// What time it was, and when that was on the steady clock.
 #[derive(Clone, Copy, Debug)]
-struct Mark {
+struct ClockMark {
     time: Timestamp,
     at: Timestamp,
 }
 
-impl Mark {
+impl ClockMark {
     fn now(self, clocks: Clocks) -> Timestamp {
         self.time.plus(clocks.steady.since(self.at))
     }
@@ -87,7 +87,7 @@ impl Mark {
 impl ClusterTime {
     /// An entry of this time was applied; now something is open, or nothing is.
     pub fn applied(&mut self, clocks: Clocks, entry: Timestamp, is_busy: bool) {
-        let logged = Mark { time: entry, at: clocks.steady };
+        let logged = ClockMark { time: entry, at: clocks.steady };
         if self.carried.is_none_or(|carried| carried.now(clocks) < entry) {
             self.carried = Some(logged);
         }
@@ -101,7 +101,7 @@ impl ClusterTime {
         if trust < self.trust {
             return false;
         }
-        (self.carried, self.trust) = (Some(Mark { time, at }), trust);
+        (self.carried, self.trust) = (Some(ClockMark { time, at }), trust);
         true
     }
 
@@ -159,7 +159,7 @@ impl ClusterTime {
 
     fn set(&mut self, clocks: Clocks, time: Timestamp, trust: Trust) {
         let least = self.logged.map_or(time, |logged| logged.now(clocks));
-        self.carried = Some(Mark { time: time.max(least), at: clocks.steady });
+        self.carried = Some(ClockMark { time: time.max(least), at: clocks.steady });
         self.trust = if least.since(time) > HELD_UP_AT_MOST { Trust::Guessed } else { trust };
     }
 

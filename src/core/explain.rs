@@ -10,18 +10,18 @@ use crate::model::state::State;
 use crate::model::time::to_the_second;
 use crate::model::workload::Intent;
 use crate::plan::hosts;
-use crate::plan::unregistered::unregistered;
+use crate::plan::registration::unregistered;
+use crate::planning_input::PlanningInput;
 use crate::schedule::clearance::{clearance, prepared};
-use crate::schedule::needs;
-use crate::situation::Situation;
+use crate::schedule::required;
 
 /// Why the event has not started, for people; `None` when there is nothing to wait for.
-pub fn explain(state: &State, event: &Event, situation: &Situation) -> Option<Blocker> {
+pub fn explain(state: &State, event: &Event, situation: &PlanningInput) -> Option<Blocker> {
     let found = waits_for(state, event, situation)?;
     Some(replica_away(state, event, situation, &found).unwrap_or(found))
 }
 
-fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<Blocker> {
+fn waits_for(state: &State, event: &Event, situation: &PlanningInput) -> Option<Blocker> {
     if let Some(since) = event.entered_at(Stage::Approved).filter(|_| event.stage() == Stage::Approved) {
         return Some(Blocker::WaitingForPlatform { since });
     }
@@ -30,7 +30,7 @@ fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<Bloc
     }
     if !situation.quorum {
         let takeover =
-            if event.is_drill() { None } else { approval::outlook(state, situation, &event.announcement.id) };
+            if event.is_drill() { None } else { approval::forecast(state, situation, &event.announcement.id) };
         return Some(Blocker::NoQuorum { takeover });
     }
     if event.is_drill() {
@@ -65,16 +65,16 @@ fn post_failed(event: &Event, last: &Claim) -> Option<Blocker> {
 }
 
 /// Who answers is not in the log.
-fn replica_away(state: &State, event: &Event, situation: &Situation, found: &Blocker) -> Option<Blocker> {
+fn replica_away(state: &State, event: &Event, situation: &PlanningInput, found: &Blocker) -> Option<Blocker> {
     let Blocker::HookWaiting { member, hook, .. } = found else { return None };
-    let steps = needs::preparing(state, event);
+    let steps = required::preparing(state, event);
     let step = steps.iter().find(|step| step.member == *member && step.id == *hook)?;
     if hosts::host(state, event, step, Intent::Run, situation).is_some() {
         return None;
     }
     let silent = situation.contacts.get(&member.vm).filter(|contact| !contact.reachable);
     let since = silent.map(|contact| to_the_second(contact.since));
-    let passed_over_at = hosts::passed_over_from(&member.vm, situation).filter(|_| event.is_user_initiated());
+    let passed_over_at = hosts::no_longer_waited_for_at(&member.vm, situation).filter(|_| event.is_user_initiated());
     let passed_over_at = passed_over_at.map(to_the_second);
     Some(Blocker::ReplicaAway { member: member.clone(), hook: *hook, since, passed_over_at })
 }

@@ -20,7 +20,7 @@ const GAPS: usize = 64;
 
 /// What a replica knows of its own running: since when it could have missed a tick, and when it did.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Watch {
+pub struct DowntimeWatch {
     pub since: Timestamp,
     gaps: Vec<Gap>,
 }
@@ -31,7 +31,7 @@ struct Gap {
     lasted: Duration,
 }
 
-impl Watch {
+impl DowntimeWatch {
     pub const fn since(since: Timestamp) -> Self {
         Self { since, gaps: Vec::new() }
     }
@@ -105,7 +105,7 @@ mod tests {
         state
     }
 
-    fn told(watch: &Watch, state: &State, me: &str) -> Option<u64> {
+    fn told(watch: &DowntimeWatch, state: &State, me: &str) -> Option<u64> {
         match watch.due(state, &VmName::new(me))? {
             Command::Observed { lasted, .. } => u64::try_from(lasted.as_millis()).ok(),
             _ => None,
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_longest_gap_between_claim_and_end_counts() {
-        let mut watch = Watch::since(Timestamp(0));
+        let mut watch = DowntimeWatch::since(Timestamp(0));
         assert_eq!(told(&watch, &past(), "a"), Some(0), "it watched all the time");
         for (lasted, ended) in [(9_000, 9_500), (1_000, 11_000), (4_000, 17_000), (9_000, 30_000)] {
             watch.missed(Duration::from_millis(lasted), Timestamp(ended));
@@ -126,13 +126,13 @@ mod tests {
 
     #[test]
     fn who_did_not_watch_from_the_claim_on_cannot_tell() {
-        assert_eq!(told(&Watch::since(Timestamp(10_001)), &past(), "a"), None);
-        assert_eq!(told(&Watch::since(Timestamp(10_000)), &past(), "a"), Some(0));
+        assert_eq!(told(&DowntimeWatch::since(Timestamp(10_001)), &past(), "a"), None);
+        assert_eq!(told(&DowntimeWatch::since(Timestamp(10_000)), &past(), "a"), Some(0));
     }
 
     #[test]
     fn it_is_told_once_by_the_vms_that_it_names() {
-        let watch = Watch::since(Timestamp(0));
+        let watch = DowntimeWatch::since(Timestamp(0));
         let mut state = past();
         assert_eq!(told(&watch, &state, "b"), None);
         for event in &mut state.history {

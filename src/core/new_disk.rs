@@ -4,7 +4,7 @@
 use crate::model::document::Document;
 use crate::model::id::VmName;
 use crate::model::state::State;
-use crate::situation::Timing;
+use crate::planning_input::Timing;
 use core::time::Duration;
 
 /// What has been seen on the new disk.

@@ -5,14 +5,14 @@ use crate::explain::explain;
 use crate::model::blocker::Blocker;
 use crate::model::event::Event;
 use crate::model::id::{EventId, VmName};
-use crate::model::isolation::Channel;
+use crate::model::isolation::ImdsHealth;
 use crate::model::lifecycle::Stage;
-use crate::model::notification::{Notice, TOLD_WITHIN, Topic};
+use crate::model::notification::{Notification, NotificationKind, TOLD_WITHIN};
 use crate::model::slot::Slot;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::workload::Member;
-use crate::situation::Situation;
+use crate::planning_input::PlanningInput;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -28,23 +28,23 @@ const EXPLAINED: usize = 100;
 
 /// Since when each open event waits for what it waits for. The log does not tell, so every leader counts anew.
 #[derive(Default, Debug)]
-pub struct Waits(BTreeMap<EventId, Wait>);
+pub struct BlockedSince(BTreeMap<EventId, BlockedWait>);
 
 #[derive(Debug)]
-struct Wait {
+struct BlockedWait {
     what: String,
     since: Timestamp,
 }
 
-impl Waits {
-    pub fn look(&mut self, state: &State, situation: &Situation) {
+impl BlockedSince {
+    pub fn update(&mut self, state: &State, situation: &PlanningInput) {
         let mut open: Vec<&Event> = state.open_events().filter(|event| !event.is_drill()).collect();
         open.sort_by_key(|event| event.first_seen());
         let waiting = |event: &&Event| Some((event.announcement.id.clone(), waits_for(state, event, situation)?));
         let waiting: BTreeMap<EventId, String> = open.iter().take(EXPLAINED).filter_map(waiting).collect();
         self.0.retain(|id, wait| waiting.get(id) == Some(&wait.what));
         for (id, what) in waiting {
-            self.0.entry(id).or_insert(Wait { what, since: situation.now });
+            self.0.entry(id).or_insert(BlockedWait { what, since: situation.now });
         }
     }
 
@@ -52,16 +52,16 @@ impl Waits {
         self.0.clear();
     }
 
-    fn longer_than<'a>(&'a self, state: &'a State, span: Duration) -> impl Iterator<Item = Notice> + use<'a> {
-        let notice = move |(id, wait): (&EventId, &Wait)| {
-            Some(Notice::blocked(state.open_event(id)?, &wait.what, wait.since.plus(span)))
+    fn longer_than<'a>(&'a self, state: &'a State, span: Duration) -> impl Iterator<Item = Notification> + use<'a> {
+        let notice = move |(id, wait): (&EventId, &BlockedWait)| {
+            Some(Notification::blocked(state.open_event(id)?, &wait.what, wait.since.plus(span)))
         };
         self.0.iter().filter_map(notice)
     }
 }
 
 /// What somebody could do something about; `None` while it waits for its time, or for others.
-fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<String> {
+fn waits_for(state: &State, event: &Event, situation: &PlanningInput) -> Option<String> {
     let blocker = explain(state, event, situation)?;
     if matches!(blocker, Blocker::TooEarly { .. } | Blocker::Observing | Blocker::WaitingForPlatform { .. }) {
         return None;
@@ -71,48 +71,53 @@ fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<Stri
 }
 
 /// What the leader has to tell now, in the order in which it happened; what is told already is among it.
-pub fn due(state: &State, situation: &Situation, waits: &Waits, blocked_after: Duration) -> Vec<Notice> {
+pub fn due(
+    state: &State,
+    situation: &PlanningInput,
+    waits: &BlockedSince,
+    blocked_after: Duration,
+) -> Vec<Notification> {
     let now = situation.now;
     let is_recent = |event: &&Event| event.entered_at(Stage::Closed).is_none_or(|at| now.since(at) < TOLD_WITHIN);
     let events = state.open_events().chain(state.closed_events().rev().take_while(is_recent));
     let of_events = events.filter(|event| !event.is_drill()).flat_map(of_event);
     let all = of_events.chain(waits.longer_than(state, blocked_after)).chain(failing(state)).chain(stalled(situation));
-    let mut due: Vec<Notice> = all.filter(|notice| notice.is_due(now)).collect();
+    let mut due: Vec<Notification> = all.filter(|notice| notice.is_due(now)).collect();
     due.sort_unstable();
     due
 }
 
-fn of_event(event: &Event) -> impl Iterator<Item = Notice> + use<> {
+fn of_event(event: &Event) -> impl Iterator<Item = Notification> + use<> {
     let moments = [
-        (Topic::Announced, Some(event.first_seen())),
-        (Topic::AllClear, event.entered_at(Stage::Approved).or(event.accepted_at())),
-        (Topic::Started, event.entered_at(Stage::Started)),
-        (Topic::Closed, event.entered_at(Stage::Closed)),
+        (NotificationKind::Announced, Some(event.first_seen())),
+        (NotificationKind::AllClear, event.entered_at(Stage::Approved).or(event.accepted_at())),
+        (NotificationKind::Started, event.entered_at(Stage::Started)),
+        (NotificationKind::Closed, event.entered_at(Stage::Closed)),
     ];
-    let stages = moments.map(|(topic, at)| at.map(|at| Notice::of(event, topic, at)));
+    let stages = moments.map(|(topic, at)| at.map(|at| Notification::of(event, topic, at)));
     let alone = event.takeovers.iter().filter(|takeover| takeover.may_be_posted()).filter_map(|takeover| {
         let known = takeover.recorded?.plus(ACCOUNT_FIRST);
-        Some(Notice::alone(&event.announcement.id, &takeover.approver, takeover.at, known))
+        Some(Notification::alone(&event.announcement.id, &takeover.approver, takeover.at, known))
     });
-    let alone: Vec<Notice> = alone.collect();
+    let alone: Vec<Notification> = alone.collect();
     stages.into_iter().flatten().chain(alone)
 }
 
-fn failing(state: &State) -> impl Iterator<Item = Notice> {
+fn failing(state: &State) -> impl Iterator<Item = Notification> {
     let notice = |(member, slot): (&Member, &Slot)| {
         let failing = state.failing_return(member)?;
-        Some(Notice::restore_failed(member, slot.stint, failing.since))
+        Some(Notification::restore_failed(member, slot.stint, failing.since))
     };
     state.slots.iter().filter_map(notice)
 }
 
-fn stalled(situation: &Situation) -> impl Iterator<Item = Notice> {
+fn stalled(situation: &PlanningInput) -> impl Iterator<Item = Notification> {
     let is_stalled = |name: &VmName| {
         let contact = situation.contacts.get(name)?;
         let since = contact.document_age.map_or(contact.channel_since, |age| situation.now.minus(age));
-        (contact.reachable && contact.channel == Channel::Stalled).then_some(since)
+        (contact.reachable && contact.channel == ImdsHealth::Stalled).then_some(since)
     };
-    situation.members.iter().filter_map(move |name| Some(Notice::stalled(name, is_stalled(name)?)))
+    situation.members.iter().filter_map(move |name| Some(Notification::stalled(name, is_stalled(name)?)))
 }
 
 #[cfg(test)]

@@ -31,17 +31,17 @@ impl Grants {
         self.trusted.contains(&uid)
     }
 
-    fn give(&self, workload: &Workload, uid: u32) -> Result<(), Refusal> {
+    fn give(&self, workload: &Workload, uid: u32) -> Result<(), OwnershipError> {
         if self.trusts(uid) {
             return Ok(());
         }
         let name = &workload.name;
         if self.workloads.get(name).is_some_and(|uids| !uids.contains(&uid)) {
-            return Err(Refusal::Configured(name.clone()));
+            return Err(OwnershipError::Configured(name.clone()));
         }
         let is_open = |group: &GroupName| self.groups.get(group).is_some_and(|uids| uids.contains(&uid));
         match workload.group.as_ref().filter(|group| !is_open(group)) {
-            Some(group) => Err(Refusal::Group(group.clone())),
+            Some(group) => Err(OwnershipError::Group(group.clone())),
             None => Ok(()),
         }
     }
@@ -49,7 +49,7 @@ impl Grants {
 
 /// Why a registration, or the end of one, is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Refusal {
+pub enum OwnershipError {
     /// The name is one of the configuration's.
     Configured(WorkloadName),
     /// The group is not open to this user.
@@ -60,7 +60,7 @@ pub enum Refusal {
     Needed { name: WorkloadName, event: EventId },
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for OwnershipError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Configured(name) => write!(
@@ -108,7 +108,7 @@ impl Workload {
 
 impl State {
     /// Whether its user may dial in at this VM as this workload.
-    pub fn may_enlist(&self, vm: &VmName, workload: &Workload, grants: &Grants) -> Result<(), Refusal> {
+    pub fn may_enlist(&self, vm: &VmName, workload: &Workload, grants: &Grants) -> Result<(), OwnershipError> {
         workload.owner().map_or(Ok(()), |uid| grants.give(workload, uid))?;
         self.may_replace(vm, workload)
     }
@@ -121,14 +121,14 @@ impl State {
     }
 
     /// Whether this registration may take the place of the one of its name, whoever asks.
-    pub(crate) fn may_replace(&self, vm: &VmName, workload: &Workload) -> Result<(), Refusal> {
+    pub(crate) fn may_replace(&self, vm: &VmName, workload: &Workload) -> Result<(), OwnershipError> {
         let name = &workload.name;
         let Some(known) = self.replicas.get(vm).and_then(|replica| replica.dialled.get(name)) else { return Ok(()) };
         if let Some(by) = known.owner().filter(|_| known.owner() != workload.owner()) {
-            return Err(Refusal::Owned { name: name.clone(), by });
+            return Err(OwnershipError::Owned { name: name.clone(), by });
         }
         match self.prepares(vm).filter(|_| known.is_more_than(workload)) {
-            Some(event) => Err(Refusal::Needed { name: name.clone(), event: event.announcement.id.clone() }),
+            Some(event) => Err(OwnershipError::Needed { name: name.clone(), event: event.announcement.id.clone() }),
             None => Ok(()),
         }
     }
@@ -140,13 +140,13 @@ impl State {
         name: &WorkloadName,
         (uid, grants): (u32, &Grants),
         force: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), OwnershipError> {
         let Some(known) = self.replicas.get(vm).and_then(|replica| replica.dialled.get(name)) else { return Ok(()) };
         if let Some(by) = known.owner().filter(|by| !grants.trusts(uid) && *by != uid) {
-            return Err(Refusal::Owned { name: name.clone(), by });
+            return Err(OwnershipError::Owned { name: name.clone(), by });
         }
         match self.needs(&known.on(vm)).filter(|_| !(force && grants.trusts(uid))) {
-            Some(event) => Err(Refusal::Needed { name: name.clone(), event: event.announcement.id.clone() }),
+            Some(event) => Err(OwnershipError::Needed { name: name.clone(), event: event.announcement.id.clone() }),
             None => Ok(()),
         }
     }
@@ -160,6 +160,6 @@ impl State {
 
     /// The open event that has the member prepared, or has yet to put it back.
     fn needs(&self, member: &Member) -> Option<&Event> {
-        self.open_events().find(|event| event.affects(&member.vm) || event.touched(member))
+        self.open_events().find(|event| event.affects(&member.vm) || event.was_prepared(member))
     }
 }

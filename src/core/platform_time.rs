@@ -85,7 +85,7 @@ impl Estimate {
 impl PlatformTime {
     /// A valid document came with this date, `took` before now on the steady clock it was asked for. A date that cannot
     /// be true beside what was known takes its place: the platform's clock was set, or this machine stood still.
-    pub fn saw(&mut self, date: Timestamp, took: Duration, steady: Timestamp) {
+    pub fn record_date(&mut self, date: Timestamp, took: Duration, steady: Timestamp) {
         let asked = steady.minus(took);
         let ahead = Interval {
             least: date.0.saturating_sub(BEFORE_DATE).saturating_sub(steady.0),
@@ -143,7 +143,7 @@ mod tests {
         let true_ahead = 1_000 * SECOND;
         for (steady, took) in [(10_000, 40), (11_900, 40), (13_500, 200)] {
             let date = (true_ahead + steady - took / 2).div_euclid(SECOND) * SECOND;
-            platform.saw(Timestamp(date), Duration::from_millis(took.unsigned_abs()), Timestamp(steady));
+            platform.record_date(Timestamp(date), Duration::from_millis(took.unsigned_abs()), Timestamp(steady));
         }
         let known = platform.ahead_of(Timestamp(0), Timestamp(13_500)).unwrap().plus(-13_500);
         assert!(known.holds(true_ahead), "{known:?}");
@@ -157,7 +157,7 @@ mod tests {
     fn a_date_that_contradicts_what_was_known_takes_its_place() {
         let mut platform = PlatformTime::default();
         let mut saw = |date: i64, steady: i64| {
-            platform.saw(Timestamp(date), Duration::ZERO, Timestamp(steady));
+            platform.record_date(Timestamp(date), Duration::ZERO, Timestamp(steady));
             platform.ahead_of(Timestamp(steady), Timestamp(steady)).unwrap()
         };
         let hour = 3_600 * SECOND;

@@ -88,7 +88,7 @@ impl Range {
 
 /// One of the cases that policy tells apart: a configured rule, or one of the defaults.
 #[derive(Clone, Copy, Debug)]
-pub enum Case<'a> {
+pub enum PolicyInput<'a> {
     AlreadyStarted,
     Rule(&'a Rule),
     Foreign,
@@ -99,7 +99,7 @@ pub enum Case<'a> {
 
 /// What a case asks of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Condition<'a> {
+pub enum PolicyCondition<'a> {
     /// The platform has begun already.
     Started,
     Type(&'a [Kind]),
@@ -115,20 +115,21 @@ pub enum Condition<'a> {
 #[derive(Clone, Debug)]
 pub struct Choice<'a> {
     /// The cases before the one that matches, in their order, each with its first condition that does not hold.
-    pub passed_over: Vec<(Case<'a>, Condition<'a>)>,
-    pub case: Case<'a>,
+    pub passed_over: Vec<(PolicyInput<'a>, PolicyCondition<'a>)>,
+    pub case: PolicyInput<'a>,
     pub treatment: Treatment,
 }
 
 /// Chooses the treatment of an event as it is first seen.
-pub fn choose(policy: &Policy, event: &Announcement, members: &[VmName], now: Timestamp) -> Treatment {
+pub fn treatment_of(policy: &Policy, event: &Announcement, members: &[VmName], now: Timestamp) -> Treatment {
     explain(policy, event, members, now).treatment
 }
 
 /// Chooses, and says why: the first case matches of which every condition holds.
 pub fn explain<'a>(policy: &'a Policy, event: &Announcement, members: &[VmName], now: Timestamp) -> Choice<'a> {
-    let defaults = [Case::Foreign, Case::User, Case::BriefFreeze];
-    let cases = [Case::AlreadyStarted].into_iter().chain(policy.rules.iter().map(Case::Rule)).chain(defaults);
+    let defaults = [PolicyInput::Foreign, PolicyInput::User, PolicyInput::BriefFreeze];
+    let cases =
+        [PolicyInput::AlreadyStarted].into_iter().chain(policy.rules.iter().map(PolicyInput::Rule)).chain(defaults);
     let mut passed_over = Vec::new();
     for case in cases {
         let conditions = case.conditions(policy);
@@ -137,10 +138,10 @@ pub fn explain<'a>(policy: &'a Policy, event: &Announcement, members: &[VmName],
             None => return Choice { passed_over, case, treatment: case.treatment(policy, event) },
         }
     }
-    Choice { passed_over, case: Case::Other, treatment: Case::Other.treatment(policy, event) }
+    Choice { passed_over, case: PolicyInput::Other, treatment: PolicyInput::Other.treatment(policy, event) }
 }
 
-impl<'a> Case<'a> {
+impl<'a> PolicyInput<'a> {
     /// Stands in the treatment as the rule that chose it.
     pub fn name(self) -> &'a str {
         match self {
@@ -154,17 +155,17 @@ impl<'a> Case<'a> {
     }
 
     /// All of them have to hold; none matches everything.
-    pub fn conditions(self, policy: &Policy) -> Vec<Condition<'a>> {
+    pub fn conditions(self, policy: &Policy) -> Vec<PolicyCondition<'a>> {
         const USER: &[Source] = &[Source::User];
         const FREEZE: &[Kind] = &[Kind::Freeze];
         match self {
-            Self::AlreadyStarted => alloc::vec![Condition::Started],
+            Self::AlreadyStarted => alloc::vec![PolicyCondition::Started],
             Self::Rule(rule) => rule.conditions(),
-            Self::Foreign => alloc::vec![Condition::Foreign],
-            Self::User => alloc::vec![Condition::Source(USER)],
+            Self::Foreign => alloc::vec![PolicyCondition::Foreign],
+            Self::User => alloc::vec![PolicyCondition::Source(USER)],
             Self::BriefFreeze => {
                 let brief = Range { at_least: None, below: Some(policy.brief_freeze) };
-                alloc::vec![Condition::Type(FREEZE), Condition::Duration(brief)]
+                alloc::vec![PolicyCondition::Type(FREEZE), PolicyCondition::Duration(brief)]
             }
             Self::Other => Vec::new(),
         }
@@ -196,7 +197,7 @@ impl<'a> Case<'a> {
     }
 }
 
-impl Condition<'_> {
+impl PolicyCondition<'_> {
     fn holds(&self, event: &Announcement, members: &[VmName], now: Timestamp) -> bool {
         match self {
             Self::Started => event.status == Status::Started,
@@ -229,13 +230,13 @@ fn default_phases(kind: &Kind) -> Vec<Phase> {
 }
 
 impl Rule {
-    fn conditions(&self) -> Vec<Condition<'_>> {
+    fn conditions(&self) -> Vec<PolicyCondition<'_>> {
         let named = [
-            (!self.kinds.is_empty()).then_some(Condition::Type(&self.kinds)),
-            (!self.sources.is_empty()).then_some(Condition::Source(&self.sources)),
-            (!self.resources.is_empty()).then_some(Condition::Resources(&self.resources)),
-            self.duration.map(Condition::Duration),
-            self.notice.map(Condition::Notice),
+            (!self.kinds.is_empty()).then_some(PolicyCondition::Type(&self.kinds)),
+            (!self.sources.is_empty()).then_some(PolicyCondition::Source(&self.sources)),
+            (!self.resources.is_empty()).then_some(PolicyCondition::Resources(&self.resources)),
+            self.duration.map(PolicyCondition::Duration),
+            self.notice.map(PolicyCondition::Notice),
         ];
         named.into_iter().flatten().collect()
     }

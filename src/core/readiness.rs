@@ -4,11 +4,11 @@ use crate::model::workload::Readiness;
 
 /// What a workload answered last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Answers {
+pub struct ReadinessHistory {
     last: Option<bool>,
 }
 
-impl Answers {
+impl ReadinessHistory {
     /// Two answers in a row decide, in both directions. No answer counts as that it is not ready.
     pub fn hear(&mut self, is_ready: bool) -> Option<Readiness> {
         let is_repeated = self.last.replace(is_ready) == Some(is_ready);
@@ -22,7 +22,7 @@ mod tests {
 
     #[test]
     fn two_answers_in_a_row_decide_in_both_directions() {
-        let mut answers = Answers::default();
+        let mut answers = ReadinessHistory::default();
         let heard = [true, true, false, true, false, false, false, true, true].map(|is_ready| answers.hear(is_ready));
         let (ready, not) = (Some(Readiness::Ready), Some(Readiness::NotReady));
         assert_eq!(heard, [None, ready, None, None, None, not, not, None, ready]);

@@ -34,17 +34,17 @@ mod tests {
     use core::time::Duration;
 
     use super::*;
-    use crate::apply::version::raise;
-    use crate::model::command::Ignored;
+    use crate::apply::version::raise_version;
+    use crate::model::command::Rejection;
     use crate::model::id::VmName;
-    use crate::model::isolation::Channel;
-    use crate::model::suspicion::Leadership;
+    use crate::model::isolation::ImdsHealth;
+    use crate::model::reconcile_state::Leadership;
     use crate::model::time::Timestamp;
     use crate::model::version::FIRST;
     use crate::plan::plan;
-    use crate::situation::Contact;
-    use crate::situation::Lead;
-    use crate::situation::Situation;
+    use crate::planning_input::LeaderState;
+    use crate::planning_input::PeerHealth;
+    use crate::planning_input::PlanningInput;
 
     const LEARNER: &str = "d";
 
@@ -52,17 +52,17 @@ mod tests {
         ["a", "b", "c", LEARNER].map(VmName::new).into()
     }
 
-    fn contact(reachable: bool, since: Timestamp) -> Contact {
-        let (channel, answers_in) = (Channel::Healthy, Duration::ZERO);
-        Contact { reachable, since, channel, channel_since: since, document_age: None, answers_in, wishes: 0 }
+    fn contact(reachable: bool, since: Timestamp) -> PeerHealth {
+        let (channel, answers_in) = (ImdsHealth::Healthy, Duration::ZERO);
+        PeerHealth { reachable, since, channel, channel_since: since, document_age: None, answers_in, wishes: 0 }
     }
 
     /// Three voters and a learner, of whom each knows so much, led by the first.
-    fn situation(known: [Option<u64>; 4]) -> Situation {
+    fn situation(known: [Option<u64>; 4]) -> PlanningInput {
         let contact = contact(true, Timestamp(0));
         let versions = names().into_iter().zip(known).filter_map(|(name, known)| Some((name, known?)));
-        let lead = Lead { term: 1, turn: 1, voters: names()[..3].into(), acknowledged: [].into() };
-        Situation {
+        let lead = LeaderState { term: 1, turn: 1, voters: names()[..3].into(), acknowledged: [].into() };
+        PlanningInput {
             now: Timestamp(3_600_000),
             me: VmName::new("a"),
             members: names(),
@@ -74,7 +74,7 @@ mod tests {
             lead: Some(lead),
             alone: None,
             policy: super::super::policy::Policy::default(),
-            timing: super::super::situation::Timing::default(),
+            timing: super::super::planning_input::Timing::default(),
         }
     }
 
@@ -83,7 +83,7 @@ mod tests {
         State { leadership: Some(leadership), ..State::default() }
     }
 
-    fn raised(state: &State, situation: &Situation) -> Option<u64> {
+    fn raised(state: &State, situation: &PlanningInput) -> Option<u64> {
         plan(state, situation).into_iter().find_map(|command| match command {
             Command::Raise { version } => Some(version),
             _ => None,
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(raised(&state, &situation([two, two, two, Some(FIRST)])), None);
         assert_eq!(raised(&state, &situation([two, None, two, two])), None);
         assert_eq!(raised(&state, &situation([Some(FIRST); 4])), None);
-        let follower = Situation { lead: None, ..situation([two; 4]) };
+        let follower = PlanningInput { lead: None, ..situation([two; 4]) };
         assert_eq!(raised(&state, &follower), None);
     }
 
@@ -122,10 +122,10 @@ mod tests {
     #[test]
     fn it_only_rises_and_by_the_leader() {
         let (mut state, leader) = (state(), VmName::new("a"));
-        assert_eq!(raise(&mut state, &VmName::new("b"), FIRST + 1), Err(Ignored::NotYours));
-        assert_eq!(raise(&mut state, &leader, FIRST + 2), Ok(()));
+        assert_eq!(raise_version(&mut state, &VmName::new("b"), FIRST + 1), Err(Rejection::NotYours));
+        assert_eq!(raise_version(&mut state, &leader, FIRST + 2), Ok(()));
         for lower in [FIRST + 1, FIRST + 2] {
-            assert_eq!(raise(&mut state, &leader, lower), Err(Ignored::Repeated));
+            assert_eq!(raise_version(&mut state, &leader, lower), Err(Rejection::Repeated));
         }
         assert_eq!(state.version, FIRST + 2);
     }

@@ -1,12 +1,12 @@
 //! Wires the rooms into one running replica. The one place that knows all of them.
 
-pub mod calls;
 pub mod confidence;
 pub mod credentials;
+pub mod hook_commands;
+mod identity;
 mod listening;
 mod questions;
 mod systemd;
-mod who;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,39 +20,39 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use self::identity::Misconfigured;
+use self::identity::{endpoint, members, own_name};
 use self::listening::Listeners;
-pub use self::who::Misconfigured;
-use self::who::{endpoint, members, own_name};
 use crate::config::{self, Config};
 use crate::consensus::{self, Consensus};
 use crate::export::{notices, traces};
-use crate::grpc::{Guard, Routes};
+use crate::grpc::{Routes, UidPolicy};
 use crate::hooks::session::Sessions;
-use crate::hooks::{Front, Runner};
+use crate::hooks::{HookRunner, Runner};
 use crate::imds::Endpoint;
-use crate::imds::pace::Pace;
+use crate::imds::poll_schedule::PollSchedule;
 use crate::net::tls::Credentials;
-use crate::replica::Replica;
-use crate::replica::clock::{self, ClusterTime};
-use crate::replica::contacts::Contacts;
-use crate::replica::deeds::Deeds;
-use crate::replica::folded::Folded;
-use crate::replica::here::Here;
-use crate::replica::hooks::{Former, Hooks};
+use crate::replica::ReplicaTasks;
+use crate::replica::clock::{self, ClusterClock};
+use crate::replica::context::Context;
+use crate::replica::hook_executor::{Former, HookExecutor};
 use crate::replica::isolated_requests::IsolatedRequests;
-use crate::replica::journal::Journal;
-use crate::replica::observer::Observer;
+use crate::replica::journal::ApprovalJournal;
+use crate::replica::metrics::Metrics;
+use crate::replica::peer_tracker::PeerTracker;
 use crate::replica::policies;
-use crate::replica::readiness::Latest;
-use crate::replica::rounds::Rounds;
+use crate::replica::poller::Observer;
+use crate::replica::readiness_poller::LatestReadiness;
+use crate::replica::state_machine::CoreStateMachine;
 use crate::replica::view::View;
+use crate::replica::watchdog::Watchdog;
 use crate::{grpc, http};
 use allclear_core::model::id::VmName;
 use allclear_core::model::version::VERSION;
 use allclear_core::model::workload::Workload;
-use allclear_core::observe::Patience;
+use allclear_core::observation::Patience;
 use allclear_core::ownership::Grants;
-use allclear_core::situation::Timing;
+use allclear_core::planning_input::Timing;
 
 /// Everything ends within this after SIGTERM; what has not ended then is recovered at the next start.
 const STOP_WITHIN: Duration = Duration::from_secs(4);
@@ -99,15 +99,15 @@ pub async fn run_until(
     let options = agreement(&config, &name, &members)?;
     let tls = options.tls.clone();
     let listeners = Listeners::bind(&config, answering).await?;
-    let time = Arc::new(ClusterTime::default());
-    let (folded, state) = Folded::new(time.clone(), version);
+    let time = Arc::new(ClusterClock::default());
+    let (folded, state) = CoreStateMachine::new(time.clone(), version);
     let (consensus, routes) = Consensus::open(options, folded).await?;
     // Only now: whose data this is has just been checked.
     let spool = config.replica.data_dir.join("hooks");
-    let (commands, of_commands) = Runner::open(&spool, PathBuf::from(OWN_PROGRAM), calls::surroundings())?;
+    let (commands, of_commands) = Runner::open(&spool, PathBuf::from(OWN_PROGRAM), hook_commands::surroundings())?;
     let (sessions, of_sessions) = Sessions::open(Arc::new(clock::now));
-    let deeds = Arc::new(Deeds::new()?);
-    let here = Arc::new(Here {
+    let deeds = Arc::new(Metrics::new()?);
+    let here = Arc::new(Context {
         name: name.clone(),
         cluster: config.cluster.name.clone(),
         configured: members.iter().map(|(name, _)| VmName::new(name)).collect(),
@@ -117,18 +117,18 @@ pub async fn run_until(
         time,
         consensus: consensus.clone(),
         state,
-        contacts: Arc::new(Contacts::new(name.clone(), version)),
-        journal: Journal::open(&config.replica.data_dir, consensus::Means::default())?,
+        contacts: Arc::new(PeerTracker::new(name.clone(), version)),
+        journal: ApprovalJournal::open(&config.replica.data_dir, consensus::Environment::default())?,
         alone: watch::Sender::new(None),
         alone_requests: IsolatedRequests::default(),
         deeds: deeds.clone(),
-        rounds: Rounds::default(),
-        readiness: Latest::default(),
+        rounds: Watchdog::default(),
+        readiness: LatestReadiness::default(),
         grants: Grants { trusted: grpc::trusted_users(), ..config.registration.grants.clone() },
     });
     let observer = Arc::new(observer(&config.metadata, endpoint, deeds));
-    let hooks = Arc::new(hooks(&config, &spool, Front::new(commands, sessions))?);
-    let configured: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
+    let hooks = Arc::new(hooks(&config, &spool, HookRunner::new(commands, sessions))?);
+    let configured: Vec<Workload> = config.workloads.iter().map(config::ConfiguredWorkload::registered).collect();
     let questions = questions::all(&config, &name);
     let view = View::new(here.clone());
     listeners.tell(&name, &config.cluster.name)?;
@@ -143,7 +143,7 @@ pub async fn run_until(
         servers.spawn(traces::export(here.clone(), collector, serving.clone()));
     }
     let reports = [of_commands, of_sessions];
-    let replica = Replica::start(&here, &observer, &hooks, configured, config.groups.clone(), questions, reports);
+    let replica = ReplicaTasks::start(&here, &observer, &hooks, configured, config.groups.clone(), questions, reports);
 
     let failure = until_over(&here, &stop).await;
     if tokio::time::timeout(STOP_WITHIN, end(replica, &here, &serving, &servers)).await.is_err() {
@@ -163,10 +163,10 @@ async fn name(config: &Config, endpoint: &Endpoint) -> VmName {
     }
 }
 
-fn observer(config: &config::Metadata, endpoint: Arc<Endpoint>, deeds: Arc<Deeds>) -> Observer {
+fn observer(config: &config::Metadata, endpoint: Arc<Endpoint>, deeds: Arc<Metrics>) -> Observer {
     let config::Metadata { poll_interval, gone_after, stale_after, stall_after, .. } = *config;
     let patience = Patience { poll_interval, gone_after, stale_after };
-    Observer::new(endpoint, Pace::new(poll_interval), patience, stall_after, deeds)
+    Observer::new(endpoint, PollSchedule::new(poll_interval), patience, stall_after, deeds)
 }
 
 /// Answers the other replicas and the operators, and beats, until it is stopped.
@@ -176,9 +176,9 @@ fn serve(
     listeners: Listeners,
     tls: Option<Arc<Credentials>>,
     routes: Routes,
-    here: &Arc<Here>,
+    here: &Arc<Context>,
     observer: &Arc<Observer>,
-    hooks: &Arc<Hooks>,
+    hooks: &Arc<HookExecutor>,
     view: &View,
     stop: &CancellationToken,
     answering: &Handle,
@@ -202,12 +202,12 @@ fn serve(
     let serving = http::server::serve(listeners.status, view.clone(), names, stop.clone());
     servers.spawn_on(logged("status.listen", serving), answering);
     if let Some(listener) = listeners.workloads {
-        let guard = Guard::of_workloads(&config.registration.uids(), here.deeds.clone());
+        let guard = UidPolicy::of_workloads(&config.registration.uids(), here.deeds.clone());
         let routes = grpc::with_health_and_reflection(for_workloads);
         let serving = grpc::serve(listener, routes, guard, stop.clone());
         servers.spawn_on(logged("workloads.socket", serving), answering);
     }
-    let guard = Guard::of_operators(here.deeds.clone());
+    let guard = UidPolicy::of_operators(here.deeds.clone());
     let routes = grpc::with_health_and_reflection(for_operators);
     let serving = grpc::serve(listeners.operator, routes, guard, stop.clone());
     servers.spawn_on(logged("operator.socket", serving), answering);
@@ -217,17 +217,17 @@ fn serve(
 }
 
 /// Why this replica cannot go on; `None` when it is to stop.
-async fn until_over(here: &Here, stop: &CancellationToken) -> Option<String> {
+async fn until_over(here: &Context, stop: &CancellationToken) -> Option<String> {
     let failure = tokio::select! {
         fatal = here.consensus.fatal() => Some(fatal),
         () = stop.cancelled() => None,
-        () = systemd::keep_told(|| here.rounds.standstill()) => None,
+        () = systemd::keep_told(|| here.rounds.stalled_loop()) => None,
     };
     systemd::tell_of_the_end();
     failure
 }
 
-async fn end(replica: Replica, here: &Here, serving: &CancellationToken, servers: &TaskTracker) {
+async fn end(replica: ReplicaTasks, here: &Context, serving: &CancellationToken, servers: &TaskTracker) {
     replica.stop().await;
     hand_over(here).await;
     here.consensus.sign_off().await;
@@ -238,11 +238,11 @@ async fn end(replica: Replica, here: &Here, serving: &CancellationToken, servers
 }
 
 /// A leader that stops on purpose spares the others an election.
-async fn hand_over(here: &Here) {
+async fn hand_over(here: &Context) {
     if !here.leads() {
         return;
     }
-    let situation = here.situation();
+    let situation = here.planning_input();
     let fit = |name: &&VmName| **name != here.name && situation.reaches(name) && !situation.learners.contains(name);
     if let Some(heir) = situation.members.iter().find(fit)
         && let Err(error) = here.consensus.transfer_leadership(heir.as_str()).await
@@ -263,8 +263,8 @@ fn remove(sockets: &[PathBuf]) {
     }
 }
 
-fn hooks(config: &Config, spool: &Path, front: Front) -> anyhow::Result<Hooks> {
-    let configured = calls::of(config);
+fn hooks(config: &Config, spool: &Path, front: HookRunner) -> anyhow::Result<HookExecutor> {
+    let configured = hook_commands::of(config);
     let former = Former::open(spool, &configured).with_context(|| {
         let file = spool.join(".hooks.json");
         format!(
@@ -273,7 +273,7 @@ fn hooks(config: &Config, spool: &Path, front: Front) -> anyhow::Result<Hooks> {
             file.display()
         )
     })?;
-    Ok(Hooks::new(front, configured, former, config.tracing.is_some()))
+    Ok(HookExecutor::new(front, configured, former, config.tracing.is_some()))
 }
 
 fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> anyhow::Result<consensus::Options> {
@@ -287,7 +287,11 @@ fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> an
     }
     Ok(consensus::Options {
         cluster: config.cluster.name.clone(),
-        means: if tls.is_some() || insecure { consensus::Means::default() } else { consensus::Means::alone() },
+        means: if tls.is_some() || insecure {
+            consensus::Environment::default()
+        } else {
+            consensus::Environment::alone()
+        },
         tls,
         replica,
         replicas: members.to_vec(),
@@ -295,17 +299,17 @@ fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> an
         replace_after: config.cluster.replace_after,
         rejoin_after: rejoin_after(&config.cluster),
         data_dir: config.replica.data_dir.clone(),
-        timing: consensus::Timing {
+        timing: consensus::RaftTiming {
             heartbeat: config.cluster.heartbeat,
             election_timeout: (shortest, shortest * 2),
-            ..consensus::Timing::default()
+            ..consensus::RaftTiming::default()
         },
         snapshot_every: consensus::SNAPSHOT_EVERY,
     })
 }
 
 /// Not before the others know that the lost one may have acted alone.
-fn rejoin_after(cluster: &config::Cluster) -> Duration {
+fn rejoin_after(cluster: &config::ClusterConfig) -> Duration {
     REJOIN_AFTER.min(cluster.replace_after).max(cluster.takeover_after)
 }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use tokio::runtime::Runtime;
 
-use crate::http::harmless::harmless;
+use crate::http::sanitize::sanitize;
 
 /// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +30,7 @@ impl From<Exit> for ExitCode {
 /// Tells people something, and nothing in it steers their terminal. Where nobody listens any more, nothing is lost.
 pub fn say(what: impl fmt::Display) {
     let what = what.to_string();
-    let lines: Vec<_> = what.split('\n').map(harmless).collect();
+    let lines: Vec<_> = what.split('\n').map(sanitize).collect();
     let _ = writeln!(std::io::stderr().lock(), "{}", lines.join("\n"));
 }
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::agenda::Due;
-use super::cloud::{Approval, Approver};
-use super::scenario::{FaultKind, Trouble};
-use super::shell::Here;
-use super::tasks::Answer;
+use super::cloud::{ApprovalEffect, Approver};
+use super::event_queue::QueuedEvent;
+use super::replica_model::ModelContext;
+use super::scenario::{FaultClass, FaultKind};
+use super::tasks::Oneshot;
 use super::world::World;
 use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::document::{Announcement, Document, Status};
@@ -20,10 +20,10 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Nothing that could be believed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct NoInformation;
+pub(super) struct PollFailed;
 
 /// What a poll brought.
-pub(super) struct Answered {
+pub(super) struct PollResult {
     pub(super) document: Document,
     pub(super) incarnation: u64,
     /// By the platform's clock.
@@ -44,12 +44,12 @@ pub(super) struct Letter {
     event: EventId,
     why: Why,
     /// `None` where the reply is lost.
-    answer: Option<Answer<PostOutcome>>,
+    answer: Option<Oneshot<PostOutcome>>,
 }
 
 /// What one endpoint has said.
 #[derive(Default)]
-pub(super) struct Seat {
+pub(super) struct EndpointState {
     /// The first document it ever gave.
     oldest: Option<Document>,
     answers: u64,
@@ -62,7 +62,7 @@ pub(super) struct Seat {
     gone: BTreeMap<EventId, (u32, Duration)>,
 }
 
-impl Seat {
+impl EndpointState {
     /// This endpoint has said in a row of so many documents, for so long, that the event is gone.
     pub(super) fn has_said_gone(&self, event: &EventId, documents: u32, span: Duration) -> bool {
         self.gone.get(event).is_some_and(|(most, lasted)| *most >= documents && *lasted >= span)
@@ -108,33 +108,33 @@ impl Seat {
     }
 }
 
-impl Here {
+impl ModelContext {
     /// One poll.
-    pub(super) async fn ask_endpoint(&self) -> Result<Answered, NoInformation> {
+    pub(super) async fn ask_endpoint(&self) -> Result<PollResult, PollFailed> {
         let (world, vm) = (&self.world, self.me);
         let way = world.random.borrow_mut().millis(2, 15);
         self.sleep(way).await;
         let trouble = world.trouble(vm, |trouble| !trouble.is_of_posts());
         match trouble {
-            Some(Trouble::Silent) => {
+            Some(FaultClass::Silent) => {
                 world.endpoints.borrow_mut()[vm].not_served();
                 self.sleep(ANSWERS_WITHIN).await;
-                return Err(NoInformation);
+                return Err(PollFailed);
             }
-            Some(Trouble::Empty) if makes!(world.mistake, EmptyIsNoEvents) => {
-                return Ok(Answered { document: Document::default(), incarnation: 0, date: None });
+            Some(FaultClass::Empty) if makes!(world.mistake, EmptyIsNoEvents) => {
+                return Ok(PollResult { document: Document::default(), incarnation: 0, date: None });
             }
-            Some(Trouble::Empty | Trouble::Status(_)) => {
+            Some(FaultClass::Empty | FaultClass::Status(_)) => {
                 world.endpoints.borrow_mut()[vm].not_served();
-                return Err(NoInformation);
+                return Err(PollFailed);
             }
             _ => {}
         }
-        if let Some(Trouble::Slow(seconds)) = trouble {
+        if let Some(FaultClass::Slow(seconds)) = trouble {
             self.sleep(Duration::from_secs(seconds)).await;
         }
         let name = &world.nodes[vm].name;
-        let notice = world.cloud.borrow_mut().poll(world.now(), name).ok_or(NoInformation)?;
+        let notice = world.cloud.borrow_mut().poll(world.now(), name).ok_or(PollFailed)?;
         let mut endpoints = world.endpoints.borrow_mut();
         let seat = &mut endpoints[vm];
         seat.answers += 1;
@@ -142,21 +142,21 @@ impl Here {
         let is_odd = seat.answers % 2 == 1;
         let is_wrong = is_odd && !world.is_healed.get();
         let document = match trouble {
-            Some(Trouble::Old) if is_wrong => seat.oldest.clone().unwrap_or_default(),
-            Some(Trouble::Missing) if is_wrong => Document::default(),
-            Some(Trouble::Partial) if !world.is_healed.get() => {
+            Some(FaultClass::Old) if is_wrong => seat.oldest.clone().unwrap_or_default(),
+            Some(FaultClass::Missing) if is_wrong => Document::default(),
+            Some(FaultClass::Partial) if !world.is_healed.get() => {
                 let first = |event: Announcement| Announcement {
                     resources: event.resources.into_iter().take(1).collect(),
                     ..event
                 };
                 Document::new(notice.events.into_iter().map(first).collect())
             }
-            Some(Trouble::Whole) => {
+            Some(FaultClass::Whole) => {
                 let all: Vec<VmName> = world.nodes.iter().map(|node| node.name.clone()).collect();
                 let whole = |event: Announcement| Announcement { resources: all.clone(), ..event };
                 Document::new(notice.events.into_iter().map(whole).collect())
             }
-            Some(Trouble::OtherLetters) => {
+            Some(FaultClass::OtherLetters) => {
                 let small = |event: Announcement| Announcement { id: EventId::new(event.id.as_str()), ..event };
                 Document::new(notice.events.into_iter().map(small).collect())
             }
@@ -166,29 +166,29 @@ impl Here {
         seat.served(&document, world.now());
         // Whole seconds, by the platform's clock, which is right.
         let date = world.scenario.are_answers_dated.then(|| Timestamp(world.now().0.div_euclid(1_000) * 1_000));
-        Ok(Answered { document, incarnation: notice.incarnation, date })
+        Ok(PollResult { document, incarnation: notice.incarnation, date })
     }
 
     /// Posts an approval, once.
     pub(super) async fn post_approval(&self, event: &EventId, why: Why) -> PostOutcome {
         let (world, vm) = (&self.world, self.me);
         world.judge_post(vm, event, why);
-        let trouble = world.trouble(vm, |trouble| trouble.is_of_posts() || trouble == Trouble::Silent);
+        let trouble = world.trouble(vm, |trouble| trouble.is_of_posts() || trouble == FaultClass::Silent);
         let way = match trouble {
-            Some(Trouble::PostsSlow(seconds)) => Duration::from_secs(seconds),
+            Some(FaultClass::PostsSlow(seconds)) => Duration::from_secs(seconds),
             _ => world.random.borrow_mut().millis(5, 30),
         };
-        let answer = Answer::new();
+        let answer = Oneshot::new();
         match trouble {
-            Some(Trouble::PostsRefused(status)) => {
+            Some(FaultClass::PostsRefused(status)) => {
                 self.sleep(way).await;
                 return PostOutcome::Refused(status);
             }
-            Some(Trouble::PostsLost | Trouble::Silent) => {}
+            Some(FaultClass::PostsLost | FaultClass::Silent) => {}
             _ => {
-                let answer = (trouble != Some(Trouble::RepliesLost)).then(|| answer.clone());
+                let answer = (trouble != Some(FaultClass::RepliesLost)).then(|| answer.clone());
                 let letter = Letter { by: vm, event: event.clone(), why, answer };
-                world.put_in(way, Due::Arrive(Box::new(letter)));
+                world.put_in(way, QueuedEvent::Arrive(Box::new(letter)));
             }
         }
         let deadline = self.steady().plus(ANSWERS_WITHIN);
@@ -198,7 +198,7 @@ impl Here {
 }
 
 impl World {
-    fn trouble(&self, vm: usize, counts: impl Fn(Trouble) -> bool) -> Option<Trouble> {
+    fn trouble(&self, vm: usize, counts: impl Fn(FaultClass) -> bool) -> Option<FaultClass> {
         self.slowest(|at, kind| match kind {
             FaultKind::Endpoint(trouble) if at == vm && counts(*trouble) => Some(*trouble),
             _ => None,
@@ -214,9 +214,9 @@ impl World {
         self.judge_arrival(by, &event, why, approval);
         if let Some(answer) = answer {
             let outcome = match approval {
-                Approval::Accepted | Approval::Repeated => PostOutcome::Accepted,
-                Approval::Started | Approval::Finished => PostOutcome::Refused(400),
-                Approval::Unknown => PostOutcome::Refused(404),
+                ApprovalEffect::Accepted | ApprovalEffect::Repeated => PostOutcome::Accepted,
+                ApprovalEffect::Started | ApprovalEffect::Finished => PostOutcome::Refused(400),
+                ApprovalEffect::Unknown => PostOutcome::Refused(404),
             };
             answer.give(&self.tasks, outcome);
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::random::Random;
-use super::scenario::{Fault, FaultKind, Trouble};
+use super::scenario::{Fault, FaultClass, FaultKind};
 
 /// As often as it tells something: what stops one replica or cuts it off comes most.
 const KINDS: [(u64, Draw); 12] = [
@@ -55,22 +55,22 @@ fn length(random: &mut Random) -> Duration {
     random.millis(least, most)
 }
 
-fn trouble(random: &mut Random) -> Trouble {
+fn trouble(random: &mut Random) -> FaultClass {
     random.weighted(&[
-        (10, Trouble::Silent),
-        (10, Trouble::Empty),
-        (6, Trouble::Status(429)),
-        (6, Trouble::Status(500)),
-        (8, Trouble::Old),
-        (10, Trouble::Missing),
-        (8, Trouble::Partial),
-        (4, Trouble::OtherLetters),
-        (4, Trouble::Slow(4)),
-        (4, Trouble::Slow(8)),
-        (10, Trouble::PostsLost),
-        (14, Trouble::RepliesLost),
-        (8, Trouble::PostsRefused(500)),
-        (8, Trouble::PostsSlow(4)),
-        (6, Trouble::PostsSlow(14)),
+        (10, FaultClass::Silent),
+        (10, FaultClass::Empty),
+        (6, FaultClass::Status(429)),
+        (6, FaultClass::Status(500)),
+        (8, FaultClass::Old),
+        (10, FaultClass::Missing),
+        (8, FaultClass::Partial),
+        (4, FaultClass::OtherLetters),
+        (4, FaultClass::Slow(4)),
+        (4, FaultClass::Slow(8)),
+        (10, FaultClass::PostsLost),
+        (14, FaultClass::RepliesLost),
+        (8, FaultClass::PostsRefused(500)),
+        (8, FaultClass::PostsSlow(4)),
+        (6, FaultClass::PostsSlow(14)),
     ])
 }

@@ -3,17 +3,19 @@
 
 use std::time::Duration;
 
-use super::cloud::{Move, Opening, Plan};
+use super::cloud::{EventPlan, Opening, ScheduleMove};
 use super::faults::fault;
 use super::program::Habits;
 use super::random::Random;
-use super::scenario::{Change, Fault, FaultKind, Happening, Moment, Scenario, What, Wish};
+use super::scenario::{
+    ConfigChange, Fault, FaultKind, Scenario, ScenarioAction, ScenarioRequest, ScenarioStep, TriggerPoint,
+};
 use super::world::name;
 use allclear_core::model::document::{Kind, Source};
 use allclear_core::model::id::{GroupName, VmName, WorkloadName};
 use allclear_core::model::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload};
+use allclear_core::planning_input::Timing;
 use allclear_core::policy::Policy;
-use allclear_core::situation::Timing;
 
 /// In milliseconds.
 const HOUR: u64 = 3_600_000;
@@ -56,7 +58,7 @@ pub fn generate(seed: u64) -> Scenario {
         let at = near(&mut random, &announced, heal_at);
         let at = if after.is_some() { random.millis(0, 40) } else { at };
         let fault = fault(&mut random, replicas);
-        scenario.happenings.push(Happening { at, after, what: What::Fault(fault) });
+        scenario.happenings.push(ScenarioStep { at, after, what: ScenarioAction::Fault(fault) });
     }
     disks_and_learners(&mut Random::new(seed ^ 0x5851_F42D_4C95_7F2D), &mut scenario);
     reconfiguration(&mut Random::new(seed ^ 0x1405_7B7E_F767_814F), &mut scenario);
@@ -71,13 +73,14 @@ fn disks_and_learners(random: &mut Random, scenario: &mut Scenario) {
     if replicas > 3 && random.percent(50) {
         scenario.voters = if replicas > 5 && random.percent(50) { 5 } else { 3 };
     }
-    let is_deletion = |it: &Happening| matches!(&it.what, What::Announce(plan) if plan.kind == Kind::Terminate);
+    let is_deletion =
+        |it: &ScenarioStep| matches!(&it.what, ScenarioAction::Announce(plan) if plan.kind == Kind::Terminate);
     let loses = random.percent(12) && replicas > 2 && !scenario.happenings.iter().any(is_deletion);
     if loses {
         let latest = u64::try_from(heal_at.as_millis()).unwrap_or(0);
         let (at, lasts) = (random.millis(5_000, latest), random.secs(1, 60));
-        let what = What::Fault(Fault { vm: random.index(replicas), lasts, kind: FaultKind::DiskLost });
-        scenario.happenings.push(Happening { at, after: None, what });
+        let what = ScenarioAction::Fault(Fault { vm: random.index(replicas), lasts, kind: FaultKind::DiskLost });
+        scenario.happenings.push(ScenarioStep { at, after: None, what });
     }
 }
 
@@ -88,11 +91,17 @@ fn reconfiguration(random: &mut Random, scenario: &mut Scenario) {
     }
     let latest = u64::try_from(scenario.heal_at.as_millis()).unwrap_or(0);
     let phase = *random.pick(&[Phase::Checkpoint, Phase::Drain, Phase::Restore]);
-    let changes = [Change::OneMore(phase), Change::Otherwise, Change::Renamed, Change::WithoutRestore, Change::Removed];
+    let changes = [
+        ConfigChange::OneMore(phase),
+        ConfigChange::Otherwise,
+        ConfigChange::Renamed,
+        ConfigChange::WithoutRestore,
+        ConfigChange::Removed,
+    ];
     let kind = FaultKind::Reconfigured(*random.pick(&changes));
     let fault = Fault { vm: random.index(scenario.replicas), lasts: random.millis(500, 5_000), kind };
     let at = random.millis(5_000, latest);
-    scenario.happenings.push(Happening { at, after: None, what: What::Fault(fault) });
+    scenario.happenings.push(ScenarioStep { at, after: None, what: ScenarioAction::Fault(fault) });
 }
 
 /// Perhaps a clock that is wrong by up to a day, and endpoints that do not tell the time. Drawn apart, so that all else is as
@@ -118,9 +127,14 @@ fn near(random: &mut Random, announced: &[Duration], heal_at: Duration) -> Durat
     at.clamp(Duration::from_secs(3), Duration::from_millis(latest))
 }
 
-fn moment(random: &mut Random) -> Moment {
+fn moment(random: &mut Random) -> TriggerPoint {
     let times = random.weighted(&[(60, 1), (25, 2), (15, 3)]);
-    *random.pick(&[Moment::Claim(times), Moment::Begin(times), Moment::Confirm(times), Moment::Post(times)])
+    *random.pick(&[
+        TriggerPoint::Claim(times),
+        TriggerPoint::Begin(times),
+        TriggerPoint::Confirm(times),
+        TriggerPoint::Post(times),
+    ])
 }
 
 fn clock(random: &mut Random) -> i64 {
@@ -206,7 +220,11 @@ fn events(random: &mut Random, scenario: &mut Scenario) -> Vec<Duration> {
     let mut announced = Vec::new();
     for _ in 0..count {
         let plan = plan(random, scenario.replicas, next_vm, &mut deletes);
-        scenario.happenings.push(Happening { at: first, after: None, what: What::Announce(Box::new(plan)) });
+        scenario.happenings.push(ScenarioStep {
+            at: first,
+            after: None,
+            what: ScenarioAction::Announce(Box::new(plan)),
+        });
         announced.push(first);
         next_vm = (next_vm + 1) % scenario.replicas;
         first = if is_close { first + random.secs(0, 15) } else { random.secs(8, latest.max(9)) };
@@ -214,7 +232,7 @@ fn events(random: &mut Random, scenario: &mut Scenario) -> Vec<Duration> {
     announced
 }
 
-fn plan(random: &mut Random, replicas: usize, vm: usize, deletes: &mut bool) -> Plan {
+fn plan(random: &mut Random, replicas: usize, vm: usize, deletes: &mut bool) -> EventPlan {
     let mut kind = random.weighted(&[
         (25, Kind::Freeze),
         (30, Kind::Reboot),
@@ -236,7 +254,7 @@ fn plan(random: &mut Random, replicas: usize, vm: usize, deletes: &mut bool) -> 
     }
     let notice = if kind == Kind::Preempt { random.secs(20, 30) } else { random.secs(30, 240) };
     let after = |random: &mut Random, percent: u64| random.percent(percent).then(|| random.secs(2, 90));
-    Plan {
+    EventPlan {
         duration: (kind == Kind::Freeze && random.percent(60)).then(|| random.secs(1, 20)),
         notice,
         opening: if random.percent(4) { Opening::Started } else { Opening::Scheduled },
@@ -248,8 +266,11 @@ fn plan(random: &mut Random, replicas: usize, vm: usize, deletes: &mut bool) -> 
         cancel_after: after(random, 10),
         approved_after: after(random, 8),
         strikes_after: after(random, 6),
-        moves: after(random, 10).map(|after| Move { after, notice: random.secs(10, 120) }).into_iter().collect(),
-        ..Plan::new(kind, source, resources)
+        moves: after(random, 10)
+            .map(|after| ScheduleMove { after, notice: random.secs(10, 120) })
+            .into_iter()
+            .collect(),
+        ..EventPlan::new(kind, source, resources)
     }
 }
 
@@ -261,13 +282,17 @@ fn roles(random: &mut Random, scenario: &mut Scenario) {
     let primary = random.index(scenario.replicas);
     for vm in 0..scenario.replicas {
         let role = if vm == primary { Role::Primary } else { Role::Replica };
-        scenario.happenings.push(Happening { at: Duration::from_millis(1), after: None, what: What::Role(vm, role) });
+        scenario.happenings.push(ScenarioStep {
+            at: Duration::from_millis(1),
+            after: None,
+            what: ScenarioAction::Role(vm, role),
+        });
     }
     if random.percent(20) {
         let at = random.millis(5000, u64::try_from(scenario.heal_at.as_millis()).unwrap_or(5000));
         let next = random.index(scenario.replicas);
         for (vm, role) in [(primary, Role::Replica), (next, Role::Primary)] {
-            scenario.happenings.push(Happening { at, after: None, what: What::Role(vm, role) });
+            scenario.happenings.push(ScenarioStep { at, after: None, what: ScenarioAction::Role(vm, role) });
         }
     }
 }
@@ -279,16 +304,16 @@ fn wishes(random: &mut Random, scenario: &mut Scenario, announced: &[Duration]) 
     for _ in 0..random.between(1, 3) {
         let (place, span) = (random.index(3), random.secs(5, 60));
         let wish = random.weighted(&[
-            (30, Wish::Hold(place, span)),
-            (10, Wish::Release(place)),
-            (20, Wish::Pause(span)),
-            (5, Wish::Resume),
-            (20, Wish::Approve(place)),
-            (15, Wish::Skip(place)),
+            (30, ScenarioRequest::Hold(place, span)),
+            (10, ScenarioRequest::Release(place)),
+            (20, ScenarioRequest::Pause(span)),
+            (5, ScenarioRequest::Resume),
+            (20, ScenarioRequest::Approve(place)),
+            (15, ScenarioRequest::Skip(place)),
         ]);
         let at = near(random, announced, scenario.heal_at);
-        let what = What::Wish(random.index(scenario.replicas), wish);
-        scenario.happenings.push(Happening { at, after: None, what });
+        let what = ScenarioAction::Wish(random.index(scenario.replicas), wish);
+        scenario.happenings.push(ScenarioStep { at, after: None, what });
     }
 }
 
@@ -302,12 +327,16 @@ fn guests(random: &mut Random, scenario: &mut Scenario) {
     let guest = workload(random, name, None, Origin::Dialled { owner: 0 });
     let mut at = random.secs(1, 30);
     for turn in 0..random.between(1, 4) {
-        let what =
-            if turn % 2 == 0 { What::Come(vm, Box::new(guest.clone())) } else { What::Go(vm, random.percent(30)) };
-        scenario.happenings.push(Happening { at, after: None, what });
+        let what = if turn % 2 == 0 {
+            ScenarioAction::Come(vm, Box::new(guest.clone()))
+        } else {
+            ScenarioAction::Go(vm, random.percent(30))
+        };
+        scenario.happenings.push(ScenarioStep { at, after: None, what });
         at += random.secs(2, 60);
     }
     // In the end it is there, or has said farewell: nobody waits for it for ever.
-    let what = if random.percent(70) { What::Come(vm, Box::new(guest)) } else { What::Go(vm, true) };
-    scenario.happenings.push(Happening { after: None, at: at.max(scenario.heal_at), what });
+    let what =
+        if random.percent(70) { ScenarioAction::Come(vm, Box::new(guest)) } else { ScenarioAction::Go(vm, true) };
+    scenario.happenings.push(ScenarioStep { after: None, at: at.max(scenario.heal_at), what });
 }

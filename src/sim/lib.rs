@@ -5,36 +5,38 @@
 //! run, step for step.
 
 #[macro_use]
-mod mistake;
+mod mutation;
 
 pub mod cloud;
 
-mod agenda;
-mod agreement;
 mod endpoint;
+mod event_queue;
+mod fault_execution;
 mod faults;
 mod generate;
-mod happenings;
-mod judge;
 mod network;
-mod node;
+mod node_state;
+mod oracle;
 mod platform;
 mod program;
+mod raft_model;
 pub mod random;
+mod replica_model;
 mod scenario;
-mod shell;
 mod tasks;
 mod verdict;
 mod world;
 
 pub use generate::generate;
-pub use mistake::Mistake;
+pub use mutation::Mutation;
 pub use program::Habits;
-pub use scenario::{Change, Fault, FaultKind, Happening, Moment, Scenario, Trouble, What, Wish};
-pub use verdict::{Breach, Property, Run, Verdict};
+pub use scenario::{
+    ConfigChange, Fault, FaultClass, FaultKind, Scenario, ScenarioAction, ScenarioRequest, ScenarioStep, TriggerPoint,
+};
+pub use verdict::{Breach, Property, RunVerdict, SimulationRun};
 
 /// Plays one scenario to its end.
-pub fn run(scenario: &Scenario, mistake: Mistake, is_traced: bool) -> Run {
+pub fn run(scenario: &Scenario, mistake: Mutation, is_traced: bool) -> SimulationRun {
     let world = world::World::new(scenario, mistake, is_traced);
     world.run();
     world.result()

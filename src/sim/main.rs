@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use allclear_sim::{Breach, Mistake, Run, Verdict};
+use allclear_sim::{Breach, Mutation, RunVerdict, SimulationRun};
 use clap::Parser;
 
 /// Plays whole clusters under faults, each made from a seed, and judges them
@@ -34,7 +34,7 @@ impl Simulate {
     /// False where a property was broken.
     fn run(self) -> bool {
         let Some(seed) = self.seed else { return play(self.seeds) };
-        let run = allclear_sim::run(&allclear_sim::generate(seed), Mistake::None, self.trace);
+        let run = allclear_sim::run(&allclear_sim::generate(seed), Mutation::None, self.trace);
         let mut out = std::io::stdout().lock();
         for line in &run.trace {
             // Where nobody reads any more, nothing is lost.
@@ -43,11 +43,11 @@ impl Simulate {
             }
         }
         let verdict = match &run.verdict {
-            Verdict::Passed => "passed".into(),
-            Verdict::Unknown => "unknown: no fault took effect".into(),
-            Verdict::Failed(breach) => format!("FAILED: {:?} is broken: {}", breach.property, breach.what),
+            RunVerdict::Passed => "passed".into(),
+            RunVerdict::Unknown => "unknown: no fault took effect".into(),
+            RunVerdict::Failed(breach) => format!("FAILED: {:?} is broken: {}", breach.property, breach.what),
         };
-        let Run { simulated, faults, effective, alone, digest, .. } = &run;
+        let SimulationRun { simulated, faults, effective, alone, digest, .. } = &run;
         say(&format!(
             "seed {seed}: {verdict}; {:.0} s simulated, {effective} of {faults} faults took effect, {alone} posts alone, \
              digest {digest:016x}",
@@ -105,14 +105,14 @@ fn play_until(next: &AtomicU64, end: u64) -> Sum {
         if seed >= end {
             return sum;
         }
-        let run = allclear_sim::run(&allclear_sim::generate(seed), Mistake::None, false);
+        let run = allclear_sim::run(&allclear_sim::generate(seed), Mutation::None, false);
         sum.simulated += run.simulated;
         sum.faults += run.effective;
         sum.alone += run.alone;
         match run.verdict {
-            Verdict::Passed => {}
-            Verdict::Unknown => sum.unknown += 1,
-            Verdict::Failed(breach) => sum.failed.push((seed, breach)),
+            RunVerdict::Passed => {}
+            RunVerdict::Unknown => sum.unknown += 1,
+            RunVerdict::Failed(breach) => sum.failed.push((seed, breach)),
         }
     }
 }

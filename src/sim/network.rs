@@ -3,16 +3,16 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::agenda::Due;
-use super::agreement::{Append, Appended, Asker, Ballot, Confirmed, Proposed, Vote};
+use super::event_queue::QueuedEvent;
+use super::raft_model::{Append, Appended, Ballot, Confirmed, ModelVote, ProposalWaiter, Proposed};
 use super::scenario::FaultKind;
-use super::tasks::Answer;
+use super::tasks::Oneshot;
 use super::world::World;
 use allclear_core::cluster_time::{ClockReading, Trust};
-use allclear_core::contacts::{Health, Told};
 use allclear_core::model::command::Command;
-use allclear_core::model::isolation::Peer;
+use allclear_core::model::isolation::PeerAnswer;
 use allclear_core::model::time::Timestamp;
+use allclear_core::peer_table::{Health, Told};
 
 pub(super) struct Envelope {
     pub(super) from: usize,
@@ -21,23 +21,23 @@ pub(super) struct Envelope {
     from_life: u32,
     to_life: u32,
     from_disk: u32,
-    pub(super) message: Message,
+    pub(super) message: ModelMessage,
 }
 
 #[derive(Clone)]
-pub(super) enum Message {
+pub(super) enum ModelMessage {
     Append(Append),
     Appended(Appended),
     AskVote(Ballot),
-    Vote(Vote),
+    Vote(ModelVote),
     /// Take leadership over.
     LeadNow {
         term: u64,
     },
-    Propose(Rc<Command>, Asker<Proposed>),
-    Proposed(Answer<Proposed>, Proposed),
-    Confirm(Asker<Confirmed>),
-    Confirmed(Answer<Confirmed>, Confirmed),
+    Propose(Rc<Command>, ProposalWaiter<Proposed>),
+    Proposed(Oneshot<Proposed>, Proposed),
+    Confirm(ProposalWaiter<Confirmed>),
+    Confirmed(Oneshot<Confirmed>, Confirmed),
     Beat {
         health: Health,
         wishes: u64,
@@ -54,23 +54,23 @@ pub(super) enum Message {
         trust: Trust,
     },
     AskPeer,
-    Peer(Peer),
+    Peer(PeerAnswer),
 }
 
 impl World {
-    pub(super) fn send(&self, from: usize, to: usize, message: Message) {
+    pub(super) fn send(&self, from: usize, to: usize, message: ModelMessage) {
         self.send_after(Duration::ZERO, from, to, message);
     }
 
     /// `after` is what it takes before it leaves.
-    pub(super) fn send_after(&self, after: Duration, from: usize, to: usize, message: Message) {
+    pub(super) fn send_after(&self, after: Duration, from: usize, to: usize, message: ModelMessage) {
         if self.is_cut(from, to) {
             return;
         }
-        if matches!(message, Message::Proposed(..)) && self.is_hit(|kind| *kind == FaultKind::Unanswered) {
+        if matches!(message, ModelMessage::Proposed(..)) && self.is_hit(|kind| *kind == FaultKind::Unanswered) {
             return;
         }
-        let again = matches!(message, Message::Propose(..) | Message::Append(_) | Message::Appended(_))
+        let again = matches!(message, ModelMessage::Propose(..) | ModelMessage::Append(_) | ModelMessage::Appended(_))
             && self.is_hit(|kind| *kind == FaultKind::Twice);
         if again {
             let later = self.random.borrow_mut().millis(1, 8000);
@@ -79,7 +79,7 @@ impl World {
         self.post_letter(after, from, to, message);
     }
 
-    fn post_letter(&self, after: Duration, from: usize, to: usize, message: Message) {
+    fn post_letter(&self, after: Duration, from: usize, to: usize, message: ModelMessage) {
         let way = self.random.borrow_mut().millis(0, 2);
         let slow = self.slowest(|_, kind| if let FaultKind::Slow { by } = kind { Some(*by) } else { None });
         let extra = slow.map_or(Duration::ZERO, |by| {
@@ -89,7 +89,7 @@ impl World {
         let (from_life, to_life) = (self.nodes[from].life(), self.nodes[to].life());
         let from_disk = self.nodes[from].kept.borrow().disk;
         let envelope = Envelope { from, to, from_life, to_life, from_disk, message };
-        self.put_in(after + way + extra, Due::Deliver(Box::new(envelope)));
+        self.put_in(after + way + extra, QueuedEvent::Deliver(Box::new(envelope)));
     }
 
     /// Nothing gets through in this direction; counts as an effect of the cut.
@@ -111,31 +111,31 @@ impl World {
             return;
         }
         // A proposal or a vote that was sent by a process that is gone is taken all the same.
-        if from_life != self.nodes[from].life() && matches!(message, Message::AskPeer | Message::Confirm(_)) {
+        if from_life != self.nodes[from].life() && matches!(message, ModelMessage::AskPeer | ModelMessage::Confirm(_)) {
             return;
         }
         self.take_message(to, from, message);
     }
 
-    pub(super) fn take_message(self: &Rc<Self>, to: usize, from: usize, message: Message) {
+    pub(super) fn take_message(self: &Rc<Self>, to: usize, from: usize, message: ModelMessage) {
         match message {
-            Message::Append(append) => self.on_append(to, from, &append),
-            Message::Appended(appended) => self.on_appended(to, from, &appended),
-            Message::AskVote(ballot) => self.on_ballot(to, from, &ballot),
-            Message::Vote(vote) => self.on_vote(to, from, &vote),
-            Message::LeadNow { term } => self.on_lead_now(to, term),
-            Message::Propose(command, asker) => self.on_propose(to, &command, asker),
-            Message::Proposed(waiting, answer) => waiting.give(&self.tasks, answer),
-            Message::Confirm(asker) => self.on_confirm(to, asker),
-            Message::Confirmed(waiting, index) => waiting.give(&self.tasks, index),
-            Message::Beat { health, wishes, reading, base, known } => {
+            ModelMessage::Append(append) => self.on_append(to, from, &append),
+            ModelMessage::Appended(appended) => self.on_appended(to, from, &appended),
+            ModelMessage::AskVote(ballot) => self.on_ballot(to, from, &ballot),
+            ModelMessage::Vote(vote) => self.on_vote(to, from, &vote),
+            ModelMessage::LeadNow { term } => self.on_lead_now(to, term),
+            ModelMessage::Propose(command, asker) => self.on_propose(to, &command, asker),
+            ModelMessage::Proposed(waiting, answer) => waiting.give(&self.tasks, answer),
+            ModelMessage::Confirm(asker) => self.on_confirm(to, asker),
+            ModelMessage::Confirmed(waiting, index) => waiting.give(&self.tasks, index),
+            ModelMessage::Beat { health, wishes, reading, base, known } => {
                 self.on_beat(to, from, health, wishes);
                 self.on_reading(to, from, reading, base, known);
                 self.reply_to_beat(to, from);
             }
-            Message::Reply { told, time, base, trust } => self.on_reply(to, told, (time, trust), base),
-            Message::AskPeer => self.on_ask_peer(to, from),
-            Message::Peer(peer) => self.on_peer(to, from, peer),
+            ModelMessage::Reply { told, time, base, trust } => self.on_reply(to, told, (time, trust), base),
+            ModelMessage::AskPeer => self.on_ask_peer(to, from),
+            ModelMessage::Peer(peer) => self.on_peer(to, from, peer),
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::agenda::Due;
 use super::cloud;
+use super::event_queue::QueuedEvent;
 use super::world::World;
 use allclear_core::model::document::Kind;
 use allclear_core::model::id::EventId;
@@ -21,22 +21,22 @@ impl World {
             cloud.advance(self.now());
             cloud.take_history()
         };
-        for cloud::Happening { event, what, .. } in happened {
+        for cloud::HistoryEntry { event, what, .. } in happened {
             match what {
-                cloud::What::Started(cause) => {
+                cloud::PlatformOccurrence::Started(cause) => {
                     self.tell(|| format!("the platform starts {event}: {cause:?}"));
                     self.strike(&event);
                 }
                 // The hardware has failed already.
-                cloud::What::Announced if self.is_impacted_by(&event) => self.strike(&event),
-                cloud::What::Ended(end) => self.tell(|| format!("{event} is over: {end:?}")),
+                cloud::PlatformOccurrence::Announced if self.is_impacted_by(&event) => self.strike(&event),
+                cloud::PlatformOccurrence::Ended(end) => self.tell(|| format!("{event} is over: {end:?}")),
                 _ => {}
             }
         }
         if self.is_healed.get() {
             self.start_who_can();
         }
-        self.put_in(EVERY, Due::Cloud);
+        self.put_in(EVERY, QueuedEvent::Cloud);
     }
 
     /// Nobody is down any more but those whom an event holds.

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::agenda::Due;
+use super::event_queue::QueuedEvent;
 use super::random::Random;
 use super::world::World;
 use allclear_core::model::attempt::Outcome;
@@ -37,7 +37,7 @@ pub(super) struct Program {
     pub(super) outcome: Outcome,
     /// It ended with its machine and did not say how.
     pub(super) is_lost: bool,
-    pub(super) task: Task,
+    pub(super) task: ProgramTask,
     pub(super) is_twice: bool,
     ends: Timestamp,
     deadline: Timestamp,
@@ -47,7 +47,7 @@ pub(super) struct Program {
 }
 
 #[derive(Clone)]
-pub(super) struct Task {
+pub(super) struct ProgramTask {
     pub(super) key: Key,
     pub(super) member: Member,
     pub(super) hook: HookId,
@@ -62,7 +62,7 @@ pub(super) struct Task {
 const KILLED_AFTER: Duration = Duration::from_secs(5);
 
 impl World {
-    pub(super) fn start_program(self: &Rc<Self>, vm: usize, task: Task) {
+    pub(super) fn start_program(self: &Rc<Self>, vm: usize, task: ProgramTask) {
         let (key, left) = (task.key.clone(), task.left);
         self.judge_begin(vm, &task);
         let good = Habits { takes: (100, 3000), ..Habits::default() };
@@ -73,7 +73,7 @@ impl World {
         random.word();
         let (takes, outcome) = self.fate(&mut random, habits, &task);
         self.tell(|| {
-            let Task { member, intent, hook, .. } = &task;
+            let ProgramTask { member, intent, hook, .. } = &task;
             format!("{}: a hook begins, {member} {} {intent} [{}]", self.nodes[vm].name, hook.phase, key.1)
         });
         let program = Program {
@@ -92,12 +92,12 @@ impl World {
         if random.percent(habits.extends)
             && let Some(here) = self.here(vm)
         {
-            self.tasks.spawn(vm, super::shell::hooks::ask_for_more_time(here, key));
+            self.tasks.spawn(vm, super::replica_model::hooks::ask_for_more_time(here, key));
         }
     }
 
     /// How long it takes, unless it hangs, and how it ends.
-    fn fate(&self, random: &mut Random, habits: Habits, task: &Task) -> (Option<Duration>, Outcome) {
+    fn fate(&self, random: &mut Random, habits: Habits, task: &ProgramTask) -> (Option<Duration>, Outcome) {
         let (least, most) = habits.takes;
         let is_slow = random.percent(10) && !self.judge.borrow().is_calm;
         let takes = if is_slow { random.millis(most, most * 8) } else { random.millis(least, most) };
@@ -128,7 +128,7 @@ impl World {
         let killed = program.deadline.plus(Duration::from_millis(100));
         let next = program.ends.min(killed).min(program.stops.unwrap_or(killed));
         let boot = self.nodes[vm].body.borrow().boot;
-        let due = Due::Program { vm, boot, key: key.clone(), turn: program.turn };
+        let due = QueuedEvent::Program { vm, boot, key: key.clone(), turn: program.turn };
         self.put_in(next.since(self.now()), due);
     }
 
@@ -139,7 +139,7 @@ impl World {
         }
         // A machine that is paused runs nothing.
         if node.body.borrow().pause.is_some_and(|pause| pause.stops_clock) {
-            let due = Due::Program { vm, boot, key: key.clone(), turn };
+            let due = QueuedEvent::Program { vm, boot, key: key.clone(), turn };
             return self.put_in(Duration::from_millis(200), due);
         }
         let now = self.now();
@@ -167,7 +167,7 @@ impl World {
         }
     }
 
-    fn have_effect(&self, task: &Task) {
+    fn have_effect(&self, task: &ProgramTask) {
         if task.intent == Intent::Run && task.hook.phase == Phase::Restore {
             self.judge.borrow_mut().out.remove(&task.member);
         }

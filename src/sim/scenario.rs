@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::cloud::Plan;
+use super::cloud::EventPlan;
 use super::program::Habits;
 use allclear_core::model::workload::{Hook, Phase, Role, Workload};
+use allclear_core::planning_input::Timing;
 use allclear_core::policy::Policy;
-use allclear_core::situation::Timing;
 
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -26,22 +26,22 @@ pub struct Scenario {
     /// Metadata endpoints tell the platform's time.
     pub are_answers_dated: bool,
     /// In the order of time.
-    pub happenings: Vec<Happening>,
+    pub happenings: Vec<ScenarioStep>,
     /// From here on nothing goes wrong any more.
     pub heal_at: Duration,
 }
 
 #[derive(Clone, Debug)]
-pub struct Happening {
+pub struct ScenarioStep {
     /// From the beginning, or from a moment that has to come first.
     pub at: Duration,
-    pub after: Option<Moment>,
-    pub what: What,
+    pub after: Option<TriggerPoint>,
+    pub what: ScenarioAction,
 }
 
 /// Something that happens in the course of a run, and for which time. What goes wrong just then finds most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Moment {
+pub enum TriggerPoint {
     /// A claim is committed.
     Claim(u32),
     /// An attempt at a hook is committed.
@@ -53,11 +53,11 @@ pub enum Moment {
 }
 
 #[derive(Clone, Debug)]
-pub enum What {
-    Announce(Box<Plan>),
+pub enum ScenarioAction {
+    Announce(Box<EventPlan>),
     Fault(Fault),
     /// Somebody asks this replica.
-    Wish(usize, Wish),
+    Wish(usize, ScenarioRequest),
     /// The workload on this VM becomes something else by itself.
     Role(usize, Role),
     /// A workload dials in at this VM, or comes back.
@@ -68,7 +68,7 @@ pub enum What {
 
 /// About the event that stands at this place among the open ones, as the replica that is asked knows them.
 #[derive(Clone, Copy, Debug)]
-pub enum Wish {
+pub enum ScenarioRequest {
     Hold(usize, Duration),
     Release(usize),
     Pause(Duration),
@@ -116,7 +116,7 @@ pub enum FaultKind {
     /// The machine goes down and comes back with an empty disk.
     DiskLost,
     /// The process ends, and begins again with other workloads in its configuration.
-    Reconfigured(Change),
+    Reconfigured(ConfigChange),
     DiskSlow {
         by: Duration,
     },
@@ -127,14 +127,14 @@ pub enum FaultKind {
     ClockJump {
         by: i64,
     },
-    Endpoint(Trouble),
+    Endpoint(FaultClass),
     /// The incarnations of all documents start again.
     Incarnations,
 }
 
 /// How the workloads of a replica's configuration change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Change {
+pub enum ConfigChange {
     /// There is another hook before the others of a phase.
     OneMore(Phase),
     /// All hooks run something else.
@@ -144,7 +144,7 @@ pub enum Change {
     Removed,
 }
 
-impl Change {
+impl ConfigChange {
     pub(super) fn apply(self, workloads: &mut Vec<Workload>) {
         let of = |phase: Phase| Hook { runs: u64::from(u16::MAX), ..Hook::of(phase) };
         for workload in &mut *workloads {
@@ -164,7 +164,7 @@ impl Change {
 
 /// What a metadata endpoint does instead of answering.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Trouble {
+pub enum FaultClass {
     Silent,
     /// 200 and nothing in it.
     Empty,
@@ -192,7 +192,7 @@ pub enum Trouble {
     PostsSlow(u64),
 }
 
-impl Trouble {
+impl FaultClass {
     pub(super) const fn is_of_posts(self) -> bool {
         matches!(self, Self::PostsLost | Self::RepliesLost | Self::PostsRefused(_) | Self::PostsSlow(_))
     }
@@ -200,6 +200,6 @@ impl Trouble {
 
 impl Scenario {
     pub(super) fn faults(&self) -> usize {
-        self.happenings.iter().filter(|happening| matches!(happening.what, What::Fault(_))).count()
+        self.happenings.iter().filter(|happening| matches!(happening.what, ScenarioAction::Fault(_))).count()
     }
 }

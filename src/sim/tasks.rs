@@ -13,7 +13,7 @@ pub(super) struct TaskId(u64);
 
 type Work = Pin<Box<dyn Future<Output = ()>>>;
 
-struct Task {
+struct SpawnedTask {
     owner: usize,
     is_ready: bool,
     /// Taken out while it runs.
@@ -22,7 +22,7 @@ struct Task {
 
 #[derive(Default)]
 pub(super) struct Tasks {
-    all: RefCell<BTreeMap<TaskId, Task>>,
+    all: RefCell<BTreeMap<TaskId, SpawnedTask>>,
     ready: RefCell<VecDeque<TaskId>>,
     /// Ready, and of somebody who is paused.
     held: RefCell<Vec<TaskId>>,
@@ -34,7 +34,7 @@ impl Tasks {
     pub(super) fn spawn(&self, owner: usize, work: impl Future<Output = ()> + 'static) {
         let id = TaskId(self.begun.get());
         self.begun.set(id.0 + 1);
-        self.all.borrow_mut().insert(id, Task { owner, is_ready: false, work: Some(Box::pin(work)) });
+        self.all.borrow_mut().insert(id, SpawnedTask { owner, is_ready: false, work: Some(Box::pin(work)) });
         self.wake(id);
     }
 
@@ -91,22 +91,22 @@ impl Tasks {
 }
 
 /// One value that somebody waits for.
-pub(super) struct Answer<T>(Rc<Place<T>>);
+pub(super) struct Oneshot<T>(Rc<OneshotSlot<T>>);
 
-struct Place<T> {
+struct OneshotSlot<T> {
     value: RefCell<Option<T>>,
     waiter: Cell<Option<TaskId>>,
 }
 
-impl<T> Clone for Answer<T> {
+impl<T> Clone for Oneshot<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<T> Answer<T> {
+impl<T> Oneshot<T> {
     pub(super) fn new() -> Self {
-        Self(Rc::new(Place { value: RefCell::new(None), waiter: Cell::new(None) }))
+        Self(Rc::new(OneshotSlot { value: RefCell::new(None), waiter: Cell::new(None) }))
     }
 
     /// The first one counts.
@@ -146,9 +146,9 @@ impl Signal {
 }
 
 /// Some signals as they stood when this was made: what is told after that is news.
-pub(super) struct News<'a, const N: usize>([(&'a Signal, u64); N]);
+pub(super) struct SignalChanges<'a, const N: usize>([(&'a Signal, u64); N]);
 
-impl<'a, const N: usize> News<'a, N> {
+impl<'a, const N: usize> SignalChanges<'a, N> {
     pub(super) fn of(signals: [&'a Signal; N]) -> Self {
         Self(signals.map(|signal| (signal, signal.version.get())))
     }

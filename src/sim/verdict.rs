@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use allclear_core::model::time::Timestamp;
-use allclear_core::verify::invariants::Broken;
+use allclear_core::verify::invariants::Violation;
 
 /// The property that is broken, by the name it has in `behaviour.md` 13.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -33,28 +33,28 @@ pub enum Property {
     Record,
 }
 
-impl From<Broken> for Property {
-    fn from(broken: Broken) -> Self {
+impl From<Violation> for Property {
+    fn from(broken: Violation) -> Self {
         match broken {
-            Broken::ClaimedUnprepared => Self::S1,
-            Broken::ClaimedTwice => Self::S2,
-            Broken::ApprovedUnclaimed => Self::S3,
-            Broken::BudgetExceeded => Self::S4,
-            Broken::TakenOverWrongly => Self::S5,
-            Broken::FailoverOutOfTurn => Self::S11,
-            Broken::NotRestored => Self::S12,
-            Broken::StintMixed => Self::S14,
-            Broken::GivenBackTooOften => Self::L7,
-            Broken::RunTwice | Broken::RunBeside => Self::S7,
-            Broken::AskedWrongly => Self::L2,
-            Broken::RestoredWrongly | Broken::UndoneWrongly => Self::S8,
-            Broken::ClaimedAgainstWish | Broken::ApprovedUnseen => Self::Wishes,
-            Broken::Forgotten
-            | Broken::DrillApproved
-            | Broken::DrillBesideEvent
-            | Broken::StageOutOfOrder
-            | Broken::Misplaced
-            | Broken::Rewritten => Self::Record,
+            Violation::ClaimedUnprepared => Self::S1,
+            Violation::ClaimedTwice => Self::S2,
+            Violation::ApprovedUnclaimed => Self::S3,
+            Violation::BudgetExceeded => Self::S4,
+            Violation::TakenOverWrongly => Self::S5,
+            Violation::FailoverOutOfTurn => Self::S11,
+            Violation::NotRestored => Self::S12,
+            Violation::StintMixed => Self::S14,
+            Violation::GivenBackTooOften => Self::L7,
+            Violation::RunTwice | Violation::RunBeside => Self::S7,
+            Violation::AskedWrongly => Self::L2,
+            Violation::RestoredWrongly | Violation::UndoneWrongly => Self::S8,
+            Violation::ClaimedAgainstWish | Violation::ApprovedUnseen => Self::Wishes,
+            Violation::Forgotten
+            | Violation::DrillApproved
+            | Violation::DrillBesideEvent
+            | Violation::StageOutOfOrder
+            | Violation::Misplaced
+            | Violation::Rewritten => Self::Record,
         }
     }
 }
@@ -67,7 +67,7 @@ pub struct Breach {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum RunVerdict {
     Passed,
     /// There were to be faults, and none took effect: it proves nothing.
     Unknown,
@@ -76,8 +76,8 @@ pub enum Verdict {
 
 /// One world from its beginning to its end.
 #[derive(Clone, Debug)]
-pub struct Run {
-    pub verdict: Verdict,
+pub struct SimulationRun {
+    pub verdict: RunVerdict,
     pub simulated: Duration,
     /// How many faults there were to be, and how many took effect.
     pub faults: usize,
@@ -90,11 +90,11 @@ pub struct Run {
     pub trace: Vec<String>,
 }
 
-impl Run {
+impl SimulationRun {
     pub fn breach(&self) -> Option<&Breach> {
         match &self.verdict {
-            Verdict::Failed(breach) => Some(breach),
-            Verdict::Passed | Verdict::Unknown => None,
+            RunVerdict::Failed(breach) => Some(breach),
+            RunVerdict::Passed | RunVerdict::Unknown => None,
         }
     }
 }

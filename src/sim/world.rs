@@ -4,18 +4,18 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::agenda::{Agenda, Due};
-use super::agreement::{Chain, Members};
-use super::cloud::{Cloud, Manners, Vm};
-use super::endpoint::Seat;
-use super::judge::Judge;
-use super::mistake::Mistake;
-use super::node::Node;
+use super::cloud::{Cloud, PlatformBehaviour, Vm};
+use super::endpoint::EndpointState;
+use super::event_queue::{Agenda, QueuedEvent};
+use super::mutation::Mutation;
+use super::node_state::Node;
+use super::oracle::Oracle;
+use super::raft_model::{Chain, ModelMembers};
 use super::random::Random;
-use super::scenario::{Fault, FaultKind, Moment, Scenario, What};
-use super::shell::Process;
+use super::replica_model::ProcessState;
+use super::scenario::{Fault, FaultKind, Scenario, ScenarioAction, TriggerPoint};
 use super::tasks::Tasks;
-use super::verdict::{Breach, Property, Run, Verdict};
+use super::verdict::{Breach, Property, RunVerdict, SimulationRun};
 use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
 
@@ -26,21 +26,21 @@ const LONGEST: Duration = Duration::from_mins(90);
 
 pub(super) struct World {
     pub(super) scenario: Scenario,
-    pub(super) mistake: Mistake,
+    pub(super) mistake: Mutation,
     now: Cell<Timestamp>,
     agenda: RefCell<Agenda>,
     pub(super) tasks: Tasks,
     pub(super) nodes: Vec<Node>,
     pub(super) chain: RefCell<Chain>,
     pub(super) cloud: RefCell<Cloud>,
-    pub(super) endpoints: RefCell<Vec<Seat>>,
+    pub(super) endpoints: RefCell<Vec<EndpointState>>,
     pub(super) random: RefCell<Random>,
     /// Faults that last, each with its end, and whether it has had an effect.
     windows: RefCell<Vec<Window>>,
     /// Of each happening.
     effects: RefCell<Vec<bool>>,
     pub(super) is_healed: Cell<bool>,
-    pub(super) judge: RefCell<Judge>,
+    pub(super) judge: RefCell<Oracle>,
     breach: RefCell<Option<Breach>>,
     pub(super) counts: Counts,
     trace: RefCell<Option<Vec<String>>>,
@@ -64,11 +64,16 @@ struct Window {
 }
 
 impl World {
-    pub(super) fn new(scenario: &Scenario, mistake: Mistake, is_traced: bool) -> Rc<Self> {
+    pub(super) fn new(scenario: &Scenario, mistake: Mutation, is_traced: bool) -> Rc<Self> {
         let names: Vec<VmName> = (0..scenario.replicas).map(name).collect();
-        let members = Rc::new(Members::first(scenario.replicas, scenario.voters));
+        let members = Rc::new(ModelMembers::first(scenario.replicas, scenario.voters));
         let vms = names.iter().map(|name| Vm { name: name.clone(), zone: None });
-        let cloud = Cloud::new(vms, Manners { first_incarnation: 1000, ..Manners::default() }, scenario.seed, BEGIN);
+        let cloud = Cloud::new(
+            vms,
+            PlatformBehaviour { first_incarnation: 1000, ..PlatformBehaviour::default() },
+            scenario.seed,
+            BEGIN,
+        );
         let node = |(vm, name): (usize, &VmName)| {
             let ahead = scenario.clocks.get(vm).copied().unwrap_or(0);
             Node::new(name.clone(), ahead, members.clone(), scenario.workloads[vm].clone())
@@ -81,7 +86,7 @@ impl World {
             nodes: names.iter().enumerate().map(node).collect(),
             chain: RefCell::default(),
             cloud: RefCell::new(cloud),
-            endpoints: RefCell::new((0..scenario.replicas).map(|_| Seat::default()).collect()),
+            endpoints: RefCell::new((0..scenario.replicas).map(|_| EndpointState::default()).collect()),
             random: RefCell::new(Random::new(scenario.seed ^ 0xA076_1D64_78BD_642F)),
             windows: RefCell::default(),
             effects: RefCell::new(vec![false; scenario.happenings.len()]),
@@ -100,11 +105,11 @@ impl World {
         self.now.get()
     }
 
-    pub(super) fn put_in(&self, span: Duration, due: Due) {
+    pub(super) fn put_in(&self, span: Duration, due: QueuedEvent) {
         self.agenda.borrow_mut().put(self.now().plus(span), due);
     }
 
-    pub(super) fn process(&self, vm: usize) -> Option<Rc<Process>> {
+    pub(super) fn process(&self, vm: usize) -> Option<Rc<ProcessState>> {
         self.nodes[vm].process.borrow().clone()
     }
 
@@ -124,12 +129,12 @@ impl World {
         });
         for (place, happening) in self.scenario.happenings.iter().enumerate() {
             if happening.after.is_none() {
-                self.put_in(happening.at, Due::Happening(place));
+                self.put_in(happening.at, QueuedEvent::Happening(place));
             }
         }
-        self.put_in(Duration::from_secs(1), Due::Judge);
-        self.put_in(self.scenario.heal_at, Due::Heal);
-        self.put_in(Duration::from_millis(100), Due::Cloud);
+        self.put_in(Duration::from_secs(1), QueuedEvent::Judge);
+        self.put_in(self.scenario.heal_at, QueuedEvent::Heal);
+        self.put_in(Duration::from_millis(100), QueuedEvent::Cloud);
         for vm in 0..self.nodes.len() {
             self.start(vm);
         }
@@ -153,7 +158,7 @@ impl World {
         }
     }
 
-    fn take(self: &Rc<Self>, due: Due) {
+    fn take(self: &Rc<Self>, due: QueuedEvent) {
         // What comes to somebody who is paused waits.
         if let Some(vm) = due.of()
             && self.nodes[vm].is_paused()
@@ -162,47 +167,47 @@ impl World {
         }
         let lives = |vm: usize, life: u32| self.nodes[vm].is_up() && self.nodes[vm].life() == life;
         match due {
-            Due::Wake(task) => self.tasks.wake(task),
-            Due::Deliver(envelope) => self.deliver(*envelope),
-            Due::Tick { vm, life, number } => {
+            QueuedEvent::Wake(task) => self.tasks.wake(task),
+            QueuedEvent::Deliver(envelope) => self.deliver(*envelope),
+            QueuedEvent::Tick { vm, life, number } => {
                 if lives(vm, life) && self.nodes[vm].agreement.borrow().ticks == number {
                     self.tick(vm);
                 }
             }
-            Due::Apply { vm, life } => {
+            QueuedEvent::Apply { vm, life } => {
                 if lives(vm, life) {
                     self.apply(vm);
                 }
             }
-            Due::Program { vm, boot, key, turn } => self.program_goes_on(vm, boot, &key, turn),
-            Due::Arrive(letter) => self.arrive(*letter),
-            Due::Happening(place) => self.happen(place),
-            Due::Resume { vm, number } => {
+            QueuedEvent::Program { vm, boot, key, turn } => self.program_goes_on(vm, boot, &key, turn),
+            QueuedEvent::Arrive(letter) => self.arrive(*letter),
+            QueuedEvent::Happening(place) => self.happen(place),
+            QueuedEvent::Resume { vm, number } => {
                 if self.nodes[vm].body.borrow().downs == number {
                     self.resume(vm);
                 }
             }
-            Due::Restart { vm, number } => {
+            QueuedEvent::Restart { vm, number } => {
                 if self.nodes[vm].body.borrow().downs == number {
                     self.start(vm);
                 }
             }
-            Due::Cloud => self.look_at_the_cloud(),
-            Due::Heal => self.heal(),
-            Due::Judge => self.judge_progress(),
+            QueuedEvent::Cloud => self.look_at_the_cloud(),
+            QueuedEvent::Heal => self.heal(),
+            QueuedEvent::Judge => self.judge_progress(),
         }
     }
 
-    fn hold(&self, vm: usize, due: Due) {
+    fn hold(&self, vm: usize, due: QueuedEvent) {
         let mut body = self.nodes[vm].body.borrow_mut();
         let is_lost = body.pause.is_some_and(|pause| self.now().since(pause.since) > pause.holds);
-        if !is_lost || !matches!(due, Due::Deliver(_)) {
+        if !is_lost || !matches!(due, QueuedEvent::Deliver(_)) {
             body.held.push(due);
         }
     }
 
     /// Again what was put off while somebody was paused.
-    pub(super) fn take_held(self: &Rc<Self>, held: Vec<Due>) {
+    pub(super) fn take_held(self: &Rc<Self>, held: Vec<QueuedEvent>) {
         for due in held {
             self.take(due);
         }
@@ -231,12 +236,12 @@ impl World {
     }
 
     /// A moment has come for which something may wait.
-    pub(super) fn come(&self, times: &Cell<u32>, moment: impl Fn(u32) -> Moment) {
+    pub(super) fn come(&self, times: &Cell<u32>, moment: impl Fn(u32) -> TriggerPoint) {
         times.set(times.get() + 1);
         let come = moment(times.get());
         let waits = self.scenario.happenings.iter().enumerate().filter(|(_, it)| it.after == Some(come));
         for (place, happening) in waits {
-            self.put_in(happening.at, Due::Happening(place));
+            self.put_in(happening.at, QueuedEvent::Happening(place));
         }
     }
 
@@ -288,17 +293,17 @@ impl World {
     pub(super) fn effective(&self) -> usize {
         let effects = self.effects.borrow();
         let faults = self.scenario.happenings.iter().zip(effects.iter());
-        faults.filter(|(happening, effect)| matches!(happening.what, What::Fault(_)) && **effect).count()
+        faults.filter(|(happening, effect)| matches!(happening.what, ScenarioAction::Fault(_)) && **effect).count()
     }
 
-    pub(super) fn result(&self) -> Run {
+    pub(super) fn result(&self) -> SimulationRun {
         let (faults, effective) = (self.scenario.faults(), self.effective());
         let verdict = match self.breach.borrow().clone() {
-            Some(breach) => Verdict::Failed(breach),
-            None if faults > 0 && effective == 0 => Verdict::Unknown,
-            None => Verdict::Passed,
+            Some(breach) => RunVerdict::Failed(breach),
+            None if faults > 0 && effective == 0 => RunVerdict::Unknown,
+            None => RunVerdict::Passed,
         };
-        Run {
+        SimulationRun {
             verdict,
             simulated: self.now().since(BEGIN),
             faults,

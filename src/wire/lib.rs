@@ -1,9 +1,9 @@
 //! Bytes and what they mean: the generated code, and conversions between it and the core's types.
 
+pub mod checksum;
 #[cfg(feature = "replica")]
 pub mod log;
 pub mod pb;
-pub mod seal;
 
 /// The description of what a replica answers over HTTP, in OpenAPI.
 #[cfg(feature = "replica")]

@@ -29,7 +29,7 @@ async fn a_replicas_certificate_makes_nobody_an_operator_or_a_workload() {
     let (address, shown) = (address(&cluster, 0), credentials(&pki, "db-1"));
     let channel = || {
         let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
-        allclear::net::tls::dial(&endpoint, &shown, "db-0", &allclear::net::dial::Way::to(&address))
+        allclear::net::tls::dial(&endpoint, &shown, "db-0", &allclear::net::dial::DialTarget::to(&address))
     };
     let limit = std::time::Duration::from_secs(30);
     for path in calls_of(&[Door::Operator, Door::Workload]) {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use allclear::machine::errands::{Errand, errands};
-use allclear::machine::isolation::reconcile::unrecorded;
+use allclear::machine::assignments::{Assignment, assignments};
+use allclear::machine::isolation::reconciliation::unrecorded;
 use allclear::machine::model::attempt::Outcome;
 use allclear::machine::model::command::Command;
 use allclear::machine::model::id::{AttemptId, EventId};
-use allclear::machine::observe::{Observation, Patience, PollTime};
+use allclear::machine::observation::{Observation, Patience, PollTime};
 
 use crate::mutant::Mutant;
 use crate::world::{Alone, Cluster, Post, Sent, Shown, World, event_id, name};
@@ -103,7 +103,7 @@ pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
     }));
     let late = (0..cluster.events.len()).filter(|event| world.clouds[*event].is_late);
     found.extend(late.map(Action::Show));
-    if world.log.wished < cluster.holds.into() && world.led_by().is_some() {
+    if world.log.operator_seq < cluster.holds.into() && world.led_by().is_some() {
         found.extend(world.log.open.keys().cloned().map(Action::Hold));
     }
     found.extend(finishes(world));
@@ -145,10 +145,15 @@ const AT_ONCE: Patience =
 fn report(cluster: &Cluster, world: &World, replica: usize) -> Option<Action> {
     let me = name(replica);
     let mut observation = Observation::default();
-    observation.take_up(&world.log, &me);
+    observation.adopt_state(&world.log, &me);
     for _ in 0..POLLS {
-        observation
-            .saw(&world.document(cluster, replica), &world.log, PollTime::at_once(world.now()), AT_ONCE, |_| true);
+        observation.record_poll(
+            &world.document(cluster, replica),
+            &world.log,
+            PollTime::at_once(world.now()),
+            AT_ONCE,
+            |_| true,
+        );
     }
     observation.report(&world.log, &me).map(|report| Action::Commit(replica, report))
 }
@@ -160,13 +165,13 @@ fn errand(world: &World, replica: usize) -> Option<Action> {
         let event = world.event_of(*claim)?;
         return Some(Action::Commit(replica, Command::Posted { event, attempt: *claim, outcome: outcome.clone() }));
     }
-    errands(&world.log, &name(replica)).into_iter().find_map(|errand| match errand {
-        Errand::Run { event, attempt, .. } => (attempt.deadline <= world.now())
+    assignments(&world.log, &name(replica)).into_iter().find_map(|errand| match errand {
+        Assignment::Run { event, attempt, .. } => (attempt.deadline <= world.now())
             .then(|| Action::Commit(replica, settled(event, attempt.id, Outcome::TimedOut("it".into())))),
-        Errand::Cancel { event, attempt } => {
+        Assignment::Cancel { event, attempt } => {
             Some(Action::Commit(replica, settled(event, attempt.id, Outcome::Cancelled)))
         }
-        Errand::Post { event, claim } => {
+        Assignment::Post { event, claim } => {
             local.post.is_none().then(|| Action::Post(replica, event.announcement.id.clone(), claim.attempt))
         }
     })

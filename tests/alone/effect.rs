@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::machine::errands::{Errand, errands};
-use allclear::machine::isolation::reconcile::unrecorded;
+use allclear::machine::assignments::{Assignment, assignments};
+use allclear::machine::isolation::reconciliation::unrecorded;
 use allclear::machine::model::claim::PostOutcome;
-use allclear::machine::model::command::{Command, Verdict};
+use allclear::machine::model::command::{ApplyResult, Command};
 use allclear::machine::model::document::Source;
 use allclear::machine::model::event::Event;
 use allclear::machine::model::id::{AttemptId, EventId};
+use allclear::machine::model::isolated_approval::JournalEntry;
 use allclear::machine::model::lifecycle::Stage;
-use allclear::machine::model::operator::{Asked, What};
+use allclear::machine::model::operator::{OperatorAction, OperatorRequest};
 use allclear::machine::model::state::State;
-use allclear::machine::model::takeover::Journaled;
 use allclear::machine::model::time::Timestamp;
 
 use crate::action::{Action, Fault, account, number_of};
@@ -33,7 +33,7 @@ pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
         Action::Commit(by, command) => commit(cluster, &mut next, by, command),
         Action::Decide(command) => {
             let leader = next.leader.unwrap_or_default();
-            if next.commit(cluster, leader, command) != Verdict::Applied {
+            if next.commit(cluster, leader, command) != ApplyResult::Applied {
                 next.broke(Breach::Stuck);
             }
         }
@@ -73,7 +73,7 @@ pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
         Action::Restart(replica) => restart(&mut next, replica),
         Action::Elect(replica) => elect(&mut next, replica),
         Action::Hold(event) => {
-            let what = Asked::Hold { event, until: Timestamp(0).plus(HELD_UNTIL), no_hooks: false };
+            let what = OperatorRequest::Hold { event, until: Timestamp(0).plus(HELD_UNTIL), no_hooks: false };
             let leader = next.leader.unwrap_or_default();
             next.commit(cluster, leader, Command::Ask { what, who: "somebody".into(), reason: String::new() });
         }
@@ -153,7 +153,7 @@ fn begin(cluster: &Cluster, next: &mut World, replica: usize) {
     let is_running = may_run(next.known(replica), next.now()) || may_run(&next.log, entry.takeover.alone_since);
     let is_held = next.known(replica).open.get(id).is_some_and(|event| {
         let last = event.wishes.last().map(|wish| &wish.what);
-        matches!(last, Some(What::Hold { until, .. }) if next.now() < *until)
+        matches!(last, Some(OperatorAction::Hold { until, .. }) if next.now() < *until)
     });
     let is_minority = cluster.replicas > 2;
     let takes_itself = entry.announcement.resources.contains(&name(replica));
@@ -176,7 +176,8 @@ fn send_alone(next: &mut World, replica: usize) -> Option<Sent> {
         return None;
     };
     let id = entry.announcement.id.clone();
-    let accepted = |entry: &Journaled| entry.announcement.id == id && entry.takeover.outcome_is(&PostOutcome::Accepted);
+    let accepted =
+        |entry: &JournalEntry| entry.announcement.id == id && entry.takeover.outcome_is(&PostOutcome::Accepted);
     if entry.takeover.outcome.is_some() || local.journal.iter().any(accepted) {
         next.broke(Breach::S2);
     }
@@ -203,8 +204,8 @@ fn restart(next: &mut World, replica: usize) {
     let now = next.now();
     let why = || PostOutcome::Unknown("restarted".into());
     let known = next.known(replica).clone();
-    let inherited = errands(&known, &name(replica)).into_iter().find_map(|errand| match errand {
-        Errand::Post { claim, .. } => Some((claim.attempt, Post::Answered(why()))),
+    let inherited = assignments(&known, &name(replica)).into_iter().find_map(|errand| match errand {
+        Assignment::Post { claim, .. } => Some((claim.attempt, Post::Answered(why()))),
         _ => None,
     });
     let local = &mut next.replicas[replica];

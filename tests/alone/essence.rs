@@ -5,8 +5,8 @@ use std::hash::{Hash, Hasher};
 
 use allclear::machine::model::claim::PostOutcome;
 use allclear::machine::model::event::Event;
+use allclear::machine::model::isolated_approval::IsolatedApproval;
 use allclear::machine::model::state::State;
-use allclear::machine::model::takeover::Takeover;
 use allclear::machine::model::time::Timestamp;
 
 use crate::world::{Behind, Local, Shown, World, name};
@@ -78,7 +78,7 @@ fn hash_event<H: Hasher>(event: &Event, hasher: &mut H) {
     for claim in claims {
         (&claim.approver, claim.attempt, is_waiting.then_some(claim.until), of(&claim.outcome)).hash(hasher);
     }
-    for Takeover { approver, at, outcome, recorded, .. } in takeovers {
+    for IsolatedApproval { approver, at, outcome, recorded, .. } in takeovers {
         (approver, at, of(outcome), recorded.filter(|_| is_waiting)).hash(hasher);
     }
 }

@@ -3,14 +3,14 @@
 use allclear::machine::apply;
 use allclear::machine::isolation::approval;
 use allclear::machine::model::blocker::Clearance;
-use allclear::machine::model::command::{Command, Entry, Verdict};
+use allclear::machine::model::command::{ApplyResult, Command, Entry};
 use allclear::machine::model::document::{Announcement, Source};
 use allclear::machine::model::id::{EventId, VmName};
 use allclear::machine::model::state::State;
 use allclear::machine::model::time::Timestamp;
 use allclear::machine::plan;
+use allclear::machine::planning_input::PlanningInput;
 use allclear::machine::schedule::clearance::clearance;
-use allclear::machine::situation::Situation;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,17 +28,17 @@ pub(crate) enum Mutant {
     SuspectClaims,
     /// A voter is cleared by being reachable again.
     ReachabilityClears,
-    /// `takeover` does not mind other events, nor what they took.
+    /// `event_to_approve` does not mind other events, nor what they took.
     OthersIgnored,
-    /// `takeover` takes every minority for one of a pair.
+    /// `event_to_approve` takes every minority for one of a pair.
     MinorityActs,
-    /// `takeover` minds no operator.
+    /// `event_to_approve` minds no operator.
     HoldIgnored,
-    /// `takeover` takes every VM for the lost one.
+    /// `event_to_approve` takes every VM for the lost one.
     TakesItself,
-    /// `takeover` approves what the platform asks for.
+    /// `event_to_approve` approves what the platform asks for.
     AnySource,
-    /// `takeover` sees only what its replica has applied.
+    /// `event_to_approve` sees only what its replica has applied.
     TailIgnored,
     /// The journal does not survive a crash.
     JournalLost,
@@ -47,14 +47,14 @@ pub(crate) enum Mutant {
 }
 
 impl Mutant {
-    pub(crate) fn apply(self, state: &mut State, entry: &Entry) -> Verdict {
+    pub(crate) fn apply(self, state: &mut State, entry: &Entry) -> ApplyResult {
         match (self, &entry.command) {
             (Self::OldAccountsClear, Command::Account { .. }) => {
                 apply::apply(state, entry);
                 if let Some(suspicion) = state.suspicions.get_mut(&entry.by) {
                     suspicion.is_cleared = true;
                 }
-                Verdict::Applied
+                ApplyResult::Applied
             }
             (Self::AccountsSkipUnknown, Command::Account { number, journal }) => {
                 let known = |id: &EventId| state.event(id).is_some();
@@ -76,7 +76,7 @@ impl Mutant {
         }
     }
 
-    pub(crate) fn plan(self, state: &State, situation: &Situation) -> Vec<Command> {
+    pub(crate) fn plan(self, state: &State, situation: &PlanningInput) -> Vec<Command> {
         let due = self.trusting(&mut state.clone(), &situation.me, |state| plan::plan(state, situation));
         let is_kept = |due: &Command| match due {
             Command::Claim { event, .. } => self != Self::SuspectClaims || is_clear(state, event, situation.now),
@@ -101,7 +101,7 @@ impl Mutant {
     }
 
     /// The event that the replica approves alone.
-    pub(crate) fn takeover(self, state: &State, situation: &Situation) -> Option<EventId> {
+    pub(crate) fn takeover(self, state: &State, situation: &PlanningInput) -> Option<EventId> {
         let (mut state, mut situation) = (state.clone(), situation.clone());
         let alone = situation.alone.as_mut()?;
         let document = alone.document.as_mut()?;
@@ -131,7 +131,7 @@ impl Mutant {
             }
             _ => {}
         }
-        approval::takeover(&state, &situation).map(|announced| announced.id.clone())
+        approval::event_to_approve(&state, &situation).map(|announced| announced.id.clone())
     }
 }
 

@@ -4,20 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use allclear::machine::model::id::VmName;
-use allclear::machine::model::isolation::Channel;
-use allclear::machine::model::isolation::{Alone, Peer};
-use allclear::machine::model::takeover::{Journaled, Takeover};
+use allclear::machine::model::isolated_approval::{IsolatedApproval, JournalEntry};
+use allclear::machine::model::isolation::ImdsHealth;
+use allclear::machine::model::isolation::{IsolatedView, PeerAnswer};
 use allclear::machine::model::time::Timestamp;
+use allclear::machine::planning_input::{LeaderState, PeerHealth, PlanningInput, Timing};
 use allclear::machine::policy::Policy;
-use allclear::machine::situation::{Contact, Lead, Situation, Timing};
 
 use crate::mutant::Mutant;
 use crate::world::{Cluster, World, name};
 
 impl World {
-    fn situation(&self, cluster: &Cluster, me: usize) -> Situation {
+    fn situation(&self, cluster: &Cluster, me: usize) -> PlanningInput {
         let timing = Timing { stale_after: Duration::from_hours(1), ..Timing::default() };
-        Situation {
+        PlanningInput {
             now: self.now(),
             me: name(me),
             members: cluster.members(),
@@ -33,11 +33,11 @@ impl World {
         }
     }
 
-    pub(crate) fn situation_of_leader(&self, cluster: &Cluster, leader: usize) -> Situation {
-        let contact = |replica: usize| Contact {
+    pub(crate) fn situation_of_leader(&self, cluster: &Cluster, leader: usize) -> PlanningInput {
+        let contact = |replica: usize| PeerHealth {
             reachable: self.connected(replica),
             since: self.replicas[replica].alone_since,
-            channel: Channel::Healthy,
+            channel: ImdsHealth::Healthy,
             channel_since: Timestamp(0),
             document_age: Some(Duration::ZERO),
             answers_in: Duration::ZERO,
@@ -46,10 +46,14 @@ impl World {
         let contacts = (0..cluster.replicas).map(|replica| (name(replica), contact(replica))).collect();
         let others = (0..cluster.replicas).filter(|replica| *replica != leader);
         let acknowledged = others.filter_map(|replica| Some((name(replica), self.acknowledged(replica)?)));
-        let lead =
-            Lead { term: self.term, turn: self.turn, voters: cluster.members(), acknowledged: acknowledged.collect() };
+        let lead = LeaderState {
+            term: self.term,
+            turn: self.turn,
+            voters: cluster.members(),
+            acknowledged: acknowledged.collect(),
+        };
         let leading_since = self.leading_since;
-        Situation { contacts, quorum: true, leading_since, lead: Some(lead), ..self.situation(cluster, leader) }
+        PlanningInput { contacts, quorum: true, leading_since, lead: Some(lead), ..self.situation(cluster, leader) }
     }
 
     fn acknowledged(&self, replica: usize) -> Option<Timestamp> {
@@ -60,14 +64,14 @@ impl World {
     }
 
     /// What `src/server/replica/alone.rs` knows; `None` while it hears a leader.
-    pub(crate) fn situation_alone(&self, cluster: &Cluster, me: usize) -> Option<Situation> {
+    pub(crate) fn situation_alone(&self, cluster: &Cluster, me: usize) -> Option<PlanningInput> {
         let local = &self.replicas[me];
         if !local.up || self.has_contact(me) {
             return None;
         }
-        let answer = Peer { leader: None, channel: Channel::Healthy };
+        let answer = PeerAnswer { leader: None, channel: ImdsHealth::Healthy };
         let others = (0..cluster.replicas).filter(|other| *other != me && self.connected(*other) && !local.cut);
-        let alone = Alone {
+        let alone = IsolatedView {
             since: local.alone_since,
             voters: cluster.members(),
             reached: others.map(|other| (name(other), answer.clone())).collect(),
@@ -78,11 +82,11 @@ impl World {
             readiness: BTreeMap::new(),
             journal: local.journal.clone(),
         };
-        Some(Situation { alone: Some(alone), ..self.situation(cluster, me) })
+        Some(PlanningInput { alone: Some(alone), ..self.situation(cluster, me) })
     }
 
     /// What it would write into its journal now.
-    pub(crate) fn takeover(&self, cluster: &Cluster, me: usize) -> Option<Journaled> {
+    pub(crate) fn takeover(&self, cluster: &Cluster, me: usize) -> Option<JournalEntry> {
         let local = &self.replicas[me];
         let situation = self.situation_alone(cluster, me)?;
         let is_silent = self.now().since(local.alone_since) >= situation.timing.takeover_after;
@@ -94,16 +98,16 @@ impl World {
         let id = cluster.mutant.takeover(state, &situation)?;
         let alone = situation.alone.as_ref()?;
         let last = alone.journal.iter().map(|entry| entry.takeover.at).max();
-        let takeover = Takeover {
+        let takeover = IsolatedApproval {
             approver: situation.me.clone(),
             at: last.map_or(situation.now, |last| situation.now.max(last.plus(Duration::from_millis(1)))),
             alone_since: alone.since,
-            out_of_reach: alone.out_of_reach(&situation.me),
+            out_of_reach: alone.unreachable_voters(&situation.me),
             requested_by: None,
             outcome: None,
             recorded: None,
         };
-        Some(Journaled { announcement: alone.listed(&id)?.clone(), takeover })
+        Some(JournalEntry { announcement: alone.listed(&id)?.clone(), takeover })
     }
 
     /// Every voter has given its account.

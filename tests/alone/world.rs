@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use allclear::machine::model::claim::PostOutcome;
-use allclear::machine::model::command::{Command, Entry, Verdict};
+use allclear::machine::model::command::{ApplyResult, Command, Entry};
 use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
 use allclear::machine::model::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
+use allclear::machine::model::isolated_approval::JournalEntry;
 use allclear::machine::model::state::State;
-use allclear::machine::model::takeover::Journaled;
 use allclear::machine::model::time::Timestamp;
 use allclear::machine::model::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Workload};
-use allclear::machine::verify::invariants::{self, Broken};
+use allclear::machine::verify::invariants::{self, Violation};
 use allclear::machine::verify::transition;
 
 use crate::mutant::Mutant;
@@ -108,14 +108,14 @@ pub(crate) struct Local {
     pub(crate) acknowledged: Option<(u64, Timestamp)>,
     /// What its endpoint shows of each event.
     pub(crate) sees: Vec<Shown>,
-    pub(crate) journal: Vec<Journaled>,
+    pub(crate) journal: Vec<JournalEntry>,
     /// The entry of the journal that it is acting on.
     pub(crate) alone: Option<(Timestamp, Alone)>,
     pub(crate) post: Option<(AttemptId, Post)>,
     /// Built, and on its way to the log; arrives at any later time.
     pub(crate) account: Option<Command>,
     /// Settled on, where a mutant lets time pass before it is written down.
-    pub(crate) chosen: Option<Journaled>,
+    pub(crate) chosen: Option<JournalEntry>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -165,30 +165,30 @@ pub(crate) enum Breach {
     Lifecycle,
 }
 
-impl From<Broken> for Breach {
-    fn from(broken: Broken) -> Self {
+impl From<Violation> for Breach {
+    fn from(broken: Violation) -> Self {
         match broken {
-            Broken::ClaimedTwice | Broken::ApprovedUnclaimed => Self::S2,
-            Broken::BudgetExceeded => Self::S4,
-            Broken::TakenOverWrongly => Self::S5,
-            Broken::ClaimedUnprepared
-            | Broken::ClaimedAgainstWish
-            | Broken::ApprovedUnseen
-            | Broken::RunTwice
-            | Broken::RunBeside
-            | Broken::AskedWrongly
-            | Broken::RestoredWrongly
-            | Broken::UndoneWrongly
-            | Broken::StageOutOfOrder
-            | Broken::Misplaced
-            | Broken::Forgotten
-            | Broken::DrillApproved
-            | Broken::DrillBesideEvent
-            | Broken::FailoverOutOfTurn
-            | Broken::NotRestored
-            | Broken::StintMixed
-            | Broken::GivenBackTooOften
-            | Broken::Rewritten => Self::Lifecycle,
+            Violation::ClaimedTwice | Violation::ApprovedUnclaimed => Self::S2,
+            Violation::BudgetExceeded => Self::S4,
+            Violation::TakenOverWrongly => Self::S5,
+            Violation::ClaimedUnprepared
+            | Violation::ClaimedAgainstWish
+            | Violation::ApprovedUnseen
+            | Violation::RunTwice
+            | Violation::RunBeside
+            | Violation::AskedWrongly
+            | Violation::RestoredWrongly
+            | Violation::UndoneWrongly
+            | Violation::StageOutOfOrder
+            | Violation::Misplaced
+            | Violation::Forgotten
+            | Violation::DrillApproved
+            | Violation::DrillBesideEvent
+            | Violation::FailoverOutOfTurn
+            | Violation::NotRestored
+            | Violation::StintMixed
+            | Violation::GivenBackTooOften
+            | Violation::Rewritten => Self::Lifecycle,
         }
     }
 }
@@ -322,14 +322,16 @@ impl World {
     }
 
     /// Appends an entry to the log.
-    pub(crate) fn commit(&mut self, cluster: &Cluster, by: usize, command: Command) -> Verdict {
+    pub(crate) fn commit(&mut self, cluster: &Cluster, by: usize, command: Command) -> ApplyResult {
         let before = self.log.clone();
         let entry = Entry { at: self.now(), by: name(by), command };
         let verdict = cluster.mutant.apply(Arc::make_mut(&mut self.log), &entry);
         if let Some(broken) = transition::violated(&before, &self.log).or_else(|| invariants::violated(&self.log)) {
             self.broke(broken.into());
         }
-        if matches!(entry.command, Command::Claim { .. }) && verdict == Verdict::Applied && before.is_suspect(&entry.by)
+        if matches!(entry.command, Command::Claim { .. })
+            && verdict == ApplyResult::Applied
+            && before.is_suspect(&entry.by)
         {
             self.broke(Breach::Unaccounted);
         }

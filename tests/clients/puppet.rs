@@ -6,8 +6,8 @@ use std::env;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use allclear::workload::{ConnectionState, Step, Workload};
 use allclear::workload::{Handle, Hook, Intent, Mode, OnAbsent, OnFailure, Outcome, Phase, Role, RunsOn};
-use allclear::workload::{Standing, Step, Workload};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 use tokio::sync::mpsc;
@@ -142,9 +142,9 @@ async fn obey(handle: Handle, strings: Strings) {
     tokio::spawn(async move {
         while standing.changed().await.is_ok() {
             match &*standing.borrow_and_update() {
-                Standing::Connected { vm, .. } => println!("@ connected to {vm}"),
-                Standing::Refused { why } => println!("@ refused: {why}"),
-                Standing::Dialling { .. } | Standing::Stopped => {}
+                ConnectionState::Connected { vm, .. } => println!("@ connected to {vm}"),
+                ConnectionState::Refused { why } => println!("@ refused: {why}"),
+                ConnectionState::Dialling { .. } | ConnectionState::Stopped => {}
             }
         }
     });

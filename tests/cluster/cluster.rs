@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use allclear::grpc::client::Asking;
+use allclear::grpc::client::OperatorConnection;
 use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -290,11 +290,11 @@ impl Cluster {
     }
 
     pub(crate) async fn status(&self, place: usize) -> Option<Status> {
-        Asking::connect(&self.replicas[place].socket).await.ok()?.status().await.ok()
+        OperatorConnection::connect(&self.replicas[place].socket).await.ok()?.status().await.ok()
     }
 
     pub(crate) async fn event(&self, place: usize, id: &str) -> Option<Event> {
-        Asking::connect(&self.replicas[place].socket).await.ok()?.event(id).await.ok()
+        OperatorConnection::connect(&self.replicas[place].socket).await.ok()?.event(id).await.ok()
     }
 
     /// The place of the replica that leads, as one that runs sees it.

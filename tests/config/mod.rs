@@ -6,13 +6,13 @@ mod garbage;
 mod mistakes;
 mod resolved;
 
-use allclear::config::{self, Config, Mistakes};
+use allclear::config::{self, Config, ConfigErrors};
 
-fn read(text: &str) -> Result<Config, Mistakes> {
+fn read(text: &str) -> Result<Config, ConfigErrors> {
     read_with(text, &[])
 }
 
-fn read_with(text: &str, environment: &[(&str, &str)]) -> Result<Config, Mistakes> {
+fn read_with(text: &str, environment: &[(&str, &str)]) -> Result<Config, ConfigErrors> {
     let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     config::read("allclear.toml", text, environment)
 }

@@ -1,10 +1,10 @@
 //! Members that are found at another address than before.
 
-use allclear::consensus::{AskError, Role};
+use allclear::consensus::{RaftRole, RequestError};
 
 use crate::consensus::support::{Cluster, free_address};
 
-fn address_in_the_log(seats: &[allclear::consensus::Seat], name: &str) -> String {
+fn address_in_the_log(seats: &[allclear::consensus::MemberStatus], name: &str) -> String {
     seats.iter().find(|seat| seat.replica == name).unwrap().address.clone()
 }
 
@@ -49,17 +49,20 @@ async fn a_member_that_no_configuration_names_is_moved_by_adding_it_again() {
     cluster.stop("db-3").await;
     let new = free_address();
     let silent = consensus.add_member("db-3", &new).await;
-    assert!(matches!(&silent, Err(AskError::Refused(why)) if why.ends_with("start it first")), "{silent:?}");
+    assert!(matches!(&silent, Err(RequestError::Refused(why)) if why.ends_with("start it first")), "{silent:?}");
     cluster.addresses[3].1.clone_from(&new);
     cluster.start("db-3").await;
     consensus.add_member("db-3", &new).await.unwrap();
     cluster.propose(&leader, "found").await;
     cluster.at("db-3").until_lines(1).await;
-    cluster.at("db-3").until("it follows", |now| now.role == Role::Follower && now.quorum).await;
+    cluster.at("db-3").until("it follows", |now| now.role == RaftRole::Follower && now.quorum).await;
     assert_eq!(address_in_the_log(&consensus.roster().await, "db-3"), new);
 
     // Where the configuration has a member, it is not moved by a command.
     let refused = consensus.add_member("db-1", &new).await;
-    assert!(matches!(&refused, Err(AskError::Refused(why)) if why.contains("change cluster.replicas")), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(RequestError::Refused(why)) if why.contains("change cluster.replicas")),
+        "{refused:?}"
+    );
     cluster.stop_all().await;
 }

@@ -4,31 +4,31 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::consensus::{self, Consensus, Means, Options};
+use allclear::consensus::{self, Consensus, Environment, Options};
 use allclear::fake_cloud;
 use allclear::grpc;
-use allclear::imds::pace::Pace;
+use allclear::imds::poll_schedule::PollSchedule;
 use allclear::imds::{ApiVersion, Endpoint, Timeouts};
 use allclear::machine::model::document::Document;
 use allclear::machine::model::id::VmName;
-use allclear::machine::model::isolation::Channel;
-use allclear::machine::model::isolation::{Alone, Peer};
+use allclear::machine::model::isolation::ImdsHealth;
+use allclear::machine::model::isolation::{IsolatedView, PeerAnswer};
 use allclear::machine::model::state::State;
 use allclear::machine::model::time::Timestamp;
-use allclear::machine::observe::Patience;
+use allclear::machine::observation::Patience;
 use allclear::machine::ownership::Grants;
+use allclear::machine::planning_input::Timing;
 use allclear::machine::policy::Policy;
-use allclear::machine::situation::Timing;
-use allclear::replica::clock::ClusterTime;
-use allclear::replica::contacts::Contacts;
-use allclear::replica::deeds::Deeds;
-use allclear::replica::folded::Folded;
-use allclear::replica::here::Here;
-use allclear::replica::journal::Journal;
-use allclear::replica::observer::Observer;
-use allclear::replica::readiness::Latest;
-use allclear::replica::rounds::Rounds;
+use allclear::replica::clock::ClusterClock;
+use allclear::replica::context::Context;
+use allclear::replica::journal::ApprovalJournal;
+use allclear::replica::metrics::Metrics;
+use allclear::replica::peer_tracker::PeerTracker;
+use allclear::replica::poller::Observer;
+use allclear::replica::readiness_poller::LatestReadiness;
+use allclear::replica::state_machine::CoreStateMachine;
 use allclear::replica::view::View;
+use allclear::replica::watchdog::Watchdog;
 use allclear::wire::pb::allclear::cluster::v1 as wire;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -43,7 +43,7 @@ use crate::consensus::wire::Wire;
 
 /// A replica that agrees, beats and asks, and does nothing else. Its metadata endpoint has answered once.
 struct Asking {
-    here: Arc<Here>,
+    here: Arc<Context>,
     stop: CancellationToken,
     tasks: JoinSet<()>,
 }
@@ -52,12 +52,12 @@ impl Asking {
     async fn start(options: Options, address: &str) -> Self {
         let name = VmName::new(&options.replica);
         let members = options.replicas.iter().map(|(name, _)| VmName::new(name)).collect();
-        let time = Arc::new(ClusterTime::default());
-        let journal = Journal::open(&options.data_dir, Means::default()).unwrap();
-        let (folded, state) = Folded::new(time.clone(), allclear::machine::model::version::VERSION);
+        let time = Arc::new(ClusterClock::default());
+        let journal = ApprovalJournal::open(&options.data_dir, Environment::default()).unwrap();
+        let (folded, state) = CoreStateMachine::new(time.clone(), allclear::machine::model::version::VERSION);
         let cluster = options.cluster.clone();
         let (consensus, routes) = Consensus::open(options, folded).await.unwrap();
-        let here = Arc::new(Here {
+        let here = Arc::new(Context {
             name: name.clone(),
             cluster,
             configured: members,
@@ -67,13 +67,13 @@ impl Asking {
             time,
             consensus,
             state,
-            contacts: Arc::new(Contacts::new(name.clone(), allclear::machine::model::version::VERSION)),
+            contacts: Arc::new(PeerTracker::new(name.clone(), allclear::machine::model::version::VERSION)),
             journal,
             alone: watch::Sender::new(None),
             alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
-            deeds: Arc::new(Deeds::new().unwrap()),
-            rounds: Rounds::default(),
-            readiness: Latest::default(),
+            deeds: Arc::new(Metrics::new().unwrap()),
+            rounds: Watchdog::default(),
+            readiness: LatestReadiness::default(),
             grants: Grants { trusted: vec![0], ..Grants::default() },
         });
         let observer = Arc::new(observer(name.as_str()).await);
@@ -93,7 +93,7 @@ impl Asking {
         assert!(self.here.consensus.shutdown().await, "the data directory was not let go");
     }
 
-    async fn until_peers(&self, what: &str, holds: impl Fn(&BTreeMap<VmName, Peer>) -> bool) {
+    async fn until_peers(&self, what: &str, holds: impl Fn(&BTreeMap<VmName, PeerAnswer>) -> bool) {
         let began = Instant::now();
         while !holds(&self.here.contacts.peers()) {
             let peers = self.here.contacts.peers();
@@ -103,7 +103,7 @@ impl Asking {
     }
 
     fn leader(&self) -> Option<String> {
-        let standing = self.here.consensus.standing_now();
+        let standing = self.here.consensus.status_now();
         standing.leader.filter(|_| standing.quorum)
     }
 }
@@ -111,15 +111,15 @@ impl Asking {
 async fn observer(vm: &str) -> Observer {
     let cloud = fake_cloud::serve(fake_cloud::Options::new([vm])).await.unwrap();
     let endpoint = Endpoint::new(&cloud.endpoint(vm).unwrap(), ApiVersion::newest(), Timeouts::default());
-    let pace = Pace::new(Duration::from_secs(1));
+    let pace = PollSchedule::new(Duration::from_secs(1));
     let observer = Observer::new(
         Arc::new(endpoint.unwrap()),
         pace,
         Patience::default(),
         LIMIT * 4,
-        Arc::new(Deeds::new().unwrap()),
+        Arc::new(Metrics::new().unwrap()),
     );
-    observer.look(&State::default()).await.unwrap();
+    observer.fetch_now(&State::default()).await.unwrap();
     observer
 }
 
@@ -160,7 +160,7 @@ async fn replicas_without_a_leader_know_each_other_until_there_is_one() {
     let gone = names.into_iter().find(|name| *name != led_by).unwrap();
     let (leader_gone, other_gone) = (replicas.remove(&led_by).unwrap(), replicas.remove(gone).unwrap());
     tokio::join!(leader_gone.stop(), other_gone.stop());
-    let alone = Peer { leader: None, channel: Channel::Healthy };
+    let alone = PeerAnswer { leader: None, channel: ImdsHealth::Healthy };
     for name in replicas.keys() {
         let other = replicas.keys().find(|other| *other != name).unwrap();
         let expected = BTreeMap::from([(VmName::new(other), alone.clone())]);
@@ -182,7 +182,7 @@ async fn what_a_replica_saw_alone_counts_as_long_as_it_hears_no_leader() {
     let cluster = Cluster::planned(&names);
     let mut replicas = start(&cluster, &names).await;
     let led_by = leader(&replicas).await;
-    let seen = Alone {
+    let seen = IsolatedView {
         since: Timestamp(0),
         voters: Vec::new(),
         reached: BTreeMap::new(),
@@ -196,16 +196,16 @@ async fn what_a_replica_saw_alone_counts_as_long_as_it_hears_no_leader() {
     for Asking { here, .. } in replicas.values() {
         // It is looked whether it is alone only so often, and an election is over sooner.
         here.alone.send_replace(Some(seen.clone()));
-        assert_eq!(here.situation().alone, None);
+        assert_eq!(here.planning_input().alone, None);
         assert!(Arc::ptr_eq(&View::new(here.clone()).state(), &here.state()), "it tells what the log says");
     }
     let kept = replicas.remove(names.into_iter().find(|name| *name != led_by).unwrap()).unwrap();
     for replica in replicas.into_values() {
         replica.stop().await;
     }
-    let mut standing = kept.here.consensus.standing();
+    let mut standing = kept.here.consensus.status();
     tokio::time::timeout(LIMIT, standing.wait_for(|standing| !standing.quorum)).await.unwrap().unwrap();
-    assert_eq!(kept.here.situation().alone, Some(seen));
+    assert_eq!(kept.here.planning_input().alone, Some(seen));
     kept.stop().await;
 }
 
@@ -220,7 +220,7 @@ async fn a_leader_that_lost_its_quorum_is_nobodys_leader_to_itself() {
     for name in gone {
         replicas.remove(name).unwrap().stop().await;
     }
-    let expected = BTreeMap::from([(VmName::new(kept), Peer { leader: None, channel: Channel::Healthy })]);
+    let expected = BTreeMap::from([(VmName::new(kept), PeerAnswer { leader: None, channel: ImdsHealth::Healthy })]);
     replicas[&led_by].until_peers("the one that is left hears only this one", |peers| *peers == expected).await;
     for replica in replicas.into_values() {
         replica.stop().await;
@@ -247,8 +247,10 @@ async fn a_replica_that_is_cut_off_from_the_leader_learns_of_it_from_another() {
     let between = replicas.keys().find(|name| **name != led_by && *name != cut).unwrap();
     wires[&(led_by.clone(), cut.clone())].block();
     wires[&(cut.clone(), led_by.clone())].block();
-    let expected =
-        BTreeMap::from([(VmName::new(between), Peer { leader: Some(led_by.clone()), channel: Channel::Healthy })]);
+    let expected = BTreeMap::from([(
+        VmName::new(between),
+        PeerAnswer { leader: Some(led_by.clone()), channel: ImdsHealth::Healthy },
+    )]);
     replicas[cut].until_peers("the one between hears the leader", |peers| *peers == expected).await;
     for replica in replicas.into_values() {
         replica.stop().await;

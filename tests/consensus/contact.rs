@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use allclear::consensus::Standing;
+use allclear::consensus::RaftStatus;
 
 use crate::consensus::support::{Cluster, LIMIT};
 use crate::consensus::wire::Wire;
@@ -37,7 +37,7 @@ async fn until(what: &str, holds: impl AsyncFn() -> bool) {
 async fn a_quorum_that_was_lost_and_found_within_a_term_begins_another_turn() {
     let (mut cluster, there, _back) = pair().await;
     let leader = cluster.at("db-0");
-    let before = leader.until("it leads", Standing::leads).await;
+    let before = leader.until("it leads", RaftStatus::leads).await;
     assert!(before.turn >= 1, "{before:?}");
     assert_eq!(cluster.at("db-1").now().turn, 0, "of a follower");
 
@@ -46,9 +46,9 @@ async fn a_quorum_that_was_lost_and_found_within_a_term_begins_another_turn() {
     let lost = leader.until("the quorum is lost", |now| !now.quorum).await;
     assert_eq!((lost.term, lost.turn), (before.term, before.turn));
     there.mend();
-    let found = leader.until("the quorum is back", Standing::leads).await;
+    let found = leader.until("the quorum is back", RaftStatus::leads).await;
     assert!((found.term, found.turn) > (before.term, before.turn), "{found:?} after {before:?}");
-    let now = leader.consensus.standing_now();
+    let now = leader.consensus.status_now();
     assert!((now.term, now.turn) >= (found.term, found.turn), "{now:?}");
     cluster.stop_all().await;
 }
@@ -59,7 +59,7 @@ async fn a_new_term_begins_with_its_first_turn() {
     let (leader, follower) = (cluster.leader().await, cluster.follower().await);
     let term = cluster.at(&leader).now().term;
     cluster.at(&leader).consensus.transfer_leadership(&follower).await.unwrap();
-    let next = cluster.at(&follower).until("it leads", Standing::leads).await;
+    let next = cluster.at(&follower).until("it leads", RaftStatus::leads).await;
     assert!(next.term > term);
     assert_eq!(next.turn, 1);
     assert_eq!(cluster.at(&leader).until("it follows", |now| !now.leads()).await.turn, 0);
@@ -147,7 +147,7 @@ async fn what_a_replica_cannot_know_to_be_committed_is_its_tail() {
     cluster.propose("db-0", "committed").await;
     cluster.at("db-1").until_lines(1).await;
     for name in ["db-0", "db-1"] {
-        assert!(cluster.at(name).consensus.tail().await.unwrap().is_empty(), "{name}");
+        assert!(cluster.at(name).consensus.unapplied_entries().await.unwrap().is_empty(), "{name}");
     }
 
     // It reaches the other's log, but the leader never learns that.
@@ -156,16 +156,16 @@ async fn what_a_replica_cannot_know_to_be_committed_is_its_tail() {
     let proposing = tokio::spawn(async move { proposer.propose("perhaps").await });
     for name in ["db-0", "db-1"] {
         let consensus = &cluster.at(name).consensus;
-        until("it is in the log", async || consensus.tail().await.unwrap() == ["perhaps by db-0"]).await;
+        until("it is in the log", async || consensus.unapplied_entries().await.unwrap() == ["perhaps by db-0"]).await;
         assert_eq!(cluster.at(name).lines(), ["committed by db-0"], "{name} applied it");
     }
     there.mend();
     cluster.at("db-1").until_lines(2).await;
-    until("nothing is left", async || cluster.at("db-1").consensus.tail().await.unwrap().is_empty()).await;
+    until("nothing is left", async || cluster.at("db-1").consensus.unapplied_entries().await.unwrap().is_empty()).await;
     let _ = proposing.await.unwrap();
     let consensus = cluster.at("db-1").consensus.clone();
     cluster.stop_all().await;
-    assert!(consensus.tail().await.is_err(), "the log of a replica that was shut down");
+    assert!(consensus.unapplied_entries().await.is_err(), "the log of a replica that was shut down");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -179,7 +179,7 @@ async fn a_restarted_replica_that_is_alone_finds_in_its_tail_what_it_did_not_app
     cluster.stop_all().await;
     cluster.start(&follower).await;
     let alone = cluster.at(&follower);
-    let tail = alone.consensus.tail().await.unwrap();
+    let tail = alone.consensus.unapplied_entries().await.unwrap();
     let applied = alone.lines();
     let told = |line: &String| applied.contains(line) || tail.iter().any(|entry| entry == line.as_bytes());
     for line in (0..5).map(|count| format!("{count} by {leader}")) {

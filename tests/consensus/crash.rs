@@ -41,7 +41,7 @@ async fn what_was_acknowledged_survives_the_killing_of_all_replicas() {
     assert!(acknowledged.len() >= 180);
     cluster.start_all().await;
     cluster.leader().await;
-    cluster.at("db-0").consensus.confirm().await.unwrap();
+    cluster.at("db-0").consensus.ensure_linearizable().await.unwrap();
     let lines = cluster.at("db-0").lines();
     let applied: BTreeSet<String> = lines.iter().cloned().collect();
     assert_eq!(applied.len(), lines.len(), "a line was applied twice");

@@ -1,6 +1,6 @@
 //! What must stop a replica, and what must not.
 
-use allclear::consensus::{AskError, OpenError, Role, Standing, Survivor};
+use allclear::consensus::{OpenError, RaftRole, RaftStatus, RequestError, SurvivingReplica};
 use allclear::wire::pb::allclear::raft::v1 as pb;
 use pb::raft_client::RaftClient;
 use tonic::Code;
@@ -13,7 +13,7 @@ async fn a_leader_takes_no_proposal_that_its_program_could_not_apply() {
     let leader = cluster.leader().await;
     for at in ["db-0", "db-1", "db-2"] {
         let refused = cluster.at(at).consensus.propose("unknown").await.unwrap_err();
-        assert!(matches!(&refused, AskError::Refused(why) if why.contains("from the future")), "{refused}");
+        assert!(matches!(&refused, RequestError::Refused(why) if why.contains("from the future")), "{refused}");
     }
     cluster.propose(&leader, "known").await;
     cluster.stop_all().await;
@@ -32,7 +32,7 @@ async fn a_replica_with_an_older_program_takes_no_entry_that_it_cannot_read_and_
     cluster.at("db-2").until_lines(1).await;
     cluster.propose("db-0", "unknown").await;
     cluster.propose("db-0", "after").await;
-    let says_so = |now: &Standing| matches!(&now.role, Role::Outside(why) if why.contains("cannot be read here"));
+    let says_so = |now: &RaftStatus| matches!(&now.role, RaftRole::Outside(why) if why.contains("cannot be read here"));
     cluster.at("db-2").until("says that it cannot follow", says_so).await;
     assert_eq!(cluster.at("db-2").lines().len(), 1);
     cluster.stop("db-2").await;
@@ -74,7 +74,7 @@ async fn a_restart_does_not_skip_what_cannot_be_read_and_says_what_to_do() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_stops_at_an_entry_is_restored_without_it_and_what_follows() {
     let mut cluster = from_the_future().await;
-    let survivor = Survivor::open(&cluster.directory("db-0"), "orders", &Ledger::default()).unwrap();
+    let survivor = SurvivingReplica::open(&cluster.directory("db-0"), "orders", &Ledger::default()).unwrap();
     let held = survivor.holding();
     let (index, why) = held.unreadable.clone().expect("it was read");
     assert_eq!(why, "a kind of line from the future");

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use allclear::consensus::{AskError, Members, Role};
+use allclear::consensus::{MemberNames, RaftRole, RequestError};
 
 use crate::consensus::support::{Cluster, Replica};
 
 async fn outside(replica: &Replica, because: &str) {
-    let told = |role: &Role| matches!(role, Role::Outside(reason) if reason.contains(because));
+    let told = |role: &RaftRole| matches!(role, RaftRole::Outside(reason) if reason.contains(because));
     replica.until(because, |now| told(&now.role)).await;
 }
 
@@ -20,13 +20,13 @@ async fn replicas_form_only_when_all_of_them_have_answered() {
     outside(cluster.at("db-0"), "waiting to form the cluster: db-2 does not answer").await;
     outside(cluster.at("db-1"), "db-2 does not answer").await;
     let refused = cluster.at("db-1").consensus.propose("too early").await;
-    assert_eq!(refused, Err(AskError::NoLeader));
+    assert_eq!(refused, Err(RequestError::NoLeader));
 
     cluster.start("db-2").await;
     cluster.leader().await;
     let voters = ["db-0", "db-1", "db-2"].map(Into::into).to_vec();
     for replica in cluster.replicas.values() {
-        assert_eq!(replica.consensus.members(), Members { voters: voters.clone(), learners: Vec::new() });
+        assert_eq!(replica.consensus.members(), MemberNames { voters: voters.clone(), learners: Vec::new() });
     }
     cluster.propose("db-2", "now").await;
     cluster.stop_all().await;
@@ -38,7 +38,7 @@ async fn a_replica_alone_in_its_configuration_forms_a_cluster_of_one() {
     cluster.start_all().await;
     assert_eq!(cluster.leader().await, "db-0");
     assert!(cluster.propose("db-0", "alone").await.starts_with("line 1"));
-    cluster.at("db-0").consensus.confirm().await.unwrap();
+    cluster.at("db-0").consensus.ensure_linearizable().await.unwrap();
     cluster.stop_all().await;
 }
 
@@ -76,19 +76,19 @@ async fn a_replica_that_lost_its_disk_follows_without_a_vote_and_disturbs_nobody
 
     cluster.start(&lost).await;
     outside(cluster.at(&lost), "votes in its place by itself when that was out of contact for 60 s").await;
-    cluster.at(&lost).until("it learns", |now| now.role == Role::Learner && now.quorum).await;
+    cluster.at(&lost).until("it learns", |now| now.role == RaftRole::Learner && now.quorum).await;
     assert_ne!(cluster.at(&lost).consensus.node_id(), old_node);
     // The others know its name by its vote, and it knows that this is not its own.
     let names = |of: &[&str]| of.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let all = names(&["db-0", "db-1", "db-2"]);
-    assert_eq!(cluster.at(&leader).consensus.members(), Members { voters: all.clone(), learners: Vec::new() });
+    assert_eq!(cluster.at(&leader).consensus.members(), MemberNames { voters: all.clone(), learners: Vec::new() });
     let voters = all.into_iter().filter(|name| *name != lost).collect();
-    assert_eq!(cluster.at(&lost).consensus.members(), Members { voters, learners: names(&[&lost]) });
+    assert_eq!(cluster.at(&lost).consensus.members(), MemberNames { voters, learners: names(&[&lost]) });
     assert!(cluster.at(&lost).consensus.is_left_behind());
 
     cluster.propose(&lost, "after").await;
     cluster.at(&lost).until_lines(2).await;
-    assert_eq!((cluster.at(&leader).now().term, cluster.at(&leader).now().role), (term, Role::Leader));
+    assert_eq!((cluster.at(&leader).now().term, cluster.at(&leader).now().role), (term, RaftRole::Leader));
     cluster.stop_all().await;
 }
 
@@ -100,14 +100,14 @@ async fn a_vote_is_never_given_by_a_replica_that_lost_its_disk() {
     cluster.stop(&lost).await;
     std::fs::remove_dir_all(cluster.directory(&lost)).unwrap();
     cluster.start(&lost).await;
-    cluster.at(&lost).until("it learns", |now| now.role == Role::Learner && now.quorum).await;
+    cluster.at(&lost).until("it learns", |now| now.role == RaftRole::Learner && now.quorum).await;
     // With the leader gone only one true voter of three is left: nobody may win.
     cluster.stop(&leader).await;
     cluster.at(&other).until("the leader is missed", |now| now.leader.is_none()).await;
     let lease = cluster.timing.election_timeout.1;
     tokio::time::sleep(lease * 4).await;
     assert!(!cluster.at(&other).now().quorum);
-    assert_ne!(cluster.at(&other).now().role, Role::Leader);
+    assert_ne!(cluster.at(&other).now().role, RaftRole::Leader);
     cluster.stop_all().await;
 }
 
@@ -117,7 +117,7 @@ async fn a_replica_that_the_formed_cluster_does_not_know_stays_outside() {
     let mut first = cluster.options("db-0");
     first.replicas.truncate(1);
     cluster.start_with(first).await.unwrap();
-    cluster.at("db-0").until("it leads", |now| now.role == Role::Leader).await;
+    cluster.at("db-0").until("it leads", |now| now.role == RaftRole::Leader).await;
     cluster.start("db-1").await;
     outside(cluster.at("db-1"), "the cluster is formed without db-1; run `allclear member add db-1 ").await;
     cluster.stop_all().await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use allclear::consensus::{Consensus, Role, Timing};
+use allclear::consensus::{Consensus, RaftRole, RaftTiming};
 
 use crate::consensus::support::{Cluster, LIMIT};
 
@@ -25,7 +25,7 @@ fn longest(acknowledged: &[Instant]) -> Duration {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_writes_all_the_time_loses_nothing_while_leadership_is_handed_over() {
     let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]);
-    cluster.timing = Timing { deadline: cluster.timing.deadline, ..Timing::default() };
+    cluster.timing = RaftTiming { deadline: cluster.timing.deadline, ..RaftTiming::default() };
     cluster.start_all().await;
     let client = cluster.follower().await;
     let stop = Arc::new(AtomicBool::new(false));
@@ -43,7 +43,7 @@ async fn a_client_that_writes_all_the_time_loses_nothing_while_leadership_is_han
     let acknowledged = writing.await.unwrap();
     println!("{handed} times handed over; the longest pause between two writes: {:?}", longest(&acknowledged));
     assert!(handed > 0, "leadership never moved");
-    cluster.at(&client).consensus.confirm().await.unwrap();
+    cluster.at(&client).consensus.ensure_linearizable().await.unwrap();
     let written: Vec<_> = (1..acknowledged.len()).map(|count| format!("line-{count} by {client}")).collect();
     assert_eq!(cluster.at(&client).lines(), written);
     cluster.stop_all().await;
@@ -56,8 +56,8 @@ async fn leadership_is_handed_over_without_waiting_for_a_heartbeat() {
     cluster.timing.heartbeat = LIMIT * 4;
     cluster.timing.election_timeout = (LIMIT * 10, LIMIT * 20);
     cluster.start_all().await;
-    cluster.at("db-0").until("it leads", |now| now.role == Role::Leader && now.quorum).await;
+    cluster.at("db-0").until("it leads", |now| now.role == RaftRole::Leader && now.quorum).await;
     cluster.at("db-0").consensus.transfer_leadership("db-1").await.unwrap();
-    cluster.at("db-1").until("it leads", |now| now.role == Role::Leader).await;
+    cluster.at("db-1").until("it leads", |now| now.role == RaftRole::Leader).await;
     cluster.stop_all().await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use allclear::consensus::{AskError, Role};
+use allclear::consensus::{RaftRole, RequestError};
 
 use crate::consensus::support::Cluster;
 use crate::consensus::wire::Wire;
@@ -18,7 +18,7 @@ async fn when_the_leader_goes_another_one_leads_and_writes_go_on() {
     assert!(cluster.at(&next).now().term > term);
     cluster.propose(&next, "after").await;
     cluster.start(&leader).await;
-    cluster.at(&leader).consensus.confirm().await.unwrap();
+    cluster.at(&leader).consensus.ensure_linearizable().await.unwrap();
     assert_eq!(cluster.at(&leader).lines(), [format!("before by {leader}"), format!("after by {next}")]);
     cluster.stop_all().await;
 }
@@ -28,9 +28,9 @@ async fn leadership_is_handed_to_the_voter_that_was_named() {
     let mut cluster = Cluster::formed().await;
     let (leader, follower) = (cluster.leader().await, cluster.follower().await);
     let handed = cluster.at(&follower).consensus.transfer_leadership(&follower).await;
-    assert_eq!(handed, Err(AskError::NoLeader));
+    assert_eq!(handed, Err(RequestError::NoLeader));
     let handed = cluster.at(&leader).consensus.transfer_leadership("db-9").await;
-    assert_eq!(handed, Err(AskError::Refused("db-9 is no voter of this cluster".into())));
+    assert_eq!(handed, Err(RequestError::Refused("db-9 is no voter of this cluster".into())));
     cluster.at(&leader).consensus.transfer_leadership(&follower).await.unwrap();
     assert_eq!(cluster.leader().await, follower);
     cluster.propose(&leader, "handed over").await;
@@ -44,7 +44,7 @@ async fn leadership_is_not_handed_to_a_voter_that_does_not_answer() {
     cluster.stop(&gone).await;
     cluster.propose(&leader, "it misses this one").await;
     let handed = cluster.at(&leader).consensus.transfer_leadership(&gone).await;
-    assert_eq!(handed, Err(AskError::Refused(format!("{gone} is not up to date or does not answer"))));
+    assert_eq!(handed, Err(RequestError::Refused(format!("{gone} is not up to date or does not answer"))));
     cluster.propose(&leader, "still led").await;
     cluster.stop_all().await;
 }
@@ -58,7 +58,7 @@ async fn proposals_while_leadership_moves_are_applied_once() {
         for count in 0..300 {
             match proposer.propose(format!("line-{count}")).await {
                 Ok(_) => taken.push(format!("line-{count} by db-0")),
-                Err(AskError::Unknown(_)) => {}
+                Err(RequestError::Unknown(_)) => {}
                 Err(error) => panic!("{error}"),
             }
         }
@@ -71,7 +71,7 @@ async fn proposals_while_leadership_moves_are_applied_once() {
         let _ = cluster.at(&leader).consensus.transfer_leadership(&successor).await;
     }
     let taken = proposing.await.unwrap();
-    cluster.at("db-0").consensus.confirm().await.unwrap();
+    cluster.at("db-0").consensus.ensure_linearizable().await.unwrap();
     let mut lines = cluster.at("db-0").lines();
     assert!(taken.iter().all(|line| lines.contains(line)), "an acknowledged line is missing");
     let applied = lines.len();
@@ -94,11 +94,11 @@ async fn a_leader_that_lost_its_followers_confirms_nothing_and_shows_no_quorum()
         }
     }
     let alone = cluster.at(&leader);
-    let confirmed = alone.consensus.confirm().await;
-    assert!(matches!(confirmed, Err(AskError::Refused(_) | AskError::NoLeader)), "{confirmed:?}");
+    let confirmed = alone.consensus.ensure_linearizable().await;
+    assert!(matches!(confirmed, Err(RequestError::Refused(_) | RequestError::NoLeader)), "{confirmed:?}");
     alone.until("the quorum is missed", |now| !now.quorum).await;
     let proposed = alone.consensus.propose("alone").await;
-    assert!(matches!(proposed, Err(AskError::NoLeader | AskError::Unknown(_))), "{proposed:?}");
+    assert!(matches!(proposed, Err(RequestError::NoLeader | RequestError::Unknown(_))), "{proposed:?}");
     assert_eq!(alone.lines(), [format!("together by {leader}")]);
     cluster.stop_all().await;
 }
@@ -114,7 +114,7 @@ async fn a_follower_that_hears_no_leader_shows_none() {
     }
     let alone = cluster.at(&follower);
     let now = alone.until("no leader is shown", |now| now.leader.is_none() && !now.quorum).await;
-    assert_ne!(now.role, Role::Leader);
+    assert_ne!(now.role, RaftRole::Leader);
     cluster.start(&leader).await;
     cluster.leader().await;
     cluster.stop_all().await;
@@ -149,15 +149,15 @@ async fn a_leader_cut_off_while_another_leads_confirms_nothing_until_it_has_caug
         cluster.at("db-1").until("another leads", |now| now.quorum && now.leader.as_deref() != Some("db-0")).await;
     assert!(next.term > cluster.at("db-0").now().term);
     cluster.propose("db-1", "without it").await;
-    let confirmed = cluster.at("db-0").consensus.confirm().await;
-    assert!(matches!(confirmed, Err(AskError::Refused(_) | AskError::NoLeader)), "{confirmed:?}");
+    let confirmed = cluster.at("db-0").consensus.ensure_linearizable().await;
+    assert!(matches!(confirmed, Err(RequestError::Refused(_) | RequestError::NoLeader)), "{confirmed:?}");
     assert_eq!(cluster.at("db-0").lines(), ["together by db-0"]);
 
     for (.., wire) in &wires {
         wire.mend();
     }
     cluster.leader().await;
-    cluster.at("db-0").consensus.confirm().await.unwrap();
+    cluster.at("db-0").consensus.ensure_linearizable().await.unwrap();
     assert_eq!(cluster.at("db-0").lines(), ["together by db-0", "without it by db-1"]);
     cluster.stop_all().await;
 }

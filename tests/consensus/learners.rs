@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use allclear::consensus::{Members, Role};
+use allclear::consensus::{MemberNames, RaftRole};
 use tokio::time::{Instant, sleep};
 
 use crate::consensus::support::{Cluster, LIMIT};
@@ -17,8 +17,8 @@ fn with_three_voters(names: &[&str]) -> Cluster {
     cluster
 }
 
-fn is_learner(role: &Role) -> bool {
-    *role == Role::Learner
+fn is_learner(role: &RaftRole) -> bool {
+    *role == RaftRole::Learner
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -34,7 +34,7 @@ async fn of_nine_replicas_seven_vote_and_two_follow_as_learners() {
     assert_eq!(members.learners, NINE[7..]);
     // They propose and read as everybody does.
     cluster.propose("db-8", "from a learner").await;
-    cluster.at("db-7").consensus.confirm().await.unwrap();
+    cluster.at("db-7").consensus.ensure_linearizable().await.unwrap();
     assert_eq!(cluster.at("db-7").lines(), ["from a learner by db-8"]);
     let refused = cluster.at(&leader).consensus.transfer_leadership("db-8").await;
     assert!(refused.is_err(), "a learner was made leader");
@@ -60,14 +60,19 @@ async fn a_learner_that_starts_late_is_brought_in_when_it_answers() {
     // What was removed on purpose is not brought in again.
     let wish = cluster.at(&leader).consensus.on_behalf_of("a test");
     wish.remove_member("db-4").await.unwrap();
-    let told = |role: &Role| matches!(role, Role::Outside(why) if why.contains("was removed"));
+    let told = |role: &RaftRole| matches!(role, RaftRole::Outside(why) if why.contains("was removed"));
     cluster.at("db-4").until("it knows that it was removed", |now| told(&now.role)).await;
     assert_eq!(cluster.at(&leader).consensus.members().learners, NINE[3..4]);
     cluster.stop_all().await;
 }
 
 /// Waits until a replica knows of such members.
-async fn until_members(cluster: &Cluster, asked: &str, what: &str, holds: impl Fn(&Members) -> bool) -> Members {
+async fn until_members(
+    cluster: &Cluster,
+    asked: &str,
+    what: &str,
+    holds: impl Fn(&MemberNames) -> bool,
+) -> MemberNames {
     let began = Instant::now();
     loop {
         let members = cluster.at(asked).consensus.members();
@@ -79,7 +84,7 @@ async fn until_members(cluster: &Cluster, asked: &str, what: &str, holds: impl F
     }
 }
 
-fn votes(members: &Members, name: &str) -> bool {
+fn votes(members: &MemberNames, name: &str) -> bool {
     members.voters.iter().any(|voter| voter == name)
 }
 
@@ -140,7 +145,7 @@ async fn without_a_learner_a_voter_that_is_gone_stays_a_voter() {
     until_members(&cluster, &leader, "twice the time", |_| began.elapsed() > cluster.replace_after * 2).await;
     assert_eq!(cluster.at(&leader).consensus.members().voters.len(), 3);
     cluster.start(&lost).await;
-    cluster.at(&lost).until("it follows", |now| now.role == Role::Follower && now.quorum).await;
+    cluster.at(&lost).until("it follows", |now| now.role == RaftRole::Follower && now.quorum).await;
     cluster.stop_all().await;
 }
 

@@ -1,6 +1,6 @@
 //! Members come and go; a lost disk comes back as somebody new.
 
-use allclear::consensus::{AskError, Role};
+use allclear::consensus::{RaftRole, RequestError};
 
 use crate::consensus::support::Cluster;
 
@@ -12,12 +12,15 @@ async fn a_replica_that_lost_its_disk_returns_once_it_is_removed_and_added() {
     cluster.stop(&lost).await;
     std::fs::remove_dir_all(cluster.directory(&lost)).unwrap();
     cluster.start(&lost).await;
-    cluster.at(&lost).until("it learns", |now| now.role == Role::Learner && now.quorum).await;
+    cluster.at(&lost).until("it learns", |now| now.role == RaftRole::Learner && now.quorum).await;
 
     let consensus = cluster.at(&leader).consensus.clone();
     let address = cluster.options(&lost).replicas.iter().find(|(name, _)| *name == lost).unwrap().1.clone();
     let added = consensus.add_member(&lost, &address).await;
-    assert!(matches!(&added, Err(AskError::Refused(why)) if why.contains("its old vote must not return")), "{added:?}");
+    assert!(
+        matches!(&added, Err(RequestError::Refused(why)) if why.contains("its old vote must not return")),
+        "{added:?}"
+    );
     consensus.remove_member(&lost).await.unwrap();
     assert_eq!((consensus.members().voters.len(), consensus.members().learners), (2, Vec::new()));
     consensus.add_member(&lost, &address).await.unwrap();
@@ -25,7 +28,7 @@ async fn a_replica_that_lost_its_disk_returns_once_it_is_removed_and_added() {
     assert_eq!(consensus.members().voters, ["db-0", "db-1", "db-2"]);
 
     cluster.propose(&lost, "after").await;
-    cluster.at(&lost).consensus.confirm().await.unwrap();
+    cluster.at(&lost).consensus.ensure_linearizable().await.unwrap();
     assert_eq!(cluster.at(&lost).lines(), [format!("before by {leader}"), format!("after by {lost}")]);
     // Its new vote counts: without the leader it is one of the two that elect the next.
     cluster.stop(&leader).await;
@@ -40,21 +43,21 @@ async fn a_cluster_of_one_grows_to_two_and_shrinks_again() {
     let mut first = cluster.options("db-0");
     first.replicas.truncate(1);
     cluster.start_with(first).await.unwrap();
-    cluster.at("db-0").until("it leads", |now| now.role == Role::Leader && now.quorum).await;
+    cluster.at("db-0").until("it leads", |now| now.role == RaftRole::Leader && now.quorum).await;
     cluster.propose("db-0", "alone").await;
     let (consensus, address) = (cluster.at("db-0").consensus.clone(), cluster.addresses[1].1.clone());
     let silent = consensus.add_member("db-1", &address).await;
-    assert!(matches!(&silent, Err(AskError::Refused(why)) if why.ends_with("start it first")), "{silent:?}");
+    assert!(matches!(&silent, Err(RequestError::Refused(why)) if why.ends_with("start it first")), "{silent:?}");
     let last = "db-0 is the only voter; nobody could decide anything without it";
-    assert_eq!(consensus.remove_member("db-0").await, Err(AskError::Refused(last.into())));
+    assert_eq!(consensus.remove_member("db-0").await, Err(RequestError::Refused(last.into())));
     let nobody = "db-1 is no member of this cluster";
-    assert_eq!(consensus.remove_member("db-1").await, Err(AskError::Refused(nobody.into())));
+    assert_eq!(consensus.remove_member("db-1").await, Err(RequestError::Refused(nobody.into())));
 
     cluster.start("db-1").await;
     consensus.add_member("db-1", &address).await.unwrap();
     cluster.propose("db-1", "together").await;
     let refused = cluster.at("db-1").consensus.remove_member("db-1").await;
-    assert_eq!(refused, Err(AskError::NoLeader));
+    assert_eq!(refused, Err(RequestError::NoLeader));
     consensus.remove_member("db-1").await.unwrap();
     cluster.stop("db-1").await;
     cluster.propose("db-0", "alone again").await;
@@ -74,14 +77,14 @@ async fn any_replica_may_be_asked_and_the_leader_hands_over_before_it_is_removed
     let members = cluster.at(&asked).consensus.members();
     assert_eq!(members.voters.len(), 2);
     assert!(!members.voters.contains(&leader), "{members:?}");
-    let told = |role: &Role| matches!(role, Role::Outside(why) if why.contains("member add"));
+    let told = |role: &RaftRole| matches!(role, RaftRole::Outside(why) if why.contains("member add"));
     cluster.at(&leader).until("it knows that it was removed", |now| told(&now.role)).await;
 
     // It asks for itself, and finds the leader though it hears none.
     let address = address_of(&cluster, &leader);
     let wish = cluster.at(&leader).consensus.on_behalf_of("a test");
     assert_eq!(wish.add_member(&leader, &address).await, Ok(true));
-    cluster.at(&leader).until("it takes part", |now| now.role == Role::Follower && now.quorum).await;
+    cluster.at(&leader).until("it takes part", |now| now.role == RaftRole::Follower && now.quorum).await;
     cluster.propose(&leader, "after").await;
     assert_eq!(cluster.at(&asked).consensus.members().voters.len(), 3);
     cluster.stop_all().await;
@@ -96,18 +99,18 @@ async fn what_would_lose_the_quorum_is_refused_and_a_dead_member_can_be_removed(
     let wish = cluster.at(&alive).consensus.on_behalf_of("a test");
     for leaves in [&alive, &leader] {
         let refused = wish.remove_member(leaves).await;
-        let names_it = |error: &AskError| error.is_refusal() && error.to_string().contains(&format!("({dead})"));
+        let names_it = |error: &RequestError| error.is_refusal() && error.to_string().contains(&format!("({dead})"));
         assert!(refused.as_ref().is_err_and(names_it), "{refused:?}");
     }
     assert_eq!(cluster.at(&leader).consensus.members().voters.len(), 3);
     assert_eq!(cluster.leader().await, leader, "leadership moved for a change that was refused");
     wish.remove_member(&dead).await.unwrap();
     let nobody = wish.remove_member(&dead).await;
-    assert_eq!(nobody, Err(AskError::Refused(format!("{dead} is no member of this cluster"))));
+    assert_eq!(nobody, Err(RequestError::Refused(format!("{dead} is no member of this cluster"))));
 
     // It was away, so its log says that it still votes; the others tell it better.
     cluster.start(&dead).await;
-    let told = |role: &Role| matches!(role, Role::Outside(why) if why.contains("was removed"));
+    let told = |role: &RaftRole| matches!(role, RaftRole::Outside(why) if why.contains("was removed"));
     cluster.at(&dead).until("it is told", |now| told(&now.role)).await;
     assert_eq!(wish.add_member(&dead, &address_of(&cluster, &dead)).await, Ok(true));
     cluster.leader().await;
@@ -126,7 +129,7 @@ async fn without_a_quorum_nothing_is_changed() {
     let other = cluster.addresses.iter().find(|(name, _)| *name != leader).unwrap().0.clone();
     let wish = cluster.at(&leader).consensus.on_behalf_of("a test");
     for refused in [wish.remove_member(&other).await, wish.transfer_leadership(None).await.map(drop)] {
-        assert!(refused.as_ref().is_err_and(AskError::is_refusal), "{refused:?}");
+        assert!(refused.as_ref().is_err_and(RequestError::is_refusal), "{refused:?}");
     }
     assert_eq!(cluster.at(&leader).consensus.members().voters.len(), 3);
     let unreachable = cluster.at(&leader).consensus.roster().await;
@@ -149,15 +152,15 @@ async fn leadership_goes_to_the_named_voter_or_to_any_that_is_up_to_date() {
     let handed_over = cluster.at(&leader).consensus.remove_member(&leader).await;
     let next = cluster.leader().await;
     assert_ne!(next, leader);
-    assert_eq!(handed_over, Err(AskError::NoLeader));
+    assert_eq!(handed_over, Err(RequestError::NoLeader));
     assert_eq!(cluster.at(&leader).consensus.members().voters.len(), 3);
     assert_eq!(wish.transfer_leadership(Some(&leader)).await, Ok(leader.clone()));
     let refused = wish.transfer_leadership(Some("db-9")).await;
-    assert_eq!(refused, Err(AskError::Refused("db-9 is no voter of this cluster".into())));
+    assert_eq!(refused, Err(RequestError::Refused("db-9 is no voter of this cluster".into())));
     cluster.stop(&asked).await;
     let wish = cluster.at(&leader).consensus.on_behalf_of("a test");
     let refused = wish.transfer_leadership(Some(&asked)).await;
-    assert!(refused.as_ref().is_err_and(AskError::is_refusal), "{refused:?}");
+    assert!(refused.as_ref().is_err_and(RequestError::is_refusal), "{refused:?}");
     let third = wish.transfer_leadership(None).await.unwrap();
     assert!(third != asked && third != leader, "{third}");
     cluster.stop_all().await;
@@ -177,12 +180,12 @@ async fn an_eighth_replica_follows_as_a_learner_and_votes_when_there_is_room() {
     let mut options = cluster.options("db-7");
     options.replicas.drain(1..7);
     cluster.start_with(options).await.unwrap();
-    let told = |role: &Role| matches!(role, Role::Outside(why) if why.contains("member add db-7 127.0.0.3:"));
+    let told = |role: &RaftRole| matches!(role, RaftRole::Outside(why) if why.contains("member add db-7 127.0.0.3:"));
     cluster.at("db-7").until("it is told what to do", |now| told(&now.role)).await;
     let wish = cluster.at("db-3").consensus.on_behalf_of("a test");
     let address = address_of(&cluster, "db-7");
     assert_eq!(wish.add_member("db-7", &address).await, Ok(false));
-    cluster.at("db-7").until("it learns", |now| now.role == Role::Learner && now.quorum).await;
+    cluster.at("db-7").until("it learns", |now| now.role == RaftRole::Learner && now.quorum).await;
     assert_eq!(cluster.at("db-3").consensus.members().learners, ["db-7"]);
 
     let removed = cluster.follower().await;
@@ -205,7 +208,7 @@ async fn the_list_names_everybody_and_says_who_came_back_without_its_disk() {
     cluster.stop(&lost).await;
     std::fs::remove_dir_all(cluster.directory(&lost)).unwrap();
     cluster.start(&lost).await;
-    cluster.at(&lost).until("it learns", |now| now.role == Role::Learner && now.quorum).await;
+    cluster.at(&lost).until("it learns", |now| now.role == RaftRole::Learner && now.quorum).await;
     for asked in [leader.clone(), lost.clone()] {
         let seats = cluster.at(&asked).consensus.roster().await;
         let seat = seats.iter().find(|seat| seat.replica == lost && seat.voter).unwrap();
@@ -222,7 +225,7 @@ async fn the_list_names_everybody_and_says_who_came_back_without_its_disk() {
     let wish = cluster.at(&lost).consensus.on_behalf_of("a test");
     let address = address_of(&cluster, &lost);
     let refused = wish.add_member(&lost, &address).await;
-    assert!(refused.as_ref().is_err_and(AskError::is_refusal), "{refused:?}");
+    assert!(refused.as_ref().is_err_and(RequestError::is_refusal), "{refused:?}");
     wish.remove_member(&lost).await.unwrap();
     assert_eq!(wish.add_member(&lost, "nowhere").await.map_err(|error| error.is_refusal()), Err(true));
     assert_eq!(wish.add_member(&lost, &address).await, Ok(true));

@@ -1,6 +1,6 @@
 //! Proposals and confirmed readings.
 
-use allclear::consensus::{AskError, MAX_PROPOSAL_BYTES, Role};
+use allclear::consensus::{MAX_PROPOSAL_BYTES, RaftRole, RequestError};
 
 use crate::consensus::support::{Cluster, LIMIT};
 use crate::consensus::wire::Wire;
@@ -12,7 +12,7 @@ async fn a_proposal_of_a_follower_is_stamped_with_its_name_and_applied_everywher
     let verdict = cluster.propose(&follower, "first").await;
     assert!(verdict.starts_with("line 1 at "), "{verdict}");
     for replica in cluster.replicas.values() {
-        replica.consensus.confirm().await.unwrap();
+        replica.consensus.ensure_linearizable().await.unwrap();
         assert_eq!(replica.lines(), [format!("first by {follower}")]);
     }
     cluster.stop_all().await;
@@ -24,7 +24,7 @@ async fn a_confirmed_reading_on_a_follower_sees_every_write_before_it() {
     let (leader, follower) = (cluster.leader().await, cluster.follower().await);
     for count in 1..=40 {
         cluster.propose(&leader, "more").await;
-        cluster.at(&follower).consensus.confirm().await.unwrap();
+        cluster.at(&follower).consensus.ensure_linearizable().await.unwrap();
         assert_eq!(cluster.at(&follower).lines().len(), count);
     }
     cluster.stop_all().await;
@@ -35,12 +35,14 @@ async fn what_the_leader_cannot_take_is_refused_with_its_reason_on_any_replica()
     let mut cluster = Cluster::formed().await;
     for replica in cluster.replicas.values() {
         let refused = replica.consensus.propose("unstamped").await;
-        assert_eq!(refused, Err(AskError::Refused("the leader cannot decode the proposal: not a line".into())));
+        assert_eq!(refused, Err(RequestError::Refused("the leader cannot decode the proposal: not a line".into())));
         let size = MAX_PROPOSAL_BYTES + 1;
         let refused = replica.consensus.propose(vec![b'x'; size]).await;
         assert_eq!(
             refused,
-            Err(AskError::Refused(format!("the proposal has {size} bytes, at most {MAX_PROPOSAL_BYTES} are taken")))
+            Err(RequestError::Refused(format!(
+                "the proposal has {size} bytes, at most {MAX_PROPOSAL_BYTES} are taken"
+            )))
         );
         replica.consensus.propose(vec![b'x'; MAX_PROPOSAL_BYTES]).await.unwrap();
     }
@@ -54,7 +56,7 @@ async fn followers_learn_of_a_commit_without_waiting_for_a_heartbeat() {
     cluster.timing.heartbeat = LIMIT * 4;
     cluster.timing.election_timeout = (LIMIT * 10, LIMIT * 20);
     cluster.start_all().await;
-    cluster.at("db-0").until("it leads", |now| now.role == Role::Leader && now.quorum).await;
+    cluster.at("db-0").until("it leads", |now| now.role == RaftRole::Leader && now.quorum).await;
     for count in 0..10 {
         cluster.propose("db-0", &count.to_string()).await;
         for replica in cluster.replicas.values() {
@@ -97,9 +99,9 @@ async fn when_the_leaders_reply_is_lost_the_outcome_is_unknown_and_nothing_is_re
     cluster.at("db-0").until_lines(2).await;
     wire.cut();
     let outcome = asking.await.unwrap();
-    assert!(matches!(outcome, Err(AskError::Unknown(_))), "{outcome:?}");
+    assert!(matches!(outcome, Err(RequestError::Unknown(_))), "{outcome:?}");
 
-    cluster.at("db-1").consensus.confirm().await.unwrap();
+    cluster.at("db-1").consensus.ensure_linearizable().await.unwrap();
     assert_eq!(cluster.at("db-1").lines(), ["over the wire by db-1", "once by db-1"]);
     cluster.stop_all().await;
 }

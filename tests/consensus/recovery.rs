@@ -22,7 +22,7 @@ async fn after_a_restart_of_all_everything_acknowledged_is_there() {
         assert!(now.term > term, "a restart shows as a new term");
         term = now.term;
         for replica in cluster.replicas.values() {
-            replica.consensus.confirm().await.unwrap();
+            replica.consensus.ensure_linearizable().await.unwrap();
             assert_eq!(replica.lines(), expected);
         }
     }
@@ -74,7 +74,7 @@ async fn a_restarted_replica_starts_from_its_own_snapshot_and_the_log_after_it()
     }
     cluster.stop_all().await;
     cluster.start_all().await;
-    cluster.at("db-0").consensus.confirm().await.unwrap();
+    cluster.at("db-0").consensus.ensure_linearizable().await.unwrap();
     assert!(cluster.at("db-0").restored() > 0, "the snapshot was not used");
     assert_eq!(cluster.at("db-0").lines().len(), 25);
     cluster.stop_all().await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use allclear::consensus::{Consensus, Members, Role, Seat};
+use allclear::consensus::{Consensus, MemberNames, MemberStatus, RaftRole};
 
 use crate::consensus::support::{Cluster, Ledger};
 
@@ -26,7 +26,7 @@ async fn lose_disk(cluster: &mut Cluster, lost: &str) -> u64 {
     node
 }
 
-fn votes(seats: &[Seat], name: &str) -> usize {
+fn votes(seats: &[MemberStatus], name: &str) -> usize {
     seats.iter().filter(|seat| seat.replica == name && seat.voter).count()
 }
 
@@ -42,7 +42,7 @@ async fn until_it_votes(cluster: &Cluster, lost: &str, asked: &str) {
         seats.len() == 3 && seats.iter().any(|seat| seat.node == new && seat.voter)
     };
     cluster.until_true("its vote", has_its_vote).await;
-    cluster.at(lost).until("it follows", |now| now.role == Role::Follower && now.quorum).await;
+    cluster.at(lost).until("it follows", |now| now.role == RaftRole::Follower && now.quorum).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -56,7 +56,7 @@ async fn a_voter_that_lost_its_disk_votes_again_by_itself_and_its_vote_counts() 
     until_it_votes(&cluster, &lost, &leader).await;
     let seats = cluster.at(&leader).consensus.roster().await;
     assert!(seats.iter().all(|seat| seat.node != old && seat.unreachable.is_none()), "{seats:?}");
-    assert_eq!((cluster.at(&leader).now().term, cluster.at(&leader).now().role), (term, Role::Leader));
+    assert_eq!((cluster.at(&leader).now().term, cluster.at(&leader).now().role), (term, RaftRole::Leader));
     assert!(!cluster.at(&lost).consensus.is_left_behind());
     // Without the leader it is one of the two that elect the next.
     cluster.stop(&leader).await;
@@ -102,17 +102,18 @@ async fn of_two_that_ask_under_one_name_neither_is_let_in() {
     options.data_dir = cluster.root.path().join("copy");
     let (copy, _) = Consensus::open(options, Ledger::default()).await.unwrap();
     let is_known =
-        |role: &Role| matches!(role, Role::Outside(why) if why.contains("is silent, and votes in its place"));
-    let mut standing = copy.standing();
+        |role: &RaftRole| matches!(role, RaftRole::Outside(why) if why.contains("is silent, and votes in its place"));
+    let mut standing = copy.status();
     let waits =
         tokio::time::timeout(crate::consensus::support::LIMIT, standing.wait_for(|now| is_known(&now.role))).await;
-    assert!(waits.is_ok_and(|waits| waits.is_ok()), "{:?}", copy.standing().borrow());
+    assert!(waits.is_ok_and(|waits| waits.is_ok()), "{:?}", copy.status().borrow());
     cluster.start(&lost).await;
-    let refused = |role: &Role| matches!(role, Role::Outside(why) if why.contains("more than one replica runs as"));
+    let refused =
+        |role: &RaftRole| matches!(role, RaftRole::Outside(why) if why.contains("more than one replica runs as"));
     cluster.at(&lost).until("it is refused", |now| refused(&now.role)).await;
     let waits =
         tokio::time::timeout(crate::consensus::support::LIMIT, standing.wait_for(|now| refused(&now.role))).await;
-    assert!(waits.is_ok_and(|waits| waits.is_ok()), "{:?}", copy.standing().borrow());
+    assert!(waits.is_ok_and(|waits| waits.is_ok()), "{:?}", copy.status().borrow());
     // For longer than one alone would wait.
     let (began, rejoin_after) = (tokio::time::Instant::now(), cluster.rejoin_after);
     let lost_node = cluster.at(&lost).consensus.node_id();
@@ -125,7 +126,7 @@ async fn of_two_that_ask_under_one_name_neither_is_let_in() {
     assert!(copy.shutdown().await);
     until_it_votes(&cluster, &lost, &leader).await;
     let voters = cluster.addresses.iter().map(|(name, _)| name.clone()).collect();
-    assert_eq!(cluster.at(&leader).consensus.members(), Members { voters, learners: Vec::new() });
+    assert_eq!(cluster.at(&leader).consensus.members(), MemberNames { voters, learners: Vec::new() });
     cluster.stop_all().await;
 }
 
@@ -138,7 +139,7 @@ async fn a_vote_that_an_operator_removes_meanwhile_is_given_once() {
     wish.remove_member(&lost).await.unwrap();
     cluster.start(&lost).await;
     // Nothing is left behind, so it learns and votes as any other that is configured.
-    cluster.at(&lost).until("it follows", |now| now.role == Role::Follower && now.quorum).await;
+    cluster.at(&lost).until("it follows", |now| now.role == RaftRole::Follower && now.quorum).await;
     let address = cluster.addresses.iter().find(|(name, _)| *name == lost).unwrap().1.clone();
     assert_eq!(wish.add_member(&lost, &address).await, Ok(true));
     let seats = cluster.at(&leader).consensus.roster().await;
@@ -154,8 +155,7 @@ async fn of_a_pair_it_waits_for_an_operator() {
     let (leader, lost) = (cluster.leader().await, cluster.follower().await);
     lose_disk(&mut cluster, &lost).await;
     cluster.start(&lost).await;
-    let told =
-        |role: &Role| matches!(role, Role::Outside(why) if why.contains("run `allclear member restore` beside it"));
+    let told = |role: &RaftRole| matches!(role, RaftRole::Outside(why) if why.contains("run `allclear member restore` beside it"));
     cluster.at(&lost).until("it is told what to do", |now| told(&now.role)).await;
     let began = tokio::time::Instant::now();
     let waits = async |cluster: &Cluster| {

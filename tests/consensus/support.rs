@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use allclear::consensus::{
-    self, Consensus, Fold, MAX_VOTERS, Means, OpenError, Options, Role, SNAPSHOT_EVERY, Standing, Timing, Undecodable,
+    self, Consensus, Environment, MAX_VOTERS, NotUnderstood, OpenError, Options, RaftRole, RaftStatus, RaftTiming,
+    SNAPSHOT_EVERY, StateMachine,
 };
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpSocket};
@@ -38,24 +39,24 @@ pub(crate) struct Ledger {
     shown: Lines,
 }
 
-impl Fold for Ledger {
-    fn stamp(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, Undecodable> {
+impl StateMachine for Ledger {
+    fn prepare_entry(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, NotUnderstood> {
         if proposal == b"unstamped" {
-            return Err(Undecodable("not a line".into()));
+            return Err(NotUnderstood("not a line".into()));
         }
         Ok([proposal, b" by ", by.as_bytes()].concat())
     }
 
-    fn understands(&self, entry: &[u8]) -> Result<(), Undecodable> {
+    fn understands(&self, entry: &[u8]) -> Result<(), NotUnderstood> {
         let is_unknown = entry.starts_with(b"unknown") && !self.is_newer;
-        if is_unknown { Err(Undecodable("a kind of line from the future".into())) } else { Ok(()) }
+        if is_unknown { Err(NotUnderstood("a kind of line from the future".into())) } else { Ok(()) }
     }
 
-    fn understands_snapshot(&self, snapshot: &[u8]) -> Result<(), Undecodable> {
+    fn understands_snapshot(&self, snapshot: &[u8]) -> Result<(), NotUnderstood> {
         snapshot.split(|byte| *byte == b'\n').try_for_each(|line| self.understands(line))
     }
 
-    fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable> {
+    fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, NotUnderstood> {
         self.understands(entry)?;
         self.now.lines.push(String::from_utf8_lossy(entry).into());
         Ok(format!("line {} at {index}", self.now.lines.len()).into())
@@ -69,7 +70,7 @@ impl Fold for Ledger {
         self.now.lines.join("\n").into()
     }
 
-    fn restore(&mut self, snapshot: &[u8]) -> Result<(), Undecodable> {
+    fn restore(&mut self, snapshot: &[u8]) -> Result<(), NotUnderstood> {
         self.now.restored += 1;
         self.now.lines = String::from_utf8_lossy(snapshot).lines().map(Into::into).collect();
         Ok(())
@@ -92,12 +93,12 @@ impl Replica {
         self.shown.lock().unwrap().restored
     }
 
-    pub(crate) fn now(&self) -> Standing {
-        self.consensus.standing().borrow().clone()
+    pub(crate) fn now(&self) -> RaftStatus {
+        self.consensus.status().borrow().clone()
     }
 
-    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Standing) -> bool) -> Standing {
-        let mut standing = self.consensus.standing();
+    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&RaftStatus) -> bool) -> RaftStatus {
+        let mut standing = self.consensus.status();
         match timeout(LIMIT, standing.wait_for(|now| holds(now))).await {
             Ok(Ok(now)) => now.clone(),
             _ => panic!("waited for: {what}; standing {:?}", self.now()),
@@ -121,7 +122,7 @@ pub(crate) struct Cluster {
     pub(crate) root: TempDir,
     pub(crate) addresses: Vec<(String, String)>,
     pub(crate) snapshot_every: u64,
-    pub(crate) timing: Timing,
+    pub(crate) timing: RaftTiming,
     pub(crate) max_voters: usize,
     pub(crate) replace_after: Duration,
     pub(crate) rejoin_after: Duration,
@@ -173,7 +174,7 @@ impl Cluster {
             data_dir: self.directory(name),
             timing: self.timing.clone(),
             snapshot_every: self.snapshot_every,
-            means: Means::default(),
+            means: Environment::default(),
             tls: None,
         }
     }
@@ -221,7 +222,7 @@ impl Cluster {
         let started = Instant::now();
         loop {
             let standings: Vec<_> = self.replicas.values().map(Replica::now).collect();
-            let leader = standings.iter().find(|now| now.role == Role::Leader && now.quorum);
+            let leader = standings.iter().find(|now| now.role == RaftRole::Leader && now.quorum);
             if let Some(leader) = leader.and_then(|now| now.leader.clone())
                 && standings.iter().all(|now| now.leader.as_ref() == Some(&leader))
             {
@@ -269,9 +270,9 @@ pub(crate) fn free_address() -> String {
 }
 
 /// A loaded machine must not cost a leader its followers in the middle of a test.
-fn patient() -> Timing {
+fn patient() -> RaftTiming {
     let election_timeout = (Duration::from_millis(800), Duration::from_millis(1600));
-    Timing { election_timeout, deadline: Duration::from_secs(10), ..Timing::default() }
+    RaftTiming { election_timeout, deadline: Duration::from_secs(10), ..RaftTiming::default() }
 }
 
 /// The address was free a moment ago; a connection that is being torn down may still hold it.

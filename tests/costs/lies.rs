@@ -7,15 +7,15 @@ use std::time::Duration;
 use allclear::machine::allowance::Allowance;
 use allclear::machine::apply::apply;
 use allclear::machine::model::bytes::{ANNOUNCEMENT_BYTES, DOCUMENT_BYTES};
-use allclear::machine::model::command::{Command, Entry, Ignored, Verdict};
+use allclear::machine::model::command::{ApplyResult, Command, Entry, Rejection};
 use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
 use allclear::machine::model::event::Event;
 use allclear::machine::model::id::{EventId, VmName};
 use allclear::machine::model::lifecycle::Stage;
-use allclear::machine::model::operator::Asked;
+use allclear::machine::model::operator::OperatorRequest;
 use allclear::machine::model::state::State;
 use allclear::machine::model::time::Timestamp;
-use allclear::machine::observe::{Observation, Patience, PollTime, concerns_us};
+use allclear::machine::observation::{Observation, Patience, PollTime, concerns_us};
 use allclear::machine::plan::plan;
 use allclear::wire::log::{decode_state, encode_entry, encode_state};
 use allocation_counter::measure;
@@ -143,13 +143,13 @@ impl Liar {
     fn new() -> Self {
         let mut liar = Self { world: World::with_hooks(1), seen: Default::default(), log: 0 };
         liar.hear(0, false);
-        let hold = Asked::Hold { event: EventId::new(HELD), until: Timestamp(5_400_000), no_hooks: false };
+        let hold = OperatorRequest::Hold { event: EventId::new(HELD), until: Timestamp(5_400_000), no_hooks: false };
         let verdict = liar.commit(VMS[0], Command::Ask { what: hold, who: "root".into(), reason: "not now".into() });
-        assert_eq!(verdict, Verdict::Applied);
+        assert_eq!(verdict, ApplyResult::Applied);
         liar
     }
 
-    fn commit(&mut self, by: &str, command: Command) -> Verdict {
+    fn commit(&mut self, by: &str, command: Command) -> ApplyResult {
         let entry = Entry { at: self.world.situation.now, by: VmName::new(by), command };
         self.log += encode_entry(&entry).len();
         apply(&mut self.world.state, &entry)
@@ -169,8 +169,8 @@ impl Liar {
             let document = Document::new(truth(poll).into_iter().chain(lies).collect());
             let (me, state) = (VmName::new(name), &self.world.state);
             let (observation, allowance) = &mut self.seen[place];
-            observation.take_up(state, &me);
-            observation.saw(&document, state, PollTime::at_once(now), Patience::default(), |_| true);
+            observation.adopt_state(state, &me);
+            observation.record_poll(&document, state, PollTime::at_once(now), Patience::default(), |_| true);
             let believed = observation.document().unwrap();
             assert!(believed.bytes() <= 2 * DOCUMENT_BYTES, "{} bytes are believed", believed.bytes());
             let Some(report) = observation.report(state, &me) else { continue };
@@ -178,7 +178,7 @@ impl Liar {
             let bytes = document.bytes();
             if allowance.admits(bytes, concerns_us(document, state, &me), now) {
                 allowance.spend(bytes, now);
-                assert_eq!(self.commit(name, report), Verdict::Applied);
+                assert_eq!(self.commit(name, report), ApplyResult::Applied);
             }
         }
     }
@@ -196,7 +196,7 @@ impl Liar {
             }
             for (by, command) in ended {
                 let verdict = self.commit(by.as_str(), command);
-                assert_ne!(verdict, Verdict::Ignored(Ignored::UnknownEvent));
+                assert_ne!(verdict, ApplyResult::Ignored(Rejection::UnknownEvent));
             }
         }
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use allclear::imds::read_document;
 use allclear::machine::model::time::Timestamp;
-use allclear::machine::observe::{Observation, Patience, PollTime};
+use allclear::machine::observation::{Observation, Patience, PollTime};
 use allclear::machine::plan::plan;
 use allclear::wire::log::encode_state;
 use allocation_counter::measure;
@@ -61,9 +61,9 @@ fn rows() -> Vec<Row> {
             let world = World::with_history(closed);
             let body = wire(1);
             let mut observation = Observation::default();
-            observation.saw(&document(0), &world.state, AT_ONCE, Patience::default(), |_| true);
+            observation.record_poll(&document(0), &world.state, AT_ONCE, Patience::default(), |_| true);
             allocations(|| {
-                observation.saw(
+                observation.record_poll(
                     &read_document(200, &body).unwrap(),
                     &world.state,
                     AT_ONCE,

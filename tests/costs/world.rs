@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use allclear::imds::read_document;
 use allclear::machine::apply::apply;
-use allclear::machine::errands::{Errand, errands};
+use allclear::machine::assignments::{Assignment, assignments};
 use allclear::machine::model::attempt::Outcome;
 use allclear::machine::model::claim::PostOutcome;
-use allclear::machine::model::command::{Command, Entry, Ignored, Verdict};
+use allclear::machine::model::command::{ApplyResult, Command, Entry, Rejection};
 use allclear::machine::model::document::Document;
 use allclear::machine::model::id::VmName;
-use allclear::machine::model::isolation::Channel;
+use allclear::machine::model::isolation::ImdsHealth;
 use allclear::machine::model::lifecycle::Stage;
 use allclear::machine::model::state::State;
 use allclear::machine::model::time::Timestamp;
 use allclear::machine::model::workload::{Hook, OnAbsent, Origin, Phase, Workload};
 use allclear::machine::plan::plan;
+use allclear::machine::planning_input::{PeerHealth, PlanningInput, Timing};
 use allclear::machine::policy::Policy;
-use allclear::machine::situation::{Contact, Situation, Timing};
 use allclear::machine::verify::invariants;
 
 use super::allocations;
@@ -28,7 +28,7 @@ const ROUNDS_AT_MOST: usize = 5_000;
 
 pub(crate) struct World {
     pub(crate) state: State,
-    pub(crate) situation: Situation,
+    pub(crate) situation: PlanningInput,
 }
 
 /// What one life allocated.
@@ -62,17 +62,17 @@ pub(crate) fn document(number: usize) -> Document {
 
 impl World {
     fn new(workloads: usize) -> Self {
-        let contact = Contact {
+        let contact = PeerHealth {
             reachable: true,
             since: Timestamp(0),
-            channel: Channel::Healthy,
+            channel: ImdsHealth::Healthy,
             channel_since: Timestamp(0),
             document_age: Some(Duration::ZERO),
             answers_in: Duration::ZERO,
             wishes: 0,
         };
         let members = VMS.map(VmName::new);
-        let situation = Situation {
+        let situation = PlanningInput {
             now: Timestamp(0),
             me: members[1].clone(),
             members: members.to_vec(),
@@ -189,24 +189,24 @@ impl World {
         let mut verdict = None;
         let all = allocations(|| verdict = Some(apply(&mut self.state, &entry)));
         // Of several events for one workload the leader begins one.
-        let is_fine = matches!(verdict, Some(Verdict::Applied | Verdict::Ignored(Ignored::NotDue)));
+        let is_fine = matches!(verdict, Some(ApplyResult::Applied | ApplyResult::Ignored(Rejection::NotDue)));
         assert!(is_fine, "{verdict:?}: {entry:?}");
         let checked = allocations(|| assert_eq!(invariants::violated(&self.state), None));
-        if cfg!(debug_assertions) && verdict == Some(Verdict::Applied) { all - checked } else { all }
+        if cfg!(debug_assertions) && verdict == Some(ApplyResult::Applied) { all - checked } else { all }
     }
 }
 
 /// Everything that a replica is to see to, done.
 pub(crate) fn outcomes(state: &State, name: &VmName) -> Vec<(VmName, Command)> {
-    let done = |errand: Errand<'_>| match errand {
-        Errand::Run { event, attempt, .. } | Errand::Cancel { event, attempt } => {
+    let done = |errand: Assignment<'_>| match errand {
+        Assignment::Run { event, attempt, .. } | Assignment::Cancel { event, attempt } => {
             Command::Settle { event: event.announcement.id.clone(), attempt: attempt.id, outcome: Outcome::Done }
         }
-        Errand::Post { event, claim } => Command::Posted {
+        Assignment::Post { event, claim } => Command::Posted {
             event: event.announcement.id.clone(),
             attempt: claim.attempt,
             outcome: PostOutcome::Accepted,
         },
     };
-    errands(state, name).into_iter().map(|errand| (name.clone(), done(errand))).collect()
+    assignments(state, name).into_iter().map(|errand| (name.clone(), done(errand))).collect()
 }

@@ -7,7 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use toml::{Table, Value};
 
-use super::trio::{System, Trio, VMS, tables, until};
+use super::trio::{System, ThreeNodeBed, VMS, tables, until};
 
 pub(crate) struct Hook(Child);
 
@@ -35,14 +35,14 @@ const KILLED: &str = include_str!("killed.py");
 impl Hook {
     /// Begins the hook of this phase on that VM, as its tables have it, in an event of the VM. It is told more, or its
     /// settings are others.
-    pub(crate) fn begin<S: System>(trio: &Trio, place: usize, phase: &str, more: &[(&str, &str)]) -> Self {
+    pub(crate) fn begin<S: System>(trio: &ThreeNodeBed, place: usize, phase: &str, more: &[(&str, &str)]) -> Self {
         Self::begin_by::<S>(trio, place, phase, &[], more)
     }
 
     /// Runs it, and kills it with SIGKILL at this point: before or right after anything that it does outside of itself,
     /// counted from 1. Where there are fewer, it ends by itself.
     pub(crate) fn killed<S: System>(
-        trio: &Trio,
+        trio: &ThreeNodeBed,
         place: usize,
         phase: &str,
         point: usize,
@@ -53,7 +53,7 @@ impl Hook {
 
     /// Kills it at the first point that is called so, as `before CONFIG REWRITE`.
     pub(crate) fn killed_where<S: System>(
-        trio: &Trio,
+        trio: &ThreeNodeBed,
         place: usize,
         phase: &str,
         point: &str,
@@ -67,7 +67,7 @@ impl Hook {
 
     /// Begins it, and stops it at the first point that is called so; SIGCONT has it go on.
     pub(crate) fn stopped_where<S: System>(
-        trio: &Trio,
+        trio: &ThreeNodeBed,
         place: usize,
         phase: &str,
         point: &str,
@@ -89,7 +89,7 @@ impl Hook {
         hook
     }
 
-    fn begin_by<S: System>(trio: &Trio, place: usize, phase: &str, by: &[&str], more: &[(&str, &str)]) -> Self {
+    fn begin_by<S: System>(trio: &ThreeNodeBed, place: usize, phase: &str, by: &[&str], more: &[(&str, &str)]) -> Self {
         let tables: Table = tables::<S>(trio, place).parse().unwrap();
         let hooks = each(&tables["workload"]).flat_map(|workload| each(&workload["hook"]));
         let hook = hooks.into_iter().find(|hook| hook["phase"].as_str() == Some(phase)).unwrap();
@@ -103,12 +103,12 @@ impl Hook {
         Self(command.spawn().unwrap())
     }
 
-    pub(crate) fn run<S: System>(trio: &Trio, place: usize, phase: &str, more: &[(&str, &str)]) -> Ended {
+    pub(crate) fn run<S: System>(trio: &ThreeNodeBed, place: usize, phase: &str, more: &[(&str, &str)]) -> Ended {
         Self::begin::<S>(trio, place, phase, more).end()
     }
 
     /// Runs it again as long as it is blocked, as a replica does: on a machine that is loaded a server may be late.
-    pub(crate) fn until_done<S: System>(trio: &Trio, place: usize, phase: &str, more: &[(&str, &str)]) {
+    pub(crate) fn until_done<S: System>(trio: &ThreeNodeBed, place: usize, phase: &str, more: &[(&str, &str)]) {
         until(phase, || match Self::run::<S>(trio, place, phase, more) {
             Ended { status: DONE | NOT_APPLICABLE, .. } => Ok(()),
             Ended { status: BLOCKED | UNKNOWN, said } => Err(said),

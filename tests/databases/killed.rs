@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::hook::{BLOCKED, Ended, Hook, UNDO};
 use super::stage::Stage;
-use super::trio::{System, Trio, VMS, is_installed, until};
+use super::trio::{System, ThreeNodeBed, VMS, is_installed, until};
 use super::writers::Writers;
 
 /// Looks all the time who takes writes.
@@ -28,7 +28,7 @@ impl Drop for Watch {
 }
 
 impl Watch {
-    pub(crate) fn begin<S: System>(trio: &Arc<Trio>) -> Self {
+    pub(crate) fn begin<S: System>(trio: &Arc<ThreeNodeBed>) -> Self {
         let is_over = Arc::new(AtomicBool::default());
         let (trio, ends) = (Arc::clone(trio), Arc::clone(&is_over));
         let takes_writes = move |place: usize| S::takes_writes(&trio, place);

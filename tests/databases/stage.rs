@@ -11,8 +11,8 @@ use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::cluster::Cluster;
-use super::record::{Record, Wrong};
-use super::trio::{System, Trio, VMS, tables, until, vms_of};
+use super::record::{WriteRecord, Wrong};
+use super::trio::{System, ThreeNodeBed, VMS, tables, until, vms_of};
 use super::writers::Writers;
 
 /// What the platform does to a VM.
@@ -50,7 +50,7 @@ static ROOM: Semaphore = Semaphore::const_new(2);
 pub(crate) struct Stage<S: System> {
     /// Ends before the servers do.
     pub(crate) cluster: Option<Cluster>,
-    pub(crate) trio: Arc<Trio>,
+    pub(crate) trio: Arc<ThreeNodeBed>,
     system: PhantomData<S>,
     _room: SemaphorePermit<'static>,
 }
@@ -178,12 +178,12 @@ impl<S: System> Stage<S> {
         Self::cost(&record, lost)
     }
 
-    fn wrong(&self, place: usize, record: &Record) -> Result<Wrong, String> {
+    fn wrong(&self, place: usize, record: &WriteRecord) -> Result<Wrong, String> {
         let rows = S::rows(&self.trio, place).map_err(|error| format!("{}: {error}", VMS[place]))?;
         Ok(record.against(&rows))
     }
 
-    fn cost(record: &Record, lost: usize) -> Cost {
+    fn cost(record: &WriteRecord, lost: usize) -> Cost {
         let (acknowledged, errors) = (record.acknowledged.len(), record.unknown.len());
         let (since, gap) = record.longest_gap().expect("two writes at least");
         let since = SystemTime::now() - since.elapsed();

@@ -3,12 +3,12 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-pub(crate) use allclear::testbed::Client;
+pub(crate) use allclear::testbed::DatabaseClient;
 use allclear::testbed::hooks;
 pub(crate) use allclear::testbed::programs::find;
 use allclear::testbed::programs::missing;
-use allclear::testbed::trio::ADDRESSES;
-pub(crate) use allclear::testbed::trio::{Trio, VMS, Vm};
+use allclear::testbed::three_nodes::ADDRESSES;
+pub(crate) use allclear::testbed::three_nodes::{DatabaseVm, ThreeNodeBed, VMS};
 use tempfile::TempDir;
 
 use super::plan::free_addresses;
@@ -35,47 +35,47 @@ pub(crate) trait System: Send + Sync + 'static {
     /// A primary that was restarted takes no writes until somebody makes it the primary again.
     const COMES_BACK_CLOSED: bool = false;
     /// One connection of a client.
-    type Client: Client + 'static;
+    type Client: DatabaseClient + 'static;
 
     /// Makes the three members and starts them, the first as the primary; returns when all hold the same.
-    fn found(trio: &Trio);
+    fn found(trio: &ThreeNodeBed);
 
     /// Starts what a VM that boots starts, the server for one; nothing where its data is gone.
-    fn boot(trio: &Trio, place: usize);
+    fn boot(trio: &ThreeNodeBed, place: usize);
 
     /// Makes one of these the primary, as a person would who was called. Never called where it fails over by itself.
-    fn promote(_trio: &Trio, _among: &[usize]) {
+    fn promote(_trio: &ThreeNodeBed, _among: &[usize]) {
         unreachable!("{} does that by itself", Self::NAME)
     }
 
     /// The place of the member that takes writes; `None` while there is none, or it does not say within a second.
-    fn primary(trio: &Trio) -> Option<usize>;
+    fn primary(trio: &ThreeNodeBed) -> Option<usize>;
 
     /// Values of the hooks' `env` tables on this VM, instead of those that the tables in `deploy/hooks` give as examples.
-    fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)>;
+    fn settings(trio: &ThreeNodeBed, place: usize) -> Vec<(&'static str, String)>;
 
     /// A client that knows this member looks for one that takes writes there, and refuses any other. Nothing of it takes
     /// longer than the patience, neither now nor later.
-    fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Self::Client>;
+    fn connect(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<Self::Client>;
 
     /// Whether this member takes writes, as no second one must at the same moment.
-    fn takes_writes(trio: &Trio, place: usize) -> bool {
+    fn takes_writes(trio: &ThreeNodeBed, place: usize) -> bool {
         Self::connect(trio, place, GLANCE).is_ok()
     }
 
     /// Every row that this member holds.
-    fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>>;
+    fn rows(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<Row>>;
 }
 
 /// Three VMs of a system, in a folder that goes with them.
-pub(crate) fn vms_of<S: System>() -> Trio {
+pub(crate) fn vms_of<S: System>() -> ThreeNodeBed {
     let folder = TempDir::with_prefix("db").unwrap().keep();
     std::fs::remove_dir(&folder).unwrap();
-    Trio::make(folder, S::USER, &free_addresses(ADDRESSES)).unwrap()
+    ThreeNodeBed::make(folder, S::USER, &free_addresses(ADDRESSES)).unwrap()
 }
 
 /// The tables of its hooks for the replica on this VM.
-pub(crate) fn tables<S: System>(trio: &Trio, place: usize) -> String {
+pub(crate) fn tables<S: System>(trio: &ThreeNodeBed, place: usize) -> String {
     S::TABLES.iter().map(|name| hooks::tables(trio, place, name, S::settings(trio, place)).unwrap()).collect()
 }
 

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use allclear::testbed::writers;
 
-use super::record::Record;
-use super::trio::{Client, System, Trio, until};
+use super::record::WriteRecord;
+use super::trio::{DatabaseClient, System, ThreeNodeBed, until};
 
 pub(crate) struct Writers(writers::Writers);
 
 impl Writers {
     /// Returns when each of them is at work.
-    pub(crate) fn start<S: System>(trio: &Arc<Trio>) -> Self {
+    pub(crate) fn start<S: System>(trio: &Arc<ThreeNodeBed>) -> Self {
         let writers = Self(writers::Writers::start(trio, connect::<S>, Duration::ZERO));
         writers.go_on();
         writers
@@ -30,12 +30,12 @@ impl Writers {
     }
 
     /// Returns what they were told, with every gap closed.
-    pub(crate) fn stop(self) -> Record {
+    pub(crate) fn stop(self) -> WriteRecord {
         self.go_on();
         self.0.end().unwrap()
     }
 }
 
-fn connect<S: System>(trio: &Trio, place: usize, patience: Duration) -> io::Result<Box<dyn Client>> {
+fn connect<S: System>(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<Box<dyn DatabaseClient>> {
     Ok(Box::new(S::connect(trio, place, patience)?))
 }

@@ -1,6 +1,6 @@
 //! Nothing but loopback, and clear words about everything else that cannot be served.
 
-use allclear::fake_cloud::{Options, Scenario, serve};
+use allclear::fake_cloud::{CloudScenario, Options, serve};
 
 async fn refusal(options: Options) -> String {
     serve(options).await.expect_err("it is refused").to_string()
@@ -39,7 +39,7 @@ async fn what_cannot_be_served_is_said_with_a_way_out() {
     assert!(refusal(last).await.contains("65535"));
     let log = Some("/nowhere/at/all/requests.jsonl".into());
     assert!(refusal(Options { log, ..Options::new(["db-0"]) }).await.contains("/nowhere/at/all"));
-    let scenario = Some(Scenario::find("wave").unwrap());
+    let scenario = Some(CloudScenario::find("wave").unwrap());
     let said = refusal(Options { scenario, ..Options::new(["db-0"]) }).await;
     assert!(said.contains("needs 3 VMs and this cloud has 1"), "{said}");
     let first = serve(Options::new(["db-0"])).await.unwrap();

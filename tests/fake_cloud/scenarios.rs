@@ -2,10 +2,10 @@
 
 use std::num::NonZeroU32;
 
-use allclear::fake_cloud::{Options, SCENARIOS, Scenario};
+use allclear::fake_cloud::{CloudScenario, Options, SCENARIOS};
 use allclear::machine::model::id::{EventId, VmName};
 use allclear::machine::model::time::Timestamp;
-use allclear_sim::cloud::{Approver, Cause, Cloud, End, Manners, Vm, What};
+use allclear_sim::cloud::{Approver, Cloud, EventEnd, PlatformBehaviour, PlatformOccurrence, PlatformStartCause, Vm};
 use serde_json::Value;
 
 use crate::fake_cloud::stage::Stage;
@@ -19,10 +19,10 @@ struct Played {
 }
 
 /// Plays a scenario to its end in virtual time; `approves` is whether a VM approves all it sees.
-fn play(scenario: &Scenario, approves: bool) -> Played {
+fn play(scenario: &CloudScenario, approves: bool) -> Played {
     let vms = ["db-0", "db-1", "db-2"].map(VmName::new);
     let of_name = |name: &VmName| Vm { name: name.clone(), zone: None };
-    let mut cloud = Cloud::new(vms.iter().map(of_name), Manners::default(), 7, BEGIN);
+    let mut cloud = Cloud::new(vms.iter().map(of_name), PlatformBehaviour::default(), 7, BEGIN);
     let ids = scenario.begin(&mut cloud, &vms, NonZeroU32::MIN, BEGIN).unwrap();
     let mut steps = 0;
     while let Some(at) = cloud.next_change() {
@@ -40,7 +40,7 @@ fn play(scenario: &Scenario, approves: bool) -> Played {
 #[test]
 fn every_scenario_plays_to_its_end_approved_or_not() {
     for (name, _) in SCENARIOS {
-        let scenario = Scenario::find(name).unwrap();
+        let scenario = CloudScenario::find(name).unwrap();
         assert!(!scenario.about().is_empty(), "{name}");
         for approves in [true, false] {
             let played = play(&scenario, approves);
@@ -53,8 +53,8 @@ fn every_scenario_plays_to_its_end_approved_or_not() {
 }
 
 /// Why and how each event of a scenario started, ended.
-fn told(name: &str, approves: bool) -> Vec<(Option<Cause>, End)> {
-    let played = play(&Scenario::find(name).unwrap(), approves);
+fn told(name: &str, approves: bool) -> Vec<(Option<PlatformStartCause>, EventEnd)> {
+    let played = play(&CloudScenario::find(name).unwrap(), approves);
     let event = |id| played.cloud.event(id).unwrap();
     let how = |id| (event(id).started.map(|(_, cause)| cause), event(id).ended.unwrap().1);
     played.ids.iter().map(how).collect()
@@ -62,7 +62,7 @@ fn told(name: &str, approves: bool) -> Vec<(Option<Cause>, End)> {
 
 #[test]
 fn scenarios_are_what_their_names_say() {
-    use Cause::{Approved, Failure, NotBefore};
+    use PlatformStartCause::{Approved, Failure, NotBefore};
     for name in [
         "live-migration",
         "host-maintenance",
@@ -72,27 +72,30 @@ fn scenarios_are_what_their_names_say() {
         "preempt",
         "two-vms-one-event",
     ] {
-        assert_eq!(told(name, true), [(Some(Approved), End::Finished)], "{name}");
-        assert_eq!(told(name, false), [(Some(NotBefore), End::Finished)], "{name}");
+        assert_eq!(told(name, true), [(Some(Approved), EventEnd::Finished)], "{name}");
+        assert_eq!(told(name, false), [(Some(NotBefore), EventEnd::Finished)], "{name}");
     }
     for approves in [true, false] {
-        assert_eq!(told("canceled-maintenance", approves), [(None, End::Cancelled)]);
-        assert_eq!(told("hardware-failure", approves), [(Some(Failure), End::Finished)]);
+        assert_eq!(told("canceled-maintenance", approves), [(None, EventEnd::Cancelled)]);
+        assert_eq!(told("hardware-failure", approves), [(Some(Failure), EventEnd::Finished)]);
     }
-    assert_eq!(told("degraded-hardware", false), [(Some(Failure), End::Finished)]);
-    assert_eq!(told("wave", true), [(Some(Approved), End::Finished); 3]);
-    assert_eq!(told("terminate", true), [(Some(Approved), End::Finished); 2]);
+    assert_eq!(told("degraded-hardware", false), [(Some(Failure), EventEnd::Finished)]);
+    assert_eq!(told("wave", true), [(Some(Approved), EventEnd::Finished); 3]);
+    assert_eq!(told("terminate", true), [(Some(Approved), EventEnd::Finished); 2]);
 }
 
 #[test]
 fn a_wave_takes_one_vm_after_the_other() {
-    let played = play(&Scenario::find("wave").unwrap(), true);
+    let played = play(&CloudScenario::find("wave").unwrap(), true);
     let mut open = 0;
     for happening in played.cloud.history() {
         match happening.what {
-            What::Announced => open += 1,
-            What::Ended(_) => open -= 1,
-            What::Moved { .. } | What::Amended(_) | What::Accepted(_) | What::Started(_) => {}
+            PlatformOccurrence::Announced => open += 1,
+            PlatformOccurrence::Ended(_) => open -= 1,
+            PlatformOccurrence::Moved { .. }
+            | PlatformOccurrence::Amended(_)
+            | PlatformOccurrence::Accepted(_)
+            | PlatformOccurrence::Started(_) => {}
         }
         assert!(open <= 1, "two at once: {happening:?}");
     }
@@ -123,7 +126,7 @@ fn every_mistake_in_a_file_is_told_with_its_place() {
         vms = [0]
         notise = "1s"
     "#;
-    let said = Scenario::parse("mine.toml", text).unwrap_err().to_string();
+    let said = CloudScenario::parse("mine.toml", text).unwrap_err().to_string();
     for part in [
         "mine.toml",
         "event 1: it has no time",
@@ -138,27 +141,27 @@ fn every_mistake_in_a_file_is_told_with_its_place() {
     ] {
         assert!(said.contains(part), "{part} is not in:\n{said}");
     }
-    assert!(Scenario::parse("x", "about = ").unwrap_err().to_string().contains("line 1"));
-    assert!(Scenario::parse("x", "about = \"nothing\"").unwrap_err().to_string().contains("0 [[event]] tables"));
-    assert!(Scenario::parse("x", &"#".repeat(70_000)).unwrap_err().to_string().contains("larger"));
+    assert!(CloudScenario::parse("x", "about = ").unwrap_err().to_string().contains("line 1"));
+    assert!(CloudScenario::parse("x", "about = \"nothing\"").unwrap_err().to_string().contains("0 [[event]] tables"));
+    assert!(CloudScenario::parse("x", &"#".repeat(70_000)).unwrap_err().to_string().contains("larger"));
 }
 
 #[test]
 fn scenarios_are_found_by_name_or_path() {
-    let said = Scenario::find("user-reboott").unwrap_err().to_string();
+    let said = CloudScenario::find("user-reboott").unwrap_err().to_string();
     assert!(said.contains("did you mean user-reboot?") && said.contains("live-migration"), "{said}");
-    assert!(Scenario::find("/nowhere/x.toml").unwrap_err().to_string().contains("/nowhere/x.toml"));
+    assert!(CloudScenario::find("/nowhere/x.toml").unwrap_err().to_string().contains("/nowhere/x.toml"));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mine.toml");
     std::fs::write(&path, "about = \"mine\"\n[[event]]\nat = \"1s\"\ntype = \"Freeze\"\nvm = \"elsewhere\"\n").unwrap();
-    let found = Scenario::find(path.to_str().unwrap()).unwrap();
+    let found = CloudScenario::find(path.to_str().unwrap()).unwrap();
     assert_eq!((found.about(), found.needs()), ("mine", 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_served_scenario_says_when_it_is_over() {
     let speed = NonZeroU32::new(600).unwrap();
-    let scenario = Some(Scenario::find("wave").unwrap());
+    let scenario = Some(CloudScenario::find("wave").unwrap());
     let stage = Stage::with(Options { speed, scenario, ..Options::new(["a", "b", "c"]) }).await;
     assert!(!stage.cloud.is_over());
     assert_eq!(stage.cloud.scenario_events().len(), 3);
@@ -168,7 +171,7 @@ async fn a_served_scenario_says_when_it_is_over() {
     };
     stage.until("/state", "the end", is_over).await;
     assert!(stage.cloud.is_over());
-    stage.cloud.play(&Scenario::find("preempt").unwrap()).unwrap();
+    stage.cloud.play(&CloudScenario::find("preempt").unwrap()).unwrap();
     assert!(!stage.cloud.is_over(), "another one is under way");
     stage.cloud.shutdown().await;
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use allclear::net::dial::Way;
+use allclear::net::dial::DialTarget;
 use allclear::net::tls::{self, Credentials};
 use allclear::wire::pb::allclear::cluster::v1::consensus_client::ConsensusClient;
 use allclear::wire::pb::allclear::cluster::v1::{GreetRequest, Greeting};
@@ -41,7 +41,7 @@ struct Thief {
 impl Thief {
     fn dial(&self) -> Channel {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.address)).unwrap();
-        tls::dial(&endpoint, &self.shown, &self.name, &Way::to(&self.address))
+        tls::dial(&endpoint, &self.shown, &self.name, &DialTarget::to(&self.address))
     }
 
     /// Votes, leads, writes what nobody can read, and greets as a new disk, on one connection after the other.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use allclear::net::dial::Way;
+use allclear::net::dial::DialTarget;
 use allclear::net::tls::{self, Credentials};
 use axum::body::{Body, Bytes};
 use futures_util::{StreamExt as _, stream};
@@ -80,7 +80,7 @@ async fn thieves(
     for _ in 0..CONNECTIONS {
         let address = address(cluster, place);
         let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
-        let channel = tls::dial(&endpoint, shown, &format!("db-{place}"), &Way::to(&address));
+        let channel = tls::dial(&endpoint, shown, &format!("db-{place}"), &DialTarget::to(&address));
         for _ in 0..CALLS {
             thieves.spawn(asks(channel.clone(), path, length, done.clone()));
         }

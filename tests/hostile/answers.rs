@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use allclear::hooks::{
-    Command, Deadline, Ended, Fence, HttpHook, News, Report, RoleSource, Runner, Surroundings, Task,
+    Deadline, Fence, HookCommand, HookEnvironment, HookOutcome, HookReport, HookTask, HookUpdate, HttpHook, RoleSource,
+    Runner,
 };
 use allclear::http_client::Options;
 use allclear::machine::model::document::{Kind, Source};
@@ -87,7 +88,7 @@ async fn a_role_is_one_of_two_or_a_reason_why_nobody_can_tell() {
     let source = RoleSource::Http { url: format!("http://{address}/role"), options: Options::default() };
     let mut known = 0;
     for round in 0..rounds(500) {
-        match source.ask(&BTreeMap::new(), &Surroundings::default()).await {
+        match source.ask(&BTreeMap::new(), &HookEnvironment::default()).await {
             Ok(role) => {
                 assert_ne!(role, Role::Unknown);
                 known += 1;
@@ -99,9 +100,9 @@ async fn a_role_is_one_of_two_or_a_reason_why_nobody_can_tell() {
     memory::is_bounded();
 }
 
-fn task(attempt: String, deadline: Duration) -> Task {
+fn task(attempt: String, deadline: Duration) -> HookTask {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-    Task {
+    HookTask {
         attempt,
         step: "e@1/db-0/pg/failover/0".into(),
         fence: Fence { term: 1, sequence: 1 },
@@ -128,25 +129,25 @@ fn is_fit(text: &str) -> bool {
 }
 
 /// What is shown of a hook while it runs fits into a line.
-fn is_told_well(news: &News) -> bool {
-    !matches!(news, News::Progress { text: Some(text), .. } if !is_fit(text))
+fn is_told_well(news: &HookUpdate) -> bool {
+    !matches!(news, HookUpdate::Progress { text: Some(text), .. } if !is_fit(text))
 }
 
 /// Looks at everything that is told until so many have ended.
-async fn ends(reports: &mut Receiver<Report>, count: usize) -> BTreeMap<String, Ended> {
+async fn ends(reports: &mut Receiver<HookReport>, count: usize) -> BTreeMap<String, HookOutcome> {
     let mut ends = BTreeMap::new();
     while ends.len() < count {
         let report = timeout(LIMIT, reports.recv()).await.expect("no end").unwrap();
         assert!(is_told_well(&report.news), "{:?}", report.news);
-        if let News::Ended(ended) = report.news {
+        if let HookUpdate::Ended(ended) = report.news {
             ends.insert(report.attempt, ended);
         }
     }
     ends
 }
 
-fn open(folder: &Path) -> (Runner, Receiver<Report>) {
-    Runner::open(folder, env!("CARGO_BIN_EXE_allclear").into(), Surroundings::default()).unwrap()
+fn open(folder: &Path) -> (Runner, Receiver<HookReport>) {
+    Runner::open(folder, env!("CARGO_BIN_EXE_allclear").into(), HookEnvironment::default()).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -154,14 +155,15 @@ async fn a_hook_over_http_ends_with_an_outcome_and_a_reason_of_one_line() {
     let address = server(6, lines(include_str!("corpus/answers.txt"))).await;
     let folder = tempfile::tempdir().unwrap();
     let (runner, mut reports) = open(folder.path());
-    let command = Command { argv: HttpHook::at(&format!("http://{address}/hook")).command(), ..Command::default() };
+    let command =
+        HookCommand { argv: HttpHook::at(&format!("http://{address}/hook")).command(), ..HookCommand::default() };
     let mut outcomes = BTreeMap::new();
     for batch in 0..rounds(6) {
         for number in 0..12 {
             runner.run(&task(format!("{batch}.{number}"), Duration::from_secs(4)), &command);
         }
         for (attempt, ended) in ends(&mut reports, 12).await {
-            if let Ended::Failed(reason) | Ended::Blocked(reason) | Ended::Unknown(reason) = &ended {
+            if let HookOutcome::Failed(reason) | HookOutcome::Blocked(reason) | HookOutcome::Unknown(reason) = &ended {
                 assert!(is_fit(reason) && !reason.contains("panicked"), "{attempt}: {ended:?}");
             }
             *outcomes.entry(ended.to_string().split(':').next().unwrap().to_owned()).or_insert(0) += 1;
@@ -187,11 +189,11 @@ async fn whatever_a_hook_prints_its_progress_is_one_line_and_its_end_is_its_exit
         std::fs::write(&file, printed).unwrap();
         let script = format!("cat {0}; cat {0} >&2; exit 1", file.display());
         let argv = ["/bin/sh".to_owned(), "-c".to_owned(), script].into();
-        runner.run(&task(number.to_string(), LIMIT), &Command { argv, ..Command::default() });
+        runner.run(&task(number.to_string(), LIMIT), &HookCommand { argv, ..HookCommand::default() });
     }
     let count = usize::try_from(rounds(4)).unwrap();
     for (attempt, ended) in ends(&mut reports, count).await {
-        let Ended::Failed(reason) = &ended else { panic!("{attempt}: {ended:?}") };
+        let HookOutcome::Failed(reason) = &ended else { panic!("{attempt}: {ended:?}") };
         assert!(is_fit(reason), "{attempt}: {ended:?}");
     }
 }
@@ -211,7 +213,7 @@ fn progress_that_is_passed_on_as_it_was_printed_is_found_out() {
     for _ in 0..2_000 {
         let printed = String::from_utf8_lossy(&said(&mut dice, &corpus)).into_owned();
         for (_, passed_on, is_found) in &mut mistaken {
-            let news = News::Progress { text: Some(passed_on(&printed)), expected_end: None };
+            let news = HookUpdate::Progress { text: Some(passed_on(&printed)), expected_end: None };
             *is_found |= !is_told_well(&news);
         }
     }

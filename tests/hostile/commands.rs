@@ -7,7 +7,7 @@ mod odd;
 
 use allclear::machine::apply::apply;
 use allclear::machine::model::claim::Reason;
-use allclear::machine::model::command::{Command, Entry, Verdict};
+use allclear::machine::model::command::{ApplyResult, Command, Entry};
 use allclear::machine::model::state::State;
 
 use crate::hostile::dice::{Dice, rounds};
@@ -61,7 +61,7 @@ fn no_sequence_of_commands_breaks_a_promise() {
 }
 
 /// A deliberate mistake: whoever says that they are the operator gets their claim.
-fn claims_for_the_asking(state: &mut State, entry: &Entry) -> Verdict {
+fn claims_for_the_asking(state: &mut State, entry: &Entry) -> ApplyResult {
     if let Command::Claim { event, approver, reason: Reason::Operator, until, .. } = &entry.command
         && let Some(open) = state.open.get_mut(event)
         && open.stage().may_become(allclear::machine::model::lifecycle::Stage::Claimed)
@@ -81,13 +81,13 @@ fn claims_for_the_asking(state: &mut State, entry: &Entry) -> Verdict {
             until: *until,
             outcome: None,
         });
-        return Verdict::Applied;
+        return ApplyResult::Applied;
     }
     apply(state, entry)
 }
 
 /// Another one: time is taken from the entry as it comes.
-fn lets_time_go_back(state: &mut State, entry: &Entry) -> Verdict {
+fn lets_time_go_back(state: &mut State, entry: &Entry) -> ApplyResult {
     let verdict = apply(state, entry);
     state.now = entry.at;
     verdict

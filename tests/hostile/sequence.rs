@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use allclear::machine::apply::apply;
-use allclear::machine::model::command::{Command, Entry, Verdict};
+use allclear::machine::model::command::{ApplyResult, Command, Entry};
 use allclear::machine::model::state::State;
-use allclear::machine::verify::invariants::{self, Broken};
+use allclear::machine::verify::invariants::{self, Violation};
 use allclear::machine::verify::transition;
 use allclear::wire::log;
 
@@ -16,7 +16,7 @@ use allclear::wire::log;
 const LARGEST_STATE: usize = 4 << 20;
 
 /// What the fold is: `apply`, or one with a mistake in it.
-pub(crate) type Fold = fn(&mut State, &Entry) -> Verdict;
+pub(crate) type Fold = fn(&mut State, &Entry) -> ApplyResult;
 
 /// What is wrong with the step that an entry made, in a word that stays the same while the case is made shorter.
 pub(crate) fn step(fold: Fold, state: &mut State, entry: &Entry) -> Result<(), String> {
@@ -34,7 +34,7 @@ pub(crate) fn step(fold: Fold, state: &mut State, entry: &Entry) -> Result<(), S
         return Err("time went back".into());
     }
     let unchanged = State { now: state.now, ..before };
-    if verdict != Verdict::Applied && without_late(state.clone()) != without_late(unchanged) {
+    if verdict != ApplyResult::Applied && without_late(state.clone()) != without_late(unchanged) {
         return Err(format!("{verdict:?} and yet something changed"));
     }
     let entry_again = log::decode_entry(&log::encode_entry(entry));
@@ -53,8 +53,8 @@ fn without_late(mut state: State) -> State {
 }
 
 /// What an account says was done is done: the fold can only write it down, and that it was wrong is seen from it.
-fn is_told(broken: Broken, entry: &Entry) -> bool {
-    broken == Broken::TakenOverWrongly && matches!(entry.command, Command::Account { .. })
+fn is_told(broken: Violation, entry: &Entry) -> bool {
+    broken == Violation::TakenOverWrongly && matches!(entry.command, Command::Account { .. })
 }
 
 /// What is wrong with how a state is stored.

@@ -14,16 +14,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-use allclear::machine::isolation::approval::{outlook, overridden, takeover};
+use allclear::machine::isolation::approval::{event_to_approve, forecast, overridden};
 use allclear::machine::model::command::Command;
 use allclear::machine::model::id::{VmName, WorkloadName};
-use allclear::machine::model::isolation::Channel;
-use allclear::machine::model::isolation::{Alone, Peer};
-use allclear::machine::model::obstacle::Outlook;
-use allclear::machine::model::takeover::{Journaled, Takeover};
+use allclear::machine::model::isolated_approval::{IsolatedApproval, JournalEntry};
+use allclear::machine::model::isolation::ImdsHealth;
+use allclear::machine::model::isolation::{IsolatedView, PeerAnswer};
+use allclear::machine::model::obstacle::ApprovalForecast;
 use allclear::machine::model::time::Timestamp;
 use allclear::machine::model::workload::Readiness;
-use allclear::machine::situation::{Lead, Situation};
+use allclear::machine::planning_input::{LeaderState, PlanningInput};
 
 use crate::machine::world::World;
 use crate::machine::{parse, show};
@@ -36,7 +36,7 @@ impl World {
         let turn = options.values.get("turn").map_or(Ok(1), |turn| number(turn))?;
         let (now, voters) = (self.situation.now, self.situation.members.clone());
         let acknowledged = voters.iter().map(|voter| (voter.clone(), now)).collect();
-        self.situation.lead = Some(Lead { term, turn, voters, acknowledged });
+        self.situation.lead = Some(LeaderState { term, turn, voters, acknowledged });
         self.situation.leading_since = now;
         Ok(String::new())
     }
@@ -57,9 +57,9 @@ impl World {
         let document = parse::document(text, self.situation.now)?;
         let peer = |name: &str| {
             let leader = options.values.get("led").filter(|led| **led == name);
-            (VmName::new(name), Peer { leader: leader.map(|_| "somebody".into()), channel: Channel::Healthy })
+            (VmName::new(name), PeerAnswer { leader: leader.map(|_| "somebody".into()), channel: ImdsHealth::Healthy })
         };
-        let alone = Alone {
+        let alone = IsolatedView {
             since,
             voters: self.situation.members.clone(),
             reached: options.list("reaches").map(peer).collect(),
@@ -70,14 +70,14 @@ impl World {
             document: Some(document.clone()),
             journal: self.journals.get(&me).cloned().unwrap_or_default(),
         };
-        let lost = alone.out_of_reach(&me);
+        let lost = alone.unreachable_voters(&me);
         let situation =
-            Situation { me, lead: None, quorum: false, alone: Some(alone.clone()), ..self.situation.clone() };
+            PlanningInput { me, lead: None, quorum: false, alone: Some(alone.clone()), ..self.situation.clone() };
         let mut answer = String::new();
         for event in &document.events {
-            let outlook = match outlook(&self.state, &situation, &event.id).ok_or("it is not alone")? {
-                Outlook::From(at) => format!("from {}", show::time(at)),
-                Outlook::Not(obstacle) => format!("not: {obstacle}"),
+            let outlook = match forecast(&self.state, &situation, &event.id).ok_or("it is not alone")? {
+                ApprovalForecast::From(at) => format!("from {}", show::time(at)),
+                ApprovalForecast::Not(obstacle) => format!("not: {obstacle}"),
             };
             let _ = writeln!(answer, "{}: {outlook}, out of reach: {}", event.id, lost.len());
             let asked = match overridden(&self.state, &situation, &event.id).ok_or("it is not alone")? {
@@ -89,7 +89,7 @@ impl World {
                 let _ = writeln!(answer, "  an operator overrides: {asked}");
             }
         }
-        if let Some(event) = takeover(&self.state, &situation) {
+        if let Some(event) = event_to_approve(&self.state, &situation) {
             let _ = writeln!(answer, "approves {} alone", event.id);
         }
         Ok(answer)
@@ -99,7 +99,7 @@ impl World {
         let (name, text) = rest.split_once(':').ok_or("journal VM: …")?;
         let (approver, now) = (VmName::new(name), self.situation.now);
         for announcement in parse::document(text, now)?.events {
-            let takeover = Takeover {
+            let takeover = IsolatedApproval {
                 approver: approver.clone(),
                 at: now,
                 alone_since: now.minus(Duration::from_secs(10)),
@@ -108,7 +108,7 @@ impl World {
                 outcome: None,
                 recorded: None,
             };
-            self.journals.entry(approver.clone()).or_default().push(Journaled { announcement, takeover });
+            self.journals.entry(approver.clone()).or_default().push(JournalEntry { announcement, takeover });
         }
         Ok(String::new())
     }

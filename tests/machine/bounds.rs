@@ -4,20 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use allclear::machine::apply::apply;
 use allclear::machine::apply::report::beyond_the_limit;
-use allclear::machine::isolation::approval::outlook;
-use allclear::machine::model::command::{Command, Entry, Ignored, Verdict};
+use allclear::machine::isolation::approval::forecast;
+use allclear::machine::model::command::{ApplyResult, Command, Entry, Rejection};
 use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
 use allclear::machine::model::id::{EventId, VmName, WorkloadName};
-use allclear::machine::model::isolation::Alone;
+use allclear::machine::model::isolation::IsolatedView;
 use allclear::machine::model::lifecycle::Stage;
-use allclear::machine::model::obstacle::Obstacle;
-use allclear::machine::model::obstacle::Outlook;
-use allclear::machine::model::operator::{Asked, WISH_LIMIT};
+use allclear::machine::model::obstacle::ApprovalForecast;
+use allclear::machine::model::obstacle::ApprovalObstacle;
+use allclear::machine::model::operator::{OperatorRequest, WISH_LIMIT};
 use allclear::machine::model::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, State, WORKLOAD_LIMIT};
 use allclear::machine::model::time::Timestamp;
 use allclear::machine::model::workload::{OnAbsent, Origin, Workload};
+use allclear::machine::planning_input::{PlanningInput, Timing};
 use allclear::machine::policy::Policy;
-use allclear::machine::situation::{Situation, Timing};
 
 pub(crate) fn announcement(number: usize) -> Announcement {
     Announcement {
@@ -35,7 +35,7 @@ pub(crate) fn announcement(number: usize) -> Announcement {
 
 pub(crate) fn commit(state: &mut State, command: Command) {
     let entry = Entry { at: Timestamp(0), by: VmName::new("a"), command };
-    assert_eq!(apply(state, &entry), Verdict::Applied);
+    assert_eq!(apply(state, &entry), ApplyResult::Applied);
 }
 
 pub(crate) fn report(state: &mut State, numbers: impl Iterator<Item = usize>) {
@@ -87,7 +87,7 @@ fn the_history_keeps_events_until_they_are_old() {
         let document = Document::new(vec![]);
         let after = state.replicas[&VmName::new("a")].reports;
         let entry = Entry { at, by: VmName::new("a"), command: Command::Report { after, document } };
-        assert_eq!(apply(state, &entry), Verdict::Applied);
+        assert_eq!(apply(state, &entry), ApplyResult::Applied);
     };
     let known = |state: &State, id: &str| state.event(&EventId::new(id)).is_some();
     assert!(known(&state, "e0"), "it was closed just now");
@@ -127,13 +127,13 @@ fn a_closed_event_that_is_listed_again_is_taken_up_when_there_is_room() {
 }
 
 /// It lists an event that a user asked for.
-fn cut_off() -> Situation {
+fn cut_off() -> PlanningInput {
     let listed = Announcement { source: Source::User, ..announcement(OPEN_LIMIT) };
     let me = VmName::new("a");
     let voters = vec![me.clone(), VmName::new("b")];
     let document = Some(Document::new(vec![listed]));
-    let alone = Alone { voters: voters.clone(), document, ..Alone::default() };
-    Situation {
+    let alone = IsolatedView { voters: voters.clone(), document, ..IsolatedView::default() };
+    PlanningInput {
         now: Timestamp(0),
         me,
         members: voters,
@@ -153,17 +153,17 @@ fn cut_off() -> Situation {
 fn an_event_beyond_the_limit_is_not_approved_alone_either() {
     let mut state = State::default();
     commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
-    let obstacle = |state: &State| match outlook(state, &cut_off(), &announcement(OPEN_LIMIT).id) {
-        Some(Outlook::Not(obstacle)) => Some(obstacle),
-        Some(Outlook::From(_)) | None => None,
+    let obstacle = |state: &State| match forecast(state, &cut_off(), &announcement(OPEN_LIMIT).id) {
+        Some(ApprovalForecast::Not(obstacle)) => Some(obstacle),
+        Some(ApprovalForecast::From(_)) | None => None,
     };
     report(&mut state, 0..OPEN_LIMIT);
-    assert_eq!(obstacle(&state), Some(Obstacle::NotTakenUp));
+    assert_eq!(obstacle(&state), Some(ApprovalObstacle::NotTakenUp));
     report(&mut state, 0..OPEN_LIMIT - 1);
-    assert_ne!(obstacle(&state), Some(Obstacle::NotTakenUp));
+    assert_ne!(obstacle(&state), Some(ApprovalObstacle::NotTakenUp));
 }
 
-pub(crate) fn ask(state: &mut State, what: Asked) {
+pub(crate) fn ask(state: &mut State, what: OperatorRequest) {
     commit(state, Command::Ask { what, who: "uid 0 on a".into(), reason: "why not".into() });
 }
 
@@ -173,14 +173,14 @@ fn the_latest_wishes_are_kept_and_whatever_is_in_force() {
     commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
     report(&mut state, 0..1);
     let event = announcement(0).id;
-    ask(&mut state, Asked::Pause { until: Timestamp(1) });
+    ask(&mut state, OperatorRequest::Pause { until: Timestamp(1) });
     for _ in 0..2 * WISH_LIMIT {
-        ask(&mut state, Asked::Wish { what: "leadership to go to b".into() });
-        ask(&mut state, Asked::Hold { event: event.clone(), until: Timestamp(1), no_hooks: false });
+        ask(&mut state, OperatorRequest::Wish { what: "leadership to go to b".into() });
+        ask(&mut state, OperatorRequest::Hold { event: event.clone(), until: Timestamp(1), no_hooks: false });
     }
-    assert_eq!((state.wishes.len(), state.open[&event].wishes.len()), (WISH_LIMIT, WISH_LIMIT));
+    assert_eq!((state.operator_records.len(), state.open[&event].wishes.len()), (WISH_LIMIT, WISH_LIMIT));
     assert_eq!(state.pause(Timestamp(0)).map(|pause| pause.number), Some(1));
-    assert_eq!(state.open[&event].hold(Timestamp(0)).map(|hold| hold.number), Some(state.wished));
+    assert_eq!(state.open[&event].hold(Timestamp(0)).map(|hold| hold.number), Some(state.operator_seq));
 }
 
 #[test]
@@ -198,8 +198,8 @@ fn workloads_beyond_the_limit_do_not_dial_in_until_there_is_room() {
         commit(&mut state, enlist(number));
     }
     let entry = |number| Entry { at: Timestamp(0), by: VmName::new("a"), command: enlist(number) };
-    assert_eq!(apply(&mut state, &entry(WORKLOAD_LIMIT)), Verdict::Ignored(Ignored::TooManyWorkloads));
-    assert_eq!(apply(&mut state, &entry(0)), Verdict::Applied, "it stands for a configured one");
+    assert_eq!(apply(&mut state, &entry(WORKLOAD_LIMIT)), ApplyResult::Ignored(Rejection::TooManyWorkloads));
+    assert_eq!(apply(&mut state, &entry(0)), ApplyResult::Applied, "it stands for a configured one");
     commit(&mut state, Command::Delist { workload: name(7) });
-    assert_eq!(apply(&mut state, &entry(WORKLOAD_LIMIT)), Verdict::Applied);
+    assert_eq!(apply(&mut state, &entry(WORKLOAD_LIMIT)), ApplyResult::Applied);
 }

@@ -10,10 +10,10 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use allclear::machine::isolation::unaware::unaware;
+use allclear::machine::isolation::unaware_replicas::unaware_replicas;
 use allclear::machine::model::command::Command;
 use allclear::machine::model::id::{EventId, VmName};
-use allclear::machine::model::operator::Asked;
+use allclear::machine::model::operator::OperatorRequest;
 use allclear::machine::model::time::Timestamp;
 
 use crate::machine::parse;
@@ -28,14 +28,14 @@ impl World {
         let mut words = options.words.into_iter();
         let mut next = || words.next().ok_or("too few words");
         let what = match word {
-            "hold" => Asked::Hold {
+            "hold" => OperatorRequest::Hold {
                 event: EventId::new(next()?),
                 until,
                 no_hooks: words.clone().any(|word| word == "no_hooks"),
             },
-            "release" => Asked::Release { event: EventId::new(next()?) },
-            "pause" => Asked::Pause { until },
-            "resume" => Asked::Resume,
+            "release" => OperatorRequest::Release { event: EventId::new(next()?) },
+            "pause" => OperatorRequest::Pause { until },
+            "resume" => OperatorRequest::Resume,
             "approve" => {
                 let event = EventId::new(next()?);
                 let current = self.state.open.get(&event).map_or(0, |event| event.revision);
@@ -44,15 +44,15 @@ impl World {
                     words.next();
                 }
                 let over_budget = words.clone().any(|word| word == "over_budget");
-                Asked::Approve { event, revision: named.unwrap_or(current), over_budget }
+                OperatorRequest::Approve { event, revision: named.unwrap_or(current), over_budget }
             }
-            "restored" => Asked::Restored { member: member(next()?, next()?) },
+            "restored" => OperatorRequest::Restored { member: member(next()?, next()?) },
             "skip" => {
                 let (event, vm) = (EventId::new(next()?), next()?);
                 let (name, phase) = (next()?, next()?);
-                Asked::Skip { event, member: member(vm, name), hook: hook(phase)? }
+                OperatorRequest::Skip { event, member: member(vm, name), hook: hook(phase)? }
             }
-            _ => Asked::Wish { what: rest.into() },
+            _ => OperatorRequest::Wish { what: rest.into() },
         };
         let why: Vec<&str> = words.collect();
         let why = if why.is_empty() { "maintenance".into() } else { why.join(" ") };
@@ -69,13 +69,14 @@ impl World {
 
     pub(crate) fn unaware(&self, number: &str) -> Result<String, String> {
         let number = number.parse().map_err(|_| "a wish has a number")?;
-        let names: Vec<_> = unaware(&self.state, &self.situation, number).iter().map(ToString::to_string).collect();
+        let names: Vec<_> =
+            unaware_replicas(&self.state, &self.situation, number).iter().map(ToString::to_string).collect();
         Ok(if names.is_empty() { "everybody knows\n".into() } else { format!("unaware: {}\n", names.join(" ")) })
     }
 
     pub(crate) fn wishes(&self) -> String {
         let mut text = String::new();
-        for wish in &self.state.wishes {
+        for wish in &self.state.operator_records {
             let at: Timestamp = wish.at;
             let _ = writeln!(
                 text,

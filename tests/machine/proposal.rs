@@ -9,7 +9,7 @@ use allclear::machine::model::drill::Mode;
 use allclear::machine::model::hook_id::HookId;
 use allclear::machine::model::id::{AttemptId, EventId, VmName, WorkloadName};
 use allclear::machine::model::workload::{Intent, Member, Phase};
-use allclear::machine::schedule::affected::stints_of;
+use allclear::machine::schedule::affected_members::stints_of;
 
 use crate::machine::parse;
 use crate::machine::world::World;

@@ -3,11 +3,11 @@
 use allclear::machine::apply::apply;
 use allclear::machine::apply::report::beyond_the_limit;
 use allclear::machine::model::bytes::{ANNOUNCEMENT_BYTES, DOCUMENT_BYTES, HISTORY_BYTES, WISHES_BYTES};
-use allclear::machine::model::command::{Command, Entry, Ignored, Verdict};
+use allclear::machine::model::command::{ApplyResult, Command, Entry, Rejection};
 use allclear::machine::model::document::{Announcement, Document};
 use allclear::machine::model::event::Event;
 use allclear::machine::model::id::VmName;
-use allclear::machine::model::operator::{Asked, WISH_LIMIT};
+use allclear::machine::model::operator::{OperatorRequest, WISH_LIMIT};
 use allclear::machine::model::state::{OPEN_LIMIT_OF_OTHERS, State};
 use allclear::machine::model::time::Timestamp;
 
@@ -19,7 +19,7 @@ fn of_others(number: usize, vms: usize) -> Announcement {
     Announcement { resources, ..announcement(number) }
 }
 
-fn report_by(state: &mut State, by: &str, events: Vec<Announcement>) -> Verdict {
+fn report_by(state: &mut State, by: &str, events: Vec<Announcement>) -> ApplyResult {
     let by = VmName::new(by);
     let after = state.replicas[&by].reports;
     apply(state, &Entry { at: Timestamp(0), by, command: Command::Report { after, document: Document::new(events) } })
@@ -29,7 +29,10 @@ fn with_replicas(names: &[&str]) -> State {
     let mut state = State::default();
     for name in names {
         let command = Command::Register { workloads: Vec::new(), groups: Vec::new() };
-        assert_eq!(apply(&mut state, &Entry { at: Timestamp(0), by: VmName::new(name), command }), Verdict::Applied);
+        assert_eq!(
+            apply(&mut state, &Entry { at: Timestamp(0), by: VmName::new(name), command }),
+            ApplyResult::Applied
+        );
     }
     state
 }
@@ -40,7 +43,7 @@ fn the_history_is_bounded_in_bytes_and_what_concerned_nobody_of_us_goes_first() 
     report(&mut state, 0..1);
     for round in 0..100 {
         let large: Vec<_> = (1..=8).map(|number| of_others(round * 8 + number, 500)).collect();
-        assert_eq!(report_by(&mut state, "a", large), Verdict::Applied);
+        assert_eq!(report_by(&mut state, "a", large), ApplyResult::Applied);
     }
     report(&mut state, 0..0);
     let bytes: usize = state.closed_events().map(Event::bytes).sum();
@@ -52,10 +55,10 @@ fn the_history_is_bounded_in_bytes_and_what_concerned_nobody_of_us_goes_first() 
 #[test]
 fn events_of_others_leave_places_for_those_of_ours() {
     let mut state = with_replicas(&["a", "b"]);
-    assert_eq!(report_by(&mut state, "a", (0..400).map(|number| of_others(number, 1)).collect()), Verdict::Applied);
+    assert_eq!(report_by(&mut state, "a", (0..400).map(|number| of_others(number, 1)).collect()), ApplyResult::Applied);
     assert_eq!(state.open.len(), OPEN_LIMIT_OF_OTHERS);
     assert_eq!(beyond_the_limit(&state).len(), 400 - OPEN_LIMIT_OF_OTHERS);
-    assert_eq!(report_by(&mut state, "b", (500..520).map(announcement).collect()), Verdict::Applied);
+    assert_eq!(report_by(&mut state, "b", (500..520).map(announcement).collect()), ApplyResult::Applied);
     assert!((500..520).all(|number| state.open.contains_key(&announcement(number).id)));
     assert_eq!(state.open.len(), OPEN_LIMIT_OF_OTHERS + 20);
     // Whoever joins is one of us, with the event for which there was no room.
@@ -63,7 +66,7 @@ fn events_of_others_leave_places_for_those_of_ours() {
     let number: usize = waiting.as_str()[1..].parse().unwrap();
     let command = Command::Register { workloads: Vec::new(), groups: Vec::new() };
     let joins = Entry { at: Timestamp(0), by: of_others(number, 1).resources[0].clone(), command };
-    assert_eq!(apply(&mut state, &joins), Verdict::Applied);
+    assert_eq!(apply(&mut state, &joins), ApplyResult::Applied);
     assert!(state.open.contains_key(&waiting));
 }
 
@@ -76,7 +79,7 @@ fn views_that_are_too_large_together_keep_the_vms_of_ours() {
         Announcement { id: announcement(7).id, ..event }
     };
     for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
-        assert_eq!(report_by(&mut state, name, vec![ours(number, name)]), Verdict::Applied);
+        assert_eq!(report_by(&mut state, name, vec![ours(number, name)]), ApplyResult::Applied);
     }
     let event = &state.open[&announcement(7).id];
     assert!(event.announcement.bytes() <= ANNOUNCEMENT_BYTES, "{} bytes", event.announcement.bytes());
@@ -85,7 +88,7 @@ fn views_that_are_too_large_together_keep_the_vms_of_ours() {
     let left_out = ours(2, "c").resources.into_iter().rev().find(|vm| !event.affects(vm)).unwrap();
     let command = Command::Register { workloads: Vec::new(), groups: Vec::new() };
     let joins = Entry { at: Timestamp(0), by: left_out.clone(), command };
-    assert_eq!(apply(&mut state, &joins), Verdict::Applied);
+    assert_eq!(apply(&mut state, &joins), ApplyResult::Applied);
     assert!(state.open[&announcement(7).id].affects(&left_out));
 }
 
@@ -94,12 +97,12 @@ fn a_report_beyond_its_room_is_taken_from_nobody() {
     let mut state = with_replicas(&["a"]);
     let of = |count: usize, vms| (0..count).map(|number| of_others(number, vms)).collect::<Vec<_>>();
     assert!(Document::new(of(20, 500)).bytes() > 2 * DOCUMENT_BYTES);
-    assert_eq!(report_by(&mut state, "a", of(20, 500)), Verdict::Ignored(Ignored::TooManyEvents));
+    assert_eq!(report_by(&mut state, "a", of(20, 500)), ApplyResult::Ignored(Rejection::TooManyEvents));
     let long = of_others(1_000_000_000_000, 1_000);
     assert!(long.bytes() > ANNOUNCEMENT_BYTES);
-    assert_eq!(report_by(&mut state, "a", vec![long]), Verdict::Ignored(Ignored::TooManyEvents));
+    assert_eq!(report_by(&mut state, "a", vec![long]), ApplyResult::Ignored(Rejection::TooManyEvents));
     assert!(state.open.is_empty() && state.replicas[&VmName::new("a")].reports == 0);
-    assert_eq!(report_by(&mut state, "a", of(5, 500)), Verdict::Applied);
+    assert_eq!(report_by(&mut state, "a", of(5, 500)), ApplyResult::Applied);
     // Where there are many, each has less.
     let names: Vec<String> = (0..100).map(|number| format!("r{number}")).collect();
     let state = with_replicas(&names.iter().map(String::as_str).collect::<Vec<_>>());
@@ -109,13 +112,16 @@ fn a_report_beyond_its_room_is_taken_from_nobody() {
 #[test]
 fn long_wishes_are_bounded_in_bytes_and_whatever_is_in_force_is_kept() {
     let mut state = with_replicas(&["a"]);
-    ask(&mut state, Asked::Pause { until: Timestamp(1) });
+    ask(&mut state, OperatorRequest::Pause { until: Timestamp(1) });
     for _ in 0..WISH_LIMIT {
-        let long =
-            Command::Ask { what: Asked::Wish { what: "x".repeat(1_000) }, who: "y".into(), reason: "z".repeat(1_000) };
+        let long = Command::Ask {
+            what: OperatorRequest::Wish { what: "x".repeat(1_000) },
+            who: "y".into(),
+            reason: "z".repeat(1_000),
+        };
         commit(&mut state, long);
     }
-    let bytes = state.wishes.iter().map(|wish| wish.who.len() + wish.reason.len()).sum::<usize>();
-    assert!(bytes < WISHES_BYTES && state.wishes.len() > 5, "{} wishes", state.wishes.len());
+    let bytes = state.operator_records.iter().map(|wish| wish.who.len() + wish.reason.len()).sum::<usize>();
+    assert!(bytes < WISHES_BYTES && state.operator_records.len() > 5, "{} wishes", state.operator_records.len());
     assert_eq!(state.pause(Timestamp(0)).map(|pause| pause.number), Some(1));
 }

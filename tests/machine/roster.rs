@@ -8,16 +8,16 @@
 //! observed VM EVENT SPAN: the event kept it from running              measures EVENT
 //! ```
 
-use allclear::machine::errands;
+use allclear::machine::assignments;
 use allclear::machine::schedule::attempts;
-use allclear::machine::schedule::order;
+use allclear::machine::schedule::constraints;
 use std::fmt::Write;
 use std::time::Duration;
 
-use allclear::machine::cause::is_second_approver;
 use allclear::machine::model::command::Command;
 use allclear::machine::model::id::{AttemptId, EventId, VmName, WorkloadName};
 use allclear::machine::model::workload::{Condition, Member, Origin, Readiness, Role, Workload};
+use allclear::machine::start_cause::is_second_approver;
 
 use crate::machine::parse;
 use crate::machine::world::World;
@@ -83,7 +83,7 @@ impl World {
         let who = if is_second_approver(&self.state, event) { ", approved by a second approver" } else { "" };
         Ok(format!(
             "notice {}, prepared in {}, all-clear after {}, impact {}{who}\n",
-            told(event.notice()),
+            told(event.announced_notice()),
             told(event.time_to_prepare()),
             told(event.time_to_all_clear()),
             told(event.impact())
@@ -107,7 +107,7 @@ impl World {
     }
 
     pub(crate) fn circles(&self) -> String {
-        let names: Vec<_> = order::circles(&self.state).iter().map(ToString::to_string).collect();
+        let names: Vec<_> = constraints::dependency_cycles(&self.state).iter().map(ToString::to_string).collect();
         if names.is_empty() { "nobody\n".into() } else { names.join(" ") + "\n" }
     }
 
@@ -119,11 +119,11 @@ impl World {
     }
 
     pub(crate) fn avoid(&self, rest: &str) -> Result<String, String> {
-        Ok(names(&errands::avoid(&self.state, &self.situation, &member(rest)?)))
+        Ok(names(&assignments::vms_to_avoid(&self.state, &self.situation, &member(rest)?)))
     }
 
     pub(crate) fn prefer(&self, rest: &str) -> Result<String, String> {
-        Ok(names(&errands::prefer(&self.state, &self.situation, &member(rest)?)))
+        Ok(names(&assignments::preferred_vms(&self.state, &self.situation, &member(rest)?)))
     }
 }
 

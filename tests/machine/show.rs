@@ -2,18 +2,18 @@
 
 use std::fmt::Write;
 
-use allclear::machine::cause::StartCause;
-use allclear::machine::errands::Errand;
+use allclear::machine::assignments::Assignment;
 use allclear::machine::model::attempt::{Outcome, WaiverReason};
 use allclear::machine::model::blocker::Blocker;
 use allclear::machine::model::claim::PostOutcome;
 use allclear::machine::model::command::Command;
 use allclear::machine::model::event::Event;
 use allclear::machine::model::hook_id::HookId;
-use allclear::machine::model::operator::{What, Wish};
+use allclear::machine::model::operator::{OperatorAction, OperatorRecord};
 use allclear::machine::model::state::State;
 use allclear::machine::model::time::Timestamp;
 use allclear::machine::model::workload::{Intent, Member};
+use allclear::machine::start_cause::StartCause;
 
 /// From the beginning of the script: `15m`, `1m30s`, `2h0m1s`.
 pub(crate) fn time(at: Timestamp) -> String {
@@ -90,15 +90,15 @@ pub(crate) fn command(command: &Command) -> String {
     }
 }
 
-pub(crate) fn errand(errand: &Errand<'_>) -> String {
+pub(crate) fn errand(errand: &Assignment<'_>) -> String {
     match errand {
-        Errand::Run { event, attempt, again_if_lost } => {
+        Assignment::Run { event, attempt, again_if_lost } => {
             let again = if *again_if_lost { ", again if lost" } else { "" };
             let what = hook(&attempt.member, attempt.hook, attempt.intent);
             format!("run {} for {}: {what}{again}", attempt.id, event.announcement.id)
         }
-        Errand::Cancel { event, attempt } => format!("cancel {} for {}", attempt.id, event.announcement.id),
-        Errand::Post { event, claim } => format!("post {} for {}", claim.attempt, event.announcement.id),
+        Assignment::Cancel { event, attempt } => format!("cancel {} for {}", attempt.id, event.announcement.id),
+        Assignment::Post { event, claim } => format!("post {} for {}", claim.attempt, event.announcement.id),
     }
 }
 
@@ -189,10 +189,10 @@ pub(crate) fn event(event: &Event) -> String {
         let what = hook(&waiver.member, waiver.hook, Intent::Run);
         let _ = writeln!(text, "  waived {what} at {}: {}", time(waiver.at), why(&waiver.why));
     }
-    for Wish { number, at, who, reason, what } in &event.wishes {
+    for OperatorRecord { number, at, who, reason, what } in &event.wishes {
         let what = match what {
-            What::Hold { until, .. } => format!("hold until {}", time(*until)),
-            What::Approve { revision, .. } => format!("approve as of revision {revision}"),
+            OperatorAction::Hold { until, .. } => format!("hold until {}", time(*until)),
+            OperatorAction::Approve { revision, .. } => format!("approve as of revision {revision}"),
             other => format!("{other:?}").to_lowercase(),
         };
         let _ = writeln!(text, "  wish {number} at {}: {what}, by {who}: {reason}", time(*at));

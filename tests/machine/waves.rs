@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allclear::machine::errands::{Errand, errands, prefer};
+use allclear::machine::assignments::{Assignment, assignments, preferred_vms};
 use allclear::machine::model::attempt::{Attempt, Outcome};
 use allclear::machine::model::claim::PostOutcome;
 use allclear::machine::model::command::Command;
@@ -178,15 +178,15 @@ impl Wave {
                 continue;
             }
             let state = self.world.state.clone();
-            for errand in errands(&state, &vm) {
+            for errand in assignments(&state, &vm) {
                 has_acted = true;
                 match errand {
-                    Errand::Run { event, attempt, .. } => {
+                    Assignment::Run { event, attempt, .. } => {
                         let outcome = self.run_hook(attempt);
                         self.settle(&vm, event, attempt, outcome);
                     }
-                    Errand::Cancel { event, attempt } => self.settle(&vm, event, attempt, Outcome::Cancelled),
-                    Errand::Post { event, claim } => self.post(&vm, event, claim.attempt),
+                    Assignment::Cancel { event, attempt } => self.settle(&vm, event, attempt, Outcome::Cancelled),
+                    Assignment::Post { event, claim } => self.post(&vm, event, claim.attempt),
                 }
             }
         }
@@ -200,7 +200,7 @@ impl Wave {
         if attempt.member.vm != self.primary {
             return Outcome::NotApplicable;
         }
-        let preferred = prefer(&self.world.state, &self.world.situation, &attempt.member);
+        let preferred = preferred_vms(&self.world.state, &self.world.situation, &attempt.member);
         let Some(chosen) = (self.choice)(&preferred) else {
             return Outcome::Blocked("no healthy standby".into());
         };

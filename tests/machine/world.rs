@@ -23,21 +23,21 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use allclear::machine::apply::apply;
-use allclear::machine::errands::{Errand, errands, is_forgotten};
+use allclear::machine::assignments::{Assignment, assignments, predates_disk};
 use allclear::machine::explain::explain;
-use allclear::machine::model::command::{Command, Entry, Verdict};
+use allclear::machine::model::command::{ApplyResult, Command, Entry};
 use allclear::machine::model::document::{Kind, Source};
 use allclear::machine::model::event::Event;
 use allclear::machine::model::id::{AttemptId, EventId, GroupName, VmName};
-use allclear::machine::model::isolation::Channel;
+use allclear::machine::model::isolated_approval::JournalEntry;
+use allclear::machine::model::isolation::ImdsHealth;
 use allclear::machine::model::state::State;
-use allclear::machine::model::takeover::Journaled;
 use allclear::machine::model::time::Timestamp;
 use allclear::machine::model::treatment::Action;
 use allclear::machine::model::workload::{Group, Phase, Workload};
 use allclear::machine::plan::plan;
+use allclear::machine::planning_input::{PeerHealth, PlanningInput, Timing};
 use allclear::machine::policy::{Foreign, Policy, Rule};
-use allclear::machine::situation::{Contact, Situation, Timing};
 use allclear::machine::verify::invariants;
 use allclear::machine::verify::transition;
 
@@ -48,16 +48,16 @@ const STEPS_AT_MOST: usize = 20;
 
 pub(crate) struct World {
     pub(crate) state: State,
-    pub(crate) situation: Situation,
+    pub(crate) situation: PlanningInput,
     workloads: BTreeMap<VmName, Vec<Workload>>,
     groups: BTreeMap<VmName, Vec<Group>>,
     planned: Vec<Command>,
-    pub(crate) journals: BTreeMap<VmName, Vec<Journaled>>,
+    pub(crate) journals: BTreeMap<VmName, Vec<JournalEntry>>,
 }
 
 impl World {
     pub(crate) fn new() -> Self {
-        let situation = Situation {
+        let situation = PlanningInput {
             now: Timestamp(0),
             me: VmName::new("nobody"),
             members: Vec::new(),
@@ -103,7 +103,7 @@ impl World {
                 (contact.reachable, contact.since) = (word == "reachable", now);
             })),
             "stall" | "healthy" => Ok(self.contact(rest, |contact, now| {
-                let channel = if word == "healthy" { Channel::Healthy } else { Channel::Stalled };
+                let channel = if word == "healthy" { ImdsHealth::Healthy } else { ImdsHealth::Stalled };
                 (contact.channel, contact.channel_since) = (channel, now);
             })),
             "seen" | "unseen" => Ok(self.contact(rest, |contact, now| {
@@ -164,10 +164,10 @@ impl World {
     fn join(&mut self, names: &str) -> String {
         let now = self.situation.now;
         for name in names.split_whitespace().map(VmName::new) {
-            let contact = Contact {
+            let contact = PeerHealth {
                 reachable: true,
                 since: now,
-                channel: Channel::Healthy,
+                channel: ImdsHealth::Healthy,
                 channel_since: now,
                 document_age: Some(Duration::ZERO),
                 answers_in: Duration::ZERO,
@@ -308,7 +308,7 @@ impl World {
         String::new()
     }
 
-    fn contact(&mut self, names: &str, change: impl Fn(&mut Contact, Timestamp)) -> String {
+    fn contact(&mut self, names: &str, change: impl Fn(&mut PeerHealth, Timestamp)) -> String {
         for name in names.split_whitespace().map(VmName::new) {
             if let Some(contact) = self.situation.contacts.get_mut(&name) {
                 change(contact, self.situation.now);
@@ -355,15 +355,15 @@ impl World {
         let [vm] = options.words[..] else { return Err("errands VM [forgotten=ATTEMPT]".into()) };
         let forgotten = options.values.get("forgotten").map_or(Ok(0), |up_to| up_to.parse());
         let forgotten = AttemptId(forgotten.map_err(|_| "forgotten is the number of an attempt")?);
-        let shown = |errand: &Errand<'_>| match errand {
-            Errand::Run { attempt, .. } | Errand::Cancel { attempt, .. }
-                if is_forgotten(&self.state, attempt, forgotten) =>
+        let shown = |errand: &Assignment<'_>| match errand {
+            Assignment::Run { attempt, .. } | Assignment::Cancel { attempt, .. }
+                if predates_disk(&self.state, attempt, forgotten) =>
             {
                 format!("{}, forgotten: it may run since before", show::errand(errand))
             }
             _ => show::errand(errand),
         };
-        let errands: Vec<_> = errands(&self.state, &VmName::new(vm)).iter().map(shown).collect();
+        let errands: Vec<_> = assignments(&self.state, &VmName::new(vm)).iter().map(shown).collect();
         Ok(if errands.is_empty() { "no errands\n".into() } else { errands.join("\n") + "\n" })
     }
 
@@ -389,8 +389,8 @@ impl World {
         let before = self.state.clone();
         let entry = Entry { at: self.situation.now, by: by.clone(), command };
         let mut answer = match apply(&mut self.state, &entry) {
-            Verdict::Applied => String::from("ok"),
-            Verdict::Ignored(why) => format!("ignored, {why}"),
+            ApplyResult::Applied => String::from("ok"),
+            ApplyResult::Ignored(why) => format!("ignored, {why}"),
         };
         for event in self.all() {
             let id = &event.announcement.id;

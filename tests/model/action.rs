@@ -4,7 +4,7 @@ use allclear::machine::schedule::slots;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use allclear::machine::errands::{Errand, errands};
+use allclear::machine::assignments::{Assignment, assignments};
 use allclear::machine::explain::explain;
 use allclear::machine::model::attempt::{Attempt, Outcome, WaiverReason};
 use allclear::machine::model::blocker::Blocker;
@@ -13,13 +13,13 @@ use allclear::machine::model::command::Command;
 use allclear::machine::model::event::Event;
 use allclear::machine::model::id::{AttemptId, EventId, VmName};
 use allclear::machine::model::lifecycle::Stage;
-use allclear::machine::model::operator::Asked;
+use allclear::machine::model::operator::OperatorRequest;
 use allclear::machine::model::slot::SlotState;
 use allclear::machine::model::time::Timestamp;
 use allclear::machine::model::workload::{Condition, Intent, Member, OnAbsent, Phase, Readiness, Role, Workload};
-use allclear::machine::observe::{Observation, Patience, PollTime};
+use allclear::machine::observation::{Observation, Patience, PollTime};
 use allclear::machine::plan::plan;
-use allclear::machine::schedule::affected::stints_of;
+use allclear::machine::schedule::affected_members::stints_of;
 
 use crate::mutant::Mutant;
 use crate::world::{Cluster, GONE_BY, MOMENTS, Post, Run, Shown, Trouble, World, event_id, name};
@@ -45,7 +45,7 @@ pub(crate) enum Action {
     /// The event names one more VM.
     Grow(usize),
     /// An operator asks for it.
-    Ask(Asked),
+    Ask(OperatorRequest),
     /// The workload on a replica is something else from here on.
     Change(usize, Condition),
     /// The same, because it does not serve any more, or serves again.
@@ -78,9 +78,15 @@ fn proposals(cluster: &Cluster, world: &World) -> Vec<(usize, Command)> {
     for (replica, local) in world.replicas.iter().enumerate().filter(|(replica, _)| world.connected(*replica)) {
         let me = name(replica);
         let mut observation = Observation::default();
-        observation.take_up(&world.log, &me);
+        observation.adopt_state(&world.log, &me);
         for _ in 0..POLLS {
-            observation.saw(&world.document(cluster), &world.log, PollTime::at_once(world.now()), AT_ONCE, |_| true);
+            observation.record_poll(
+                &world.document(cluster),
+                &world.log,
+                PollTime::at_once(world.now()),
+                AT_ONCE,
+                |_| true,
+            );
         }
         found.extend(observation.report(&world.log, &me).map(|report| (replica, report)));
         found.extend(note(cluster, world, replica).map(|note| (replica, note)));
@@ -153,8 +159,8 @@ fn errand(cluster: &Cluster, world: &World, replica: usize) -> Option<Action> {
         let mine = claims.find(|claim| claim.approver == name(replica) && claim.outcome.is_none());
         return mine.map(|claim| Action::Confirm(replica, claim.attempt));
     }
-    errands(&world.log, &name(replica)).into_iter().find_map(|errand| match errand {
-        Errand::Run { attempt, .. } => {
+    assignments(&world.log, &name(replica)).into_iter().find_map(|errand| match errand {
+        Assignment::Run { attempt, .. } => {
             let may_start = !local.hooks.contains_key(&attempt.id) && world.now() < attempt.deadline;
             let start = Action::Start(replica, attempt.id);
             may_start.then_some(start).and_then(|start| match absence(cluster, world, replica) {
@@ -163,11 +169,11 @@ fn errand(cluster: &Cluster, world: &World, replica: usize) -> Option<Action> {
                 Some(_) => Some(Action::Finish(replica, attempt.id, Outcome::Blocked("away".into()))),
             })
         }
-        Errand::Cancel { attempt, .. } => {
+        Assignment::Cancel { attempt, .. } => {
             let is_over = matches!(local.hooks.get(&attempt.id), Some(Run::Ended(_)));
             (!is_over && !local.cut).then_some(Action::Finish(replica, attempt.id, Outcome::Cancelled))
         }
-        Errand::Post { claim, .. } => {
+        Assignment::Post { claim, .. } => {
             (local.post.is_none() && !local.cut).then_some(Action::Confirm(replica, claim.attempt))
         }
     })
@@ -369,18 +375,22 @@ fn rogue_hooks(world: &World, workload: &Workload, event: &EventId, member: &Mem
 /// At every moment, also what is too late, and what was seen before the last change.
 fn asks(cluster: &Cluster, world: &World) -> Vec<Action> {
     let until = Timestamp(500_000.max(world.now().0 + 100_000));
-    let mut found = vec![Asked::Pause { until }, Asked::Resume];
+    let mut found = vec![OperatorRequest::Pause { until }, OperatorRequest::Resume];
     for event in world.log.open_events() {
         let id = &event.announcement.id;
-        found.push(Asked::Hold { event: id.clone(), until, no_hooks: false });
-        found.push(Asked::Release { event: id.clone() });
+        found.push(OperatorRequest::Hold { event: id.clone(), until, no_hooks: false });
+        found.push(OperatorRequest::Release { event: id.clone() });
         for revision in [event.revision, event.revision - 1] {
-            found.push(Asked::Approve { event: id.clone(), revision, over_budget: false });
+            found.push(OperatorRequest::Approve { event: id.clone(), revision, over_budget: false });
         }
         if let Some(workload) = &cluster.workload {
             let member = Member { vm: event.announcement.resources[0].clone(), workload: workload.name.clone() };
             let hooks = workload.hooks_of(Phase::Drain);
-            found.extend(hooks.map(|(hook, _)| Asked::Skip { event: id.clone(), member: member.clone(), hook }));
+            found.extend(hooks.map(|(hook, _)| OperatorRequest::Skip {
+                event: id.clone(),
+                member: member.clone(),
+                hook,
+            }));
         }
     }
     found.into_iter().map(Action::Ask).collect()

@@ -1,9 +1,9 @@
 //! What an action does to the world, and where the properties of posts and attempts are judged.
 
-use allclear::machine::errands::{Errand, errands, is_forgotten};
+use allclear::machine::assignments::{Assignment, assignments, predates_disk};
 use allclear::machine::model::attempt::{Attempt, Outcome};
 use allclear::machine::model::claim::{Claim, PostOutcome, Reason};
-use allclear::machine::model::command::{Command, Verdict};
+use allclear::machine::model::command::{ApplyResult, Command};
 use allclear::machine::model::event::Event;
 use allclear::machine::model::id::{AttemptId, VmName};
 use allclear::machine::model::lifecycle::Stage;
@@ -79,7 +79,7 @@ fn commit(cluster: &Cluster, next: &mut World, by: usize, command: Command) {
         Command::Settle { attempt, .. } | Command::Posted { attempt, .. } => Some(*attempt),
         _ => None,
     };
-    let _: Verdict = next.commit(cluster, &name(by), command);
+    let _: ApplyResult = next.commit(cluster, &name(by), command);
     if let Some(told) = told {
         next.replicas[by].hooks.remove(&told);
         next.replicas[by].post.take_if(|(claim, _)| *claim == told);
@@ -243,16 +243,16 @@ fn deadlines(event: &Event) -> impl Iterator<Item = (AttemptId, Timestamp)> {
 /// With an empty disk. What it was to run before it went down may have run: it asks, and restores once more.
 fn restart(cluster: &Cluster, next: &mut World, replica: usize) {
     let forgotten = AttemptId(if cluster.mutant == Mutant::RunAgain { 0 } else { next.log.attempts });
-    let errands = errands(&next.log, &name(replica)).into_iter();
+    let errands = assignments(&next.log, &name(replica)).into_iter();
     let lost: Vec<AttemptId> = errands
         .filter_map(|errand| match errand {
-            Errand::Run { attempt, .. } | Errand::Cancel { attempt, .. } => Some(attempt),
-            Errand::Post { .. } => None,
+            Assignment::Run { attempt, .. } | Assignment::Cancel { attempt, .. } => Some(attempt),
+            Assignment::Post { .. } => None,
         })
         .filter(|attempt| {
             // A workload that dialled in says that it does not know it.
             let dialled = next.is_dialled(cluster, replica) && attempt.hook.phase < Phase::Restore;
-            is_forgotten(&next.log, attempt, forgotten) || (dialled && attempt.id <= forgotten)
+            predates_disk(&next.log, attempt, forgotten) || (dialled && attempt.id <= forgotten)
         })
         .map(|attempt| attempt.id)
         .collect();

@@ -20,12 +20,12 @@ mod mutant;
 mod runs;
 mod world;
 
-use allclear::machine::cause::StartCause;
 use allclear::machine::model::attempt::{Attempt, Outcome};
 use allclear::machine::model::claim::Reason;
 use allclear::machine::model::event::{Ending, Event};
 use allclear::machine::model::lifecycle::Stage;
 use allclear::machine::model::workload::{Intent, Phase, Role, Workload};
+use allclear::machine::start_cause::StartCause;
 use stateright::{Model, Property};
 
 use action::Action;

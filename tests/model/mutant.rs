@@ -5,11 +5,11 @@ use std::sync::Arc;
 use allclear::machine::apply::apply;
 use allclear::machine::model::attempt::{Attempt, Outcome};
 use allclear::machine::model::claim::{Claim, Reason};
-use allclear::machine::model::command::{Command, Entry, Verdict};
+use allclear::machine::model::command::{ApplyResult, Command, Entry};
 use allclear::machine::model::document::Source;
 use allclear::machine::model::id::AttemptId;
 use allclear::machine::model::lifecycle::Stage;
-use allclear::machine::model::operator::{Asked, What, Wish};
+use allclear::machine::model::operator::{OperatorAction, OperatorRecord, OperatorRequest};
 use allclear::machine::model::slot::{Slot, SlotState};
 use allclear::machine::model::state::State;
 use allclear::machine::model::workload::{Intent, Member, Phase, Role};
@@ -93,7 +93,7 @@ pub(crate) enum Mutant {
 
 impl Mutant {
     /// A broken `apply` for this entry; `None` leaves it to the real one.
-    pub(crate) fn overrules(self, state: &mut State, entry: &Entry) -> Option<Verdict> {
+    pub(crate) fn overrules(self, state: &mut State, entry: &Entry) -> Option<ApplyResult> {
         match (self, &entry.command) {
             (Self::ClaimUnguarded, Command::Claim { event, .. }) => {
                 let event = state.open.get_mut(event).filter(|event| event.claims.is_empty()).map(Arc::make_mut)?;
@@ -109,7 +109,7 @@ impl Mutant {
                 event.entered.push((Stage::Closed, entry.at));
                 state.open.remove(&event.announcement.id);
                 state.history.push_back(event.into());
-                Some(Verdict::Applied)
+                Some(ApplyResult::Applied)
             }
             (Self::GoBack, Command::Report { .. }) => {
                 let mut gone_back = false;
@@ -117,31 +117,31 @@ impl Mutant {
                     Arc::make_mut(event).entered.push((Stage::Announced, entry.at));
                     gone_back = true;
                 }
-                gone_back.then_some(Verdict::Applied)
+                gone_back.then_some(ApplyResult::Applied)
             }
             (Self::ApproveRefused, Command::Posted { event, outcome, .. }) => {
                 let event =
                     state.open.get_mut(event).filter(|event| event.stage() == Stage::Claimed).map(Arc::make_mut)?;
                 event.entered.push((Stage::Approved, entry.at));
                 event.claims.last_mut()?.outcome = Some((outcome.clone(), entry.at));
-                Some(Verdict::Applied)
+                Some(ApplyResult::Applied)
             }
             (Self::Rewrite, Command::Settle { event, attempt, outcome }) => {
                 let event = state.open.get_mut(event).map(Arc::make_mut)?;
                 let attempt = event.attempts.iter_mut().find(|found| found.id == *attempt)?;
                 attempt.outcome.is_some().then(|| attempt.outcome = Some((outcome.clone(), entry.at)))?;
-                Some(Verdict::Applied)
+                Some(ApplyResult::Applied)
             }
             _ => self.begins_wrongly(state, entry).or_else(|| self.mistakes_a_drill(state, entry)),
         }
     }
 
-    fn begins_wrongly(self, state: &mut State, entry: &Entry) -> Option<Verdict> {
+    fn begins_wrongly(self, state: &mut State, entry: &Entry) -> Option<ApplyResult> {
         match (self, &entry.command) {
             (Self::RestoreEarly, Command::Begin { event, member, hook, .. }) => {
                 let event =
                     state.open.get_mut(event).filter(|event| event.stage() == Stage::Started).map(Arc::make_mut)?;
-                (hook.phase == Phase::Restore && event.touched(member)).then_some(())?;
+                (hook.phase == Phase::Restore && event.was_prepared(member)).then_some(())?;
                 event.entered.push((Stage::Restoring, entry.at));
                 push_attempt(state, entry)
             }
@@ -161,7 +161,7 @@ impl Mutant {
                 let mut alone = state.clone();
                 alone.open.retain(|id, _| id == event);
                 let verdict = apply(&mut alone, entry);
-                let begun = alone.open.remove(event).filter(|_| verdict == Verdict::Applied)?;
+                let begun = alone.open.remove(event).filter(|_| verdict == ApplyResult::Applied)?;
                 state.attempts = alone.attempts;
                 state.slots.extend(alone.slots);
                 state.open.insert(event.clone(), begun);
@@ -176,7 +176,7 @@ impl Mutant {
         }
     }
 
-    fn mistakes_a_drill(self, state: &mut State, entry: &Entry) -> Option<Verdict> {
+    fn mistakes_a_drill(self, state: &mut State, entry: &Entry) -> Option<ApplyResult> {
         match (self, &entry.command) {
             (Self::ClaimDrill, Command::EndDrill { event }) => {
                 let (event, until) = (event.clone(), entry.at);
@@ -192,7 +192,7 @@ impl Mutant {
             }
             (Self::StartDrill, Command::EndDrill { event }) => {
                 Arc::make_mut(state.open.get_mut(event)?).entered.push((Stage::Started, entry.at));
-                Some(Verdict::Applied)
+                Some(ApplyResult::Applied)
             }
             (Self::DrillOn, Command::Report { .. }) => {
                 let drill = state.open_events().find(|event| event.is_drill())?.clone();
@@ -204,7 +204,7 @@ impl Mutant {
         }
     }
 
-    fn overrules_operators(self, state: &mut State, entry: &Entry) -> Option<Verdict> {
+    fn overrules_operators(self, state: &mut State, entry: &Entry) -> Option<ApplyResult> {
         match (self, &entry.command) {
             (Self::ClaimAgainstWish, Command::Claim { event, .. }) => {
                 let pause = state.pause(entry.at);
@@ -213,14 +213,17 @@ impl Mutant {
                 event.entered.push((Stage::Claimed, entry.at));
                 push_claim(state, entry)
             }
-            (Self::ApproveUnseen, Command::Ask { what: Asked::Approve { event, revision, .. }, who, reason }) => {
+            (
+                Self::ApproveUnseen,
+                Command::Ask { what: OperatorRequest::Approve { event, revision, .. }, who, reason },
+            ) => {
                 let event =
                     state.open.get_mut(event).filter(|event| event.stage() <= Stage::Preparing).map(Arc::make_mut)?;
-                state.wished += 1;
-                let what = What::Approve { revision: *revision, over_budget: false };
-                let (number, at, who, reason) = (state.wished, entry.at, who.clone(), reason.clone());
-                event.wishes.push(Wish { number, at, who, reason, what });
-                Some(Verdict::Applied)
+                state.operator_seq += 1;
+                let what = OperatorAction::Approve { revision: *revision, over_budget: false };
+                let (number, at, who, reason) = (state.operator_seq, entry.at, who.clone(), reason.clone());
+                event.wishes.push(OperatorRecord { number, at, who, reason, what });
+                Some(ApplyResult::Applied)
             }
             _ => None,
         }
@@ -235,7 +238,7 @@ impl Mutant {
     }
 
     /// What is wrong about who may be out.
-    fn overrules_slots(self, state: &mut State, entry: &Entry) -> Option<Verdict> {
+    fn overrules_slots(self, state: &mut State, entry: &Entry) -> Option<ApplyResult> {
         match (self, &entry.command) {
             (Self::TakeBeyondLimit, Command::Take { event }) => {
                 state.open_event(event).filter(|event| event.slots_since.is_none() && event.treatment.is_some())?;
@@ -271,13 +274,13 @@ impl Mutant {
         }
     }
 
-    fn mixes_stints(self, state: &mut State, entry: &Entry) -> Option<Verdict> {
+    fn mixes_stints(self, state: &mut State, entry: &Entry) -> Option<ApplyResult> {
         match (self, &entry.command) {
             (Self::LastCallEarly, Command::LastCall { event }) => {
                 let event = state.open.get_mut(event).map(Arc::make_mut)?;
                 (event.last_call.is_none() && event.stage() <= Stage::Preparing).then_some(())?;
                 event.last_call = Some(entry.at);
-                Some(Verdict::Applied)
+                Some(ApplyResult::Applied)
             }
             (Self::ClaimOldStint, Command::Claim { event, stints, .. }) => {
                 let claimable = state.open_event(event)?;
@@ -302,7 +305,7 @@ impl Mutant {
         }
     }
 
-    fn forgets_members(self, state: &mut State, entry: &Entry) -> Option<Verdict> {
+    fn forgets_members(self, state: &mut State, entry: &Entry) -> Option<ApplyResult> {
         match (self, &entry.command) {
             (Self::ForgetDebt, Command::Report { .. }) => {
                 let verdict = apply(state, entry);
@@ -347,10 +350,10 @@ impl Mutant {
 }
 
 /// What becomes of the event in another state counts in this one.
-fn apply_to(state: &mut State, mut other: State, entry: &Entry) -> Option<Verdict> {
+fn apply_to(state: &mut State, mut other: State, entry: &Entry) -> Option<ApplyResult> {
     let verdict = apply(&mut other, entry);
     let (Command::Take { event } | Command::Begin { event, .. }) = &entry.command else { return None };
-    if verdict != Verdict::Applied {
+    if verdict != ApplyResult::Applied {
         return Some(verdict);
     }
     let mut changed = other.open.remove(event)?;
@@ -365,7 +368,7 @@ fn apply_to(state: &mut State, mut other: State, entry: &Entry) -> Option<Verdic
     Some(verdict)
 }
 
-fn push_claim(state: &mut State, entry: &Entry) -> Option<Verdict> {
+fn push_claim(state: &mut State, entry: &Entry) -> Option<ApplyResult> {
     let Command::Claim { event, approver, reason, decision, stints, until } = &entry.command else { return None };
     state.attempts += 1;
     let attempt = AttemptId(state.attempts);
@@ -373,10 +376,10 @@ fn push_claim(state: &mut State, entry: &Entry) -> Option<Verdict> {
     let (approver, reason, decision) = (approver.clone(), *reason, *decision);
     let (stints, until) = (stints.clone(), *until);
     event.claims.push(Claim { attempt, approver, reason, decision, stints, at: entry.at, until, outcome: None });
-    Some(Verdict::Applied)
+    Some(ApplyResult::Applied)
 }
 
-fn push_attempt(state: &mut State, entry: &Entry) -> Option<Verdict> {
+fn push_attempt(state: &mut State, entry: &Entry) -> Option<ApplyResult> {
     let Command::Begin { event, member, hook, intent, on, deadline } = &entry.command else { return None };
     state.attempts += 1;
     let id = AttemptId(state.attempts);
@@ -395,5 +398,5 @@ fn push_attempt(state: &mut State, entry: &Entry) -> Option<Verdict> {
         outcome: None,
         late: None,
     });
-    Some(Verdict::Applied)
+    Some(ApplyResult::Applied)
 }

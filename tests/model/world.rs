@@ -6,18 +6,18 @@ use std::time::Duration;
 use allclear::machine::apply::apply;
 use allclear::machine::model::attempt::Outcome;
 use allclear::machine::model::claim::PostOutcome;
-use allclear::machine::model::command::{Command, Entry, Verdict};
+use allclear::machine::model::command::{ApplyResult, Command, Entry};
 use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
 use allclear::machine::model::drill::Mode;
 use allclear::machine::model::event::Event;
 use allclear::machine::model::id::{AttemptId, EventId, VmName};
-use allclear::machine::model::isolation::Channel;
+use allclear::machine::model::isolation::ImdsHealth;
 use allclear::machine::model::state::State;
 use allclear::machine::model::time::Timestamp;
 use allclear::machine::model::workload::{Condition, OnAbsent, OnFailure, Origin, Workload};
+use allclear::machine::planning_input::{PeerHealth, PlanningInput, Timing};
 use allclear::machine::policy::Policy;
-use allclear::machine::situation::{Contact, Situation, Timing};
-use allclear::machine::verify::invariants::{self, Broken};
+use allclear::machine::verify::invariants::{self, Violation};
 use allclear::machine::verify::transition;
 
 use crate::mutant::Mutant;
@@ -171,23 +171,25 @@ pub(crate) enum Breach {
     AskedWrongly,
 }
 
-impl From<Broken> for Breach {
-    fn from(broken: Broken) -> Self {
+impl From<Violation> for Breach {
+    fn from(broken: Violation) -> Self {
         match broken {
-            Broken::ClaimedUnprepared => Self::Unprepared,
-            Broken::ClaimedTwice => Self::PostedTwice,
-            Broken::ApprovedUnclaimed | Broken::TakenOverWrongly => Self::Uncommitted,
-            Broken::BudgetExceeded => Self::BudgetExceeded,
-            Broken::FailoverOutOfTurn => Self::FailoverOutOfTurn,
-            Broken::NotRestored => Self::NotRestored,
-            Broken::StintMixed => Self::StintMixed,
-            Broken::GivenBackTooOften => Self::GivenBackTooOften,
-            Broken::DrillApproved | Broken::DrillBesideEvent => Self::Drill,
-            Broken::ClaimedAgainstWish | Broken::ApprovedUnseen => Self::AgainstWish,
-            Broken::RunTwice | Broken::RunBeside => Self::RunTwice,
-            Broken::AskedWrongly => Self::AskedWrongly,
-            Broken::RestoredWrongly | Broken::UndoneWrongly => Self::RestoredWrongly,
-            Broken::StageOutOfOrder | Broken::Misplaced | Broken::Rewritten | Broken::Forgotten => Self::Lifecycle,
+            Violation::ClaimedUnprepared => Self::Unprepared,
+            Violation::ClaimedTwice => Self::PostedTwice,
+            Violation::ApprovedUnclaimed | Violation::TakenOverWrongly => Self::Uncommitted,
+            Violation::BudgetExceeded => Self::BudgetExceeded,
+            Violation::FailoverOutOfTurn => Self::FailoverOutOfTurn,
+            Violation::NotRestored => Self::NotRestored,
+            Violation::StintMixed => Self::StintMixed,
+            Violation::GivenBackTooOften => Self::GivenBackTooOften,
+            Violation::DrillApproved | Violation::DrillBesideEvent => Self::Drill,
+            Violation::ClaimedAgainstWish | Violation::ApprovedUnseen => Self::AgainstWish,
+            Violation::RunTwice | Violation::RunBeside => Self::RunTwice,
+            Violation::AskedWrongly => Self::AskedWrongly,
+            Violation::RestoredWrongly | Violation::UndoneWrongly => Self::RestoredWrongly,
+            Violation::StageOutOfOrder | Violation::Misplaced | Violation::Rewritten | Violation::Forgotten => {
+                Self::Lifecycle
+            }
         }
     }
 }
@@ -341,18 +343,18 @@ impl World {
         known.is_some_and(Workload::dials_in)
     }
 
-    pub(crate) fn situation(&self) -> Situation {
-        let contact = |replica: usize| Contact {
+    pub(crate) fn situation(&self) -> PlanningInput {
+        let contact = |replica: usize| PeerHealth {
             reachable: self.connected(replica),
             since: self.replicas[replica].since,
-            channel: Channel::Healthy,
+            channel: ImdsHealth::Healthy,
             channel_since: Timestamp(0),
             document_age: Some(Duration::ZERO),
             answers_in: Duration::ZERO,
             wishes: 0,
         };
         let members: Vec<VmName> = (0..self.replicas.len()).map(name).collect();
-        Situation {
+        PlanningInput {
             now: self.now(),
             me: name(self.leader),
             contacts: (0..self.replicas.len()).map(|replica| (name(replica), contact(replica))).collect(),
@@ -373,7 +375,7 @@ impl World {
     }
 
     /// Appends an entry to the log, which every replica applies.
-    pub(crate) fn commit(&mut self, cluster: &Cluster, by: &VmName, command: Command) -> Verdict {
+    pub(crate) fn commit(&mut self, cluster: &Cluster, by: &VmName, command: Command) -> ApplyResult {
         let before = self.log.clone();
         let entry = Entry { at: self.now(), by: by.clone(), command };
         let verdict = match cluster.mutant.overrules(&mut self.log, &entry) {

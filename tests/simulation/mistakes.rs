@@ -3,29 +3,30 @@
 use std::time::Duration;
 
 use allclear::simulator::{
-    Change, Fault, FaultKind, Happening, Mistake, Moment, Property, Scenario, Trouble, What, generate, run,
+    ConfigChange, Fault, FaultClass, FaultKind, Mutation, Property, Scenario, ScenarioAction, ScenarioStep,
+    TriggerPoint, generate, run,
 };
 
 /// In so many seeds each of them shows.
 pub(crate) const WITHIN: u64 = 3_000;
 
 /// Where it was seen last, unless under one of the first seeds; tried before the others to save time.
-const FIRST: [(Mistake, u64); 8] = [
-    (Mistake::PostUnconfirmed, 58),
-    (Mistake::LostRunAgain, 40),
-    (Mistake::UnknownRunAgain, 262),
-    (Mistake::BadReadDoesNotInterrupt, 1_405),
-    (Mistake::EmptyIsNoEvents, 86),
-    (Mistake::JournalSkipped, 41),
-    (Mistake::JournalLost, 41),
-    (Mistake::PauseCounts, 82),
+const FIRST: [(Mutation, u64); 8] = [
+    (Mutation::PostUnconfirmed, 58),
+    (Mutation::LostRunAgain, 40),
+    (Mutation::UnknownRunAgain, 262),
+    (Mutation::BadReadDoesNotInterrupt, 1_405),
+    (Mutation::EmptyIsNoEvents, 86),
+    (Mutation::JournalSkipped, 41),
+    (Mutation::JournalLost, 41),
+    (Mutation::PauseCounts, 82),
 ];
 
 const HOUR: Duration = Duration::from_hours(1);
 
 #[test]
 fn every_mistake_is_seen() {
-    for (mistake, property) in Mistake::ALL {
+    for (mistake, property) in Mutation::ALL {
         let seen = seen(mistake, property);
         assert!(seen.is_some(), "{mistake:?} does not break {property:?} in {WITHIN} seeds");
         println!("{mistake:?} breaks {property:?} under seed {}", seen.unwrap_or_default());
@@ -33,9 +34,9 @@ fn every_mistake_is_seen() {
 }
 
 /// The first seed that shows it.
-pub(crate) fn seen(mistake: Mistake, property: Property) -> Option<u64> {
+pub(crate) fn seen(mistake: Mutation, property: Property) -> Option<u64> {
     let shows = |seed: &u64| {
-        let is_of_time = mistake == Mistake::PlatformUnheard;
+        let is_of_time = mistake == Mutation::PlatformUnheard;
         let scenario = if is_of_time { with_a_wrong_clock(*seed) } else { aimed(mistake, *seed) };
         let run = run(&scenario, mistake, false);
         run.breach().is_some_and(|breach| breach.property == property)
@@ -54,13 +55,18 @@ fn with_a_wrong_clock(seed: u64) -> Scenario {
 }
 
 /// The scenario of a seed, and what brings the mistake out where chance seldom does.
-fn aimed(mistake: Mistake, seed: u64) -> Scenario {
+fn aimed(mistake: Mutation, seed: u64) -> Scenario {
     let mut scenario = generate(seed);
     let vm = usize::try_from(seed).unwrap_or_default() % scenario.replicas;
     let (secs, replicas) = (Duration::from_secs, scenario.replicas);
     let offset = Duration::from_millis(3 + seed % 17);
-    let first = scenario.happenings.iter().find(|it| matches!(it.what, What::Announce(_))).map_or(secs(20), |it| it.at);
-    let mut add = |at, after, fault| scenario.happenings.push(Happening { at, after, what: What::Fault(fault) });
+    let first = scenario
+        .happenings
+        .iter()
+        .find(|it| matches!(it.what, ScenarioAction::Announce(_)))
+        .map_or(secs(20), |it| it.at);
+    let mut add =
+        |at, after, fault| scenario.happenings.push(ScenarioStep { at, after, what: ScenarioAction::Fault(fault) });
     let fault = |lasts, kind| Fault { vm, lasts, kind };
     let cut = |lasts| fault(secs(lasts), FaultKind::Cut { vms: vec![vm], both: true });
     let everywhere = |trouble, lasts| {
@@ -69,52 +75,54 @@ fn aimed(mistake: Mistake, seed: u64) -> Scenario {
     let pause = |lasts| fault(secs(lasts), FaultKind::Pause { stops_clock: false });
     match mistake {
         // The approver sleeps before it has seen its claim, or while it has it confirmed; meanwhile another posts.
-        Mistake::PostUnconfirmed => add(Duration::ZERO, Some(Moment::Claim(1)), pause(20)),
-        Mistake::LeaseUnchecked => add(Duration::from_millis(seed % 3), Some(Moment::Confirm(1)), pause(20)),
+        Mutation::PostUnconfirmed => add(Duration::ZERO, Some(TriggerPoint::Claim(1)), pause(20)),
+        Mutation::LeaseUnchecked => add(Duration::from_millis(seed % 3), Some(TriggerPoint::Confirm(1)), pause(20)),
         // Who is to be prepared for has never been heard.
-        Mistake::UnregisteredIgnored => add(Duration::ZERO, None, cut(90)),
-        Mistake::NothingInherited => {
+        Mutation::UnregisteredIgnored => add(Duration::ZERO, None, cut(90)),
+        Mutation::NothingInherited => {
             let crash = fault(Duration::from_millis(900), FaultKind::Crash { whole: false });
-            add(offset, Some(Moment::Post(1)), crash);
+            add(offset, Some(TriggerPoint::Post(1)), crash);
         }
-        Mistake::NewDiskUnnoticed => {
+        Mutation::NewDiskUnnoticed => {
             let lost = fault(Duration::from_millis(900), FaultKind::DiskLost);
-            add(secs(1), Some(Moment::Begin(1)), lost);
+            add(secs(1), Some(TriggerPoint::Begin(1)), lost);
         }
-        Mistake::FormerForgotten => {
-            add(secs(1), Some(Moment::Begin(1)), fault(secs(1), FaultKind::Reconfigured(Change::Renamed)));
+        Mutation::FormerForgotten => {
+            add(secs(1), Some(TriggerPoint::Begin(1)), fault(secs(1), FaultKind::Reconfigured(ConfigChange::Renamed)));
         }
-        Mistake::HookUnconfirmed => add(Duration::ZERO, Some(Moment::Begin(1)), pause(55)),
-        Mistake::PauseCounts => {
-            everywhere(Trouble::PostsLost, 60).take(2).for_each(|fault| add(first, None, fault));
+        Mutation::HookUnconfirmed => add(Duration::ZERO, Some(TriggerPoint::Begin(1)), pause(55)),
+        Mutation::PauseCounts => {
+            everywhere(FaultClass::PostsLost, 60).take(2).for_each(|fault| add(first, None, fault));
             // Not for so long that what it saw before is too old.
             add(first + secs(3), None, pause(13));
             // It hears nobody either when it wakes, for less time than it has to wait.
             add(first + secs(15), None, cut(6));
         }
-        Mistake::TakeoverByMinority => add(first, None, cut(60)),
-        Mistake::TakeoverDuringHooks => {
-            add(offset, Some(Moment::Begin(1)), fault(secs(60), FaultKind::Cut { vms: vec![0], both: true }));
+        Mutation::TakeoverByMinority => add(first, None, cut(60)),
+        Mutation::TakeoverDuringHooks => {
+            add(offset, Some(TriggerPoint::Begin(1)), fault(secs(60), FaultKind::Cut { vms: vec![0], both: true }));
             scenario.habits.takes = (20_000, 35_000);
         }
-        Mistake::DecisionUnchecked => {
-            everywhere(Trouble::Whole, 15).for_each(|fault| add(Duration::ZERO, Some(Moment::Claim(1)), fault));
+        Mutation::DecisionUnchecked => {
+            everywhere(FaultClass::Whole, 15)
+                .for_each(|fault| add(Duration::ZERO, Some(TriggerPoint::Claim(1)), fault));
         }
-        Mistake::NeverExpires => {
-            add(offset, Some(Moment::Begin(1)), fault(HOUR, FaultKind::Crash { whole: true }));
+        Mutation::NeverExpires => {
+            add(offset, Some(TriggerPoint::Begin(1)), fault(HOUR, FaultKind::Crash { whole: true }));
             scenario.heal_at = first + secs(200);
         }
-        Mistake::NeverClaimsAgain => {
-            everywhere(Trouble::PostsLost, 15).for_each(|fault| add(Duration::ZERO, Some(Moment::Claim(1)), fault));
+        Mutation::NeverClaimsAgain => {
+            everywhere(FaultClass::PostsLost, 15)
+                .for_each(|fault| add(Duration::ZERO, Some(TriggerPoint::Claim(1)), fault));
             scenario.heal_at = first + secs(30);
         }
-        Mistake::IncarnationRules => {
+        Mutation::IncarnationRules => {
             add(scenario.heal_at.saturating_sub(secs(1)), None, fault(Duration::ZERO, FaultKind::Incarnations));
         }
         _ => return scenario,
     }
     for happening in &mut scenario.happenings {
-        if let What::Announce(plan) = &mut happening.what {
+        if let ScenarioAction::Announce(plan) = &mut happening.what {
             // It stays Scheduled for a while after its approval, and is not started by itself.
             plan.other_tenants = secs(60);
             plan.notice = secs(600);

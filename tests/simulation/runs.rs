@@ -4,13 +4,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use allclear::simulator::{self, Fault, FaultKind, Happening, Mistake, Scenario, Trouble, Verdict, What, generate};
+use allclear::simulator::{
+    self, Fault, FaultClass, FaultKind, Mutation, RunVerdict, Scenario, ScenarioAction, ScenarioStep, generate,
+};
 
 /// How many seeds every run of the suite plays; `ALLCLEAR_SEEDS` says otherwise.
 const SEEDS: u64 = 10_000;
 
-fn play(scenario: &Scenario) -> simulator::Run {
-    simulator::run(scenario, Mistake::None, false)
+fn play(scenario: &Scenario) -> simulator::SimulationRun {
+    simulator::run(scenario, Mutation::None, false)
 }
 
 #[derive(Default)]
@@ -47,7 +49,7 @@ fn play_until(next: &AtomicU64, count: u64) -> Played {
         let run = play(&generate(seed));
         played.effective += run.effective;
         played.alone += run.alone;
-        played.unknown += u64::from(run.verdict == Verdict::Unknown);
+        played.unknown += u64::from(run.verdict == RunVerdict::Unknown);
         played.broken.extend(run.breach().map(|breach| format!("allclear simulate --seed {seed} --trace: {breach:?}")));
     }
 }
@@ -67,7 +69,7 @@ fn one_seed_is_one_run_step_for_step() {
     for seed in [1, 2, 3] {
         let scenario = generate(seed);
         let (one, other) =
-            (simulator::run(&scenario, Mistake::None, true), simulator::run(&scenario, Mistake::None, true));
+            (simulator::run(&scenario, Mutation::None, true), simulator::run(&scenario, Mutation::None, true));
         assert_eq!((one.digest, &one.trace), (other.digest, &other.trace), "seed {seed}");
         assert_eq!(play(&scenario).digest, one.digest, "a trace changes nothing");
         assert_ne!(play(&generate(seed + 100)).digest, one.digest);
@@ -77,7 +79,9 @@ fn one_seed_is_one_run_step_for_step() {
 /// No faults: a cluster in which nothing but its events happens.
 fn quiet(seed: u64) -> Scenario {
     let mut scenario = generate(seed);
-    scenario.happenings.retain(|happening| matches!(happening.what, What::Announce(_) | What::Role(..)));
+    scenario
+        .happenings
+        .retain(|happening| matches!(happening.what, ScenarioAction::Announce(_) | ScenarioAction::Role(..)));
     scenario
 }
 
@@ -88,7 +92,7 @@ fn without_faults_every_event_comes_to_its_end_in_clusters_of_every_size() {
         let scenario = quiet(seed);
         sizes[scenario.replicas] = true;
         let run = play(&scenario);
-        assert_eq!(run.verdict, Verdict::Passed, "seed {seed}");
+        assert_eq!(run.verdict, RunVerdict::Passed, "seed {seed}");
     }
     assert!(sizes.iter().filter(|seen| **seen).count() >= 5, "{sizes:?}");
 }
@@ -97,8 +101,9 @@ fn without_faults_every_event_comes_to_its_end_in_clusters_of_every_size() {
 fn a_run_whose_faults_had_no_effect_proves_nothing() {
     let mut scenario = quiet(1);
     let at = scenario.heal_at.saturating_sub(Duration::from_millis(1));
-    let trouble = Trouble::PostsLost;
-    let what = What::Fault(Fault { vm: 0, lasts: Duration::from_millis(1), kind: FaultKind::Endpoint(trouble) });
-    scenario.happenings.push(Happening { at, after: None, what });
-    assert_eq!(play(&scenario).verdict, Verdict::Unknown);
+    let trouble = FaultClass::PostsLost;
+    let what =
+        ScenarioAction::Fault(Fault { vm: 0, lasts: Duration::from_millis(1), kind: FaultKind::Endpoint(trouble) });
+    scenario.happenings.push(ScenarioStep { at, after: None, what });
+    assert_eq!(play(&scenario).verdict, RunVerdict::Unknown);
 }

@@ -1,6 +1,6 @@
 //! Seeds that showed something once.
 
-use allclear::simulator::{Mistake, Verdict, generate, run};
+use allclear::simulator::{Mutation, RunVerdict, generate, run};
 
 /// What showed, and the seed. Of all but the last the judge asked too much; what they tell stands in `tests/README.md`.
 const FOUND: [(u64, &str); 7] = [
@@ -16,7 +16,7 @@ const FOUND: [(u64, &str); 7] = [
 #[test]
 fn what_showed_once_is_judged_rightly() {
     for (seed, what) in FOUND {
-        let run = run(&generate(seed), Mistake::None, false);
-        assert!(!matches!(run.verdict, Verdict::Failed(_)), "{what}: {:?}", run.verdict);
+        let run = run(&generate(seed), Mutation::None, false);
+        assert!(!matches!(run.verdict, RunVerdict::Failed(_)), "{what}: {:?}", run.verdict);
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::grpc::{Visitor, visit};
-use allclear::net::dial::Way;
+use allclear::grpc::{Prober, visit};
+use allclear::net::dial::DialTarget;
 use allclear::net::tls::{self, Credentials};
 use allclear::wire::pb::allclear::cluster::v1::consensus_client::ConsensusClient;
 use allclear::wire::pb::allclear::cluster::v1::contact_client::ContactClient;
@@ -21,7 +21,7 @@ const WITHIN: Duration = Duration::from_secs(30);
 
 /// As whoever these credentials are of.
 pub(crate) fn dial(address: &str, shown: &Arc<Credentials>) -> Channel {
-    tls::dial(&Endpoint::from_shared(format!("http://{address}")).unwrap(), shown, "db-0", &Way::to(address))
+    tls::dial(&Endpoint::from_shared(format!("http://{address}")).unwrap(), shown, "db-0", &DialTarget::to(address))
 }
 
 fn denied<T: std::fmt::Debug>(answer: Result<T, Status>, why: &str) {
@@ -60,7 +60,7 @@ async fn a_replica_cannot_speak_for_another_and_one_that_does_not_belong_here_fo
     let met = greet(&address, &second).await;
     let node_of = |name: &str| met.nodes.iter().find(|(replica, _)| replica == name).unwrap().1;
 
-    let visitor = Visitor { cluster: CLUSTER, replica: "db-2", tls: Some(&second) };
+    let visitor = Prober { cluster: CLUSTER, replica: "db-2", tls: Some(&second) };
     let why = visit(&visitor, "db-0", &address, WITHIN).await.unwrap_err();
     assert!(why.contains("is not that of db-2: it names allclear://tests/replica/db-1"), "{why}");
     let propose = ProposeRequest { to: met.to.clone(), by: "db-2".into(), ..Default::default() };

@@ -179,7 +179,7 @@ pub(crate) fn credentials(pki: &Pki, replica: &str) -> std::sync::Arc<allclear::
     pki.issue("ca", replica);
     let options = allclear::net::tls::Options {
         files: allclear::net::tls::Files { cert: file("node.pem"), key: file("node.key"), ca: file("ca.pem") },
-        realm: allclear::net::tls::Realm { cluster: CLUSTER.into(), by: NamedBy::Uri },
+        realm: allclear::net::tls::CertificatePolicy { cluster: CLUSTER.into(), by: NamedBy::Uri },
         replica: replica.into(),
         max_connection_age: std::time::Duration::from_mins(5),
         clock: allclear::replica::clock::now,

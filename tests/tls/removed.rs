@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use allclear::net::dial::Way;
+use allclear::net::dial::DialTarget;
 use allclear::net::tls::{self, Credentials};
 use allclear::wire::pb::allclear::cluster::v1::change_request::Change;
 use allclear::wire::pb::allclear::cluster::v1::change_response::Outcome;
@@ -27,7 +27,7 @@ use super::workload::hook;
 fn dial(cluster: &Cluster, place: usize, shown: &Arc<Credentials>) -> Channel {
     let address = address(cluster, place);
     let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
-    tls::dial(&endpoint, shown, &format!("db-{place}"), &Way::to(&address))
+    tls::dial(&endpoint, shown, &format!("db-{place}"), &DialTarget::to(&address))
 }
 
 async fn started(pki: &Pki) -> Cluster {

@@ -1,17 +1,17 @@
 //! Anything that is stored, so that one test covers all of it.
 
-use allclear::machine::model::command::{Command, Entry, Verdict};
+use allclear::machine::model::command::{ApplyResult, Command, Entry};
+use allclear::machine::model::isolated_approval::JournalEntry;
 use allclear::machine::model::state::State;
-use allclear::machine::model::takeover::Journaled;
 use allclear::wire::log::{self, Undecodable};
 
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Record {
     Entry(Entry),
     Command(Command),
-    Verdict(Verdict),
+    Verdict(ApplyResult),
     State(State),
-    Journal(Vec<Journaled>),
+    Journal(Vec<JournalEntry>),
 }
 
 impl Record {

@@ -1,6 +1,6 @@
 //! What is not understood whole is refused, by the name of its place and in words for people.
 
-use allclear::wire::log::{Fault, Undecodable, decode_command, decode_entry, decode_state, decode_verdict};
+use allclear::wire::log::{DecodeFault, Undecodable, decode_command, decode_entry, decode_state, decode_verdict};
 use allclear::wire::pb::allclear::log::v1 as pb;
 use prost::Message;
 
@@ -54,37 +54,37 @@ const TWICE: [(&str, Change); 3] = [
 #[test]
 fn an_unspecified_enum_is_refused() {
     for (place, change) in NUMBERED {
-        refuses(place, &Fault::Unspecified, |state| change(state, 0));
+        refuses(place, &DecodeFault::Unspecified, |state| change(state, 0));
     }
-    let verdict = pb::Verdict { variant: Some(pb::verdict::Variant::Ignored(0)) };
+    let verdict = pb::ApplyResult { variant: Some(pb::apply_result::Variant::Ignored(0)) };
     let refused = decode_verdict(&verdict.encode_to_vec()).unwrap_err();
-    assert_eq!(refused, Undecodable { place: "verdict.ignored".into(), fault: Fault::Unspecified });
+    assert_eq!(refused, Undecodable { place: "verdict.ignored".into(), fault: DecodeFault::Unspecified });
 }
 
 #[test]
 fn an_enum_of_a_newer_version_is_refused() {
     for (place, change) in NUMBERED {
-        refuses(place, &Fault::UnknownNumber(99), |state| change(state, 99));
+        refuses(place, &DecodeFault::UnknownNumber(99), |state| change(state, 99));
     }
 }
 
 #[test]
 fn a_missing_message_is_refused() {
     for (place, change) in REQUIRED {
-        refuses(place, &Fault::Missing, change);
+        refuses(place, &DecodeFault::Missing, change);
     }
 }
 
 #[test]
 fn the_same_name_twice_is_refused() {
     for (place, change) in TWICE {
-        refuses(place, &Fault::Twice, change);
+        refuses(place, &DecodeFault::Twice, change);
     }
 }
 
 #[test]
 fn a_number_beyond_its_range_is_refused() {
-    refuses("snapshot.state.open.claims.recorded.outcome.refused", &Fault::OutOfRange(70_000), |state| {
+    refuses("snapshot.state.open.claims.recorded.outcome.refused", &DecodeFault::OutOfRange(70_000), |state| {
         let refused = pb::post_outcome::Variant::Refused(70_000);
         event(state).claims[0].recorded.as_mut().unwrap().outcome = Some(pb::PostOutcome { variant: Some(refused) });
     });
@@ -105,7 +105,7 @@ fn every_command_without_its_messages_is_refused() {
     for (place, variant) in bare {
         let command = pb::Command { variant: Some(variant) };
         let refused = decode_command(&command.encode_to_vec()).unwrap_err();
-        assert_eq!(refused, Undecodable { place: place.into(), fault: Fault::Missing });
+        assert_eq!(refused, Undecodable { place: place.into(), fault: DecodeFault::Missing });
     }
 }
 
@@ -113,7 +113,7 @@ fn every_command_without_its_messages_is_refused() {
 fn a_command_of_a_newer_version_stops_the_reader_with_advice() {
     let command = nested(99, b"");
     let refused = decode_command(&command).unwrap_err();
-    assert_eq!(refused, Undecodable { place: "command".into(), fault: Fault::UnknownVariant });
+    assert_eq!(refused, Undecodable { place: "command".into(), fault: DecodeFault::UnknownVariant });
 
     let entry = [nested(2, b"db-0"), nested(3, &command)].concat();
     let refused = decode_entry(&entry).unwrap_err();
@@ -128,14 +128,14 @@ fn a_field_of_a_newer_version_is_never_passed_over() {
     assert!(decode_command(&nested(13, &forget)).is_ok());
     let with_more = [forget, nested(15, b"more")].concat();
     let refused = decode_command(&nested(13, &with_more)).unwrap_err();
-    assert_eq!(refused, Undecodable { place: "command".into(), fault: Fault::UnknownFields });
+    assert_eq!(refused, Undecodable { place: "command".into(), fault: DecodeFault::UnknownFields });
 }
 
 #[test]
 fn bytes_that_are_no_message_are_refused_as_damaged() {
     let refused = decode_entry(b"\xff\xff\xff").unwrap_err();
     assert_eq!(refused.place, "entry");
-    assert!(matches!(refused.fault, Fault::Damaged(_)), "{refused}");
+    assert!(matches!(refused.fault, DecodeFault::Damaged(_)), "{refused}");
     assert!(refused.to_string().starts_with("entry is damaged: "), "{refused}");
 }
 
@@ -156,7 +156,7 @@ fn every_enum_of_the_protos_begins_unspecified() {
 }
 
 /// Changes the rich state and expects that it is refused at that place.
-fn refuses(place: &str, fault: &Fault, change: impl Fn(&mut pb::State)) {
+fn refuses(place: &str, fault: &DecodeFault, change: impl Fn(&mut pb::State)) {
     let mut snapshot = pb::Snapshot::decode(golden()["state rich"].as_slice()).unwrap();
     assert!(decode_state(&snapshot.encode_to_vec()).is_ok());
     change(snapshot.state.as_mut().unwrap());

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use allclear::machine::model::attempt::{Outcome, Progress, WaiverReason};
 use allclear::machine::model::claim::{PostOutcome, Reason};
-use allclear::machine::model::command::{Command, Entry, Ignored, Verdict};
+use allclear::machine::model::command::{ApplyResult, Command, Entry, Rejection};
 use allclear::machine::model::document::Document;
 use allclear::machine::model::drill::Mode;
 use allclear::machine::model::hook_id::HookId;
 use allclear::machine::model::id::{AttemptId, EventId, VmName, WorkloadName};
-use allclear::machine::model::operator::Asked;
+use allclear::machine::model::operator::OperatorRequest;
 use allclear::machine::model::state::State;
 use allclear::machine::model::time::Timestamp;
 use allclear::machine::model::workload::{Intent, Phase};
@@ -31,8 +31,8 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     }
     for verdict in verdicts() {
         let word = match &verdict {
-            Verdict::Applied => "applied",
-            Verdict::Ignored(why) => why.as_word(),
+            ApplyResult::Applied => "applied",
+            ApplyResult::Ignored(why) => why.as_word(),
         };
         samples.push((format!("verdict {word}"), Record::Verdict(verdict)));
     }
@@ -148,14 +148,14 @@ fn wishes() -> Vec<Command> {
     let event = EventId::new("C7061BAC-AFDC-4513-B24B-AA5F13A16123");
     let hook = HookId { phase: Phase::Drain, key: 1 };
     let all = [
-        Asked::Hold { event: event.clone(), until: Timestamp(NOW + 60_000), no_hooks: true },
-        Asked::Release { event: event.clone() },
-        Asked::Pause { until: Timestamp(NOW + 60_000) },
-        Asked::Resume,
-        Asked::Approve { event: event.clone(), revision: 23, over_budget: true },
-        Asked::Restored { member: member("postgres") },
-        Asked::Skip { event, member: member("postgres"), hook },
-        Asked::Wish { what: "leadership to go to db-1".into() },
+        OperatorRequest::Hold { event: event.clone(), until: Timestamp(NOW + 60_000), no_hooks: true },
+        OperatorRequest::Release { event: event.clone() },
+        OperatorRequest::Pause { until: Timestamp(NOW + 60_000) },
+        OperatorRequest::Resume,
+        OperatorRequest::Approve { event: event.clone(), revision: 23, over_budget: true },
+        OperatorRequest::Restored { member: member("postgres") },
+        OperatorRequest::Skip { event, member: member("postgres"), hook },
+        OperatorRequest::Wish { what: "leadership to go to db-1".into() },
     ];
     let ask = |what| Command::Ask { what, who: "uid 0 on db-0".into(), reason: "backup runs".into() };
     all.map(ask).into()
@@ -224,23 +224,23 @@ fn posts() -> [PostOutcome; 5] {
     ]
 }
 
-fn verdicts() -> Vec<Verdict> {
+fn verdicts() -> Vec<ApplyResult> {
     let ignored = [
-        Ignored::UnknownReplica,
-        Ignored::UnknownEvent,
-        Ignored::UnknownAttempt,
-        Ignored::TooManyEvents,
-        Ignored::OutOfOrder,
-        Ignored::Repeated,
-        Ignored::Late,
-        Ignored::NotDue,
-        Ignored::NotNow,
-        Ignored::NotYours,
-        Ignored::Changed,
-        Ignored::Held,
-        Ignored::Paused,
-        Ignored::Unbounded,
-        Ignored::TooManyWorkloads,
+        Rejection::UnknownReplica,
+        Rejection::UnknownEvent,
+        Rejection::UnknownAttempt,
+        Rejection::TooManyEvents,
+        Rejection::OutOfOrder,
+        Rejection::Repeated,
+        Rejection::Late,
+        Rejection::NotDue,
+        Rejection::NotNow,
+        Rejection::NotYours,
+        Rejection::Changed,
+        Rejection::Held,
+        Rejection::Paused,
+        Rejection::Unbounded,
+        Rejection::TooManyWorkloads,
     ];
-    [Verdict::Applied].into_iter().chain(ignored.map(Verdict::Ignored)).collect()
+    [ApplyResult::Applied].into_iter().chain(ignored.map(ApplyResult::Ignored)).collect()
 }

@@ -1,7 +1,7 @@
 //! The checksum under what lies on a disk keeps its bytes, and finds every change of a bit, every cut and every value
 //! in another one's place.
 
-use allclear::wire::seal::{Changed, seal, seal_text, unseal, unseal_text};
+use allclear::wire::checksum::{Corrupted, append_checksum, seal_text, unseal_text, verify_checksum};
 
 const PLACE: &[u8] = b"vote";
 const MESSAGE: &[u8] = b"\x08\x03\x11\x04\x03\x02\x01\x00\x00\x00\x00\x18\x01";
@@ -10,8 +10,8 @@ const SEALED: &[u8] = b"\x08\x03\x11\x04\x03\x02\x01\x00\x00\x00\x00\x18\x01\xfd
 
 #[test]
 fn a_seal_keeps_its_bytes() {
-    assert_eq!(seal(PLACE, MESSAGE.into()), SEALED);
-    assert_eq!(unseal(PLACE, SEALED), Ok(MESSAGE));
+    assert_eq!(append_checksum(PLACE, MESSAGE.into()), SEALED);
+    assert_eq!(verify_checksum(PLACE, SEALED), Ok(MESSAGE));
     assert_eq!(seal_text(b"outcome.json", b"{}".into()), b"{}\nd2eda312\n");
     assert_eq!(unseal_text(b"outcome.json", b"{}\nd2eda312\n"), Ok(&b"{}"[..]));
 }
@@ -19,7 +19,7 @@ fn a_seal_keeps_its_bytes() {
 #[test]
 fn what_has_no_seal_is_from_before_there_were_any() {
     for bytes in [&b""[..], b"{}", MESSAGE, &[0; 100]] {
-        assert_eq!((unseal(PLACE, bytes), unseal_text(PLACE, bytes)), (Ok(bytes), Ok(bytes)));
+        assert_eq!((verify_checksum(PLACE, bytes), unseal_text(PLACE, bytes)), (Ok(bytes), Ok(bytes)));
     }
 }
 
@@ -29,22 +29,22 @@ fn no_flipped_bit_is_read_as_something_else() {
     for bit in 0..SEALED.len() * 8 {
         let mut flipped = SEALED.to_vec();
         flipped[bit / 8] ^= 1 << (bit % 8);
-        assert_eq!(unseal(PLACE, &flipped), Err(Changed), "bit {bit}");
+        assert_eq!(verify_checksum(PLACE, &flipped), Err(Corrupted), "bit {bit}");
     }
     for bit in 0..text.len() * 8 {
         let mut flipped = text.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
         // Where the seal is not seen any more, its reader finds more than there should be.
         let is_whole = unseal_text(PLACE, &flipped) == Ok(&flipped[..]) && flipped.starts_with(MESSAGE);
-        assert!(is_whole || unseal_text(PLACE, &flipped) == Err(Changed), "bit {bit}");
+        assert!(is_whole || unseal_text(PLACE, &flipped) == Err(Corrupted), "bit {bit}");
     }
 }
 
 #[test]
 fn what_is_cut_off_has_no_seal_and_what_is_in_another_place_another_one() {
     for end in MESSAGE.len()..SEALED.len() {
-        assert_eq!(unseal(PLACE, &SEALED[..end]), Ok(&SEALED[..end]));
+        assert_eq!(verify_checksum(PLACE, &SEALED[..end]), Ok(&SEALED[..end]));
     }
-    assert_eq!(unseal(b"committed", SEALED), Err(Changed));
-    assert_eq!(unseal_text(b"mark.json", &seal_text(b"outcome.json", b"{}".into())), Err(Changed));
+    assert_eq!(verify_checksum(b"committed", SEALED), Err(Corrupted));
+    assert_eq!(unseal_text(b"mark.json", &seal_text(b"outcome.json", b"{}".into())), Err(Corrupted));
 }

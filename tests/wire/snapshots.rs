@@ -3,7 +3,7 @@
 use allclear::machine::apply::apply;
 use allclear::machine::model::attempt::{Outcome, Progress};
 use allclear::machine::model::claim::{PostOutcome, Reason};
-use allclear::machine::model::command::{Command, Entry, Verdict};
+use allclear::machine::model::command::{ApplyResult, Command, Entry};
 use allclear::machine::model::document::{Announcement, Document, Status};
 use allclear::machine::model::id::{AttemptId, EventId, VmName};
 use allclear::machine::model::state::State;
@@ -27,7 +27,7 @@ fn a_state_from_a_snapshot_folds_on_like_the_original() {
         restored = decode_state(&encode_state(&restored)).unwrap();
         assert_eq!(restored, folded, "after {entry:?}");
         assert_eq!(encode_state(&restored), encode_state(&folded), "after {entry:?}");
-        applied += usize::from(verdict == Verdict::Applied);
+        applied += usize::from(verdict == ApplyResult::Applied);
     }
     assert_eq!(applied, log().len(), "the log is meant to take the event through its life");
 }

@@ -11,13 +11,13 @@ use allclear::machine::model::drill::{Drill, Mode};
 use allclear::machine::model::event::{Ending, Event};
 use allclear::machine::model::hook_id::HookId;
 use allclear::machine::model::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
+use allclear::machine::model::isolated_approval::{IsolatedApproval, JournalEntry};
 use allclear::machine::model::lifecycle::Stage;
-use allclear::machine::model::notification::{Noted, Told};
-use allclear::machine::model::operator::{What, Wish};
+use allclear::machine::model::notification::{Delivery, DeliveryRecord};
+use allclear::machine::model::operator::{OperatorAction, OperatorRecord};
+use allclear::machine::model::reconcile_state::{Leadership, ReconcileState};
 use allclear::machine::model::slot::{Slot, SlotState};
 use allclear::machine::model::state::{Replica, State};
-use allclear::machine::model::suspicion::{Leadership, Suspicion};
-use allclear::machine::model::takeover::{Journaled, Takeover};
 use allclear::machine::model::time::Timestamp;
 use allclear::machine::model::treatment::{Action, Treatment};
 use allclear::machine::model::workload::{
@@ -271,8 +271,8 @@ pub(crate) fn grouped_state() -> State {
     State { replicas: BTreeMap::from([(VmName::new("db-0"), replica.into())]), ..State::default() }
 }
 
-pub(crate) fn journal() -> Vec<Journaled> {
-    let takeover = |at, outcome: Option<PostOutcome>| Takeover {
+pub(crate) fn journal() -> Vec<JournalEntry> {
+    let takeover = |at, outcome: Option<PostOutcome>| IsolatedApproval {
         approver: VmName::new("db-1"),
         at: Timestamp(NOW + at),
         alone_since: Timestamp(NOW),
@@ -282,17 +282,17 @@ pub(crate) fn journal() -> Vec<Journaled> {
         recorded: None,
     };
     vec![
-        Journaled { announcement: announcement("A-1"), takeover: takeover(10_000, Some(PostOutcome::Refused(503))) },
-        Journaled { announcement: announcement("A-1"), takeover: takeover(15_000, None) },
+        JournalEntry { announcement: announcement("A-1"), takeover: takeover(10_000, Some(PostOutcome::Refused(503))) },
+        JournalEntry { announcement: announcement("A-1"), takeover: takeover(15_000, None) },
     ]
 }
 
 /// Leaders and what replicas did without one were stored later than groups.
 pub(crate) fn led_state() -> State {
     let mut taken_over = Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW));
-    let recorded = |entry: Journaled| Takeover { recorded: Some(Timestamp(NOW + 20_000)), ..entry.takeover };
+    let recorded = |entry: JournalEntry| IsolatedApproval { recorded: Some(Timestamp(NOW + 20_000)), ..entry.takeover };
     taken_over.takeovers = journal().into_iter().map(recorded).collect();
-    let suspicion = |number, is_cleared| Suspicion { number, since: Timestamp(NOW), is_cleared };
+    let suspicion = |number, is_cleared| ReconcileState { number, since: Timestamp(NOW), is_cleared };
     State {
         history: VecDeque::from([taken_over.into()]),
         leadership: Some(Leadership { by: VmName::new("db-0"), term: 3, turn: 2, voters: vec![VmName::new("db-1")] }),
@@ -338,21 +338,21 @@ pub(crate) fn drilled_state() -> State {
 /// What operators ask for was stored later than what was deleted.
 pub(crate) fn wished_state() -> State {
     let all = [
-        What::Hold { until: Timestamp(NOW + 60_000), no_hooks: true },
-        What::Release,
-        What::Approve { revision: 7, over_budget: true },
-        What::Pause { until: Timestamp(NOW + 1) },
-        What::Resume,
-        What::Other("leadership to go to db-1".into()),
+        OperatorAction::Hold { until: Timestamp(NOW + 60_000), no_hooks: true },
+        OperatorAction::Release,
+        OperatorAction::Approve { revision: 7, over_budget: true },
+        OperatorAction::Pause { until: Timestamp(NOW + 1) },
+        OperatorAction::Resume,
+        OperatorAction::Other("leadership to go to db-1".into()),
     ];
-    let wish = |(number, what)| Wish {
+    let wish = |(number, what)| OperatorRecord {
         number,
         at: Timestamp(NOW),
         who: "uid 0 on db-0".into(),
         reason: if number == 6 { String::new() } else { "backup – until noon".into() },
         what,
     };
-    let mut wishes: Vec<Wish> = (1..).zip(all).map(wish).collect();
+    let mut wishes: Vec<OperatorRecord> = (1..).zip(all).map(wish).collect();
     let of_all = wishes.split_off(3);
     let skipped = Waiver {
         member: member("postgres"),
@@ -366,11 +366,11 @@ pub(crate) fn wished_state() -> State {
         claims: vec![claim(9, Reason::Operator, None)],
         ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
     };
-    State { history: VecDeque::from([event.into()]), wished: 7, wishes: of_all, ..State::default() }
+    State { history: VecDeque::from([event.into()]), operator_seq: 7, operator_records: of_all, ..State::default() }
 }
 
-pub(crate) fn told() -> Vec<Told> {
-    let of = |notice: &str, receiver: &str| Told { notice: notice.into(), receiver: receiver.into() };
+pub(crate) fn told() -> Vec<Delivery> {
+    let of = |notice: &str, receiver: &str| Delivery { notice: notice.into(), receiver: receiver.into() };
     vec![of("A-1@1/announced", "chat"), of("A-1@1/announced", "grid"), of("db-1/channel_stalled/490896", "chat")]
 }
 
@@ -419,7 +419,7 @@ pub(crate) fn members_state() -> State {
 }
 
 pub(crate) fn notified_state() -> State {
-    let noted = |receivers: &[&str]| Noted {
+    let noted = |receivers: &[&str]| DeliveryRecord {
         at: Timestamp(NOW),
         receivers: receivers.iter().map(|name| (*name).into()).collect(),
     };

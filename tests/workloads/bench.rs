@@ -6,7 +6,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use allclear::hooks::{Command, Deadline, Ended, Fence, News, Report, Runner, Surroundings, Task};
+use allclear::hooks::{
+    Deadline, Fence, HookCommand, HookEnvironment, HookOutcome, HookReport, HookTask, HookUpdate, Runner,
+};
 use allclear::machine::model::document::{Kind, Source};
 use allclear::machine::model::id::{EventId, GroupName, VmName, WorkloadName};
 use allclear::machine::model::time::Timestamp;
@@ -42,12 +44,12 @@ impl Bench {
         self.spool().join("event%2F1%3Afailover")
     }
 
-    pub(crate) fn open(&self) -> (Runner, Receiver<Report>) {
+    pub(crate) fn open(&self) -> (Runner, Receiver<HookReport>) {
         open(&self.spool())
     }
 
     /// A script that can use `$BENCH` as its folder.
-    pub(crate) fn shell(&self, script: &str) -> Command {
+    pub(crate) fn shell(&self, script: &str) -> HookCommand {
         shell(self.folder.path(), script)
     }
 
@@ -106,22 +108,22 @@ pub(crate) fn processes(folder: &str) -> Vec<i32> {
     pids.filter(|pid| *pid > 1 && pid.unsigned_abs() != std::process::id()).filter(names_it).collect()
 }
 
-pub(crate) fn open(spool: &Path) -> (Runner, Receiver<Report>) {
-    Runner::open(spool, env!("CARGO_BIN_EXE_allclear").into(), Surroundings::default()).unwrap()
+pub(crate) fn open(spool: &Path) -> (Runner, Receiver<HookReport>) {
+    Runner::open(spool, env!("CARGO_BIN_EXE_allclear").into(), HookEnvironment::default()).unwrap()
 }
 
-pub(crate) fn shell(folder: &Path, script: &str) -> Command {
-    Command {
+pub(crate) fn shell(folder: &Path, script: &str) -> HookCommand {
+    HookCommand {
         argv: ["/bin/sh", "-c", script].map(str::to_owned).into(),
         env: BTreeMap::from([("BENCH".to_owned(), folder.to_str().unwrap().to_owned())]),
         shown: BTreeSet::from(["BENCH".to_owned()]),
-        ..Command::default()
+        ..HookCommand::default()
     }
 }
 
-pub(crate) fn task() -> Task {
+pub(crate) fn task() -> HookTask {
     let vms = |names: &[&str]| names.iter().map(|name| VmName::new(name)).collect();
-    Task {
+    HookTask {
         attempt: ATTEMPT.to_owned(),
         step: "A1-b2@1500/db-0/postgres/failover/0".to_owned(),
         fence: Fence { term: 3, sequence: 17 },
@@ -148,23 +150,23 @@ pub(crate) fn within(span: Duration) -> Deadline {
     Deadline::within(span, Timestamp::default().plus(since_1970))
 }
 
-pub(crate) async fn next(reports: &mut Receiver<Report>) -> News {
+pub(crate) async fn next(reports: &mut Receiver<HookReport>) -> HookUpdate {
     let report = timeout(LIMIT, reports.recv()).await.expect("a report in time").expect("a runner that reports");
     assert_eq!(report.attempt, ATTEMPT);
     report.news
 }
 
 /// The next end that is reported.
-pub(crate) async fn end(reports: &mut Receiver<Report>) -> Ended {
+pub(crate) async fn end(reports: &mut Receiver<HookReport>) -> HookOutcome {
     loop {
-        if let News::Ended(ended) = next(reports).await {
+        if let HookUpdate::Ended(ended) = next(reports).await {
             return ended;
         }
     }
 }
 
 /// Runs a script by itself.
-pub(crate) async fn outcome(script: &str) -> Ended {
+pub(crate) async fn outcome(script: &str) -> HookOutcome {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
     runner.run(&task(), &bench.shell(script));

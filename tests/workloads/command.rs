@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use allclear::hooks::{Command, Ended, News, Task};
+use allclear::hooks::{HookCommand, HookOutcome, HookTask, HookUpdate};
 use allclear::machine::model::id::VmName;
 use allclear::machine::model::time::Timestamp;
 use serde_json::{Value, json};
@@ -17,13 +17,13 @@ async fn a_hook_sees_the_facts_and_nothing_else_of_the_environment() {
     let mut task = task();
     // A wall clock that is wrong is shown as it is, and takes or gives no time.
     task.deadline.on_the_wall = Timestamp(4_102_444_800_123);
-    let mut command = Command { argv: vec!["/usr/bin/env".into()], ..bench.shell("") };
+    let mut command = HookCommand { argv: vec!["/usr/bin/env".into()], ..bench.shell("") };
     command.env.insert("PGPORT".into(), "5433".into());
     command.env.insert("LANG".into(), "de_DE.UTF-8".into());
     command.shown.extend(["PGPORT", "LANG", "ALLCLEAR_VM"].map(str::to_owned));
     command.env.insert("ALLCLEAR_VM".into(), "not this one".into());
     runner.run(&task, &command);
-    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(end(&mut reports).await, HookOutcome::Done);
 
     let printed = bench.printed("stdout");
     let mut seen: BTreeMap<_, _> = printed.lines().map(|line| line.split_once('=').unwrap()).collect();
@@ -66,7 +66,7 @@ async fn the_same_facts_are_on_standard_input_as_json() {
     task.group = None;
     task.vm = VmName::new("db\0-0");
     runner.run(&task, &bench.shell("cat"));
-    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(end(&mut reports).await, HookOutcome::Done);
 
     let mut facts: Value = serde_json::from_str(&bench.printed("stdout")).unwrap();
     assert!(facts.as_object_mut().unwrap().remove("time_left_ms").unwrap().as_u64().unwrap() > 0);
@@ -82,16 +82,16 @@ async fn the_same_facts_are_on_standard_input_as_json() {
 
 #[tokio::test]
 async fn the_exit_status_is_the_outcome() {
-    let failed = |reason: &str| Ended::Failed(reason.to_owned());
+    let failed = |reason: &str| HookOutcome::Failed(reason.to_owned());
     for (script, expected) in [
-        ("exit 0", Ended::Done),
-        ("echo warning >&2; exit 0", Ended::Done),
-        ("exit 11", Ended::NotApplicable),
-        ("exit 12", Ended::NotDone),
-        ("echo the reply was lost >&2; exit 13", Ended::Unknown("the reply was lost".into())),
-        ("exit 13", Ended::Unknown("it says that nobody can tell".into())),
-        ("echo no healthy standby >&2; exit 75", Ended::Blocked("no healthy standby".into())),
-        ("exit 75", Ended::Blocked("exit status 75, nothing on standard error".into())),
+        ("exit 0", HookOutcome::Done),
+        ("echo warning >&2; exit 0", HookOutcome::Done),
+        ("exit 11", HookOutcome::NotApplicable),
+        ("exit 12", HookOutcome::NotDone),
+        ("echo the reply was lost >&2; exit 13", HookOutcome::Unknown("the reply was lost".into())),
+        ("exit 13", HookOutcome::Unknown("it says that nobody can tell".into())),
+        ("echo no healthy standby >&2; exit 75", HookOutcome::Blocked("no healthy standby".into())),
+        ("exit 75", HookOutcome::Blocked("exit status 75, nothing on standard error".into())),
         ("exit 3", failed("exit status 3, nothing on standard error")),
         ("echo first >&2; printf 'the last  \\n\\n' >&2; exit 1", failed("the last")),
         ("printf 'no newline' >&2; exit 1", failed("no newline")),
@@ -118,9 +118,9 @@ async fn a_program_that_cannot_be_started_is_failed_with_its_name() {
         let bench = Bench::new();
         let (runner, mut reports) = bench.open();
         let argv = argv.into_iter().map(str::to_owned).collect();
-        runner.run(&task(), &Command { argv, ..Command::default() });
+        runner.run(&task(), &HookCommand { argv, ..HookCommand::default() });
         let ended = end(&mut reports).await;
-        assert!(matches!(&ended, Ended::Failed(said) if said.starts_with(&reason)), "{ended}");
+        assert!(matches!(&ended, HookOutcome::Failed(said) if said.starts_with(&reason)), "{ended}");
     }
 }
 
@@ -130,7 +130,7 @@ async fn output_is_kept_up_to_64_kib_and_never_makes_a_hook_wait() {
     let (runner, mut reports) = bench.open();
     let loud = "head -c 10000000 /dev/zero | tr '\\0' x; head -c 10000000 /dev/zero | tr '\\0' y >&2";
     runner.run(&task(), &bench.shell(&format!("{loud}; echo >&2; echo the end >&2; exit 1")));
-    assert_eq!(end(&mut reports).await, Ended::Failed("the end".into()));
+    assert_eq!(end(&mut reports).await, HookOutcome::Failed("the end".into()));
     for (kept, byte) in [(bench.printed("stdout"), b'x'), (bench.printed("stderr"), b'y')] {
         assert!(kept.as_bytes()[..64 * 1024].iter().all(|found| *found == byte));
         assert!(kept.len() < 64 * 1024 + 100 && kept.ends_with("is not kept]\n"));
@@ -142,7 +142,7 @@ async fn a_hook_that_leaves_a_server_running_is_done_when_it_exits() {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
     runner.run(&task(), &bench.shell("sleep 60 & echo $! > $BENCH/server"));
-    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(end(&mut reports).await, HookOutcome::Done);
     assert!(crate::workloads::bench::lives(bench.process("server").await));
 }
 
@@ -154,12 +154,12 @@ async fn the_last_progress_comes_before_the_end() {
     let mut last = None;
     let ended = loop {
         match next(&mut reports).await {
-            News::Progress { text, .. } => last = text,
-            News::MoreTime { needs } => panic!("{needs:?}"),
-            News::Ended(ended) => break ended,
+            HookUpdate::Progress { text, .. } => last = text,
+            HookUpdate::MoreTime { needs } => panic!("{needs:?}"),
+            HookUpdate::Ended(ended) => break ended,
         }
     };
-    assert_eq!((last.as_deref(), ended), (Some("settled"), Ended::Done));
+    assert_eq!((last.as_deref(), ended), (Some("settled"), HookOutcome::Done));
 }
 
 /// Each would be an entry of the log.
@@ -171,7 +171,7 @@ async fn a_flood_of_progress_is_passed_on_once_a_second() {
     let flood = "yes | timeout 3 awk '{ print \"progress: \" NR }'; echo; echo progress: the last";
     runner.run(&task(), &bench.shell(flood));
     let mut told = Vec::new();
-    while let News::Progress { text, .. } = next(&mut reports).await {
+    while let HookUpdate::Progress { text, .. } = next(&mut reports).await {
         told.push(text.unwrap());
     }
     assert!((2..=5).contains(&told.len()), "{told:?}");
@@ -183,7 +183,7 @@ async fn forgetting_waits_for_no_disk() {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
     runner.run(&task(), &bench.shell("exit 0"));
-    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(end(&mut reports).await, HookOutcome::Done);
     runner.forget(ATTEMPT);
     // This test has the only thread of its runtime until it waits.
     assert_eq!((runner.known(ATTEMPT), bench.attempt().exists()), (None, true));
@@ -196,14 +196,14 @@ async fn what_is_asked_for_again_while_its_folder_is_removed_is_begun_anew_once(
     const MANY: usize = 20;
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
-    let tasks: Vec<_> = (0..MANY).map(|number| Task { attempt: format!("again-{number:02}"), ..task() }).collect();
+    let tasks: Vec<_> = (0..MANY).map(|number| HookTask { attempt: format!("again-{number:02}"), ..task() }).collect();
     for round in 1..=2 {
         for task in &tasks {
             runner.run(task, &bench.shell("echo $ALLCLEAR_ATTEMPT >> $BENCH/ran"));
         }
         for _ in 0..MANY {
             let report = tokio::time::timeout(LIMIT, reports.recv()).await.unwrap().unwrap();
-            assert_eq!(report.news, News::Ended(Ended::Done), "{} in round {round}", report.attempt);
+            assert_eq!(report.news, HookUpdate::Ended(HookOutcome::Done), "{} in round {round}", report.attempt);
         }
         let mut ran: Vec<_> = fs::read_to_string(bench.path("ran")).unwrap().lines().map(str::to_owned).collect();
         ran.sort_unstable();
@@ -227,7 +227,7 @@ async fn many_attempts_run_side_by_side() {
     }
     for _ in 0..20 {
         let report = tokio::time::timeout(LIMIT, reports.recv()).await.unwrap().unwrap();
-        assert_eq!(report.news, News::Ended(Ended::Done));
+        assert_eq!(report.news, HookUpdate::Ended(HookOutcome::Done));
     }
     assert_eq!(runner.attempts().len(), 20);
 }

@@ -4,16 +4,16 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::PathBuf;
 
-use allclear::hooks::{Command, Ended, Runner, Surroundings};
+use allclear::hooks::{HookCommand, HookEnvironment, HookOutcome, Runner};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::unistd::geteuid;
 
 use crate::workloads::bench::{Bench, end, task};
 
 /// Runs a hook under a supervisor that is started so.
-async fn run_under(bench: &Bench, before: &str, hook: &Command) -> Ended {
+async fn run_under(bench: &Bench, before: &str, hook: &HookCommand) -> HookOutcome {
     let wrapper = bench.program("wrapper", &format!("{before} {} \"$@\"", env!("CARGO_BIN_EXE_allclear")));
-    let (runner, mut reports) = Runner::open(&bench.spool(), wrapper, Surroundings::default()).unwrap();
+    let (runner, mut reports) = Runner::open(&bench.spool(), wrapper, HookEnvironment::default()).unwrap();
     runner.run(&task(), hook);
     end(&mut reports).await
 }
@@ -34,7 +34,7 @@ async fn a_hook_has_three_descriptors_whatever_its_replica_was_handed() {
     let (runner, mut reports) = bench.open();
     let count = "n=0; while [ $n -lt 1024 ]; do [ -e /proc/$$/fd/$n ] && echo $n; n=$((n + 1)); done; true";
     runner.run(&task(), &bench.shell(count));
-    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(end(&mut reports).await, HookOutcome::Done);
     assert_eq!(bench.printed("stdout"), "0\n1\n2\n");
 }
 
@@ -60,12 +60,16 @@ async fn ambient_capabilities_do_not_reach_a_hook_of_another_user() {
     }
     let ambient = "exec setpriv --inh-caps=+net_raw --ambient-caps=+net_raw";
     let bench = Bench::new();
-    let hook = Command { user: Some("nobody".into()), ..bench.shell("grep CapEff /proc/self/status") };
+    let hook = HookCommand { user: Some("nobody".into()), ..bench.shell("grep CapEff /proc/self/status") };
     let ended = run_under(&bench, ambient, &hook).await;
-    assert!(matches!(&ended, Ended::Failed(why) if why.contains("ambient")), "{ended} {}", bench.printed("stdout"));
+    assert!(
+        matches!(&ended, HookOutcome::Failed(why) if why.contains("ambient")),
+        "{ended} {}",
+        bench.printed("stdout")
+    );
     let bench = Bench::new();
     let hook = bench.shell("exit 0");
-    assert_eq!(run_under(&bench, ambient, &hook).await, Ended::Done, "who stays as he is gains nothing");
+    assert_eq!(run_under(&bench, ambient, &hook).await, HookOutcome::Done, "who stays as he is gains nothing");
 }
 
 #[tokio::test]
@@ -84,8 +88,8 @@ async fn a_hook_of_another_user_reads_nothing_of_its_replica_or_of_another_hook(
         spool = spool.display()
     );
     let (runner, mut reports) = bench.open();
-    runner.run(&task(), &Command { user: Some("nobody".into()), ..bench.shell(&tries) });
-    assert_eq!(end(&mut reports).await, Ended::Done);
+    runner.run(&task(), &HookCommand { user: Some("nobody".into()), ..bench.shell(&tries) });
+    assert_eq!(end(&mut reports).await, HookOutcome::Done);
     let none = |set: &str| format!("Cap{set}:\t0000000000000000\n");
     let printed = bench.printed("stdout");
     let (gained, bounding) = printed.split_at(printed.find("CapBnd").unwrap());
@@ -106,12 +110,12 @@ async fn a_spool_of_somebody_else_is_refused_and_an_open_one_is_closed() {
         return;
     }
     chown(bench.spool(), Some(65534), Some(65534)).unwrap();
-    let refused = Runner::open(&bench.spool(), PathBuf::from("/bin/false"), Surroundings::default()).err().unwrap();
+    let refused = Runner::open(&bench.spool(), PathBuf::from("/bin/false"), HookEnvironment::default()).err().unwrap();
     assert!(refused.to_string().contains("belongs to uid 65534"), "{refused}");
 }
 
 #[tokio::test]
 async fn what_a_hook_says_disturbs_no_terminal_and_no_line() {
     let said = r"printf 'it \033[2Jfailed\r\342\200\256desrever\n' >&2; exit 1";
-    assert_eq!(crate::workloads::bench::outcome(said).await, Ended::Failed("it  [2Jfailed  desrever".into()));
+    assert_eq!(crate::workloads::bench::outcome(said).await, HookOutcome::Failed("it  [2Jfailed  desrever".into()));
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use allclear::hooks::{Ended, News, Report, Standing, Task};
+use allclear::hooks::{AttemptState, HookOutcome, HookReport, HookTask, HookUpdate};
 use allclear::machine::model::command::TEXT_LIMIT;
 use allclear::machine::model::workload::Intent;
 use tokio::sync::mpsc::Receiver;
@@ -44,28 +44,28 @@ cases! {
 
 async fn an_outcome_is_what_it_says<K: Kind>() {
     for expected in [
-        Ended::Done,
-        Ended::NotApplicable,
-        Ended::Failed("the disk is full".into()),
-        Ended::Blocked("no healthy standby".into()),
-        Ended::Unknown("the server was lost".into()),
+        HookOutcome::Done,
+        HookOutcome::NotApplicable,
+        HookOutcome::Failed("the disk is full".into()),
+        HookOutcome::Blocked("no healthy standby".into()),
+        HookOutcome::Unknown("the server was lost".into()),
     ] {
         let hook = K::that(Behaviour::Ends(expected.clone())).await;
         let (replica, mut reports) = hook.open().await;
         hook.ask(&replica, &task());
         assert_eq!(end(&mut reports).await, expected);
     }
-    let hook = K::that(Behaviour::Ends(Ended::NotDone)).await;
+    let hook = K::that(Behaviour::Ends(HookOutcome::NotDone)).await;
     let (replica, mut reports) = hook.open().await;
-    hook.ask(&replica, &Task { intent: Intent::Confirm, ..task() });
-    assert_eq!(end(&mut reports).await, Ended::NotDone);
+    hook.ask(&replica, &HookTask { intent: Intent::Confirm, ..task() });
+    assert_eq!(end(&mut reports).await, HookOutcome::NotDone);
 }
 
 async fn it_is_told_what_it_is_about<K: Kind>() {
-    let hook = K::that(Behaviour::Ends(Ended::Done)).await;
+    let hook = K::that(Behaviour::Ends(HookOutcome::Done)).await;
     let (replica, mut reports) = hook.open().await;
-    hook.ask(&replica, &Task { intent: Intent::Undo, ..task() });
-    assert_eq!(end(&mut reports).await, Ended::Done);
+    hook.ask(&replica, &HookTask { intent: Intent::Undo, ..task() });
+    assert_eq!(end(&mut reports).await, HookOutcome::Done);
     let told = hook.told().await;
     let expected = [
         ("event_id", "a1-b2"),
@@ -89,24 +89,24 @@ async fn progress_is_told_while_it_runs<K: Kind>() {
     let began = within(Duration::ZERO);
     let (replica, mut reports) = hook.open().await;
     hook.ask(&replica, &task());
-    let end_is_expected = async |reports: &mut Receiver<Report>| loop {
+    let end_is_expected = async |reports: &mut Receiver<HookReport>| loop {
         match next(reports).await {
-            News::Progress { text: Some(text), expected_end: Some(end) } if text == PROGRESS => return end,
-            News::Progress { .. } | News::MoreTime { .. } => {}
-            News::Ended(ended) => panic!("{ended}"),
+            HookUpdate::Progress { text: Some(text), expected_end: Some(end) } if text == PROGRESS => return end,
+            HookUpdate::Progress { .. } | HookUpdate::MoreTime { .. } => {}
+            HookUpdate::Ended(ended) => panic!("{ended}"),
         }
     };
     let expected_end = end_is_expected(&mut reports).await;
     assert!(expected_end >= began.on_the_wall.plus(Duration::from_millis(90_500)), "{expected_end:?}");
-    assert_eq!(replica.known(ATTEMPT), Some(Standing::Running));
+    assert_eq!(replica.known(ATTEMPT), Some(AttemptState::Running));
     hook.let_go();
-    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(end(&mut reports).await, HookOutcome::Done);
 }
 
 /// Until it has told its progress, so it runs for certain.
-async fn until_it_runs(reports: &mut Receiver<Report>) {
+async fn until_it_runs(reports: &mut Receiver<HookReport>) {
     let news = next(reports).await;
-    assert!(matches!(news, News::Progress { .. }), "{news:?}");
+    assert!(matches!(news, HookUpdate::Progress { .. }), "{news:?}");
 }
 
 async fn when_it_is_cancelled_it_is_told_to_end<K: Kind>() {
@@ -115,16 +115,16 @@ async fn when_it_is_cancelled_it_is_told_to_end<K: Kind>() {
     hook.ask(&replica, &task());
     until_it_runs(&mut reports).await;
     replica.cancel(ATTEMPT);
-    assert_eq!(end(&mut reports).await, Ended::Cancelled);
+    assert_eq!(end(&mut reports).await, HookOutcome::Cancelled);
     hook.is_told_to_end().await;
 }
 
 async fn at_the_deadline_it_is_told_to_end<K: Kind>() {
     let hook = K::that(Behaviour::Patient).await;
     let (replica, mut reports) = hook.open().await;
-    hook.ask(&replica, &Task { deadline: within(Duration::from_secs(3)), ..task() });
+    hook.ask(&replica, &HookTask { deadline: within(Duration::from_secs(3)), ..task() });
     until_it_runs(&mut reports).await;
-    assert_eq!(end(&mut reports).await, Ended::TimedOut);
+    assert_eq!(end(&mut reports).await, HookOutcome::TimedOut);
     hook.is_told_to_end().await;
 }
 
@@ -136,9 +136,9 @@ async fn the_same_attempt_is_begun_once_and_its_end_is_told_again<K: Kind>() {
     until_it_runs(&mut reports).await;
     hook.ask(&replica, &task());
     hook.let_go();
-    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(end(&mut reports).await, HookOutcome::Done);
     hook.ask(&replica, &task());
-    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(end(&mut reports).await, HookOutcome::Done);
     assert_eq!(hook.runs(), 1);
     replica.forget(ATTEMPT);
     assert_eq!(replica.known(ATTEMPT), None);
@@ -152,7 +152,7 @@ async fn a_killed_replica_finds_it_running_and_begins_nothing_twice<K: Kind>() {
     hook.ask(&replica, &task());
     until_it_runs(&mut reports).await;
     hook.let_go();
-    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(end(&mut reports).await, HookOutcome::Done);
     assert_eq!(hook.runs(), 1);
 }
 
@@ -162,7 +162,7 @@ async fn a_killed_replica_learns_how_it_ended_meanwhile<K: Kind>() {
     hook.let_go();
     let (replica, mut reports) = hook.open().await;
     hook.ask(&replica, &task());
-    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(end(&mut reports).await, HookOutcome::Done);
     assert_eq!(hook.runs(), 1);
 }
 
@@ -171,12 +171,12 @@ async fn what_is_told_without_end_is_cut_short<K: Kind>() {
     let (replica, mut reports) = hook.open().await;
     hook.ask(&replica, &task());
     let is_short = |text: &str| text.starts_with(FLOOD) && text.len() <= TEXT_LIMIT;
-    let News::Progress { text: Some(text), .. } = next(&mut reports).await else {
+    let HookUpdate::Progress { text: Some(text), .. } = next(&mut reports).await else {
         panic!("it tells its progress first")
     };
     assert!(is_short(&text), "{text}");
     hook.let_go();
-    let Ended::Failed(reason) = end(&mut reports).await else { panic!("it failed") };
+    let HookOutcome::Failed(reason) = end(&mut reports).await else { panic!("it failed") };
     assert!(is_short(&reason), "{reason}");
-    until(|| matches!(replica.known(ATTEMPT), Some(Standing::Ended(_)))).await;
+    until(|| matches!(replica.known(ATTEMPT), Some(AttemptState::Ended(_)))).await;
 }

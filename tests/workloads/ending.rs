@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use allclear::hooks::{Command, Ended};
+use allclear::hooks::{HookCommand, HookOutcome};
 use nix::unistd::geteuid;
 
 use crate::workloads::bench::{ATTEMPT, Bench, end, lives, processes, task, until, within};
@@ -19,7 +19,7 @@ async fn at_the_deadline_a_hook_is_asked_to_end_and_a_late_success_does_not_coun
     let mut task = task();
     task.deadline = within(Duration::from_secs(2));
     runner.run(&task, &bench.shell("trap 'echo TERM > $BENCH/asked; exit 0' TERM; while :; do sleep 0.05; done"));
-    assert_eq!(end(&mut reports).await, Ended::TimedOut);
+    assert_eq!(end(&mut reports).await, HookOutcome::TimedOut);
     assert_eq!(bench.line("asked").await, "TERM");
 }
 
@@ -31,7 +31,7 @@ async fn at_the_deadline_no_grandchild_stays_behind() {
     task.deadline = within(Duration::from_secs(2));
     runner.run(&task, &bench.shell(STUBBORN));
     let grandchild = bench.process("grandchild").await;
-    assert_eq!(end(&mut reports).await, Ended::TimedOut);
+    assert_eq!(end(&mut reports).await, HookOutcome::TimedOut);
     assert!(!lives(grandchild));
 }
 
@@ -42,7 +42,7 @@ async fn a_deadline_in_the_past_starts_nothing() {
     let mut task = task();
     task.deadline = within(Duration::ZERO);
     runner.run(&task, &bench.shell("echo ran > $BENCH/ran"));
-    assert_eq!(end(&mut reports).await, Ended::TimedOut);
+    assert_eq!(end(&mut reports).await, HookOutcome::TimedOut);
     assert!(!bench.path("ran").exists());
 }
 
@@ -53,7 +53,7 @@ async fn cancelling_ends_every_process_of_a_hook() {
     runner.run(&task(), &bench.shell(STUBBORN));
     let grandchild = bench.process("grandchild").await;
     runner.cancel(ATTEMPT);
-    assert_eq!(end(&mut reports).await, Ended::Cancelled);
+    assert_eq!(end(&mut reports).await, HookOutcome::Cancelled);
     assert!(!lives(grandchild));
 }
 
@@ -63,7 +63,7 @@ async fn what_is_cancelled_at_once_is_cancelled_whether_it_had_begun_or_not() {
     let (runner, mut reports) = bench.open();
     runner.run(&task(), &bench.shell("exec sleep 60"));
     runner.cancel(ATTEMPT);
-    assert_eq!(end(&mut reports).await, Ended::Cancelled);
+    assert_eq!(end(&mut reports).await, HookOutcome::Cancelled);
 }
 
 #[tokio::test]
@@ -71,11 +71,11 @@ async fn cancelling_is_always_answered() {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
     runner.cancel(ATTEMPT);
-    assert_eq!(end(&mut reports).await, Ended::Cancelled, "it was never begun");
+    assert_eq!(end(&mut reports).await, HookOutcome::Cancelled, "it was never begun");
     runner.run(&task(), &bench.shell("exit 0"));
-    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(end(&mut reports).await, HookOutcome::Done);
     runner.cancel(ATTEMPT);
-    assert_eq!(end(&mut reports).await, Ended::Done, "it had ended by itself");
+    assert_eq!(end(&mut reports).await, HookOutcome::Done, "it had ended by itself");
 }
 
 #[tokio::test]
@@ -88,7 +88,7 @@ async fn what_went_to_another_group_is_ended_with_its_hook() {
     runner.run(&task(), &hook);
     let astray = bench.process("astray").await;
     runner.cancel(ATTEMPT);
-    assert_eq!(end(&mut reports).await, Ended::Cancelled);
+    assert_eq!(end(&mut reports).await, HookOutcome::Cancelled);
     assert!(!lives(astray));
 }
 
@@ -100,7 +100,7 @@ async fn what_began_a_session_of_its_own_outlives_its_hook() {
     runner.run(&task(), &bench.shell("setsid sh -c 'echo $$ > $BENCH/daemon; exec sleep 60' & exec sleep 60"));
     let daemon = bench.process("daemon").await;
     runner.cancel(ATTEMPT);
-    assert_eq!(end(&mut reports).await, Ended::Cancelled);
+    assert_eq!(end(&mut reports).await, HookOutcome::Cancelled);
     assert!(lives(daemon));
 }
 
@@ -118,12 +118,12 @@ async fn a_hook_that_forks_without_end_is_ended_with_all_of_it() {
         let (runner, mut reports) = bench.open();
         let folder = bench.folder.path().to_str().unwrap();
         let argv = ["/usr/bin/prlimit", "--nproc=150", "/usr/bin/perl", "-e", BOMB, folder].map(str::to_owned).into();
-        let mut hook = Command { argv, user: Some("nobody".into()), ..bench.shell("") };
+        let mut hook = HookCommand { argv, user: Some("nobody".into()), ..bench.shell("") };
         hook.env.insert("ASTRAY".into(), astray.into());
         runner.run(&task(), &hook);
         until(|| processes(folder).len() > 100).await;
         runner.cancel(ATTEMPT);
-        assert_eq!(end(&mut reports).await, Ended::Cancelled, "astray: {astray:?}");
+        assert_eq!(end(&mut reports).await, HookOutcome::Cancelled, "astray: {astray:?}");
         until(|| !processes(folder).into_iter().any(lives)).await;
     }
 }

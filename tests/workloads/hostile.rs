@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use allclear::hooks::{Ended, Runner, Standing, Surroundings};
+use allclear::hooks::{AttemptState, HookEnvironment, HookOutcome, Runner};
 
 use crate::workloads::bench::{ATTEMPT, Bench, LIMIT, end, open, task, until};
 
@@ -21,12 +21,15 @@ async fn a_broken_folder_is_lost_and_goes_when_it_is_forgotten() {
         fs::create_dir_all(bench.attempt()).unwrap();
         fs::write(bench.attempt().join(file), content).unwrap();
         let (runner, mut reports) = bench.open();
-        assert!(matches!(end(&mut reports).await, Ended::Lost(_)), "{file} {content}");
+        assert!(matches!(end(&mut reports).await, HookOutcome::Lost(_)), "{file} {content}");
         runner.run(&task(), &bench.shell("echo ran > $BENCH/ran"));
-        assert!(matches!(end(&mut reports).await, Ended::Lost(_)));
+        assert!(matches!(end(&mut reports).await, HookOutcome::Lost(_)));
         drop(runner);
         let (runner, _) = bench.open();
-        assert!(matches!(runner.known(ATTEMPT), Some(Standing::Ended(Ended::Lost(_)))), "also after a restart");
+        assert!(
+            matches!(runner.known(ATTEMPT), Some(AttemptState::Ended(HookOutcome::Lost(_)))),
+            "also after a restart"
+        );
         runner.forget(ATTEMPT);
         until(|| !bench.attempt().exists()).await;
         assert!(!bench.path("ran").exists());
@@ -47,7 +50,7 @@ async fn a_mark_that_names_somebody_else_ends_nobody() {
         let mark = serde_json::json!({"place": place, "supervisor": {"pid": pid, "started": 1}});
         fs::write(bench.attempt().join("mark.json"), mark.to_string()).unwrap();
         let (_runner, mut reports) = bench.open();
-        assert!(matches!(end(&mut reports).await, Ended::Lost(_)));
+        assert!(matches!(end(&mut reports).await, HookOutcome::Lost(_)));
     }
     let lives = bystander.try_wait().unwrap().is_none();
     bystander.kill().unwrap();
@@ -72,7 +75,10 @@ async fn strange_things_in_the_spool_are_left_alone() {
     symlink("/dev/zero", strange.join("request.json")).unwrap();
 
     let (runner, _reports) = bench.open();
-    until(|| runner.attempts().iter().all(|(_, standing)| matches!(standing, Standing::Ended(Ended::Lost(_))))).await;
+    until(|| {
+        runner.attempts().iter().all(|(_, standing)| matches!(standing, AttemptState::Ended(HookOutcome::Lost(_))))
+    })
+    .await;
     let names: Vec<_> = runner.attempts().into_iter().map(|(attempt, _)| attempt).collect();
     assert_eq!(names, ["strange"]);
     assert!(bench.spool().join("lost+found").exists() && !bench.spool().join(".gone-17").exists());
@@ -87,7 +93,7 @@ async fn what_was_asked_for_and_never_begun_is_begun_when_it_is_asked_for_again(
     let (runner, mut reports) = bench.open();
     assert_eq!(runner.known(ATTEMPT), None);
     runner.run(&task(), &bench.shell("exit 0"));
-    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(end(&mut reports).await, HookOutcome::Done);
 }
 
 #[tokio::test]
@@ -98,7 +104,7 @@ async fn an_outcome_that_cannot_be_written_is_written_later() {
     runner.run(&task(), &bench.shell("mkdir -p $BENCH/hooks/event%2F1%3Afailover/outcome.json/in-the-way; exit 11"));
     until(|| bench.attempt().join("outcome.json.unfinished").exists()).await;
     fs::remove_dir_all(&outcome).unwrap();
-    assert_eq!(end(&mut reports).await, Ended::NotApplicable);
+    assert_eq!(end(&mut reports).await, HookOutcome::NotApplicable);
 }
 
 #[tokio::test]
@@ -116,7 +122,7 @@ async fn after_a_restart_of_the_machine_a_hook_without_an_outcome_is_lost_whatev
         }
         let (runner, mut reports) = bench.open();
         let reason = "the machine or its container was restarted while it ran";
-        assert_eq!(end(&mut reports).await, Ended::Lost(reason.into()), "{left:?}");
+        assert_eq!(end(&mut reports).await, HookOutcome::Lost(reason.into()), "{left:?}");
         runner.forget(ATTEMPT);
         until(|| !bench.attempt().exists()).await;
     }
@@ -126,10 +132,14 @@ async fn after_a_restart_of_the_machine_a_hook_without_an_outcome_is_lost_whatev
 async fn without_a_supervisor_a_hook_is_blocked_and_not_failed() {
     for supervisor in ["/nowhere/allclear", "/bin/false"] {
         let bench = Bench::new();
-        let (runner, mut reports) = Runner::open(&bench.spool(), supervisor.into(), Surroundings::default()).unwrap();
+        let (runner, mut reports) =
+            Runner::open(&bench.spool(), supervisor.into(), HookEnvironment::default()).unwrap();
         runner.run(&task(), &bench.shell("exit 0"));
         let ended = end(&mut reports).await;
-        assert!(matches!(&ended, Ended::Blocked(reason) if reason.starts_with("it was not started: ")), "{ended}");
+        assert!(
+            matches!(&ended, HookOutcome::Blocked(reason) if reason.starts_with("it was not started: ")),
+            "{ended}"
+        );
     }
 }
 
@@ -138,7 +148,7 @@ async fn a_supervisor_started_by_hand_runs_nothing() {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
     runner.run(&task(), &bench.shell("echo ran >> $BENCH/ran"));
-    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(end(&mut reports).await, HookOutcome::Done);
     let again = std::process::Command::new(env!("CARGO_BIN_EXE_allclear"))
         .arg("supervise")
         .arg(bench.attempt())
@@ -158,6 +168,6 @@ async fn attempts_with_unusable_names_are_refused() {
         task.attempt = attempt;
         runner.run(&task, &bench.shell("exit 0"));
         let report = tokio::time::timeout(LIMIT, reports.recv()).await.unwrap().unwrap();
-        assert!(matches!(report.news, allclear::hooks::News::Ended(Ended::Failed(_))));
+        assert!(matches!(report.news, allclear::hooks::HookUpdate::Ended(HookOutcome::Failed(_))));
     }
 }

@@ -2,40 +2,40 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use allclear::hooks::{Command, Ended, HttpHook, Task};
+use allclear::hooks::{HookCommand, HookOutcome, HookTask, HttpHook};
 use allclear::machine::model::workload::Intent;
 
 use crate::workloads::bench::{Bench, end, task};
 use crate::workloads::server::{Server, answer};
 
 /// What a hook at this address comes to.
-async fn outcome_of(bench: &Bench, task: &Task, url: &str) -> Ended {
+async fn outcome_of(bench: &Bench, task: &HookTask, url: &str) -> HookOutcome {
     let (runner, mut reports) = bench.open();
-    runner.run(task, &Command { argv: HttpHook::at(url).command(), ..bench.shell("") });
+    runner.run(task, &HookCommand { argv: HttpHook::at(url).command(), ..bench.shell("") });
     end(&mut reports).await
 }
 
-async fn outcome(url: &str) -> Ended {
+async fn outcome(url: &str) -> HookOutcome {
     outcome_of(&Bench::new(), &task(), url).await
 }
 
-fn is_unknown(ended: &Ended, because: &str) -> bool {
-    matches!(ended, Ended::Unknown(reason) if reason.contains(because))
+fn is_unknown(ended: &HookOutcome, because: &str) -> bool {
+    matches!(ended, HookOutcome::Unknown(reason) if reason.contains(because))
 }
 
 #[tokio::test]
 async fn the_facts_are_posted_and_the_headers_tell_requests_apart() {
     let server = Server::start(|_| answer(200, &[], "")).await;
     let url = server.url("/drain?a=b");
-    let traced = Task { traceparent: Some("00-aa-bb-01".into()), ..task() };
-    assert_eq!(outcome_of(&Bench::new(), &traced, &url).await, Ended::Done);
-    let again = Task { attempt: "event/1:again".into(), ..task() };
-    for task in [Task { intent: Intent::Confirm, ..task() }, Task { intent: Intent::Undo, ..task() }, task()] {
-        assert_eq!(outcome_of(&Bench::new(), &task, &url).await, Ended::Done);
+    let traced = HookTask { traceparent: Some("00-aa-bb-01".into()), ..task() };
+    assert_eq!(outcome_of(&Bench::new(), &traced, &url).await, HookOutcome::Done);
+    let again = HookTask { attempt: "event/1:again".into(), ..task() };
+    for task in [HookTask { intent: Intent::Confirm, ..task() }, HookTask { intent: Intent::Undo, ..task() }, task()] {
+        assert_eq!(outcome_of(&Bench::new(), &task, &url).await, HookOutcome::Done);
     }
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
-    runner.run(&again, &Command { argv: HttpHook::at(&url).command(), ..bench.shell("") });
+    runner.run(&again, &HookCommand { argv: HttpHook::at(&url).command(), ..bench.shell("") });
     assert_eq!(reports.recv().await.unwrap().attempt, "event/1:again");
 
     let posts = server.requests("POST");
@@ -58,7 +58,7 @@ async fn what_never_reached_the_server_is_blocked() {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     drop(listener);
     let ended = outcome(&url).await;
-    assert!(matches!(&ended, Ended::Blocked(reason) if reason.starts_with("nothing was sent")), "{ended}");
+    assert!(matches!(&ended, HookOutcome::Blocked(reason) if reason.starts_with("nothing was sent")), "{ended}");
 }
 
 #[tokio::test]
@@ -70,16 +70,16 @@ async fn an_answer_that_is_lost_cut_off_or_without_end_is_unknown() {
     let endless = Server::start(|_| answer(200, &[], &"x".repeat(100_000))).await;
     assert!(is_unknown(&outcome(&endless.url("/")).await, "longer than 64 KiB"));
     let garbage = Server::start(|_| Some(b"\0\0\0\0\r\n\r\n".to_vec())).await;
-    assert!(matches!(outcome(&garbage.url("/")).await, Ended::Unknown(_)));
+    assert!(matches!(outcome(&garbage.url("/")).await, HookOutcome::Unknown(_)));
 }
 
 #[tokio::test]
 async fn a_refusal_says_why() {
     for (status, headers, body, expected) in [
-        (400, vec![], "no such table\nmore", Ended::Failed("400 Bad Request: no such table".into())),
-        (409, vec![], "", Ended::Failed("409 Conflict".into())),
-        (503, vec![("Retry-After", "5")], "", Ended::Blocked("503 Service Unavailable".into())),
-        (503, vec![], "a proxy says so", Ended::Unknown("503 Service Unavailable: a proxy says so".into())),
+        (400, vec![], "no such table\nmore", HookOutcome::Failed("400 Bad Request: no such table".into())),
+        (409, vec![], "", HookOutcome::Failed("409 Conflict".into())),
+        (503, vec![("Retry-After", "5")], "", HookOutcome::Blocked("503 Service Unavailable".into())),
+        (503, vec![], "a proxy says so", HookOutcome::Unknown("503 Service Unavailable: a proxy says so".into())),
     ] {
         let server = Server::start(move |_| answer(status, &headers, body)).await;
         assert_eq!(outcome(&server.url("/")).await, expected);
@@ -94,7 +94,7 @@ async fn nobody_but_the_configured_server_is_asked() {
         let elsewhere = elsewhere.clone();
         Server::start(move |_| answer(307, &[("Location", &elsewhere)], "")).await
     };
-    assert!(matches!(outcome(&redirects.url("/")).await, Ended::Failed(_)));
+    assert!(matches!(outcome(&redirects.url("/")).await, HookOutcome::Failed(_)));
     let accepts = {
         let elsewhere = elsewhere.clone();
         Server::start(move |_| answer(202, &[("Location", &elsewhere)], "")).await
@@ -104,12 +104,12 @@ async fn nobody_but_the_configured_server_is_asked() {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
     let server = Server::start(|_| answer(200, &[], "")).await;
-    let mut command = Command { argv: HttpHook::at(&server.url("/")).command(), ..bench.shell("") };
+    let mut command = HookCommand { argv: HttpHook::at(&server.url("/")).command(), ..bench.shell("") };
     for name in ["http_proxy", "HTTP_PROXY", "ALL_PROXY"] {
         command.env.insert(name.into(), elsewhere.clone());
     }
     runner.run(&task(), &command);
-    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(end(&mut reports).await, HookOutcome::Done);
     for method in ["GET", "POST", "DELETE"] {
         assert_eq!(other.requests(method).len(), 0, "{method}");
     }
@@ -118,7 +118,7 @@ async fn nobody_but_the_configured_server_is_asked() {
 #[tokio::test]
 async fn the_platform_is_never_asked() {
     for url in ["http://169.254.169.254/", "http://0xa9fea9fe/", "ftp://127.0.0.1/"] {
-        assert!(matches!(outcome(url).await, Ended::Failed(_)), "{url}");
+        assert!(matches!(outcome(url).await, HookOutcome::Failed(_)), "{url}");
     }
 }
 
@@ -135,7 +135,7 @@ async fn a_server_that_goes_away_for_a_while_is_asked_again_and_posted_to_once()
         },
     })
     .await;
-    assert_eq!(outcome(&server.url("/")).await, Ended::Failed("no space".into()));
+    assert_eq!(outcome(&server.url("/")).await, HookOutcome::Failed("no space".into()));
     assert_eq!(server.requests("POST").len(), 1);
     assert!(server.requests("GET").iter().all(|get| get.path == "/jobs/7"));
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use allclear::hooks::{Ended, News, Standing};
+use allclear::hooks::{AttemptState, HookOutcome, HookUpdate};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::time::sleep;
@@ -26,7 +26,7 @@ async fn whenever_a_replica_is_killed_its_hook_runs_once_and_the_outcome_is_foun
 
         let (runner, mut reports) = bench.open();
         runner.run(&task(), &bench.shell(SCRIPT));
-        assert_eq!(end(&mut reports).await, Ended::Done, "moment {moment}");
+        assert_eq!(end(&mut reports).await, HookOutcome::Done, "moment {moment}");
         assert_eq!(fs::read_to_string(bench.path("ran")).unwrap().lines().count(), 1, "moment {moment}");
     }
 }
@@ -40,7 +40,7 @@ async fn whenever_a_supervisor_is_killed_the_outcome_is_true_and_nobody_is_left(
         sleep(STEP * moment).await;
         kill_supervisor(&bench).await;
         let ended = loop {
-            if let News::Ended(ended) = next(&mut reports).await {
+            if let HookUpdate::Ended(ended) = next(&mut reports).await {
                 break ended;
             }
         };
@@ -51,10 +51,10 @@ async fn whenever_a_supervisor_is_killed_the_outcome_is_true_and_nobody_is_left(
             .collect();
         assert!(!ran.iter().copied().any(lives), "moment {moment}");
         match (&ended, ran.len()) {
-            (Ended::Blocked(_), 0) | (Ended::Lost(_), 0 | 1) | (Ended::Done, 1) => {}
+            (HookOutcome::Blocked(_), 0) | (HookOutcome::Lost(_), 0 | 1) | (HookOutcome::Done, 1) => {}
             (_, times) => panic!("moment {moment}: {ended}, ran {times} times"),
         }
-        assert_eq!(runner.known(ATTEMPT), Some(Standing::Ended(ended)));
+        assert_eq!(runner.known(ATTEMPT), Some(AttemptState::Ended(ended)));
     }
 }
 

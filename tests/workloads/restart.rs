@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use allclear::hooks::{Ended, OpenError, Runner, Standing, Surroundings};
+use allclear::hooks::{AttemptState, HookEnvironment, HookOutcome, Runner, SpoolOpenError};
 use nix::sys::signal::Signal;
 
 use crate::workloads::bench::{ATTEMPT, Bench, end, lives, send, task, until};
@@ -20,11 +20,11 @@ async fn a_killed_replica_finds_its_hook_running_and_waits_for_it() {
     kill(before);
 
     let (runner, mut reports) = bench.open();
-    assert_eq!(runner.known(ATTEMPT), Some(Standing::Running));
+    assert_eq!(runner.known(ATTEMPT), Some(AttemptState::Running));
     runner.run(&task(), &bench.shell(PATIENT));
     assert!(lives(hook));
     fs::write(bench.path("go"), "").unwrap();
-    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(end(&mut reports).await, HookOutcome::Done);
     assert_eq!(bench.process("ran").await, hook, "it ran once");
 }
 
@@ -38,8 +38,8 @@ async fn a_killed_replica_finds_the_outcome_of_a_hook_that_ended_meanwhile() {
     until(|| bench.attempt().join("outcome.json").exists()).await;
 
     let (runner, mut reports) = bench.open();
-    let expected = Ended::Failed("the disk is full".into());
-    assert_eq!(runner.known(ATTEMPT), Some(Standing::Ended(expected.clone())));
+    let expected = HookOutcome::Failed("the disk is full".into());
+    assert_eq!(runner.known(ATTEMPT), Some(AttemptState::Ended(expected.clone())));
     runner.run(&task(), &bench.shell(PATIENT));
     assert_eq!(end(&mut reports).await, expected);
     assert_eq!(bench.process("ran").await, hook, "it ran once");
@@ -54,7 +54,7 @@ async fn a_stopped_replica_leaves_its_hook_running_for_the_next() {
     drop(runner);
     let (runner, mut reports) = bench.open();
     runner.cancel(ATTEMPT);
-    assert_eq!(end(&mut reports).await, Ended::Cancelled, "one begun by another replica can be cancelled too");
+    assert_eq!(end(&mut reports).await, HookOutcome::Cancelled, "one begun by another replica can be cancelled too");
     assert!(!lives(hook));
 }
 
@@ -70,7 +70,7 @@ async fn the_deadline_holds_though_no_replica_is_there() {
     until(|| !lives(hook)).await;
     until(|| bench.attempt().join("outcome.json").exists()).await;
     let (runner, _) = bench.open();
-    assert_eq!(runner.known(ATTEMPT), Some(Standing::Ended(Ended::TimedOut)));
+    assert_eq!(runner.known(ATTEMPT), Some(AttemptState::Ended(HookOutcome::TimedOut)));
 }
 
 #[tokio::test]
@@ -80,9 +80,9 @@ async fn an_outcome_is_told_when_it_is_written_and_not_when_its_supervisor_is_go
     let script = "echo $$ > {stays}; {allclear} \"$@\"; while :; do sleep 0.1; done";
     let script = script.replace("{allclear}", env!("CARGO_BIN_EXE_allclear"));
     let supervisor = bench.program("supervisor", &script.replace("{stays}", stays.to_str().unwrap()));
-    let (runner, mut reports) = Runner::open(&bench.spool(), supervisor, Surroundings::default()).unwrap();
+    let (runner, mut reports) = Runner::open(&bench.spool(), supervisor, HookEnvironment::default()).unwrap();
     runner.run(&task(), &bench.shell("exit 3"));
-    assert_eq!(end(&mut reports).await, Ended::Failed("exit status 3, nothing on standard error".into()));
+    assert_eq!(end(&mut reports).await, HookOutcome::Failed("exit status 3, nothing on standard error".into()));
     assert!(lives(bench.process("stays").await));
 }
 
@@ -91,10 +91,10 @@ async fn what_is_said_before_there_is_an_outcome_is_no_reason_to_settle() {
     let bench = Bench::new();
     let supervisor =
         bench.program("supervisor", &format!("echo early; exec {} \"$@\"", env!("CARGO_BIN_EXE_allclear")));
-    let (runner, mut reports) = Runner::open(&bench.spool(), supervisor, Surroundings::default()).unwrap();
+    let (runner, mut reports) = Runner::open(&bench.spool(), supervisor, HookEnvironment::default()).unwrap();
     // Longer than a lock that is held is looked at.
     runner.run(&task(), &bench.shell("sleep 2; exit 3"));
-    assert_eq!(end(&mut reports).await, Ended::Failed("exit status 3, nothing on standard error".into()));
+    assert_eq!(end(&mut reports).await, HookOutcome::Failed("exit status 3, nothing on standard error".into()));
 }
 
 #[tokio::test]
@@ -106,11 +106,11 @@ async fn when_a_supervisor_is_killed_its_hook_is_ended_and_the_outcome_is_lost()
     let (hook, grandchild) = (bench.process("ran").await, bench.process("grandchild").await);
     send(bench.supervisor(), Signal::SIGKILL);
     let ended = end(&mut reports).await;
-    assert_eq!(ended, Ended::Lost("its supervisor was killed while it ran".into()));
+    assert_eq!(ended, HookOutcome::Lost("its supervisor was killed while it ran".into()));
     assert!(!lives(hook) && !lives(grandchild));
     drop(runner);
     let (runner, _) = bench.open();
-    assert_eq!(runner.known(ATTEMPT), Some(Standing::Ended(ended)), "it stays so");
+    assert_eq!(runner.known(ATTEMPT), Some(AttemptState::Ended(ended)), "it stays so");
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn when_replica_and_supervisor_are_killed_the_next_replica_ends_the_hook()
     send(bench.supervisor(), Signal::SIGKILL);
     let (runner, mut reports) = bench.open();
     runner.run(&task(), &bench.shell(PATIENT));
-    assert!(matches!(end(&mut reports).await, Ended::Lost(_)));
+    assert!(matches!(end(&mut reports).await, HookOutcome::Lost(_)));
     assert!(!lives(hook));
     assert_eq!(bench.process("ran").await, hook, "it ran once");
 }
@@ -131,8 +131,8 @@ async fn when_replica_and_supervisor_are_killed_the_next_replica_ends_the_hook()
 async fn two_replicas_do_not_share_a_spool() {
     let bench = Bench::new();
     let (runner, _reports) = bench.open();
-    let second = || Runner::open(&bench.spool(), "/bin/false".into(), Surroundings::default());
-    assert!(matches!(second(), Err(OpenError::InUse(_))));
+    let second = || Runner::open(&bench.spool(), "/bin/false".into(), HookEnvironment::default());
+    assert!(matches!(second(), Err(SpoolOpenError::InUse(_))));
     drop(runner);
     assert!(second().is_ok());
 }

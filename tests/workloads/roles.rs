@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use allclear::hooks::{Command, RoleSource, Surroundings};
+use allclear::hooks::{HookCommand, HookEnvironment, RoleSource};
 use allclear::http_client::Options;
 use allclear::machine::model::workload::Role;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -10,12 +10,12 @@ use tokio::net::TcpListener;
 
 async fn ask(source: &RoleSource) -> Result<Role, String> {
     let facts = BTreeMap::from([("ALLCLEAR_VM", "db-0".to_owned())]);
-    source.ask(&facts, &Surroundings::default()).await
+    source.ask(&facts, &HookEnvironment::default()).await
 }
 
 async fn ask_a_shell(line: &str) -> Result<Role, String> {
     let argv = ["/bin/sh", "-c", line].map(str::to_owned).into();
-    ask(&RoleSource::Command(Command { argv, ..Command::default() })).await
+    ask(&RoleSource::Command(HookCommand { argv, ..HookCommand::default() })).await
 }
 
 #[tokio::test]
@@ -29,7 +29,7 @@ async fn a_program_tells_the_role_and_sees_nothing_but_what_it_needs() {
 async fn what_a_program_says_that_fails_is_no_answer() {
     assert!(ask_a_shell("echo primary; exit 3").await.unwrap_err().contains('3'));
     assert!(ask_a_shell("echo perhaps").await.unwrap_err().contains("neither"));
-    let nobody = RoleSource::Command(Command { argv: vec!["/no/such/program".into()], ..Command::default() });
+    let nobody = RoleSource::Command(HookCommand { argv: vec!["/no/such/program".into()], ..HookCommand::default() });
     assert!(ask(&nobody).await.unwrap_err().contains("/no/such/program"));
 }
 

@@ -5,7 +5,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown, lchown, symlink};
 use std::path::PathBuf;
 
-use allclear::hooks::{Command, Ended, News};
+use allclear::hooks::{HookCommand, HookOutcome, HookUpdate};
 
 use crate::workloads::bench::{Bench, end, next, task};
 
@@ -37,7 +37,7 @@ fn file(bench: &Bench, name: &str, text: &str, mode: u32) -> PathBuf {
     path
 }
 
-fn hook(bench: &Bench, script: &str, token: PathBuf) -> Command {
+fn hook(bench: &Bench, script: &str, token: PathBuf) -> HookCommand {
     let mut hook = bench.shell(script);
     let given = [("PASSWORD", PASSWORD), ("ADDRESS", ADDRESS), ("SETTINGS", SETTINGS), ("KEY", KEY)];
     for (name, value) in given.into_iter().chain([("PIN", "7q8"), ("PORT", "5432")]) {
@@ -56,11 +56,11 @@ async fn what_a_hook_was_given_in_confidence_is_neither_told_nor_kept_however_it
     let mut texts = Vec::new();
     let ended = loop {
         match next(&mut reports).await {
-            News::Ended(ended) => break ended,
+            HookUpdate::Ended(ended) => break ended,
             news => texts.push(("progress".to_owned(), format!("{news:?}"))),
         }
     };
-    let Ended::Failed(reason) = ended else { panic!("{ended}") };
+    let HookOutcome::Failed(reason) = ended else { panic!("{ended}") };
     assert!(reason.starts_with("asked at 5432 with 7q8: *** *** *** ***"), "{reason}");
     assert!(texts.iter().any(|(_, text)| text.contains("***, ***, ***")), "{texts:?}");
     texts.push(("the reason".to_owned(), reason));
@@ -98,7 +98,7 @@ async fn a_secret_in_a_file_is_read_at_each_attempt_with_the_rights_of_the_repli
         }
         let (runner, mut reports) = bench.open();
         runner.run(&task(), &hook);
-        assert_eq!(end(&mut reports).await, Ended::Done, "{}", bench.printed("stderr"));
+        assert_eq!(end(&mut reports).await, HookOutcome::Done, "{}", bench.printed("stderr"));
     }
 }
 
@@ -110,7 +110,7 @@ async fn refused(prepare: impl FnOnce(&Bench) -> PathBuf) -> String {
     runner.run(&task(), &hook(&bench, "echo $TOKEN >&2; touch $BENCH/begun; exit 1", token));
     let ended = end(&mut reports).await;
     assert!(!bench.path("begun").exists(), "{ended}");
-    let Ended::Blocked(why) = ended else { panic!("{ended}") };
+    let HookOutcome::Blocked(why) = ended else { panic!("{ended}") };
     assert!(!why.contains(IN_A_FILE), "{why}");
     why
 }

@@ -6,8 +6,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use allclear::hooks::{Command, Ended, HttpHook, RoleSource, Surroundings};
-use allclear::http_client::{Identity, Login, Options};
+use allclear::hooks::{HookCommand, HookEnvironment, HookOutcome, HttpHook, RoleSource};
+use allclear::http_client::{ClientCertificate, Login, Options};
 use allclear::machine::model::workload::Role;
 use tempfile::TempDir;
 
@@ -32,9 +32,9 @@ impl Pki {
         Options { ca: Some(self.authority.file(self.folder.path(), "ca.pem")), ..Options::default() }
     }
 
-    fn identity(&self) -> Identity {
+    fn identity(&self) -> ClientCertificate {
         let (certificate, key) = self.authority.issue(self.folder.path(), "client");
-        Identity { certificate, key }
+        ClientCertificate { certificate, key }
     }
 
     fn file(&self, name: &str, text: &str) -> PathBuf {
@@ -49,13 +49,13 @@ impl Pki {
     }
 }
 
-async fn outcome(bench: &Bench, hook: &HttpHook) -> Ended {
+async fn outcome(bench: &Bench, hook: &HttpHook) -> HookOutcome {
     let (runner, mut reports) = bench.open();
-    runner.run(&task(), &Command { argv: hook.command(), ..bench.shell("") });
+    runner.run(&task(), &HookCommand { argv: hook.command(), ..bench.shell("") });
     end(&mut reports).await
 }
 
-async fn done_with(server: &Server, options: &Options) -> Ended {
+async fn done_with(server: &Server, options: &Options) -> HookOutcome {
     let hook = HttpHook { options: options.clone(), ..HttpHook::at(&server.url("/drain")) };
     outcome(&Bench::new(), &hook).await
 }
@@ -66,22 +66,22 @@ async fn a_server_is_asked_that_a_trusted_authority_vouches_for_and_no_other() {
     let server = Server::start_with(Some(known.authority.server("127.0.0.1")), |_| answer(200, &[], "")).await;
     for untrusted in [strange.trusted(), Options::default()] {
         let ended = done_with(&server, &untrusted).await;
-        assert!(matches!(&ended, Ended::Blocked(why) if why.contains("nothing was sent")), "{ended}");
+        assert!(matches!(&ended, HookOutcome::Blocked(why) if why.contains("nothing was sent")), "{ended}");
     }
     let elsewhere = Server::start_with(Some(known.authority.server("10.0.0.4")), |_| answer(200, &[], "")).await;
-    assert!(matches!(done_with(&elsewhere, &known.trusted()).await, Ended::Blocked(_)));
+    assert!(matches!(done_with(&elsewhere, &known.trusted()).await, HookOutcome::Blocked(_)));
     assert_eq!(server.requests("POST").len() + elsewhere.requests("POST").len(), 0);
-    assert_eq!(done_with(&server, &known.trusted()).await, Ended::Done);
+    assert_eq!(done_with(&server, &known.trusted()).await, HookOutcome::Done);
 }
 
 #[tokio::test]
 async fn a_certificate_is_shown_to_a_server_that_wants_one() {
     let pki = Pki::new();
     let server = Server::start_with(Some(pki.authority.strict_server("127.0.0.1")), |_| answer(200, &[], "")).await;
-    assert!(matches!(done_with(&server, &pki.trusted()).await, Ended::Blocked(_) | Ended::Unknown(_)));
+    assert!(matches!(done_with(&server, &pki.trusted()).await, HookOutcome::Blocked(_) | HookOutcome::Unknown(_)));
     assert_eq!(server.requests("POST").len(), 0);
     let known = Options { identity: Some(pki.identity()), ..pki.trusted() };
-    assert_eq!(done_with(&server, &known).await, Ended::Done);
+    assert_eq!(done_with(&server, &known).await, HookOutcome::Done);
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn what_a_server_repeats_of_the_login_is_neither_told_nor_kept() {
             let options = Options { login: Some(login.clone()), ..Options::default() };
             let hook = HttpHook { options, ..HttpHook::at(&server.url(path)) };
             let (runner, mut reports) = bench.open();
-            runner.run(&task(), &Command { argv: hook.command(), ..bench.shell("") });
+            runner.run(&task(), &HookCommand { argv: hook.command(), ..bench.shell("") });
             let mut texts = vec![format!("{:?}", next(&mut reports).await)];
             let is_progress = texts[0].starts_with("Progress");
             assert_eq!(is_progress, path == "/progress", "{texts:?}");
@@ -160,7 +160,7 @@ async fn a_token_goes_along_where_that_is_the_login() {
     let pki = Pki::new();
     let server = Server::start(|_| answer(200, &[], "")).await;
     let login = Some(Login::Bearer { token_file: pki.file("token", "abc\n") });
-    assert_eq!(done_with(&server, &Options { login, ..Options::default() }).await, Ended::Done);
+    assert_eq!(done_with(&server, &Options { login, ..Options::default() }).await, HookOutcome::Done);
     assert_eq!(server.requests("POST")[0].headers["authorization"], "Bearer abc");
 }
 
@@ -179,7 +179,7 @@ async fn files_that_cannot_be_used_are_waited_for_and_named() {
         (Options { login: Some(open), ..Options::default() }, "open can be read by every user"),
     ] {
         let ended = done_with(&server, &options).await;
-        assert!(matches!(&ended, Ended::Blocked(why) if why.contains(name)), "{ended}");
+        assert!(matches!(&ended, HookOutcome::Blocked(why) if why.contains(name)), "{ended}");
     }
     assert_eq!(server.requests("POST").len(), 0);
 }
@@ -195,7 +195,7 @@ async fn a_role_is_asked_for_in_the_same_way() {
     let known = Options { identity: Some(pki.identity()), ..pki.trusted() };
     let ask = async |options: Options| {
         let source = RoleSource::Http { url: server.url("/patroni"), options };
-        source.ask(&BTreeMap::new(), &Surroundings::default()).await
+        source.ask(&BTreeMap::new(), &HookEnvironment::default()).await
     };
     assert_eq!(ask(known.clone()).await, Err("it answered 401".to_owned()));
     assert_eq!(ask(Options { login: Some(pki.basic(PASSWORD)), ..known }).await, Ok(Role::Primary));

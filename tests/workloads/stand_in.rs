@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use allclear::hooks::session::Terms;
-use allclear::hooks::{self, Call};
+use allclear::hooks::session::Dispatch;
+use allclear::hooks::{self, HookCall};
 
 use crate::workloads::bench::{Bench, LIMIT, open, shell, task, until};
 use crate::workloads::kind::session::serve;
@@ -20,7 +20,7 @@ pub(crate) fn replica(bench: &Bench, script: &str) -> Child {
     replica_of(bench, &bench.shell(script))
 }
 
-pub(crate) fn replica_of(bench: &Bench, hook: &hooks::Command) -> Child {
+pub(crate) fn replica_of(bench: &Bench, hook: &hooks::HookCommand) -> Child {
     process(bench, &serde_json::to_string(&hook.argv).unwrap())
 }
 
@@ -60,11 +60,11 @@ async fn stand_in(folder: &Path, argv: &str) {
     if argv.is_empty() {
         let (served, _reports) = serve(folder).await;
         let (task, is_inherited) = (task(), false);
-        served.run(&task, &Call::Session(Terms { is_inherited, deadline: task.deadline.on_the_wall }));
+        served.run(&task, &HookCall::Session(Dispatch { is_inherited, deadline: task.deadline.on_the_wall }));
         return tokio::time::sleep(LIMIT).await;
     }
     let (runner, _reports) = open(&folder.join("hooks"));
     fs::write(folder.join("asked"), "").unwrap();
-    runner.run(&task(), &hooks::Command { argv, ..shell(folder, "") });
+    runner.run(&task(), &hooks::HookCommand { argv, ..shell(folder, "") });
     tokio::time::sleep(LIMIT).await;
 }

@@ -3,14 +3,14 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use allclear::hooks::{Command, Ended};
+use allclear::hooks::{HookCommand, HookOutcome};
 use nix::unistd::{User, geteuid};
 
 use crate::workloads::bench::{Bench, end, task};
 
-async fn run_as(bench: &Bench, user: &str, script: &str) -> Ended {
+async fn run_as(bench: &Bench, user: &str, script: &str) -> HookOutcome {
     let (runner, mut reports) = bench.open();
-    runner.run(&task(), &Command { user: Some(user.to_owned()), ..bench.shell(script) });
+    runner.run(&task(), &HookCommand { user: Some(user.to_owned()), ..bench.shell(script) });
     end(&mut reports).await
 }
 
@@ -22,7 +22,7 @@ async fn a_hook_runs_with_the_ids_the_groups_and_the_home_of_its_user() {
     let user = User::from_name("nobody").unwrap().expect("every system has nobody");
     let bench = Bench::new();
     let ids = "grep -E '^(Uid|Gid|Groups):' /proc/self/status; echo $HOME; cat >/dev/null";
-    assert_eq!(run_as(&bench, "nobody", ids).await, Ended::Done);
+    assert_eq!(run_as(&bench, "nobody", ids).await, HookOutcome::Done);
     let printed = bench.printed("stdout");
     let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
     let four = |id: u32| format!("{id} {id} {id} {id}");
@@ -41,21 +41,21 @@ async fn a_hook_of_another_user_can_be_ended_and_cannot_read_the_spool() {
     let bench = Bench::new();
     fs::set_permissions(bench.folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
     let ended = run_as(&bench, "nobody", "ls $BENCH/hooks 2>/dev/null && exit 3; id -u > $BENCH/who; exit 11").await;
-    assert_eq!(ended, Ended::NotApplicable);
+    assert_eq!(ended, HookOutcome::NotApplicable);
     assert_eq!(bench.line("who").await, User::from_name("nobody").unwrap().unwrap().uid.to_string());
 
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
     let mut task = task();
     task.deadline = crate::workloads::bench::within(std::time::Duration::from_secs(2));
-    runner.run(&task, &Command { user: Some("nobody".into()), ..bench.shell("exec sleep 60") });
-    assert_eq!(end(&mut reports).await, Ended::TimedOut);
+    runner.run(&task, &HookCommand { user: Some("nobody".into()), ..bench.shell("exec sleep 60") });
+    assert_eq!(end(&mut reports).await, HookOutcome::TimedOut);
 }
 
 #[tokio::test]
 async fn a_user_that_does_not_exist_is_a_failure_that_says_so() {
     let ended = run_as(&Bench::new(), "no-such-user-here", "exit 0").await;
-    assert_eq!(ended, Ended::Failed("user no-such-user-here does not exist on this machine".into()));
+    assert_eq!(ended, HookOutcome::Failed("user no-such-user-here does not exist on this machine".into()));
 }
 
 #[tokio::test]
@@ -64,5 +64,5 @@ async fn without_root_another_user_is_a_failure_that_says_so() {
         return;
     }
     let ended = run_as(&Bench::new(), "root", "exit 0").await;
-    assert_eq!(ended, Ended::Failed("cannot run as user root: only a replica that runs as root can".into()));
+    assert_eq!(ended, HookOutcome::Failed("cannot run as user root: only a replica that runs as root can".into()));
 }

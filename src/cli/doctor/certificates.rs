@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::finding::Finding;
 use allclear_server::app::credentials;
 use allclear_server::config::Config;
-use allclear_server::net::tls::Found;
+use allclear_server::net::tls::LoadedFiles;
 use allclear_server::replica::clock::{self, rfc3339};
 
 const CHECK: &str = "certificate";
@@ -27,7 +27,7 @@ pub(super) fn findings(config: &Config, name: &str) -> Vec<Finding> {
     }
 }
 
-fn in_order(found: &Found) -> Finding {
+fn in_order(found: &LoadedFiles) -> Finding {
     let names = &found.names;
     let Some(end) = found.expires_at else {
         return Finding::ok(CHECK, format!("it names {names}, and never ends"));

@@ -7,7 +7,7 @@ use allclear_core::model::drill::Mode;
 use allclear_core::model::id::VmName;
 use allclear_core::model::workload::{Intent, Phase};
 use allclear_server::config::Config;
-use allclear_server::hooks::{Ended, one_line};
+use allclear_server::hooks::{HookOutcome, one_line};
 
 const CHECK: &str = "database";
 
@@ -29,7 +29,7 @@ async fn of(one: &One<'_>) -> Vec<Finding> {
         Err(why) => return vec![Finding::fail(CHECK, format!("{name} cannot be run: {why}"), advice())],
     };
     match &shown.answer {
-        Ended::Done | Ended::NotApplicable => {
+        HookOutcome::Done | HookOutcome::NotApplicable => {
             vec![Finding::ok(CHECK, format!("{name}: hooks can do what they may have to"))]
         }
         answer => {

@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use allclear_server::config::Config;
-use allclear_server::export::traces::Taken;
+use allclear_server::export::traces::ExportResult;
 
 const CHECK: &str = "tracing";
 
@@ -11,8 +11,8 @@ pub(super) async fn findings(config: &Config) -> Vec<Finding> {
     let Some(collector) = &config.tracing else { return Vec::new() };
     let endpoint = &collector.endpoint;
     vec![match collector.greet().await {
-        Taken::Accepted => Finding::ok(CHECK, format!("the collector at {endpoint} takes traces")),
-        Taken::Refused(why) | Taken::NotNow(why, _) => {
+        ExportResult::Accepted => Finding::ok(CHECK, format!("the collector at {endpoint} takes traces")),
+        ExportResult::Refused(why) | ExportResult::NotNow(why, _) => {
             let what = format!("no trace can be exported to {endpoint}: {why}");
             Finding::warn(CHECK, what, "correct [tracing], or look at the collector; nothing else depends on it")
         }

@@ -141,10 +141,10 @@ fn sureness(folder: &Path) -> Finding {
 }
 
 fn syncs(mut file: File) -> io::Result<Duration> {
-    let began = clock::steady();
+    let began = clock::monotonic();
     for _ in 0..SYNCS {
         file.write_all(&[0; 4096])?;
         file.sync_data()?;
     }
-    Ok(clock::steady().since(began) / SYNCS)
+    Ok(clock::monotonic().since(began) / SYNCS)
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Verdict {
+pub(super) enum Severity {
     Ok,
     Warn,
     Fail,
@@ -14,7 +14,7 @@ pub(super) enum Verdict {
 pub(super) struct Finding {
     /// What was tried, in one word.
     pub(super) check: &'static str,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: Severity,
     pub(super) what: String,
     /// What to do.
     pub(super) advice: Option<String>,
@@ -22,14 +22,14 @@ pub(super) struct Finding {
 
 impl Finding {
     pub(super) fn ok(check: &'static str, what: impl Into<String>) -> Self {
-        Self { check, verdict: Verdict::Ok, what: what.into(), advice: None }
+        Self { check, verdict: Severity::Ok, what: what.into(), advice: None }
     }
 
     pub(super) fn warn(check: &'static str, what: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { check, verdict: Verdict::Warn, what: what.into(), advice: Some(advice.into()) }
+        Self { check, verdict: Severity::Warn, what: what.into(), advice: Some(advice.into()) }
     }
 
     pub(super) fn fail(check: &'static str, what: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { check, verdict: Verdict::Fail, what: what.into(), advice: Some(advice.into()) }
+        Self { check, verdict: Severity::Fail, what: what.into(), advice: Some(advice.into()) }
     }
 }

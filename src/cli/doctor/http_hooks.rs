@@ -7,14 +7,14 @@ use nix::unistd::{AccessFlags, User};
 use super::finding::Finding;
 use super::programs::may;
 use allclear_core::model::id::VmName;
-use allclear_server::config::{self, Config, Http, RoleSource, Way};
+use allclear_server::config::{self, Config, ConfiguredRoleSource, HookTarget, Http};
 use allclear_server::files;
-use allclear_server::http_client::{Client, parse_external};
+use allclear_server::http_client::{HttpClient, parse_external};
 
 const CHECK: &str = "http";
 
 /// What is asked over HTTP, by whom, and with whose rights.
-struct Asked<'a> {
+struct HttpCheck<'a> {
     by: String,
     http: &'a Http,
     user: Option<&'a str>,
@@ -34,8 +34,8 @@ fn strange_vms(config: &Config) -> BTreeMap<&str, Finding> {
     let known: Vec<VmName> = config.cluster.replicas.iter().map(|peer| peer.name.clone()).collect();
     let hooks = config.workloads.iter().flat_map(|workload| &workload.hooks);
     let members = hooks.filter_map(|hook| match &hook.run {
-        Way::Patroni { members, .. } => Some(members),
-        Way::Command(_) | Way::Http(_) => None,
+        HookTarget::Patroni { members, .. } => Some(members),
+        HookTarget::Command(_) | HookTarget::Http(_) => None,
     });
     let strange = members.flatten().filter(|(_, vm)| !known.is_empty() && !known.contains(&VmName::new(vm)));
     let finding = |member: &str, vm: &str| {
@@ -45,28 +45,28 @@ fn strange_vms(config: &Config) -> BTreeMap<&str, Finding> {
     strange.map(|(member, vm)| (member.as_str(), finding(member, vm))).collect()
 }
 
-fn of_workload(workload: &config::Workload) -> Vec<Asked<'_>> {
+fn of_workload(workload: &config::ConfiguredWorkload) -> Vec<HttpCheck<'_>> {
     let mut all = Vec::new();
-    if let Some(RoleSource::Http(http)) = workload.role.as_ref().map(|role| &role.source) {
-        all.push(Asked { by: format!("{}.role", workload.name), http, user: None });
+    if let Some(ConfiguredRoleSource::Http(http)) = workload.role.as_ref().map(|role| &role.source) {
+        all.push(HttpCheck { by: format!("{}.role", workload.name), http, user: None });
     }
     for hook in &workload.hooks {
         for way in [Some(&hook.run), hook.confirm.as_ref(), hook.undo.as_ref()].into_iter().flatten() {
-            let (Way::Http(http) | Way::Patroni { api: http, .. }) = way else { continue };
+            let (HookTarget::Http(http) | HookTarget::Patroni { api: http, .. }) = way else { continue };
             let by = format!("{}.{}", workload.name, hook.registered.phase);
             // A failover of Patroni is its own `confirm`.
-            if all.iter().all(|known: &Asked<'_>| known.by != by || known.http != http) {
-                all.push(Asked { by, http, user: hook.user.as_deref() });
+            if all.iter().all(|known: &HttpCheck<'_>| known.by != by || known.http != http) {
+                all.push(HttpCheck { by, http, user: hook.user.as_deref() });
             }
         }
     }
     all
 }
 
-async fn tried(asked: &Asked<'_>) -> Vec<Finding> {
-    let Asked { by, http: Http { url, options }, user } = asked;
+async fn tried(asked: &HttpCheck<'_>) -> Vec<Finding> {
+    let HttpCheck { by, http: Http { url, options }, user } = asked;
     let wrong = match parse_external(url) {
-        Ok(url) => Client::for_user(&url, options, uid_of(*user)).await.err(),
+        Ok(url) => HttpClient::for_user(&url, options, uid_of(*user)).await.err(),
         Err(why) => Some(format!("its address {why}")),
     };
     if let Some(wrong) = wrong {

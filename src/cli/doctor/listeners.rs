@@ -11,10 +11,10 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::disk::to_be_made;
-use super::finding::{Finding, Verdict};
+use super::finding::{Finding, Severity};
 use super::peers::ANSWER_WITHIN;
 use allclear_server::config::Config;
-use allclear_server::grpc::{Visitor, visit};
+use allclear_server::grpc::{Prober, visit};
 use allclear_server::http_client;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
@@ -25,7 +25,7 @@ const LONGEST: usize = 16 << 20;
 
 pub(super) async fn findings(
     config: &Config,
-    visitor: Option<&Visitor<'_>>,
+    visitor: Option<&Prober<'_>>,
     name: &str,
     running: Option<&shown::Status>,
 ) -> Vec<Finding> {
@@ -138,7 +138,7 @@ fn left(key: &str, path: &Path) -> Finding {
 /// The usual path is done without where it cannot be used.
 fn of_workloads(config: &Config, is_own: bool) -> Finding {
     let finding = socket("workloads.socket", &config.registration.path(), is_own);
-    if config.registration.socket.is_none() && finding.verdict == Verdict::Fail {
+    if config.registration.socket.is_none() && finding.verdict == Severity::Fail {
         let advice = "only matters for workloads that dial in: set workloads.socket to a path of this replica's own";
         return Finding::warn(SOCKET, finding.what, advice);
     }

@@ -18,14 +18,14 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use self::finding::{Finding, Verdict};
+use self::finding::{Finding, Severity};
 use super::ask::print;
-use super::output::page::{Page, Paper, faint, green, plain, red, yellow};
+use super::output::page::{Terminal, TextBuilder, faint, green, plain, red, yellow};
 use super::{Configured, Exit, examples, failed, runtime, say};
 use allclear_server::app::{confidence, credentials};
 use allclear_server::config::Config;
-use allclear_server::grpc::Visitor;
-use allclear_server::grpc::client::Asking;
+use allclear_server::grpc::Prober;
+use allclear_server::grpc::client::OperatorConnection;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Tries everything the replica will need, and tells what is wrong and what to do
@@ -41,7 +41,7 @@ pub(super) struct Doctor {
 
 /// As JSON.
 #[derive(Serialize)]
-struct Report {
+struct DoctorReport {
     /// Nothing failed.
     ok: bool,
     findings: Vec<Finding>,
@@ -60,8 +60,8 @@ impl Doctor {
         findings.extend(runtime.block_on(all(&config)));
         // A disk that never answers is not waited for.
         runtime.shutdown_background();
-        let report = Report { ok: findings.iter().all(|finding| finding.verdict != Verdict::Fail), findings };
-        print(self.json, &report, |report| told(Paper::of_stdout(), report)).map_err(failed)?;
+        let report = DoctorReport { ok: findings.iter().all(|finding| finding.verdict != Severity::Fail), findings };
+        print(self.json, &report, |report| told(Terminal::of_stdout(), report)).map_err(failed)?;
         if report.ok { Ok(()) } else { Err(Exit::Failed) }
     }
 }
@@ -83,7 +83,7 @@ async fn all(config: &Config) -> Vec<Finding> {
     let certificates = certificates::findings(config, &name);
     // What is wrong with them is among the findings.
     let tls = credentials::of(config, &name).ok();
-    let visitor = tls.as_ref().map(|tls| Visitor { cluster: &config.cluster.name, replica: &name, tls: tls.as_ref() });
+    let visitor = tls.as_ref().map(|tls| Prober { cluster: &config.cluster.name, replica: &name, tls: tls.as_ref() });
     let (peers, disk, listeners, http_hooks, receivers, collector) = tokio::join!(
         peers::findings(config, visitor.as_ref(), &name, running.is_some()),
         disk::findings(config),
@@ -102,23 +102,23 @@ async fn all(config: &Config) -> Vec<Finding> {
 
 /// What the replica says that runs with this configuration, if one does.
 async fn running(config: &Config) -> Option<shown::Status> {
-    Asking::connect(&config.operator.socket).await.ok()?.status().await.ok()
+    OperatorConnection::connect(&config.operator.socket).await.ok()?.status().await.ok()
 }
 
-fn told(paper: Paper, report: &Report) -> String {
-    let mut page = Page::new(paper);
+fn told(paper: Terminal, report: &DoctorReport) -> String {
+    let mut page = TextBuilder::new(paper);
     let row = |finding: &Finding| {
         let verdict = match finding.verdict {
-            Verdict::Ok => green("ok"),
-            Verdict::Warn => yellow("warn"),
-            Verdict::Fail => red("FAIL"),
+            Severity::Ok => green("ok"),
+            Severity::Warn => yellow("warn"),
+            Severity::Fail => red("FAIL"),
         };
         let advice = finding.advice.as_ref().map(|advice| format!("; {advice}")).unwrap_or_default();
         vec![verdict, faint(finding.check), plain(format!("{}{advice}", finding.what))]
     };
     page.table(0, &report.findings.iter().map(row).collect::<Vec<_>>());
     let count = |verdict| report.findings.iter().filter(|finding| finding.verdict == verdict).count();
-    let (warnings, failures) = (count(Verdict::Warn), count(Verdict::Fail));
+    let (warnings, failures) = (count(Severity::Warn), count(Severity::Fail));
     let end = if report.ok { green("nothing failed") } else { red("NOT READY") };
     page.line(0, &[end, plain(format!(": {failures} failed, {warnings} to look at"))]);
     page.into_text()

@@ -5,9 +5,9 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use super::finding::Finding;
-use allclear_server::config::{Config, Peer};
-use allclear_server::grpc::{Visit, Visitor, visit};
-use allclear_server::replica::differences::WARN_ABOVE;
+use allclear_server::config::{Config, PeerAddress};
+use allclear_server::grpc::{ProbeResult, Prober, visit};
+use allclear_server::replica::clock_skew::WARN_ABOVE;
 
 const PEER: &str = "peer";
 const CLOCK: &str = "clock";
@@ -17,7 +17,7 @@ pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 /// where there should be some.
 pub(super) async fn findings(
     config: &Config,
-    visitor: Option<&Visitor<'_>>,
+    visitor: Option<&Prober<'_>>,
     name: &str,
     is_running: bool,
 ) -> Vec<Finding> {
@@ -36,8 +36,8 @@ pub(super) async fn findings(
     found.into_iter().flatten().collect()
 }
 
-async fn of(config: &Config, visitor: &Visitor<'_>, peer: &Peer, is_running: bool) -> Vec<Finding> {
-    let Peer { name: other, address } = peer;
+async fn of(config: &Config, visitor: &Prober<'_>, peer: &PeerAddress, is_running: bool) -> Vec<Finding> {
+    let PeerAddress { name: other, address } = peer;
     match visit(visitor, other.as_str(), address, ANSWER_WITHIN).await {
         Ok(met) if !met.replica.eq_ignore_ascii_case(other.as_str()) => {
             let what = format!("{} answers at {address}, where cluster.replicas has {other}", met.replica);
@@ -63,8 +63,8 @@ async fn of(config: &Config, visitor: &Visitor<'_>, peer: &Peer, is_running: boo
 }
 
 /// A cluster forms only of replicas that list the same.
-fn same_list(config: &Config, peer: &Peer, met: &Visit) -> Finding {
-    let Peer { name, address } = peer;
+fn same_list(config: &Config, peer: &PeerAddress, met: &ProbeResult) -> Finding {
+    let PeerAddress { name, address } = peer;
     let ours: Vec<String> = config.cluster.replicas.iter().map(|peer| peer.name.to_string()).collect();
     let is_same = ours.len() == met.replicas.len()
         && ours.iter().zip(&met.replicas).all(|(one, other)| one.eq_ignore_ascii_case(other));
@@ -76,7 +76,7 @@ fn same_list(config: &Config, peer: &Peer, met: &Visit) -> Finding {
     Finding::warn(PEER, what, "make cluster.replicas the same, in the same order, before the cluster is first formed")
 }
 
-fn clock(peer: &Peer, met: &Visit) -> Finding {
+fn clock(peer: &PeerAddress, met: &ProbeResult) -> Finding {
     let name = &peer.name;
     let Some((ahead, round_trip)) = met.clock else {
         let what = format!("the clock of {name} is not known: it does not know this replica yet, or is older");

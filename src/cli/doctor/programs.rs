@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{AccessFlags, User, access, geteuid};
 
 use super::finding::Finding;
-use allclear_server::config::{self, Config, Hook, RoleSource, Way};
+use allclear_server::config::{self, Config, ConfiguredHook, ConfiguredRoleSource, HookTarget};
 
 const CHECK: &str = "hook";
 
 /// What is run, as whom, and who wants it.
-struct Wanted<'a> {
+struct RequiredProgram<'a> {
     by: String,
     program: &'a str,
     path: Option<&'a str>,
@@ -37,15 +37,15 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
     findings
 }
 
-fn hooks(config: &Config) -> impl Iterator<Item = &Hook> {
+fn hooks(config: &Config) -> impl Iterator<Item = &ConfiguredHook> {
     config.workloads.iter().flat_map(|workload| &workload.hooks)
 }
 
-fn of_workload(workload: &config::Workload) -> Vec<Wanted<'_>> {
+fn of_workload(workload: &config::ConfiguredWorkload) -> Vec<RequiredProgram<'_>> {
     let mut all = Vec::new();
-    if let Some(RoleSource::Command(argv)) = workload.role.as_ref().map(|role| &role.source) {
+    if let Some(ConfiguredRoleSource::Command(argv)) = workload.role.as_ref().map(|role| &role.source) {
         let user = workload.hooks.iter().find_map(|hook| hook.user.as_deref());
-        all.extend(argv.first().map(|program| Wanted {
+        all.extend(argv.first().map(|program| RequiredProgram {
             by: format!("{}.role", workload.name),
             program,
             path: None,
@@ -57,17 +57,17 @@ fn of_workload(workload: &config::Workload) -> Vec<Wanted<'_>> {
         let path = hook.env.written.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
         let hides_path = path.is_some() && !hook.env.shown.contains("PATH");
         for way in [Some(&hook.run), hook.confirm.as_ref(), hook.undo.as_ref()].into_iter().flatten() {
-            let Way::Command(argv) = way else { continue };
+            let HookTarget::Command(argv) = way else { continue };
             let by = format!("{}.{}", workload.name, hook.registered.phase);
             let user = hook.user.as_deref();
-            all.extend(argv.first().map(|program| Wanted { by, program, path, hides_path, user }));
+            all.extend(argv.first().map(|program| RequiredProgram { by, program, path, hides_path, user }));
         }
     }
     all
 }
 
-fn tried(wanted: &Wanted<'_>, path: &str) -> Finding {
-    let Wanted { by, program, user, .. } = wanted;
+fn tried(wanted: &RequiredProgram<'_>, path: &str) -> Finding {
+    let RequiredProgram { by, program, user, .. } = wanted;
     let Some(file) = found(program, path) else {
         let (what, advice) = if program.contains('/') {
             (format!("{program} of {by} does not exist"), "install it, or correct the command".to_owned())

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Reader, moments};
-use allclear_server::http::harmless::harmless;
+use super::{OutputContext, moments};
+use allclear_server::http::sanitize::sanitize;
 use allclear_server::replica::clock::{from_rfc3339, rfc3339};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
@@ -19,11 +19,11 @@ pub(super) struct Advice {
     pub(super) command: String,
 }
 
-impl Reader {
+impl OutputContext {
     /// A command line that reaches the same replica.
     pub(super) fn command(&self, command: &str, arguments: &[&str], asks_why: bool) -> String {
         // Neither what nobody can check by looking nor what would be an option is there to be copied.
-        let is_misleading = arguments.iter().any(|argument| harmless(argument) != **argument);
+        let is_misleading = arguments.iter().any(|argument| sanitize(argument) != **argument);
         if is_misleading || arguments.first().is_some_and(|name| name.starts_with('-')) {
             return format!("allclear events --json{}", self.at);
         }
@@ -45,7 +45,7 @@ pub(super) fn quoted(word: &str) -> String {
 }
 
 /// What helps with what the event waits for comes first.
-pub(super) fn advice(reader: &Reader, event: &shown::Event, blocker: &shown::Blocker) -> Vec<Advice> {
+pub(super) fn advice(reader: &OutputContext, event: &shown::Event, blocker: &shown::Blocker) -> Vec<Advice> {
     let mut all = Vec::new();
     let mut add = |does: String, command: String| all.push(Advice { does, command });
     let id = event.id.as_str();
@@ -103,7 +103,7 @@ pub(super) fn advice(reader: &Reader, event: &shown::Event, blocker: &shown::Blo
 }
 
 /// How to keep it from being approved.
-fn holding(reader: &Reader, event: &shown::Event, code: &str) -> Vec<Advice> {
+fn holding(reader: &OutputContext, event: &shown::Event, code: &str) -> Vec<Advice> {
     let mut all = Vec::new();
     let mut add = |does: String, command: String| all.push(Advice { does, command });
     let id = event.id.as_str();
@@ -148,7 +148,7 @@ fn is_undecided(event: &shown::Event) -> bool {
     matches!(event.stage.as_str(), "announced" | "preparing") && event.approvals.is_empty()
 }
 
-fn of(reader: &Reader, command: &str, id: &str) -> String {
+fn of(reader: &OutputContext, command: &str, id: &str) -> String {
     reader.command(command, &[id], true)
 }
 
@@ -157,12 +157,12 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::cli::output::page::Paper;
+    use crate::cli::output::page::Terminal;
     use allclear_core::model::time::Timestamp;
 
     #[test]
     fn a_name_that_would_mislead_whoever_copies_it_is_not_there_to_be_copied() {
-        let reader = Reader::at(Path::new("/run/allclear/operator.sock"));
+        let reader = OutputContext::at(Path::new("/run/allclear/operator.sock"));
         let command = |id| reader.command("hold", &[id, "--until", "2h"], true);
         assert_eq!(command("A b"), "allclear hold 'A b' --until 2h --reason 'WHY'");
         for id in ["--endpoint=/tmp/a", "-h", "A\u{202e}b", "A\u{1b}[2Jb", "A\nb", "A\u{a0}b"] {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     fn offered_when(code: &str, is_held: bool, notice_ends: Option<i64>) -> Vec<String> {
-        let reader = Reader { paper: Paper::PLAIN, now: Timestamp(0), at: " --endpoint /s".into() };
+        let reader = OutputContext { paper: Terminal::PLAIN, now: Timestamp(0), at: " --endpoint /s".into() };
         let hold = is_held.then(shown::Pause::default);
         let not_before = notice_ends.map(|at| rfc3339(Timestamp(at)));
         let (id, stage) = ("e".into(), "preparing".into());

@@ -1,16 +1,16 @@
 //! `allclear explain`, for people: why is it not approved yet, what happens next by itself and when, who can do what.
 
 use super::advice::{DOCTOR, advice};
-use super::page::{Page, Span, bold, faint, green, plain, red, yellow};
-use super::{Reader, how_far, moments, summary, what};
+use super::page::{Span, TextBuilder, bold, faint, green, plain, red, yellow};
+use super::{OutputContext, how_far, moments, summary, what};
 use allclear_server::replica::clock::from_rfc3339;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Width of the names at the left.
 const NAMES: usize = 15;
 
-pub(in crate::cli) fn event(reader: &Reader, event: &shown::Event) -> String {
-    let mut page = Page::new(reader.paper);
+pub(in crate::cli) fn event(reader: &OutputContext, event: &shown::Event) -> String {
+    let mut page = TextBuilder::new(reader.paper);
     head(&mut page, reader, event);
     verdict(&mut page, reader, event);
     hooks(&mut page, reader, event);
@@ -27,11 +27,11 @@ pub(in crate::cli) fn event(reader: &Reader, event: &shown::Event) -> String {
 }
 
 /// The only open event, or which there are.
-pub(in crate::cli) fn all_open(reader: &Reader, list: &shown::EventList) -> String {
+pub(in crate::cli) fn all_open(reader: &OutputContext, list: &shown::EventList) -> String {
     if let [only] = &list.events[..] {
         return event(reader, only);
     }
-    let mut page = Page::new(reader.paper);
+    let mut page = TextBuilder::new(reader.paper);
     if list.events.is_empty() {
         page.line(0, &[plain("no open events; closed ones: "), plain(reader.command("events", &[], false))]);
     } else {
@@ -47,7 +47,7 @@ pub(in crate::cli) fn all_open(reader: &Reader, list: &shown::EventList) -> Stri
     page.into_text()
 }
 
-fn head(page: &mut Page, reader: &Reader, event: &shown::Event) {
+fn head(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
     let title = if event.drill.is_some() { "DRILL: " } else { "" };
     page.line(0, &[bold(format!("{title}{}", what(event))), plain(format!(": {}", how_far(event)))]);
     let drill = event.drill.as_ref().map(|drill| format!("a {} of {}: it is never approved", drill.mode, drill.who));
@@ -76,7 +76,7 @@ fn head(page: &mut Page, reader: &Reader, event: &shown::Event) {
     }
 }
 
-fn verdict(page: &mut Page, reader: &Reader, event: &shown::Event) {
+fn verdict(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
     let Some(blocker) = &event.blocker else {
         if event.stage != "closed" {
             page.heading("NOTHING TO APPROVE ANY MORE");
@@ -127,13 +127,17 @@ fn verdict(page: &mut Page, reader: &Reader, event: &shown::Event) {
 }
 
 /// What happens by itself, and when.
-pub(super) fn next(reader: &Reader, blocker: &shown::Blocker) -> String {
+pub(super) fn next(reader: &OutputContext, blocker: &shown::Blocker) -> String {
     let when = blocker.until.as_ref().map(|until| format!(": {}", moments::written(reader.now, until)));
     format!("{}{}", moments::within(reader.now, &blocker.next), when.unwrap_or_default())
 }
 
 /// The platform does not wait for ever, whatever the cluster waits for.
-pub(super) fn if_nothing_changes(reader: &Reader, event: &shown::Event, blocker: &shown::Blocker) -> Option<String> {
+pub(super) fn if_nothing_changes(
+    reader: &OutputContext,
+    event: &shown::Event,
+    blocker: &shown::Blocker,
+) -> Option<String> {
     let may_start = matches!(event.stage.as_str(), "announced" | "preparing" | "claimed" | "approved");
     if !may_start || event.drill.is_some() {
         return None;
@@ -182,7 +186,7 @@ pub(super) fn stage(stage: &str) -> &'static str {
     }
 }
 
-fn hooks(page: &mut Page, reader: &Reader, event: &shown::Event) {
+fn hooks(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
     if event.hooks.is_empty() {
         return;
     }
@@ -209,7 +213,7 @@ fn outcome(hook: &shown::Hook) -> Span {
     }
 }
 
-fn how(reader: &Reader, hook: &shown::Hook) -> String {
+fn how(reader: &OutputContext, hook: &shown::Hook) -> String {
     let reason = || hook.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
     let often = hook.blocked_times.filter(|times| *times > 1 && hook.outcome.as_deref() == Some("blocked"));
     if let (Some(times), Some(since)) = (often, &hook.blocked_since) {

@@ -1,12 +1,12 @@
 //! `allclear events`, for people: open ones first, then the most recent.
 
-use super::page::{Page, faint, plain};
-use super::{Reader, how_far, moments};
+use super::page::{TextBuilder, faint, plain};
+use super::{OutputContext, how_far, moments};
 use allclear_server::replica::clock::from_rfc3339;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-pub(in crate::cli) fn events(reader: &Reader, list: &shown::EventList) -> String {
-    let mut page = Page::new(reader.paper);
+pub(in crate::cli) fn events(reader: &OutputContext, list: &shown::EventList) -> String {
+    let mut page = TextBuilder::new(reader.paper);
     if list.events.is_empty() {
         page.line(0, &[plain("no events")]);
         return page.into_text();

@@ -1,11 +1,11 @@
 //! `allclear member list`, for people.
 
-use super::Reader;
-use super::page::{Page, faint, green, plain, red};
+use super::OutputContext;
+use super::page::{TextBuilder, faint, green, plain, red};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-pub(in crate::cli) fn members(reader: &Reader, list: &shown::MemberList) -> String {
-    let mut page = Page::new(reader.paper);
+pub(in crate::cli) fn members(reader: &OutputContext, list: &shown::MemberList) -> String {
+    let mut page = TextBuilder::new(reader.paper);
     if list.members.is_empty() {
         page.line(0, &[plain("no members: the cluster is not formed yet, or nobody answers")]);
         return page.into_text();

@@ -17,9 +17,9 @@ pub(super) use self::members::members;
 pub(super) use self::status::status;
 pub(super) use self::workloads::workloads;
 
-use self::page::Paper;
+use self::page::Terminal;
 use allclear_core::model::time::Timestamp;
-use allclear_server::http::harmless::harmless;
+use allclear_server::http::sanitize::sanitize;
 use allclear_server::replica::clock;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
@@ -27,33 +27,33 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 pub(super) const USUAL_ENDPOINT: &str = "/run/allclear/operator.sock";
 
 /// Who reads, where, and when.
-pub(super) struct Reader {
-    pub(super) paper: Paper,
+pub(super) struct OutputContext {
+    pub(super) paper: Terminal,
     pub(super) now: Timestamp,
     /// What a command needs to reach the same replica; begins with a space where it is anything.
     at: String,
 }
 
-impl Reader {
+impl OutputContext {
     pub(super) fn at(endpoint: &Path) -> Self {
         let at = if endpoint == Path::new(USUAL_ENDPOINT) {
             String::new()
         } else {
             format!(" --endpoint {}", advice::quoted(&endpoint.display().to_string()))
         };
-        Self { paper: Paper::of_stdout(), now: clock::now(), at }
+        Self { paper: Terminal::of_stdout(), now: clock::now(), at }
     }
 }
 
 /// A message as it may be shown within a line of one's own.
 pub(super) fn sentence(message: &str) -> String {
-    harmless(&moments::within(clock::now(), message))
+    sanitize(&moments::within(clock::now(), message))
 }
 
 /// One line for one event.
 pub(super) fn summary(event: &shown::Event) -> String {
     let drill = event.drill.as_ref().map(|drill| format!(" (DRILL, {})", drill.mode)).unwrap_or_default();
-    harmless(&format!("{}{drill} {}: {}", event.id, what(event), how_far(event)))
+    sanitize(&format!("{}{drill} {}: {}", event.id, what(event), how_far(event)))
 }
 
 /// `Redeploy of db-0 by User`; a drill is by nobody but who asked for it.

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal as _};
 use unicode_width::UnicodeWidthStr as _;
 
 use allclear_server::config;
-use allclear_server::http::harmless::harmless;
+use allclear_server::http::sanitize::sanitize;
 
 /// Narrower than this nothing is readable, and lines are left to the terminal.
 const NARROWEST: usize = 30;
@@ -22,7 +22,7 @@ pub(in crate::cli) struct Span {
 }
 
 fn span(colour: &'static str, text: impl AsRef<str>) -> Span {
-    Span { colour, text: harmless(text.as_ref()) }
+    Span { colour, text: sanitize(text.as_ref()) }
 }
 
 pub(in crate::cli) fn plain(text: impl AsRef<str>) -> Span {
@@ -51,13 +51,13 @@ pub(in crate::cli) fn red(text: impl AsRef<str>) -> Span {
 
 /// What is written on.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::cli) struct Paper {
+pub(in crate::cli) struct Terminal {
     /// Columns and rows of the terminal; none where it is no terminal, and lines are as long as they are.
     pub(in crate::cli) size: Option<(usize, usize)>,
     pub(in crate::cli) colours: bool,
 }
 
-impl Paper {
+impl Terminal {
     pub(in crate::cli) const PLAIN: Self = Self { size: None, colours: false };
 
     pub(in crate::cli) fn of_stdout() -> Self {
@@ -73,13 +73,13 @@ impl Paper {
 }
 
 /// Text that is being written.
-pub(in crate::cli) struct Page {
-    paper: Paper,
+pub(in crate::cli) struct TextBuilder {
+    paper: Terminal,
     text: String,
 }
 
-impl Page {
-    pub(in crate::cli) fn new(paper: Paper) -> Self {
+impl TextBuilder {
+    pub(in crate::cli) fn new(paper: Terminal) -> Self {
         Self { paper, text: String::new() }
     }
 

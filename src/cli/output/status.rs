@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use super::advice::DOCTOR;
-use super::page::{Page, Span, bold, faint, green, plain, red, yellow};
-use super::{Reader, event, how_far, moments, what};
-use allclear_server::replica::differences::WARN_ABOVE;
+use super::page::{Span, TextBuilder, bold, faint, green, plain, red, yellow};
+use super::{OutputContext, event, how_far, moments, what};
+use allclear_server::replica::clock_skew::WARN_ABOVE;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Width of the names before what an open event waits for.
 const NAMES: usize = 12;
 
-pub(in crate::cli) fn status(reader: &Reader, status: &shown::Status) -> String {
-    let mut page = Page::new(reader.paper);
+pub(in crate::cli) fn status(reader: &OutputContext, status: &shown::Status) -> String {
+    let mut page = TextBuilder::new(reader.paper);
     ability(&mut page, reader, status);
     for warning in &status.warnings {
         let since = moments::written(reader.now, &warning.since);
@@ -36,7 +36,7 @@ pub(in crate::cli) fn status(reader: &Reader, status: &shown::Status) -> String 
 }
 
 /// The first thing that somebody who is called at night wants to know.
-fn ability(page: &mut Page, reader: &Reader, status: &shown::Status) {
+fn ability(page: &mut TextBuilder, reader: &OutputContext, status: &shown::Status) {
     let voters = || status.replicas.iter().filter(|replica| replica.voter);
     let answering = voters().filter(|replica| replica.reachable).count();
     let (cluster, count) = (&status.cluster, voters().count());
@@ -104,7 +104,7 @@ fn held_back(status: &shown::Status) -> Option<String> {
 }
 
 /// An open event in a few lines.
-fn short(page: &mut Page, reader: &Reader, open: &shown::Event) {
+fn short(page: &mut TextBuilder, reader: &OutputContext, open: &shown::Event) {
     let drill = open.drill.as_ref().map(|drill| format!(" (DRILL, {})", drill.mode)).unwrap_or_default();
     page.line(2, &[plain(format!("{}{drill} ", open.id)), bold(what(open)), plain(format!(": {}", how_far(open)))]);
     match &open.blocker {

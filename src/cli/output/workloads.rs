@@ -1,11 +1,11 @@
 //! `allclear workload list`, for people.
 
-use super::Reader;
-use super::page::{Page, faint, green, plain, red};
+use super::OutputContext;
+use super::page::{TextBuilder, faint, green, plain, red};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-pub(in crate::cli) fn workloads(reader: &Reader, members: &[shown::MemberState]) -> String {
-    let mut page = Page::new(reader.paper);
+pub(in crate::cli) fn workloads(reader: &OutputContext, members: &[shown::MemberState]) -> String {
+    let mut page = TextBuilder::new(reader.paper);
     if members.is_empty() {
         page.line(0, &[plain("no workloads are registered")]);
         return page.into_text();

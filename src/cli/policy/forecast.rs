@@ -2,7 +2,7 @@
 //! all well, in which every hook ends at once.
 
 use allclear_core::policy;
-use allclear_core::schedule::needs;
+use allclear_core::schedule::required;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,21 +10,21 @@ use serde::Serialize;
 
 use super::why::{self, PassedOver};
 use allclear_core::apply::apply;
-use allclear_core::apply::settle::settle;
+use allclear_core::apply::settle::settle_all;
 use allclear_core::explain::explain;
 use allclear_core::model::attempt::Outcome;
 use allclear_core::model::command::{Command, Entry};
 use allclear_core::model::document::{Announcement, Document, NotBefore};
 use allclear_core::model::event::Event;
 use allclear_core::model::id::{AttemptId, EventId, VmName};
-use allclear_core::model::isolation::Channel;
+use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::treatment::Action;
 use allclear_core::plan::plan;
-use allclear_core::schedule::needs::left_out_of;
+use allclear_core::planning_input::{PeerHealth, PlanningInput, Timing};
+use allclear_core::schedule::required::skipped_steps;
 use allclear_core::schedule::step::Step;
-use allclear_core::situation::{Contact, Situation, Timing};
 use allclear_server::config::Config;
 use allclear_server::replica::clock::rfc3339;
 use allclear_server::replica::view::blocker as told;
@@ -55,7 +55,7 @@ pub(super) struct Forecast {
     pub(super) notice_ends: String,
     pub(super) budget_s: Option<f64>,
     /// In the order in which they begin.
-    pub(super) hooks: Vec<Run>,
+    pub(super) hooks: Vec<ForecastRun>,
     pub(super) left_out: Vec<NotRun>,
     /// What it waits for at first; absent where there is nothing to wait for.
     pub(super) waits_for: Option<shown::Blocker>,
@@ -64,7 +64,7 @@ pub(super) struct Forecast {
 
 /// One hook that would be run.
 #[derive(Serialize)]
-pub(super) struct Run {
+pub(super) struct ForecastRun {
     /// Those of one turn run side by side, and each turn when the one before it has ended.
     pub(super) turn: u32,
     pub(super) workload: String,
@@ -101,31 +101,31 @@ pub(super) fn forecasts(config: &Config, document: &Document, now: Timestamp) ->
     let mut state = State::default();
     let mut enter = |by: &VmName, command| apply(&mut state, &Entry { at: now, by: by.clone(), command });
     for name in &members {
-        let workloads = config.workloads.iter().map(allclear_server::config::Workload::registered).collect();
+        let workloads = config.workloads.iter().map(allclear_server::config::ConfiguredWorkload::registered).collect();
         enter(name, Command::Register { workloads, groups: config.groups.clone() });
     }
     for name in &members {
         enter(name, Command::Report { after: 0, document: document.clone() });
     }
     for announcement in &document.events {
-        let treatment = policy::choose(&config.policy, announcement, &members, now);
+        let treatment = policy::treatment_of(&config.policy, announcement, &members, now);
         enter(&members[0], Command::Treat { event: announcement.id.clone(), treatment });
     }
     let situation = situation(config, &members, now);
     document.events.iter().filter_map(|announcement| forecast(config, &state, announcement, &situation)).collect()
 }
 
-fn situation(config: &Config, members: &[VmName], now: Timestamp) -> Situation {
-    let well = Contact {
+fn situation(config: &Config, members: &[VmName], now: Timestamp) -> PlanningInput {
+    let well = PeerHealth {
         reachable: true,
         since: now,
-        channel: Channel::Healthy,
+        channel: ImdsHealth::Healthy,
         channel_since: now,
         document_age: Some(Duration::ZERO),
         answers_in: Duration::ZERO,
         wishes: 0,
     };
-    Situation {
+    PlanningInput {
         now,
         me: members[0].clone(),
         members: members.to_vec(),
@@ -141,13 +141,13 @@ fn situation(config: &Config, members: &[VmName], now: Timestamp) -> Situation {
     }
 }
 
-fn forecast(config: &Config, state: &State, seen: &Announcement, situation: &Situation) -> Option<Forecast> {
+fn forecast(config: &Config, state: &State, seen: &Announcement, situation: &PlanningInput) -> Option<Forecast> {
     let event = state.open_event(&seen.id)?;
     let treatment = event.treatment.as_ref()?;
     let choice = policy::explain(&config.policy, seen, &situation.members, situation.now);
     let words = |names: &[VmName]| names.iter().map(ToString::to_string).collect();
     let (hooks, stuck) = runs(state, &seen.id, situation);
-    let left_out = left_out_of(state, event).into_iter();
+    let left_out = skipped_steps(state, event).into_iter();
     let left_out = left_out.map(|(step, reason)| not_run(&step, why::left_out(reason))).chain(stuck).collect();
     Some(Forecast {
         id: seen.id.to_string(),
@@ -179,14 +179,14 @@ fn forecast(config: &Config, state: &State, seen: &Announcement, situation: &Sit
 
 /// Lets the leader's plan begin hooks from the start of preparation on, and each end at once. What is never begun is
 /// told with what the event does not need.
-fn runs(state: &State, event: &EventId, situation: &Situation) -> (Vec<Run>, Vec<NotRun>) {
+fn runs(state: &State, event: &EventId, situation: &PlanningInput) -> (Vec<ForecastRun>, Vec<NotRun>) {
     let (mut state, mut runs) = (state.clone(), Vec::new());
     // When it has room: whom it waits for is told by itself.
     state.open.retain(|id, _| id == event);
     state.slots.clear();
-    settle(&mut state);
+    settle_all(&mut state);
     let Some(starts) = state.open_event(event).map(Event::preparation_starts) else { return (runs, Vec::new()) };
-    let situation = Situation { now: starts.max(situation.now), ..situation.clone() };
+    let situation = PlanningInput { now: starts.max(situation.now), ..situation.clone() };
     let mut turn = 0;
     while turn < TURNS {
         let due = plan(&state, &situation);
@@ -204,7 +204,7 @@ fn runs(state: &State, event: &EventId, situation: &Situation) -> (Vec<Run>, Vec
         turn += 1;
         for begin in begins {
             let Command::Begin { member, hook: id, on, deadline, .. } = &begin else { continue };
-            runs.extend(state.hook(member, *id).map(|hook| Run {
+            runs.extend(state.hook(member, *id).map(|hook| ForecastRun {
                 turn,
                 workload: member.workload.to_string(),
                 vm: member.vm.to_string(),
@@ -230,7 +230,7 @@ fn is_unbegun(event: &Event, step: &Step<'_>) -> bool {
 
 fn stuck(state: &State, id: &EventId) -> Vec<NotRun> {
     let Some(event) = state.open_event(id) else { return Vec::new() };
-    let steps = needs::preparing(state, event).into_iter().filter(|step| is_unbegun(event, step));
+    let steps = required::preparing(state, event).into_iter().filter(|step| is_unbegun(event, step));
     steps.map(|step| not_run(&step, why::never_begun(event, &step))).collect()
 }
 
@@ -252,7 +252,7 @@ fn in_the_end(state: &State, event: &Event, action: Action) -> String {
     match (action, budget) {
         (Action::Observe, _) => format!("never approved from here; the platform starts it at {notice_ends}"),
         (Action::Approve, _) => "approved as soon as it waits for nothing else, unprepared".into(),
-        (Action::Prepare, _) if needs::preparing(state, event).is_empty() => {
+        (Action::Prepare, _) if required::preparing(state, event).is_empty() => {
             "approved as soon as it waits for nothing else: there is nothing to prepare".into()
         }
         (Action::Prepare, Some(budget)) => format!(

@@ -23,7 +23,7 @@ use allclear_server::replica::clock::{self, rfc3339};
 
 /// Tries the policy out
 #[derive(Subcommand)]
-pub(super) enum Policy {
+pub(super) enum PolicyCommand {
     Test(Test),
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Test {
 
 /// All that is told.
 #[derive(Serialize)]
-struct Report {
+struct PolicyReport {
     /// When the events are first seen.
     at: String,
     cases: Vec<Case>,
@@ -61,7 +61,7 @@ struct Case {
     events: Vec<Forecast>,
 }
 
-impl Policy {
+impl PolicyCommand {
     pub(super) fn run(self) -> Result<(), Exit> {
         let Self::Test(Test { file, event, at, json }) = self;
         let config = file.load()?;
@@ -74,7 +74,7 @@ impl Policy {
             }
             None => built_in(&config, now)?,
         };
-        print(json, &Report { at: rfc3339(now), cases }, told::report).map_err(failed)
+        print(json, &PolicyReport { at: rfc3339(now), cases }, told::report).map_err(failed)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use allclear_core::model::document::Document;
 use allclear_core::model::time::Timestamp;
-use allclear_lab::fake_cloud::{SCENARIOS, Scenario, ScenarioError};
+use allclear_lab::fake_cloud::{CloudScenario, SCENARIOS, ScenarioError};
 use allclear_server::config::Config;
 
 use super::Case;
@@ -14,7 +14,7 @@ pub(super) fn all(config: &Config, now: Timestamp) -> Vec<Case> {
 
 /// Its events stand alone: one that follows another is announced when that one is over.
 fn of_scenario(config: &Config, name: &str, now: Timestamp) -> Case {
-    let found = Scenario::find(name).and_then(|scenario| {
+    let found = CloudScenario::find(name).and_then(|scenario| {
         let sights = scenario.first_sights(&members(config), now);
         Ok((scenario.about().to_owned(), sights?))
     });

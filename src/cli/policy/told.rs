@@ -2,16 +2,16 @@
 
 use core::time::Duration;
 
-use super::Report;
-use super::forecast::{Forecast, Run};
+use super::PolicyReport;
+use super::forecast::{Forecast, ForecastRun};
 use super::why::length;
-use crate::cli::output::page::{Page, Paper, plain};
+use crate::cli::output::page::{Terminal, TextBuilder, plain};
 
 /// Width of the names at the left.
 const NAMES: usize = 12;
 
-pub(super) fn report(report: &Report) -> String {
-    let mut page = Page::new(Paper::of_stdout());
+pub(super) fn report(report: &PolicyReport) -> String {
+    let mut page = TextBuilder::new(Terminal::of_stdout());
     page.line(0, &[plain(format!("first seen at {}, every replica well", report.at))]);
     for case in &report.cases {
         page.blank();
@@ -29,7 +29,7 @@ pub(super) fn report(report: &Report) -> String {
     page.into_text()
 }
 
-fn forecast(page: &mut Page, event: &Forecast) {
+fn forecast(page: &mut TextBuilder, event: &Forecast) {
     let duration =
         u64::try_from(event.duration_s).map_or("of unknown duration".into(), |s| length(Duration::from_secs(s)));
     let not_before = event.not_before.as_deref().unwrap_or("unknown");
@@ -62,8 +62,8 @@ fn forecast(page: &mut Page, event: &Forecast) {
     field("in the end", &event.in_the_end);
 }
 
-fn hook(run: &Run) -> String {
-    let Run { turn, phase, workload, vm, on, .. } = run;
+fn hook(run: &ForecastRun) -> String {
+    let ForecastRun { turn, phase, workload, vm, on, .. } = run;
     let place = if on == vm { String::new() } else { format!(", on {on}") };
     let timeout = length(Duration::from_secs_f64(run.timeout_s));
     let until = run.deadline.as_ref().map_or(format!("{timeout} at most"), |deadline| format!("until {deadline}"));

@@ -6,8 +6,8 @@ use allclear_core::model::document::Announcement;
 use allclear_core::model::event::Event;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::RunsOn;
-use allclear_core::policy::{Choice, Condition, Policy, Range, notice};
-use allclear_core::schedule::left_out::LeftOut;
+use allclear_core::policy::{Choice, Policy, PolicyCondition, Range, notice};
+use allclear_core::schedule::skip_reason::SkipReason;
 use allclear_core::schedule::step::Step;
 
 /// A rule that stands before the one that matched.
@@ -28,30 +28,30 @@ pub(super) fn matched(choice: &Choice<'_>, policy: &Policy, event: &Announcement
 }
 
 pub(super) fn passed_over(choice: &Choice<'_>, event: &Announcement, now: Timestamp) -> Vec<PassedOver> {
-    let told = |(case, unmet): &(allclear_core::policy::Case<'_>, Condition<'_>)| PassedOver {
+    let told = |(case, unmet): &(allclear_core::policy::PolicyInput<'_>, PolicyCondition<'_>)| PassedOver {
         rule: case.name().into(),
         because: said(unmet, event, now, false),
     };
     choice.passed_over.iter().map(told).collect()
 }
 
-fn said(condition: &Condition<'_>, event: &Announcement, now: Timestamp, holds: bool) -> String {
+fn said(condition: &PolicyCondition<'_>, event: &Announcement, now: Timestamp, holds: bool) -> String {
     let is = if holds { "is" } else { "is not" };
     match condition {
-        Condition::Started if holds => "it has begun at first sight".into(),
-        Condition::Started => format!("the status is {}, not Started", event.status),
-        Condition::Type(_) if holds => format!("the type is {}", event.kind),
-        Condition::Type(kinds) => format!("the type is {}, not {}", event.kind, any_of(kinds)),
-        Condition::Source(_) if holds => format!("the source is {}", event.source),
-        Condition::Source(sources) => format!("the source is {}, not {}", event.source, any_of(sources)),
-        Condition::Resources(vms) => {
+        PolicyCondition::Started if holds => "it has begun at first sight".into(),
+        PolicyCondition::Started => format!("the status is {}, not Started", event.status),
+        PolicyCondition::Type(_) if holds => format!("the type is {}", event.kind),
+        PolicyCondition::Type(kinds) => format!("the type is {}, not {}", event.kind, any_of(kinds)),
+        PolicyCondition::Source(_) if holds => format!("the source is {}", event.source),
+        PolicyCondition::Source(sources) => format!("the source is {}, not {}", event.source, any_of(sources)),
+        PolicyCondition::Resources(vms) => {
             let verb = if holds { "it names" } else { "it does not name" };
             format!("{verb} {}", any_of(vms))
         }
-        Condition::Duration(range) => ranged("duration", event.duration, *range, is),
-        Condition::Notice(range) => ranged("notice", notice(event, now), *range, is),
-        Condition::Foreign if holds => "it names no member of this cluster".into(),
-        Condition::Foreign => "it names a member of this cluster".into(),
+        PolicyCondition::Duration(range) => ranged("duration", event.duration, *range, is),
+        PolicyCondition::Notice(range) => ranged("notice", notice(event, now), *range, is),
+        PolicyCondition::Foreign if holds => "it names no member of this cluster".into(),
+        PolicyCondition::Foreign => "it names a member of this cluster".into(),
     }
 }
 
@@ -75,18 +75,18 @@ pub(super) fn length(span: core::time::Duration) -> String {
     humantime::format_duration(core::time::Duration::from_millis(millis)).to_string()
 }
 
-pub(super) fn left_out(why: LeftOut) -> String {
+pub(super) fn left_out(why: SkipReason) -> String {
     match why {
-        LeftOut::Phase => "its phase is not among those of the treatment".into(),
-        LeftOut::ImpactBegun => "the impact has begun, and it runs on the affected VM".into(),
-        LeftOut::BriefFreeze => "the freeze is brief and it names no min_freeze".into(),
-        LeftOut::Kind => "it is not for events of this type".into(),
-        LeftOut::ShortNotice { notice, worst } => {
+        SkipReason::Phase => "its phase is not among those of the treatment".into(),
+        SkipReason::ImpactBegun => "the impact has begun, and it runs on the affected VM".into(),
+        SkipReason::BriefFreeze => "the freeze is brief and it names no min_freeze".into(),
+        SkipReason::Kind => "it is not for events of this type".into(),
+        SkipReason::ShortNotice { notice, worst } => {
             format!("the notice of {} does not hold the {} that it may take", length(notice), length(worst))
         }
-        LeftOut::NotPrimary => "its workload is known not to be the primary".into(),
-        LeftOut::DryRun => "it does not declare dry_run".into(),
-        LeftOut::MinFreeze(least) => format!("the freeze is shorter than its min_freeze of {}", length(least)),
+        SkipReason::NotPrimary => "its workload is known not to be the primary".into(),
+        SkipReason::DryRun => "it does not declare dry_run".into(),
+        SkipReason::MinFreeze(least) => format!("the freeze is shorter than its min_freeze of {}", length(least)),
     }
 }
 

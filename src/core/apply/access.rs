@@ -1,28 +1,28 @@
 //! Access to the parts of the state that an entry changes.
 
-use crate::model::command::Ignored;
+use crate::model::command::Rejection;
 use crate::model::event::Event;
 use crate::model::id::{EventId, VmName};
 use crate::model::state::{Replica, State};
 use alloc::sync::Arc;
 
-pub(crate) type Applied = Result<(), Ignored>;
+pub(crate) type Applied = Result<(), Rejection>;
 
 /// The replica, to be changed.
-pub(crate) fn registered<'a>(state: &'a mut State, name: &VmName) -> Result<&'a mut Replica, Ignored> {
-    state.replicas.get_mut(name).map(Arc::make_mut).ok_or(Ignored::UnknownReplica)
+pub(crate) fn registered<'a>(state: &'a mut State, name: &VmName) -> Result<&'a mut Replica, Rejection> {
+    state.replicas.get_mut(name).map(Arc::make_mut).ok_or(Rejection::UnknownReplica)
 }
 
 /// The open event, to be changed.
-pub(crate) fn open<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Event, Ignored> {
-    state.open.get_mut(id).map(Arc::make_mut).ok_or(Ignored::UnknownEvent)
+pub(crate) fn open<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Event, Rejection> {
+    state.open.get_mut(id).map(Arc::make_mut).ok_or(Rejection::UnknownEvent)
 }
 
 /// Open, or else the last one of this id that was closed.
-pub(crate) fn known<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Event, Ignored> {
+pub(crate) fn known<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Event, Rejection> {
     let known = match state.open.get_mut(id) {
         Some(event) => Some(event),
         None => state.history.iter_mut().rev().find(|event| event.announcement.id == *id),
     };
-    known.map(Arc::make_mut).ok_or(Ignored::UnknownEvent)
+    known.map(Arc::make_mut).ok_or(Rejection::UnknownEvent)
 }

@@ -2,7 +2,7 @@
 
 use crate::apply::access::{Applied, open};
 use crate::model::attempt::{Attempt, Blocked, Outcome, Progress};
-use crate::model::command::Ignored;
+use crate::model::command::Rejection;
 use crate::model::event::Event;
 use crate::model::id::{AttemptId, EventId, VmName};
 use crate::model::state::State;
@@ -14,12 +14,12 @@ use core::time::Duration;
 const RESTORE_EXTENDS_AT_MOST: Duration = Duration::from_mins(10);
 
 /// The open attempt of an event, provided it runs on the replica that speaks of it.
-fn attempt_of<'a>(event: &'a mut Event, id: AttemptId, by: &VmName) -> Result<&'a mut Attempt, Ignored> {
-    let attempt = event.attempts.iter_mut().find(|attempt| attempt.id == id).ok_or(Ignored::UnknownAttempt)?;
-    if attempt.on == *by { Ok(attempt) } else { Err(Ignored::NotYours) }
+fn attempt_of<'a>(event: &'a mut Event, id: AttemptId, by: &VmName) -> Result<&'a mut Attempt, Rejection> {
+    let attempt = event.attempts.iter_mut().find(|attempt| attempt.id == id).ok_or(Rejection::UnknownAttempt)?;
+    if attempt.on == *by { Ok(attempt) } else { Err(Rejection::NotYours) }
 }
 
-pub(crate) fn advance(
+pub(crate) fn report_progress(
     state: &mut State,
     by: &VmName,
     id: &EventId,
@@ -29,10 +29,10 @@ pub(crate) fn advance(
     let event = open(state, id)?;
     let attempt = attempt_of(event, attempt, by)?;
     if attempt.outcome.is_some() {
-        return Err(Ignored::Late);
+        return Err(Rejection::Late);
     }
     if attempt.progress.as_ref() == Some(progress) {
-        return Err(Ignored::Repeated);
+        return Err(Rejection::Repeated);
     }
     attempt.progress = Some(progress.clone());
     event.revision += 1;
@@ -40,25 +40,37 @@ pub(crate) fn advance(
 }
 
 /// Asks for more time, which is given as far as the event has it.
-pub(crate) fn extend(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, deadline: Timestamp) -> Applied {
+pub(crate) fn extend_attempt(
+    state: &mut State,
+    by: &VmName,
+    id: &EventId,
+    attempt: AttemptId,
+    deadline: Timestamp,
+) -> Applied {
     let now = state.now;
     let event = open(state, id)?;
     let known = attempt_of(event, attempt, by)?;
     let phase = known.hook.phase;
     if known.outcome.is_some() || now >= known.deadline {
-        return Err(Ignored::Late);
+        return Err(Rejection::Late);
     }
     let ends = event.time_ends(phase).unwrap_or(now.plus(RESTORE_EXTENDS_AT_MOST));
     let known = attempt_of(event, attempt, by)?;
     if deadline.min(ends) <= known.deadline {
-        return Err(Ignored::NotDue);
+        return Err(Rejection::NotDue);
     }
     known.deadline = deadline.min(ends);
     event.revision += 1;
     Ok(())
 }
 
-pub(crate) fn settle(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, outcome: &Outcome) -> Applied {
+pub(crate) fn finish_attempt(
+    state: &mut State,
+    by: &VmName,
+    id: &EventId,
+    attempt: AttemptId,
+    outcome: &Outcome,
+) -> Applied {
     let now = state.now;
     let event = open(state, id)?;
     let attempt = attempt_of(event, attempt, by)?;
@@ -68,7 +80,7 @@ pub(crate) fn settle(state: &mut State, by: &VmName, id: &EventId, attempt: Atte
             event.revision += 1;
             return Ok(());
         }
-        return Err(Ignored::Late);
+        return Err(Rejection::Late);
     }
     attempt.outcome = Some((outcome.clone(), now));
     if attempt.is_blocked() {
@@ -89,16 +101,16 @@ pub(crate) fn settle(state: &mut State, by: &VmName, id: &EventId, attempt: Atte
     Ok(())
 }
 
-pub(crate) fn expire(state: &mut State, id: &EventId, attempt: AttemptId) -> Applied {
+pub(crate) fn expire_attempts(state: &mut State, id: &EventId, attempt: AttemptId) -> Applied {
     let now = state.now;
     let event = open(state, id)?;
-    let deadline = event.deadline_of(event.attempt(attempt).ok_or(Ignored::UnknownAttempt)?);
-    let attempt = event.attempts.iter_mut().find(|found| found.id == attempt).ok_or(Ignored::UnknownAttempt)?;
+    let deadline = event.deadline_of(event.attempt(attempt).ok_or(Rejection::UnknownAttempt)?);
+    let attempt = event.attempts.iter_mut().find(|found| found.id == attempt).ok_or(Rejection::UnknownAttempt)?;
     if attempt.outcome.is_some() {
-        return Err(Ignored::Repeated);
+        return Err(Rejection::Repeated);
     }
     if now < deadline {
-        return Err(Ignored::NotNow);
+        return Err(Rejection::NotNow);
     }
     let reason = alloc::format!("{} did not say by the deadline how it ended", attempt.on);
     attempt.outcome = Some((Outcome::Unknown(reason), now));

@@ -3,7 +3,7 @@
 
 use crate::apply::access::Applied;
 use crate::apply::report;
-use crate::model::command::{Ignored, bounded};
+use crate::model::command::{Rejection, bounded};
 use crate::model::document::{Announcement, NotBefore, Status};
 use crate::model::drill::{Drill, Mode, PREFIX};
 use crate::model::event::{Ending, Event};
@@ -22,19 +22,19 @@ impl Event {
 }
 
 /// One at a time, and only while there is nothing real to do.
-pub(crate) fn begin(state: &mut State, by: &VmName, announced: &Announcement, mode: Mode, who: &str) -> Applied {
+pub(crate) fn begin_drill(state: &mut State, by: &VmName, announced: &Announcement, mode: Mode, who: &str) -> Applied {
     let now = state.now;
     if !announced.id.as_str().starts_with(PREFIX) || state.is_listed(&announced.id) {
-        return Err(Ignored::NotYours);
+        return Err(Rejection::NotYours);
     }
     if state.event(&announced.id).is_some() {
-        return Err(Ignored::Repeated);
+        return Err(Rejection::Repeated);
     }
     if !announced.resources.iter().any(|vm| state.replicas.contains_key(vm)) {
-        return Err(Ignored::UnknownReplica);
+        return Err(Rejection::UnknownReplica);
     }
     if state.open_events().any(|event| event.is_drill() || event.is_pressing(state)) {
-        return Err(Ignored::NotNow);
+        return Err(Rejection::NotNow);
     }
     let announcement = Announcement {
         status: Status::Scheduled,
@@ -55,21 +55,21 @@ pub(crate) fn begin(state: &mut State, by: &VmName, announced: &Announcement, mo
 }
 
 /// By the leader when nothing is left to prepare, or by an operator at any time.
-pub(crate) fn end(state: &mut State, id: &EventId) -> Applied {
-    let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
+pub(crate) fn end_drill(state: &mut State, id: &EventId) -> Applied {
+    let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
     if !event.is_drill() {
-        return Err(Ignored::NotDue);
+        return Err(Rejection::NotDue);
     }
     if event.stage().is_over() {
-        return Err(Ignored::Repeated);
+        return Err(Rejection::Repeated);
     }
     let ending = if is_finished(state, event, state.now) { Ending::Drilled } else { Ending::Interrupted };
-    report::end(state, id, Some(ending));
+    report::end_event(state, id, Some(ending));
     Ok(())
 }
 
 /// Ends what has become a drill beside something real.
-pub(crate) fn give_way(state: &mut State) {
+pub(crate) fn stop_drill_for_event(state: &mut State) {
     let under_way = || state.open_events().filter(|event| !event.stage().is_over());
     let drills = under_way().filter(|event| event.is_drill());
     let drills: Vec<EventId> = drills.map(|event| event.announcement.id.clone()).collect();
@@ -77,6 +77,6 @@ pub(crate) fn give_way(state: &mut State) {
         return;
     }
     for id in drills {
-        report::end(state, &id, Some(Ending::Interrupted));
+        report::end_event(state, &id, Some(Ending::Interrupted));
     }
 }

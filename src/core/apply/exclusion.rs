@@ -2,7 +2,7 @@
 //! an excluded one is not: only an operator's word brings it back.
 
 use crate::apply::access::Applied;
-use crate::model::command::Ignored;
+use crate::model::command::Rejection;
 use crate::model::id::VmName;
 use crate::model::state::State;
 
@@ -18,7 +18,7 @@ impl State {
 
 pub(crate) fn exclude(state: &mut State, replica: &VmName) -> Applied {
     if state.is_excluded(replica) {
-        return Err(Ignored::Repeated);
+        return Err(Rejection::Repeated);
     }
     if state.excluded.len() >= EXCLUDED_LIMIT {
         state.excluded.remove(0);
@@ -28,7 +28,7 @@ pub(crate) fn exclude(state: &mut State, replica: &VmName) -> Applied {
 }
 
 pub(crate) fn readmit(state: &mut State, replica: &VmName) -> Applied {
-    let place = state.excluded.iter().position(|excluded| excluded == replica).ok_or(Ignored::UnknownReplica)?;
+    let place = state.excluded.iter().position(|excluded| excluded == replica).ok_or(Rejection::UnknownReplica)?;
     state.excluded.remove(place);
     Ok(())
 }
@@ -43,11 +43,11 @@ mod tests {
         for number in 0..=EXCLUDED_LIMIT {
             exclude(&mut state, &name(number)).unwrap();
         }
-        assert_eq!(exclude(&mut state, &name(EXCLUDED_LIMIT)), Err(Ignored::Repeated));
+        assert_eq!(exclude(&mut state, &name(EXCLUDED_LIMIT)), Err(Rejection::Repeated));
         assert_eq!(state.excluded.len(), EXCLUDED_LIMIT);
         assert!(!state.is_excluded(&name(0)) && state.is_excluded(&name(1)));
         readmit(&mut state, &name(1)).unwrap();
         assert!(!state.is_excluded(&name(1)));
-        assert_eq!(readmit(&mut state, &name(1)), Err(Ignored::UnknownReplica));
+        assert_eq!(readmit(&mut state, &name(1)), Err(Rejection::UnknownReplica));
     }
 }

@@ -1,8 +1,8 @@
 //! Records that a notification was delivered.
 
 use crate::apply::access::Applied;
-use crate::model::command::Ignored;
-use crate::model::notification::{Noted, Told};
+use crate::model::command::Rejection;
+use crate::model::notification::{Delivery, DeliveryRecord};
 use crate::model::state::State;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -19,20 +19,21 @@ pub(crate) const NAME_LIMIT: usize = 512;
 pub(crate) const RECEIVERS: usize = 16;
 
 /// Notes what was told, and forgets what nobody would tell any more.
-pub(crate) fn notified(state: &mut State, told: &[Told]) -> Applied {
+pub(crate) fn record_deliveries(state: &mut State, told: &[Delivery]) -> Applied {
     let now = state.now;
-    let is_fit = |told: &&Told| told.notice.len() <= NAME_LIMIT && told.receiver.len() <= NAME_LIMIT;
-    let is_news = |told: &&Told| !state.is_told(&told.notice, &told.receiver);
-    let news: Vec<&Told> = told.iter().filter(is_fit).filter(is_news).collect();
+    let is_fit = |told: &&Delivery| told.notice.len() <= NAME_LIMIT && told.receiver.len() <= NAME_LIMIT;
+    let is_news = |told: &&Delivery| !state.is_delivered(&told.notice, &told.receiver);
+    let news: Vec<&Delivery> = told.iter().filter(is_fit).filter(is_news).collect();
     if news.is_empty() {
-        return Err(Ignored::Repeated);
+        return Err(Rejection::Repeated);
     }
     state.notices.retain(|_, noted| now.since(noted.at) < REMEMBERED_FOR);
-    for Told { notice, receiver } in news {
+    for Delivery { notice, receiver } in news {
         if state.notices.len() >= REMEMBERED && !state.notices.contains_key(notice) {
             continue;
         }
-        let noted = state.notices.entry(notice.clone()).or_insert(Noted { at: now, receivers: BTreeSet::new() });
+        let noted =
+            state.notices.entry(notice.clone()).or_insert(DeliveryRecord { at: now, receivers: BTreeSet::new() });
         if noted.receivers.len() < RECEIVERS {
             noted.receivers.insert(receiver.clone());
         }

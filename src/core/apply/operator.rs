@@ -6,137 +6,146 @@ use crate::apply::access::{Applied, open};
 use crate::apply::slots;
 use crate::model::attempt::{Waiver, WaiverReason};
 use crate::model::bytes::WISHES_BYTES;
-use crate::model::command::Ignored;
+use crate::model::command::Rejection;
 use crate::model::document::Status;
 use crate::model::event::Event;
 use crate::model::hook_id::HookId;
 use crate::model::id::EventId;
 use crate::model::lifecycle::Stage;
-use crate::model::operator::{Asked, HOLD_AT_MOST, WISH_LIMIT, What, Wish};
+use crate::model::operator::{HOLD_AT_MOST, OperatorAction, OperatorRecord, OperatorRequest, WISH_LIMIT};
 use crate::model::state::State;
 use crate::model::suspension::last;
 use crate::model::time::Timestamp;
 use crate::model::workload::Member;
-use crate::schedule::needs;
-use crate::schedule::progress;
-use crate::schedule::progress::Progress;
+use crate::schedule::required;
+use crate::schedule::step_state;
+use crate::schedule::step_state::StepState;
 use alloc::vec::Vec;
 
 /// Who asks, and why.
 #[derive(Clone, Copy)]
-pub(crate) struct Asker<'a> {
+pub(crate) struct Requester<'a> {
     pub(crate) who: &'a str,
     pub(crate) reason: &'a str,
 }
 
-pub(crate) fn ask(state: &mut State, what: &Asked, asker: Asker<'_>) -> Applied {
+pub(crate) fn apply_request(state: &mut State, what: &OperatorRequest, asker: Requester<'_>) -> Applied {
     match what {
-        Asked::Hold { event, until, no_hooks } => hold(state, event, *until, *no_hooks, asker),
-        Asked::Release { event } => release(state, event, asker),
-        Asked::Pause { until } => pause(state, *until, asker),
-        Asked::Resume => resume(state, asker),
-        Asked::Approve { event, revision, over_budget } => approve(state, event, *revision, *over_budget, asker),
-        Asked::Restored { member } => {
+        OperatorRequest::Hold { event, until, no_hooks } => hold(state, event, *until, *no_hooks, asker),
+        OperatorRequest::Release { event } => release(state, event, asker),
+        OperatorRequest::Pause { until } => pause(state, *until, asker),
+        OperatorRequest::Resume => resume(state, asker),
+        OperatorRequest::Approve { event, revision, over_budget } => {
+            approve(state, event, *revision, *over_budget, asker)
+        }
+        OperatorRequest::Restored { member } => {
             slots::declare_restored(state, member)?;
-            note(state, asker, What::Restored(member.clone()));
+            record_request(state, asker, OperatorAction::Restored(member.clone()));
             Ok(())
         }
-        Asked::Skip { event, member, hook } => skip(state, event, member, *hook, asker),
-        Asked::Wish { what } => {
-            note(state, asker, What::Other(what.clone()));
+        OperatorRequest::Skip { event, member, hook } => skip(state, event, member, *hook, asker),
+        OperatorRequest::Wish { what } => {
+            record_request(state, asker, OperatorAction::Other(what.clone()));
             Ok(())
         }
     }
 }
 
-fn hold(state: &mut State, id: &EventId, until: Timestamp, no_hooks: bool, asker: Asker<'_>) -> Applied {
+fn hold(state: &mut State, id: &EventId, until: Timestamp, no_hooks: bool, asker: Requester<'_>) -> Applied {
     is_bounded(state, until)?;
     if undecided(state, id)?.is_drill() {
-        return Err(Ignored::NotDue);
+        return Err(Rejection::NotDue);
     }
-    about(state, id, asker, What::Hold { until, no_hooks })
+    event_of_request(state, id, asker, OperatorAction::Hold { until, no_hooks })
 }
 
-fn release(state: &mut State, id: &EventId, asker: Asker<'_>) -> Applied {
-    let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
-    event.hold(state.now).ok_or(Ignored::Repeated)?;
-    about(state, id, asker, What::Release)
+fn release(state: &mut State, id: &EventId, asker: Requester<'_>) -> Applied {
+    let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
+    event.hold(state.now).ok_or(Rejection::Repeated)?;
+    event_of_request(state, id, asker, OperatorAction::Release)
 }
 
-fn pause(state: &mut State, until: Timestamp, asker: Asker<'_>) -> Applied {
+fn pause(state: &mut State, until: Timestamp, asker: Requester<'_>) -> Applied {
     is_bounded(state, until)?;
-    note(state, asker, What::Pause { until });
+    record_request(state, asker, OperatorAction::Pause { until });
     Ok(())
 }
 
-fn resume(state: &mut State, asker: Asker<'_>) -> Applied {
-    state.pause(state.now).ok_or(Ignored::Repeated)?;
-    note(state, asker, What::Resume);
+fn resume(state: &mut State, asker: Requester<'_>) -> Applied {
+    state.pause(state.now).ok_or(Rejection::Repeated)?;
+    record_request(state, asker, OperatorAction::Resume);
     Ok(())
 }
 
 /// Overrules hooks, and the time for which an event would wait; slots only where that is said. Never an explicit hold.
-fn approve(state: &mut State, id: &EventId, revision: u64, over_budget: bool, asker: Asker<'_>) -> Applied {
+fn approve(state: &mut State, id: &EventId, revision: u64, over_budget: bool, asker: Requester<'_>) -> Applied {
     let event = undecided(state, id)?;
     if event.is_approved_by_operator() && event.is_over_budget() >= over_budget {
-        return Err(Ignored::Repeated);
+        return Err(Rejection::Repeated);
     }
     if event.is_drill() || state.observed_status(id) != Some(&Status::Scheduled) {
-        return Err(Ignored::NotNow);
+        return Err(Rejection::NotNow);
     }
     if event.hold(state.now).is_some() {
-        return Err(Ignored::Held);
+        return Err(Rejection::Held);
     }
     if state.pause(state.now).is_some() {
-        return Err(Ignored::Paused);
+        return Err(Rejection::Paused);
     }
     if event.revision != revision {
-        return Err(Ignored::Changed);
+        return Err(Rejection::Changed);
     }
-    about(state, id, asker, What::Approve { revision, over_budget })
+    event_of_request(state, id, asker, OperatorAction::Approve { revision, over_budget })
 }
 
 /// What puts back is owed and never skipped.
-fn skip(state: &mut State, id: &EventId, member: &Member, hook: HookId, asker: Asker<'_>) -> Applied {
+fn skip(state: &mut State, id: &EventId, member: &Member, hook: HookId, asker: Requester<'_>) -> Applied {
     let now = state.now;
     let event = undecided(state, id)?;
-    let steps = needs::preparing(state, event);
-    let step = steps.iter().find(|step| step.member == *member && step.id == hook).ok_or(Ignored::NotDue)?;
-    if progress::progress(event, step, now) == Progress::Favourable {
-        return Err(Ignored::Repeated);
+    let steps = required::preparing(state, event);
+    let step = steps.iter().find(|step| step.member == *member && step.id == hook).ok_or(Rejection::NotDue)?;
+    if step_state::step_state(event, step, now) == StepState::Favourable {
+        return Err(Rejection::Repeated);
     }
     let why = WaiverReason::Skipped { who: asker.who.into(), reason: asker.reason.into() };
     let event = open(state, id)?;
     event.waivers.push(Waiver { member: member.clone(), hook, why, at: now });
     event.revision += 1;
-    state.wished += 1;
+    state.operator_seq += 1;
     Ok(())
 }
 
 /// A wish about no single event.
-fn note(state: &mut State, asker: Asker<'_>, what: What) {
+fn record_request(state: &mut State, asker: Requester<'_>, what: OperatorAction) {
     let wish = next(state, asker, what);
-    keep(&mut state.wishes, wish);
+    keep_record(&mut state.operator_records, wish);
 }
 
-fn about(state: &mut State, id: &EventId, asker: Asker<'_>, what: What) -> Applied {
+fn event_of_request(state: &mut State, id: &EventId, asker: Requester<'_>, what: OperatorAction) -> Applied {
     let wish = next(state, asker, what);
     let event = open(state, id)?;
-    keep(&mut event.wishes, wish);
+    keep_record(&mut event.wishes, wish);
     event.revision += 1;
     Ok(())
 }
 
-fn next(state: &mut State, asker: Asker<'_>, what: What) -> Wish {
-    state.wished += 1;
-    Wish { number: state.wished, at: state.now, who: asker.who.into(), reason: asker.reason.into(), what }
+fn next(state: &mut State, asker: Requester<'_>, what: OperatorAction) -> OperatorRecord {
+    state.operator_seq += 1;
+    OperatorRecord {
+        number: state.operator_seq,
+        at: state.now,
+        who: asker.who.into(),
+        reason: asker.reason.into(),
+        what,
+    }
 }
 
 /// What is in force stays, however many came after it.
-fn keep(wishes: &mut Vec<Wish>, wish: Wish) {
+fn keep_record(wishes: &mut Vec<OperatorRecord>, wish: OperatorRecord) {
     wishes.push(wish);
-    let kinds = [Wish::holds_or_releases, Wish::holds_or_approves, Wish::pauses_or_resumes];
-    while wishes.len() > WISH_LIMIT || wishes.iter().map(Wish::bytes).sum::<usize>() > WISHES_BYTES {
+    let kinds =
+        [OperatorRecord::holds_or_releases, OperatorRecord::holds_or_approves, OperatorRecord::pauses_or_resumes];
+    while wishes.len() > WISH_LIMIT || wishes.iter().map(OperatorRecord::bytes).sum::<usize>() > WISHES_BYTES {
         let in_force = kinds.map(|kind| last(wishes, kind).map(|wish| wish.number));
         let Some(place) = wishes.iter().position(|wish| !in_force.contains(&Some(wish.number))) else { return };
         wishes.remove(place);
@@ -144,11 +153,11 @@ fn keep(wishes: &mut Vec<Wish>, wish: Wish) {
 }
 
 fn is_bounded(state: &State, until: Timestamp) -> Applied {
-    if state.now < until && until <= state.now.plus(HOLD_AT_MOST) { Ok(()) } else { Err(Ignored::Unbounded) }
+    if state.now < until && until <= state.now.plus(HOLD_AT_MOST) { Ok(()) } else { Err(Rejection::Unbounded) }
 }
 
 /// Nobody has decided yet that it is to start, and it has not started.
-fn undecided<'a>(state: &'a State, id: &EventId) -> Result<&'a Event, Ignored> {
-    let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
-    if event.stage() <= Stage::Preparing && !event.may_be_approved() { Ok(event) } else { Err(Ignored::Late) }
+fn undecided<'a>(state: &'a State, id: &EventId) -> Result<&'a Event, Rejection> {
+    let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
+    if event.stage() <= Stage::Preparing && !event.may_be_approved() { Ok(event) } else { Err(Rejection::Late) }
 }

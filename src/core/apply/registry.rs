@@ -1,16 +1,16 @@
 //! Who is registered on a VM: the workloads of its replica's configuration, those that dial in at it, and how they do.
 
 use crate::apply::access::{Applied, registered};
-use crate::apply::departure;
+use crate::apply::decommission;
 use crate::apply::report;
 use crate::apply::slots;
-use crate::model::command::Ignored;
+use crate::model::command::Rejection;
 use crate::model::id::{VmName, WorkloadName};
 use crate::model::state::{Replica, State, WORKLOAD_LIMIT};
 use crate::model::time::Timestamp;
 use crate::model::workload::{Condition, Group, Hook, Member, Origin, Phase, Readiness, Workload};
-use crate::ownership::Refusal;
-use crate::schedule::restoring;
+use crate::ownership::OwnershipError;
+use crate::schedule::restore;
 use alloc::collections::BTreeMap;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
@@ -18,11 +18,11 @@ use alloc::vec::Vec;
 
 pub(crate) fn register(state: &mut State, by: &VmName, workloads: &[Workload], groups: &[Group]) -> Applied {
     if state.replicas.get(by).is_some_and(|replica| replica.workloads == workloads && replica.groups == groups) {
-        return Err(Ignored::Repeated);
+        return Err(Rejection::Repeated);
     }
     let is_new = !state.replicas.contains_key(by);
     if is_new {
-        departure::part(state, by);
+        decommission::remove_state_of(state, by);
     }
     let before = effective(state, by);
     let replica = Arc::make_mut(state.replicas.entry(by.clone()).or_default());
@@ -31,53 +31,53 @@ pub(crate) fn register(state: &mut State, by: &VmName, workloads: &[Workload], g
     for dialled in dialled.values_mut() {
         *dialled = known_as(configured, dialled);
     }
-    forget_the_unknown(replica);
-    keep_what_is_owed(state, by, &before);
+    drop_unknown_workloads(replica);
+    keep_owed_restores(state, by, &before);
     if is_new {
-        report::welcome(state);
+        report::add_event(state);
     }
     let is_new = |workload: &&Workload| before.iter().all(|known| known.name != workload.name);
     for workload in workloads.iter().filter(is_new) {
         if let Some(group) = &workload.group {
-            slots::replace_gone(state, &workload.on(by), group);
+            slots::replace_decommissioned(state, &workload.on(by), group);
         }
     }
     Ok(())
 }
 
 /// Who dials in is connected.
-pub(crate) fn enlist(state: &mut State, by: &VmName, workload: &Workload) -> Applied {
+pub(crate) fn register_session(state: &mut State, by: &VmName, workload: &Workload) -> Applied {
     let now = state.now;
     match state.may_replace(by, workload) {
         Ok(()) if workload.dials_in() => {}
-        Err(Refusal::Needed { .. }) => return Err(Ignored::NotNow),
-        Ok(()) | Err(_) => return Err(Ignored::NotYours),
+        Err(OwnershipError::Needed { .. }) => return Err(Rejection::NotNow),
+        Ok(()) | Err(_) => return Err(Rejection::NotYours),
     }
     let replica = registered(state, by)?;
     let workload = known_as(&replica.workloads, workload);
     let before: Vec<Workload> = replica.effective().cloned().collect();
     let known = replica.dialled.get(&workload.name);
     if known.is_some_and(|known| *known == workload) && !replica.is_absent(&workload) {
-        return Err(Ignored::Repeated);
+        return Err(Rejection::Repeated);
     }
     if !replica.knows(&workload.name) && replica.effective().count() >= WORKLOAD_LIMIT {
-        return Err(Ignored::TooManyWorkloads);
+        return Err(Rejection::TooManyWorkloads);
     }
     let condition = Condition { connected: true, ..replica.condition(&workload.name) };
     keep(replica, &workload.name, condition, now);
     let is_new = !replica.knows(&workload.name);
     replica.dialled.insert(workload.name.clone(), workload.clone());
-    keep_what_is_owed(state, by, &before);
+    keep_owed_restores(state, by, &before);
     if let Some(group) = workload.group.as_ref().filter(|_| is_new) {
-        slots::replace_gone(state, &workload.on(by), group);
+        slots::replace_decommissioned(state, &workload.on(by), group);
     }
     Ok(())
 }
 
-pub(crate) fn delist(state: &mut State, by: &VmName, name: &WorkloadName) -> Applied {
+pub(crate) fn deregister_session(state: &mut State, by: &VmName, name: &WorkloadName) -> Applied {
     let replica = registered(state, by)?;
     if !replica.dialled.contains_key(name) {
-        return Err(Ignored::Repeated);
+        return Err(Rejection::Repeated);
     }
     let before: Vec<Workload> = replica.effective().cloned().collect();
     replica.dialled.remove(name);
@@ -90,11 +90,11 @@ pub(crate) fn delist(state: &mut State, by: &VmName, name: &WorkloadName) -> App
     if is_left {
         state.slots.remove(&Member { vm: by.clone(), workload: name.clone() });
     }
-    keep_what_is_owed(state, by, &before);
+    keep_owed_restores(state, by, &before);
     Ok(())
 }
 
-pub(crate) fn note(state: &mut State, by: &VmName, conditions: &[(WorkloadName, Condition)]) -> Applied {
+pub(crate) fn update_condition(state: &mut State, by: &VmName, conditions: &[(WorkloadName, Condition)]) -> Applied {
     let now = state.now;
     let before = effective(state, by);
     let replica = registered(state, by)?;
@@ -106,9 +106,9 @@ pub(crate) fn note(state: &mut State, by: &VmName, conditions: &[(WorkloadName, 
         }
     }
     if !is_news {
-        return Err(Ignored::Repeated);
+        return Err(Rejection::Repeated);
     }
-    keep_what_is_owed(state, by, &before);
+    keep_owed_restores(state, by, &before);
     Ok(())
 }
 
@@ -133,13 +133,13 @@ fn effective(state: &State, vm: &VmName) -> Vec<Workload> {
 
 /// What was taken away is restored by what it was, whatever is registered from now on (`members.md` 4). Who dials in says
 /// itself what it is, and nobody else can run its hooks.
-fn keep_what_is_owed(state: &mut State, vm: &VmName, before: &[Workload]) {
+fn keep_owed_restores(state: &mut State, vm: &VmName, before: &[Workload]) {
     let mut kept: Vec<Workload> = Vec::new();
     for was in before.iter().filter(|was| was.origin == Origin::Configured) {
         let member = was.on(vm);
         let Some(slot) = state.slots.get(&member).filter(|slot| slot.needs_restore) else { continue };
         let is = state.workload(&member);
-        kept.extend(restoring::owed_of(state, &member, slot, was, is).filter(|_| is != Some(was)));
+        kept.extend(restore::owed_of(state, &member, slot, was, is).filter(|_| is != Some(was)));
     }
     if kept.is_empty() {
         return;
@@ -157,7 +157,7 @@ fn keep_what_is_owed(state: &mut State, vm: &VmName, before: &[Workload]) {
 }
 
 /// What is restored is owed nothing.
-pub(crate) fn forget_what_was_owed(state: &mut State) {
+pub(crate) fn drop_owed_restores(state: &mut State) {
     let slots = &state.slots;
     for (vm, replica) in &mut state.replicas {
         let is_owed = |workload: &Workload| slots.get(&workload.on(vm)).is_some_and(|slot| slot.needs_restore);
@@ -186,7 +186,7 @@ pub(crate) fn keep(replica: &mut Replica, name: &WorkloadName, condition: Condit
     since(condition.readiness == Readiness::NotReady, |replica| &mut replica.unready);
 }
 
-fn forget_the_unknown(replica: &mut Replica) {
+fn drop_unknown_workloads(replica: &mut Replica) {
     let known: BTreeSet<WorkloadName> =
         replica.workloads.iter().map(|workload| workload.name.clone()).chain(replica.dialled.keys().cloned()).collect();
     replica.conditions.retain(|name, _| known.contains(name));

@@ -4,7 +4,7 @@ use crate::apply::access::{Applied, open, registered};
 use crate::apply::slots;
 use crate::model::attempt::Attempt;
 use crate::model::bytes::{ANNOUNCEMENT_BYTES, HISTORY_BYTES};
-use crate::model::command::Ignored;
+use crate::model::command::Rejection;
 use crate::model::document::{Announcement, Document, Kind, NotBefore, Status};
 use crate::model::event::{Ending, Event};
 use crate::model::id::{EventId, VmName};
@@ -13,7 +13,7 @@ use crate::model::slot::{Slot, SlotState};
 use crate::model::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, OPEN_LIMIT_OF_OTHERS, State};
 use crate::model::time::Timestamp;
 use crate::model::workload::Member;
-use crate::schedule::restoring;
+use crate::schedule::restore;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -21,10 +21,10 @@ use alloc::vec::Vec;
 pub(crate) fn report(state: &mut State, by: &VmName, after: u64, document: &Document) -> Applied {
     let replica = registered(state, by)?;
     if replica.reports != after {
-        return Err(Ignored::OutOfOrder);
+        return Err(Rejection::OutOfOrder);
     }
     if !state.takes(document) {
-        return Err(Ignored::TooManyEvents);
+        return Err(Rejection::TooManyEvents);
     }
     let replica = registered(state, by)?;
     replica.reports += 1;
@@ -35,18 +35,18 @@ pub(crate) fn report(state: &mut State, by: &VmName, after: u64, document: &Docu
         let is_known = before.get(&announcement.id) == Some(announcement);
         let is_seen = state.open_event(&announcement.id).is_some_and(|event| event.seen_by.contains(by));
         if !is_known || !is_seen {
-            sight(state, by, &announcement.id);
+            apply_announcement(state, by, &announcement.id);
         }
     }
     for gone in before.events.iter().filter(|before| document.get(&before.id).is_none()) {
-        show_anew(state, &gone.id);
+        refresh_announcement(state, &gone.id);
     }
-    look_again(state);
+    reevaluate(state);
     Ok(())
 }
 
 /// A current document of this replica lists the event.
-fn sight(state: &mut State, by: &VmName, id: &EventId) {
+fn apply_announcement(state: &mut State, by: &VmName, id: &EventId) {
     let now = state.now;
     if let Some(event) = state.open.get_mut(id) {
         if !event.is_drill() && !event.seen_by.contains(by) {
@@ -54,7 +54,7 @@ fn sight(state: &mut State, by: &VmName, id: &EventId) {
             event.seen_by.insert(by.clone());
             event.revision += 1;
         }
-        show_anew(state, id);
+        refresh_announcement(state, id);
         return;
     }
     if state.open.len() >= OPEN_LIMIT {
@@ -66,9 +66,9 @@ fn sight(state: &mut State, by: &VmName, id: &EventId) {
     state.open.insert(id.clone(), event);
     if let Ok(event) = open(state, id) {
         event.seen_by.insert(by.clone());
-        return_to_come(event, now);
+        return_to_scheduled(event, now);
     }
-    show_anew(state, id);
+    refresh_announcement(state, id);
 }
 
 /// The notice had ended before anybody saw the event: the platform's time is not the cluster's, or the event is late.
@@ -90,7 +90,7 @@ pub(crate) fn reopened(state: &mut State, id: &EventId) -> Option<Arc<Event>> {
 }
 
 /// Takes over what all current documents together show of an open event.
-pub(crate) fn show_anew(state: &mut State, id: &EventId) {
+pub(crate) fn refresh_announcement(state: &mut State, id: &EventId) {
     let now = state.now;
     let Some(event) = state.open_event(id).filter(|event| !event.is_drill()) else { return };
     let Some(shown) = state.shown(id).map(|shown| plausible(shown, event.first_seen())) else { return };
@@ -133,25 +133,25 @@ pub(crate) fn discount(state: &mut State, replica: &VmName) -> Applied {
     let now = state.now;
     let replica = registered(state, replica)?;
     if replica.discounted.is_some() {
-        return Err(Ignored::Repeated);
+        return Err(Rejection::Repeated);
     }
     replica.discounted = Some(now);
     let listed = replica.document.clone().unwrap_or_default();
     for announcement in &listed.events {
-        show_anew(state, &announcement.id);
+        refresh_announcement(state, &announcement.id);
     }
-    look_again(state);
+    reevaluate(state);
     Ok(())
 }
 
 /// Moves every event to where the current documents say that it is.
-pub(crate) fn look_again(state: &mut State) {
+pub(crate) fn reevaluate(state: &mut State) {
     let now = state.now;
     let moving = |(id, event): (&EventId, &Arc<Event>)| {
         let status = state.observed_status(id);
         let reached = event.stage();
         let next = match status {
-            None if !reached.is_over() && state.is_gone(id, &event.seen_by) => Some(Stage::Closed),
+            None if !reached.is_over() && state.is_decommissioned(id, &event.seen_by) => Some(Stage::Closed),
             Some(Status::Started) if reached < Stage::Started || reached.is_over() => Some(Stage::Started),
             // Where some say that it is gone, the others may be those that say nothing any more.
             Some(Status::Scheduled) if reached == Stage::Started && event.may_return() && !is_cleared(state, event) => {
@@ -165,11 +165,11 @@ pub(crate) fn look_again(state: &mut State) {
     let due: Vec<_> = state.open.iter().filter(|(_, event)| !event.is_drill()).filter_map(moving).collect();
     for (id, next) in due {
         if next == Stage::Closed {
-            end(state, &id, None);
+            end_event(state, &id, None);
         } else if let Ok(event) = open(state, &id) {
-            return_to_come(event, now);
+            return_to_scheduled(event, now);
             if next == Stage::Started {
-                enter(event, Stage::Started, now);
+                enter_stage(event, Stage::Started, now);
             }
         }
     }
@@ -182,7 +182,7 @@ fn is_cleared(state: &State, event: &Event) -> bool {
 }
 
 /// An event that had started or was over is to come again (`members.md` 3, D4 and D5); any other goes on.
-pub(crate) fn return_to_come(event: &mut Event, now: Timestamp) {
+pub(crate) fn return_to_scheduled(event: &mut Event, now: Timestamp) {
     if event.stage() < Stage::Started {
         return;
     }
@@ -217,18 +217,18 @@ pub(crate) fn reconsider(state: &mut State) {
 }
 
 /// The event is over: its ending is fixed, and its members return.
-pub(crate) fn end(state: &mut State, id: &EventId, ending: Option<Ending>) {
+pub(crate) fn end_event(state: &mut State, id: &EventId, ending: Option<Ending>) {
     let now = state.now;
     let is_outlived = state.open_event(id).is_some_and(|event| is_outlived(state, event));
     let Ok(event) = open(state, id) else { return };
-    let happened = event.may_have_happened() && !is_outlived;
+    let happened = event.may_have_started() && !is_outlived;
     event.ending = ending.or(Some(if happened { Ending::Completed } else { Ending::Cancelled }));
     let deleted: Vec<VmName> = if event.deletes_vms() { event.announcement.resources.clone() } else { Vec::new() };
     let owes = owes(state, id);
     let Ok(event) = open(state, id) else { return };
-    enter(event, if owes { Stage::Restoring } else { Stage::Closed }, now);
+    enter_stage(event, if owes { Stage::Restoring } else { Stage::Closed }, now);
     for vm in deleted {
-        slots::lose(state, &vm);
+        slots::drop_members_of(state, &vm);
     }
 }
 
@@ -241,7 +241,7 @@ fn owes(state: &State, id: &EventId) -> bool {
     };
     let is_awaited = |member: &Member, slot: &Slot| {
         (slot.needs_restore && is_of(member, slot))
-            || (slot.by == *id && restoring::is_awaited(state, event, member, slot))
+            || (slot.by == *id && restore::is_awaited(state, event, member, slot))
     };
     state.slots.iter().any(|(member, slot)| slot.state != SlotState::Gone && is_awaited(member, slot))
 }
@@ -266,24 +266,24 @@ pub(crate) fn close_restored(state: &mut State) -> bool {
     let closed: Vec<EventId> = over.cloned().collect();
     for id in &closed {
         let Some(mut event) = state.open.remove(id) else { continue };
-        enter(Arc::make_mut(&mut event), Stage::Closed, now);
+        enter_stage(Arc::make_mut(&mut event), Stage::Closed, now);
         state.history.push_back(event);
     }
     if closed.is_empty() {
         return false;
     }
-    shorten(state);
+    shorten_history(state);
     let is_old = |event: &Event| event.entered_at(Stage::Closed).is_some_and(|at| now.since(at) > HISTORY_AGE);
     while state.closed_events().next().is_some_and(is_old) {
         state.history.pop_front();
     }
-    take_up(state);
+    reopen_listed(state);
     true
 }
 
 /// What concerned nobody of this cluster goes first, and the oldest of it: events that an endpoint makes up push nothing of
 /// ours out of the history.
-fn shorten(state: &mut State) {
+fn shorten_history(state: &mut State) {
     let mut bytes: usize = state.closed_events().map(Event::bytes).sum();
     while state.history.len() > HISTORY_LIMIT || bytes > HISTORY_BYTES {
         let least = state.closed_events().position(|event| !event.is_of_concern(state)).unwrap_or(0);
@@ -292,38 +292,38 @@ fn shorten(state: &mut State) {
     }
 }
 
-pub(crate) fn forget(state: &mut State, id: &EventId) -> Applied {
-    let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
+pub(crate) fn forget_event(state: &mut State, id: &EventId) -> Applied {
+    let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
     if event.is_drill() {
-        return Err(Ignored::NotDue);
+        return Err(Rejection::NotDue);
     }
     if event.stage().is_over() {
-        return Err(Ignored::Repeated);
+        return Err(Rejection::Repeated);
     }
     if state.is_listed(id) {
-        return Err(Ignored::NotNow);
+        return Err(Rejection::NotNow);
     }
-    end(state, id, Some(Ending::Forgotten));
+    end_event(state, id, Some(Ending::Forgotten));
     Ok(())
 }
 
 /// Takes up what is listed but not open: there was no room for it. No report will say so once more.
-pub(crate) fn take_up(state: &mut State) {
+pub(crate) fn reopen_listed(state: &mut State) {
     let missed: Vec<(VmName, EventId)> =
         listed_elsewhere(state).map(|(name, listed)| (name.clone(), listed.id.clone())).collect();
     for (name, id) in missed {
-        sight(state, &name, &id);
+        apply_announcement(state, &name, &id);
     }
 }
 
 /// A replica is new: what names its VM concerns this cluster, though there was no room for it before.
-pub(crate) fn welcome(state: &mut State) {
+pub(crate) fn add_event(state: &mut State) {
     let is_full = |event: &&Event| event.announcement.bytes() > ANNOUNCEMENT_BYTES / 2;
     let full: Vec<EventId> = state.open_events().filter(is_full).map(|event| event.announcement.id.clone()).collect();
     for id in full {
-        show_anew(state, &id);
+        refresh_announcement(state, &id);
     }
-    take_up(state);
+    reopen_listed(state);
 }
 
 /// What current documents list and is not open.
@@ -350,7 +350,7 @@ pub fn beyond_the_limit(state: &State) -> BTreeSet<&EventId> {
     beyond.map(|(_, announcement)| &announcement.id).collect()
 }
 
-pub(crate) fn enter(event: &mut Event, stage: Stage, now: Timestamp) {
+pub(crate) fn enter_stage(event: &mut Event, stage: Stage, now: Timestamp) {
     if event.stage().may_become(stage) {
         event.entered.push((stage, now));
         event.revision += 1;

@@ -10,35 +10,35 @@ use crate::model::lifecycle::Stage;
 use crate::model::slot::{Slot, SlotState};
 use crate::model::state::State;
 use crate::model::workload::{Condition, Member, Readiness};
-use crate::schedule::affected::needed;
+use crate::schedule::affected_members::needed;
 use crate::schedule::attempts;
-use crate::schedule::restoring;
+use crate::schedule::restore;
 use crate::schedule::slots;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// Carries over to slots what the entry has changed about events, documents and workloads.
-pub fn settle(state: &mut State) {
+pub fn settle_all(state: &mut State) {
     if state.open.is_empty() {
-        return registry::forget_what_was_owed(state);
+        return registry::drop_owed_restores(state);
     }
     loop {
-        take_what_the_platform_takes(state);
-        let_go(state);
-        bring_back(state);
+        take_slots_of_platform(state);
+        release_slots(state);
+        return_members(state);
         // Closing an event may take up another one.
         if !report::close_restored(state) {
             break;
         }
     }
-    watch_the_stuck(state);
-    registry::forget_what_was_owed(state);
+    mark_stuck_returns(state);
+    registry::drop_owed_restores(state);
 }
 
 /// What is claimed, approved, started or in last call takes what it lacks, over the limit if need be: also what its
 /// document names only now.
-fn take_what_the_platform_takes(state: &mut State) {
+fn take_slots_of_platform(state: &mut State) {
     let now = state.now;
     let is_going = |event: &Event| {
         (Stage::Claimed..=Stage::Started).contains(&event.stage())
@@ -54,7 +54,7 @@ fn take_what_the_platform_takes(state: &mut State) {
         if !state.open_event(&id).is_some_and(is_going) {
             continue;
         }
-        take_the_former(state, &id);
+        take_slots_of_former_vms(state, &id);
         let of_event = state.slots.values_mut().filter(|slot| slot.events.contains(&id));
         for slot in of_event.filter(|slot| slot.state == SlotState::Leaving) {
             (slot.state, slot.since) = (SlotState::Out, now);
@@ -64,7 +64,7 @@ fn take_what_the_platform_takes(state: &mut State) {
 
 /// The platform takes a VM with what was registered there before, too: it is not restored meanwhile, and what was put back
 /// before counts no more.
-fn take_the_former(state: &mut State, id: &EventId) {
+fn take_slots_of_former_vms(state: &mut State, id: &EventId) {
     let Some(event) = state.open_event(id) else { return };
     let is_former = |member: &Member, slot: &Slot| {
         let is_returning = slot.state == SlotState::Returning && event.affects(&member.vm);
@@ -80,13 +80,13 @@ fn take_the_former(state: &mut State, id: &EventId) {
 
 /// An event that is over, or no longer names a member, does not keep it out; nor does one that is not claimed yet keep
 /// out what is registered no more. What an event names anew it lacks.
-fn let_go(state: &mut State) {
+fn release_slots(state: &mut State) {
     let now = state.now;
     let State { open: events, replicas, slots, .. } = state;
     let is_registered = |member: &Member| replicas.get(&member.vm).is_some_and(|it| it.knows(&member.workload));
     let keeps = |member: &Member, id: &EventId| {
         let event = events.get(id).filter(|event| !event.stage().is_over() && event.affects(&member.vm));
-        event.is_some_and(|event| event.is_going() || is_registered(member))
+        event.is_some_and(|event| event.is_under_way() || is_registered(member))
     };
     for (member, slot) in slots {
         slot.events.retain(|id| keeps(member, id));
@@ -114,18 +114,18 @@ fn let_go(state: &mut State) {
 }
 
 /// A member is in service when its restore has ended well and it is ready; one that nothing was done to, at once.
-fn bring_back(state: &mut State) {
+fn return_members(state: &mut State) {
     let now = state.now;
     let returning = state.slots.iter().filter(|(_, slot)| slot.state == SlotState::Returning);
     let back: Vec<Member> = returning
-        .filter(|(member, slot)| restoring::is_restored(state, member, slot))
+        .filter(|(member, slot)| restore::is_restored(state, member, slot))
         .filter(|(member, _)| !attempts::is_being_restored(state, member))
         .map(|(member, _)| member.clone())
         .collect();
     for member in back {
         let slot = state.slots.remove(&member);
         // It has just said so, and what it said before it left counts no more.
-        let is_ready = slot.is_some_and(|slot| restoring::has_answered(state, &member, &slot));
+        let is_ready = slot.is_some_and(|slot| restore::has_become_ready(state, &member, &slot));
         let condition = state.condition(&member).filter(|known| is_ready && known.readiness == Readiness::NotReady);
         if let (Some(condition), Ok(replica)) = (condition, registered(state, &member.vm)) {
             registry::keep(replica, &member.workload, Condition { readiness: Readiness::Ready, ..condition }, now);
@@ -134,7 +134,7 @@ fn bring_back(state: &mut State) {
 }
 
 /// Since when an event keeps members out and does not go on.
-fn watch_the_stuck(state: &mut State) {
+fn mark_stuck_returns(state: &mut State) {
     let now = state.now;
     let holders: BTreeSet<EventId> = state.slots.values().flat_map(|slot| slot.events.iter().cloned()).collect();
     for id in holders {

@@ -1,12 +1,12 @@
 //! Commands that change slots.
 
 use crate::apply::access::{Applied, open, registered};
-use crate::model::command::Ignored;
+use crate::model::command::Rejection;
 use crate::model::id::{EventId, GroupName, VmName};
 use crate::model::slot::{Slot, SlotState};
 use crate::model::state::State;
 use crate::model::workload::Member;
-use crate::schedule::affected::needed;
+use crate::schedule::affected_members::needed;
 use crate::schedule::attempts;
 use crate::schedule::last_call;
 use crate::schedule::slots;
@@ -17,29 +17,29 @@ use alloc::vec::Vec;
 /// The event takes every slot that it lacks.
 pub(crate) fn take(state: &mut State, id: &EventId) -> Applied {
     let now = state.now;
-    let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
+    let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
     if event.slots_since.is_some() {
-        return Err(Ignored::Repeated);
+        return Err(Rejection::Repeated);
     }
     if !slots::is_able(state, event, now) {
-        return Err(Ignored::NotNow);
+        return Err(Rejection::NotNow);
     }
-    if slots::barred_from_taking(state, event, now).is_some() {
-        return Err(Ignored::NotDue);
+    if slots::taking_barred_by(state, event, now).is_some() {
+        return Err(Rejection::NotDue);
     }
     take_all(state, id);
     Ok(())
 }
 
 /// The event is prepared over the budget as far as that moves service away.
-pub(crate) fn last_call(state: &mut State, id: &EventId) -> Applied {
+pub(crate) fn record_last_call(state: &mut State, id: &EventId) -> Applied {
     let now = state.now;
-    let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
+    let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
     if event.last_call.is_some() {
-        return Err(Ignored::Repeated);
+        return Err(Rejection::Repeated);
     }
     if !last_call::is_due(state, event, now) {
-        return Err(Ignored::NotNow);
+        return Err(Rejection::NotNow);
     }
     open(state, id)?.last_call = Some(now);
     take_all(state, id);
@@ -49,9 +49,9 @@ pub(crate) fn last_call(state: &mut State, id: &EventId) -> Applied {
 /// By the leader, when the event has kept members out for too long without going on.
 pub(crate) fn give_back(state: &mut State, id: &EventId) -> Applied {
     let now = state.now;
-    let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
+    let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
     if !slots::is_stuck(state, event, now) || slots::gives_back_at(state, event).is_none_or(|at| now < at) {
-        return Err(Ignored::NotNow);
+        return Err(Rejection::NotNow);
     }
     // What an operator holds up is theirs to bound.
     let is_halted = event.hold(now).is_some() || state.pause(now).is_some() || event.is_approved_by_operator();
@@ -69,20 +69,20 @@ pub(crate) fn give_back(state: &mut State, id: &EventId) -> Applied {
 
 /// An operator says that the member is in service.
 pub(crate) fn declare_restored(state: &mut State, member: &Member) -> Applied {
-    let slot = state.slots.get(member).ok_or(Ignored::Repeated)?;
+    let slot = state.slots.get(member).ok_or(Rejection::Repeated)?;
     if !matches!(slot.state, SlotState::Returning | SlotState::Gone) {
-        return Err(Ignored::NotNow);
+        return Err(Rejection::NotNow);
     }
     state.slots.remove(member);
     Ok(())
 }
 
 /// The leader has not heard from this replica for some time, or hears it again.
-pub(crate) fn contact(state: &mut State, replica: &VmName, is_reachable: bool) -> Applied {
+pub(crate) fn record_reachability(state: &mut State, replica: &VmName, is_reachable: bool) -> Applied {
     let now = state.now;
     let replica = registered(state, replica)?;
     if replica.unreachable.is_none() == is_reachable {
-        return Err(Ignored::Repeated);
+        return Err(Rejection::Repeated);
     }
     replica.unreachable = (!is_reachable).then_some(now);
     Ok(())
@@ -93,7 +93,7 @@ pub(crate) fn removed(state: &mut State, replica: &VmName) -> Applied {
     let before = state.slots.len();
     let is_left = |slot: &Slot| matches!(slot.state, SlotState::Returning | SlotState::Gone);
     state.slots.retain(|member, slot| member.vm != *replica || !is_left(slot));
-    if state.slots.len() < before { Ok(()) } else { Err(Ignored::Repeated) }
+    if state.slots.len() < before { Ok(()) } else { Err(Rejection::Repeated) }
 }
 
 /// Whatever stands against it: the event is prepared, approved or started.
@@ -153,7 +153,7 @@ pub(crate) fn take_one(state: &mut State, id: &EventId, member: Member, group: O
 }
 
 /// A new member of the group takes the place of one whose VM was deleted.
-pub(crate) fn replace_gone(state: &mut State, member: &Member, group: &GroupName) {
+pub(crate) fn replace_decommissioned(state: &mut State, member: &Member, group: &GroupName) {
     let is_gone = |slot: &Slot| slot.state == SlotState::Gone && slot.group.as_ref() == Some(group);
     let own = state.slots.get(member).is_some_and(is_gone).then(|| member.clone());
     let gone = own.or_else(|| state.slots.iter().find(|(_, slot)| is_gone(slot)).map(|(gone, _)| gone.clone()));
@@ -163,7 +163,7 @@ pub(crate) fn replace_gone(state: &mut State, member: &Member, group: &GroupName
 }
 
 /// The VM of these members was deleted: nothing of them is restored.
-pub(crate) fn lose(state: &mut State, vm: &VmName) {
+pub(crate) fn drop_members_of(state: &mut State, vm: &VmName) {
     let now = state.now;
     for (_, slot) in state.slots.iter_mut().filter(|(member, _)| member.vm == *vm) {
         slot.events.clear();

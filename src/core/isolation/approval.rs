@@ -8,18 +8,18 @@ use crate::model::claim::PostOutcome;
 use crate::model::document::{Announcement, Source, Status};
 use crate::model::event::Event;
 use crate::model::id::{EventId, VmName, WorkloadName};
-use crate::model::isolation::Alone;
-use crate::model::obstacle::{Obstacle, Outlook};
+use crate::model::isolated_approval::{IsolatedApproval, JOURNAL_LIMIT, RequestedBy};
+use crate::model::isolation::IsolatedView;
+use crate::model::obstacle::{ApprovalForecast, ApprovalObstacle};
 use crate::model::state::{OPEN_LIMIT, State};
-use crate::model::takeover::{JOURNAL_LIMIT, RequestedBy, Takeover};
 use crate::model::time::Timestamp;
 use crate::model::treatment;
 use crate::model::treatment::Action;
 use crate::model::workload::{Readiness, Workload};
+use crate::planning_input::PlanningInput;
 use crate::policy;
-use crate::schedule::failed;
+use crate::schedule::failure;
 use crate::schedule::groups;
-use crate::situation::Situation;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -28,16 +28,16 @@ const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 const AGAIN_AFTER_AT_MOST: Duration = Duration::from_mins(5);
 
-impl Takeover {
+impl IsolatedApproval {
     /// One that `situation.me` is about to write down.
-    pub fn begun(situation: &Situation, requested_by: Option<RequestedBy>) -> Self {
+    pub fn begun(situation: &PlanningInput, requested_by: Option<RequestedBy>) -> Self {
         let alone = situation.alone.clone().unwrap_or_default();
         let last = alone.journal.iter().map(|entry| entry.takeover.at).max();
         Self {
             approver: situation.me.clone(),
             at: last.map_or(situation.now, |last| situation.now.max(last.plus(Duration::from_millis(1)))),
             alone_since: alone.since,
-            out_of_reach: alone.out_of_reach(&situation.me),
+            out_of_reach: alone.unreachable_voters(&situation.me),
             requested_by,
             outcome: None,
             recorded: None,
@@ -46,32 +46,36 @@ impl Takeover {
 }
 
 /// Whether and when `situation.me` approves the event alone; `None` while it hears a leader.
-pub fn outlook(state: &State, situation: &Situation, id: &EventId) -> Option<Outlook> {
+pub fn forecast(state: &State, situation: &PlanningInput, id: &EventId) -> Option<ApprovalForecast> {
     let alone = situation.alone.as_ref()?;
-    let state = &alone.furthest(state);
+    let state = &alone.furthest_statuses(state);
     Some(match obstacle(state, situation, alone, id) {
-        Some(obstacle) => Outlook::Not(obstacle),
+        Some(obstacle) => ApprovalForecast::Not(obstacle),
         None => earliest(state, situation, alone, id),
     })
 }
 
 /// The event that `situation.me` approves alone now.
-pub fn takeover<'a>(state: &State, situation: &'a Situation) -> Option<&'a Announcement> {
+pub fn event_to_approve<'a>(state: &State, situation: &'a PlanningInput) -> Option<&'a Announcement> {
     let listed = situation.alone.as_ref()?.document.iter().flat_map(|document| &document.events);
-    let is_due = |announced: &&Announcement| match outlook(state, situation, &announced.id) {
-        Some(Outlook::From(at)) => at <= situation.now,
-        Some(Outlook::Not(_)) | None => false,
+    let is_due = |announced: &&Announcement| match forecast(state, situation, &announced.id) {
+        Some(ApprovalForecast::From(at)) => at <= situation.now,
+        Some(ApprovalForecast::Not(_)) | None => false,
     };
     listed.filter(|announced| announced.source == Source::User).find(is_due)
 }
 
 /// What an operator overrides who approves the event on `situation.me`, which hears no leader; an error where no
 /// operator can. `None` while it hears a leader.
-pub fn overridden(state: &State, situation: &Situation, id: &EventId) -> Option<Result<Vec<Obstacle>, Obstacle>> {
+pub fn overridden(
+    state: &State,
+    situation: &PlanningInput,
+    id: &EventId,
+) -> Option<Result<Vec<ApprovalObstacle>, ApprovalObstacle>> {
     let alone = situation.alone.as_ref()?;
-    let state = &alone.furthest(state);
+    let state = &alone.furthest_statuses(state);
     let ready_at = alone.since.plus(situation.timing.takeover_after);
-    let too_soon = || (situation.now < ready_at).then_some(Obstacle::TooSoon(ready_at));
+    let too_soon = || (situation.now < ready_at).then_some(ApprovalObstacle::TooSoon(ready_at));
     Some(match impossible(state, situation, alone, id).or_else(too_soon) {
         Some(obstacle) => Err(obstacle),
         None => Ok(objections(state, situation, alone, id)),
@@ -79,74 +83,79 @@ pub fn overridden(state: &State, situation: &Situation, id: &EventId) -> Option<
 }
 
 /// What stands between an event and its approval by this replica itself, apart from time.
-fn obstacle(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -> Option<Obstacle> {
-    let not_a_pair = || (!alone.is_one_of_a_pair()).then_some(Obstacle::NotAPair);
+fn obstacle(state: &State, situation: &PlanningInput, alone: &IsolatedView, id: &EventId) -> Option<ApprovalObstacle> {
+    let not_a_pair = || (!alone.is_one_of_a_pair()).then_some(ApprovalObstacle::NotAPair);
     let objection = || {
         let mut all = objections(state, situation, alone, id).into_iter();
-        all.find(|objection| !matches!(objection, Obstacle::HookMayRun(_)))
+        all.find(|objection| !matches!(objection, ApprovalObstacle::HookMayRun(_)))
     };
     impossible(state, situation, alone, id).or_else(not_a_pair).or_else(objection)
 }
 
 /// Why nobody approves the event here.
-fn impossible(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -> Option<Obstacle> {
+fn impossible(
+    state: &State,
+    situation: &PlanningInput,
+    alone: &IsolatedView,
+    id: &EventId,
+) -> Option<ApprovalObstacle> {
     let me = &situation.me;
     let known = state.open_event(id);
     let is_scheduled = alone.listed(id).is_some_and(|announced| announced.status == Status::Scheduled);
     if !is_scheduled || known.is_some_and(Event::is_drill) {
-        return Some(Obstacle::NotScheduled);
+        return Some(ApprovalObstacle::NotScheduled);
     }
     if !alone.voters.contains(me) {
-        return Some(Obstacle::NoVoter);
+        return Some(ApprovalObstacle::NoVoter);
     }
     if known.is_none() && state.open.len() >= OPEN_LIMIT {
-        return Some(Obstacle::NotTakenUp);
+        return Some(ApprovalObstacle::NotTakenUp);
     }
-    let mut tried = own(state, alone, me).filter(|(of, _)| *of == id);
+    let mut tried = own_approvals(state, alone, me).filter(|(of, _)| *of == id);
     if known.is_some_and(Event::is_accepted) || tried.any(|(_, it)| it.outcome_is(&PostOutcome::Accepted)) {
-        return Some(Obstacle::Approved);
+        return Some(ApprovalObstacle::Approved);
     }
     if alone.journal.len() >= JOURNAL_LIMIT {
-        return Some(Obstacle::JournalFull);
+        return Some(ApprovalObstacle::JournalFull);
     }
     let led = alone.reached.iter().find(|(_, peer)| peer.leader.is_some());
-    led.map(|(name, _)| Obstacle::LedElsewhere(name.clone()))
+    led.map(|(name, _)| ApprovalObstacle::LedElsewhere(name.clone()))
 }
 
 /// What this replica knows against an approval of the event; an operator may override it.
-fn objections(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -> Vec<Obstacle> {
+fn objections(state: &State, situation: &PlanningInput, alone: &IsolatedView, id: &EventId) -> Vec<ApprovalObstacle> {
     let Some(announced) = alone.listed(id) else { return Vec::new() };
     let known = state.open_event(id);
     let treatment = known.and_then(|event| event.treatment.clone()).unwrap_or_else(|| chosen(situation, announced));
-    let failed = known.is_some_and(|event| failed::failed_for_good(state, event, situation.now).is_some());
-    let mut others = own(state, alone, &situation.me).filter(|(of, it)| *of != id && it.may_be_posted());
+    let failed = known.is_some_and(|event| failure::failed_for_good(state, event, situation.now).is_some());
+    let mut others = own_approvals(state, alone, &situation.me).filter(|(of, it)| *of != id && it.may_be_posted());
     let approved = others.find(|(of, _)| alone.listed(of).is_some());
     let running_until = hooks_may_run_until(situation, alone, known).filter(|until| situation.now < *until);
     let objections = [
-        (announced.source != Source::User).then_some(Obstacle::NotUserInitiated),
+        (announced.source != Source::User).then_some(ApprovalObstacle::NotUserInitiated),
         // By the time of the log, which is never ahead of the cluster's: this replica sees no end before the others do.
-        known.and_then(|event| event.hold(alone.log_time)).map(Obstacle::Held),
-        state.pause(alone.log_time).map(Obstacle::Paused),
-        (treatment.action == Action::Observe).then_some(Obstacle::Observed),
-        failed.then_some(Obstacle::HookFailed),
-        other_event(state, situation, alone, announced).map(Obstacle::OtherEvent),
-        approved.map(|(other, _)| Obstacle::OtherApproval(other.clone())),
-        takes_more_away(alone, &situation.me, announced).map(Obstacle::TakesMoreAway),
-        own_member_out(state, alone, &situation.me).map(Obstacle::OwnMemberOut),
-        running_until.map(Obstacle::HookMayRun),
+        known.and_then(|event| event.hold(alone.log_time)).map(ApprovalObstacle::Held),
+        state.pause(alone.log_time).map(ApprovalObstacle::Paused),
+        (treatment.action == Action::Observe).then_some(ApprovalObstacle::Observed),
+        failed.then_some(ApprovalObstacle::HookFailed),
+        other_event(state, situation, alone, announced).map(ApprovalObstacle::OtherEvent),
+        approved.map(|(other, _)| ApprovalObstacle::OtherApproval(other.clone())),
+        takes_more_away(alone, &situation.me, announced).map(ApprovalObstacle::TakesMoreAway),
+        own_member_out(state, alone, &situation.me).map(ApprovalObstacle::OwnMemberOut),
+        running_until.map(ApprovalObstacle::HookMayRun),
     ];
     objections.into_iter().flatten().collect()
 }
 
 /// A VM that the event names and that this replica does not miss. Whoever wants to bring the lost machine back names it
 /// alone; a reboot of the only one that is left takes the last member away.
-fn takes_more_away(alone: &Alone, me: &VmName, announced: &Announcement) -> Option<VmName> {
-    let lost = alone.out_of_reach(me);
+fn takes_more_away(alone: &IsolatedView, me: &VmName, announced: &Announcement) -> Option<VmName> {
+    let lost = alone.unreachable_voters(me);
     announced.resources.iter().find(|vm| !lost.contains(vm)).cloned()
 }
 
 /// A workload of a group on this VM that does not serve, by what it answered last or by the log.
-fn own_member_out(state: &State, alone: &Alone, me: &VmName) -> Option<WorkloadName> {
+fn own_member_out(state: &State, alone: &IsolatedView, me: &VmName) -> Option<WorkloadName> {
     let own = state.workloads().filter(|(vm, workload)| *vm == me && workload.group.is_some());
     let is_out = |workload: &Workload| {
         let member = workload.on(me);
@@ -157,12 +166,16 @@ fn own_member_out(state: &State, alone: &Alone, me: &VmName) -> Option<WorkloadN
     own.map(|(_, workload)| workload).find(|workload| is_out(workload)).map(|workload| workload.name.clone())
 }
 
-fn chosen(situation: &Situation, announced: &Announcement) -> treatment::Treatment {
-    policy::choose(&situation.policy, announced, &situation.members, situation.now)
+fn chosen(situation: &PlanningInput, announced: &Announcement) -> treatment::Treatment {
+    policy::treatment_of(&situation.policy, announced, &situation.members, situation.now)
 }
 
 /// What this replica did alone, by its journal and by its log.
-fn own<'a>(state: &'a State, alone: &'a Alone, me: &'a VmName) -> impl Iterator<Item = (&'a EventId, &'a Takeover)> {
+fn own_approvals<'a>(
+    state: &'a State,
+    alone: &'a IsolatedView,
+    me: &'a VmName,
+) -> impl Iterator<Item = (&'a EventId, &'a IsolatedApproval)> {
     let logged = state.open_events().flat_map(|event| event.takeovers.iter().map(|it| (&event.announcement.id, it)));
     let journaled = alone.journal.iter().map(|entry| (&entry.announcement.id, &entry.takeover));
     logged.filter(move |(_, takeover)| takeover.approver == *me).chain(journaled)
@@ -171,7 +184,12 @@ fn own<'a>(state: &'a State, alone: &'a Alone, me: &'a VmName) -> impl Iterator<
 /// Another event that takes members of the same group: one that is listed, or one whose members have yet to be restored
 /// as far as the log tells. Of those that are no longer listed only an event that takes another VM counts: a machine that
 /// is gone is not taken away once more.
-fn other_event(state: &State, situation: &Situation, alone: &Alone, announced: &Announcement) -> Option<EventId> {
+fn other_event(
+    state: &State,
+    situation: &PlanningInput,
+    alone: &IsolatedView,
+    announced: &Announcement,
+) -> Option<EventId> {
     let known = |vm: &&VmName| situation.members.contains(vm) || state.replicas.contains_key(vm);
     let ours = |vms: &[VmName]| -> Vec<VmName> { vms.iter().filter(known).cloned().collect() };
     let own = ours(&announced.resources);
@@ -194,20 +212,20 @@ fn taken_by(event: &Event) -> Vec<VmName> {
 
 /// When the wait is over. Documents agree within half of `takeover_after`: so an event is also waited with for as long as
 /// it takes to see another one of its group.
-fn earliest(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -> Outlook {
+fn earliest(state: &State, situation: &PlanningInput, alone: &IsolatedView, id: &EventId) -> ApprovalForecast {
     let seen = alone.seen_since.get(id).copied().unwrap_or(situation.now);
     let at = alone.since.max(seen).plus(situation.timing.takeover_after);
     let running_until = hooks_may_run_until(situation, alone, state.open_event(id));
-    let tried: Vec<&Takeover> =
-        own(state, alone, &situation.me).filter(|(of, _)| *of == id).map(|(_, it)| it).collect();
+    let tried: Vec<&IsolatedApproval> =
+        own_approvals(state, alone, &situation.me).filter(|(of, _)| *of == id).map(|(_, it)| it).collect();
     let last = tried.iter().map(|it| it.outcome.as_ref().map_or(it.at, |(_, at)| *at)).max();
     let again = last.map(|last| last.plus(pause_after(tried.len())));
     let waits = running_until.into_iter().chain(again);
-    Outlook::From(waits.fold(at, Timestamp::max))
+    ApprovalForecast::From(waits.fold(at, Timestamp::max))
 }
 
 /// When the last committed hook has certainly ended, by this replica's time: deadlines stand in the time of the log.
-fn hooks_may_run_until(situation: &Situation, alone: &Alone, event: Option<&Event>) -> Option<Timestamp> {
+fn hooks_may_run_until(situation: &PlanningInput, alone: &IsolatedView, event: Option<&Event>) -> Option<Timestamp> {
     let in_own_time =
         |moment: Timestamp| situation.now.plus(moment.since(alone.log_time)).minus(alone.log_time.since(moment));
     let running = event?.attempts.iter().filter(|attempt| attempt.outcome.is_none());

@@ -2,7 +2,7 @@
 
 use crate::model::document::Document;
 use crate::model::id::{EventId, VmName};
-use crate::model::isolation::Peer;
+use crate::model::isolation::PeerAnswer;
 use crate::model::time::Timestamp;
 use alloc::collections::BTreeMap;
 use core::time::Duration;
@@ -12,7 +12,7 @@ const PAUSED_AFTER: Duration = Duration::from_secs(2);
 
 /// How long a replica has heard no leader, and what it has seen meanwhile; all on its steady clock.
 #[derive(Debug)]
-pub struct Watch {
+pub struct IsolationWatch {
     /// Time before this does not count: it began, or woke, at this moment.
     awake_since: Timestamp,
     /// When it was looked at last; whoever is busy for long meanwhile says so.
@@ -22,7 +22,7 @@ pub struct Watch {
     seen_since: BTreeMap<EventId, Timestamp>,
 }
 
-impl Watch {
+impl IsolationWatch {
     pub const fn new(now: Timestamp) -> Self {
         Self { awake_since: now, last_tick: now, told_of_leader: None, seen_since: BTreeMap::new() }
     }
@@ -41,7 +41,7 @@ impl Watch {
     }
 
     /// Since when nobody leads, as far as this replica knows: it heard a leader then, or whoever it reaches told of one.
-    pub fn alone_since(&mut self, heard: Option<Timestamp>, reached: &BTreeMap<VmName, Peer>) -> Timestamp {
+    pub fn alone_since(&mut self, heard: Option<Timestamp>, reached: &BTreeMap<VmName, PeerAnswer>) -> Timestamp {
         if reached.values().any(|peer| peer.leader.is_some()) {
             self.told_of_leader = Some(self.last_tick);
         }
@@ -66,8 +66,8 @@ mod tests {
 
     #[test]
     fn what_is_seen_again_after_nothing_was_seen_counts_from_then() {
-        let (mut watch, document) = (Watch::new(Timestamp(0)), listing(&["A", "B"]));
-        let seen = |watch: &Watch| watch.seen_since.values().map(|at| at.0).collect::<Vec<_>>();
+        let (mut watch, document) = (IsolationWatch::new(Timestamp(0)), listing(&["A", "B"]));
+        let seen = |watch: &IsolationWatch| watch.seen_since.values().map(|at| at.0).collect::<Vec<_>>();
         watch.tick(Timestamp(1), Some(&document));
         watch.tick(Timestamp(2), Some(&document));
         assert_eq!(seen(&watch), [1, 1]);
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn time_slept_through_does_not_count_nor_does_what_was_seen_before() {
-        let mut watch = Watch::new(Timestamp(0));
+        let mut watch = IsolationWatch::new(Timestamp(0));
         watch.tick(Timestamp(1), Some(&listing(&["A"])));
         let woken = Timestamp(1).plus(PAUSED_AFTER + Duration::from_millis(1));
         watch.tick(woken, Some(&listing(&["A"])));

@@ -3,9 +3,9 @@
 use crate::model::claim::{PostOutcome, Reason};
 use crate::model::hook_id::HookId;
 use crate::model::id::{AttemptId, GroupName, VmName};
-use crate::model::obstacle::Outlook;
-use crate::model::operator::Halt;
-use crate::model::slot::Cause;
+use crate::model::obstacle::ApprovalForecast;
+use crate::model::operator::Suspension;
+use crate::model::slot::SlotCause;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::workload::Member;
@@ -71,18 +71,18 @@ pub enum Blocker {
     Budget {
         /// `None` where a member without a group waits for its own restore.
         group: Option<GroupName>,
-        by: Vec<Cause>,
+        by: Vec<SlotCause>,
         /// What the end of the notice starts cannot be held.
         notice_ends: Timestamp,
     },
     /// An operator does not want it to be approved yet.
-    Hold(Halt),
+    Hold(Suspension),
     /// An operator wants nothing to be approved yet.
-    Paused(Halt),
+    Paused(Suspension),
     NoHealthyChannel,
     NoQuorum {
         /// Whether and when this replica approves it alone; `None` where it has no say.
-        takeover: Option<Outlook>,
+        takeover: Option<ApprovalForecast>,
     },
     Posting {
         approver: VmName,

@@ -9,9 +9,9 @@ use crate::model::claim::PostOutcome;
 use crate::model::document::{Announcement, Document, Kind, Source, Status};
 use crate::model::event::Event;
 use crate::model::id::VmName;
-use crate::model::operator::{What, Wish};
+use crate::model::isolated_approval::IsolatedApproval;
+use crate::model::operator::{OperatorAction, OperatorRecord};
 use crate::model::state::State;
-use crate::model::takeover::Takeover;
 use alloc::vec::Vec;
 
 /// An endpoint that shows an event in turns as started and as to come, or as gone, adds two stages each time.
@@ -109,7 +109,7 @@ impl Event {
         let claims = self.claims.iter().map(|claim| {
             CLAIM + claim.stints.len() * OTHER + claim.outcome.as_ref().map_or(0, |(posted, _)| outcome(posted))
         });
-        let takeovers = self.takeovers.iter().map(|takeover: &Takeover| {
+        let takeovers = self.takeovers.iter().map(|takeover: &IsolatedApproval| {
             let asked = takeover.requested_by.as_ref().map_or(0, |by| text(&by.who) + text(&by.reason));
             let posted = takeover.outcome.as_ref().map_or(0, |(posted, _)| outcome(posted));
             CLAIM + takeover.out_of_reach.len() * OTHER + asked + posted
@@ -118,7 +118,7 @@ impl Event {
             WaiverReason::Unreachable => OTHER,
             WaiverReason::Skipped { who, reason } => OTHER + text(who) + text(reason),
         });
-        let wishes = self.wishes.iter().map(Wish::bytes);
+        let wishes = self.wishes.iter().map(OperatorRecord::bytes);
         let times = (self.entered.len() + self.former_calls.len()) * 16;
         let attempts = self.attempts.iter().map(Attempt::bytes);
         EVENT + times + attempts.chain(claims).chain(takeovers).chain(waivers).chain(wishes).sum::<usize>()
@@ -139,9 +139,9 @@ impl Attempt {
     }
 }
 
-impl Wish {
+impl OperatorRecord {
     pub(crate) fn bytes(&self) -> usize {
-        let what = if let What::Other(what) = &self.what { text(what) } else { 0 };
+        let what = if let OperatorAction::Other(what) = &self.what { text(what) } else { 0 };
         OTHER + text(&self.who) + text(&self.reason) + what
     }
 }

@@ -6,9 +6,9 @@ use crate::model::document::{Announcement, Document};
 use crate::model::drill::Mode;
 use crate::model::hook_id::HookId;
 use crate::model::id::{AttemptId, EventId, VmName, WorkloadName};
-use crate::model::notification::Told;
-use crate::model::operator::Asked;
-use crate::model::takeover::Journaled;
+use crate::model::isolated_approval::JournalEntry;
+use crate::model::notification::Delivery;
+use crate::model::operator::OperatorRequest;
 use crate::model::time::Timestamp;
 use crate::model::treatment::Treatment;
 use crate::model::workload::{Condition, Group, Intent, Member, Workload};
@@ -90,7 +90,7 @@ pub enum Command {
     /// An operator adds this replica, which may have been excluded before.
     Readmit { replica: VmName },
     /// What the asking replica did alone, as it stands in its journal; clears it under the current number.
-    Account { number: u64, journal: Vec<Journaled> },
+    Account { number: u64, journal: Vec<JournalEntry> },
     /// This replica's VM is deleted by an event, and it is no member any more.
     Dismiss { replica: VmName },
     /// A made-up event is to go through the hooks.
@@ -98,7 +98,7 @@ pub enum Command {
     /// A drill is over, and what it took away is put back.
     EndDrill { event: EventId },
     /// Of an operator.
-    Ask { what: Asked, who: String, reason: String },
+    Ask { what: OperatorRequest, who: String, reason: String },
     /// A workload has dialled in at the asking replica; replaces what the one of its name said before.
     Enlist { workload: Workload },
     /// A workload that dialled in at the asking replica takes its leave.
@@ -110,7 +110,7 @@ pub enum Command {
     /// For how long the event, which is over, kept the asking replica from running.
     Observed { event: EventId, lasted: Duration },
     /// Other systems were told something, and are not told again.
-    Notified { told: Vec<Told> },
+    Notified { told: Vec<Delivery> },
     /// Everybody knows this cluster version, so entries mean from here on what it says.
     Raise { version: u64 },
 }
@@ -159,13 +159,13 @@ impl Command {
 
 /// What became of an entry. An illegal, repeated or late command is ignored, never an error.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Verdict {
+pub enum ApplyResult {
     Applied,
-    Ignored(Ignored),
+    Ignored(Rejection),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Ignored {
+pub enum Rejection {
     UnknownReplica,
     UnknownEvent,
     UnknownAttempt,
@@ -187,7 +187,7 @@ pub enum Ignored {
     TooManyWorkloads,
 }
 
-words!(Ignored {
+words!(Rejection {
     UnknownReplica => "unknown_replica",
     UnknownEvent => "unknown_event",
     UnknownAttempt => "unknown_attempt",

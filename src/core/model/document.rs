@@ -88,7 +88,7 @@ impl Announcement {
             if one.resources == other.resources {
                 return one.resources.clone();
             }
-            let known = Names::of(&one.resources);
+            let known = VmSet::of(&one.resources);
             let added = other.resources.iter().filter(|vm| !known.contain(vm));
             one.resources.iter().chain(added).cloned().collect()
         };
@@ -124,18 +124,18 @@ impl Announcement {
         if self.resources == other.resources {
             return true;
         }
-        let known = Names::of(&other.resources);
+        let known = VmSet::of(&other.resources);
         self.resources.iter().all(|vm| known.contain(vm))
     }
 }
 
 /// VMs among which others are looked for: in order where they are many, for a list may have a thousand, and another one, too.
-struct Names<'a> {
+struct VmSet<'a> {
     few: &'a [VmName],
     many: Vec<&'a VmName>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> VmSet<'a> {
     const FEW: usize = 16;
 
     fn of(names: &'a [VmName]) -> Self {
@@ -310,7 +310,7 @@ pub(crate) mod tests {
             range.map(|number| VmName::new(&alloc::format!("{prefix}{number}"))).collect()
         };
         let of = |resources| Announcement { resources, ..announced("e", Status::Scheduled) };
-        for count in [3, 2 * Names::FEW] {
+        for count in [3, 2 * VmSet::FEW] {
             let [one, other] = [of(names("vm", 0..count)), of(names("_VM", 1..count + 1))];
             assert_eq!(one.joined_with(&other).resources, names("vm", 0..count + 1));
             assert!(!one.names_no_other(&other) && !other.names_no_other(&one) && !one.is_decided_like(&other));

@@ -6,9 +6,9 @@ use crate::model::document::{Announcement, Kind, NotBefore, Source, Status};
 use crate::model::drill::{Drill, Mode};
 use crate::model::hook_id::HookId;
 use crate::model::id::{AttemptId, VmName};
+use crate::model::isolated_approval::IsolatedApproval;
 use crate::model::lifecycle::Stage;
-use crate::model::operator::Wish;
-use crate::model::takeover::Takeover;
+use crate::model::operator::OperatorRecord;
 use crate::model::time::Timestamp;
 use crate::model::treatment::Treatment;
 use crate::model::workload::{Intent, Member, Phase};
@@ -27,7 +27,7 @@ pub struct Event {
     pub decision: u64,
     /// Every replica whose document ever listed it.
     pub seen_by: BTreeSet<VmName>,
-    /// The stages it entered and when, oldest first; the last one is where it is. See `course`.
+    /// The stages it entered and when, oldest first; the last one is where it is. See `stage_history`.
     pub entered: Vec<(Stage, Timestamp)>,
     /// Counts every change, so that an operator can name what they have seen.
     pub revision: u64,
@@ -38,14 +38,14 @@ pub struct Event {
     /// In the order in which they were committed; the last one is in force.
     pub claims: Vec<Claim>,
     /// Approvals by replicas without a quorum, in the order in which they came to be known.
-    pub takeovers: Vec<Takeover>,
+    pub takeovers: Vec<IsolatedApproval>,
     pub ending: Option<Ending>,
     /// VMs that it deleted and that are dismissed: whoever bears such a name now is none of its resources.
     pub departed: BTreeSet<VmName>,
     /// It is made up: prepared for as if it were real, and never claimed, posted or taken for the platform's.
     pub drill: Option<Drill>,
     /// What operators asked for about it, oldest first; skipped hooks are waivers.
-    pub wishes: Vec<Wish>,
+    pub wishes: Vec<OperatorRecord>,
     /// When policy chose.
     pub treated: Option<Timestamp>,
     /// For how long it kept a VM from running, as that VM's own replica observed.
@@ -100,7 +100,7 @@ impl Event {
     }
 
     /// The stages that led to where it is, newest first: without those from which it went back.
-    pub fn course(&self) -> impl Iterator<Item = (Stage, Timestamp)> {
+    pub fn stage_history(&self) -> impl Iterator<Item = (Stage, Timestamp)> {
         let mut next = None;
         self.entered.iter().rev().copied().filter(move |(stage, _)| {
             let is_on_the_way = next.is_none_or(|next| *stage < next);
@@ -113,7 +113,7 @@ impl Event {
 
     /// When it entered a stage on its way to where it is; `None` when it did not, or went back from it.
     pub fn entered_at(&self, stage: Stage) -> Option<Timestamp> {
-        self.course().find(|(entered, _)| *entered == stage).map(|(_, at)| at)
+        self.stage_history().find(|(entered, _)| *entered == stage).map(|(_, at)| at)
     }
 
     pub fn first_seen(&self) -> Timestamp {
@@ -122,7 +122,7 @@ impl Event {
 
     /// When it left the document.
     pub fn over_at(&self) -> Option<Timestamp> {
-        self.course().filter(|(stage, _)| stage.is_over()).last().map(|(_, at)| at)
+        self.stage_history().filter(|(stage, _)| stage.is_over()).last().map(|(_, at)| at)
     }
 
     /// Names one hook of one workload in this event: the same for every attempt, leader and restart. An event that
@@ -236,7 +236,7 @@ impl Event {
     }
 
     /// A hook that prepares was started for this workload, so it is owed a restore; on a VM that is deleted nothing is.
-    pub fn touched(&self, member: &Member) -> bool {
+    pub fn was_prepared(&self, member: &Member) -> bool {
         let is_deleted = self.departed.contains(&member.vm) || (self.deletes_vms() && self.affects(&member.vm));
         let prepared = |attempt: &Attempt| attempt.hook.phase < Phase::Restore && attempt.intent == Intent::Run;
         !is_deleted && self.attempts.iter().any(|attempt| prepared(attempt) && attempt.member == *member)
@@ -260,7 +260,7 @@ impl Event {
 
     /// A replica without a quorum decided that it is to start, and the platform may have been told.
     pub fn is_taken_over(&self) -> bool {
-        self.takeovers.iter().any(Takeover::may_be_posted)
+        self.takeovers.iter().any(IsolatedApproval::may_be_posted)
     }
 
     /// A post of ours may have reached the platform.
@@ -269,13 +269,13 @@ impl Event {
     }
 
     /// It is about to begin, or has begun, whatever we do from now on.
-    pub fn is_going(&self) -> bool {
+    pub fn is_under_way(&self) -> bool {
         let is_claimed = (Stage::Claimed..=Stage::Started).contains(&self.stage());
         is_claimed || self.last_call.is_some() || self.may_be_approved()
     }
 
     /// It was started, or may be approved.
-    pub fn may_have_happened(&self) -> bool {
+    pub fn may_have_started(&self) -> bool {
         self.entered_at(Stage::Started).is_some() || self.may_be_approved()
     }
 
@@ -284,7 +284,7 @@ impl Event {
     pub fn may_come_back(&self) -> bool {
         match self.ending {
             Some(Ending::Cancelled) => true,
-            Some(Ending::Forgotten) => !self.may_have_happened(),
+            Some(Ending::Forgotten) => !self.may_have_started(),
             Some(Ending::Completed | Ending::Drilled | Ending::Interrupted) | None => false,
         }
     }

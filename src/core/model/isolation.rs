@@ -3,7 +3,7 @@
 use crate::model::command::Entry;
 use crate::model::document::{Announcement, Document};
 use crate::model::id::{EventId, VmName, WorkloadName};
-use crate::model::takeover::Journaled;
+use crate::model::isolated_approval::JournalEntry;
 use crate::model::time::Timestamp;
 use crate::model::workload::Readiness;
 use alloc::collections::BTreeMap;
@@ -11,13 +11,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Alone {
+pub struct IsolatedView {
     /// Since when it hears no leader, and nobody it reaches tells of one.
     pub since: Timestamp,
     /// In the order of the configuration, this replica among them. Empty when it was removed.
     pub voters: Vec<VmName>,
     /// The voters that answer it.
-    pub reached: BTreeMap<VmName, Peer>,
+    pub reached: BTreeMap<VmName, PeerAnswer>,
     /// What its endpoint says, as far as it is believed; `None` while its channel does not work.
     pub document: Option<Document>,
     /// Since when its documents have listed an event without a break.
@@ -29,19 +29,19 @@ pub struct Alone {
     /// What its own workloads answered last when they were asked whether they are ready.
     pub readiness: BTreeMap<WorkloadName, Readiness>,
     /// What it did alone and the log may not know.
-    pub journal: Vec<Journaled>,
+    pub journal: Vec<JournalEntry>,
 }
 
 /// What a replica answered to one which hears no leader.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Peer {
+pub struct PeerAnswer {
     /// Whom it hears, perhaps itself; not the replica that asked, which has no quorum then.
     pub leader: Option<String>,
     /// Whether its metadata endpoint answers, for the status of this replica.
-    pub channel: Channel,
+    pub channel: ImdsHealth,
 }
 
-impl Alone {
+impl IsolatedView {
     pub fn listed(&self, id: &EventId) -> Option<&Announcement> {
         self.document.as_ref()?.get(id)
     }
@@ -53,14 +53,14 @@ impl Alone {
     }
 
     /// The voters that do not answer `me`.
-    pub fn out_of_reach(&self, me: &VmName) -> Vec<VmName> {
+    pub fn unreachable_voters(&self, me: &VmName) -> Vec<VmName> {
         self.voters.iter().filter(|name| *name != me && !self.reached.contains_key(*name)).cloned().collect()
     }
 }
 
 /// The health of a replica's way to its metadata endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Channel {
+pub enum ImdsHealth {
     /// It has not answered yet.
     Unknown,
     Healthy,
@@ -68,4 +68,4 @@ pub enum Channel {
     Stalled,
 }
 
-words!(Channel { Unknown => "unknown", Healthy => "healthy", Stalled => "stalled" });
+words!(ImdsHealth { Unknown => "unknown", Healthy => "healthy", Stalled => "stalled" });

@@ -2,7 +2,7 @@
 
 use crate::model::attempt::Outcome;
 use crate::model::id::{EventId, VmName};
-use crate::model::slot::{Cause, SlotState};
+use crate::model::slot::{SlotCause, SlotState};
 use crate::model::state::{Replica, State};
 use crate::model::time::Timestamp;
 use crate::model::workload::{Member, Phase, Role, Workload};
@@ -33,16 +33,16 @@ impl State {
     }
 
     /// Why the member fills a slot of its group (R3); `None` while it is in service.
-    pub fn cause(&self, member: &Member) -> Option<Cause> {
+    pub fn cause(&self, member: &Member) -> Option<SlotCause> {
         match self.slots.get(member) {
-            Some(slot) if slot.state == SlotState::Returning => return Some(Cause::Returning(slot.by.clone())),
-            Some(slot) => return Some(Cause::Event(slot.by.clone())),
+            Some(slot) if slot.state == SlotState::Returning => return Some(SlotCause::Returning(slot.by.clone())),
+            Some(slot) => return Some(SlotCause::Event(slot.by.clone())),
             None => {}
         }
         if self.is_unreachable(&member.vm) {
-            return Some(Cause::Unreachable(member.vm.clone()));
+            return Some(SlotCause::Unreachable(member.vm.clone()));
         }
-        self.unready_since(member).map(|_| Cause::NotReady(member.clone()))
+        self.unready_since(member).map(|_| SlotCause::NotReady(member.clone()))
     }
 
     /// The member serves, as far as anybody can tell.

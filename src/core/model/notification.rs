@@ -2,7 +2,7 @@
 
 use crate::model::event::Event;
 use crate::model::id::{EventId, VmName};
-use crate::model::suspicion::Leadership;
+use crate::model::reconcile_state::Leadership;
 use crate::model::time::Timestamp;
 use crate::model::workload::Member;
 use alloc::collections::BTreeSet;
@@ -15,7 +15,7 @@ pub const TOLD_WITHIN: Duration = Duration::from_hours(1);
 
 /// In the order in which they are told of one moment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Topic {
+pub enum NotificationKind {
     Announced,
     /// The event has waited for the same for longer than somebody wants to.
     Blocked,
@@ -30,7 +30,7 @@ pub enum Topic {
     QuorumLost,
 }
 
-words!(Topic {
+words!(NotificationKind {
     Announced => "announced",
     Blocked => "blocked",
     Takeover => "takeover",
@@ -44,72 +44,88 @@ words!(Topic {
 
 /// Something that is worth telling, once.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Notice {
+pub struct Notification {
     /// When it came about.
     pub at: Timestamp,
-    pub topic: Topic,
-    pub subject: Subject,
+    pub topic: NotificationKind,
+    pub subject: NotificationSubject,
     /// The same whoever tells it.
     pub id: String,
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Subject {
+pub enum NotificationSubject {
     Event(EventId),
     Member(Member),
     Replica(VmName),
     Cluster,
 }
 
-impl Notice {
+impl Notification {
     /// An event that comes back under its id is another one, by when it was first seen.
-    pub(crate) fn of(event: &Event, topic: Topic, at: Timestamp) -> Self {
+    pub(crate) fn of(event: &Event, topic: NotificationKind, at: Timestamp) -> Self {
         let (id, Timestamp(first_seen)) = (&event.announcement.id, event.first_seen());
-        Self { at, topic, subject: Subject::Event(id.clone()), id: format!("{id}@{first_seen}/{topic}") }
+        Self { at, topic, subject: NotificationSubject::Event(id.clone()), id: format!("{id}@{first_seen}/{topic}") }
     }
 
     /// The event has waited for `what` for too long.
     pub(crate) fn blocked(event: &Event, what: &str, at: Timestamp) -> Self {
-        let notice = Self::of(event, Topic::Blocked, at);
+        let notice = Self::of(event, NotificationKind::Blocked, at);
         Self { id: format!("{}/{what}", notice.id), ..notice }
     }
 
     /// Once for each time that the member is taken.
     pub(crate) fn restore_failed(member: &Member, stint: u64, since: Timestamp) -> Self {
-        let id = format!("{}/{}/{stint}", member.path(), Topic::RestoreFailed);
-        Self { at: since, topic: Topic::RestoreFailed, subject: Subject::Member(member.clone()), id }
+        let id = format!("{}/{}/{stint}", member.path(), NotificationKind::RestoreFailed);
+        Self {
+            at: since,
+            topic: NotificationKind::RestoreFailed,
+            subject: NotificationSubject::Member(member.clone()),
+            id,
+        }
     }
 
     /// A replica approved the event alone. Neither it nor the log need to know when the other first saw it.
     pub fn alone(event: &EventId, approver: &VmName, approved_at: Timestamp, at: Timestamp) -> Self {
-        let id = format!("{event}/{}/{approver}/{}", Topic::Takeover, approved_at.0);
-        Self { at, topic: Topic::Takeover, subject: Subject::Event(event.clone()), id }
+        let id = format!("{event}/{}/{approver}/{}", NotificationKind::Takeover, approved_at.0);
+        Self { at, topic: NotificationKind::Takeover, subject: NotificationSubject::Event(event.clone()), id }
     }
 
     /// A replica acts for its leader.
     pub fn acted(replica: &VmName, at: Timestamp) -> Self {
-        let id = format!("{replica}/{}/{}", Topic::Takeover, at.0);
-        Self { at, topic: Topic::Takeover, subject: Subject::Replica(replica.clone()), id }
+        let id = format!("{replica}/{}/{}", NotificationKind::Takeover, at.0);
+        Self { at, topic: NotificationKind::Takeover, subject: NotificationSubject::Replica(replica.clone()), id }
     }
 
     /// The replicas that lost the same leadership say the same.
     pub fn quorum_lost(known: &Leadership, at: Timestamp) -> Self {
-        let id = format!("{}/{}-{}", Topic::QuorumLost, known.term, known.turn);
-        Self { at, topic: Topic::QuorumLost, subject: Subject::Cluster, id }
+        let id = format!("{}/{}-{}", NotificationKind::QuorumLost, known.term, known.turn);
+        Self { at, topic: NotificationKind::QuorumLost, subject: NotificationSubject::Cluster, id }
     }
 
     /// At most one an hour, and by when its last document came, which every leader knows.
     pub(crate) fn stalled(replica: &VmName, since: Timestamp) -> Self {
         let hours = since.0.div_euclid(i64::try_from(TOLD_WITHIN.as_millis()).unwrap_or(i64::MAX));
-        let id = format!("{replica}/{}/{hours}", Topic::ChannelStalled);
-        Self { at: since, topic: Topic::ChannelStalled, subject: Subject::Replica(replica.clone()), id }
+        let id = format!("{replica}/{}/{hours}", NotificationKind::ChannelStalled);
+        Self {
+            at: since,
+            topic: NotificationKind::ChannelStalled,
+            subject: NotificationSubject::Replica(replica.clone()),
+            id,
+        }
     }
 
     /// Everybody knows of it, so it is noted who was told. The rest is told by whoever knows.
     pub fn is_of_the_cluster(&self) -> bool {
         match (self.topic, &self.subject) {
-            (Topic::QuorumLost, _) | (Topic::Takeover, Subject::Replica(_)) => false,
-            (_, Subject::Event(_) | Subject::Member(_) | Subject::Replica(_) | Subject::Cluster) => true,
+            (NotificationKind::QuorumLost, _) | (NotificationKind::Takeover, NotificationSubject::Replica(_)) => false,
+            (
+                _,
+                NotificationSubject::Event(_)
+                | NotificationSubject::Member(_)
+                | NotificationSubject::Replica(_)
+                | NotificationSubject::Cluster,
+            ) => true,
         }
     }
 
@@ -120,14 +136,14 @@ impl Notice {
 
 /// A notice that a receiver has, or that is not told to it any more.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Told {
+pub struct Delivery {
     pub notice: String,
     pub receiver: String,
 }
 
 /// What the log knows of one notice.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Noted {
+pub struct DeliveryRecord {
     /// When a receiver was first noted to have it.
     pub at: Timestamp,
     pub receivers: BTreeSet<String>,

@@ -1,21 +1,21 @@
 //! What keeps a replica without a quorum from approving an event, as data and for people.
 
 use crate::model::id::{EventId, VmName, WorkloadName};
-use crate::model::operator::Halt;
+use crate::model::operator::Suspension;
 use crate::model::state::OPEN_LIMIT;
 use crate::model::time::Timestamp;
 use core::fmt;
 
 /// Whether and when a replica approves an event alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Outlook {
+pub enum ApprovalForecast {
     From(Timestamp),
     /// Not as long as this is so.
-    Not(Obstacle),
+    Not(ApprovalObstacle),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Obstacle {
+pub enum ApprovalObstacle {
     /// Without a quorum only what a user asked for is approved.
     NotUserInitiated,
     NotScheduled,
@@ -35,9 +35,9 @@ pub enum Obstacle {
     OtherEvent(EventId),
     Approved,
     /// By an operator.
-    Held(Halt),
+    Held(Suspension),
     /// Everything, by an operator.
-    Paused(Halt),
+    Paused(Suspension),
     /// This replica approved another event, which is not over.
     OtherApproval(EventId),
     JournalFull,
@@ -50,7 +50,7 @@ pub enum Obstacle {
     NoVoter,
 }
 
-impl fmt::Display for Obstacle {
+impl fmt::Display for ApprovalObstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotUserInitiated => f.write_str("it is not user-initiated"),

@@ -16,7 +16,7 @@ pub const WISH_LIMIT: usize = 100;
 
 /// What an operator asks for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Asked {
+pub enum OperatorRequest {
     /// The event is not to be approved before this time.
     Hold {
         event: EventId,
@@ -55,7 +55,7 @@ pub enum Asked {
     },
 }
 
-impl Asked {
+impl OperatorRequest {
     /// For logs and metrics.
     pub const fn as_word(&self) -> &'static str {
         match self {
@@ -73,18 +73,18 @@ impl Asked {
 
 /// Something that an operator asked for, as it was taken over.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Wish {
+pub struct OperatorRecord {
     /// Counts the wishes of a cluster, so that a replica can say how many of them it knows.
     pub number: u64,
     pub at: Timestamp,
     pub who: String,
     pub reason: String,
-    pub what: What,
+    pub what: OperatorAction,
 }
 
 /// The same, where it is kept: with its event, or beside all of them. A skipped hook is a waiver.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum What {
+pub enum OperatorAction {
     Hold { until: Timestamp, no_hooks: bool },
     Release,
     Approve { revision: u64, over_budget: bool },
@@ -96,7 +96,7 @@ pub enum What {
 
 /// A hold or a pause that is in force.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Halt {
+pub struct Suspension {
     pub number: u64,
     pub by: String,
     pub until: Timestamp,
@@ -105,32 +105,36 @@ pub struct Halt {
     pub no_hooks: bool,
 }
 
-impl fmt::Display for Halt {
+impl fmt::Display for Suspension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "by {}: {}", self.by, self.reason)
     }
 }
 
-impl Wish {
+impl OperatorRecord {
     pub(crate) const fn holds_or_releases(&self) -> bool {
-        matches!(self.what, What::Hold { .. } | What::Release)
+        matches!(self.what, OperatorAction::Hold { .. } | OperatorAction::Release)
     }
 
     pub(crate) const fn holds_or_approves(&self) -> bool {
-        matches!(self.what, What::Hold { .. } | What::Approve { .. })
+        matches!(self.what, OperatorAction::Hold { .. } | OperatorAction::Approve { .. })
     }
 
     pub(crate) const fn pauses_or_resumes(&self) -> bool {
-        matches!(self.what, What::Pause { .. } | What::Resume)
+        matches!(self.what, OperatorAction::Pause { .. } | OperatorAction::Resume)
     }
 
-    pub(crate) fn halt(&self, now: Timestamp) -> Option<Halt> {
+    pub(crate) fn suspension_of(&self, now: Timestamp) -> Option<Suspension> {
         let (until, no_hooks) = match self.what {
-            What::Hold { until, no_hooks } => (until, no_hooks),
-            What::Pause { until } => (until, false),
-            What::Release | What::Approve { .. } | What::Resume | What::Restored(_) | What::Other(_) => return None,
+            OperatorAction::Hold { until, no_hooks } => (until, no_hooks),
+            OperatorAction::Pause { until } => (until, false),
+            OperatorAction::Release
+            | OperatorAction::Approve { .. }
+            | OperatorAction::Resume
+            | OperatorAction::Restored(_)
+            | OperatorAction::Other(_) => return None,
         };
         let Self { number, who: by, reason, .. } = self.clone();
-        (now < until).then_some(Halt { number, by, until, reason, no_hooks })
+        (now < until).then_some(Suspension { number, by, until, reason, no_hooks })
     }
 }

@@ -48,7 +48,7 @@ words!(SlotState { Leaving => "leaving", Out => "out_of_service", Returning => "
 
 /// Why a member counts as not in service.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Cause {
+pub enum SlotCause {
     /// The event keeps it out.
     Event(EventId),
     /// The event is over or has given the slot back, and the member is not back yet.
@@ -61,7 +61,7 @@ pub enum Cause {
     Queue(EventId),
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for SlotCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Event(id) => write!(f, "{id}"),
@@ -73,7 +73,7 @@ impl fmt::Display for Cause {
     }
 }
 
-impl Cause {
+impl SlotCause {
     /// Only the member's recovery ends it, no event of the cluster.
     pub const fn is_sickness(&self) -> bool {
         match self {

@@ -4,10 +4,10 @@ use crate::model::document::{Announcement, Document, Status};
 use crate::model::event::Event;
 use crate::model::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
 use crate::model::lifecycle::Stage;
-use crate::model::notification::Noted;
-use crate::model::operator::{What, Wish};
+use crate::model::notification::DeliveryRecord;
+use crate::model::operator::{OperatorAction, OperatorRecord};
+use crate::model::reconcile_state::{Leadership, ReconcileState};
 use crate::model::slot::Slot;
-use crate::model::suspicion::{Leadership, Suspicion};
 use crate::model::time::Timestamp;
 use crate::model::version;
 use crate::model::workload::{Condition, Group, Member, OnAbsent, Role, Workload};
@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 impl State {
-    pub fn is_told(&self, notice: &str, receiver: &str) -> bool {
+    pub fn is_delivered(&self, notice: &str, receiver: &str) -> bool {
         self.notices.get(notice).is_some_and(|noted| noted.receivers.contains(receiver))
     }
 }
@@ -57,13 +57,13 @@ pub struct State {
     /// The latest; `None` before the first.
     pub leadership: Option<Leadership>,
     /// One for every replica that ever was a voter under a leader, or fell silent.
-    pub suspicions: BTreeMap<VmName, Suspicion>,
+    pub suspicions: BTreeMap<VmName, ReconcileState>,
     /// How many wishes of operators were ever taken over.
-    pub wished: u64,
+    pub operator_seq: u64,
     /// Those about no single event, oldest first.
-    pub wishes: Vec<Wish>,
+    pub operator_records: Vec<OperatorRecord>,
     /// What other systems were told of late.
-    pub notices: BTreeMap<String, Noted>,
+    pub notices: BTreeMap<String, DeliveryRecord>,
     /// The members that are not in service because of events. One that the log does not name here is.
     pub slots: BTreeMap<Member, Slot>,
     /// How many slots were ever taken.
@@ -84,8 +84,8 @@ impl Default for State {
             attempts: 0,
             leadership: None,
             suspicions: BTreeMap::new(),
-            wished: 0,
-            wishes: Vec::new(),
+            operator_seq: 0,
+            operator_records: Vec::new(),
             notices: BTreeMap::new(),
             slots: BTreeMap::new(),
             stints: 0,
@@ -127,17 +127,17 @@ impl Replica {
     /// one of its name to stand in for it.
     pub fn effective(&self) -> impl Iterator<Item = &Workload> {
         let unpaired = self.workloads.iter().filter(|workload| !self.dialled.contains_key(&workload.name));
-        unpaired.chain(self.dialled.values().map(|workload| self.standing_in(workload).unwrap_or(workload)))
+        unpaired.chain(self.dialled.values().map(|workload| self.fallback_of(workload).unwrap_or(workload)))
     }
 
     pub fn workload(&self, name: &WorkloadName) -> Option<&Workload> {
         match self.dialled.get(name) {
-            Some(workload) => Some(self.standing_in(workload).unwrap_or(workload)),
+            Some(workload) => Some(self.fallback_of(workload).unwrap_or(workload)),
             None => self.workloads.iter().find(|workload| workload.name == *name),
         }
     }
 
-    fn standing_in(&self, dialled: &Workload) -> Option<&Workload> {
+    fn fallback_of(&self, dialled: &Workload) -> Option<&Workload> {
         let wants_it = dialled.on_absent == OnAbsent::Command && self.is_absent(dialled);
         self.workloads.iter().find(|workload| wants_it && workload.name == dialled.name)
     }
@@ -157,7 +157,7 @@ impl Replica {
     }
 
     /// One of its workloads of the group is not away.
-    pub fn has_at_hand(&self, group: &GroupName) -> bool {
+    pub fn is_connected(&self, group: &GroupName) -> bool {
         self.effective().any(|workload| workload.group.as_ref() == Some(group) && !self.is_absent(workload))
     }
 
@@ -167,7 +167,7 @@ impl Replica {
     }
 
     /// The status its current document gives an event; `None` when it does not list it or no longer counts.
-    pub fn lists(&self, event: &EventId) -> Option<&Status> {
+    pub fn lists_event(&self, event: &EventId) -> Option<&Status> {
         if self.discounted.is_some() {
             return None;
         }
@@ -204,14 +204,22 @@ impl State {
     }
 
     /// What operators asked for about the event, and about all events while it was open.
-    pub fn wishes_about<'a>(&'a self, event: &'a Event, now: Timestamp) -> impl Iterator<Item = &'a Wish> + use<'a> {
+    pub fn records_about<'a>(
+        &'a self,
+        event: &'a Event,
+        now: Timestamp,
+    ) -> impl Iterator<Item = &'a OperatorRecord> + use<'a> {
         let closed = event.entered_at(Stage::Closed).unwrap_or(now);
-        let ends = |wish: &Wish| match wish.what {
-            What::Hold { until, .. } | What::Pause { until } => until,
-            What::Release | What::Approve { .. } | What::Resume | What::Restored(_) | What::Other(_) => wish.at,
+        let ends = |wish: &OperatorRecord| match wish.what {
+            OperatorAction::Hold { until, .. } | OperatorAction::Pause { until } => until,
+            OperatorAction::Release
+            | OperatorAction::Approve { .. }
+            | OperatorAction::Resume
+            | OperatorAction::Restored(_)
+            | OperatorAction::Other(_) => wish.at,
         };
-        let is_of_its_time = move |wish: &&Wish| wish.at <= closed && ends(wish) >= event.first_seen();
-        event.wishes.iter().chain(self.wishes.iter().filter(is_of_its_time))
+        let is_of_its_time = move |wish: &&OperatorRecord| wish.at <= closed && ends(wish) >= event.first_seen();
+        event.wishes.iter().chain(self.operator_records.iter().filter(is_of_its_time))
     }
 
     pub fn workload(&self, member: &Member) -> Option<&Workload> {
@@ -251,7 +259,7 @@ impl State {
 
     /// The furthest status that any current document shows.
     pub fn observed_status(&self, event: &EventId) -> Option<&Status> {
-        self.replicas.values().filter_map(|replica| replica.lists(event)).max()
+        self.replicas.values().filter_map(|replica| replica.lists_event(event)).max()
     }
 
     /// The event as all current documents together show it (`members.md` 3, D1); `None` when none lists it.
@@ -278,7 +286,7 @@ impl State {
     }
 
     /// Every replica that listed the event says that it is gone, or no longer counts beside one that says so.
-    pub fn is_gone(&self, event: &EventId, seen_by: &BTreeSet<VmName>) -> bool {
+    pub fn is_decommissioned(&self, event: &EventId, seen_by: &BTreeSet<VmName>) -> bool {
         let mut seers = seen_by
             .iter()
             .filter_map(|name| self.replicas.get(name))

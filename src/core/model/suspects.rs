@@ -1,8 +1,8 @@
 //! Voters that may hold unreported approvals.
 
 use crate::model::id::VmName;
+use crate::model::reconcile_state::ReconcileState;
 use crate::model::state::State;
-use crate::model::suspicion::Suspicion;
 
 impl State {
     /// The voters that may be approving alone.
@@ -22,7 +22,7 @@ impl State {
 
     pub(crate) fn start_number(&mut self, replica: &VmName) {
         let number = self.suspicions.get(replica).map_or(0, |known| known.number) + 1;
-        let suspicion = Suspicion { number, since: self.now, is_cleared: false };
+        let suspicion = ReconcileState { number, since: self.now, is_cleared: false };
         self.suspicions.insert(replica.clone(), suspicion);
     }
 }

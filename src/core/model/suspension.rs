@@ -4,33 +4,33 @@ use crate::model::attempt::{Waiver, WaiverReason};
 use crate::model::event::Event;
 use crate::model::hook_id::HookId;
 use crate::model::lifecycle::Stage;
-use crate::model::operator::{Halt, What, Wish};
+use crate::model::operator::{OperatorAction, OperatorRecord, Suspension};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::workload::Member;
 
-pub(crate) fn last(wishes: &[Wish], such: impl Fn(&Wish) -> bool) -> Option<&Wish> {
+pub(crate) fn last(wishes: &[OperatorRecord], such: impl Fn(&OperatorRecord) -> bool) -> Option<&OperatorRecord> {
     wishes.iter().rev().find(|wish| such(wish))
 }
 
 impl Event {
     /// The hold that is in force; none outlives the event.
-    pub fn hold(&self, now: Timestamp) -> Option<Halt> {
-        let halt = last(&self.wishes, Wish::holds_or_releases)?.halt(now);
+    pub fn hold(&self, now: Timestamp) -> Option<Suspension> {
+        let halt = last(&self.wishes, OperatorRecord::holds_or_releases)?.suspension_of(now);
         halt.filter(|_| self.stage() < Stage::Started)
     }
 
     /// An operator approved it, and nobody has held it since.
     pub fn is_approved_by_operator(&self) -> bool {
         // Of what they saw: not of what has become of it.
-        let is_of_this = |wish: &Wish| matches!(wish.what, What::Approve { revision, .. } if revision >= self.decision);
-        last(&self.wishes, Wish::holds_or_approves).is_some_and(is_of_this)
+        let is_of_this = |wish: &OperatorRecord| matches!(wish.what, OperatorAction::Approve { revision, .. } if revision >= self.decision);
+        last(&self.wishes, OperatorRecord::holds_or_approves).is_some_and(is_of_this)
     }
 
     /// An operator approved it whoever else is out, and nobody has held it since.
     pub fn is_over_budget(&self) -> bool {
-        let last = last(&self.wishes, Wish::holds_or_approves);
-        let is_it = |wish: &Wish| matches!(wish.what, What::Approve { over_budget: true, .. });
+        let last = last(&self.wishes, OperatorRecord::holds_or_approves);
+        let is_it = |wish: &OperatorRecord| matches!(wish.what, OperatorAction::Approve { over_budget: true, .. });
         self.is_approved_by_operator() && last.is_some_and(is_it)
     }
 
@@ -43,7 +43,7 @@ impl Event {
 
 impl State {
     /// The pause that is in force.
-    pub fn pause(&self, now: Timestamp) -> Option<Halt> {
-        last(&self.wishes, Wish::pauses_or_resumes)?.halt(now)
+    pub fn pause(&self, now: Timestamp) -> Option<Suspension> {
+        last(&self.operator_records, OperatorRecord::pauses_or_resumes)?.suspension_of(now)
     }
 }

@@ -7,15 +7,15 @@ use crate::apply::notification::RECEIVERS;
 use crate::apply::notification::REMEMBERED;
 use crate::apply::notification::REMEMBERED_FOR;
 use crate::model::claim::{Claim, PostOutcome, Reason};
-use crate::model::command::Ignored;
-use crate::model::command::{Command, Entry, Verdict};
+use crate::model::command::Rejection;
+use crate::model::command::{ApplyResult, Command, Entry};
 use crate::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
 use crate::model::drill::{Drill, Mode};
 use crate::model::id::AttemptId;
-use crate::model::notification::Told;
-use crate::model::takeover::Takeover;
+use crate::model::isolated_approval::IsolatedApproval;
+use crate::model::notification::Delivery;
+use crate::planning_input::{PeerHealth, Timing};
 use crate::policy::Policy;
-use crate::situation::{Contact, Timing};
 use alloc::collections::BTreeSet;
 
 const SEEN: Timestamp = Timestamp(1_000_000_000);
@@ -50,24 +50,24 @@ fn with(event: Event) -> State {
         Command::Register { workloads: Vec::new(), groups: Vec::new() },
         Command::Report { after: 0, document: Document::new(alloc::vec![announcement()]) },
     ] {
-        assert_eq!(apply(&mut state, &Entry { at: SEEN, by: vm("a"), command }), Verdict::Applied);
+        assert_eq!(apply(&mut state, &Entry { at: SEEN, by: vm("a"), command }), ApplyResult::Applied);
     }
     state.open.insert(event.announcement.id.clone(), event.into());
     state
 }
 
-fn situation(now: Timestamp) -> Situation {
+fn situation(now: Timestamp) -> PlanningInput {
     let members = [vm("a"), vm("b")];
-    let contact = Contact {
+    let contact = PeerHealth {
         reachable: true,
         since: SEEN,
-        channel: Channel::Healthy,
+        channel: ImdsHealth::Healthy,
         channel_since: SEEN,
         document_age: Some(Duration::ZERO),
         answers_in: Duration::ZERO,
         wishes: 0,
     };
-    Situation {
+    PlanningInput {
         now,
         me: vm("a"),
         contacts: members.iter().map(|name| (name.clone(), contact)).collect(),
@@ -83,12 +83,12 @@ fn situation(now: Timestamp) -> Situation {
     }
 }
 
-fn ids(state: &State, situation: &Situation, waits: &Waits) -> Vec<String> {
+fn ids(state: &State, situation: &PlanningInput, waits: &BlockedSince) -> Vec<String> {
     due(state, situation, waits, MINUTE).into_iter().map(|notice| notice.id).collect()
 }
 
 fn ids_at(state: &State, now: Timestamp) -> Vec<String> {
-    ids(state, &situation(now), &Waits::default())
+    ids(state, &situation(now), &BlockedSince::default())
 }
 
 #[test]
@@ -123,16 +123,17 @@ fn a_drill_is_told_to_nobody() {
 
 #[test]
 fn an_event_is_blocked_when_it_has_waited_for_the_same_for_long_enough() {
-    let (state, mut waits) = (with(event()), Waits::default());
-    let blocked = |waits: &Waits, now| ids(&state, &situation(now), waits).into_iter().skip(1).collect::<Vec<_>>();
-    waits.look(&state, &situation(SEEN));
-    waits.look(&state, &situation(SEEN.plus(MINUTE / 2)));
+    let (state, mut waits) = (with(event()), BlockedSince::default());
+    let blocked =
+        |waits: &BlockedSince, now| ids(&state, &situation(now), waits).into_iter().skip(1).collect::<Vec<_>>();
+    waits.update(&state, &situation(SEEN));
+    waits.update(&state, &situation(SEEN.plus(MINUTE / 2)));
     assert_eq!(blocked(&waits, SEEN.plus(Duration::from_millis(59_999))), [""; 0]);
     let id = format!("e@{}/blocked/deciding", SEEN.0);
     assert_eq!(blocked(&waits, SEEN.plus(MINUTE)), [id]);
     // It waits for something else, and then for this again.
-    waits.look(&State::default(), &situation(SEEN.plus(MINUTE)));
-    waits.look(&state, &situation(SEEN.plus(MINUTE)));
+    waits.update(&State::default(), &situation(SEEN.plus(MINUTE)));
+    waits.update(&state, &situation(SEEN.plus(MINUTE)));
     assert_eq!(blocked(&waits, SEEN.plus(MINUTE)), [""; 0]);
     waits.forget();
     assert_eq!(blocked(&waits, SEEN.plus(9 * MINUTE)), [""; 0]);
@@ -140,7 +141,7 @@ fn an_event_is_blocked_when_it_has_waited_for_the_same_for_long_enough() {
 
 #[test]
 fn an_approval_given_alone_is_told_by_its_giver_first_and_under_one_id() {
-    let takeover = |outcome| Takeover {
+    let takeover = |outcome| IsolatedApproval {
         approver: vm("b"),
         at: Timestamp(7),
         alone_since: Timestamp(3),
@@ -150,7 +151,7 @@ fn an_approval_given_alone_is_told_by_its_giver_first_and_under_one_id() {
         recorded: Some(SEEN),
     };
     let state = with(Event { takeovers: alloc::vec![takeover(PostOutcome::Accepted)], ..event() });
-    let own = Notice::alone(&EventId::new("e"), &vm("b"), Timestamp(7), Timestamp(7));
+    let own = Notification::alone(&EventId::new("e"), &vm("b"), Timestamp(7), Timestamp(7));
     let told = |now| ids_at(&state, now).contains(&own.id);
     assert!(!told(SEEN) && told(SEEN.plus(ACCOUNT_FIRST)));
     let refused = with(Event { takeovers: alloc::vec![takeover(PostOutcome::Refused(400))], ..event() });
@@ -162,11 +163,11 @@ fn a_stalled_channel_has_one_id_whoever_leads() {
     let stalled = |now: Timestamp, channel_since| {
         let mut situation = situation(now);
         for contact in situation.contacts.values_mut().take(1) {
-            contact.channel = Channel::Stalled;
+            contact.channel = ImdsHealth::Stalled;
             contact.channel_since = channel_since;
             contact.document_age = Some(now.since(SEEN));
         }
-        ids(&State::default(), &situation, &Waits::default())
+        ids(&State::default(), &situation, &BlockedSince::default())
     };
     let by_one = stalled(SEEN.plus(MINUTE), SEEN.plus(MINUTE / 4));
     assert_eq!(by_one, [format!("a/channel_stalled/{}", SEEN.0 / 3_600_000)]);
@@ -174,8 +175,9 @@ fn a_stalled_channel_has_one_id_whoever_leads() {
     assert_eq!(stalled(SEEN.plus(60 * MINUTE), SEEN), [""; 0]);
 }
 
-fn note(state: &mut State, at: Timestamp, told: &[(&str, &str)]) -> Verdict {
-    let told = told.iter().map(|(notice, receiver)| Told { notice: (*notice).into(), receiver: (*receiver).into() });
+fn note(state: &mut State, at: Timestamp, told: &[(&str, &str)]) -> ApplyResult {
+    let told =
+        told.iter().map(|(notice, receiver)| Delivery { notice: (*notice).into(), receiver: (*receiver).into() });
     apply(state, &Entry { at, by: vm("a"), command: Command::Notified { told: told.collect() } })
 }
 
@@ -183,12 +185,14 @@ fn note(state: &mut State, at: Timestamp, told: &[(&str, &str)]) -> Verdict {
 fn what_was_told_is_remembered_for_each_receiver_as_long_as_it_could_be_told_again() {
     let mut state = State::default();
     let later = SEEN.plus(TOLD_WITHIN);
-    assert_eq!(note(&mut state, SEEN, &[("one", "chat"), ("two", "grid")]), Verdict::Applied);
-    assert!(state.is_told("one", "chat") && state.is_told("two", "grid") && !state.is_told("one", "grid"));
-    assert_eq!(note(&mut state, later, &[("one", "chat")]), Verdict::Ignored(Ignored::Repeated));
-    assert_eq!(note(&mut state, later, &[("one", "grid"), ("three", "chat")]), Verdict::Applied);
+    assert_eq!(note(&mut state, SEEN, &[("one", "chat"), ("two", "grid")]), ApplyResult::Applied);
+    assert!(
+        state.is_delivered("one", "chat") && state.is_delivered("two", "grid") && !state.is_delivered("one", "grid")
+    );
+    assert_eq!(note(&mut state, later, &[("one", "chat")]), ApplyResult::Ignored(Rejection::Repeated));
+    assert_eq!(note(&mut state, later, &[("one", "grid"), ("three", "chat")]), ApplyResult::Applied);
     assert_eq!(state.notices.len(), 3);
-    assert_eq!(note(&mut state, SEEN.plus(REMEMBERED_FOR), &[("four", "grid")]), Verdict::Applied);
+    assert_eq!(note(&mut state, SEEN.plus(REMEMBERED_FOR), &[("four", "grid")]), ApplyResult::Applied);
     assert_eq!(state.notices.keys().map(String::as_str).collect::<Vec<_>>(), ["four", "three"]);
 }
 
@@ -197,16 +201,16 @@ fn what_is_remembered_is_bounded() {
     let mut state = State::default();
     let long = "x".repeat(NAME_LIMIT + 1);
     for (notice, receiver) in [(long.as_str(), "chat"), ("one", long.as_str())] {
-        assert_eq!(note(&mut state, SEEN, &[(notice, receiver)]), Verdict::Ignored(Ignored::Repeated));
+        assert_eq!(note(&mut state, SEEN, &[(notice, receiver)]), ApplyResult::Ignored(Rejection::Repeated));
     }
     let many: Vec<String> = (0..=REMEMBERED).map(|number| number.to_string()).collect();
     let all: Vec<_> = many.iter().map(|notice| (notice.as_str(), "chat")).collect();
-    assert_eq!(note(&mut state, SEEN, &all), Verdict::Applied);
+    assert_eq!(note(&mut state, SEEN, &all), ApplyResult::Applied);
     assert_eq!(state.notices.len(), REMEMBERED);
     let receivers: Vec<_> = many.iter().take(2 * RECEIVERS).map(|name| ("0", name.as_str())).collect();
-    assert_eq!(note(&mut state, SEEN, &receivers), Verdict::Applied);
+    assert_eq!(note(&mut state, SEEN, &receivers), ApplyResult::Applied);
     assert_eq!(state.notices["0"].receivers.len(), RECEIVERS);
     // What is old makes room.
-    assert_eq!(note(&mut state, SEEN.plus(REMEMBERED_FOR), &[("new", "chat")]), Verdict::Applied);
+    assert_eq!(note(&mut state, SEEN.plus(REMEMBERED_FOR), &[("new", "chat")]), ApplyResult::Applied);
     assert_eq!(state.notices.len(), 1);
 }

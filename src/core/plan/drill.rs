@@ -4,27 +4,27 @@ use crate::model::command::Command;
 use crate::model::event::Event;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::schedule::needs;
-use crate::schedule::next;
-use crate::schedule::progress;
-use crate::schedule::progress::Progress;
+use crate::schedule::next_steps;
+use crate::schedule::required;
 use crate::schedule::step::Step;
+use crate::schedule::step_state;
+use crate::schedule::step_state::StepState;
 
 /// Everything that could be prepared is, or the time for it is up.
 pub(crate) fn is_finished(state: &State, event: &Event, now: Timestamp) -> bool {
-    let due = next::next(state, event, now);
-    let is_settled = |step: &Step<'_>| match progress::progress(event, step, now) {
-        Progress::Favourable | Progress::Failed(_) | Progress::OutOfTime => true,
-        Progress::Running(_) => false,
+    let due = next_steps::next_steps(state, event, now);
+    let is_settled = |step: &Step<'_>| match step_state::step_state(event, step, now) {
+        StepState::Favourable | StepState::Failed(_) | StepState::OutOfTime => true,
+        StepState::Running(_) => false,
         // What stands behind a hook that failed is never begun.
-        Progress::Due { from, .. } => {
+        StepState::Due { from, .. } => {
             from <= now && !due.iter().any(|next| next.step.member == step.member && next.step.id == step.id)
         }
     };
-    event.treatment.is_some() && needs::preparing(state, event).iter().all(is_settled)
+    event.treatment.is_some() && required::preparing(state, event).iter().all(is_settled)
 }
 
-pub(crate) fn to_end(state: &State, event: &Event, now: Timestamp) -> Option<Command> {
+pub(crate) fn drill_to_end(state: &State, event: &Event, now: Timestamp) -> Option<Command> {
     let is_over = event.is_drill() && is_finished(state, event, now);
     is_over.then(|| Command::EndDrill { event: event.announcement.id.clone() })
 }

@@ -1,19 +1,19 @@
 //! Which replica runs a hook, and for how long the leader waits for one that does not answer.
 
-use crate::errands::avoid;
+use crate::assignments::vms_to_avoid;
 use crate::model::event::Event;
 use crate::model::id::VmName;
 use crate::model::lifecycle::Stage;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::workload::{Intent, Phase, RunsOn};
+use crate::planning_input::PlanningInput;
 use crate::schedule::peers::may_run_on;
 use crate::schedule::step::Step;
-use crate::situation::Situation;
 use alloc::vec::Vec;
 
 /// From when on hooks that only this replica could run are not waited for; `None` while it answers.
-pub(crate) fn passed_over_from(replica: &VmName, situation: &Situation) -> Option<Timestamp> {
+pub(crate) fn no_longer_waited_for_at(replica: &VmName, situation: &PlanningInput) -> Option<Timestamp> {
     if !situation.members.contains(replica) {
         return Some(situation.now);
     }
@@ -27,7 +27,7 @@ pub(crate) fn host(
     event: &Event,
     step: &Step<'_>,
     intent: Intent,
-    situation: &Situation,
+    situation: &PlanningInput,
 ) -> Option<VmName> {
     let own = &step.member.vm;
     // Only a replica that is back and has reported knows that the event is over.
@@ -45,7 +45,7 @@ pub(crate) fn host(
 
 /// An unaffected replica whose VM has the same workload of the same group with the same hook. Where nothing may be moved to
 /// nothing is begun, either; what was begun there can be asked, and taken back.
-fn peer(state: &State, event: &Event, step: &Step<'_>, intent: Intent, situation: &Situation) -> Option<VmName> {
+fn peer(state: &State, event: &Event, step: &Step<'_>, intent: Intent, situation: &PlanningInput) -> Option<VmName> {
     let is_there = |name: &VmName| {
         let replica = state.replicas.get(name);
         let own = replica.and_then(|replica| Some((replica, replica.workload(&step.member.workload)?)));
@@ -57,6 +57,6 @@ fn peer(state: &State, event: &Event, step: &Step<'_>, intent: Intent, situation
     };
     let mut fitting = situation.members.iter().filter(fits).peekable();
     fitting.peek()?;
-    let avoided = if intent == Intent::Run { avoid(state, situation, &step.member) } else { Vec::new() };
+    let avoided = if intent == Intent::Run { vms_to_avoid(state, situation, &step.member) } else { Vec::new() };
     fitting.find(|name| !avoided.contains(name)).cloned()
 }

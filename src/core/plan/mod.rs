@@ -1,10 +1,10 @@
 //! What the leader proposes next. Computed from scratch whenever something changed or time has passed; nothing is
 //! queued, so a crash loses nothing, and a proposal that is no longer right is ignored by `apply`.
 
-pub mod departure;
+pub mod decommission;
 pub mod drill;
 pub mod hosts;
-pub mod unregistered;
+pub mod registration;
 pub mod version;
 
 use crate::model::attempt::{ENDED_WITHIN, Outcome, WaiverReason};
@@ -17,33 +17,33 @@ use crate::model::slot::{Slot, SlotState};
 use crate::model::state::State;
 use crate::model::treatment::Treatment;
 use crate::model::workload::{Intent, Phase, RunsOn};
-use crate::plan::hosts::{host, passed_over_from};
-use crate::plan::unregistered::unregistered;
+use crate::plan::hosts::{host, no_longer_waited_for_at};
+use crate::plan::registration::unregistered;
+use crate::planning_input::PlanningInput;
 use crate::policy;
-use crate::schedule::affected::stints_of;
+use crate::schedule::affected_members::stints_of;
 use crate::schedule::claims::CLAIM_AGAIN_AFTER_AT_MOST;
 use crate::schedule::clearance::clearance;
 use crate::schedule::last_call;
-use crate::schedule::needs;
-use crate::schedule::next;
-use crate::schedule::progress;
-use crate::schedule::progress::Progress;
+use crate::schedule::next_steps;
+use crate::schedule::required;
 use crate::schedule::slots;
 use crate::schedule::step::{Next, Step};
-use crate::situation::Situation;
+use crate::schedule::step_state;
+use crate::schedule::step_state::StepState;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 /// The commands that are due, in the order in which they are best proposed.
-pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
+pub fn plan(state: &State, situation: &PlanningInput) -> Vec<Command> {
     if let Some(beginning) = leadership_to_begin(state, situation) {
         return alloc::vec![beginning];
     }
     let mut due = voters_to_suspect(state, situation);
-    due.extend(documents_to_discount(state, situation));
-    due.extend(contacts_to_note(state, situation));
-    due.extend(departure::to_dismiss(state, situation));
-    due.extend(version::to_raise(state, situation));
+    due.extend(stale_documents(state, situation));
+    due.extend(reachability_changes(state, situation));
+    due.extend(decommission::replica_to_remove(state, situation));
+    due.extend(version::version_to_raise(state, situation));
     due.extend(removed_to_forget(state, situation));
     // What is announced together takes its slots in the order in which they are given.
     let mut open: Vec<&Event> = state.open_events().collect();
@@ -59,7 +59,8 @@ pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
             if !event.is_drill() && !event.announcement.status.is_known() {
                 continue;
             }
-            let chosen = policy::choose(&situation.policy, &event.announcement, &situation.members, situation.now);
+            let chosen =
+                policy::treatment_of(&situation.policy, &event.announcement, &situation.members, situation.now);
             // Whoever asks for a drill wants it now.
             let ahead = chosen.ahead.filter(|_| !event.is_drill());
             let treatment = Treatment { ahead, ..chosen };
@@ -72,13 +73,13 @@ pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
         due.extend(attempts_to_begin(state, event, situation));
         due.extend(claim_to_make(state, event, situation));
         due.extend(event_to_forget(state, event, situation));
-        due.extend(drill::to_end(state, event, situation.now));
+        due.extend(drill::drill_to_end(state, event, situation.now));
     }
     due
 }
 
 /// Until it is committed nobody takes a claim from this leader.
-fn leadership_to_begin(state: &State, situation: &Situation) -> Option<Command> {
+fn leadership_to_begin(state: &State, situation: &PlanningInput) -> Option<Command> {
     let lead = situation.lead.as_ref()?;
     let known = state.leadership.as_ref();
     let is_known =
@@ -87,7 +88,7 @@ fn leadership_to_begin(state: &State, situation: &Situation) -> Option<Command> 
 }
 
 /// Once for every loss of contact, early enough that it is committed before the voter acts alone.
-fn voters_to_suspect(state: &State, situation: &Situation) -> Vec<Command> {
+fn voters_to_suspect(state: &State, situation: &PlanningInput) -> Vec<Command> {
     let Some(lead) = &situation.lead else {
         return Vec::new();
     };
@@ -111,7 +112,7 @@ fn voters_to_suspect(state: &State, situation: &Situation) -> Vec<Command> {
 }
 
 /// What the replicas that say nothing said last no longer counts after a while, as far as it matters to an event.
-fn documents_to_discount(state: &State, situation: &Situation) -> impl Iterator<Item = Command> {
+fn stale_documents(state: &State, situation: &PlanningInput) -> impl Iterator<Item = Command> {
     // One that was removed tells nobody anything any more.
     let too_long = |name: &VmName| {
         let silent = situation.uninformed(name).is_some_and(|silence| silence >= situation.timing.stale_after);
@@ -125,12 +126,12 @@ fn documents_to_discount(state: &State, situation: &Situation) -> impl Iterator<
 }
 
 /// Who is out of reach for so long that it counts as out of service, and who is back.
-fn contacts_to_note(state: &State, situation: &Situation) -> impl Iterator<Item = Command> {
+fn reachability_changes(state: &State, situation: &PlanningInput) -> impl Iterator<Item = Command> {
     let half = situation.timing.takeover_after / 2;
     state.replicas.iter().filter_map(move |(name, replica)| {
         // Who was removed is missed by nobody.
         let is_member = situation.members.contains(name);
-        let is_silent = || situation.out_of_reach(name).is_some_and(|silence| silence >= half);
+        let is_silent = || situation.unreachable_for(name).is_some_and(|silence| silence >= half);
         let reachable = match replica.unreachable {
             None if is_member && is_silent() => false,
             Some(_) if !is_member || situation.reaches(name) => true,
@@ -142,7 +143,7 @@ fn contacts_to_note(state: &State, situation: &Situation) -> impl Iterator<Item 
 
 /// Replicas that are no members any more, and whose workloads are to be restored: nobody does that. And those whose VM
 /// was deleted long ago.
-fn removed_to_forget(state: &State, situation: &Situation) -> Vec<Command> {
+fn removed_to_forget(state: &State, situation: &PlanningInput) -> Vec<Command> {
     let is_removed = |vm: &VmName, slot: &Slot| match slot.state {
         SlotState::Returning => !situation.members.contains(vm),
         SlotState::Gone => situation.now.since(slot.since) >= situation.timing.replace_after,
@@ -155,7 +156,7 @@ fn removed_to_forget(state: &State, situation: &Situation) -> Vec<Command> {
 }
 
 /// Slots that the event takes or gives back.
-fn slots_to_change(state: &State, event: &Event, situation: &Situation) -> Option<Command> {
+fn slots_to_change(state: &State, event: &Event, situation: &PlanningInput) -> Option<Command> {
     let (id, now) = (|| event.announcement.id.clone(), situation.now);
     if last_call::is_due(state, event, now) {
         return Some(Command::LastCall { event: id() });
@@ -167,12 +168,12 @@ fn slots_to_change(state: &State, event: &Event, situation: &Situation) -> Optio
     }
     let takes = event.slots_since.is_none()
         && slots::is_able(state, event, now)
-        && slots::barred_from_taking(state, event, now).is_none();
+        && slots::taking_barred_by(state, event, now).is_none();
     takes.then(|| Command::Take { event: id() })
 }
 
 /// Attempts whose replica has not said in time how they ended.
-fn overrun(event: &Event, situation: &Situation) -> impl Iterator<Item = Command> {
+fn overrun(event: &Event, situation: &PlanningInput) -> impl Iterator<Item = Command> {
     let late = event.attempts.iter().filter(|attempt| {
         // Replicas that were down together with the leader have yet to say what their hooks left behind.
         let could_speak = event.deadline_of(attempt).max(situation.leading_since);
@@ -182,25 +183,27 @@ fn overrun(event: &Event, situation: &Situation) -> impl Iterator<Item = Command
 }
 
 /// The machine hangs, which is why somebody reboots it: its hooks are not waited for.
-fn hooks_to_waive(state: &State, event: &Event, situation: &Situation) -> Vec<Command> {
+fn hooks_to_waive(state: &State, event: &Event, situation: &PlanningInput) -> Vec<Command> {
     if !event.is_user_initiated() || event.stage() > Stage::Preparing {
         return Vec::new();
     }
-    let lost = |name: &VmName| passed_over_from(name, situation).is_some_and(|from| situation.now >= from);
-    let waits = |step: &Step<'_>| match progress::forward(event, step, situation.now) {
+    let lost = |name: &VmName| no_longer_waited_for_at(name, situation).is_some_and(|from| situation.now >= from);
+    let waits = |step: &Step<'_>| match step_state::run_state(event, step, situation.now) {
         // Elsewhere it can be run once more when this attempt has expired.
-        Progress::Running(attempt) => step.hook.runs_on == RunsOn::Affected && lost(&attempt.on),
+        StepState::Running(attempt) => step.hook.runs_on == RunsOn::Affected && lost(&attempt.on),
         // One that only waits for a place may yet be run.
-        Progress::Due { .. } => host(state, event, step, Intent::Confirm, situation).is_none() && lost(&step.member.vm),
+        StepState::Due { .. } => {
+            host(state, event, step, Intent::Confirm, situation).is_none() && lost(&step.member.vm)
+        }
         // It vanished with its VM and its deadline has passed meanwhile.
-        Progress::Failed(_) => {
+        StepState::Failed(_) => {
             let mut latest = step.forward().rev();
             let vanished = latest.next().is_some_and(|it| matches!(it.outcome, Some((Outcome::Unknown(_), _))));
             step.hook.runs_on == RunsOn::Affected && vanished && lost(&step.member.vm)
         }
-        Progress::Favourable | Progress::OutOfTime => false,
+        StepState::Favourable | StepState::OutOfTime => false,
     };
-    let steps = needs::preparing(state, event);
+    let steps = required::preparing(state, event);
     let waived = steps.into_iter().filter(waits).map(|step| Command::Waive {
         event: event.announcement.id.clone(),
         member: step.member,
@@ -210,7 +213,7 @@ fn hooks_to_waive(state: &State, event: &Event, situation: &Situation) -> Vec<Co
     waived.collect()
 }
 
-fn attempts_to_begin(state: &State, event: &Event, situation: &Situation) -> Vec<Command> {
+fn attempts_to_begin(state: &State, event: &Event, situation: &PlanningInput) -> Vec<Command> {
     // What the log says of the cloud may be old: what it takes for announced may have taken the VM.
     let may_restore = event.stage().is_over() || event.is_drill() || is_up_to_date(situation);
     let begin = |next: Next<'_>| {
@@ -230,10 +233,10 @@ fn attempts_to_begin(state: &State, event: &Event, situation: &Situation) -> Vec
             deadline: ends.map_or(timeout, |ends| timeout.min(ends)),
         })
     };
-    next::next(state, event, situation.now).into_iter().filter_map(begin).collect()
+    next_steps::next_steps(state, event, situation.now).into_iter().filter_map(begin).collect()
 }
 
-fn claim_to_make(state: &State, event: &Event, situation: &Situation) -> Option<Command> {
+fn claim_to_make(state: &State, event: &Event, situation: &PlanningInput) -> Option<Command> {
     let Clearance::Clear(reason) = clearance(state, event, situation.now) else {
         return None;
     };
@@ -255,21 +258,21 @@ fn claim_to_make(state: &State, event: &Event, situation: &Situation) -> Option<
 }
 
 /// What the log says of the cloud may be old when its leader was lost: somebody has looked since this one leads.
-fn is_up_to_date(situation: &Situation) -> bool {
+fn is_up_to_date(situation: &PlanningInput) -> bool {
     situation.contacts.values().any(|contact| {
         let looked = |age| contact.reachable && situation.now.minus(age) >= situation.leading_since;
         contact.document_age.is_some_and(looked)
     })
 }
 
-fn may_claim_again(event: &Event, situation: &Situation) -> bool {
+fn may_claim_again(event: &Event, situation: &PlanningInput) -> bool {
     let taken_over = event.takeovers.iter().filter_map(|takeover| takeover.recorded).max();
     let after_takeover = taken_over.filter(|_| event.claims.is_empty()).map(|at| at.plus(CLAIM_AGAIN_AFTER_AT_MOST));
     after_takeover.or(event.claimed_again_from()).is_none_or(|at| situation.now >= at)
 }
 
 /// Every replica that saw the event has been silent for so long that nobody will ever say that it is over.
-fn event_to_forget(state: &State, event: &Event, situation: &Situation) -> Option<Command> {
+fn event_to_forget(state: &State, event: &Event, situation: &PlanningInput) -> Option<Command> {
     let forgotten = event.seen_by.iter().all(|name| {
         // One whose VM was deleted is not known any more, and says nothing.
         let Some(replica) = state.replicas.get(name) else { return true };

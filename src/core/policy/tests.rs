@@ -17,7 +17,7 @@ fn event(kind: Kind, source: Source) -> Announcement {
 }
 
 fn chosen(policy: &Policy, event: &Announcement) -> Treatment {
-    choose(policy, event, &[VmName::new("db-0"), VmName::new("db-1")], Timestamp(0))
+    treatment_of(policy, event, &[VmName::new("db-0"), VmName::new("db-1")], Timestamp(0))
 }
 
 fn rule(name: &str) -> Rule {
@@ -99,12 +99,12 @@ fn every_case_before_the_one_that_matches_is_told_with_its_first_condition_that_
     let told: Vec<_> = choice.passed_over.iter().map(|(case, unmet)| (case.name(), *unmet)).collect();
     let brief = Range { at_least: None, below: Some(policy.brief_freeze) };
     let expected = [
-        ("default: already started", Condition::Started),
-        ("freezes", Condition::Source(&policy.rules[0].sources)),
-        ("elsewhere", Condition::Resources(&policy.rules[1].resources)),
-        ("default: foreign", Condition::Foreign),
-        ("default: user-initiated", Condition::Source(&[Source::User])),
-        ("default: brief freeze", Condition::Duration(brief)),
+        ("default: already started", PolicyCondition::Started),
+        ("freezes", PolicyCondition::Source(&policy.rules[0].sources)),
+        ("elsewhere", PolicyCondition::Resources(&policy.rules[1].resources)),
+        ("default: foreign", PolicyCondition::Foreign),
+        ("default: user-initiated", PolicyCondition::Source(&[Source::User])),
+        ("default: brief freeze", PolicyCondition::Duration(brief)),
     ];
     assert_eq!(told, expected);
     assert_eq!(choice.case.name(), "default");

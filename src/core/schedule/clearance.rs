@@ -10,14 +10,14 @@ use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::treatment::Action;
 use crate::model::workload::{Phase, RunsOn};
-use crate::schedule::failed::{failed_among, hook_failed};
-use crate::schedule::needs;
-use crate::schedule::order;
-use crate::schedule::progress;
-use crate::schedule::progress::Progress;
+use crate::schedule::constraints;
+use crate::schedule::failure::{failed_among, hook_failed};
+use crate::schedule::required;
 use crate::schedule::slots;
-use crate::schedule::slots::Held;
+use crate::schedule::slots::SlotDeferred;
 use crate::schedule::step::Step;
+use crate::schedule::step_state;
+use crate::schedule::step_state::StepState;
 use core::time::Duration;
 
 /// An accepted approval is not posted once more in the last minute of the notice: the event starts anyway.
@@ -31,13 +31,13 @@ pub fn clearance(state: &State, event: &Event, now: Timestamp) -> Clearance {
         return ready;
     }
     if event.slots_since.is_none() {
-        let held = slots::barred_from_taking(state, event, now);
+        let held = slots::taking_barred_by(state, event, now);
         return Clearance::Blocked(held.map_or(Blocker::Deciding, |held| on_budget(event, held)));
     }
     slots::barred(state, event).map_or(ready, |held| Clearance::Blocked(on_budget(event, held)))
 }
 
-fn on_budget(event: &Event, Held { group, by }: Held) -> Blocker {
+fn on_budget(event: &Event, SlotDeferred { group, by }: SlotDeferred) -> Blocker {
     Blocker::Budget { group, by, notice_ends: event.notice_ends() }
 }
 
@@ -89,7 +89,7 @@ fn readiness(state: &State, event: &Event, now: Timestamp) -> Clearance {
 }
 
 pub(crate) fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearance {
-    let steps = needs::preparing(state, event);
+    let steps = required::preparing(state, event);
     if steps.is_empty() {
         return Clearance::Clear(Reason::NothingToPrepare);
     }
@@ -110,14 +110,14 @@ pub(crate) fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearanc
     }
     // Before it has its slots nothing that takes service away begins.
     if event.slots_since.is_none()
-        && let Some(held) = slots::barred_from_taking(state, event, now)
+        && let Some(held) = slots::taking_barred_by(state, event, now)
     {
         return Clearance::Blocked(on_budget(event, held));
     }
     if let Some(reason) = reason_to_wait(state, event, &steps, now) {
         return Clearance::Blocked(reason);
     }
-    match steps.iter().find(|step| progress::is_stale(step, now)) {
+    match steps.iter().find(|step| step_state::is_stale(step, now)) {
         Some(step) => {
             Clearance::Blocked(Blocker::HookWaiting { member: step.member.clone(), hook: step.id, from: now })
         }
@@ -145,15 +145,15 @@ fn reason_to_wait(state: &State, event: &Event, steps: &[Step<'_>], now: Timesta
 
 pub(crate) fn unsettled(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Blocker> {
     let (member, hook) = (step.member.clone(), step.id);
-    match progress::progress(event, step, now) {
-        Progress::Favourable | Progress::Failed(_) => None,
-        Progress::Running(attempt) => Some(running(event, attempt)),
-        Progress::Due { .. } if step.away.is_some() && step.hook.runs_on != RunsOn::Peer => {
+    match step_state::step_state(event, step, now) {
+        StepState::Favourable | StepState::Failed(_) => None,
+        StepState::Running(attempt) => Some(running(event, attempt)),
+        StepState::Due { .. } if step.away.is_some() && step.hook.runs_on != RunsOn::Peer => {
             let since = state.away_since(&member).unwrap_or(event.first_seen());
             Some(Blocker::WorkloadAway { member, hook, since, notice_ends: event.notice_ends() })
         }
-        Progress::Due { blocked, from, .. } => {
-            let mut elsewhere = order::running(state);
+        StepState::Due { blocked, from, .. } => {
+            let mut elsewhere = constraints::running(state);
             if let Some((other, attempt)) = elsewhere.find(|(_, attempt)| attempt.member == member) {
                 return Some(running(other, attempt));
             }
@@ -164,7 +164,7 @@ pub(crate) fn unsettled(state: &State, event: &Event, step: &Step<'_>, now: Time
                 None => Blocker::HookWaiting { member, hook, from },
             }))
         }
-        Progress::OutOfTime => {
+        StepState::OutOfTime => {
             let last = step.forward().next_back().and_then(|last| last.outcome.as_ref());
             let reason = last.and_then(|(outcome, _)| outcome.reason());
             Some(hook_failed(event, step, reason.unwrap_or("it was not settled when the time for preparation was up")))

@@ -2,27 +2,27 @@
 
 use crate::model::event::Event;
 use crate::model::id::{GroupName, VmName};
-use crate::model::slot::Cause;
+use crate::model::slot::SlotCause;
 use crate::model::state::State;
 use crate::model::workload::Member;
-use crate::schedule::affected::{affected, needed};
+use crate::schedule::affected_members::{affected, needed};
 use alloc::collections::BTreeMap;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 /// A group as it is now.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Standing {
+pub struct GroupAvailability {
     pub group: GroupName,
     pub max_unavailable: usize,
     /// Each with why it is not in service; nothing while it is.
-    pub members: Vec<(Member, Option<Cause>)>,
+    pub members: Vec<(Member, Option<SlotCause>)>,
 }
 
 /// Every group that has members.
-pub fn standings(state: &State) -> Vec<Standing> {
+pub fn group_availability(state: &State) -> Vec<GroupAvailability> {
     let groups: BTreeSet<&GroupName> = state.workloads().filter_map(|(_, workload)| workload.group.as_ref()).collect();
-    let standing = |group: &GroupName| Standing {
+    let standing = |group: &GroupName| GroupAvailability {
         group: group.clone(),
         max_unavailable: max_unavailable(state, group),
         members: members(state, group).map(|member| (member.clone(), state.cause(&member))).collect(),
@@ -57,7 +57,7 @@ pub fn share_a_group(state: &State, vms: &[VmName], others: &[VmName]) -> bool {
 }
 
 /// Every member that fills a slot of the group (R3), and why; those that are not registered any more too.
-pub(crate) fn filled(state: &State, group: &GroupName) -> BTreeMap<Member, Cause> {
+pub(crate) fn filled(state: &State, group: &GroupName) -> BTreeMap<Member, SlotCause> {
     let unregistered = state.slots.iter().filter(|(_, slot)| slot.group.as_ref() == Some(group));
     let all = members(state, group).chain(unregistered.map(|(member, _)| member.clone()));
     all.filter_map(|member| state.cause(&member).map(|cause| (member, cause))).collect()

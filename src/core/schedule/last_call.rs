@@ -10,12 +10,12 @@ use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::treatment::Action;
 use crate::model::workload::{Intent, Member, Phase};
-use crate::schedule::affected::needed;
+use crate::schedule::affected_members::needed;
 use crate::schedule::groups::{affected_groups, max_unavailable};
-use crate::schedule::needs::preparing;
-use crate::schedule::progress;
-use crate::schedule::progress::Progress;
+use crate::schedule::required::preparing;
 use crate::schedule::step::Step;
+use crate::schedule::step_state;
+use crate::schedule::step_state::StepState;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -29,22 +29,22 @@ const RUNS: usize = 5;
 const RECENT: usize = 100;
 
 /// How long the hooks that are left really take: at most `last_call`, and at most a quarter of the notice.
-pub fn lead(state: &State, event: &Event) -> Duration {
+pub fn last_call_lead(state: &State, event: &Event) -> Duration {
     let mut of_members: BTreeMap<Member, Duration> = BTreeMap::new();
     let left = preparing(state, event).into_iter().filter(|step| step.id.phase.is_disruptive() && is_left(event, step));
     for step in left {
         *of_members.entry(step.member.clone()).or_default() += expected(state, &step);
     }
     let longest = of_members.into_values().max().unwrap_or_default();
-    longest.min(most(event)).min(whole_notice(event) / 4)
+    longest.min(longest_lead(event)).min(whole_notice(event) / 4)
 }
 
 /// An event whose whole notice is shorter than a last call may be is in last call from its first sight on.
 fn is_short(event: &Event) -> bool {
-    whole_notice(event) < most(event)
+    whole_notice(event) < longest_lead(event)
 }
 
-fn most(event: &Event) -> Duration {
+fn longest_lead(event: &Event) -> Duration {
     event.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.last_call)
 }
 
@@ -53,7 +53,7 @@ fn whole_notice(event: &Event) -> Duration {
 }
 
 fn is_left(event: &Event, step: &Step<'_>) -> bool {
-    !matches!(progress::forward(event, step, event.first_seen()), Progress::Favourable)
+    !matches!(step_state::run_state(event, step, event.first_seen()), StepState::Favourable)
 }
 
 /// The longest of the hook's last runs; before any, what it is expected to take.
@@ -72,12 +72,12 @@ pub fn begins_at(state: &State, event: &Event) -> Timestamp {
     if is_short(event) {
         return event.first_seen();
     }
-    event.notice_ends().minus(event.margin()).minus(lead(state, event))
+    event.notice_ends().minus(event.margin()).minus(last_call_lead(state, event))
 }
 
 /// The notice ends so soon that a last call could begin.
 pub fn is_near(event: &Event, now: Timestamp) -> bool {
-    let lead = most(event).min(whole_notice(event) / 4);
+    let lead = longest_lead(event).min(whole_notice(event) / 4);
     is_short(event) || now >= event.notice_ends().minus(event.margin()).minus(lead)
 }
 
@@ -107,7 +107,7 @@ fn is_behind(state: &State, event: &Event, now: Timestamp) -> bool {
     let others = state.open_events().filter(|other| other.announcement.id != event.announcement.id);
     let mut calling = others.filter(|other| {
         let begun = other.last_call.filter(|_| other.stage() <= Stage::Preparing);
-        begun.is_some_and(|begun| now < begun.plus(lead(state, other))) && has_service(state, other)
+        begun.is_some_and(|begun| now < begun.plus(last_call_lead(state, other))) && has_service(state, other)
     });
     calling.any(|other| affected_groups(state, other).iter().any(|group| groups.contains(group)))
 }

@@ -10,7 +10,7 @@ use crate::schedule::step::Step;
 /// VM is not affected. What it began it may take back unless it is about to go itself.
 pub(crate) fn may_run_on(state: &State, event: &Event, step: &Step<'_>, intent: Intent, vm: &VmName) -> bool {
     let is_home = *vm == step.member.vm;
-    let is_free = !event.affects(vm) || (intent == Intent::Undo && (event.stage().is_over() || !event.is_going()));
+    let is_free = !event.affects(vm) || (intent == Intent::Undo && (event.stage().is_over() || !event.is_under_way()));
     let is_peer = || is_free && state.hook_run_on(vm, &step.member, step.id).is_some();
     match step.hook.runs_on {
         RunsOn::Peer | RunsOn::Any if step.id.phase >= Phase::Restore => is_home,

@@ -5,22 +5,22 @@ use crate::model::document::{Kind, Status};
 use crate::model::event::Event;
 use crate::model::id::{EventId, GroupName, VmName};
 use crate::model::lifecycle::Stage;
-use crate::model::slot::{Cause, Slot, SlotState};
+use crate::model::slot::{Slot, SlotCause, SlotState};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::treatment::Action;
 use crate::model::workload::{Member, Role, RunsOn, Workload};
-use crate::schedule::affected::{affected, needed};
+use crate::schedule::affected_members::{affected, needed};
 use crate::schedule::attempts;
-use crate::schedule::failed::failed_among;
+use crate::schedule::failure::failed_among;
 use crate::schedule::groups::{by_group, filled, max_unavailable};
 use crate::schedule::last_call;
-use crate::schedule::left_out::LONG_FREEZE;
-use crate::schedule::needs::preparing;
 use crate::schedule::peers::lacks_a_place;
-use crate::schedule::progress;
-use crate::schedule::progress::Progress;
+use crate::schedule::required::preparing;
+use crate::schedule::skip_reason::LONG_FREEZE;
 use crate::schedule::step::Step;
+use crate::schedule::step_state;
+use crate::schedule::step_state::StepState;
 use alloc::collections::BTreeMap;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -34,11 +34,11 @@ const USUAL_IMPACT: Duration = Duration::from_mins(1);
 
 /// What keeps an event from slots, or from going on with those that it has.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Held {
+pub struct SlotDeferred {
     /// `None` where the member has no group, and waits for its own restore.
     pub group: Option<GroupName>,
     /// Never empty.
-    pub by: Vec<Cause>,
+    pub by: Vec<SlotCause>,
 }
 
 /// A brief freeze for which no hook runs that takes service away. It waits for nobody; it only counts.
@@ -62,7 +62,7 @@ fn was_repair(state: &State, event: &Event) -> bool {
 }
 
 /// What an event that lacks slots waits for; `None` when it may take all that it lacks.
-pub fn barred_from_taking(state: &State, event: &Event, now: Timestamp) -> Option<Held> {
+pub fn taking_barred_by(state: &State, event: &Event, now: Timestamp) -> Option<SlotDeferred> {
     if event.is_over_budget() || is_exempt(state, event) || is_repair(state, event) {
         return None;
     }
@@ -72,49 +72,55 @@ pub fn barred_from_taking(state: &State, event: &Event, now: Timestamp) -> Optio
             let slot = state.slots.get(&member).filter(|slot| slot.state == SlotState::Returning)?;
             let is_own = slot.by == event.announcement.id && slot.needs_restore;
             let is_awaited = is_own || attempts::is_being_restored(state, &member);
-            is_awaited.then(|| Held { group: group.cloned(), by: [Cause::Returning(slot.by.clone())].into() })
+            is_awaited
+                .then(|| SlotDeferred { group: group.cloned(), by: [SlotCause::Returning(slot.by.clone())].into() })
         })
     };
     let groups = by_group(state, event);
     let over = groups.iter().find_map(|(group, own)| over_limit(state, event, group, own));
     let former = || owed_under_another_name(state, event);
-    over.or_else(being_restored).or_else(former).or_else(|| queued(state, event, &groups, now))
+    over.or_else(being_restored).or_else(former).or_else(|| deferred_by_queue(state, event, &groups, now))
 }
 
 /// What is registered no more on the event's VMs, and was taken away: what is registered instead waits until it is back, for
 /// it may be the same.
-fn owed_under_another_name(state: &State, event: &Event) -> Option<Held> {
+fn owed_under_another_name(state: &State, event: &Event) -> Option<SlotDeferred> {
     let is_owed = |(member, slot): &(&Member, &Slot)| {
         let is_returning = slot.state == SlotState::Returning && slot.needs_restore;
         is_returning && event.affects(&member.vm) && state.workload(member).is_none()
     };
     let (_, slot) = state.slots.iter().find(is_owed)?;
-    Some(Held { group: slot.group.clone(), by: [Cause::Returning(slot.by.clone())].into() })
+    Some(SlotDeferred { group: slot.group.clone(), by: [SlotCause::Returning(slot.by.clone())].into() })
 }
 
 /// The group cannot do without the event's own members beside those that are out.
-fn over_limit(state: &State, event: &Event, group: &GroupName, own: &[Member]) -> Option<Held> {
+fn over_limit(state: &State, event: &Event, group: &GroupName, own: &[Member]) -> Option<SlotDeferred> {
     let limit = max_unavailable(state, group);
-    let mut by: Vec<Cause> = Vec::new();
+    let mut by: Vec<SlotCause> = Vec::new();
     let others = filled(state, group).into_iter().filter(|(member, _)| !own.contains(member));
-    let others: Vec<Cause> = others.map(|(_, cause)| cause).collect();
+    let others: Vec<SlotCause> = others.map(|(_, cause)| cause).collect();
     if own.len() > limit {
         // The platform takes them all at once, so nobody else may be out, nor be about to go.
         let rivals = state.open_events().filter(|other| other.announcement.id != event.announcement.id);
         let rivals =
             rivals.filter(|other| own.iter().any(|member| state.stint(&other.announcement.id, member).is_some()));
-        by.extend(rivals.map(|other| Cause::Event(other.announcement.id.clone())));
+        by.extend(rivals.map(|other| SlotCause::Event(other.announcement.id.clone())));
         by.extend(others);
     } else if others.len() + own.len() > limit {
         by = others;
     }
     by.sort_unstable();
     by.dedup();
-    (!by.is_empty()).then(|| Held { group: Some(group.clone()), by })
+    (!by.is_empty()).then(|| SlotDeferred { group: Some(group.clone()), by })
 }
 
 /// An earlier event that waits for a slot of a group in which this one lacks one, too (R4).
-fn queued(state: &State, event: &Event, groups: &BTreeMap<&GroupName, Vec<Member>>, now: Timestamp) -> Option<Held> {
+fn deferred_by_queue(
+    state: &State,
+    event: &Event,
+    groups: &BTreeMap<&GroupName, Vec<Member>>,
+    now: Timestamp,
+) -> Option<SlotDeferred> {
     let lacks =
         |event: &Event, own: &[Member]| own.iter().any(|member| state.stint(&event.announcement.id, member).is_none());
     // Where others keep all its members out already, it only shares.
@@ -130,18 +136,18 @@ fn queued(state: &State, event: &Event, groups: &BTreeMap<&GroupName, Vec<Member
     });
     let waiting: Vec<(&Event, BTreeMap<&GroupName, Vec<Member>>)> = waiting
         .map(|other| (other, by_group(state, other)))
-        .filter(|(_, groups)| !is_kept_by_the_sick(state, groups))
+        .filter(|(_, groups)| !is_taken_by_sick_members(state, groups))
         .collect();
     groups.iter().filter(|(_, own)| lacks(event, own)).find_map(|(group, _)| {
         let before =
             waiting.iter().filter(|(other, theirs)| theirs.get(group).is_some_and(|theirs| lacks(other, theirs)));
-        let by: Vec<Cause> = before.map(|(other, _)| Cause::Queue(other.announcement.id.clone())).collect();
-        (!by.is_empty()).then(|| Held { group: Some((*group).clone()), by })
+        let by: Vec<SlotCause> = before.map(|(other, _)| SlotCause::Queue(other.announcement.id.clone())).collect();
+        (!by.is_empty()).then(|| SlotDeferred { group: Some((*group).clone()), by })
     })
 }
 
 /// Members that only their own recovery brings back leave no room for the event.
-fn is_kept_by_the_sick(state: &State, groups: &BTreeMap<&GroupName, Vec<Member>>) -> bool {
+fn is_taken_by_sick_members(state: &State, groups: &BTreeMap<&GroupName, Vec<Member>>) -> bool {
     groups.iter().any(|(group, own)| {
         let sick =
             filled(state, group).into_iter().filter(|(member, cause)| !own.contains(member) && cause.is_sickness());
@@ -174,7 +180,7 @@ fn can_go_last(state: &State, event: &Event, now: Timestamp) -> bool {
     });
     let course = |other: &Event| {
         let impact = other.announcement.duration.unwrap_or(USUAL_IMPACT);
-        last_call::lead(state, other) * 2 + impact
+        last_call::last_call_lead(state, other) * 2 + impact
     };
     let all: Duration = others.map(course).sum();
     now.plus(all) < last_call::begins_at(state, event)
@@ -223,7 +229,7 @@ fn hindrance(state: &State, event: &Event, now: Timestamp) -> Option<Hindrance> 
     if failed_among(event, &steps, now).is_some() {
         return Some(Hindrance::Lasting);
     }
-    let is_waiting = |step: &Step<'_>| matches!(progress::progress(event, step, now), Progress::Due { .. });
+    let is_waiting = |step: &Step<'_>| matches!(step_state::step_state(event, step, now), StepState::Due { .. });
     let unreachable_since = |step: &Step<'_>| {
         let since = state.replicas.get(&step.member.vm)?.unreachable?;
         (step.hook.runs_on == RunsOn::Affected && is_waiting(step)).then_some(since)
@@ -234,7 +240,7 @@ fn hindrance(state: &State, event: &Event, now: Timestamp) -> Option<Hindrance> 
         waits.then(|| event.slots_since.unwrap_or(now))
     };
     let since =
-        |step| progress::blocked_since(step).or_else(|| unreachable_since(step)).or_else(|| placeless_since(step));
+        |step| step_state::blocked_since(step).or_else(|| unreachable_since(step)).or_else(|| placeless_since(step));
     let stuck = steps.iter().filter_map(since);
     stuck.min().map(|since| Hindrance::Passing { since })
 }
@@ -249,7 +255,7 @@ pub fn may_disrupt(state: &State, event: &Event, now: Timestamp) -> bool {
 }
 
 /// What keeps an event that has its slots from going on with them, and from its claim (R1c).
-pub fn barred(state: &State, event: &Event) -> Option<Held> {
+pub fn barred(state: &State, event: &Event) -> Option<SlotDeferred> {
     if event.is_over_budget() || is_exempt(state, event) || event.reason_to_repeat().is_some() {
         return None;
     }
@@ -261,28 +267,31 @@ pub fn barred(state: &State, event: &Event) -> Option<Held> {
         };
         return state.open_events().filter(repairs).find_map(|other| {
             let group = by_group(state, other).into_keys().find(|group| groups.contains_key(group))?;
-            Some(Held { group: Some(group.clone()), by: [Cause::Event(other.announcement.id.clone())].into() })
+            Some(SlotDeferred {
+                group: Some(group.clone()),
+                by: [SlotCause::Event(other.announcement.id.clone())].into(),
+            })
         });
     }
     let above = || groups.iter().find_map(|(group, own)| above_limit(state, group, own));
     owed_under_another_name(state, event).or_else(above)
 }
 
-fn above_limit(state: &State, group: &GroupName, own: &[Member]) -> Option<Held> {
+fn above_limit(state: &State, group: &GroupName, own: &[Member]) -> Option<SlotDeferred> {
     let limit = max_unavailable(state, group);
     let others = filled(state, group).into_iter().filter(|(member, _)| !own.contains(member));
-    let others: Vec<Cause> = others.map(|(_, cause)| cause).collect();
+    let others: Vec<SlotCause> = others.map(|(_, cause)| cause).collect();
     let is_above = !others.is_empty() && others.len() + own.len() > limit;
-    is_above.then(|| Held { group: Some(group.clone()), by: others })
+    is_above.then(|| SlotDeferred { group: Some(group.clone()), by: others })
 }
 
 /// The event is barred by nothing but events that come after it and have yet to be claimed: those give back (R1c).
-fn is_barred_by_later_ones(state: &State, event: &Event, held: &Held, now: Timestamp) -> bool {
+fn is_barred_by_later_ones(state: &State, event: &Event, held: &SlotDeferred, now: Timestamp) -> bool {
     held.by.iter().all(|cause| match cause {
-        Cause::Event(id) => state.open_event(id).is_some_and(|other| {
+        SlotCause::Event(id) => state.open_event(id).is_some_and(|other| {
             other.stage() <= Stage::Preparing && place(state, event, now) < place(state, other, now)
         }),
-        Cause::Returning(_) | Cause::Unreachable(_) | Cause::NotReady(_) | Cause::Queue(_) => false,
+        SlotCause::Returning(_) | SlotCause::Unreachable(_) | SlotCause::NotReady(_) | SlotCause::Queue(_) => false,
     })
 }
 

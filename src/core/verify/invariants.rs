@@ -13,7 +13,7 @@ use core::time::Duration;
 
 /// The property that is broken.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Broken {
+pub enum Violation {
     /// S1: claimed before every required hook was settled in favour.
     ClaimedUnprepared,
     /// S2: two claims were in force at once, or one was made after an approval was accepted that does not repeat it.
@@ -61,7 +61,7 @@ pub enum Broken {
     Rewritten,
 }
 
-words!(Broken {
+words!(Violation {
     ClaimedUnprepared => "S1: an event was claimed before it was prepared",
     ClaimedTwice => "S2: an event was claimed twice",
     ApprovedUnclaimed => "S3: an event is approved without an accepted claim",
@@ -87,17 +87,17 @@ words!(Broken {
 });
 
 /// The first property that the state breaks; `None` when all hold.
-pub fn violated(state: &State) -> Option<Broken> {
+pub fn violated(state: &State) -> Option<Violation> {
     let misplaced = state.open_events().any(|event| event.stage() == Stage::Closed)
         || state.closed_events().any(|event| event.stage() != Stage::Closed);
     if misplaced {
-        return Some(Broken::Misplaced);
+        return Some(Violation::Misplaced);
     }
     if drills_beside_an_event(state) {
-        return Some(Broken::DrillBesideEvent);
+        return Some(Violation::DrillBesideEvent);
     }
     if state.slots.values().any(|slot| is_left_behind(state, slot)) {
-        return Some(Broken::NotRestored);
+        return Some(Violation::NotRestored);
     }
     state.events().find_map(violated_by)
 }
@@ -124,23 +124,23 @@ fn is_taken_for_real(event: &Event) -> bool {
     !event.claims.is_empty() || !event.takeovers.is_empty() || event.entered.iter().any(is_real)
 }
 
-fn violated_by(event: &Event) -> Option<Broken> {
+fn violated_by(event: &Event) -> Option<Violation> {
     let follows = |(from, _): (Stage, Timestamp), (to, _)| from.may_become(to) || from.may_return_to(to);
     let in_order = event.entered.windows(2).all(|pair| follows(pair[0], pair[1]) && pair[0].1 <= pair[1].1);
     // What came back as approved may have a post of which nobody knows whether it arrived.
     let approved = event.entered_at(Stage::Approved).is_some() && event.reopened.is_none();
     if !in_order {
-        Some(Broken::StageOutOfOrder)
+        Some(Violation::StageOutOfOrder)
     } else if !event.claims.windows(2).all(|pair| is_free(event, &pair[0], &pair[1])) {
-        Some(Broken::ClaimedTwice)
+        Some(Violation::ClaimedTwice)
     } else if approved && !is_accepted(event) {
-        Some(Broken::ApprovedUnclaimed)
+        Some(Violation::ApprovedUnclaimed)
     } else if event.drill.is_some() && is_taken_for_real(event) {
-        Some(Broken::DrillApproved)
+        Some(Violation::DrillApproved)
     } else if overlaps(event) {
-        Some(Broken::RunTwice)
+        Some(Violation::RunTwice)
     } else if event.given_back > 2 {
-        Some(Broken::GivenBackTooOften)
+        Some(Violation::GivenBackTooOften)
     } else {
         None
     }

@@ -9,11 +9,11 @@ use crate::model::drill::Mode;
 use crate::model::event::Event;
 use crate::model::id::VmName;
 use crate::model::lifecycle::Stage;
-use crate::model::operator::{What, Wish};
+use crate::model::operator::{OperatorAction, OperatorRecord};
 use crate::model::slot::Slot;
 use crate::model::state::State;
 use crate::model::workload::{Hook, Intent, Phase};
-use crate::verify::invariants::Broken;
+use crate::verify::invariants::Violation;
 use alloc::vec::Vec;
 
 mod claimed;
@@ -21,16 +21,16 @@ mod claimed;
 mod out;
 
 /// The first property that the step from one state to the next breaks.
-pub fn violated(before: &State, after: &State) -> Option<Broken> {
+pub fn violated(before: &State, after: &State) -> Option<Violation> {
     if after.version < before.version {
-        return Some(Broken::Rewritten);
+        return Some(Violation::Rewritten);
     }
     if before.replicas.keys().any(|name| !after.replicas.contains_key(name) && !is_deleted(before, name)) {
-        return Some(Broken::Forgotten);
+        return Some(Violation::Forgotten);
     }
     let of_events = before.open_events().find_map(|event| {
         let Some(later) = successor(event, after) else {
-            return Some(Broken::Rewritten);
+            return Some(Violation::Rewritten);
         };
         let is_new = |attempt: &&Attempt| event.attempt(attempt.id).is_none();
         let begun: Vec<&Attempt> = later.attempts.iter().filter(is_new).collect();
@@ -39,17 +39,17 @@ pub fn violated(before: &State, after: &State) -> Option<Broken> {
         if out.is_some() {
             out
         } else if begun.iter().any(|attempt| is_restored_wrongly(before, event, attempt)) {
-            Some(Broken::RestoredWrongly)
+            Some(Violation::RestoredWrongly)
         } else if begun.iter().any(|attempt| is_undone_wrongly(before, event, attempt)) {
-            Some(Broken::UndoneWrongly)
+            Some(Violation::UndoneWrongly)
         } else if begun.iter().any(|attempt| is_beside_another(before, event, attempt)) {
-            Some(Broken::RunBeside)
+            Some(Violation::RunBeside)
         } else if begun.iter().any(|attempt| is_asked_wrongly(before, event, attempt)) {
-            Some(Broken::AskedWrongly)
+            Some(Violation::AskedWrongly)
         } else if is_taken_over_wrongly(event, later) {
-            Some(Broken::TakenOverWrongly)
+            Some(Violation::TakenOverWrongly)
         } else if is_approved_unseen(before, event, later) {
-            Some(Broken::ApprovedUnseen)
+            Some(Violation::ApprovedUnseen)
         } else {
             claimed.iter().find_map(|claim| claimed::violated(before, event, claim))
         }
@@ -207,9 +207,9 @@ fn is_undone_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool {
 }
 
 fn is_approved_unseen(before: &State, event: &Event, later: &Event) -> bool {
-    let is_new = |wish: &&Wish| wish.number > before.wished;
+    let is_new = |wish: &&OperatorRecord| wish.number > before.operator_seq;
     let mut added = later.wishes.iter().filter(is_new);
-    added.any(|wish| matches!(wish.what, What::Approve { revision, .. } if revision != event.revision))
+    added.any(|wish| matches!(wish.what, OperatorAction::Approve { revision, .. } if revision != event.revision))
 }
 
 /// How the hook of this attempt ended last since a stint, for whichever event.

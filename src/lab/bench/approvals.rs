@@ -9,13 +9,13 @@ use tokio::time::{sleep, timeout};
 use super::figure::{Figure, ms};
 use super::leaders::led;
 use super::{EVENT_WITHIN, LOOK_EVERY, bare, span, until_ready};
-use crate::fake_cloud::{Post, Scenario};
-use crate::local_cluster::{Stage, workloads_socket};
-use allclear_client::{Handle, Hook, Outcome, Phase, Standing, Workload};
+use crate::fake_cloud::{CloudScenario, Post};
+use crate::local_cluster::{LocalCluster, workloads_socket};
+use allclear_client::{ConnectionState, Handle, Hook, Outcome, Phase, Workload};
 use allclear_core::model::id::EventId;
 use allclear_core::model::time::Timestamp;
 use allclear_server::exit::say;
-use allclear_server::grpc::client::Asking;
+use allclear_server::grpc::client::OperatorConnection;
 use allclear_server::replica::clock;
 
 /// Announcements are this much apart within a second: however many there are, no part of it has more than another.
@@ -27,7 +27,7 @@ const PREPARED: &str = "type = \"Reboot\"\nsource = \"User\"";
 /// More than a poll, so every replica has seen the event when it ends.
 const HOOK_TAKES: Duration = Duration::from_millis(1_200);
 
-pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Figure>> {
+pub(super) async fn measure(stage: &LocalCluster, events: u32) -> anyhow::Result<Vec<Figure>> {
     until_ready(stage).await?;
     let (mut unprepared, mut first_polls) = (Vec::new(), Vec::new());
     for number in 0..events {
@@ -49,7 +49,7 @@ pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Fi
 }
 
 /// A workload that dials in at one replica, by its place; and when its hook has ended each time, since 1970.
-async fn dial_in(stage: &Stage, place: usize) -> anyhow::Result<(Handle, mpsc::Receiver<Duration>)> {
+async fn dial_in(stage: &LocalCluster, place: usize) -> anyhow::Result<(Handle, mpsc::Receiver<Duration>)> {
     let socket = workloads_socket(&stage.folder, &stage.replicas[place].name);
     let (tell, told) = mpsc::channel(1);
     let drain = Hook::new(Phase::Drain, move |_| {
@@ -63,13 +63,13 @@ async fn dial_in(stage: &Stage, place: usize) -> anyhow::Result<(Handle, mpsc::R
     });
     let workload = Workload::new("bench", socket).lease(EVENT_WITHIN).hook(drain).start()?;
     let mut standing = workload.standing();
-    let connected = standing.wait_for(|now| matches!(now, Standing::Connected { .. }));
+    let connected = standing.wait_for(|now| matches!(now, ConnectionState::Connected { .. }));
     timeout(EVENT_WITHIN, connected).await.context("a workload was not welcomed")??;
     Ok((workload, told))
 }
 
 /// From when a workload that dialled in told the last outcome.
-async fn outcomes_told(stage: &Stage, events: u32) -> anyhow::Result<Vec<f64>> {
+async fn outcomes_told(stage: &LocalCluster, events: u32) -> anyhow::Result<Vec<f64>> {
     let mut dialled = Vec::new();
     for place in 0..stage.replicas.len() {
         dialled.push(dial_in(stage, place).await?);
@@ -91,7 +91,7 @@ async fn outcomes_told(stage: &Stage, events: u32) -> anyhow::Result<Vec<f64>> {
 }
 
 /// The place of the replica that leads.
-async fn leader(stage: &Stage) -> anyhow::Result<usize> {
+async fn leader(stage: &LocalCluster) -> anyhow::Result<usize> {
     let leader = led(stage, |_| true).await?;
     stage.replicas.iter().position(|replica| replica.name == leader).context("an unknown replica leads")
 }
@@ -104,29 +104,29 @@ pub(super) fn spread(number: u32) -> Duration {
 }
 
 /// One event from its announcement until the cluster has closed it.
-pub(super) async fn play(stage: &Stage, after: Duration, vm: usize, what: &str) -> anyhow::Result<EventId> {
+pub(super) async fn play(stage: &LocalCluster, after: Duration, vm: usize, what: &str) -> anyhow::Result<EventId> {
     let id = announce(stage, after, vm, what)?;
     until_closed(stage, &id).await?;
     Ok(id)
 }
 
 /// About one VM; they are counted round.
-pub(super) fn announce(stage: &Stage, after: Duration, vm: usize, what: &str) -> anyhow::Result<EventId> {
+pub(super) fn announce(stage: &LocalCluster, after: Duration, vm: usize, what: &str) -> anyhow::Result<EventId> {
     let (at, vm) = (after.as_millis(), vm % stage.replicas.len());
     let text = format!(
         "about = \"a benchmark\"\n[[event]]\nat = {at}\nvm = {vm}\nnotice = \"15m\"\nstart_delay = 0\nimpact = 100\n\
          linger = 0\n{what}\n"
     );
-    stage.cloud.play(&Scenario::parse("bench", &text)?)?;
+    stage.cloud.play(&CloudScenario::parse("bench", &text)?)?;
     stage.cloud.scenario_events().into_iter().next().context("the cloud plays no event")
 }
 
-pub(super) async fn until_closed(stage: &Stage, id: &EventId) -> anyhow::Result<()> {
+pub(super) async fn until_closed(stage: &LocalCluster, id: &EventId) -> anyhow::Result<()> {
     let runs = stage.replicas.iter().find(|replica| replica.process.runs()).context("no replica runs")?;
-    let mut asking = Asking::connect(&runs.socket).await?;
-    let limit = clock::steady().plus(EVENT_WITHIN);
+    let mut asking = OperatorConnection::connect(&runs.socket).await?;
+    let limit = clock::monotonic().plus(EVENT_WITHIN);
     while !asking.event(id.as_str()).await.is_ok_and(|event| event.stage == "closed") {
-        if clock::steady() > limit {
+        if clock::monotonic() > limit {
             bail!("event {id} is not closed after {} s", EVENT_WITHIN.as_secs());
         }
         sleep(LOOK_EVERY).await;
@@ -135,28 +135,28 @@ pub(super) async fn until_closed(stage: &Stage, id: &EventId) -> anyhow::Result<
 }
 
 /// From its announcement to its one approval.
-pub(super) fn waited(stage: &Stage, id: &EventId) -> anyhow::Result<f64> {
+pub(super) fn waited(stage: &LocalCluster, id: &EventId) -> anyhow::Result<f64> {
     Ok(span(announced(stage, id)?, posted(stage, id)?))
 }
 
 /// From its announcement until any replica asks what there is.
-pub(super) fn first_poll(stage: &Stage, id: &EventId) -> anyhow::Result<f64> {
+pub(super) fn first_poll(stage: &LocalCluster, id: &EventId) -> anyhow::Result<f64> {
     let announced = announced(stage, id)?;
     let polled = stage.cloud.polled_after(&clock::rfc3339(announced)).and_then(|at| clock::from_rfc3339(&at));
     Ok(span(announced, polled.context("nobody polled")?))
 }
 
-fn announced(stage: &Stage, id: &EventId) -> anyhow::Result<Timestamp> {
+fn announced(stage: &LocalCluster, id: &EventId) -> anyhow::Result<Timestamp> {
     let events = stage.cloud.events();
     Ok(events.iter().find(|event| event.id == *id).context("the cloud forgot an event")?.announced_at)
 }
 
 /// When its one approval arrived.
-pub(super) fn posted(stage: &Stage, id: &EventId) -> anyhow::Result<Timestamp> {
+pub(super) fn posted(stage: &LocalCluster, id: &EventId) -> anyhow::Result<Timestamp> {
     clock::from_rfc3339(&post(stage, id)?.at).context("the cloud's log has no time")
 }
 
-fn post(stage: &Stage, id: &EventId) -> anyhow::Result<Post> {
+fn post(stage: &LocalCluster, id: &EventId) -> anyhow::Result<Post> {
     let mut posts: Vec<_> = stage.cloud.posts().into_iter().filter(|post| post.event == *id).collect();
     match posts.pop() {
         Some(post) if posts.is_empty() => Ok(post),

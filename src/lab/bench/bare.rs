@@ -19,7 +19,7 @@ const LONG_PAUSE: Duration = Duration::from_millis(50);
 
 /// One synced write and two round trips, each time after a pause and in milliseconds.
 pub(super) async fn synced_and_answered(folder: &Path, times: u32) -> anyhow::Result<Vec<f64>> {
-    let mut line = Line::new()?;
+    let mut line = EchoPeer::new()?;
     let mut file = std::fs::File::create(folder.join("floor"))?;
     let mut spans = Vec::new();
     for _ in 0..times {
@@ -35,9 +35,9 @@ pub(super) async fn synced_and_answered(folder: &Path, times: u32) -> anyhow::Re
 }
 
 /// To somebody who only sends back what comes, and who has to be woken for it, as another replica has.
-pub(super) struct Line(TcpStream);
+pub(super) struct EchoPeer(TcpStream);
 
-impl Line {
+impl EchoPeer {
     pub(super) fn new() -> std::io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let near = TcpStream::connect(listener.local_addr()?)?;

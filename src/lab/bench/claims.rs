@@ -11,17 +11,17 @@ use super::approvals::{UNPREPARED, announce, posted, until_closed};
 use super::figure::Figure;
 use super::leaders::{led, patience};
 use super::{EVENT_WITHIN, span, until_ready};
-use crate::local_cluster::Stage;
+use crate::local_cluster::LocalCluster;
 use allclear_core::model::id::EventId;
 use allclear_server::exit::say;
-use allclear_server::grpc::client::Asking;
+use allclear_server::grpc::client::OperatorConnection;
 use allclear_server::replica::clock;
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// The approver's fresh document comes so late, so that the leader is killed before the approver needs a leader.
 const LATE: Duration = Duration::from_millis(300);
 
-pub(super) async fn measure(stage: &mut Stage, times: u32) -> anyhow::Result<Vec<Figure>> {
+pub(super) async fn measure(stage: &mut LocalCluster, times: u32) -> anyhow::Result<Vec<Figure>> {
     say(format_args!("the leader is killed {times} times while another replica is to approve"));
     let mut posts = Vec::new();
     for _ in 0..times {
@@ -38,7 +38,7 @@ pub(super) async fn measure(stage: &mut Stage, times: u32) -> anyhow::Result<Vec
 }
 
 /// From the kill to the POST of an event that only one follower is shown and that stops the other.
-async fn killed(stage: &mut Stage) -> anyhow::Result<f64> {
+async fn killed(stage: &mut LocalCluster) -> anyhow::Result<f64> {
     until_ready(stage).await?;
     let leader = led(stage, |_| true).await?;
     let place = stage.replicas.iter().position(|replica| replica.name == leader).context("an unknown replica leads")?;
@@ -58,15 +58,15 @@ async fn killed(stage: &mut Stage) -> anyhow::Result<f64> {
 }
 
 async fn until_claimed(leader: &Path, id: &EventId) -> anyhow::Result<()> {
-    let mut asking = Asking::connect(leader).await?;
-    let limit = clock::steady().plus(EVENT_WITHIN);
+    let mut asking = OperatorConnection::connect(leader).await?;
+    let limit = clock::monotonic().plus(EVENT_WITHIN);
     loop {
         match asking.event(id.as_str()).await.map(|event| event.stage).as_deref() {
             Ok("claimed") => return Ok(()),
             Err(_) | Ok("announced" | "preparing") => {}
             Ok(stage) => bail!("event {id} was {stage} before anybody saw that it was claimed"),
         }
-        if clock::steady() > limit {
+        if clock::monotonic() > limit {
             bail!("event {id} is not claimed after {} s", EVENT_WITHIN.as_secs());
         }
         sleep(LOOK_EVERY).await;

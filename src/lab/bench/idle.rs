@@ -8,18 +8,18 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 use tokio::time::sleep;
 
-use super::bare::{Line, PAUSE};
+use super::bare::{EchoPeer, PAUSE};
 use super::figure::Figure;
 use super::meter::{Meter, Metered, memory};
-use crate::local_cluster::Stage;
-use allclear_server::consensus::Timing;
+use crate::local_cluster::LocalCluster;
+use allclear_server::consensus::RaftTiming;
 use allclear_server::exit::say;
 
 /// After the start and the election, so that what was made for them is let go.
 pub(super) const SETTLES_WITHIN: Duration = Duration::from_secs(5);
 const TRIPS: u32 = 200;
 
-pub(super) async fn measure(stage: &Stage, seconds: u32) -> anyhow::Result<Vec<Figure>> {
+pub(super) async fn measure(stage: &LocalCluster, seconds: u32) -> anyhow::Result<Vec<Figure>> {
     sleep(SETTLES_WITHIN).await;
     say(format_args!("nothing happens for {seconds} s"));
     let meter = Meter::begin(stage).await?;
@@ -63,7 +63,7 @@ pub(super) async fn nothing() -> anyhow::Result<f64> {
 
 /// The share of a core, in percent, that as many round trips cost as one follower has heartbeats.
 pub(super) async fn bare_share() -> anyhow::Result<f64> {
-    let mut line = Line::new()?;
+    let mut line = EchoPeer::new()?;
     let before = busy()?;
     for _ in 0..TRIPS {
         sleep(PAUSE).await;
@@ -71,7 +71,7 @@ pub(super) async fn bare_share() -> anyhow::Result<f64> {
     }
     // Half of it is the other side's.
     let each = (busy()? - before) / f64::from(TRIPS) / 2.0;
-    Ok(each / Timing::default().heartbeat.as_secs_f64() * 100.0)
+    Ok(each / RaftTiming::default().heartbeat.as_secs_f64() * 100.0)
 }
 
 /// Processor time of this process, in seconds.

@@ -8,16 +8,16 @@ use tokio::time::sleep;
 use super::approvals::{UNPREPARED, play, posted};
 use super::figure::{Figure, ms};
 use super::{READY_WITHIN, span, until_ready};
-use crate::local_cluster::Stage;
-use allclear_server::consensus::Timing;
+use crate::local_cluster::LocalCluster;
+use allclear_server::consensus::RaftTiming;
 use allclear_server::exit::say;
-use allclear_server::grpc::client::Asking;
+use allclear_server::grpc::client::OperatorConnection;
 use allclear_server::replica::clock;
 use allclear_wire::pb::allclear::operator::v1::Status;
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-pub(super) async fn measure(stage: &mut Stage, times: u32) -> anyhow::Result<Vec<Figure>> {
+pub(super) async fn measure(stage: &mut LocalCluster, times: u32) -> anyhow::Result<Vec<Figure>> {
     say(format_args!("the leader is killed {times} times"));
     let (killed, posted) = killed(stage, times).await?;
     Ok(vec![
@@ -35,13 +35,13 @@ pub(super) async fn measure(stage: &mut Stage, times: u32) -> anyhow::Result<Vec
 /// How long followers do without a leader before they elect another, in milliseconds: until its lease is over, and then
 /// for their own patience.
 pub(super) fn patience() -> f64 {
-    let Timing { heartbeat, election_timeout: (shortest, lease), .. } = Timing::default();
+    let RaftTiming { heartbeat, election_timeout: (shortest, lease), .. } = RaftTiming::default();
     ms((lease + shortest).saturating_sub(heartbeat))
 }
 
 /// From each kill of the leader's process until another one says that it leads, and until an event is approved that is
 /// announced at once.
-async fn killed(stage: &mut Stage, times: u32) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
+async fn killed(stage: &mut LocalCluster, times: u32) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
     let (mut spans, mut posts) = (Vec::new(), Vec::new());
     for _ in 0..times {
         until_ready(stage).await?;
@@ -63,11 +63,11 @@ async fn killed(stage: &mut Stage, times: u32) -> anyhow::Result<(Vec<f64>, Vec<
 }
 
 /// Who leads as soon as a replica that runs tells so in a status of this kind.
-pub(super) async fn led(stage: &Stage, counts: impl Fn(&Status) -> bool) -> anyhow::Result<String> {
-    let limit = clock::steady().plus(READY_WITHIN);
-    while clock::steady() < limit {
+pub(super) async fn led(stage: &LocalCluster, counts: impl Fn(&Status) -> bool) -> anyhow::Result<String> {
+    let limit = clock::monotonic().plus(READY_WITHIN);
+    while clock::monotonic() < limit {
         for replica in stage.replicas.iter().filter(|replica| replica.process.runs()) {
-            if let Ok(mut asking) = Asking::connect(&replica.socket).await
+            if let Ok(mut asking) = OperatorConnection::connect(&replica.socket).await
                 && let Ok(status) = asking.status().await
                 && status.quorum
                 && counts(&status)

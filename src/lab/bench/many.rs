@@ -12,7 +12,7 @@ use super::approvals::{UNPREPARED, first_poll, play, spread, waited};
 use super::figure::Figure;
 use super::meter::Meter;
 use super::{idle, leaders, until_ready};
-use crate::local_cluster::{Hooks, Stage, Workload};
+use crate::local_cluster::{HookSpeed, LocalCluster, SampleWorkload};
 use allclear_server::exit::say;
 use allclear_server::replica::clock;
 
@@ -26,16 +26,17 @@ pub(super) async fn measure(folder: &Path, replicas: u8, events: u32, seconds: u
     std::fs::create_dir(&folder)?;
     let vms: Vec<String> = (0..replicas).map(|place| format!("db-{place}")).collect();
     say(format_args!("{replicas} replicas start"));
-    let mut stage = Stage::beside(vms, folder, NonZeroU32::MIN, &Workload::Hooks(Hooks::Instant)).await?;
+    let mut stage =
+        LocalCluster::beside(vms, folder, NonZeroU32::MIN, &SampleWorkload::Hooks(HookSpeed::Instant)).await?;
     let figures = figures(&mut stage, events, seconds).await;
     stage.strike().await;
     figures
 }
 
-async fn figures(stage: &mut Stage, events: u32, seconds: u32) -> anyhow::Result<Vec<Figure>> {
-    let began = clock::steady();
+async fn figures(stage: &mut LocalCluster, events: u32, seconds: u32) -> anyhow::Result<Vec<Figure>> {
+    let began = clock::monotonic();
     until_ready(stage).await?;
-    let ready = clock::steady().since(began).as_secs_f64();
+    let ready = clock::monotonic().since(began).as_secs_f64();
     say(format_args!("all of them are ready after {ready:.1} s; nothing happens for {seconds} s"));
     sleep(idle::SETTLES_WITHIN).await;
     let meter = Meter::begin(stage).await?;
@@ -77,7 +78,7 @@ async fn figures(stage: &mut Stage, events: u32, seconds: u32) -> anyhow::Result
 }
 
 /// From an announcement to the POST where a replica was killed just before: some of them, and then whoever leads.
-async fn without_one(stage: &mut Stage) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
+async fn without_one(stage: &mut LocalCluster) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
     let (mut waits, mut first_polls) = (Vec::new(), Vec::new());
     let n = stage.replicas.len();
     for place in (0..n).step_by(n.div_ceil(LOST)).map(Some).chain([None]) {

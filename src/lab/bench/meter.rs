@@ -6,8 +6,8 @@ use anyhow::Context as _;
 use nix::time::ClockId;
 use nix::unistd::Pid;
 
-use crate::local_cluster::Stage;
-use allclear_server::grpc::client::Asking;
+use crate::local_cluster::LocalCluster;
+use allclear_server::grpc::client::OperatorConnection;
 
 const KIB: f64 = 1024.0;
 
@@ -41,8 +41,8 @@ struct Cost {
 }
 
 impl Meter {
-    pub(super) async fn begin(stage: &Stage) -> anyhow::Result<Self> {
-        let status = Asking::connect(&stage.replicas[0].socket).await?.status().await?;
+    pub(super) async fn begin(stage: &LocalCluster) -> anyhow::Result<Self> {
+        let status = OperatorConnection::connect(&stage.replicas[0].socket).await?.status().await?;
         let leader = stage.replicas.iter().position(|replica| Some(&replica.name) == status.leader.as_ref());
         let pids = stage.replicas.iter().map(|replica| replica.process.id().context("a replica does not run"));
         Ok(Self {
@@ -53,7 +53,7 @@ impl Meter {
         })
     }
 
-    pub(super) fn end(self, stage: &Stage) -> anyhow::Result<Metered> {
+    pub(super) fn end(self, stage: &LocalCluster) -> anyhow::Result<Metered> {
         let passed = self.began.elapsed().as_secs_f64();
         let replicas = f64::from(u32::try_from(self.costs.len())?);
         let requests = (requests(stage)? - self.requests) / passed / replicas;
@@ -90,7 +90,7 @@ fn line(path: &str, name: &str) -> Option<f64> {
 }
 
 /// How many the cloud received of all replicas.
-fn requests(stage: &Stage) -> anyhow::Result<f64> {
+fn requests(stage: &LocalCluster) -> anyhow::Result<f64> {
     let log = std::fs::read_to_string(stage.folder.join("requests.jsonl"))?;
     Ok(f64::from(u32::try_from(log.lines().count())?))
 }

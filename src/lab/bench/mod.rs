@@ -21,10 +21,10 @@ use clap::ValueEnum;
 use tokio::time::sleep;
 
 use self::figure::{Figure, table};
-use crate::local_cluster::{Hooks, Stage, Workload, folder};
+use crate::local_cluster::{HookSpeed, LocalCluster, SampleWorkload, folder};
 use allclear_core::model::time::Timestamp;
 use allclear_server::exit::{Exit, runtime, say};
-use allclear_server::grpc::client::Asking;
+use allclear_server::grpc::client::OperatorConnection;
 use allclear_server::replica::clock;
 use allclear_server::signals::asked_to_stop;
 
@@ -93,7 +93,8 @@ impl Bench {
 
     async fn measure(&self, folder: &Path) -> anyhow::Result<Vec<Figure>> {
         let stop = asked_to_stop()?;
-        let mut stage = Stage::set_up(folder.into(), NonZeroU32::MIN, &Workload::Hooks(Hooks::Instant)).await?;
+        let mut stage =
+            LocalCluster::set_up(folder.into(), NonZeroU32::MIN, &SampleWorkload::Hooks(HookSpeed::Instant)).await?;
         let measured = tokio::select! {
             figures = self.figures(&mut stage) => figures,
             () = stop => Err(anyhow::anyhow!("it was stopped before its end")),
@@ -102,7 +103,7 @@ impl Bench {
         measured
     }
 
-    async fn figures(&self, stage: &mut Stage) -> anyhow::Result<Vec<Figure>> {
+    async fn figures(&self, stage: &mut LocalCluster) -> anyhow::Result<Vec<Figure>> {
         let mut figures = Vec::new();
         for part in Part::value_variants() {
             if !self.only.is_empty() && !self.only.contains(part) {
@@ -134,18 +135,18 @@ fn span(from: Timestamp, to: Timestamp) -> f64 {
     Duration::from_millis((to.0 - from.0).unsigned_abs()).as_secs_f64() * if to < from { -1e3 } else { 1e3 }
 }
 
-async fn until_ready(stage: &Stage) -> anyhow::Result<()> {
-    let limit = clock::steady().plus(READY_WITHIN);
+async fn until_ready(stage: &LocalCluster) -> anyhow::Result<()> {
+    let limit = clock::monotonic().plus(READY_WITHIN);
     for replica in &stage.replicas {
         loop {
-            if let Ok(mut asking) = Asking::connect(&replica.socket).await
+            if let Ok(mut asking) = OperatorConnection::connect(&replica.socket).await
                 && let Ok(status) = asking.status().await
                 && status.replicas.iter().all(|each| each.reachable && each.metadata == "healthy")
                 && status.workloads.len() >= stage.replicas.len()
             {
                 break;
             }
-            if clock::steady() > limit {
+            if clock::monotonic() > limit {
                 bail!("{} is not ready after {} s", replica.name, READY_WITHIN.as_secs());
             }
             sleep(LOOK_EVERY).await;

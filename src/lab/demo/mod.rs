@@ -1,12 +1,12 @@
 //! `allclear demo`: the main job on one machine, with nothing to configure: a fake cloud, three replicas and a sample
 //! workload, the example database or real servers on loopback, and events from their announcement to their end.
 
-mod play;
+mod checks;
+mod narration;
 mod primary;
 mod report;
-mod story;
+mod run;
 mod takeover;
-mod verdict;
 mod writes;
 
 use std::io::Write as _;
@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use play::Play;
 use primary::Primary;
+use run::DemoRun;
 use tokio::runtime::Builder;
 
-use crate::fake_cloud::Scenario;
+use crate::fake_cloud::CloudScenario;
 use crate::fake_cloud::scenarios;
-use crate::local_cluster::servers::{Server, Servers};
-use crate::local_cluster::{self, Hooks, Stage, Workload, folder, power, replica};
+use crate::local_cluster::servers::{ServerKind, Servers};
+use crate::local_cluster::{self, HookSpeed, LocalCluster, SampleWorkload, folder, power, replica};
 use allclear_core::model::document::{Announcement, Status};
 use allclear_core::model::id::VmName;
 use allclear_server::exit::{Exit, say};
@@ -49,7 +49,7 @@ pub struct Demo {
     /// Real servers, which must be installed: a primary and two others that follow it, one beside each replica, with the
     /// hook set of deploy/hooks and clients that write all the time. The machines that an event takes really go down
     #[arg(long, value_name = "SYSTEM", conflicts_with_all = ["workload", "kill_leader"])]
-    with: Option<Server>,
+    with: Option<ServerKind>,
     /// Kills the leader while a hook runs, and starts it again 2 s later
     #[arg(long)]
     kill_leader: bool,
@@ -70,7 +70,7 @@ impl Demo {
                 return Exit::Usage;
             }
         };
-        if let Some(Err(lack)) = self.with.map(Server::lacks) {
+        if let Some(Err(lack)) = self.with.map(ServerKind::lacks) {
             say(lack);
             return Exit::Failed;
         }
@@ -100,8 +100,8 @@ impl Demo {
         if shown.is_ok() { Exit::Done } else { Exit::Failed }
     }
 
-    fn chosen(&self) -> anyhow::Result<(Scenario, Workload)> {
-        let scenario = Scenario::find(&self.scenario)?;
+    fn chosen(&self) -> anyhow::Result<(CloudScenario, SampleWorkload)> {
+        let scenario = CloudScenario::find(&self.scenario)?;
         let sights = scenario.first_sights(&local_cluster::VMS.map(VmName::new), clock::now())?;
         if let Some(server) = self.with {
             let is_shown = |event: &Announcement| power::comes_back(&event.kind) && event.status == Status::Scheduled;
@@ -112,26 +112,26 @@ impl Demo {
                     scenario.name()
                 );
             }
-            return Ok((scenario, Workload::Serves(server)));
+            return Ok((scenario, SampleWorkload::Serves(server)));
         }
         let usual = if scenario.name() == "wave" && !self.kill_leader { "example" } else { "hooks" };
         let workload = match self.workload.as_deref().unwrap_or(usual) {
-            "hooks" => Workload::Hooks(if self.kill_leader { Hooks::Long } else { Hooks::Unhurried }),
+            "hooks" => SampleWorkload::Hooks(if self.kill_leader { HookSpeed::Long } else { HookSpeed::Unhurried }),
             "example" if self.kill_leader => bail!(
                 "the example database is done at once: nothing runs that a killed leader could interrupt; use hooks"
             ),
             "example" => {
                 let program = std::env::current_exe().context("cannot find its own program")?;
-                Workload::Dials(vec![program.to_string_lossy().into_owned(), "demo-kv".to_owned()])
+                SampleWorkload::Dials(vec![program.to_string_lossy().into_owned(), "demo-kv".to_owned()])
             }
             program if program.trim().is_empty() => bail!("--workload: name hooks, example or a program"),
-            program => Workload::Dials(program.split_whitespace().map(str::to_owned).collect()),
+            program => SampleWorkload::Dials(program.split_whitespace().map(str::to_owned).collect()),
         };
         Ok((scenario, workload))
     }
 
     /// Whether all went well. Where it did not the folder stays, unless nothing was played.
-    async fn show(&self, scenario: &Scenario, workload: &Workload, folder: &Path) -> anyhow::Result<bool> {
+    async fn show(&self, scenario: &CloudScenario, workload: &SampleWorkload, folder: &Path) -> anyhow::Result<bool> {
         let stop = asked_to_stop()?;
         tokio::pin!(stop);
         let speed = speed(scenario, self.kill_leader || self.with.is_some());
@@ -140,11 +140,11 @@ impl Demo {
             tell(line);
         }
         let set_up = tokio::select! {
-            set_up = Stage::set_up(folder.to_owned(), speed, workload) => set_up,
+            set_up = LocalCluster::set_up(folder.to_owned(), speed, workload) => set_up,
             () = &mut stop => Err(anyhow!("it was stopped")),
         };
         let mut stage = set_up?;
-        let play = Play {
+        let play = DemoRun {
             stage: &mut stage,
             scenario,
             kills_leader: self.kill_leader,
@@ -154,7 +154,7 @@ impl Demo {
             takeover: None,
         };
         let report = tokio::select! {
-            report = play.go(speed.get()) => Some(report),
+            report = play.run(speed.get()) => Some(report),
             () = &mut stop => None,
         };
         let Some(mut report) = report else {
@@ -183,31 +183,31 @@ fn print(text: &str) {
 }
 
 /// So many times faster that the shortest notice becomes short enough to watch.
-fn speed(scenario: &Scenario, is_long: bool) -> NonZeroU32 {
+fn speed(scenario: &CloudScenario, is_long: bool) -> NonZeroU32 {
     let notice = if is_long { LONG_NOTICE } else { NOTICE };
     let times = scenario.shortest_notice().as_secs() / notice.as_secs();
     u32::try_from(times).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
 }
 
-fn introduced(scenario: &Scenario, workload: &Workload, speed: NonZeroU32) -> Vec<String> {
+fn introduced(scenario: &CloudScenario, workload: &SampleWorkload, speed: NonZeroU32) -> Vec<String> {
     let each = match workload {
-        Workload::Hooks(_) => "one workload each".to_owned(),
-        Workload::Dials(_) => "a member of a database beside each, which dials in".to_owned(),
-        Workload::Serves(server) => format!("a server of {} beside each", server.system().name),
+        SampleWorkload::Hooks(_) => "one workload each".to_owned(),
+        SampleWorkload::Dials(_) => "a member of a database beside each, which dials in".to_owned(),
+        SampleWorkload::Serves(server) => format!("a server of {} beside each", server.system().name),
     };
     let mut lines = vec![
         format!("{}: {}", scenario.name(), scenario.about()),
         format!("three replicas, {each}; time runs {speed} times faster for the cloud"),
     ];
-    if let Workload::Serves(_) = workload {
+    if let SampleWorkload::Serves(_) = workload {
         lines
             .push("the servers are set up, which takes some seconds: a primary on db-0, and two that follow it".into());
     }
     lines
 }
 
-fn kept(stage: &Stage) -> String {
-    let line = |replica: &replica::Replica| {
+fn kept(stage: &LocalCluster) -> String {
+    let line = |replica: &replica::LocalReplica| {
         let Some(program) = std::env::args().next() else { return String::new() };
         format!("  http://{}/v1/status   {program} status --endpoint {}", replica.status, replica.socket.display())
     };

@@ -4,13 +4,13 @@ use serde::Serialize;
 
 use super::report::called;
 use crate::local_cluster::VMS;
-use crate::local_cluster::members::Said;
-use crate::local_cluster::sight::Sight;
+use crate::local_cluster::members::MemberReport;
+use crate::local_cluster::snapshot::ClusterSnapshot;
 use allclear_core::model::document::Kind;
 use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock;
-use allclear_sim::cloud::{Cause, Event};
+use allclear_sim::cloud::{PlatformEvent, PlatformStartCause};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Also when maintenance goes through everybody: away from the first, and once more when it was moved to the second.
@@ -24,7 +24,7 @@ pub(super) struct Primary {
 }
 
 #[derive(Serialize)]
-pub(super) struct Move {
+pub(super) struct PrimaryMove {
     pub(super) at: String,
     pub(super) from: String,
     pub(super) to: String,
@@ -36,24 +36,29 @@ impl Primary {
     }
 
     /// Takes in where it is; tells when it has moved.
-    pub(super) fn see(&mut self, vm: &str, since: Timestamp) -> Option<Said> {
+    pub(super) fn see(&mut self, vm: &str, since: Timestamp) -> Option<MemberReport> {
         let before = self.now().map(str::to_owned);
         if before.as_deref() == Some(vm) {
             return None;
         }
         self.held.push((vm.to_owned(), since));
-        Some(Said { at: since, who: "member", vm: before?, what: format!("the primary has moved from here to {vm}") })
+        Some(MemberReport {
+            at: since,
+            who: "member",
+            vm: before?,
+            what: format!("the primary has moved from here to {vm}"),
+        })
     }
 
-    pub(super) fn moves(&self) -> Vec<Move> {
+    pub(super) fn moves(&self) -> Vec<PrimaryMove> {
         let pairs = self.held.iter().zip(self.held.iter().skip(1));
         pairs
-            .map(|((from, _), (to, at))| Move { at: clock::rfc3339(*at), from: from.clone(), to: to.clone() })
+            .map(|((from, _), (to, at))| PrimaryMove { at: clock::rfc3339(*at), from: from.clone(), to: to.clone() })
             .collect()
     }
 
     /// Everything that is not as it should be at the end.
-    pub(super) fn missing(&self, events: &[Event], sight: &Sight) -> Vec<String> {
+    pub(super) fn missing(&self, events: &[PlatformEvent], sight: &ClusterSnapshot) -> Vec<String> {
         let mut missing = Vec::new();
         let moves = self.held.len().saturating_sub(1);
         if moves > MOST_MOVES {
@@ -67,7 +72,7 @@ impl Primary {
         if failovers != moves {
             missing.push(format!("failovers that were done: {failovers}, but moves of the primary: {moves}"));
         }
-        let freezes = |event: &&Event| event.plan.kind == Kind::Freeze;
+        let freezes = |event: &&PlatformEvent| event.plan.kind == Kind::Freeze;
         for event in events.iter().filter(|event| !freezes(event)) {
             let there = event.plan.resources.iter().find(|vm| self.was_on(vm, event));
             missing.extend(there.map(|vm| format!("{}: the primary was on {vm} after the all-clear", called(event))));
@@ -77,8 +82,8 @@ impl Primary {
     }
 
     /// Where the machine goes down: between the all-clear, or a start without one, and the end; a machine that fails asks nobody.
-    fn was_on(&self, vm: &VmName, event: &Event) -> bool {
-        let started = event.started.filter(|(_, cause)| *cause != Cause::Failure).map(|(at, _)| at);
+    fn was_on(&self, vm: &VmName, event: &PlatformEvent) -> bool {
+        let started = event.started.filter(|(_, cause)| *cause != PlatformStartCause::Failure).map(|(at, _)| at);
         let approved = event.accepted.as_ref().map(|(at, _)| *at);
         let Some(from) = started.into_iter().chain(approved).min() else { return false };
         let to = event.ended.map_or(clock::now(), |(at, _)| at);
@@ -88,7 +93,7 @@ impl Primary {
 
     /// What the cluster does not know of the database: who is there by dialling in, or by its configuration, and who is
     /// the primary.
-    pub(super) fn not_registered(&self, sight: &Sight) -> Option<String> {
+    pub(super) fn not_registered(&self, sight: &ClusterSnapshot) -> Option<String> {
         for (asked, answer) in sight.answers() {
             let is_it = |workload: &&shown::Workload, vm| workload.vm == vm && workload.connected;
             for vm in VMS {
@@ -119,27 +124,27 @@ impl Primary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::local_cluster::sight::{Answer, Seen};
+    use crate::local_cluster::snapshot::{ReplicaSnapshot, ReplicaStatus};
     use allclear_core::model::document::Source;
     use allclear_core::model::id::EventId;
-    use allclear_sim::cloud::{Approver, End, Plan};
+    use allclear_sim::cloud::{Approver, EventEnd, EventPlan};
 
     /// Approved at 3 s, gone at 5 s.
-    fn event(vm: &str) -> Event {
-        Event {
+    fn event(vm: &str) -> PlatformEvent {
+        PlatformEvent {
             id: EventId::new("E"),
-            plan: Plan::new(Kind::Reboot, Source::Platform, vec![VmName::new(vm)]),
+            plan: EventPlan::new(Kind::Reboot, Source::Platform, vec![VmName::new(vm)]),
             announced_at: Timestamp(0),
             not_before: Timestamp(20_000),
             accepted: Some((Timestamp(3_000), Approver::Vm(VmName::new("db-1")))),
-            started: Some((Timestamp(4_000), Cause::Approved)),
-            ended: Some((Timestamp(5_000), End::Finished)),
+            started: Some((Timestamp(4_000), PlatformStartCause::Approved)),
+            ended: Some((Timestamp(5_000), EventEnd::Finished)),
             moved: 0,
         }
     }
 
     /// What a replica says when so many failovers were done and this VM has the primary.
-    fn sight(failovers: usize, primary: &str) -> Sight {
+    fn sight(failovers: usize, primary: &str) -> ClusterSnapshot {
         let (phase, intent, outcome) = ("failover".into(), "run".into(), Some("done".into()));
         let hook = shown::Hook { phase, intent, outcome, ..shown::Hook::default() };
         let event = shown::Event { id: "e".into(), hooks: vec![hook; failovers], ..shown::Event::default() };
@@ -150,11 +155,12 @@ mod tests {
             ..shown::Workload::default()
         };
         let workloads = VMS.into_iter().map(workload).collect();
-        let answer = Answer { status: shown::Status { workloads, ..shown::Status::default() }, events: vec![event] };
-        Sight { replicas: vec![Seen { name: "db-2".into(), answer: Some(answer.into()) }] }
+        let answer =
+            ReplicaStatus { status: shown::Status { workloads, ..shown::Status::default() }, events: vec![event] };
+        ClusterSnapshot { replicas: vec![ReplicaSnapshot { name: "db-2".into(), answer: Some(answer.into()) }] }
     }
 
-    fn judged(way: &[(&str, i64)], of: &str, sight: &Sight) -> String {
+    fn judged(way: &[(&str, i64)], of: &str, sight: &ClusterSnapshot) -> String {
         let held = way.iter().map(|(vm, at)| ((*vm).to_owned(), Timestamp(*at))).collect();
         Primary { held }.missing(&[event(of)], sight).join("\n")
     }
@@ -185,10 +191,10 @@ mod tests {
     fn a_member_that_is_away_or_is_taken_for_another_is_found() {
         let way = [("db-1", 0)];
         assert_eq!(judged(&way, "db-0", &sight(0, "db-2")), "for db-2, db-1 is replica, not primary");
-        let mut without = Sight::default();
-        without.replicas.push(Seen {
+        let mut without = ClusterSnapshot::default();
+        without.replicas.push(ReplicaSnapshot {
             name: "db-0".into(),
-            answer: Some(Answer { status: shown::Status::default(), events: Vec::new() }.into()),
+            answer: Some(ReplicaStatus { status: shown::Status::default(), events: Vec::new() }.into()),
         });
         let found = judged(&way, "db-0", &without);
         assert!(found.contains("for db-0, there is no database on db-0"), "{found}");

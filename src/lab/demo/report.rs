@@ -2,21 +2,21 @@
 
 use serde::Serialize;
 
-use super::primary::Move;
-use super::story::names;
-use super::takeover::Takeover;
-use super::verdict;
+use super::checks;
+use super::narration::names;
+use super::primary::PrimaryMove;
+use super::takeover::TakeoverDemo;
 use super::writes::Writes;
 use crate::fake_cloud::Post;
 use crate::local_cluster::seconds;
-use crate::local_cluster::sight::Sight;
+use crate::local_cluster::snapshot::ClusterSnapshot;
 use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock::from_rfc3339;
-use allclear_sim::cloud::{End, Event};
+use allclear_sim::cloud::{EventEnd, PlatformEvent};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 #[derive(Serialize)]
-pub(super) struct Report {
+pub(super) struct DemoReport {
     pub(super) scenario: String,
     pub(super) speed: u32,
     pub(super) ok: bool,
@@ -26,10 +26,10 @@ pub(super) struct Report {
     /// The way of the primary in words, where there is a database.
     #[serde(skip)]
     pub(super) primary: Option<String>,
-    pub(super) moves: Vec<Move>,
+    pub(super) moves: Vec<PrimaryMove>,
     /// Where clients write to real servers.
     pub(super) writes: Option<Writes>,
-    pub(super) takeover: Option<Takeover>,
+    pub(super) takeover: Option<TakeoverDemo>,
     /// Kept because something went wrong.
     pub(super) folder: Option<String>,
 }
@@ -51,19 +51,19 @@ pub(super) struct EventReport {
 }
 
 impl EventReport {
-    pub(super) fn of(event: &Event, posts: &[Post], sight: &Sight) -> Self {
+    pub(super) fn of(event: &PlatformEvent, posts: &[Post], sight: &ClusterSnapshot) -> Self {
         let known = sight.event(&event.id).cloned().unwrap_or_default();
         let posts: Vec<&Post> = posts.iter().filter(|post| post.event == event.id).collect();
         let all_clear = event.accepted.as_ref().map(|(at, _)| *at);
         let after = |at: Option<Timestamp>| at.map(|at| seconds(event.announced_at, at));
         let closed = known.timeline.iter().find(|step| step.what == "closed");
-        let prepared = known.hooks.iter().filter(|hook| verdict::prepares(hook));
+        let prepared = known.hooks.iter().filter(|hook| checks::prepares(hook));
         let last_hook = prepared.filter_map(|hook| from_rfc3339(hook.ended_at.as_deref()?)).max();
         Self {
             called: format!("{} by {} of {}", event.plan.kind, event.plan.source, names(&event.plan.resources)),
             platform: event.ended.map(|(_, end)| match end {
-                End::Finished => "finished",
-                End::Cancelled => "cancelled",
+                EventEnd::Finished => "finished",
+                EventEnd::Cancelled => "cancelled",
             }),
             posts_received: posts.len(),
             posts_taken: posts.iter().filter(|post| post.took_effect).count(),
@@ -107,11 +107,11 @@ impl EventReport {
     }
 }
 
-impl Report {
+impl DemoReport {
     /// For people; each paragraph begins with an empty line.
     pub(super) fn told(&self) -> String {
         let mut lines: Vec<String> = self.events.iter().flat_map(EventReport::told).collect();
-        let more = [self.takeover.as_ref().map(Takeover::told), self.primary.clone()];
+        let more = [self.takeover.as_ref().map(TakeoverDemo::told), self.primary.clone()];
         for told in more.into_iter().flatten().chain(self.writes.as_ref().map(Writes::told)) {
             lines.extend([String::new(), told]);
         }
@@ -137,6 +137,6 @@ impl Report {
 }
 
 /// An event in a few words, for messages.
-pub(super) fn called(event: &Event) -> String {
+pub(super) fn called(event: &PlatformEvent) -> String {
     format!("{} of {}", event.plan.kind, names(&event.plan.resources))
 }

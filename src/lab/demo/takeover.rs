@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::local_cluster::sight::Sight;
-use crate::local_cluster::{Stage, seconds};
+use crate::local_cluster::snapshot::ClusterSnapshot;
+use crate::local_cluster::{LocalCluster, seconds};
 use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock;
 use allclear_wire::pb::allclear::operator::v1 as shown;
@@ -16,7 +16,7 @@ const BACK_AFTER: Duration = Duration::from_secs(2);
 
 /// What happened; filled step by step.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Takeover {
+pub(super) struct TakeoverDemo {
     pub(super) old_leader: String,
     /// What was under way at that moment: a hook, or the event itself where it has none.
     pub(super) during: String,
@@ -30,7 +30,7 @@ pub(super) struct Takeover {
     term: u64,
 }
 
-impl Takeover {
+impl TakeoverDemo {
     pub(super) fn is_complete(&self) -> bool {
         self.new_leader.is_some() && self.answered_after_s.is_some()
     }
@@ -46,7 +46,10 @@ impl Takeover {
     }
 
     /// Kills the leader when it is time to; tells what was done.
-    pub(super) async fn begin(stage: &mut Stage, sight: &Sight) -> anyhow::Result<Option<(Self, String)>> {
+    pub(super) async fn begin(
+        stage: &mut LocalCluster,
+        sight: &ClusterSnapshot,
+    ) -> anyhow::Result<Option<(Self, String)>> {
         let now = clock::now();
         let (Some((leader, term)), Some(during)) = (sight.leader(), moment_for_it(sight, now)) else { return Ok(None) };
         let Some(replica) = stage.replicas.iter_mut().find(|replica| replica.name == leader) else { return Ok(None) };
@@ -58,7 +61,7 @@ impl Takeover {
     }
 
     /// Looks for the new leader, and brings the old one back; tells what is new.
-    pub(super) fn go_on(&mut self, stage: &mut Stage, sight: &Sight) -> anyhow::Result<Vec<String>> {
+    pub(super) fn go_on(&mut self, stage: &mut LocalCluster, sight: &ClusterSnapshot) -> anyhow::Result<Vec<String>> {
         let since = seconds(self.killed, clock::now());
         let mut told = Vec::new();
         if self.new_leader.is_none()
@@ -84,7 +87,7 @@ impl Takeover {
 }
 
 /// A hook that prepares has run for a while, or an event without hooks has started: what that is.
-fn moment_for_it(sight: &Sight, now: Timestamp) -> Option<String> {
+fn moment_for_it(sight: &ClusterSnapshot, now: Timestamp) -> Option<String> {
     let long_ago = |at: &str| clock::from_rfc3339(at).is_some_and(|at| now.since(at) >= INTO_IT);
     let runs = |hook: &&shown::Hook| hook.phase != "restore" && hook.intent == "run" && hook.outcome.is_none();
     let events = || sight.answers().flat_map(|(_, answer)| &answer.status.events);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::local_cluster::VMS;
 use crate::local_cluster::servers::Settled;
 use crate::testbed::record::Wrong;
-use crate::testbed::writers::Latest;
+use crate::testbed::writers::LatestWrite;
 
 #[derive(Serialize)]
 pub(super) struct Writes {
@@ -18,11 +18,11 @@ pub(super) struct Writes {
     /// Without a write that was acknowledged, by whichever client: each time when the primary moved, and at all.
     pauses_of_moves_ms: Vec<f64>,
     longest_pause_ms: f64,
-    members: Vec<Member>,
+    members: Vec<MemberErrors>,
 }
 
 #[derive(Serialize)]
-struct Member {
+struct MemberErrors {
     vm: &'static str,
     #[serde(flatten)]
     wrong: Wrong,
@@ -30,7 +30,7 @@ struct Member {
 
 impl Writes {
     /// `moves` are the first writes that another member took.
-    pub(super) fn of(system: &'static str, settled: &Settled, moves: &[Latest]) -> Self {
+    pub(super) fn of(system: &'static str, settled: &Settled, moves: &[LatestWrite]) -> Self {
         let record = &settled.record;
         Self {
             system,
@@ -38,14 +38,14 @@ impl Writes {
             unknown: record.unknown.len(),
             pauses_of_moves_ms: moves.iter().map(|first| millis(first.pause)).collect(),
             longest_pause_ms: millis(record.gap()),
-            members: settled.wrong.iter().map(|(vm, wrong)| Member { vm, wrong: *wrong }).collect(),
+            members: settled.wrong.iter().map(|(vm, wrong)| MemberErrors { vm, wrong: *wrong }).collect(),
         }
     }
 
     /// Everything that is not as it should be.
     pub(super) fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
-        for Member { vm, wrong: Wrong { lost, repeated, invented } } in &self.members {
+        for MemberErrors { vm, wrong: Wrong { lost, repeated, invented } } in &self.members {
             let wrong = [
                 (lost, "acknowledged writes are lost"),
                 (repeated, "are there more than once"),
@@ -83,13 +83,13 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::testbed::record::{Record, Row};
+    use crate::testbed::record::{Row, WriteRecord};
 
     fn settled(wrong: Wrong) -> Settled {
         let start = Instant::now();
         let at = |millis: u64| (Row { client: 0, number: millis }, start + Duration::from_millis(millis));
         let acknowledged = [0, 10, 510, 520].map(at).into();
-        Settled { record: Record { acknowledged, unknown: Vec::new() }, wrong: vec![("db-0", wrong)] }
+        Settled { record: WriteRecord { acknowledged, unknown: Vec::new() }, wrong: vec![("db-0", wrong)] }
     }
 
     #[test]

@@ -4,15 +4,15 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct EmulatedResponse {
     pub(super) status: u16,
     pub(super) content_type: &'static str,
     pub(super) body: Bytes,
-    pub(super) ending: Ending,
+    pub(super) ending: ResponseEnd,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Ending {
+pub(super) enum ResponseEnd {
     Whole,
     /// After half of the body.
     Cut,
@@ -24,9 +24,9 @@ pub(super) enum Ending {
     Never,
 }
 
-impl Answer {
+impl EmulatedResponse {
     pub(super) fn text(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Self {
-        Self { status, content_type, body: body.into(), ending: Ending::Whole }
+        Self { status, content_type, body: body.into(), ending: ResponseEnd::Whole }
     }
 
     pub(super) fn json(status: u16, body: &Value) -> Self {
@@ -38,12 +38,12 @@ impl Answer {
     }
 
     /// No answer; what the log shows as no status.
-    pub(super) fn none(ending: Ending) -> Self {
+    pub(super) fn none(ending: ResponseEnd) -> Self {
         Self { ending, ..Self::text(500, "text/plain", "") }
     }
 
     /// Whether the client sees a status.
     pub(super) fn has_status(&self) -> bool {
-        matches!(self.ending, Ending::Whole | Ending::Cut)
+        matches!(self.ending, ResponseEnd::Whole | ResponseEnd::Cut)
     }
 }

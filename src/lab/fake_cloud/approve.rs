@@ -2,13 +2,13 @@
 
 use serde::Deserialize;
 
-use super::answer::Answer;
-use super::metadata::Asked;
+use super::answer::EmulatedResponse;
+use super::metadata::ImdsRequest;
 use super::request_log::{ApprovalRecord, EventResult};
 use super::tenant::Tenant;
 use allclear_core::model::id::EventId;
 use allclear_core::model::time::Timestamp;
-use allclear_sim::cloud::{Approval, Approver};
+use allclear_sim::cloud::{ApprovalEffect, Approver};
 
 /// More than a document can hold.
 const MOST_IDS: usize = 100;
@@ -16,7 +16,7 @@ const MOST_IDS: usize = 100;
 /// What else the samples of 2017 send is no concern of anybody.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Body {
+struct ApprovalBody {
     start_requests: Vec<StartRequest>,
 }
 
@@ -27,14 +27,17 @@ struct StartRequest {
 }
 
 impl Tenant {
-    pub(super) fn approval(&mut self, now: Timestamp, seq: u64, asked: &Asked) -> Answer {
+    pub(super) fn approval(&mut self, now: Timestamp, seq: u64, asked: &ImdsRequest) -> EmulatedResponse {
         let Some(requests) = requests_of(asked) else {
-            return Answer::error(400, "Bad request. The body must be {\"StartRequests\":[{\"EventId\":\"…\"}]}");
+            return EmulatedResponse::error(
+                400,
+                "Bad request. The body must be {\"StartRequests\":[{\"EventId\":\"…\"}]}",
+            );
         };
         let mut record = ApprovalRecord::default();
         for StartRequest { event_id } in requests {
             let result = self.cloud.approve(now, Approver::Vm(asked.vm.clone()), &EventId::new(&event_id));
-            record.took_effect |= result == Approval::Accepted;
+            record.took_effect |= result == ApprovalEffect::Accepted;
             record.events.push(EventResult { id: event_id, result: Some(word(result)) });
         }
         // Nobody knows what the platform answers to an approval that comes too late.
@@ -44,14 +47,14 @@ impl Tenant {
             logged.approval = Some(record);
         }
         if is_good {
-            Answer::text(200, "application/json; charset=utf-8", "")
+            EmulatedResponse::text(200, "application/json; charset=utf-8", "")
         } else {
-            Answer::error(400, "Bad request")
+            EmulatedResponse::error(400, "Bad request")
         }
     }
 
     /// The log shows what was asked for, also when it never reached the platform.
-    pub(super) fn note_unheard(&mut self, seq: u64, asked: &Asked) {
+    pub(super) fn note_unheard(&mut self, seq: u64, asked: &ImdsRequest) {
         let events = requests_of(asked).unwrap_or_default().into_iter();
         let events = events.map(|request| EventResult { id: request.event_id, result: None }).collect();
         if let Some(logged) = self.requests.record(seq) {
@@ -60,17 +63,17 @@ impl Tenant {
     }
 }
 
-fn requests_of(asked: &Asked) -> Option<Vec<StartRequest>> {
-    let body: Body = serde_json::from_slice(asked.body.as_ref()?).ok()?;
+fn requests_of(asked: &ImdsRequest) -> Option<Vec<StartRequest>> {
+    let body: ApprovalBody = serde_json::from_slice(asked.body.as_ref()?).ok()?;
     (1..=MOST_IDS).contains(&body.start_requests.len()).then_some(body.start_requests)
 }
 
-pub(super) fn word(result: Approval) -> &'static str {
+pub(super) fn word(result: ApprovalEffect) -> &'static str {
     match result {
-        Approval::Accepted => "accepted",
-        Approval::Repeated => "repeated",
-        Approval::Started => "started",
-        Approval::Finished => "finished",
-        Approval::Unknown => "unknown",
+        ApprovalEffect::Accepted => "accepted",
+        ApprovalEffect::Repeated => "repeated",
+        ApprovalEffect::Started => "started",
+        ApprovalEffect::Finished => "finished",
+        ApprovalEffect::Unknown => "unknown",
     }
 }

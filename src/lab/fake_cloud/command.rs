@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use crate::fake_cloud::{self, Options, Running, SCENARIOS, Scenario, ServeError};
+use crate::fake_cloud::{self, CloudScenario, Options, Running, SCENARIOS, ServeError};
 use allclear_server::exit::{Exit, failed, misused, runtime, say};
 use allclear_server::signals::asked_to_stop;
 use allclear_server::{config, http};
@@ -41,7 +41,7 @@ impl FakeCloud {
     async fn serve(self) -> Result<(), Exit> {
         let Self { listen, vms, scenario, speed, log } = self;
         let stop = asked_to_stop().map_err(|error| failed(format_args!("cannot hear signals: {error}")))?;
-        let scenario = scenario.as_deref().map(Scenario::find).transpose().map_err(misused)?;
+        let scenario = scenario.as_deref().map(CloudScenario::find).transpose().map_err(misused)?;
         let told = scenario.as_ref().map(|scenario| format!("{}: {}", scenario.name(), scenario.about()));
         let options = Options { listen, scenario, speed, log, ..Options::new(vms.iter().cloned()) };
         let mut cloud = fake_cloud::serve(options).await.map_err(|error| match error {
@@ -74,7 +74,7 @@ fn print(cloud: &Running, vms: &[String]) -> io::Result<()> {
 pub fn scenarios() -> String {
     let mut text = String::from("Scenarios:");
     for (name, written) in SCENARIOS {
-        let about = Scenario::parse(name, written).map(|scenario| scenario.about().to_owned()).unwrap_or_default();
+        let about = CloudScenario::parse(name, written).map(|scenario| scenario.about().to_owned()).unwrap_or_default();
         let _ = write!(text, "\n  {name:<22}{about}");
     }
     text

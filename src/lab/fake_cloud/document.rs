@@ -3,14 +3,14 @@
 use serde::Serialize;
 
 use super::dates;
-use super::version::ApiVersion;
+use super::version::EmulatedVersion;
 use allclear_core::model::document::Announcement;
 use allclear_sim::cloud::Notice;
 
 /// In the order in which captures show the fields.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Row<'a> {
+struct EventRow<'a> {
     event_id: &'a str,
     event_status: &'a str,
     event_type: &'a str,
@@ -27,22 +27,24 @@ struct Row<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Page<'a> {
+struct DocumentPage<'a> {
     document_incarnation: u64,
-    events: Vec<Row<'a>>,
+    events: Vec<EventRow<'a>>,
 }
 
-pub(super) fn written(notice: &Notice, version: ApiVersion) -> String {
+pub(super) fn written(notice: &Notice, version: EmulatedVersion) -> String {
     let shown = notice.events.iter().filter(|event| version.shows(&event.kind));
-    let page =
-        Page { document_incarnation: notice.incarnation, events: shown.map(|event| row(event, version)).collect() };
+    let page = DocumentPage {
+        document_incarnation: notice.incarnation,
+        events: shown.map(|event| row(event, version)).collect(),
+    };
     serde_json::to_string(&page).unwrap_or_default()
 }
 
-fn row(event: &Announcement, version: ApiVersion) -> Row<'_> {
+fn row(event: &Announcement, version: EmulatedVersion) -> EventRow<'_> {
     let underscore = if version.has_underscore() { "_" } else { "" };
     let seconds = |duration: core::time::Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
-    Row {
+    EventRow {
         event_id: event.id.as_received(),
         event_status: event.status.as_word(),
         event_type: event.kind.as_word(),

@@ -11,13 +11,13 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
-use super::answer::{Answer, Ending};
+use super::answer::{EmulatedResponse, ResponseEnd};
 use super::dates::{rfc1123, rfc3339};
-use super::fault::{Fault, Switched};
-use super::gate::Line;
-use super::house::House;
-use super::metadata::Asked;
-use super::request_log::Record;
+use super::fault::{FaultRule, Switched};
+use super::listener::ConnectionEnd;
+use super::metadata::ImdsRequest;
+use super::request_log::LoggedRequest;
+use super::server_state::ServerState;
 use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
 
@@ -30,7 +30,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 const LONGEST_HANG: Duration = Duration::from_mins(10);
 
 /// Answers as the endpoint of a VM.
-pub(super) async fn exchange(house: Arc<House>, vm: VmName, line: Line, request: Request) -> Response {
+pub(super) async fn exchange(house: Arc<ServerState>, vm: VmName, line: ConnectionEnd, request: Request) -> Response {
     let at = house.clock.since_1970();
     let asked = read(vm, request).await;
     let (seq, switched) = {
@@ -39,16 +39,16 @@ pub(super) async fn exchange(house: Arc<House>, vm: VmName, line: Line, request:
         (tenant.requests.arrived(record(at, &asked, switched.as_ref())), switched)
     };
     // Settles the record also when the client goes away and this future is dropped.
-    let pending = Pending { house: Arc::clone(&house), seq };
+    let pending = PendingExchange { house: Arc::clone(&house), seq };
     let fault = switched.as_ref().map(|switched| &switched.fault);
-    if let Some(Fault::LateEffect { ms }) = fault
+    if let Some(FaultRule::LateEffect { ms }) = fault
         && asked.is_post()
     {
         tokio::spawn(take_effect_late(pending, asked, Duration::from_millis(*ms)));
-        return deliver(Answer::none(Ending::Closed), &line, String::new());
+        return deliver(EmulatedResponse::none(ResponseEnd::Closed), &line, String::new());
     }
     let slow = match fault {
-        Some(Fault::Slow { ms }) => Duration::from_millis(*ms),
+        Some(FaultRule::Slow { ms }) => Duration::from_millis(*ms),
         Some(_) | None => Duration::ZERO,
     };
     if !asked.is_post() {
@@ -58,7 +58,7 @@ pub(super) async fn exchange(house: Arc<House>, vm: VmName, line: Line, request:
     if asked.is_post() {
         wait(&house, slow).await;
     }
-    if answer.ending == Ending::Never {
+    if answer.ending == ResponseEnd::Never {
         wait(&house, LONGEST_HANG).await;
     }
     if answer.has_status()
@@ -72,27 +72,27 @@ pub(super) async fn exchange(house: Arc<House>, vm: VmName, line: Line, request:
 }
 
 /// The cloud's time, as far as a fault lets it be told.
-fn dated(now: Timestamp, fault: Option<&Fault>) -> String {
+fn dated(now: Timestamp, fault: Option<&FaultRule>) -> String {
     match fault {
-        Some(Fault::Undated) => String::new(),
-        Some(Fault::Dated { ahead_ms }) => rfc1123(Timestamp(now.0.saturating_add(*ahead_ms))),
+        Some(FaultRule::Undated) => String::new(),
+        Some(FaultRule::Dated { ahead_ms }) => rfc1123(Timestamp(now.0.saturating_add(*ahead_ms))),
         Some(_) | None => rfc1123(now),
     }
 }
 
 /// A request that was on its way when its client heard the connection close.
-async fn take_effect_late(pending: Pending, asked: Asked, span: Duration) {
-    let Pending { house, seq } = &pending;
+async fn take_effect_late(pending: PendingExchange, asked: ImdsRequest, span: Duration) {
+    let PendingExchange { house, seq } = &pending;
     wait(house, span).await;
     if !house.stop.is_cancelled() {
         house.tenant().answer(house.now(), *seq, &asked, None);
     }
 }
 
-async fn read(vm: VmName, request: Request) -> Asked {
+async fn read(vm: VmName, request: Request) -> ImdsRequest {
     let (parts, body) = request.into_parts();
     let body = tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, LARGEST_BODY)).await;
-    Asked {
+    ImdsRequest {
         vm,
         method: parts.method.as_str().to_owned(),
         path: parts.uri.path().to_owned(),
@@ -103,10 +103,10 @@ async fn read(vm: VmName, request: Request) -> Asked {
     }
 }
 
-fn record(at: Duration, asked: &Asked, switched: Option<&Switched>) -> Record {
+fn record(at: Duration, asked: &ImdsRequest, switched: Option<&Switched>) -> LoggedRequest {
     let body = asked.body.as_ref().map_or(&[][..], Bytes::as_ref);
     let question = if asked.query.is_empty() { "" } else { "?" };
-    Record {
+    LoggedRequest {
         at: rfc3339(Timestamp(0).plus(at)),
         at_us: i64::try_from(at.as_micros()).unwrap_or(i64::MAX),
         vm: asked.vm.to_string(),
@@ -114,7 +114,7 @@ fn record(at: Duration, asked: &Asked, switched: Option<&Switched>) -> Record {
         path: kept(format!("{}{question}{}", asked.path, asked.query).as_bytes()),
         body: kept(body),
         fault: switched.map(|switched| switched.fault.word()),
-        ..Record::default()
+        ..LoggedRequest::default()
     }
 }
 
@@ -123,33 +123,33 @@ fn kept(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.get(..LONGEST_LOGGED).unwrap_or(bytes)).into_owned()
 }
 
-struct Pending {
-    house: Arc<House>,
+struct PendingExchange {
+    house: Arc<ServerState>,
     seq: u64,
 }
 
-impl Drop for Pending {
+impl Drop for PendingExchange {
     fn drop(&mut self) {
         self.house.tenant().requests.settled(self.seq);
     }
 }
 
-async fn wait(house: &House, span: Duration) {
+async fn wait(house: &ServerState, span: Duration) {
     tokio::select! {
         () = tokio::time::sleep(span) => {}
         () = house.stop.cancelled() => {}
     }
 }
 
-fn deliver(answer: Answer, line: &Line, date: String) -> Response {
+fn deliver(answer: EmulatedResponse, line: &ConnectionEnd, date: String) -> Response {
     match answer.ending {
-        Ending::Whole | Ending::Cut => {}
-        Ending::Reset => line.reset(),
-        Ending::Closed | Ending::Never => line.close(),
+        ResponseEnd::Whole | ResponseEnd::Cut => {}
+        ResponseEnd::Reset => line.reset(),
+        ResponseEnd::Closed | ResponseEnd::Never => line.close(),
     }
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let length = answer.body.len();
-    let body = if answer.ending == Ending::Cut { cut(&answer.body) } else { Body::from(answer.body) };
+    let body = if answer.ending == ResponseEnd::Cut { cut(&answer.body) } else { Body::from(answer.body) };
     let mut response = (status, body).into_response();
     let map = response.headers_mut();
     map.insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));

@@ -12,7 +12,7 @@ const MOST_LIES: u64 = 1000;
 /// One thing that goes wrong.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Fault {
+pub(super) enum FaultRule {
     /// The answer comes late; an approval has taken effect by then.
     Slow {
         ms: u64,
@@ -96,7 +96,7 @@ pub(super) enum On {
 /// A fault that is switched on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(super) struct Switched {
-    pub(super) fault: Fault,
+    pub(super) fault: FaultRule,
     pub(super) on: On,
     /// How many more requests; `None` is until cleared.
     pub(super) times: Option<u32>,
@@ -109,13 +109,13 @@ impl Switched {
         // These mean nothing for a POST.
         let is_about_documents = matches!(
             self.fault,
-            Fault::Stale
-                | Fault::WrongTypes { .. }
-                | Fault::Lacks { .. }
-                | Fault::Shows { .. }
-                | Fault::Lies { .. }
-                | Fault::Undated
-                | Fault::Dated { .. }
+            FaultRule::Stale
+                | FaultRule::WrongTypes { .. }
+                | FaultRule::Lacks { .. }
+                | FaultRule::Shows { .. }
+                | FaultRule::Lies { .. }
+                | FaultRule::Undated
+                | FaultRule::Dated { .. }
         );
         match self.on {
             On::Get => !is_post,
@@ -125,7 +125,7 @@ impl Switched {
     }
 }
 
-impl Fault {
+impl FaultRule {
     pub(super) fn mistakes(&self, times: Option<u32>) -> Vec<String> {
         let mut mistakes = Vec::new();
         match self {

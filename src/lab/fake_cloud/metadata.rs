@@ -4,17 +4,17 @@
 use bytes::Bytes;
 use serde_json::json;
 
-use super::answer::{Answer, Ending};
-use super::fault::{Fault, Field, Switched};
+use super::answer::{EmulatedResponse, ResponseEnd};
+use super::fault::{FaultRule, Field, Switched};
 use super::tenant::Tenant;
-use super::version::ApiVersion;
+use super::version::EmulatedVersion;
 use super::{document, instance, lies};
 use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
 
 /// One request as it reached the endpoint of a VM.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct ImdsRequest {
     pub(super) vm: VmName,
     pub(super) method: String,
     pub(super) path: String,
@@ -26,7 +26,7 @@ pub(super) struct Asked {
     pub(super) body: Option<Bytes>,
 }
 
-impl Asked {
+impl ImdsRequest {
     pub(super) fn is_post(&self) -> bool {
         self.method == "POST"
     }
@@ -42,12 +42,18 @@ impl Asked {
 
 impl Tenant {
     /// The fault that this request meets.
-    pub(super) fn fault_for(&mut self, asked: &Asked) -> Option<Switched> {
+    pub(super) fn fault_for(&mut self, asked: &ImdsRequest) -> Option<Switched> {
         if asked.is_of_instance() { None } else { self.take_fault(&asked.vm, asked.is_post()) }
     }
 
     /// The answer; `seq` is the request's number in the log.
-    pub(super) fn answer(&mut self, now: Timestamp, seq: u64, asked: &Asked, fault: Option<&Switched>) -> Answer {
+    pub(super) fn answer(
+        &mut self,
+        now: Timestamp,
+        seq: u64,
+        asked: &ImdsRequest,
+        fault: Option<&Switched>,
+    ) -> EmulatedResponse {
         if let Some(answer) = fault.and_then(|switched| instead_of_answer(&switched.fault)) {
             if asked.is_post() {
                 self.note_unheard(seq, asked);
@@ -56,8 +62,8 @@ impl Tenant {
         }
         let plain = self.plain(now, seq, asked, fault);
         match fault {
-            Some(Switched { fault: Fault::Lies { events, resources }, .. }) if plain.status == 200 => {
-                Answer { body: lies::with_lies(&plain.body, seq, *events, *resources), ..plain }
+            Some(Switched { fault: FaultRule::Lies { events, resources }, .. }) if plain.status == 200 => {
+                EmulatedResponse { body: lies::with_lies(&plain.body, seq, *events, *resources), ..plain }
             }
             Some(switched) if plain.status == 200 => shaped(plain, &switched.fault),
             Some(_) | None => plain,
@@ -65,20 +71,20 @@ impl Tenant {
     }
 
     /// After the checks of the real service, in its order.
-    fn plain(&mut self, now: Timestamp, seq: u64, asked: &Asked, fault: Option<&Switched>) -> Answer {
+    fn plain(&mut self, now: Timestamp, seq: u64, asked: &ImdsRequest, fault: Option<&Switched>) -> EmulatedResponse {
         let is_of_instance = asked.is_of_instance();
         if !is_of_instance && asked.path.trim_end_matches('/') != "/metadata/scheduledevents" {
-            return Answer::error(404, "Not found");
+            return EmulatedResponse::error(404, "Not found");
         }
         if asked.method != "GET" && (is_of_instance || !asked.is_post()) {
-            return Answer::error(405, "Method not allowed");
+            return EmulatedResponse::error(405, "Method not allowed");
         }
         if asked.is_forwarded {
-            return Answer::error(400, "Bad request. Header X-Forwarded-For is not allowed");
+            return EmulatedResponse::error(400, "Bad request. Header X-Forwarded-For is not allowed");
         }
-        let version = asked.version().filter(|_| !is_of_instance).and_then(ApiVersion::from_word);
-        if !asked.has_header && version.is_none_or(ApiVersion::wants_header) {
-            return Answer::error(400, "Bad request. Required metadata header not specified");
+        let version = asked.version().filter(|_| !is_of_instance).and_then(EmulatedVersion::from_word);
+        if !asked.has_header && version.is_none_or(EmulatedVersion::wants_header) {
+            return EmulatedResponse::error(400, "Bad request. Required metadata header not specified");
         }
         match version {
             // The general metadata service has many versions, and they do not matter here.
@@ -89,44 +95,54 @@ impl Tenant {
         }
     }
 
-    fn document(&mut self, now: Timestamp, vm: &VmName, version: ApiVersion, fault: Option<&Switched>) -> Answer {
-        let Some(current) = self.cloud.poll(now, vm) else { return Answer::error(404, "no such VM") };
+    fn document(
+        &mut self,
+        now: Timestamp,
+        vm: &VmName,
+        version: EmulatedVersion,
+        fault: Option<&Switched>,
+    ) -> EmulatedResponse {
+        let Some(current) = self.cloud.poll(now, vm) else { return EmulatedResponse::error(404, "no such VM") };
         let notice = fault.and_then(|switched| switched.stale.as_ref()).unwrap_or(&current);
-        Answer::text(200, "application/json; charset=utf-8", document::written(notice, version))
+        EmulatedResponse::text(200, "application/json; charset=utf-8", document::written(notice, version))
     }
 
-    fn instance(&self, vm: &VmName) -> Answer {
+    fn instance(&self, vm: &VmName) -> EmulatedResponse {
         let position = self.vms.iter().position(|candidate| candidate == vm).unwrap_or(0);
-        Answer::json(200, &instance::written(vm.as_str(), position))
+        EmulatedResponse::json(200, &instance::written(vm.as_str(), position))
     }
 }
 
 /// The faults that keep a request from the platform.
-fn instead_of_answer(fault: &Fault) -> Option<Answer> {
+fn instead_of_answer(fault: &FaultRule) -> Option<EmulatedResponse> {
     match fault {
-        Fault::Hang => Some(Answer::none(Ending::Never)),
-        Fault::Status { status } => Some(Answer::error(*status, "the fake cloud was told to answer so")),
-        Fault::Reset => Some(Answer::none(Ending::Reset)),
-        Fault::RequestLost | Fault::LateEffect { .. } => Some(Answer::none(Ending::Closed)),
-        Fault::Redirect => Some(Answer::text(302, "text/plain", "")),
+        FaultRule::Hang => Some(EmulatedResponse::none(ResponseEnd::Never)),
+        FaultRule::Status { status } => Some(EmulatedResponse::error(*status, "the fake cloud was told to answer so")),
+        FaultRule::Reset => Some(EmulatedResponse::none(ResponseEnd::Reset)),
+        FaultRule::RequestLost | FaultRule::LateEffect { .. } => Some(EmulatedResponse::none(ResponseEnd::Closed)),
+        FaultRule::Redirect => Some(EmulatedResponse::text(302, "text/plain", "")),
         _ => None,
     }
 }
 
 /// The faults that spoil an answer after the request took effect.
-fn shaped(answer: Answer, fault: &Fault) -> Answer {
+fn shaped(answer: EmulatedResponse, fault: &FaultRule) -> EmulatedResponse {
     let body = &answer.body;
     match fault {
-        Fault::Empty => Answer { body: Bytes::new(), ..answer },
-        Fault::Html => Answer::text(200, "text/html", "<!DOCTYPE html><html><body><h1>It works!</h1></body></html>"),
-        Fault::ErrorJson => Answer::error(200, "Internal error. Try again later"),
-        Fault::Malformed => Answer { body: body.slice(..body.len() / 2), ..answer },
+        FaultRule::Empty => EmulatedResponse { body: Bytes::new(), ..answer },
+        FaultRule::Html => {
+            EmulatedResponse::text(200, "text/html", "<!DOCTYPE html><html><body><h1>It works!</h1></body></html>")
+        }
+        FaultRule::ErrorJson => EmulatedResponse::error(200, "Internal error. Try again later"),
+        FaultRule::Malformed => EmulatedResponse { body: body.slice(..body.len() / 2), ..answer },
         // An empty answer has no middle.
-        Fault::Truncated if body.is_empty() => Answer { body: "{}".into(), ending: Ending::Cut, ..answer },
-        Fault::Truncated => Answer { ending: Ending::Cut, ..answer },
-        Fault::WrongTypes { of } => Answer { body: with_wrong_type(body, *of), ..answer },
-        Fault::Lacks { event } => Answer { body: with_event(body, event, |_| false), ..answer },
-        Fault::Shows { event, fields } => Answer {
+        FaultRule::Truncated if body.is_empty() => {
+            EmulatedResponse { body: "{}".into(), ending: ResponseEnd::Cut, ..answer }
+        }
+        FaultRule::Truncated => EmulatedResponse { ending: ResponseEnd::Cut, ..answer },
+        FaultRule::WrongTypes { of } => EmulatedResponse { body: with_wrong_type(body, *of), ..answer },
+        FaultRule::Lacks { event } => EmulatedResponse { body: with_event(body, event, |_| false), ..answer },
+        FaultRule::Shows { event, fields } => EmulatedResponse {
             body: with_event(body, event, |shown| {
                 for (key, value) in fields {
                     shown[key] = value.clone();
@@ -135,11 +151,11 @@ fn shaped(answer: Answer, fault: &Fault) -> Answer {
             }),
             ..answer
         },
-        Fault::Oversized { bytes } => {
+        FaultRule::Oversized { bytes } => {
             let missing = bytes.saturating_sub(body.len());
-            Answer { body: [body.as_ref(), " ".repeat(missing).as_bytes()].concat().into(), ..answer }
+            EmulatedResponse { body: [body.as_ref(), " ".repeat(missing).as_bytes()].concat().into(), ..answer }
         }
-        Fault::ReplyLost => Answer::none(Ending::Reset),
+        FaultRule::ReplyLost => EmulatedResponse::none(ResponseEnd::Reset),
         _ => answer,
     }
 }
@@ -169,8 +185,11 @@ fn with_wrong_type(body: &Bytes, of: Field) -> Bytes {
     page.to_string().into()
 }
 
-fn no_version() -> Answer {
+fn no_version() -> EmulatedResponse {
     let error = "Bad request. api-version is invalid or was not specified in the request. \
                  For more information refer to aka.ms/azureimds";
-    Answer::json(400, &json!({ "error": error, "newest-versions": ["2025-04-07", "2024-07-17", "2024-03-15"] }))
+    EmulatedResponse::json(
+        400,
+        &json!({ "error": error, "newest-versions": ["2025-04-07", "2024-07-17", "2024-03-15"] }),
+    )
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::span::Span;
+use super::span::ScenarioTime;
 use allclear_core::model::document::{Kind, Source};
 use allclear_core::model::id::{EventId, VmName};
-use allclear_sim::cloud::{Audience, Move, Opening, Plan, Relapse};
+use allclear_sim::cloud::{Audience, EventPlan, Opening, Relapse, ScheduleMove};
 
 const MOST_VMS: usize = 100;
 const MOST_STEPS: usize = 32;
@@ -21,7 +21,7 @@ pub(super) struct EventOrder {
     /// By which other events of the scenario name it.
     pub(super) name: Option<String>,
     /// From the beginning of the scenario, or from now.
-    pub(super) at: Option<Span>,
+    pub(super) at: Option<ScenarioTime>,
     pub(super) after: Option<AfterOrder>,
     pub(super) id: Option<String>,
     #[serde(rename = "type")]
@@ -35,19 +35,19 @@ pub(super) struct EventOrder {
     /// As documents show it: whole seconds, -1 is unknown. Not changed by the speed.
     #[serde(default = "unknown")]
     duration_s: i64,
-    notice: Option<Span>,
+    notice: Option<ScenarioTime>,
     #[serde(default)]
     opens: Opens,
-    start_delay: Option<Span>,
-    other_tenants: Option<Span>,
-    late: Option<Span>,
-    impact: Option<Span>,
+    start_delay: Option<ScenarioTime>,
+    other_tenants: Option<ScenarioTime>,
+    late: Option<ScenarioTime>,
+    impact: Option<ScenarioTime>,
     #[serde(default)]
     relapses: Vec<RelapseOrder>,
-    linger: Option<Span>,
-    cancel_after: Option<Span>,
-    approved_after: Option<Span>,
-    strikes_after: Option<Span>,
+    linger: Option<ScenarioTime>,
+    cancel_after: Option<ScenarioTime>,
+    approved_after: Option<ScenarioTime>,
+    strikes_after: Option<ScenarioTime>,
     #[serde(default)]
     moves: Vec<MoveOrder>,
 }
@@ -57,21 +57,21 @@ pub(super) struct EventOrder {
 #[serde(deny_unknown_fields)]
 pub(super) struct AfterOrder {
     pub(super) event: String,
-    pub(super) pause: Option<Span>,
+    pub(super) pause: Option<ScenarioTime>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RelapseOrder {
-    after: Span,
-    lasts: Span,
+    after: ScenarioTime,
+    lasts: ScenarioTime,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MoveOrder {
-    after: Span,
-    notice: Span,
+    after: ScenarioTime,
+    notice: ScenarioTime,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -183,27 +183,27 @@ impl EventOrder {
 
     /// From its announcement until it starts by itself.
     pub(super) fn notice(&self) -> Duration {
-        let usual = || Plan::new(Kind::from_word(&self.kind), Source::User, Vec::new()).notice;
+        let usual = || EventPlan::new(Kind::from_word(&self.kind), Source::User, Vec::new()).notice;
         self.notice.map_or_else(usual, |notice| notice.real(NonZeroU32::MIN))
     }
 
-    pub(super) fn plan(&self, cluster: &[VmName], speed: NonZeroU32) -> Result<Plan, String> {
-        let real = |span: Option<Span>| span.map(|span| span.real(speed));
+    pub(super) fn plan(&self, cluster: &[VmName], speed: NonZeroU32) -> Result<EventPlan, String> {
+        let real = |span: Option<ScenarioTime>| span.map(|span| span.real(speed));
         let source = Source::from_word(self.source.as_deref().unwrap_or("Platform"));
-        let usual = Plan::new(Kind::from_word(&self.kind), source, self.vms.names(cluster)?).faster(speed);
+        let usual = EventPlan::new(Kind::from_word(&self.kind), source, self.vms.names(cluster)?).faster(speed);
         let seen_by = match &self.seen_by {
             None => Audience::Everyone,
             Some(vms) => Audience::Only(vms.names(cluster)?),
         };
-        let mut moves: Vec<Move> = self
+        let mut moves: Vec<ScheduleMove> = self
             .moves
             .iter()
-            .map(|step| Move { after: step.after.real(speed), notice: step.notice.real(speed) })
+            .map(|step| ScheduleMove { after: step.after.real(speed), notice: step.notice.real(speed) })
             .collect();
         moves.sort_by_key(|step| step.after);
         let relapse =
             |relapse: &RelapseOrder| Relapse { after: relapse.after.real(speed), lasts: relapse.lasts.real(speed) };
-        Ok(Plan {
+        Ok(EventPlan {
             id: self.id.as_deref().map(EventId::new),
             description: self.description.clone().unwrap_or_default(),
             resource_type: usual.resource_type,

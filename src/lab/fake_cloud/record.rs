@@ -1,10 +1,10 @@
 //! What a fake cloud that is being served can swear to: the events it announced, and every approval it was sent.
 
 use super::approve::word;
-use super::house::House;
 use super::serve::Running;
+use super::server_state::ServerState;
 use allclear_core::model::id::{EventId, VmName};
-use allclear_sim::cloud::{Approval, Event};
+use allclear_sim::cloud::{ApprovalEffect, PlatformEvent};
 
 /// One approval of one event that a VM posted.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,7 +23,7 @@ pub struct Post {
 
 impl Running {
     /// The events announced so far, in that order, as they are now.
-    pub fn events(&self) -> Vec<Event> {
+    pub fn events(&self) -> Vec<PlatformEvent> {
         let mut tenant = self.house.tenant();
         tenant.cloud.advance(self.house.now());
         tenant.cloud.events().to_vec()
@@ -47,7 +47,7 @@ impl Running {
     }
 }
 
-impl House {
+impl ServerState {
     pub(super) fn posts(&self) -> Vec<Post> {
         let tenant = self.tenant();
         let mut posts = Vec::new();
@@ -59,7 +59,7 @@ impl House {
                 at: record.at.clone(),
                 at_us: record.at_us,
                 result: event.result,
-                took_effect: event.result == Some(word(Approval::Accepted)),
+                took_effect: event.result == Some(word(ApprovalEffect::Accepted)),
             }));
         }
         posts
@@ -73,7 +73,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::fake_cloud::{Options, Scenario, serve};
+    use crate::fake_cloud::{CloudScenario, Options, serve};
 
     const ONE: &str = "about = \"one\"\n[[event]]\nat = 0\ntype = \"Reboot\"\nvm = 0\nnotice = \"1h\"\n\
                        [[event]]\nat = \"1h\"\ntype = \"Reboot\"\nvm = 1\n";
@@ -92,7 +92,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn every_approval_is_on_record_and_only_the_first_took_effect() {
         let cloud = serve(Options::new(["a", "b"])).await.unwrap();
-        let scenario = Scenario::parse("one", ONE).unwrap();
+        let scenario = CloudScenario::parse("one", ONE).unwrap();
         assert_eq!(scenario.shortest_notice(), Duration::from_mins(15));
         cloud.play(&scenario).unwrap();
         assert_eq!(cloud.scenario_events().len(), 2);

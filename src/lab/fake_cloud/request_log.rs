@@ -11,7 +11,7 @@ const KEPT: usize = 10_000;
 
 /// One request.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Record {
+pub(super) struct LoggedRequest {
     /// Counts up from 1 in the order of arrival.
     pub(super) seq: u64,
     pub(super) at: String,
@@ -46,7 +46,7 @@ pub(super) struct EventResult {
 
 #[derive(Debug, Default)]
 pub(super) struct RequestLog {
-    records: VecDeque<Record>,
+    records: VecDeque<LoggedRequest>,
     next: u64,
     file: Option<File>,
 }
@@ -56,17 +56,17 @@ impl RequestLog {
         Self { next: 1, file, ..Self::default() }
     }
 
-    pub(super) fn arrived(&mut self, record: Record) -> u64 {
+    pub(super) fn arrived(&mut self, record: LoggedRequest) -> u64 {
         let seq = self.next;
         self.next += 1;
-        self.records.push_back(Record { seq, ..record });
+        self.records.push_back(LoggedRequest { seq, ..record });
         if self.records.len() > KEPT {
             self.records.pop_front();
         }
         seq
     }
 
-    pub(super) fn record(&mut self, seq: u64) -> Option<&mut Record> {
+    pub(super) fn record(&mut self, seq: u64) -> Option<&mut LoggedRequest> {
         let first = self.records.front()?.seq;
         self.records.get_mut(usize::try_from(seq.checked_sub(first)?).ok()?)
     }
@@ -85,7 +85,7 @@ impl RequestLog {
     }
 
     /// Oldest first.
-    pub(super) fn records(&self) -> impl Iterator<Item = &Record> {
+    pub(super) fn records(&self) -> impl Iterator<Item = &LoggedRequest> {
         self.records.iter()
     }
 }

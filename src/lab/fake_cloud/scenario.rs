@@ -13,7 +13,7 @@ use super::order::EventOrder;
 use allclear_core::model::document::Announcement;
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
-use allclear_sim::cloud::{Cloud, Event, Manners, When};
+use allclear_sim::cloud::{Cloud, PlatformBehaviour, PlatformEvent, When};
 
 /// The scenarios that are built in, by name.
 pub const SCENARIOS: [(&str, &str); 12] = [
@@ -36,7 +36,7 @@ const MOST_EVENTS: usize = 100;
 
 /// A scenario that makes sense in itself.
 #[derive(Clone, Debug)]
-pub struct Scenario {
+pub struct CloudScenario {
     name: String,
     about: String,
     events: Vec<EventOrder>,
@@ -61,13 +61,13 @@ pub enum ScenarioError {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct ScenarioFile {
     about: String,
     #[serde(default)]
     event: Vec<toml::Table>,
 }
 
-impl Scenario {
+impl CloudScenario {
     /// A built-in scenario by its name, or any by its path.
     pub fn find(name_or_path: &str) -> Result<Self, ScenarioError> {
         if let Some((name, text)) = SCENARIOS.iter().find(|(name, _)| *name == name_or_path) {
@@ -94,7 +94,7 @@ impl Scenario {
             return Err(ScenarioError::TooLarge { origin: name.to_owned() });
         }
         let wrong = |mistakes| ScenarioError::Mistakes { origin: name.to_owned(), mistakes };
-        let written: Written =
+        let written: ScenarioFile =
             toml::from_str(text).map_err(|error| wrong(vec![error.to_string().trim_end().to_owned()]))?;
         let mut mistakes = Vec::new();
         if written.event.is_empty() || written.event.len() > MOST_EVENTS {
@@ -151,10 +151,10 @@ impl Scenario {
         let refused = |reason: String| ScenarioError::Refused { name: self.name.clone(), reason };
         let mut sights = Vec::new();
         for (place, event) in (1..).zip(&self.events) {
-            let mut cloud = Cloud::new(Vec::new(), Manners::default(), place, now);
+            let mut cloud = Cloud::new(Vec::new(), PlatformBehaviour::default(), place, now);
             let plan = event.plan(vms, NonZeroU32::MIN).map_err(refused)?;
             let id = cloud.announce(now, plan).map_err(|refusal| refused(refusal.to_string()))?;
-            sights.extend(cloud.event(&id).and_then(Event::announcement));
+            sights.extend(cloud.event(&id).and_then(PlatformEvent::announcement));
         }
         Ok(sights)
     }

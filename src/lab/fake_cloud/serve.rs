@@ -18,11 +18,11 @@ use tokio_util::sync::CancellationToken;
 use super::address::MOST_VMS;
 use super::clock::Clock;
 use super::exchange::exchange;
-use super::fault::{Fault, On, Switched};
-use super::gate::{Gate, Line, Wire};
-use super::house::House;
+use super::fault::{FaultRule, On, Switched};
+use super::listener::{ConnectionEnd, EmulatorListener, Wire};
 use super::request_log::RequestLog;
-use super::scenario::{Scenario, ScenarioError};
+use super::scenario::{CloudScenario, ScenarioError};
+use super::server_state::ServerState;
 use super::tenant::Tenant;
 use super::{address, control};
 use allclear_core::model::id::VmName;
@@ -39,7 +39,7 @@ pub struct Options {
     /// In the order in which scenarios count them.
     pub vms: Vec<String>,
     /// Begins at once.
-    pub scenario: Option<Scenario>,
+    pub scenario: Option<CloudScenario>,
     /// Lengths in scenarios and orders are so many times shorter; 1 is as they are written.
     pub speed: NonZeroU32,
     /// Every request as a line of JSON, added to this file.
@@ -85,7 +85,7 @@ pub enum ServeError {
 pub struct Running {
     /// Of the control interface.
     pub address: SocketAddr,
-    pub(super) house: Arc<House>,
+    pub(super) house: Arc<ServerState>,
     doors: JoinSet<io::Result<()>>,
 }
 
@@ -102,7 +102,7 @@ impl Running {
     }
 
     /// Begins a scenario now; it takes the place of the one under way.
-    pub fn play(&self, scenario: &Scenario) -> Result<(), ScenarioError> {
+    pub fn play(&self, scenario: &CloudScenario) -> Result<(), ScenarioError> {
         self.house.tenant().play(scenario, self.house.now())
     }
 
@@ -119,7 +119,7 @@ impl Running {
         let mut tenant = self.house.tenant();
         let faults = tenant.faults.get_mut(&VmName::new(vm))?;
         let ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
-        *faults = vec![Switched { fault: Fault::Slow { ms }, on: On::Get, times: None, stale: None }];
+        *faults = vec![Switched { fault: FaultRule::Slow { ms }, on: On::Get, times: None, stale: None }];
         Some(())
     }
 
@@ -167,7 +167,7 @@ pub async fn serve(options: Options) -> Result<Running, ServeError> {
     if let Some(scenario) = scenario {
         tenant.play(&scenario, clock.now())?;
     }
-    let house = Arc::new(House { tenant: Mutex::new(tenant), clock, stop: CancellationToken::new(), ports });
+    let house = Arc::new(ServerState { tenant: Mutex::new(tenant), clock, stop: CancellationToken::new(), ports });
     let mut doors = JoinSet::new();
     let control = Router::new().nest("/control", control::router()).with_state(Arc::clone(&house));
     doors.spawn(answer_at(main, control, Arc::clone(&house)));
@@ -195,23 +195,23 @@ fn checked(listen: SocketAddr, vms: &[String]) -> Result<Vec<VmName>, ServeError
     }
 }
 
-async fn open(address: SocketAddr, what: &str) -> Result<(Gate, SocketAddr), ServeError> {
+async fn open(address: SocketAddr, what: &str) -> Result<(EmulatorListener, SocketAddr), ServeError> {
     let opened = async {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        Ok((Gate(listener), address))
+        Ok((EmulatorListener(listener), address))
     };
     opened.await.map_err(|source| ServeError::Listen { address, what: what.to_owned(), source })
 }
 
-async fn answer_at(gate: Gate, router: Router, house: Arc<House>) -> io::Result<()> {
+async fn answer_at(gate: EmulatorListener, router: Router, house: Arc<ServerState>) -> io::Result<()> {
     serve_http1(gate, router, |wire: &Wire, _| wire.line.clone(), house.stop.clone()).await
 }
 
 /// The router of a VM's own port.
-fn of_one(house: &Arc<House>, vm: VmName) -> Router {
-    let answer = |State((house, vm)): State<(Arc<House>, VmName)>,
-                  ConnectInfo(line): ConnectInfo<Line>,
+fn of_one(house: &Arc<ServerState>, vm: VmName) -> Router {
+    let answer = |State((house, vm)): State<(Arc<ServerState>, VmName)>,
+                  ConnectInfo(line): ConnectInfo<ConnectionEnd>,
                   request: Request| { exchange(house, vm, line, request) };
     Router::new().fallback(answer).with_state((Arc::clone(house), vm))
 }

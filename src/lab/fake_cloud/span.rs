@@ -11,12 +11,12 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 const LONGEST: Duration = Duration::from_hours(24 * 366);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Span {
+pub(super) enum ScenarioTime {
     Scaled(Duration),
     Real(Duration),
 }
 
-impl Span {
+impl ScenarioTime {
     /// How long it lasts on the clock.
     pub(super) fn real(self, speed: NonZeroU32) -> Duration {
         match self {
@@ -26,33 +26,33 @@ impl Span {
     }
 }
 
-impl<'de> Deserialize<'de> for Span {
+impl<'de> Deserialize<'de> for ScenarioTime {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Written)
+        deserializer.deserialize_any(SpanText)
     }
 }
 
-struct Written;
+struct SpanText;
 
-impl Visitor<'_> for Written {
-    type Value = Span;
+impl Visitor<'_> for SpanText {
+    type Value = ScenarioTime;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a length of time such as \"15m\" (faster with the speed) or a number of real milliseconds")
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Span, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<ScenarioTime, E> {
         let span = humantime::parse_duration(text).map_err(|error| {
             E::custom(format!("\"{text}\" is no length of time ({error}); write \"15m\" or \"1500ms\""))
         })?;
-        bounded(span).map(Span::Scaled)
+        bounded(span).map(ScenarioTime::Scaled)
     }
 
-    fn visit_u64<E: Error>(self, millis: u64) -> Result<Span, E> {
-        bounded(Duration::from_millis(millis)).map(Span::Real)
+    fn visit_u64<E: Error>(self, millis: u64) -> Result<ScenarioTime, E> {
+        bounded(Duration::from_millis(millis)).map(ScenarioTime::Real)
     }
 
-    fn visit_i64<E: Error>(self, millis: i64) -> Result<Span, E> {
+    fn visit_i64<E: Error>(self, millis: i64) -> Result<ScenarioTime, E> {
         let millis =
             u64::try_from(millis).map_err(|_| E::custom(format!("{millis} ms is in the past; use 0 or more")))?;
         self.visit_u64(millis)
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn texts_run_faster_and_numbers_do_not() {
         let speed = NonZeroU32::new(10).unwrap();
-        let read = |json: &str| serde_json::from_str::<Span>(json).unwrap().real(speed);
+        let read = |json: &str| serde_json::from_str::<ScenarioTime>(json).unwrap().real(speed);
         assert_eq!(read("\"15m\""), Duration::from_secs(90));
         assert_eq!(read("1500"), Duration::from_millis(1500));
     }
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn what_is_no_length_of_time_is_refused_with_a_way_out() {
         for (json, word) in [("\"soon\"", "write"), ("-1", "0 or more"), ("\"400days\"", "366 days"), ("true", "15m")] {
-            let error = serde_json::from_str::<Span>(json).unwrap_err().to_string();
+            let error = serde_json::from_str::<ScenarioTime>(json).unwrap_err().to_string();
             assert!(error.contains(word), "{json}: {error}");
         }
     }

@@ -5,10 +5,10 @@ use std::num::NonZeroU32;
 
 use super::fault::Switched;
 use super::request_log::RequestLog;
-use super::scenario::{Scenario, ScenarioError};
+use super::scenario::{CloudScenario, ScenarioError};
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
-use allclear_sim::cloud::{Cloud, Manners, Vm};
+use allclear_sim::cloud::{Cloud, PlatformBehaviour, Vm};
 
 /// Events of one cloud that are planned or open: as many as a document may have.
 const MOST_TO_END: usize = 1_000;
@@ -31,7 +31,7 @@ impl Tenant {
     pub(super) fn new(vms: Vec<VmName>, speed: NonZeroU32, log: RequestLog, now: Timestamp) -> Self {
         let seats = vms.iter().map(|name| Vm { name: name.clone(), zone: None });
         Self {
-            cloud: Cloud::new(seats, Manners::default(), 1, now),
+            cloud: Cloud::new(seats, PlatformBehaviour::default(), 1, now),
             faults: vms.iter().map(|vm| (vm.clone(), Vec::new())).collect(),
             vms,
             speed,
@@ -41,7 +41,7 @@ impl Tenant {
     }
 
     /// Takes the place of the scenario under way; that one's events stay.
-    pub(super) fn play(&mut self, scenario: &Scenario, now: Timestamp) -> Result<(), ScenarioError> {
+    pub(super) fn play(&mut self, scenario: &CloudScenario, now: Timestamp) -> Result<(), ScenarioError> {
         self.cloud.advance(now);
         if self.room() < scenario.len() {
             return Err(ScenarioError::Refused { name: scenario.name().to_owned(), reason: enough() });
@@ -87,7 +87,7 @@ pub(super) fn enough() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fault::{Fault, On};
+    use super::super::fault::{FaultRule, On};
     use super::*;
 
     #[test]
@@ -96,15 +96,15 @@ mod tests {
         let mut tenant = Tenant::new(vec![vm.clone()], NonZeroU32::MIN, RequestLog::default(), Timestamp(0));
         let of = |fault, on, times| Switched { fault, on, times, stale: None };
         tenant.faults.get_mut(&vm).unwrap().extend([
-            of(Fault::Empty, On::Get, Some(1)),
-            of(Fault::Hang, On::Post, Some(1)),
-            of(Fault::Stale, On::Post, None),
-            of(Fault::Html, On::Both, None),
+            of(FaultRule::Empty, On::Get, Some(1)),
+            of(FaultRule::Hang, On::Post, Some(1)),
+            of(FaultRule::Stale, On::Post, None),
+            of(FaultRule::Html, On::Both, None),
         ]);
         let mut taken = |is_post| tenant.take_fault(&vm, is_post).map(|switched| switched.fault);
-        assert_eq!(taken(false), Some(Fault::Empty));
-        assert_eq!(taken(false), Some(Fault::Html));
-        assert_eq!(taken(true), Some(Fault::Hang));
-        assert_eq!(taken(true), Some(Fault::Html), "a document that is stale is no matter of a POST");
+        assert_eq!(taken(false), Some(FaultRule::Empty));
+        assert_eq!(taken(false), Some(FaultRule::Html));
+        assert_eq!(taken(true), Some(FaultRule::Hang));
+        assert_eq!(taken(true), Some(FaultRule::Html), "a document that is stale is no matter of a POST");
     }
 }

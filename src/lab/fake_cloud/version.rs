@@ -7,9 +7,9 @@ const KNOWN: [&str; 7] =
     ["2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01"];
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ApiVersion(&'static str);
+pub(super) struct EmulatedVersion(&'static str);
 
-impl ApiVersion {
+impl EmulatedVersion {
     pub(super) fn from_word(word: &str) -> Option<Self> {
         KNOWN.into_iter().find(|known| *known == word).map(Self)
     }

@@ -14,7 +14,7 @@ use tokio::process::{ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::process::Process;
+use super::process::ChildProcess;
 use super::{VMS, folder, workloads_socket};
 use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock;
@@ -26,21 +26,21 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Lines that wait to be told; what does not fit is not told.
 const LINES: usize = 256;
 
-pub(crate) struct Members {
+pub(crate) struct MemberPrograms {
     primary: PathBuf,
-    processes: Vec<(&'static str, Process)>,
-    heard: mpsc::Receiver<Said>,
+    processes: Vec<(&'static str, ChildProcess)>,
+    heard: mpsc::Receiver<MemberReport>,
 }
 
 /// What a member, or somebody else beside the cluster, has to tell of a VM.
-pub(crate) struct Said {
+pub(crate) struct MemberReport {
     pub(crate) at: Timestamp,
     pub(crate) who: &'static str,
     pub(crate) vm: String,
     pub(crate) what: String,
 }
 
-impl Members {
+impl MemberPrograms {
     /// The first one is the primary: the others come when it has made itself one.
     pub(super) async fn start(program: &[String], folder: &Path) -> anyhow::Result<Self> {
         let shared = folder.join("shared");
@@ -52,7 +52,7 @@ impl Members {
             let mut command = Command::new(first);
             command.args(rest).arg(vm).arg(workloads_socket(folder, vm)).arg(&shared);
             command.env(folder::MARK, folder).stdout(Stdio::piped());
-            let mut process = Process::new(folder.join(format!("{vm}.member.log")));
+            let mut process = ChildProcess::new(folder.join(format!("{vm}.member.log")));
             let child = process.start(command).with_context(|| format!("{first} cannot be started"))?;
             if let Some(lines) = child.stdout.take() {
                 tokio::spawn(listen(vm, lines, tell.clone()));
@@ -64,10 +64,10 @@ impl Members {
     }
 
     async fn until_there_is_a_primary(&mut self) -> anyhow::Result<()> {
-        let limit = clock::steady().plus(PRIMARY_WITHIN);
+        let limit = clock::monotonic().plus(PRIMARY_WITHIN);
         while self.primary()?.is_none() {
             self.all_run()?;
-            if clock::steady() > limit {
+            if clock::monotonic() > limit {
                 bail!("nobody became the primary in {} within {} s", self.primary.display(), PRIMARY_WITHIN.as_secs());
             }
             sleep(LOOK_EVERY).await;
@@ -99,24 +99,24 @@ impl Members {
     }
 
     /// What was said since the last time.
-    pub(crate) fn said(&mut self) -> Vec<Said> {
+    pub(crate) fn said(&mut self) -> Vec<MemberReport> {
         std::iter::from_fn(|| self.heard.try_recv().ok()).collect()
     }
 
-    pub(crate) fn processes(&self) -> impl Iterator<Item = &Process> {
+    pub(crate) fn processes(&self) -> impl Iterator<Item = &ChildProcess> {
         self.processes.iter().map(|(_, process)| process)
     }
 
-    pub(super) fn processes_mut(&mut self) -> impl Iterator<Item = &mut Process> {
+    pub(super) fn processes_mut(&mut self) -> impl Iterator<Item = &mut ChildProcess> {
         self.processes.iter_mut().map(|(_, process)| process)
     }
 }
 
-async fn listen(vm: &str, lines: ChildStdout, tell: mpsc::Sender<Said>) {
+async fn listen(vm: &str, lines: ChildStdout, tell: mpsc::Sender<MemberReport>) {
     let mut lines = BufReader::new(lines).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let what = line.strip_prefix(&format!("{vm}: ")).unwrap_or(&line).to_owned();
         // Read all the same, so that the writer never waits.
-        let _ = tell.try_send(Said { at: clock::now(), who: "member", vm: vm.to_owned(), what });
+        let _ = tell.try_send(MemberReport { at: clock::now(), who: "member", vm: vm.to_owned(), what });
     }
 }

@@ -7,7 +7,7 @@ pub(super) mod power;
 mod process;
 pub(super) mod replica;
 pub(super) mod servers;
-pub(super) mod sight;
+pub(super) mod snapshot;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,12 +17,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use self::members::Members;
-use self::process::Process;
-use self::replica::Replica;
-use self::servers::{Server, Servers};
+use self::members::MemberPrograms;
+use self::process::ChildProcess;
+use self::replica::LocalReplica;
+use self::servers::{ServerKind, Servers};
 use crate::fake_cloud::{self, Options, Running};
-pub(crate) use crate::testbed::trio::VMS;
+pub(crate) use crate::testbed::three_nodes::VMS;
 use allclear_core::model::document::Kind;
 use allclear_core::model::time::Timestamp;
 use allclear_server::net::tls::Authority;
@@ -45,7 +45,7 @@ const HOOKS: [(&str, Option<&str>, &str, &str); 5] = [
 
 /// How long the sample workload's hooks take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Hooks {
+pub(crate) enum HookSpeed {
     /// As long as it takes to watch them.
     Unhurried,
     /// Long enough for a takeover.
@@ -56,32 +56,32 @@ pub(crate) enum Hooks {
 
 /// Who is prepared.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Workload {
+pub(crate) enum SampleWorkload {
     /// A workload of the configuration, whose hooks are commands.
-    Hooks(Hooks),
+    Hooks(HookSpeed),
     /// A database that dials in: its program with its first arguments, to which name, socket and folder are added.
     Dials(Vec<String>),
     /// Real servers, whose hooks are the hook set of `deploy/hooks`.
-    Serves(Server),
+    Serves(ServerKind),
 }
 
 /// Clients that write all the time leave the replicas less of the processors than a VM would.
 const PATIENCE: &str = "heartbeat = \"250ms\"\nelection_timeout = \"1s\"\n";
 
-pub(crate) struct Stage {
+pub(crate) struct LocalCluster {
     pub(crate) folder: PathBuf,
     pub(crate) cloud: Running,
-    pub(crate) replicas: Vec<Replica>,
-    pub(crate) members: Option<Members>,
+    pub(crate) replicas: Vec<LocalReplica>,
+    pub(crate) members: Option<MemberPrograms>,
     pub(crate) servers: Option<Servers>,
     /// VMs with servers that are away, by their place.
     away: BTreeMap<usize, Kind>,
     program: PathBuf,
 }
 
-impl Stage {
+impl LocalCluster {
     /// Makes the cloud, and starts servers, the replicas, and whoever dials in.
-    pub(crate) async fn set_up(folder: PathBuf, speed: NonZeroU32, who: &Workload) -> anyhow::Result<Self> {
+    pub(crate) async fn set_up(folder: PathBuf, speed: NonZeroU32, who: &SampleWorkload) -> anyhow::Result<Self> {
         Self::beside(VMS.map(str::to_owned).into(), folder, speed, who).await
     }
 
@@ -90,7 +90,7 @@ impl Stage {
         vms: Vec<String>,
         folder: PathBuf,
         speed: NonZeroU32,
-        who: &Workload,
+        who: &SampleWorkload,
     ) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find its own program")?;
         let log = Some(folder.join("requests.jsonl"));
@@ -98,7 +98,7 @@ impl Stage {
         let cloud = fake_cloud::serve(options).await?;
         let mut stage =
             Self { folder, cloud, replicas: Vec::new(), members: None, servers: None, away: BTreeMap::new(), program };
-        if let Workload::Serves(server) = who {
+        if let SampleWorkload::Serves(server) = who {
             stage.servers.insert(Servers::new(*server, &stage.folder)?).found().await?;
         }
         let authority = Authority::make(CLUSTER, VALID_DAYS, clock::now())?;
@@ -107,7 +107,7 @@ impl Stage {
         let (clusters, statuses) = addresses.split_at(vms.len());
         let peers: Vec<String> = vms.iter().zip(clusters).map(|(vm, at)| format!("{vm} = \"{at}\"")).collect();
         for ((vm, cluster), status) in vms.iter().zip(clusters).zip(statuses) {
-            let replica = Replica::new(&stage.folder, vm, *status);
+            let replica = LocalReplica::new(&stage.folder, vm, *status);
             issued::issue(&authority, &ca, vm, VALID_DAYS, &stage.certificates(vm), clock::now())?;
             replica.configure(&stage.configuration(&replica, *cluster, &peers, who)?)?;
             stage.replicas.push(replica);
@@ -115,8 +115,8 @@ impl Stage {
         for replica in &mut stage.replicas {
             replica.start(&stage.program).with_context(|| format!("{} cannot be started", replica.name))?;
         }
-        if let Workload::Dials(program) = who {
-            stage.members = Some(Members::start(program, &stage.folder).await?);
+        if let SampleWorkload::Dials(program) = who {
+            stage.members = Some(MemberPrograms::start(program, &stage.folder).await?);
         }
         Ok(stage)
     }
@@ -132,14 +132,14 @@ impl Stage {
         self.folder.join("hooks.jsonl")
     }
 
-    pub(crate) fn processes(&self) -> impl Iterator<Item = &Process> {
-        let members = self.members.iter().flat_map(Members::processes);
+    pub(crate) fn processes(&self) -> impl Iterator<Item = &ChildProcess> {
+        let members = self.members.iter().flat_map(MemberPrograms::processes);
         self.replicas.iter().map(|replica| &replica.process).chain(members)
     }
 
     /// Ends every process. The folder stays.
     pub(crate) async fn strike(mut self) {
-        let members = self.members.iter_mut().flat_map(Members::processes_mut);
+        let members = self.members.iter_mut().flat_map(MemberPrograms::processes_mut);
         let mut processes: Vec<_> =
             members.chain(self.replicas.iter_mut().map(|replica| &mut replica.process)).collect();
         for process in &processes {
@@ -154,18 +154,18 @@ impl Stage {
 
     fn configuration(
         &self,
-        replica: &Replica,
+        replica: &LocalReplica,
         listen: SocketAddr,
         peers: &[String],
-        who: &Workload,
+        who: &SampleWorkload,
     ) -> anyhow::Result<String> {
         let name = &replica.name;
         let path = |ending: &str| quoted(&self.folder.join(format!("{name}{ending}")));
         let pem = |file: &str| quoted(&self.certificates(name).join(file));
         let prepared = match (who, &self.servers) {
-            (Workload::Hooks(hooks), _) => self.with_hooks(*hooks),
-            (Workload::Dials(_), _) => format!("[[group]]\nname = \"{}\"\nmax_unavailable = 1\n", members::GROUP),
-            (Workload::Serves(_), servers) => {
+            (SampleWorkload::Hooks(hooks), _) => self.with_hooks(*hooks),
+            (SampleWorkload::Dials(_), _) => format!("[[group]]\nname = \"{}\"\nmax_unavailable = 1\n", members::GROUP),
+            (SampleWorkload::Serves(_), servers) => {
                 let place = self.replicas.len();
                 servers.as_ref().map_or_else(|| Ok(String::new()), |servers| servers.tables(place))?
             }
@@ -198,7 +198,7 @@ impl Stage {
         self.folder.join(format!("{vm}.tls"))
     }
 
-    fn with_hooks(&self, hooks: Hooks) -> String {
+    fn with_hooks(&self, hooks: HookSpeed) -> String {
         let mut text = format!(
             "[[group]]\nname = \"orders\"\nmax_unavailable = 2\n\n\
              [[workload]]\nname = \"{WORKLOAD}\"\ngroup = \"orders\"\n"
@@ -206,9 +206,9 @@ impl Stage {
         let (program, log) = (quoted(&self.program), quoted(&self.hook_log()));
         for (phase, min_freeze, usual, long) in HOOKS {
             let takes = match hooks {
-                Hooks::Unhurried => usual,
-                Hooks::Long => long,
-                Hooks::Instant => "0s",
+                HookSpeed::Unhurried => usual,
+                HookSpeed::Long => long,
+                HookSpeed::Instant => "0s",
             };
             let command = format!("[{program}, \"demo-hook\", \"--takes\", \"{takes}\", \"--log\", {log}]");
             // Writing to a string cannot fail.

@@ -3,28 +3,29 @@
 use anyhow::Context as _;
 use nix::sys::signal::Signal;
 
-use super::members::Said;
-use super::{Stage, VMS};
+use super::members::MemberReport;
+use super::{LocalCluster, VMS};
 use allclear_core::model::document::Kind;
 use allclear_core::model::id::VmName;
 use allclear_server::replica::clock;
-use allclear_sim::cloud::Event;
+use allclear_sim::cloud::PlatformEvent;
 
 /// Whether a VM comes back from this, so that its servers can be shown again.
 pub(crate) fn comes_back(kind: &Kind) -> bool {
     matches!(kind, Kind::Freeze | Kind::Reboot | Kind::Redeploy)
 }
 
-impl Stage {
+impl LocalCluster {
     /// Takes VMs away and gives them back as the cloud's events do by now, where servers run on them; tells what is new.
-    pub(crate) async fn follow_the_cloud(&mut self) -> anyhow::Result<Vec<Said>> {
+    pub(crate) async fn follow_the_cloud(&mut self) -> anyhow::Result<Vec<MemberReport>> {
         let (events, mut said) = (self.cloud.events(), Vec::new());
         if self.servers.is_none() {
             return Ok(said);
         }
         for (place, vm) in VMS.into_iter().enumerate() {
-            let takes_it =
-                |event: &&Event| event.is_impacting(clock::now()) && event.plan.resources.contains(&VmName::new(vm));
+            let takes_it = |event: &&PlatformEvent| {
+                event.is_impacting(clock::now()) && event.plan.resources.contains(&VmName::new(vm))
+            };
             let taken = events.iter().find(takes_it).map(|event| event.plan.kind.clone());
             let what = match (taken, self.away.remove(&place)) {
                 (Some(kind), None) => {
@@ -39,7 +40,7 @@ impl Stage {
                 }
                 (None, None) => continue,
             };
-            said.push(Said { at: clock::now(), who: "machine", vm: vm.to_owned(), what: what.to_owned() });
+            said.push(MemberReport { at: clock::now(), who: "machine", vm: vm.to_owned(), what: what.to_owned() });
         }
         Ok(said)
     }

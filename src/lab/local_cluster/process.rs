@@ -16,12 +16,12 @@ const STOP_WITHIN: Duration = Duration::from_secs(6);
 /// Of its log, when something went wrong.
 const TAIL: usize = 15;
 
-pub(crate) struct Process {
+pub(crate) struct ChildProcess {
     log: PathBuf,
     child: Option<Child>,
 }
 
-impl Process {
+impl ChildProcess {
     pub(super) fn new(log: PathBuf) -> Self {
         Self { log, child: None }
     }

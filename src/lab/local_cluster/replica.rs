@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
 
-use super::process::Process;
+use super::process::ChildProcess;
 use allclear_server::config;
 
 /// As the unit of the package has it.
 const GIVEN_BACK: [(&str, &str); 2] = [("MALLOC_ARENA_MAX", "1"), ("MALLOC_TRIM_THRESHOLD_", "131072")];
 
-pub(crate) struct Replica {
+pub(crate) struct LocalReplica {
     pub(crate) name: String,
     pub(crate) status: SocketAddr,
     pub(crate) socket: PathBuf,
-    pub(crate) process: Process,
+    pub(crate) process: ChildProcess,
     configuration: PathBuf,
 }
 
-impl Replica {
+impl LocalReplica {
     pub(crate) fn new(folder: &Path, name: &str, status: SocketAddr) -> Self {
         let file = |ending: &str| folder.join(format!("{name}.{ending}"));
-        let (configuration, socket, process) = (file("toml"), file("sock"), Process::new(file("log")));
+        let (configuration, socket, process) = (file("toml"), file("sock"), ChildProcess::new(file("log")));
         Self { name: name.to_owned(), status, socket, process, configuration }
     }
 

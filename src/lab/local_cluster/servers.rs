@@ -9,9 +9,9 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::free_addresses_of;
-use crate::testbed::record::{Record, Wrong};
-use crate::testbed::trio::{ADDRESSES, Trio, VMS, Vm};
-use crate::testbed::writers::{Progress, Writers};
+use crate::testbed::record::{WriteRecord, Wrong};
+use crate::testbed::three_nodes::{ADDRESSES, DatabaseVm, ThreeNodeBed, VMS};
+use crate::testbed::writers::{WriteProgress, Writers};
 use crate::testbed::{POSTGRESQL, REDIS, System, hooks, programs};
 use allclear_server::replica::clock;
 
@@ -26,13 +26,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOPBACK: std::net::Ipv4Addr = std::net::Ipv4Addr::new(127, 0, 0, 3);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(crate) enum Server {
+pub(crate) enum ServerKind {
     #[value(alias = "postgresql")]
     Postgres,
     Redis,
 }
 
-impl Server {
+impl ServerKind {
     pub(crate) fn system(self) -> &'static System {
         match self {
             Self::Postgres => &POSTGRESQL,
@@ -62,23 +62,23 @@ impl Server {
 /// keep those of what blocks.
 pub(crate) struct Servers {
     system: &'static System,
-    trio: Arc<Trio>,
+    trio: Arc<ThreeNodeBed>,
     writers: Option<Writers>,
 }
 
 /// What clients were told, and what is wrong with the rows of each member.
 pub(crate) struct Settled {
-    pub(crate) record: Record,
+    pub(crate) record: WriteRecord,
     pub(crate) wrong: Vec<(&'static str, Wrong)>,
 }
 
 impl Servers {
     /// In a folder of their own, in this one.
-    pub(super) fn new(server: Server, folder: &Path) -> anyhow::Result<Self> {
+    pub(super) fn new(server: ServerKind, folder: &Path) -> anyhow::Result<Self> {
         let system = server.system();
         let addresses = free_addresses_of(LOOPBACK, ADDRESSES).context("no free port on loopback")?;
         let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
-        let trio = Arc::new(Trio::make(folder_of_servers(folder), system.user, &addresses)?);
+        let trio = Arc::new(ThreeNodeBed::make(folder_of_servers(folder), system.user, &addresses)?);
         Ok(Self { system, trio, writers: None })
     }
 
@@ -103,7 +103,7 @@ impl Servers {
         hooks::tables(&self.trio, place, self.system.tables, settings)
     }
 
-    pub(crate) fn progress(&self) -> Progress {
+    pub(crate) fn progress(&self) -> WriteProgress {
         self.writers.as_ref().map(Writers::progress).unwrap_or_default()
     }
 
@@ -113,10 +113,10 @@ impl Servers {
     }
 
     pub(crate) fn tails(&self) -> impl Iterator<Item = String> {
-        self.trio.vms.iter().map(Vm::tail)
+        self.trio.vms.iter().map(DatabaseVm::tail)
     }
 
-    pub(super) fn trio(&self) -> &Trio {
+    pub(super) fn trio(&self) -> &ThreeNodeBed {
         &self.trio
     }
 
@@ -128,9 +128,9 @@ impl Servers {
     /// Ends the clients, each after some more writes, so that no pause is left open; and reads every member until it has
     /// what it should have, or is given up.
     pub(crate) async fn settle(&mut self) -> anyhow::Result<Settled> {
-        let limit = clock::steady().plus(SETTLED_WITHIN);
+        let limit = clock::monotonic().plus(SETTLED_WITHIN);
         let before = self.progress();
-        while !self.progress().is_beyond(&before) && clock::steady() < limit {
+        while !self.progress().is_beyond(&before) && clock::monotonic() < limit {
             sleep(LOOK_EVERY).await;
         }
         let writers = self.writers.take().context("no client has written")?;
@@ -143,12 +143,12 @@ impl Servers {
         Ok(Settled { record, wrong })
     }
 
-    async fn wrong(&self, place: usize, record: &Arc<Record>) -> anyhow::Result<Wrong> {
-        let limit = clock::steady().plus(SETTLED_WITHIN);
+    async fn wrong(&self, place: usize, record: &Arc<WriteRecord>) -> anyhow::Result<Wrong> {
+        let limit = clock::monotonic().plus(SETTLED_WITHIN);
         loop {
             let (rows, trio, record) = (self.system.rows, self.trio.clone(), record.clone());
             let found = spawn_blocking(move || Ok(record.against(&rows(&trio, place)?))).await?;
-            let is_late = clock::steady() > limit;
+            let is_late = clock::monotonic() > limit;
             match found {
                 Ok(wrong) if wrong == Wrong::default() || is_late => return Ok(wrong),
                 Err::<_, std::io::Error>(error) if is_late => {

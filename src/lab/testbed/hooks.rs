@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use toml::{Table, Value};
 
 use super::Settings;
-use super::trio::Trio;
+use super::three_nodes::ThreeNodeBed;
 
 /// Where the tables suppose that the hook sets are.
 const INSTALLED: &str = "/usr/lib/allclear/hooks/";
@@ -46,10 +46,10 @@ pub(super) fn install(vm: &Path) -> anyhow::Result<()> {
 }
 
 /// The tables of this name for the replica on a VM.
-pub fn tables(trio: &Trio, place: usize, name: &str, settings: Settings) -> anyhow::Result<String> {
+pub fn tables(trio: &ThreeNodeBed, place: usize, name: &str, settings: Settings) -> anyhow::Result<String> {
     let (_, text) = TABLES.iter().find(|(known, _)| *known == name).with_context(|| format!("there is no {name}"))?;
     let mut tables: Table = text.parse().with_context(|| name.to_owned())?;
-    let here = Here {
+    let here = HookHost {
         hooks: format!("{}/", trio.vms[place].folder.join("hooks").display()),
         settings,
         user: trio.user.as_ref().map(|user| user.name.clone()),
@@ -68,13 +68,13 @@ pub fn tables(trio: &Trio, place: usize, name: &str, settings: Settings) -> anyh
 }
 
 /// What differs from one VM to another.
-struct Here {
+struct HookHost {
     hooks: String,
     settings: Settings,
     user: Option<String>,
 }
 
-impl Here {
+impl HookHost {
     fn adapt_hook(&self, hook: &mut Table) {
         if hook.contains_key("http") {
             return self.adapt_address(hook, true);

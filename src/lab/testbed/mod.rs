@@ -7,7 +7,7 @@ pub mod processes;
 pub mod programs;
 pub mod record;
 pub mod redis;
-pub mod trio;
+pub mod three_nodes;
 pub mod writers;
 
 use std::io;
@@ -17,7 +17,7 @@ pub use postgresql::POSTGRESQL;
 pub use redis::REDIS;
 
 use record::Row;
-use trio::Trio;
+use three_nodes::ThreeNodeBed;
 use writers::Connect;
 
 /// Values of the hooks' `env` tables on one VM, instead of those that the tables in `deploy/hooks` give as examples.
@@ -35,19 +35,19 @@ pub struct System {
     /// Whose rights its servers have where this process runs as root; `nobody` where there is no such user.
     pub user: &'static str,
     /// Makes the three members and starts them, the first as the primary; returns when all hold the same.
-    pub found: fn(&Trio) -> anyhow::Result<()>,
+    pub found: fn(&ThreeNodeBed) -> anyhow::Result<()>,
     /// Starts what a VM that boots starts.
-    pub boot: fn(&Trio, usize) -> anyhow::Result<()>,
-    pub settings: fn(&Trio, usize) -> anyhow::Result<Settings>,
+    pub boot: fn(&ThreeNodeBed, usize) -> anyhow::Result<()>,
+    pub settings: fn(&ThreeNodeBed, usize) -> anyhow::Result<Settings>,
     /// A client that knows this member looks for one that takes writes there, and refuses any other. Nothing of it takes
     /// longer than the patience, neither now nor later.
     pub connect: Connect,
     /// Every row that this member holds.
-    pub rows: fn(&Trio, usize) -> io::Result<Vec<Row>>,
+    pub rows: fn(&ThreeNodeBed, usize) -> io::Result<Vec<Row>>,
 }
 
 /// One connection of a client.
-pub trait Client {
+pub trait DatabaseClient {
     /// Returns when the row is acknowledged. After an error nobody knows whether it is there, and the client is of no
     /// further use.
     fn write(&mut self, row: Row) -> io::Result<()>;

@@ -26,7 +26,7 @@ impl Row {
 
 /// Of one client, or of several.
 #[derive(Default)]
-pub struct Record {
+pub struct WriteRecord {
     pub acknowledged: Vec<(Row, Instant)>,
     /// May be there, and may be not.
     pub unknown: Vec<Row>,
@@ -43,7 +43,7 @@ pub struct Wrong {
     pub invented: usize,
 }
 
-impl Record {
+impl WriteRecord {
     pub fn of_all(records: impl IntoIterator<Item = Self>) -> Self {
         let mut all = Self::default();
         for record in records {
@@ -99,7 +99,7 @@ mod tests {
         let row = |number| Row { client: 1, number };
         let now = Instant::now();
         let acknowledged = [1, 2, 3].map(|number| (row(number), now)).into();
-        let record = Record { acknowledged, unknown: vec![row(4), row(5)] };
+        let record = WriteRecord { acknowledged, unknown: vec![row(4), row(5)] };
         let against = |numbers: &[u64]| record.against(&numbers.iter().copied().map(row).collect::<Vec<_>>());
         assert_eq!(against(&[1, 2, 3]), Wrong::default());
         assert_eq!(against(&[5, 3, 2, 1]), Wrong::default());
@@ -111,7 +111,7 @@ mod tests {
         let now = Instant::now();
         let told = |client, millis| (Row { client, number: millis }, now + Duration::from_millis(millis));
         let acknowledged = vec![told(1, 0), told(2, 10), told(2, 60), told(1, 90)];
-        let record = Record { acknowledged, unknown: Vec::new() };
+        let record = WriteRecord { acknowledged, unknown: Vec::new() };
         assert_eq!((record.gap(), record.worst_gap()), (Duration::from_millis(50), Duration::from_millis(90)));
     }
 }

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 
-use super::Client;
-use super::record::{Record, Row};
-use super::trio::Trio;
+use super::DatabaseClient;
+use super::record::{Row, WriteRecord};
+use super::three_nodes::ThreeNodeBed;
 
 pub const CLIENTS: usize = 4;
 /// How long a client waits for a server.
@@ -20,19 +20,19 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// How a client comes to a member, as `System` has it.
-pub type Connect = fn(&Trio, usize, Duration) -> io::Result<Box<dyn Client>>;
+pub type Connect = fn(&ThreeNodeBed, usize, Duration) -> io::Result<Box<dyn DatabaseClient>>;
 
 /// What can be seen of them while they write.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Progress {
+pub struct WriteProgress {
     /// Acknowledged writes of each.
     pub counts: [u64; CLIENTS],
-    pub latest: Option<Latest>,
+    pub latest: Option<LatestWrite>,
 }
 
 /// The write that was acknowledged last.
 #[derive(Clone, Copy, Debug)]
-pub struct Latest {
+pub struct LatestWrite {
     pub at: Instant,
     /// The member that took it, when it took its first, and how long none was acknowledged before that.
     pub place: usize,
@@ -40,7 +40,7 @@ pub struct Latest {
     pub pause: Duration,
 }
 
-impl Progress {
+impl WriteProgress {
     /// Each of them has written some more since then, so that no gap is left open.
     pub fn is_beyond(&self, before: &Self) -> bool {
         self.counts.iter().zip(before.counts).all(|(now, before)| *now >= before + 20)
@@ -52,8 +52,10 @@ impl Progress {
         self.counts[client] += 1;
         let latest = match self.latest {
             // Whoever heard of it late says nothing of where writes are taken now.
-            Some(latest) if latest.place == place || begun < latest.since => Latest { at, ..latest },
-            before => Latest { at, place, since: at, pause: before.map_or(Duration::ZERO, |before| at - before.at) },
+            Some(latest) if latest.place == place || begun < latest.since => LatestWrite { at, ..latest },
+            before => {
+                LatestWrite { at, place, since: at, pause: before.map_or(Duration::ZERO, |before| at - before.at) }
+            }
         };
         self.latest = Some(latest);
         at
@@ -62,13 +64,13 @@ impl Progress {
 
 pub struct Writers {
     is_over: Arc<AtomicBool>,
-    progress: Arc<Mutex<Progress>>,
-    threads: Vec<JoinHandle<Record>>,
+    progress: Arc<Mutex<WriteProgress>>,
+    threads: Vec<JoinHandle<WriteRecord>>,
 }
 
 impl Writers {
     /// Each of them waits for so long after every write.
-    pub fn start(trio: &Arc<Trio>, connect: Connect, rest: Duration) -> Self {
+    pub fn start(trio: &Arc<ThreeNodeBed>, connect: Connect, rest: Duration) -> Self {
         let mut writers = Self { is_over: Arc::default(), progress: Arc::default(), threads: Vec::new() };
         for number in 0..CLIENTS {
             let (trio, is_over, progress) = (trio.clone(), writers.is_over.clone(), writers.progress.clone());
@@ -80,17 +82,17 @@ impl Writers {
         writers
     }
 
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> WriteProgress {
         *known(&self.progress)
     }
 
     /// What they were told.
-    pub fn end(mut self) -> anyhow::Result<Record> {
+    pub fn end(mut self) -> anyhow::Result<WriteRecord> {
         let records: Result<Vec<_>, _> = self.join().collect();
-        Ok(Record::of_all(records.map_err(|_| anyhow!("a client has panicked"))?))
+        Ok(WriteRecord::of_all(records.map_err(|_| anyhow!("a client has panicked"))?))
     }
 
-    fn join(&mut self) -> impl Iterator<Item = std::thread::Result<Record>> {
+    fn join(&mut self) -> impl Iterator<Item = std::thread::Result<WriteRecord>> {
         self.is_over.store(true, Ordering::Relaxed);
         std::mem::take(&mut self.threads).into_iter().map(JoinHandle::join)
     }
@@ -103,7 +105,7 @@ impl Drop for Writers {
     }
 }
 
-fn known(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
+fn known(progress: &Mutex<WriteProgress>) -> MutexGuard<'_, WriteProgress> {
     progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -119,16 +121,16 @@ fn give_way() {
 /// write, and takes any that does.
 struct Writer<'a> {
     number: usize,
-    trio: &'a Trio,
+    trio: &'a ThreeNodeBed,
     connect: Connect,
     rest: Duration,
     is_over: &'a AtomicBool,
-    progress: &'a Mutex<Progress>,
+    progress: &'a Mutex<WriteProgress>,
 }
 
 impl Writer<'_> {
-    fn write(&self) -> Record {
-        let (mut record, mut row, mut place) = (Record::default(), Row { client: self.id(), number: 0 }, 0);
+    fn write(&self) -> WriteRecord {
+        let (mut record, mut row, mut place) = (WriteRecord::default(), Row { client: self.id(), number: 0 }, 0);
         while !self.is_over() {
             let Some((at, mut connection)) = self.connected(place) else {
                 sleep(PAUSE);
@@ -159,7 +161,7 @@ impl Writer<'_> {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    fn connected(&self, place: usize) -> Option<(usize, Box<dyn Client>)> {
+    fn connected(&self, place: usize) -> Option<(usize, Box<dyn DatabaseClient>)> {
         let places = (0..self.trio.vms.len()).map(|step| (place + step) % self.trio.vms.len());
         places.into_iter().find_map(|at| Some((at, (self.connect)(self.trio, at, PATIENCE).ok()?)))
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::config::{Config, Hidden, Place};
+use crate::config::{Config, Hidden, Location};
 use crate::files;
 
 /// So many values are named; the others are of the same kind.
@@ -11,7 +11,7 @@ const NAMED: usize = 3;
 
 /// Why a replica does not begin with it: values that may be secret stand in the file itself, and everybody reads it.
 pub fn told_to_all(config: &Config, file: &Path) -> Option<String> {
-    let is_inside = |hidden: &&Hidden| matches!(hidden.place, Place::File { .. });
+    let is_inside = |hidden: &&Hidden| matches!(hidden.place, Location::File { .. });
     let inside: BTreeSet<&str> = config.hidden.iter().filter(is_inside).map(|hidden| hidden.path.as_str()).collect();
     if inside.is_empty() {
         return None;
@@ -26,9 +26,9 @@ pub fn told_to_all(config: &Config, file: &Path) -> Option<String> {
 pub fn too_short(config: &Config) -> impl Iterator<Item = String> {
     config.hidden.iter().filter(|hidden| hidden.is_too_short).map(|Hidden { path, place, .. }| {
         let place = match place {
-            Place::File { line, .. } => format!(" in line {line}"),
-            Place::Variable(name) => format!(" by {name}"),
-            Place::Whole => String::new(),
+            Location::File { line, .. } => format!(" in line {line}"),
+            Location::Variable(name) => format!(" by {name}"),
+            Location::Whole => String::new(),
         };
         format!(
             "`{path}`{place} is too short to be cut out of what is said: name it in `env_shown` or `headers_shown` if it \

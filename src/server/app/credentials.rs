@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::config::{self, Config};
-use crate::net::tls::{Credentials, Files, Found, Options, Realm, Unfit};
+use crate::net::tls::{CertificatePolicy, Credentials, Files, LoadedFiles, Options, Unfit};
 use crate::replica::clock;
 
 /// For this replica; nothing where plain text is configured.
@@ -20,7 +20,7 @@ pub fn of(config: &Config, replica: &str) -> Result<Option<Arc<Credentials>>, Un
 }
 
 /// What the files hold, for whoever only looks; without the replica's name, for any of the cluster.
-pub fn look(config: &Config, replica: Option<&str>) -> Option<Result<Found, Unfit>> {
+pub fn look(config: &Config, replica: Option<&str>) -> Option<Result<LoadedFiles, Unfit>> {
     let tls = config.cluster.tls.as_ref()?;
     Some(files(tls).read(&realm(config, tls), replica, clock::now()))
 }
@@ -29,6 +29,6 @@ fn files(tls: &config::Tls) -> Files {
     Files { cert: tls.cert.clone(), key: tls.key.clone(), ca: tls.ca.clone() }
 }
 
-fn realm(config: &Config, tls: &config::Tls) -> Realm {
-    Realm { cluster: config.cluster.name.clone(), by: tls.names }
+fn realm(config: &Config, tls: &config::Tls) -> CertificatePolicy {
+    CertificatePolicy { cluster: config.cluster.name.clone(), by: tls.names }
 }

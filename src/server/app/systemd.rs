@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-use crate::replica::rounds::Loop;
+use crate::replica::watchdog::Loop;
 
 /// So many signs of life for each that is expected: some may come late.
 const SIGNS_PER_EXPECTED: u32 = 4;

@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::path::PathBuf;
 
-use super::reader::{Found, Table};
+use super::reader::{Located, TomlTable};
 use super::scalar;
 use super::tls::{self, Tls};
 use allclear_core::model::id::VmName;
@@ -17,7 +17,7 @@ const HOUR: Duration = Duration::from_hours(1);
 
 /// Who this replica is.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Replica {
+pub struct ReplicaConfig {
     /// The VM's name as events list it; `None`: asked of the instance metadata.
     pub name: Option<VmName>,
     pub data_dir: PathBuf,
@@ -25,13 +25,13 @@ pub struct Replica {
 
 /// With whom it agrees, and how patiently.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Cluster {
+pub struct ClusterConfig {
     /// The same on every replica; a replica of another cluster is refused.
     pub name: String,
     /// Absent only in a cluster of one, which then opens no port for other replicas.
     pub listen: Option<SocketAddr>,
     /// In the order of the configuration, which is the order of candidates. Empty: a cluster of one.
-    pub replicas: Vec<Peer>,
+    pub replicas: Vec<PeerAddress>,
     /// Hooks of a user-initiated event's VM that is out of reach for this long are not waited for, and a replica that
     /// hears no leader for this long may, as one of a pair, approve such an event alone.
     pub takeover_after: Duration,
@@ -54,34 +54,34 @@ pub struct Cluster {
 
 /// A replica and where the others reach it.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Peer {
+pub struct PeerAddress {
     pub name: VmName,
     /// `host:port`; the host may be a DNS name.
     pub address: String,
 }
 
 /// What `[replica]` says, also where it does not say everything: `[cluster]` is checked against the name.
-pub(super) struct Own {
-    name: Option<Found<VmName>>,
+pub(super) struct OwnConfig {
+    name: Option<Located<VmName>>,
     data_dir: Option<PathBuf>,
 }
 
-impl Own {
-    pub(super) fn into_replica(self) -> Option<Replica> {
-        Some(Replica { name: self.name.map(|name| name.value), data_dir: self.data_dir? })
+impl OwnConfig {
+    pub(super) fn into_replica(self) -> Option<ReplicaConfig> {
+        Some(ReplicaConfig { name: self.name.map(|name| name.value), data_dir: self.data_dir? })
     }
 }
 
-pub(super) fn read_replica(table: &mut Table<'_>) -> Own {
+pub(super) fn read_replica(table: &mut TomlTable<'_>) -> OwnConfig {
     let name = table.found("name", scalar::name);
     let why = "the folder that keeps what must survive a restart, as \"/var/lib/allclear\"";
-    Own {
-        name: name.map(|name| Found { value: VmName::new(&name.value), place: name.place }),
+    OwnConfig {
+        name: name.map(|name| Located { value: VmName::new(&name.value), place: name.place }),
         data_dir: table.required("data_dir", scalar::path, why).map(|found| found.value),
     }
 }
 
-pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> {
+pub(super) fn read_cluster(table: &mut TomlTable<'_>, own: &OwnConfig) -> Option<ClusterConfig> {
     let name = read_name(table);
     let peers = read_peers(table, own);
     let listen = read_listen(table, own, peers.as_deref());
@@ -101,7 +101,7 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
     check_patience(table, heartbeat, election_timeout, takeover_after);
     let (has_tls, tls) = (table.has("tls"), table.table("tls", tls::read));
     check_secrecy(table, insecure);
-    Some(Cluster {
+    Some(ClusterConfig {
         name: name?,
         listen,
         replicas: peers?,
@@ -122,7 +122,7 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
 }
 
 /// A cluster of one has nobody to confuse it with.
-fn read_name(table: &mut Table<'_>) -> Option<String> {
+fn read_name(table: &mut TomlTable<'_>) -> Option<String> {
     if table.has("replicas") {
         let name = table.required("name", scalar::name, "replicas of another cluster are refused by it");
         return Some(name?.value);
@@ -131,7 +131,7 @@ fn read_name(table: &mut Table<'_>) -> Option<String> {
 }
 
 /// Left out: the replica's own address, where the configuration tells it; of a cluster of one, none.
-fn read_listen(table: &mut Table<'_>, own: &Own, peers: Option<&[Peer]>) -> Option<SocketAddr> {
+fn read_listen(table: &mut TomlTable<'_>, own: &OwnConfig, peers: Option<&[PeerAddress]>) -> Option<SocketAddr> {
     let written = table.optional("listen", scalar::listen);
     if table.has("listen") {
         return written;
@@ -141,7 +141,7 @@ fn read_listen(table: &mut Table<'_>, own: &Own, peers: Option<&[Peer]>) -> Opti
     if peers.is_empty() {
         return None;
     }
-    let is_own = |peer: &&Peer| own.name.as_ref().is_some_and(|name| name.value == peer.name);
+    let is_own = |peer: &&PeerAddress| own.name.as_ref().is_some_and(|name| name.value == peer.name);
     let told = peers.iter().find(is_own).and_then(|peer| peer.address.parse().ok());
     if told.is_none() {
         let message = "`cluster.listen` is missing: the other replicas could not reach this one";
@@ -150,7 +150,7 @@ fn read_listen(table: &mut Table<'_>, own: &Own, peers: Option<&[Peer]>) -> Opti
     told.map(|told| table.default("listen", told))
 }
 
-fn read_peers(table: &mut Table<'_>, own: &Own) -> Option<Vec<Peer>> {
+fn read_peers(table: &mut TomlTable<'_>, own: &OwnConfig) -> Option<Vec<PeerAddress>> {
     let entries = table.entries("replicas", scalar::address).unwrap_or_default();
     if table.is_empty("replicas") {
         let message = "`cluster.replicas` is empty: leave it out for a cluster of one";
@@ -181,7 +181,7 @@ fn read_peers(table: &mut Table<'_>, own: &Own) -> Option<Vec<Peer>> {
     }
     entries
         .into_iter()
-        .map(|(name, address)| Some(Peer { name: VmName::new(&name.value), address: address? }))
+        .map(|(name, address)| Some(PeerAddress { name: VmName::new(&name.value), address: address? }))
         .collect()
 }
 
@@ -191,7 +191,7 @@ fn shortened(election_timeout: Duration) -> Duration {
 }
 
 /// A leader must be missed before it is replaced, and replaced before anybody acts without one.
-fn check_patience(table: &Table<'_>, heartbeat: Duration, election_timeout: Duration, takeover_after: Duration) {
+fn check_patience(table: &TomlTable<'_>, heartbeat: Duration, election_timeout: Duration, takeover_after: Duration) {
     let shown = humantime::format_duration;
     // a lease is twice the election timeout
     if 2 * election_timeout < 3 * heartbeat {
@@ -217,7 +217,7 @@ fn check_patience(table: &Table<'_>, heartbeat: Duration, election_timeout: Dura
 
 /// Plain text only where it is asked for, and never beside certificates. A cluster of one that is reached by nobody needs
 /// neither.
-fn check_secrecy(table: &Table<'_>, insecure: bool) {
+fn check_secrecy(table: &TomlTable<'_>, insecure: bool) {
     if table.has("tls") && insecure {
         let message = "`cluster.insecure` is true beside `cluster.tls`: replicas speak TLS or plain text; remove one";
         table.mistake(&table.place_of("insecure"), message);

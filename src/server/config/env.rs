@@ -5,10 +5,10 @@ use core::fmt;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::reader::{Found, Table};
+use super::reader::{Located, TomlTable};
 use super::scalar;
 use super::secret::{self, SecretFile};
-use super::written::Value;
+use super::source::Value;
 
 /// What stands for a value that nobody is shown.
 pub const NOT_SHOWN: &str = "(not shown)";
@@ -40,7 +40,7 @@ impl fmt::Debug for Env {
     }
 }
 
-pub(super) fn read(table: &mut Table<'_>) -> Env {
+pub(super) fn read(table: &mut TomlTable<'_>) -> Env {
     // A value may be a secret, so it is not repeated.
     let text = |value: &Value| scalar::text(value).map_err(|_| "is not a text: write it in quotes".to_owned());
     let written = table.entries("env", text).unwrap_or_default();
@@ -48,7 +48,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Env {
     let shown: BTreeSet<String> = table.show_alone("env", "env_shown", |one, other| one == other);
     let credentials = table.credentials();
     let file = |value: &Value| secret::file(value, credentials);
-    let files: Vec<(Found<String>, Option<SecretFile>)> = table.entries("env_files", file).unwrap_or_default();
+    let files: Vec<(Located<String>, Option<SecretFile>)> = table.entries("env_files", file).unwrap_or_default();
     for name in written.iter().map(|(name, _)| name).chain(files.iter().map(|(name, _)| name)) {
         refuse_name(table, name);
     }
@@ -68,7 +68,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Env {
     }
 }
 
-fn refuse_name(table: &Table<'_>, name: &Found<String>) {
+fn refuse_name(table: &TomlTable<'_>, name: &Located<String>) {
     if let Some((before, _)) = name.value.split_once('=') {
         let message = format!("`{before}=…` cannot name a variable: write {before} = \"…\", the value apart");
         table.mistake(&name.place, message);

@@ -1,7 +1,7 @@
 //! `headers`, `headers_shown` and `header_files` of a table that says whom to tell something.
 
-use super::reader::Table;
-use super::written::Value;
+use super::reader::TomlTable;
+use super::source::Value;
 use super::{scalar, secret};
 use crate::export::headers::{Headers, header_name, header_value};
 use crate::http_client::header::HeaderName;
@@ -10,7 +10,7 @@ use crate::http_client::header::HeaderName;
 const SECRET: &[&str] = &["authorization", "proxy-authorization", "cookie", "aeg-sas-key", "aeg-sas-token"];
 
 /// Nothing where one is wrong.
-pub(super) fn read(table: &mut Table<'_>) -> Option<Headers> {
+pub(super) fn read(table: &mut TomlTable<'_>) -> Option<Headers> {
     let written = entries(table, "headers", &|name, value| {
         let text = scalar::text(value).map_err(|_| "is not a text: write it in quotes")?;
         if SECRET.contains(&name) {
@@ -33,7 +33,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Headers> {
 }
 
 fn entries<T>(
-    table: &mut Table<'_>,
+    table: &mut TomlTable<'_>,
     key: &'static str,
     parse: &dyn Fn(&str, &Value) -> Result<T, String>,
 ) -> Option<Vec<(HeaderName, T)>> {

@@ -6,7 +6,7 @@ use core::time::Duration;
 use super::env::{self, Env};
 use super::http::{self, Http};
 use super::policy;
-use super::reader::{Found, Table};
+use super::reader::{Located, TomlTable};
 use super::scalar;
 use allclear_core::model::hook_id::digest;
 use allclear_core::model::id::VmName;
@@ -16,7 +16,7 @@ const DAY: Duration = Duration::from_hours(24);
 
 /// How a hook is reached.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Way {
+pub enum HookTarget {
     /// A program, by its absolute path or its bare name, and its arguments, run without a shell; never empty.
     Command(Vec<String>),
     /// An address that is posted to.
@@ -27,27 +27,27 @@ pub enum Way {
 
 /// What a workload wants run in a phase.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Hook {
+pub struct ConfiguredHook {
     /// What the log is told.
     pub registered: workload::Hook,
-    pub run: Way,
+    pub run: HookTarget,
     /// Asks whether it is done.
-    pub confirm: Option<Way>,
+    pub confirm: Option<HookTarget>,
     /// Takes back what was begun and not finished.
-    pub undo: Option<Way>,
+    pub undo: Option<HookTarget>,
     /// Whose rights its commands have when the replica runs as root.
     pub user: Option<String>,
     /// Added to its commands' environment.
     pub env: Env,
 }
 
-pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
+pub(super) fn read(table: &mut TomlTable<'_>) -> Option<ConfiguredHook> {
     let up_to_a_day = |shortest: u64| scalar::duration(Duration::from_millis(shortest)..=DAY);
     let why = "write check, checkpoint, failover, drain, shutdown, restore or ready";
     let phase = table.required("phase", scalar::word(Phase::WORDS, Phase::from_word), why);
     let name = table.optional("name", scalar::hook_name);
-    let command = table.optional("command", scalar::command).map(Way::Command);
-    let http = http::read(table).map(Way::Http);
+    let command = table.optional("command", scalar::command).map(HookTarget::Command);
+    let http = http::read(table).map(HookTarget::Http);
     let neither = "names nothing to run: add `command = [\"/path/to/program\"]` or `http = \"http://…\"`";
     let run = table.one_of(("command", command), ("http", http), neither);
     let patroni = read_adapter(table, phase.as_ref().map(|phase| phase.value), run.as_ref());
@@ -87,16 +87,16 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
     }
     let run = patroni.or(run)?;
     let registered = workload::Hook { runs: digest_of(&run, user.as_deref(), &env), ..registered };
-    Some(Hook { registered, run, confirm, undo, user, env })
+    Some(ConfiguredHook { registered, run, confirm, undo, user, env })
 }
 
 /// Of what the hook runs, as whom, and with which variables. Of values those count alone that may be shown, nor does it
 /// count where secrets and certificates stand: they are replaced from time to time, and the log is told nothing of them.
-fn digest_of(run: &Way, user: Option<&str>, env: &Env) -> u64 {
+fn digest_of(run: &HookTarget, user: Option<&str>, env: &Env) -> u64 {
     let (how, words) = match run {
-        Way::Command(argv) => ("command", argv.iter().map(String::as_str).collect()),
-        Way::Http(http) => ("http", vec![http.url.as_str()]),
-        Way::Patroni { api, members } => {
+        HookTarget::Command(argv) => ("command", argv.iter().map(String::as_str).collect()),
+        HookTarget::Http(http) => ("http", vec![http.url.as_str()]),
+        HookTarget::Patroni { api, members } => {
             let members = members.iter().flat_map(|(member, vm)| [member.as_str(), vm]);
             ("patroni", [api.url.as_str()].into_iter().chain(members).collect())
         }
@@ -106,18 +106,18 @@ fn digest_of(run: &Way, user: Option<&str>, env: &Env) -> u64 {
 }
 
 /// A program as a list, or an address in a table.
-fn read_way(table: &mut Table<'_>, key: &'static str) -> Option<Way> {
+fn read_way(table: &mut TomlTable<'_>, key: &'static str) -> Option<HookTarget> {
     if table.is_table(key) {
         return table
             .table(key, |way| http::required(way, "write the address that is posted to"))
             .flatten()
-            .map(Way::Http);
+            .map(HookTarget::Http);
     }
-    table.optional(key, scalar::command_or_advice).map(Way::Command)
+    table.optional(key, scalar::command_or_advice).map(HookTarget::Command)
 }
 
 /// What an adapter makes of a hook's address.
-fn read_adapter(table: &mut Table<'_>, phase: Option<Phase>, run: Option<&Way>) -> Option<Way> {
+fn read_adapter(table: &mut TomlTable<'_>, phase: Option<Phase>, run: Option<&HookTarget>) -> Option<HookTarget> {
     const KNOWN: &[&str] = &["patroni"];
     let adapter = table.optional("adapter", scalar::word(KNOWN, |word| (word == "patroni").then(|| word.to_owned())));
     let members = read_members(table);
@@ -138,13 +138,13 @@ fn read_adapter(table: &mut Table<'_>, phase: Option<Phase>, run: Option<&Way>) 
         let message = format!("`{}.{key}` means nothing here: Patroni itself is asked", table.path());
         table.mistake(&table.place_of(key), message);
     }
-    let Some(Way::Http(api)) = run else { return None };
-    Some(Way::Patroni { api: api.clone(), members })
+    let Some(HookTarget::Http(api)) = run else { return None };
+    Some(HookTarget::Patroni { api: api.clone(), members })
 }
 
 /// Names of Patroni's members, each with its VM.
-fn read_members(table: &mut Table<'_>) -> Vec<(String, String)> {
-    let entries: Vec<(Found<String>, Option<String>)> = table.entries("members", scalar::name).unwrap_or_default();
+fn read_members(table: &mut TomlTable<'_>) -> Vec<(String, String)> {
+    let entries: Vec<(Located<String>, Option<String>)> = table.entries("members", scalar::name).unwrap_or_default();
     let mut members: Vec<(String, String)> = Vec::new();
     for (member, vm) in entries {
         let Some(vm) = vm else { continue };

@@ -1,9 +1,9 @@
 //! `http` and what goes along with it: a server's address, whom to trust there, and who asks.
 
-use super::reader::Table;
+use super::reader::TomlTable;
 use super::scalar;
-use super::written::Value;
-use crate::http_client::{Identity, Login, Options, Url, is_confidential, parse_external};
+use super::source::Value;
+use crate::http_client::{ClientCertificate, Login, Options, Url, is_confidential, parse_external};
 
 /// The keys that mean something beside `http` alone.
 const BESIDE: [&str; 6] = ["ca", "cert", "key", "username", "password_file", "bearer_file"];
@@ -16,18 +16,18 @@ pub struct Http {
 }
 
 /// Nothing where `http` is left out or wrong.
-pub(super) fn read(table: &mut Table<'_>) -> Option<Http> {
+pub(super) fn read(table: &mut TomlTable<'_>) -> Option<Http> {
     let url = table.optional("http", scalar::hook_url);
     read_beside(table, url)
 }
 
 /// Left out is a mistake too; `why` says what the address is for.
-pub(super) fn required(table: &mut Table<'_>, why: &str) -> Option<Http> {
+pub(super) fn required(table: &mut TomlTable<'_>, why: &str) -> Option<Http> {
     let url = table.required("http", scalar::hook_url, why);
     read_beside(table, url.map(|url| url.value))
 }
 
-fn read_beside(table: &mut Table<'_>, url: Option<String>) -> Option<Http> {
+fn read_beside(table: &mut TomlTable<'_>, url: Option<String>) -> Option<Http> {
     let ca = table.optional("ca", scalar::path);
     let certificate = table.optional("cert", scalar::path);
     let key = table.secret_file("key");
@@ -38,7 +38,7 @@ fn read_beside(table: &mut Table<'_>, url: Option<String>) -> Option<Http> {
     refuse_in_vain(table, url.as_deref().and_then(|url| parse_external(url).ok()).as_ref());
     let basic = username.zip(password_file).map(|(username, password_file)| Login::Basic { username, password_file });
     let bearer = bearer_file.map(|token_file| Login::Bearer { token_file });
-    let identity = certificate.zip(key).map(|(certificate, key)| Identity { certificate, key });
+    let identity = certificate.zip(key).map(|(certificate, key)| ClientCertificate { certificate, key });
     Some(Http { url: url?, options: Options { ca, identity, login: basic.or(bearer) } })
 }
 
@@ -50,7 +50,7 @@ fn username(value: &Value) -> Result<String, String> {
 }
 
 /// Keys that only mean something together, and those that exclude each other.
-fn refuse_halves(table: &Table<'_>) {
+fn refuse_halves(table: &TomlTable<'_>) {
     let path = table.path();
     for (one, other) in [("cert", "key"), ("username", "password_file")] {
         for (there, missing) in [(one, other), (other, one)] {
@@ -66,7 +66,7 @@ fn refuse_halves(table: &Table<'_>) {
 }
 
 /// Keys without an address, certificates without encryption, and secrets that would leave the machine without it.
-fn refuse_in_vain(table: &Table<'_>, url: Option<&Url>) {
+fn refuse_in_vain(table: &TomlTable<'_>, url: Option<&Url>) {
     let refuse = |key: &str, why: &str| table.mistake(&table.place_of(key), format!("`{}.{key}` {why}", table.path()));
     for key in BESIDE.into_iter().filter(|key| table.has(key)) {
         match url {

@@ -3,13 +3,13 @@
 use core::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use super::reader::Table;
+use super::reader::TomlTable;
 use super::scalar;
 use allclear_core::ownership::Grants;
 
 /// `[status]`: the page, JSON and metrics over HTTP; read only.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Status {
+pub struct StatusConfig {
     pub listen: SocketAddr,
     /// By which it is asked for, beside its addresses and the names that it has anyway.
     pub host_names: Vec<String>,
@@ -44,23 +44,23 @@ impl Registration {
     }
 }
 
-pub(super) fn read_status(table: &mut Table<'_>) -> Status {
+pub(super) fn read_status(table: &mut TomlTable<'_>) -> StatusConfig {
     let listen = table.or("listen", scalar::listen, SocketAddr::from((Ipv4Addr::LOCALHOST, 7421)));
     let host_names = table.list("host_names", scalar::host_name);
-    Status { listen, host_names: host_names.into_iter().flatten().map(|name| name.value).collect() }
+    StatusConfig { listen, host_names: host_names.into_iter().flatten().map(|name| name.value).collect() }
 }
 
-pub(super) fn read_operator(table: &mut Table<'_>) -> Operator {
+pub(super) fn read_operator(table: &mut TomlTable<'_>) -> Operator {
     Operator { socket: table.or("socket", scalar::socket, PathBuf::from("/run/allclear/operator.sock")) }
 }
 
-pub(super) fn read_registration(table: &mut Table<'_>) -> Registration {
+pub(super) fn read_registration(table: &mut TomlTable<'_>) -> Registration {
     let socket = table.optional("socket", scalar::socket);
     Registration { socket, allow_uids: read_uids(table), grants: Grants::default() }
 }
 
 /// `allow_uids`, of whatever has it.
-pub(super) fn read_uids(table: &mut Table<'_>) -> Vec<u32> {
+pub(super) fn read_uids(table: &mut TomlTable<'_>) -> Vec<u32> {
     let uids = table.list("allow_uids", scalar::number(0..=u32::MAX));
     let uids = uids.map(|uids| uids.into_iter().map(|uid| uid.value).collect());
     uids.unwrap_or_else(|| table.default("allow_uids", Vec::new()))

@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
-use super::reader::Table;
+use super::reader::TomlTable;
 use super::scalar;
-use super::written::Value;
+use super::source::Value;
 use crate::imds::{ApiVersion, is_address};
 
 /// The platform's endpoint, never reached through a proxy.
@@ -26,7 +26,7 @@ pub struct Metadata {
     pub forget_after: Duration,
 }
 
-pub(super) fn read(table: &mut Table<'_>) -> Metadata {
+pub(super) fn read(table: &mut TomlTable<'_>) -> Metadata {
     let seconds = Duration::from_secs;
     let metadata = Metadata {
         endpoint: table.or("endpoint", endpoint, ENDPOINT.to_owned()),

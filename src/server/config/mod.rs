@@ -7,51 +7,51 @@
 mod cluster;
 mod env;
 mod environment;
+mod error;
 mod headers;
 mod hook;
 mod http;
 mod listeners;
-mod merged;
 mod metadata;
-mod mistake;
 mod notify;
+mod overrides;
 mod policy;
 mod printed;
 mod reader;
 mod role;
 mod scalar;
 mod secret;
+mod source;
 mod tls;
 mod tracing;
-mod valid;
+mod validated;
 mod workload;
-mod written;
 
 use std::io::Read as _;
 use std::path::Path;
 
-pub use cluster::{Cluster, Peer, Replica};
+pub use cluster::{ClusterConfig, PeerAddress, ReplicaConfig};
 pub use env::{Env, NOT_SHOWN};
 pub use environment::{colours_refused, environment, log_filter};
-pub use hook::{Hook, Way};
+pub use error::{ConfigError, ConfigErrors, Hidden, Location};
+pub use hook::{ConfiguredHook, HookTarget};
 pub use http::Http;
-pub use listeners::{Operator, Registration, Status};
+pub use listeners::{Operator, Registration, StatusConfig};
 pub use metadata::Metadata;
-pub use mistake::{Hidden, Mistake, Mistakes, Place};
-pub use role::{Role, RoleSource};
+pub use role::{ConfiguredRoleSource, RoleConfig};
 pub use tls::Tls;
-pub use valid::Config;
-pub use workload::Workload;
+pub use validated::Config;
+pub use workload::ConfiguredWorkload;
 
 /// More than any configuration needs; what is longer is something else.
 const LONGEST: u64 = 1 << 20;
 
 /// Reads a file, lets the environment override it, and returns what is wanted or everything that is wrong with it.
-pub fn load(path: &Path, environment: impl IntoIterator<Item = (String, String)>) -> Result<Config, Mistakes> {
+pub fn load(path: &Path, environment: impl IntoIterator<Item = (String, String)>) -> Result<Config, ConfigErrors> {
     let file = path.display().to_string();
     match text_of(path) {
         Ok(text) => read(&file, &text, environment),
-        Err(message) => Err(Mistakes { file, mistakes: vec![Mistake { place: Place::Whole, message }] }),
+        Err(message) => Err(ConfigErrors { file, mistakes: vec![ConfigError { place: Location::Whole, message }] }),
     }
 }
 
@@ -70,18 +70,18 @@ pub fn read(
     file: &str,
     text: &str,
     environment: impl IntoIterator<Item = (String, String)>,
-) -> Result<Config, Mistakes> {
-    let fail = |findings: mistake::Findings| Mistakes { file: file.to_owned(), mistakes: findings.into_sorted() };
-    let findings = mistake::Findings::default();
-    let mut document = written::parse(text, &findings);
+) -> Result<Config, ConfigErrors> {
+    let fail = |findings: error::Findings| ConfigErrors { file: file.to_owned(), mistakes: findings.into_sorted() };
+    let findings = error::Findings::default();
+    let mut document = source::parse(text, &findings);
     // what a broken line hides cannot be told: mistakes found behind it would send the user astray
     if !findings.is_empty() {
         return Err(fail(findings));
     }
     let environment: Vec<_> = environment.into_iter().collect();
     let credentials = secret::credentials(&environment);
-    merged::override_with(&mut document, environment, &findings);
-    let config = valid::read(&document, reader::Reading { findings: &findings, credentials: &credentials });
+    overrides::override_with(&mut document, environment, &findings);
+    let config = validated::read(&document, reader::Reading { findings: &findings, credentials: &credentials });
     match config {
         Some(config) if findings.is_empty() => Ok(config),
         Some(_) | None => Err(fail(findings)),

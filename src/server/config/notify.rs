@@ -3,17 +3,17 @@
 use core::time::Duration;
 use std::collections::BTreeSet;
 
-use super::reader::{Found, Table};
-use super::written::Value;
+use super::reader::{Located, TomlTable};
+use super::source::Value;
 use super::{headers, scalar};
 use crate::export::notices::receiver::{Address, Format, Receiver};
-use allclear_core::model::notification::Topic;
+use allclear_core::model::notification::NotificationKind;
 
 /// As many as are remembered of one notice.
 const MAX_RECEIVERS: usize = 16;
 const LONGEST_NAME: usize = 64;
 
-pub(super) fn read_all(table: &mut Table<'_>) -> Option<Vec<Receiver>> {
+pub(super) fn read_all(table: &mut TomlTable<'_>) -> Option<Vec<Receiver>> {
     let receivers = table.tables("notify", read);
     if receivers.len() > MAX_RECEIVERS {
         let message = format!("`notify` stands here {} times: at most {MAX_RECEIVERS} are told", receivers.len());
@@ -23,19 +23,19 @@ pub(super) fn read_all(table: &mut Table<'_>) -> Option<Vec<Receiver>> {
     receivers.into_iter().map(|receiver| receiver.map(|(_, receiver)| receiver)).collect()
 }
 
-fn read(table: &mut Table<'_>) -> Option<(Found<String>, Receiver)> {
+fn read(table: &mut TomlTable<'_>) -> Option<(Located<String>, Receiver)> {
     let name = table.required("name", short_name, "what it was told is noted under it");
     let url = table.optional("url", scalar::url).map(Address::Written);
     let file = table.secret_file("url_file").map(Address::InFile);
     let neither = "has no address: add `url = \"https://…\"`, or `url_file` where it is a secret";
     let address = table.one_of(("url", url), ("url_file", file), neither);
     let format = table.or("format", scalar::word(Format::WORDS, Format::from_word), Format::CloudEvents);
-    let topics = table.list("topics", scalar::word(Topic::WORDS, Topic::from_word));
+    let topics = table.list("topics", scalar::word(NotificationKind::WORDS, NotificationKind::from_word));
     if table.is_empty("topics") {
         table.mistake(&table.place_of("topics"), "`notify.topics` is empty: leave it out for all of them");
     }
     let topics = topics.map(|topics| topics.into_iter().map(|topic| topic.value).collect());
-    let topics: Vec<_> = topics.unwrap_or_else(|| table.default("topics", Topic::ALL.to_vec()));
+    let topics: Vec<_> = topics.unwrap_or_else(|| table.default("topics", NotificationKind::ALL.to_vec()));
     let hour = Duration::from_hours(1);
     let blocked_after = scalar::duration(Duration::from_secs(1)..=24 * hour);
     let blocked_after = table.or("blocked_after", blocked_after, Duration::from_mins(1));

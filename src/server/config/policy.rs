@@ -4,9 +4,9 @@ use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use super::listeners;
-use super::reader::{Found, Table};
+use super::reader::{Located, TomlTable};
 use super::scalar;
-use super::written::Value;
+use super::source::Value;
 use allclear_core::model::document::{Kind, Source};
 use allclear_core::model::id::{GroupName, VmName};
 use allclear_core::model::treatment::Action;
@@ -16,7 +16,7 @@ use allclear_core::policy::{Foreign, Policy, Range, Rule};
 const HOUR: Duration = Duration::from_hours(1);
 const WEEK: Duration = Duration::from_hours(7 * 24);
 
-pub(super) fn read(table: &mut Table<'_>) -> Option<Policy> {
+pub(super) fn read(table: &mut TomlTable<'_>) -> Option<Policy> {
     let up_to = |longest: Duration| scalar::duration(Duration::ZERO..=longest);
     let default = Policy::default();
     let policy = Policy {
@@ -44,7 +44,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Policy> {
     Some(Policy { rules, ..policy })
 }
 
-fn read_rule(table: &mut Table<'_>) -> Option<(Found<String>, Rule)> {
+fn read_rule(table: &mut TomlTable<'_>) -> Option<(Located<String>, Rule)> {
     const BEFORE: &[&str] = &["checkpoint", "failover", "drain", "shutdown"];
     let before = |word: &str| Phase::from_word(word).filter(|phase| BEFORE.contains(&phase.as_word()));
     let name = table.required("name", scalar::name, "decisions are explained by it");
@@ -61,7 +61,7 @@ fn read_rule(table: &mut Table<'_>) -> Option<(Found<String>, Rule)> {
         table.mistake(&table.place_of("phases"), message);
     }
     let budget = table.optional("budget", scalar::duration(Duration::ZERO..=WEEK));
-    if let Some(Found { value: treatment @ (Action::Approve | Action::Observe), .. }) = treatment {
+    if let Some(Located { value: treatment @ (Action::Approve | Action::Observe), .. }) = treatment {
         for key in ["phases", "budget"].into_iter().filter(|key| table.has(key)) {
             let word = treatment.as_word();
             let message = format!("`policy.rule.{key}` means nothing here: treatment {word:?} prepares nothing");
@@ -83,11 +83,11 @@ fn read_rule(table: &mut Table<'_>) -> Option<(Found<String>, Rule)> {
     Some((name, rule))
 }
 
-fn values<T>(found: Vec<Found<T>>) -> Vec<T> {
+fn values<T>(found: Vec<Located<T>>) -> Vec<T> {
     found.into_iter().map(|found| found.value).collect()
 }
 
-fn read_range(table: &mut Table<'_>) -> Range {
+fn read_range(table: &mut TomlTable<'_>) -> Range {
     const ANY: RangeInclusive<Duration> = Duration::ZERO..=WEEK;
     let range = Range {
         at_least: table.optional("at_least", scalar::duration(ANY)),
@@ -123,7 +123,7 @@ fn source(value: &Value) -> Result<Source, String> {
 }
 
 /// Each with the users that may be a member of it by dialling in.
-pub(super) fn read_groups(table: &mut Table<'_>) -> Option<Vec<(Group, Vec<u32>)>> {
+pub(super) fn read_groups(table: &mut TomlTable<'_>) -> Option<Vec<(Group, Vec<u32>)>> {
     let groups = table.tables("group", |table| {
         let name = table.required("name", scalar::name, "workloads name their group by it");
         let max_unavailable = table.or("max_unavailable", scalar::number(1..=100), 1);

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 
 use toml::Value;
 
-use super::reader::Found;
+use super::reader::Located;
 use super::secret::SecretFile;
-use super::written;
+use super::source;
 use crate::export::notices::receiver::Format;
 use crate::http_client::Url;
 use crate::imds::ApiVersion;
 use crate::net::tls::NamedBy;
 use allclear_core::model::document::{Kind, Source};
-use allclear_core::model::notification::Topic;
+use allclear_core::model::notification::NotificationKind;
 use allclear_core::model::treatment::Action;
 use allclear_core::model::workload::{OnFailure, Phase, RunsOn};
 use allclear_core::policy::Foreign;
@@ -41,9 +41,9 @@ printed!(PathBuf => |value| value.display().to_string());
 printed!(Duration => |value| humantime::format_duration(*value).to_string());
 printed!(SecretFile => |value| value.written.clone());
 // Whoever reads a value as it was written wants a text.
-printed!(written::Value => |value| super::scalar::text(value).unwrap_or_default());
+printed!(source::Value => |value| super::scalar::text(value).unwrap_or_default());
 printed!(
-    SocketAddr, Url, ApiVersion, Kind, Source, Topic, Action, Foreign, OnFailure, Phase, RunsOn, Format, NamedBy
+    SocketAddr, Url, ApiVersion, Kind, Source, NotificationKind, Action, Foreign, OnFailure, Phase, RunsOn, Format, NamedBy
     => |value| value.to_string()
 );
 
@@ -53,7 +53,7 @@ impl<T: Printed> Printed for Vec<T> {
     }
 }
 
-impl<T: Printed> Printed for Found<T> {
+impl<T: Printed> Printed for Located<T> {
     fn printed(&self) -> Value {
         self.value.printed()
     }

@@ -8,10 +8,10 @@ mod confidence;
 
 use std::path::Path;
 
-use super::mistake::{Findings, Place};
+use super::error::{Findings, Location};
 use super::printed::Printed;
 use super::scalar;
-use super::written::{Entry, Shape, Value};
+use super::source::{KeyValue, TomlShape, Value};
 
 /// What every table is read with.
 #[derive(Clone, Copy)]
@@ -22,11 +22,11 @@ pub(super) struct Reading<'a> {
 }
 
 /// One table of the document while it is read.
-pub(super) struct Table<'a> {
+pub(super) struct TomlTable<'a> {
     /// As in `[cluster.tls]`; empty for the whole document.
     path: String,
-    place: Place,
-    entries: &'a [Entry],
+    place: Location,
+    entries: &'a [KeyValue],
     asked: Vec<&'static str>,
     printed: toml::Table,
     reading: Reading<'a>,
@@ -34,9 +34,9 @@ pub(super) struct Table<'a> {
 
 /// A value and where it stands, for mistakes that only show when values are compared.
 #[derive(Clone)]
-pub(super) struct Found<T> {
+pub(super) struct Located<T> {
     pub(super) value: T,
-    pub(super) place: Place,
+    pub(super) place: Location,
 }
 
 /// What was read and how it is printed. A value that is no table is read as an empty one, once the mistake is noted.
@@ -44,18 +44,24 @@ pub(super) fn read_table<T>(
     path: String,
     value: &Value,
     reading: Reading<'_>,
-    read: impl FnOnce(&mut Table<'_>) -> T,
+    read: impl FnOnce(&mut TomlTable<'_>) -> T,
 ) -> (T, toml::Table) {
-    let entries = if let Shape::Table(entries) = &value.shape { entries.as_slice() } else { &[] };
-    let mut table =
-        Table { path, place: value.place.clone(), entries, asked: Vec::new(), printed: toml::Table::new(), reading };
+    let entries = if let TomlShape::Table(entries) = &value.shape { entries.as_slice() } else { &[] };
+    let mut table = TomlTable {
+        path,
+        place: value.place.clone(),
+        entries,
+        asked: Vec::new(),
+        printed: toml::Table::new(),
+        reading,
+    };
     let result = read(&mut table);
     table.report_unknown();
     (result, table.into_printed())
 }
 
-impl<'a> Table<'a> {
-    fn find(&mut self, key: &'static str) -> Option<&'a Entry> {
+impl<'a> TomlTable<'a> {
+    fn find(&mut self, key: &'static str) -> Option<&'a KeyValue> {
         self.asked.push(key);
         self.entries.iter().find(|entry| entry.key == key)
     }
@@ -69,9 +75,9 @@ impl<'a> Table<'a> {
         name: &str,
         value: &Value,
         parse: impl FnOnce(&Value) -> Result<T, String>,
-    ) -> Option<Found<T>> {
+    ) -> Option<Located<T>> {
         match parse(value) {
-            Ok(parsed) => Some(Found { value: parsed, place: value.place.clone() }),
+            Ok(parsed) => Some(Located { value: parsed, place: value.place.clone() }),
             Err(wrong) => {
                 self.mistake(&value.place, format!("`{name}` {wrong}"));
                 None
@@ -83,7 +89,7 @@ impl<'a> Table<'a> {
         &mut self,
         key: &'static str,
         parse: impl FnOnce(&Value) -> Result<T, String>,
-    ) -> Option<Found<T>> {
+    ) -> Option<Located<T>> {
         let entry = self.find(key)?;
         self.accept(&self.path_to(key), &entry.value, parse)
     }
@@ -93,7 +99,7 @@ impl<'a> Table<'a> {
         &mut self,
         key: &'static str,
         parse: impl FnOnce(&Value) -> Result<T, String>,
-    ) -> Option<Found<T>> {
+    ) -> Option<Located<T>> {
         let found = self.accept_key(key, parse)?;
         self.print(key, &found);
         Some(found)
@@ -128,7 +134,7 @@ impl<'a> Table<'a> {
         key: &'static str,
         parse: impl FnOnce(&Value) -> Result<T, String>,
         why: &str,
-    ) -> Option<Found<T>> {
+    ) -> Option<Located<T>> {
         if !self.has(key) {
             let message = format!("`{}` is missing: {why}", self.path_to(key));
             self.mistake(&self.place, message);
@@ -154,7 +160,7 @@ impl<'a> Table<'a> {
         &mut self,
         key: &'static str,
         parse: impl Fn(&Value) -> Result<T, String>,
-    ) -> Option<Vec<Found<T>>> {
+    ) -> Option<Vec<Located<T>>> {
         let values = self.accept_key(key, scalar::list)?.value;
         let name = self.path_to(key);
         let found: Vec<_> = values.iter().filter_map(|value| self.accept(&name, value, &parse)).collect();
@@ -167,26 +173,26 @@ impl<'a> Table<'a> {
         &mut self,
         key: &'static str,
         parse: impl Fn(&Value) -> Result<T, String>,
-    ) -> Option<Vec<(Found<String>, Option<T>)>> {
+    ) -> Option<Vec<(Located<String>, Option<T>)>> {
         // What is written instead may be a secret.
         let table =
             |value: &Value| scalar::table(value).map_err(|_| "is not a table: write { NAME = \"value\" }".into());
         let entries = self.accept_key(key, table)?.value;
         let path = self.path_to(key);
-        let read = |entry: &Entry| {
-            let key = Value { place: entry.place.clone(), shape: Shape::Text(entry.key.clone()), unquoted: None };
+        let read = |entry: &KeyValue| {
+            let key = Value { place: entry.place.clone(), shape: TomlShape::Text(entry.key.clone()), unquoted: None };
             self.accept(&format!("a key of {path}"), &key, scalar::key)?;
             let found = self.accept(&format!("{path}.{}", scalar::shown_key(&entry.key)), &entry.value, &parse);
-            Some((Found { value: entry.key.clone(), place: entry.place.clone() }, found.map(|found| found.value)))
+            Some((Located { value: entry.key.clone(), place: entry.place.clone() }, found.map(|found| found.value)))
         };
         let entries: Vec<_> = entries.iter().filter_map(read).collect();
         let printed =
-            |(name, value): &(Found<String>, Option<T>)| Some((name.value.clone(), value.as_ref()?.printed()));
+            |(name, value): &(Located<String>, Option<T>)| Some((name.value.clone(), value.as_ref()?.printed()));
         self.insert(key, entries.iter().filter_map(printed).collect::<toml::Table>());
         Some(entries)
     }
 
-    pub(super) fn table<T>(&mut self, key: &'static str, read: impl FnOnce(&mut Table<'_>) -> T) -> Option<T> {
+    pub(super) fn table<T>(&mut self, key: &'static str, read: impl FnOnce(&mut TomlTable<'_>) -> T) -> Option<T> {
         let entry = self.find(key)?;
         let path = self.path_to(key);
         // the header is shown rather than the first brace
@@ -196,30 +202,30 @@ impl<'a> Table<'a> {
     }
 
     /// As `table`, and where it is left out every key takes its default or is missing.
-    pub(super) fn table_or_empty<T>(&mut self, key: &'static str, read: impl FnOnce(&mut Table<'_>) -> T) -> T {
+    pub(super) fn table_or_empty<T>(&mut self, key: &'static str, read: impl FnOnce(&mut TomlTable<'_>) -> T) -> T {
         let place = self.place_of(key);
         let entry = self.find(key);
         let path = self.path_to(key);
         let value = match entry {
             Some(entry) => Value { place, ..entry.value.clone() },
-            None => Value { place, shape: Shape::Table(Vec::new()), unquoted: None },
+            None => Value { place, shape: TomlShape::Table(Vec::new()), unquoted: None },
         };
         self.accept(&path, &value, scalar::table);
         self.read_inner(key, &value, read)
     }
 
-    fn read_inner<T>(&mut self, key: &'static str, value: &Value, read: impl FnOnce(&mut Table<'_>) -> T) -> T {
+    fn read_inner<T>(&mut self, key: &'static str, value: &Value, read: impl FnOnce(&mut TomlTable<'_>) -> T) -> T {
         let (result, printed) = read_table(self.path_to(key), value, self.reading, read);
         self.insert(key, printed);
         result
     }
 
     /// A list of tables, `[[key]]`.
-    pub(super) fn tables<T>(&mut self, key: &'static str, read: impl Fn(&mut Table<'_>) -> T) -> Vec<T> {
+    pub(super) fn tables<T>(&mut self, key: &'static str, read: impl Fn(&mut TomlTable<'_>) -> T) -> Vec<T> {
         let Some(entry) = self.find(key) else { return Vec::new() };
         let path = self.path_to(key);
         let list = |value: &Value| match &value.shape {
-            Shape::Table(_) => Err(format!("is one table: write [[{path}]] with two brackets, once for each")),
+            TomlShape::Table(_) => Err(format!("is one table: write [[{path}]] with two brackets, once for each")),
             _ => scalar::list(value),
         };
         let value = Value { place: entry.place.clone(), ..entry.value.clone() };
@@ -251,29 +257,29 @@ impl<'a> Table<'a> {
     }
 
     pub(super) fn is_table(&self, key: &str) -> bool {
-        self.entries.iter().any(|entry| entry.key == key && matches!(entry.value.shape, Shape::Table(_)))
+        self.entries.iter().any(|entry| entry.key == key && matches!(entry.value.shape, TomlShape::Table(_)))
     }
 
     /// Where the value of a key stands, and the table where it is left out.
-    pub(super) fn place_of(&self, key: &str) -> Place {
+    pub(super) fn place_of(&self, key: &str) -> Location {
         let entry = self.entries.iter().find(|entry| entry.key == key);
         entry.map_or(&self.place, |entry| &entry.place).clone()
     }
 
     /// Where the value of a key of a table in this one stands, and the table where it is left out.
-    pub(super) fn place_in(&self, table: &str, key: &str) -> Place {
+    pub(super) fn place_in(&self, table: &str, key: &str) -> Location {
         let inner = self.entries.iter().find(|entry| entry.key == table).map(|entry| &entry.value.shape);
-        let Some(Shape::Table(entries)) = inner else { return self.place_of(table) };
+        let Some(TomlShape::Table(entries)) = inner else { return self.place_of(table) };
         let entry = entries.iter().find(|entry| entry.key == key);
         entry.map_or_else(|| self.place_of(table), |entry| entry.value.place.clone())
     }
 
     /// Whether it is written, with nothing in it.
     pub(super) fn is_empty(&self, key: &str) -> bool {
-        let empty = |shape: &Shape| match shape {
-            Shape::Table(entries) => entries.is_empty(),
-            Shape::List(values) => values.is_empty(),
-            Shape::Text(_) | Shape::Integer(_) | Shape::Boolean(_) | Shape::Other(_) => false,
+        let empty = |shape: &TomlShape| match shape {
+            TomlShape::Table(entries) => entries.is_empty(),
+            TomlShape::List(values) => values.is_empty(),
+            TomlShape::Text(_) | TomlShape::Integer(_) | TomlShape::Boolean(_) | TomlShape::Other(_) => false,
         };
         self.entries.iter().any(|entry| entry.key == key && empty(&entry.value.shape))
     }
@@ -284,7 +290,7 @@ impl<'a> Table<'a> {
     }
 
     /// Names that tell tables of one kind apart stand once each.
-    pub(super) fn refuse_repeats<'n>(&self, key: &str, names: impl Iterator<Item = &'n Found<String>>) {
+    pub(super) fn refuse_repeats<'n>(&self, key: &str, names: impl Iterator<Item = &'n Located<String>>) {
         let mut seen: Vec<&str> = Vec::new();
         for name in names {
             if seen.contains(&name.value.as_str()) {
@@ -303,13 +309,13 @@ impl<'a> Table<'a> {
         self.mistake(&self.place, format!("`{}` {message}", self.path));
     }
 
-    pub(super) fn mistake(&self, place: &Place, message: impl Into<String>) {
+    pub(super) fn mistake(&self, place: &Location, message: impl Into<String>) {
         self.reading.findings.add(place, message);
     }
 
     fn report_unknown(&self) {
         let unknown = self.entries.iter().filter(|entry| !self.asked.contains(&entry.key.as_str()));
-        for Entry { key, place, .. } in unknown {
+        for KeyValue { key, place, .. } in unknown {
             let path = self.path_to(key);
             let advice = match scalar::nearest(key, &self.asked) {
                 Some(known) => format!("did you mean `{known}`?"),

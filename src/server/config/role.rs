@@ -3,27 +3,27 @@
 use core::time::Duration;
 
 use super::http::{self, Http};
-use super::reader::Table;
+use super::reader::TomlTable;
 use super::scalar;
 
 /// Whom to ask, and how often. It answers `primary` or `replica`, or JSON with that as its `role`.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Role {
-    pub source: RoleSource,
+pub struct RoleConfig {
+    pub source: ConfiguredRoleSource,
     pub every: Duration,
 }
 
 #[derive(Clone, PartialEq, Debug)]
-pub enum RoleSource {
+pub enum ConfiguredRoleSource {
     /// A program and its arguments, run without a shell; never empty.
     Command(Vec<String>),
     /// What answers a GET.
     Http(Http),
 }
 
-pub(super) fn read_source(table: &mut Table<'_>) -> Option<RoleSource> {
-    let command = table.optional("command", scalar::command).map(RoleSource::Command);
-    let http = http::read(table).map(RoleSource::Http);
+pub(super) fn read_source(table: &mut TomlTable<'_>) -> Option<ConfiguredRoleSource> {
+    let command = table.optional("command", scalar::command).map(ConfiguredRoleSource::Command);
+    let http = http::read(table).map(ConfiguredRoleSource::Http);
     let neither = "names nobody to ask: add `command = [\"/path/to/program\"]` or `http = \"http://…\"`";
     table.one_of(("command", command), ("http", http), neither)
 }

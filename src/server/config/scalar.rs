@@ -7,7 +7,7 @@ use core::ops::RangeInclusive;
 use core::time::Duration;
 use std::path::PathBuf;
 
-use super::written::{Entry, Shape, Value};
+use super::source::{KeyValue, TomlShape, Value};
 use crate::http_client::{Url, parse_external};
 use allclear_core::model::hook_id::is_hook_name;
 
@@ -18,16 +18,16 @@ pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     known.iter().copied().filter(|known| close(known) > 0.8).max_by(|a, b| close(a).total_cmp(&close(b)))
 }
 
-pub(super) fn table(value: &Value) -> Result<Vec<Entry>, String> {
+pub(super) fn table(value: &Value) -> Result<Vec<KeyValue>, String> {
     match &value.shape {
-        Shape::Table(entries) => Ok(entries.clone()),
+        TomlShape::Table(entries) => Ok(entries.clone()),
         other => Err(format!("is {other}, not a table")),
     }
 }
 
 pub(super) fn list(value: &Value) -> Result<Vec<Value>, String> {
     match &value.shape {
-        Shape::List(values) => Ok(values.clone()),
+        TomlShape::List(values) => Ok(values.clone()),
         other => Err(format!("is {other}, not a list: write it in [ ]")),
     }
 }
@@ -35,9 +35,8 @@ pub(super) fn list(value: &Value) -> Result<Vec<Value>, String> {
 /// Any text, also an empty one.
 pub(super) fn text(value: &Value) -> Result<String, String> {
     match (&value.shape, &value.unquoted) {
-        (Shape::Text(text), _) | (Shape::Integer(_) | Shape::Boolean(_) | Shape::Other(_), Some(text)) => {
-            Ok(text.clone())
-        }
+        (TomlShape::Text(text), _)
+        | (TomlShape::Integer(_) | TomlShape::Boolean(_) | TomlShape::Other(_), Some(text)) => Ok(text.clone()),
         (other, _) => Err(format!("is {other}, not a text: write it in quotes")),
     }
 }
@@ -102,7 +101,7 @@ pub(super) fn socket(value: &Value) -> Result<PathBuf, String> {
 
 pub(super) fn boolean(value: &Value) -> Result<bool, String> {
     match &value.shape {
-        Shape::Boolean(boolean) => Ok(*boolean),
+        TomlShape::Boolean(boolean) => Ok(*boolean),
         other => Err(format!("is {other}: write true or false")),
     }
 }
@@ -110,7 +109,7 @@ pub(super) fn boolean(value: &Value) -> Result<bool, String> {
 /// A whole number within bounds.
 pub(super) fn number(bounds: RangeInclusive<u32>) -> impl Fn(&Value) -> Result<u32, String> {
     move |value| {
-        let Shape::Integer(integer) = value.shape else {
+        let TomlShape::Integer(integer) = value.shape else {
             return Err(format!("is {}, not a whole number", value.shape));
         };
         u32::try_from(integer)
@@ -200,14 +199,16 @@ pub(super) fn hook_url(value: &Value) -> Result<String, String> {
 /// As `command`, where an address may stand too.
 pub(super) fn command_or_advice(value: &Value) -> Result<Vec<String>, String> {
     match &value.shape {
-        Shape::Text(text) if text.starts_with("http") => Err("is an address: write it as { http = \"…\" }".to_owned()),
+        TomlShape::Text(text) if text.starts_with("http") => {
+            Err("is an address: write it as { http = \"…\" }".to_owned())
+        }
         _ => command(value),
     }
 }
 
 /// A program and its arguments, run without a shell. A service's working folder is nothing to start a path from.
 pub(super) fn command(value: &Value) -> Result<Vec<String>, String> {
-    let Shape::List(parts) = &value.shape else {
+    let TomlShape::List(parts) = &value.shape else {
         return Err(format!("is {}: write a list, as [\"/usr/bin/program\", \"argument\"]", value.shape));
     };
     let parts =
@@ -224,11 +225,11 @@ pub(super) fn command(value: &Value) -> Result<Vec<String>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mistake::Place;
+    use super::super::error::Location;
     use super::*;
 
     fn written(text: &str) -> Value {
-        Value { place: Place::Variable(String::new()), shape: Shape::Text(text.to_owned()), unquoted: None }
+        Value { place: Location::Variable(String::new()), shape: TomlShape::Text(text.to_owned()), unquoted: None }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::scalar;
-use super::written::Value;
+use super::source::Value;
 
 const CREDENTIAL: &str = "credential:";
 /// Of the unit as it is delivered, for whoever looks from outside of it.
@@ -48,13 +48,13 @@ fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mistake::Place;
-    use super::super::written::Shape;
+    use super::super::error::Location;
+    use super::super::source::TomlShape;
     use super::*;
 
     fn read(text: &str) -> Result<PathBuf, String> {
-        let shape = Shape::Text(text.to_owned());
-        let value = Value { place: Place::Variable(String::new()), shape, unquoted: None };
+        let shape = TomlShape::Text(text.to_owned());
+        let value = Value { place: Location::Variable(String::new()), shape, unquoted: None };
         file(&value, &credentials(&[(VARIABLE.to_owned(), "/run/credentials/a.service".to_owned())]))
             .map(|file| file.path)
     }

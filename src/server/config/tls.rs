@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::path::PathBuf;
 
-use super::reader::Table;
+use super::reader::TomlTable;
 use super::scalar;
 use crate::net::tls::NamedBy;
 
@@ -20,7 +20,7 @@ pub struct Tls {
     pub max_connection_age: Duration,
 }
 
-pub(super) fn read(table: &mut Table<'_>) -> Option<Tls> {
+pub(super) fn read(table: &mut TomlTable<'_>) -> Option<Tls> {
     let cert = table.required("cert", scalar::path, "the file of this replica's certificate, in PEM");
     let key = table.required_secret_file("key", "the file of its private key, in PEM");
     let ca = table.required("ca", scalar::path, "the file of the cluster's authority, in PEM");

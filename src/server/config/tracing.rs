@@ -1,12 +1,12 @@
 //! `[tracing]`: where a trace of every event is exported to. Left out: none is.
 
-use super::reader::Table;
-use super::written::Value;
+use super::reader::TomlTable;
+use super::source::Value;
 use super::{headers, scalar};
 use crate::export::traces::Collector;
 
 /// Nothing where it lacks what it needs.
-pub(super) fn read(table: &mut Table<'_>) -> Option<Collector> {
+pub(super) fn read(table: &mut TomlTable<'_>) -> Option<Collector> {
     let endpoint = table.required("endpoint", endpoint, "the collector's address, as \"http://127.0.0.1:4318\"");
     let headers = headers::read(table);
     let ca = table.optional("ca", scalar::path);

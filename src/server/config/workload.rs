@@ -4,10 +4,10 @@ use allclear_core::model::workload;
 use core::time::Duration;
 use std::collections::BTreeSet;
 
-use super::hook::{self, Hook};
+use super::hook::{self, ConfiguredHook};
 use super::listeners;
-use super::reader::{Found, Table};
-use super::role::{self, Role};
+use super::reader::{Located, TomlTable};
+use super::role::{self, RoleConfig};
 use super::scalar;
 use allclear_core::model::id::{GroupName, WorkloadName};
 use allclear_core::model::state::WORKLOAD_LIMIT;
@@ -20,23 +20,23 @@ const ROLE_EVERY: Duration = Duration::from_secs(5);
 
 /// A workload whose hooks stand in the configuration.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Workload {
+pub struct ConfiguredWorkload {
     /// Unique on this VM.
     pub name: WorkloadName,
     pub group: Option<GroupName>,
     /// Workloads, by name and on whichever VM, that are prepared before this one; without a cycle in this file.
     pub after: Vec<WorkloadName>,
     /// `None`: nobody knows, so it counts as primary.
-    pub role: Option<Role>,
+    pub role: Option<RoleConfig>,
     /// How often its `ready` hooks are asked, whatever goes on; `None` where it has none.
     pub ready_interval: Option<Duration>,
     /// Users that may dial in under its name, beside root and the replica's own.
     pub allow_uids: Vec<u32>,
     /// In the order of the file.
-    pub hooks: Vec<Hook>,
+    pub hooks: Vec<ConfiguredHook>,
 }
 
-impl Workload {
+impl ConfiguredWorkload {
     /// What the log is told; how its hooks are reached stays here.
     pub fn registered(&self) -> workload::Workload {
         workload::Workload {
@@ -51,7 +51,7 @@ impl Workload {
 }
 
 /// Nothing where one of them lacks what it needs.
-pub(super) fn read_all(table: &mut Table<'_>) -> Option<Vec<Workload>> {
+pub(super) fn read_all(table: &mut TomlTable<'_>) -> Option<Vec<ConfiguredWorkload>> {
     let read = table.tables("workload", read_workload);
     if read.len() > WORKLOAD_LIMIT {
         let message = format!(
@@ -68,13 +68,13 @@ pub(super) fn read_all(table: &mut Table<'_>) -> Option<Vec<Workload>> {
 }
 
 /// What is needed for comparing workloads, also where a hook is wrong.
-struct Read {
-    name: Found<String>,
-    after: Vec<Found<String>>,
-    workload: Option<Workload>,
+struct ReadWorkload {
+    name: Located<String>,
+    after: Vec<Located<String>>,
+    workload: Option<ConfiguredWorkload>,
 }
 
-fn read_workload(table: &mut Table<'_>) -> Option<Read> {
+fn read_workload(table: &mut TomlTable<'_>) -> Option<ReadWorkload> {
     let name = table.required("name", scalar::name, "every workload has a name of its own");
     let group = table.optional("group", scalar::name).map(GroupName);
     let after = table.list("after", scalar::name).unwrap_or_default();
@@ -98,21 +98,23 @@ fn read_workload(table: &mut Table<'_>) -> Option<Read> {
     }
     let ready_interval = has_ready.then(|| interval.unwrap_or_else(|| table.default("ready_interval", READY_INTERVAL)));
     let name = name?;
-    let workload = hooks.map(|hooks| Workload {
+    let workload = hooks.map(|hooks| ConfiguredWorkload {
         name: WorkloadName(name.value.clone()),
         group,
         after: after.iter().map(|name| WorkloadName(name.value.clone())).collect(),
-        role: source
-            .map(|source| Role { source, every: every.unwrap_or_else(|| table.default("role_every", ROLE_EVERY)) }),
+        role: source.map(|source| RoleConfig {
+            source,
+            every: every.unwrap_or_else(|| table.default("role_every", ROLE_EVERY)),
+        }),
         ready_interval,
         allow_uids,
         hooks,
     });
-    Some(Read { name, after, workload })
+    Some(ReadWorkload { name, after, workload })
 }
 
 /// Two hooks of a phase under one name could not be told apart.
-fn refuse_repeated_names<'a>(table: &Table<'_>, hooks: impl Iterator<Item = &'a Hook>) {
+fn refuse_repeated_names<'a>(table: &TomlTable<'_>, hooks: impl Iterator<Item = &'a ConfiguredHook>) {
     let mut seen = BTreeSet::new();
     for workload::Hook { phase, name, .. } in hooks.map(|hook| &hook.registered) {
         let Some(name) = name else { continue };
@@ -124,9 +126,9 @@ fn refuse_repeated_names<'a>(table: &Table<'_>, hooks: impl Iterator<Item = &'a 
 }
 
 /// Workloads that wait for each other would wait until the time is up. Names of other VMs' workloads are none of ours.
-fn refuse_circles(table: &Table<'_>, workloads: &[&Read]) {
+fn refuse_circles(table: &TomlTable<'_>, workloads: &[&ReadWorkload]) {
     let mut ready: Vec<&str> = Vec::new();
-    let mut waiting: Vec<&Read> = workloads.to_vec();
+    let mut waiting: Vec<&ReadWorkload> = workloads.to_vec();
     let is_here = |name: &str| workloads.iter().any(|other| other.name.value == name);
     loop {
         let before = waiting.len();

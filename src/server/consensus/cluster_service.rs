@@ -5,10 +5,10 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tonic::{Request, Response, Status};
 
-use super::askers::told;
-use super::change::CHANGE_WITHIN;
 use super::codec::pb_membership;
-use super::failure::AskError;
+use super::failure::RequestError;
+use super::join_requests::contest_message;
+use super::membership_request::CHANGE_WITHIN;
 use super::node::Consensus;
 use super::types::Membership;
 use allclear_wire::pb::allclear::cluster::v1 as pb;
@@ -29,7 +29,7 @@ impl Service for ClusterService {
                 own.replica, own.cluster, greeting.replica, greeting.cluster
             )));
         }
-        self.0.is_from(&extensions, &greeting.replica)?;
+        self.0.authenticate(&extensions, &greeting.replica)?;
         let membership = self.0.stored_membership().await.map_err(Status::unavailable)?;
         let refused = membership.as_ref().and_then(|membership| self.greeted_by(&greeting, membership));
         let membership = membership.as_ref().map(pb_membership);
@@ -41,7 +41,7 @@ impl Service for ClusterService {
         use pb::propose_response::Outcome;
         let (_, extensions, request) = request.into_parts();
         self.0.admit(request.to.as_ref())?;
-        self.0.is_from(&extensions, &request.by)?;
+        self.0.authenticate(&extensions, &request.by)?;
         if !self.0.knows(&request.by) {
             return Err(Status::failed_precondition(format!("{} is no member of this cluster", request.by)));
         }
@@ -57,7 +57,7 @@ impl Service for ClusterService {
         use pb::confirm_response::Outcome;
         let (_, extensions, request) = request.into_parts();
         self.0.admit(request.to.as_ref())?;
-        self.0.is_from_any_member(&extensions)?;
+        self.0.authenticate_any_member(&extensions)?;
         let outcome = match self.0.read_index(self.deadline(request.within_ms)).await {
             Ok(index) => Outcome::Index(index),
             Err(error) => Outcome::Refused(error.into()),
@@ -69,14 +69,14 @@ impl Service for ClusterService {
         use pb::change_response::Outcome;
         let (_, extensions, request) = request.into_parts();
         self.0.admit(request.to.as_ref())?;
-        self.0.is_from(&extensions, &request.by)?;
+        self.0.authenticate(&extensions, &request.by)?;
         let change = request.change.ok_or_else(|| Status::invalid_argument("the request asks for nothing"))?;
         // Not by its certificate, which may be that of one that was removed, and stands in the configuration still.
         let is_member = self.0.knows(&request.by);
         if !is_member && self.0.options.tls.is_some() {
             let why = format!("{} is no member, and no certificate makes it one: ask a member instead", request.by);
             return Ok(Response::new(pb::ChangeResponse {
-                outcome: Some(Outcome::Refused(AskError::Refused(why).into())),
+                outcome: Some(Outcome::Refused(RequestError::Refused(why).into())),
             }));
         }
         // A replica that waits to become a member may ask for itself.
@@ -89,7 +89,7 @@ impl Service for ClusterService {
         let node = self.0.clone();
         let (who, by) = (request.on_behalf_of, request.by);
         let changing = tokio::spawn(async move { node.change_for(&change, &who, &by).await });
-        let late = || AskError::Unknown("the change did not end in time".into());
+        let late = || RequestError::Unknown("the change did not end in time".into());
         let outcome = match timeout(within, changing).await {
             Ok(Ok(Ok(changed))) => Outcome::Changed(changed),
             Ok(Ok(Err(error))) => Outcome::Refused(error.into()),
@@ -121,8 +121,8 @@ impl ClusterService {
                  replica"
             ));
         }
-        askers.asks(replica, *node, now);
-        askers.nodes(now).get(replica).filter(|nodes| nodes.len() > 1).map(|nodes| told(replica, nodes))
+        askers.record_hello(replica, *node, now);
+        askers.nodes(now).get(replica).filter(|nodes| nodes.len() > 1).map(|nodes| contest_message(replica, nodes))
     }
 
     /// The asking replica's patience, within this one's own.

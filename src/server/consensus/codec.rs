@@ -8,7 +8,9 @@ use openraft::vote::RaftLeaderId as _;
 use openraft::{EntryPayload, alias::LeaderIdOf};
 
 use super::options::MAX_REPLICAS;
-use super::types::{Entry, LogId, Member, Membership, Proposed, SnapshotMeta, StoredMembership, Types, Vote};
+use super::types::{
+    LogId, Membership, Proposed, RaftEntry, RaftMember, RaftVote, SnapshotMeta, StoredMembership, Types,
+};
 use allclear_wire::pb::allclear::raft::v1 as pb;
 
 /// In a membership; names of VMs and of DNS are shorter.
@@ -28,13 +30,13 @@ pub(crate) fn pb_log_id(id: &LogId) -> pb::LogId {
     pb::LogId { term: id.committed_leader_id().term, index: id.index() }
 }
 
-pub(crate) fn vote(vote: Option<pb::Vote>) -> Result<Vote, Malformed> {
+pub(crate) fn vote(vote: Option<pb::Vote>) -> Result<RaftVote, Malformed> {
     let vote = vote.ok_or(Malformed("the vote is missing"))?;
     let leader_id = LeaderIdOf::<Types>::new(vote.term, vote.node);
-    Ok(Vote { leader_id, committed: vote.committed })
+    Ok(RaftVote { leader_id, committed: vote.committed })
 }
 
-pub(crate) fn pb_vote(vote: &Vote) -> pb::Vote {
+pub(crate) fn pb_vote(vote: &RaftVote) -> pb::Vote {
     pb::Vote { term: vote.leader_id.term, node: vote.leader_id.voted_for, committed: vote.committed }
 }
 
@@ -50,7 +52,7 @@ pub(crate) fn membership(membership: pb::Membership) -> Result<Membership, Malfo
         .members
         .into_iter()
         .map(|member| {
-            (member.node, Member { replica: member.replica, address: member.address, lineage: member.lineage })
+            (member.node, RaftMember { replica: member.replica, address: member.address, lineage: member.lineage })
         })
         .collect::<BTreeMap<_, _>>();
     Membership::new(voters.collect(), members).map_err(|_| Malformed("the membership contradicts itself"))
@@ -70,17 +72,17 @@ pub(crate) fn pb_membership(membership: &Membership) -> pb::Membership {
     }
 }
 
-pub(crate) fn entry(entry: pb::Entry) -> Result<Entry, Malformed> {
+pub(crate) fn entry(entry: pb::Entry) -> Result<RaftEntry, Malformed> {
     let id = log_id(entry.id.ok_or(Malformed("the entry has no position"))?);
     let payload = match entry.payload.ok_or(Malformed("the entry has no payload this program knows"))? {
         pb::entry::Payload::Blank(pb::Blank {}) => EntryPayload::Blank,
         pb::entry::Payload::Proposed(bytes) => EntryPayload::Normal(Proposed(bytes)),
         pb::entry::Payload::Membership(next) => EntryPayload::Membership(membership(next)?),
     };
-    Ok(Entry::new(id, payload))
+    Ok(RaftEntry::new(id, payload))
 }
 
-pub(crate) fn pb_entry(entry: &Entry) -> pb::Entry {
+pub(crate) fn pb_entry(entry: &RaftEntry) -> pb::Entry {
     let payload = match &entry.payload {
         EntryPayload::Blank => pb::entry::Payload::Blank(pb::Blank {}),
         EntryPayload::Normal(Proposed(bytes)) => pb::entry::Payload::Proposed(bytes.clone()),

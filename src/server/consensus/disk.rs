@@ -14,15 +14,15 @@ use redb::{
 };
 use tokio::sync::watch;
 
+use super::backend::NeverClosed;
+use super::commit_counter::{self, CommitCounter};
+use super::environment::Environment;
 use super::failure::OpenError;
-use super::leap::OwnTerm;
 use super::log::{VOTE, put_committed};
-use super::means::Means;
-use super::platter::Platter;
-use super::recent::Recent;
-use super::tally::{self, Tally};
-use super::weight::Weights;
-use super::{inspection, sealed};
+use super::log_size::Weights;
+use super::term_check::OwnTerm;
+use super::unstable_log::UnstableLog;
+use super::{checked, integrity};
 use crate::files;
 use allclear_wire::pb::allclear::raft::v1::{Identity, Vote};
 
@@ -42,12 +42,12 @@ pub(super) const IDENTITY: &str = "identity";
 pub(crate) struct Disk {
     database: Database,
     pub(crate) identity: Identity,
-    pub(super) recent: Recent,
+    pub(super) recent: UnstableLog,
     pub(super) term: OwnTerm,
     pub(super) weights: Weights,
     path: PathBuf,
-    tally: Tally,
-    means: Means,
+    tally: CommitCounter,
+    means: Environment,
     /// See `platter`.
     left: Arc<AtomicBool>,
     lock: Option<File>,
@@ -58,7 +58,7 @@ impl Disk {
     /// Opens this replica's directory, or makes it. Without a name, one that whichever replica of this cluster left behind.
     /// Blocks.
     pub(crate) fn open_by(
-        means: Means,
+        means: Environment,
         directory: &Path,
         cluster: &str,
         replica: Option<&str>,
@@ -76,7 +76,7 @@ impl Disk {
         {
             create(directory, &path, cluster, replica)?;
         }
-        let tally = Tally::open(directory).map_err(io)?;
+        let tally = CommitCounter::open(directory).map_err(io)?;
         let file = File::options().read(true).write(true).open(&path).map_err(io)?;
         if file.metadata().map_err(io)?.len() == 0 {
             return Err(OpenError::Damaged { path, why: "it is empty".into() });
@@ -94,26 +94,26 @@ impl Disk {
 
     #[cfg(test)]
     pub(crate) fn open(directory: &Path, cluster: &str, replica: &str) -> Result<Arc<Self>, OpenError> {
-        Self::open_by(Means::default(), directory, cluster, Some(replica))
+        Self::open_by(Environment::default(), directory, cluster, Some(replica))
     }
 
     /// A database on a backend of the caller's: to see what a failing disk does.
     #[cfg(test)]
-    pub(crate) fn on(backend: impl redb::StorageBackend, tally: Option<Tally>) -> Result<Arc<Self>, OpenError> {
+    pub(crate) fn on(backend: impl redb::StorageBackend, tally: Option<CommitCounter>) -> Result<Arc<Self>, OpenError> {
         let path = Path::new("a backend");
         let is_new = backend.len().is_ok_and(|len| len == 0);
-        let disk = Self::of(backend, tally.unwrap_or_else(|| Tally::told(0)), path)?;
+        let disk = Self::of(backend, tally.unwrap_or_else(|| CommitCounter::told(0)), path)?;
         if is_new {
             stamp(&disk.database, "orders", "db-0").map_err(|error| unreadable(path, error))?;
         }
         disk.checked("orders", Some("db-0"))
     }
 
-    fn of(file: impl StorageBackend, tally: Tally, path: &Path) -> Result<Self, OpenError> {
+    fn of(file: impl StorageBackend, tally: CommitCounter, path: &Path) -> Result<Self, OpenError> {
         let left = Arc::new(AtomicBool::new(false));
-        let platter = Platter { file, left: Arc::clone(&left) };
+        let platter = NeverClosed { file, left: Arc::clone(&left) };
         let database = builder().create_with_backend(platter).map_err(|error| unreadable(path, error))?;
-        let (identity, recent, means) = (Identity::default(), Recent::default(), Means::default());
+        let (identity, recent, means) = (Identity::default(), UnstableLog::default(), Environment::default());
         let (term, weights) = (OwnTerm::default(), Weights::default());
         let (path, in_use) = (path.into(), watch::Sender::new(()));
         Ok(Self { database, identity, recent, term, weights, path, tally, means, left, lock: None, in_use })
@@ -138,7 +138,7 @@ impl Disk {
         if let Some(expected) = replica.filter(|replica| identity.replica != *replica) {
             return of_another("replica", &identity.replica, expected);
         }
-        let written = self.read(|transaction| inspection::inspect(transaction, self.tally.least()))?;
+        let written = self.read(|transaction| integrity::inspect(transaction, self.tally.least()))?;
         self.note(written)?;
         self.weigh()?;
         self.identity = identity;
@@ -157,7 +157,7 @@ impl Disk {
     }
 
     /// Ends when the directory has been let go: then its channel closes.
-    pub(crate) fn let_go(&self) -> watch::Receiver<()> {
+    pub(crate) fn closed(&self) -> watch::Receiver<()> {
         self.in_use.subscribe()
     }
 
@@ -186,7 +186,7 @@ impl Disk {
         let written = || {
             let mut transaction = self.database.begin_write()?;
             transaction.set_durability(Durability::Immediate)?;
-            let count = tally::count(&transaction)?;
+            let count = commit_counter::count(&transaction)?;
             work(&transaction)?;
             transaction.commit()?;
             Ok::<_, redb::Error>(count)
@@ -195,14 +195,14 @@ impl Disk {
     }
 
     pub(super) fn message<M: Message + Default>(&self, key: &str) -> Result<Option<M>, OpenError> {
-        self.read(|transaction| sealed::get(&transaction.open_table(META)?, key))
+        self.read(|transaction| checked::get(&transaction.open_table(META)?, key))
     }
 }
 
 impl Drop for Disk {
     fn drop(&mut self) {
         // Without it the next start has more to do.
-        if let Some(committed) = self.recent.advice() {
+        if let Some(committed) = self.recent.committed_hint() {
             let _ = self.write(|transaction| put_committed(transaction, &committed));
         }
         self.left.store(true, Ordering::SeqCst);
@@ -253,7 +253,7 @@ fn stamp(database: &Database, cluster: &str, replica: &str) -> Result<(), redb::
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
     transaction.open_table(LOG)?;
-    sealed::put(&mut transaction.open_table(META)?, IDENTITY, &identity)?;
+    checked::put(&mut transaction.open_table(META)?, IDENTITY, &identity)?;
     Ok(transaction.commit()?)
 }
 

@@ -45,7 +45,7 @@ impl OpenError {
 
 /// Why what was asked of the cluster was not done, or may not have been.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AskError {
+pub enum RequestError {
     /// Nothing was taken: another try is safe.
     #[error("no leader took it; nothing was changed, try again once a quorum is back")]
     NoLeader,
@@ -59,7 +59,7 @@ pub enum AskError {
     Stopped(String),
 }
 
-impl AskError {
+impl RequestError {
     pub(super) fn no_quorum() -> Self {
         Self::Refused("the leader reaches no quorum; bring replicas or the network back first".into())
     }

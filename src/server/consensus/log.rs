@@ -13,10 +13,10 @@ use redb::{ReadableTable as _, WriteTransaction};
 
 use super::disk::{Disk, LOG, META};
 use super::failure::OpenError;
-use super::recent::Batch;
 use super::state::WHAT_TO_DO;
-use super::types::{Entry, LogId, Types, Vote};
-use super::{codec, sealed};
+use super::types::{LogId, RaftEntry, RaftVote, Types};
+use super::unstable_log::Batch;
+use super::{checked, codec};
 use allclear_wire::pb::allclear::raft::v1 as pb;
 
 /// Entries that are sent together hold at most this many bytes, unless one alone holds more.
@@ -33,7 +33,7 @@ pub(crate) struct LogStore(pub(crate) Arc<Disk>);
 impl Disk {
     /// What is there of a range, up to so many bytes beyond the first. What is stored but not understood stops the
     /// replica: skipping it would fork its state from the others'.
-    pub(super) fn entries(&self, range: (Bound<u64>, Bound<u64>), most: usize) -> Result<Vec<Entry>, OpenError> {
+    pub(super) fn entries(&self, range: (Bound<u64>, Bound<u64>), most: usize) -> Result<Vec<RaftEntry>, OpenError> {
         self.stored(range, most)?.iter().map(|(index, message)| decode(*index, message)).collect()
     }
 
@@ -47,7 +47,7 @@ impl Disk {
             let (mut found, mut bytes) = (Vec::new(), 0);
             for pair in transaction.open_table(LOG)?.range(range)? {
                 let (index, sealed) = pair?;
-                let message = sealed::entry(index.value(), sealed.value())?;
+                let message = checked::entry(index.value(), sealed.value())?;
                 bytes += message.len();
                 if bytes > most && !found.is_empty() {
                     break;
@@ -64,7 +64,7 @@ impl Disk {
 }
 
 /// Entries from before there were seals tell by themselves where they belong.
-pub(super) fn decode(index: u64, message: &[u8]) -> Result<Entry, OpenError> {
+pub(super) fn decode(index: u64, message: &[u8]) -> Result<RaftEntry, OpenError> {
     let undecodable =
         |what: String| OpenError::Start(format!("log entry {index} cannot be decoded: {what}; {WHAT_TO_DO}"));
     let entry = pb::Entry::decode(message).map_err(|why| undecodable(why.to_string()))?;
@@ -74,7 +74,7 @@ pub(super) fn decode(index: u64, message: &[u8]) -> Result<Entry, OpenError> {
 }
 
 pub(super) fn put_committed(transaction: &WriteTransaction, committed: &LogId) -> Result<(), redb::Error> {
-    sealed::put(&mut transaction.open_table(META)?, COMMITTED, &codec::pb_log_id(committed))
+    checked::put(&mut transaction.open_table(META)?, COMMITTED, &codec::pb_log_id(committed))
 }
 
 impl LogStore {
@@ -84,7 +84,7 @@ impl LogStore {
     }
 
     /// What is on the disk of a range, up to so many bytes beyond the first, and what is not.
-    async fn both(&self, range: (Bound<u64>, Bound<u64>), most: usize) -> io::Result<[Vec<Entry>; 2]> {
+    async fn both(&self, range: (Bound<u64>, Bound<u64>), most: usize) -> io::Result<[Vec<RaftEntry>; 2]> {
         // First what is in memory: what is written meanwhile would be in neither the other way round.
         let unwritten = self.0.recent.within(range);
         let first = unwritten.first().map(|entry| entry.log_id.index());
@@ -95,7 +95,7 @@ impl LogStore {
         Ok([self.0.run(move |disk| disk.entries(stored, most)).await?, unwritten])
     }
 
-    pub(super) async fn entries(&self, range: (Bound<u64>, Bound<u64>)) -> io::Result<Vec<Entry>> {
+    pub(super) async fn entries(&self, range: (Bound<u64>, Bound<u64>)) -> io::Result<Vec<RaftEntry>> {
         self.both(range, usize::MAX).await.map(|both| both.concat())
     }
 
@@ -108,7 +108,7 @@ impl LogStore {
                 disk.write(|transaction| {
                     let mut table = transaction.open_table(LOG)?;
                     for entry in &entries {
-                        written.push(sealed::put_entry(&mut table, entry)?);
+                        written.push(checked::put_entry(&mut table, entry)?);
                     }
                     committed.map_or(Ok(()), |committed| put_committed(transaction, &committed))
                 })?;
@@ -125,23 +125,23 @@ impl RaftLogReader<Types> for LogStore {
     async fn try_get_log_entries<RB: RangeBounds<u64> + Clone + Debug + OptionalSend>(
         &mut self,
         range: RB,
-    ) -> Result<Vec<Entry>, io::Error> {
+    ) -> Result<Vec<RaftEntry>, io::Error> {
         self.entries((range.start_bound().cloned(), range.end_bound().cloned())).await
     }
 
-    async fn read_vote(&mut self) -> Result<Option<Vote>, io::Error> {
+    async fn read_vote(&mut self) -> Result<Option<RaftVote>, io::Error> {
         let stored = self.0.run(|disk| disk.message(VOTE)).await?;
         stored.map(|vote| codec::vote(Some(vote)).map_err(io::Error::other)).transpose()
     }
 
-    async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> Result<Vec<Entry>, io::Error> {
+    async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> Result<Vec<RaftEntry>, io::Error> {
         let range = (Bound::Included(start), Bound::Excluded(end));
         let [stored, unwritten] = self.both(range, MAX_BATCH_BYTES).await?;
         if !stored.is_empty() {
             return Ok(stored);
         }
         let mut bytes = 0;
-        let mut fits = |entry: &Entry| {
+        let mut fits = |entry: &RaftEntry| {
             bytes += codec::pb_entry(entry).encoded_len();
             bytes <= MAX_BATCH_BYTES
         };
@@ -171,11 +171,11 @@ impl RaftLogStorage<Types> for LogStore {
         self.clone()
     }
 
-    async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
+    async fn save_vote(&mut self, vote: &RaftVote) -> Result<(), io::Error> {
         self.all_written().await?;
         let vote = codec::pb_vote(vote);
         let write = move |disk: &Disk| {
-            disk.write(|transaction| sealed::put(&mut transaction.open_table(META)?, VOTE, &vote))?;
+            disk.write(|transaction| checked::put(&mut transaction.open_table(META)?, VOTE, &vote))?;
             disk.term.stored(vote.term);
             Ok(())
         };
@@ -185,14 +185,14 @@ impl RaftLogStorage<Types> for LogStore {
     /// Only advice for the next start: written with the next entries, or when the disk is let go of.
     async fn save_committed(&mut self, committed: Option<LogId>) -> Result<(), io::Error> {
         if let Some(committed) = committed {
-            self.0.recent.advise(committed);
+            self.0.recent.set_committed_hint(committed);
         }
         Ok(())
     }
 
     async fn read_committed(&mut self) -> Result<Option<LogId>, io::Error> {
         self.all_written().await?;
-        match self.0.recent.advice() {
+        match self.0.recent.committed_hint() {
             Some(committed) => Ok(Some(committed)),
             None => self.0.run(|disk| disk.position(COMMITTED)).await,
         }
@@ -200,7 +200,7 @@ impl RaftLogStorage<Types> for LogStore {
 
     async fn append<I>(&mut self, entries: I, callback: IOFlushed<Types>) -> Result<(), io::Error>
     where
-        I: IntoIterator<Item = Entry> + OptionalSend,
+        I: IntoIterator<Item = RaftEntry> + OptionalSend,
         I::IntoIter: OptionalSend,
     {
         self.0.recent.has_room().await?;
@@ -225,7 +225,7 @@ impl RaftLogStorage<Types> for LogStore {
         self.all_written().await?;
         let write = move |disk: &Disk| {
             disk.write(|transaction| {
-                sealed::put(&mut transaction.open_table(META)?, PURGED, &codec::pb_log_id(&upto))?;
+                checked::put(&mut transaction.open_table(META)?, PURGED, &codec::pb_log_id(&upto))?;
                 Ok(transaction.open_table(LOG)?.retain_in(..=upto.index(), |_, _| false)?)
             })?;
             disk.weights.remove(..=upto.index());

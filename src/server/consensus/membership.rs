@@ -8,11 +8,11 @@ use openraft::errors::{ChangeMembershipError, ClientWriteError, RaftError};
 use openraft::{ChangeMembers, RaftMetrics};
 use tokio::time::{Instant, timeout};
 
-use super::failure::AskError;
-use super::formation::Answer;
+use super::bootstrap::HelloReply;
+use super::failure::RequestError;
 use super::node::Consensus;
 use super::options::MAX_REPLICAS;
-use super::types::{Member, Membership, Types, lineage};
+use super::types::{Membership, RaftMember, Types, lineage};
 
 /// Long enough for a snapshot; a replica that takes longer stays a learner and goes on catching up.
 const CATCH_UP_WITHIN: Duration = Duration::from_secs(30);
@@ -25,7 +25,7 @@ type Changed<R> = Result<R, RaftError<Types, ClientWriteError<Types>>>;
 impl Consensus {
     /// On the leader: asks the replica who it is, brings it up to date as a learner, and makes it a voter while there is
     /// room. Whether it votes comes back. A member that answers at another address is found there from now on.
-    pub async fn add_member(&self, name: &str, address: &str) -> Result<bool, AskError> {
+    pub async fn add_member(&self, name: &str, address: &str) -> Result<bool, RequestError> {
         check(address)?;
         let _one_at_a_time = self.changing.lock().await;
         self.lead()?;
@@ -40,20 +40,20 @@ impl Consensus {
         let node = answer.greeting.node;
         let lineage = lineage(&membership);
         if answer.is_of_another_lineage(lineage) {
-            return Err(AskError::Refused(format!(
+            return Err(RequestError::Refused(format!(
                 "the data directory of {name} is of the time before this cluster was restored from one disk; stop {name}, \
                  empty its data_dir and start it again, then it is brought in"
             )));
         }
         if answer.shares_no_node_with(&membership) {
-            return Err(AskError::Refused(format!(
+            return Err(RequestError::Refused(format!(
                 "{name} holds the log of another cluster, which must not mix with this one's; stop it, empty its data_dir, \
                  start it again and repeat this"
             )));
         }
-        let member = Member { replica: name.into(), address: address.into(), lineage };
+        let member = RaftMember { replica: name.into(), address: address.into(), lineage };
         if known.iter().any(|(known, _)| *known != node) {
-            return Err(AskError::Refused(format!(
+            return Err(RequestError::Refused(format!(
                 "{name} is a member with another data_dir; remove it first, its old vote must not return"
             )));
         }
@@ -82,17 +82,17 @@ impl Consensus {
     }
 
     /// A member is looked for where the configuration says, so it is not moved anywhere else.
-    fn not_configured_elsewhere(&self, name: &str, address: &str) -> Result<(), AskError> {
+    fn not_configured_elsewhere(&self, name: &str, address: &str) -> Result<(), RequestError> {
         match self.options.address_of(name).filter(|known| *known != address) {
-            Some(known) => Err(AskError::Refused(format!(
+            Some(known) => Err(RequestError::Refused(format!(
                 "the leader's configuration has {name} at {known}; change cluster.replicas on every replica instead"
             ))),
             None => Ok(()),
         }
     }
 
-    async fn who_is_at(&self, name: &str, address: &str) -> Result<Answer, AskError> {
-        let silent = |why: String| AskError::Refused(format!("{name} cannot be added: {why}; start it first"));
+    async fn who_is_at(&self, name: &str, address: &str) -> Result<HelloReply, RequestError> {
+        let silent = |why: String| RequestError::Refused(format!("{name} cannot be added: {why}; start it first"));
         // A connection of its own: the shared one leads to where it was.
         let channel = self.peers.channel(name).map_or_else(|| self.peers.dial(name, address), Ok);
         let channel = channel.map_err(|error| silent(error.to_string()))?;
@@ -107,23 +107,23 @@ impl Consensus {
                 )
             },
         );
-        self.greet(name, channel).await.map_err(|why| silent(format!("{why} at {place}")))
+        self.send_hello(name, channel).await.map_err(|why| silent(format!("{why} at {place}")))
     }
 
     /// On the leader: removes a member, also one that is gone, with all nodes under its name. It does not remove itself: it hands over, and the next one
     /// is to be asked.
-    pub async fn remove_member(&self, name: &str) -> Result<(), AskError> {
+    pub async fn remove_member(&self, name: &str) -> Result<(), RequestError> {
         let _one_at_a_time = self.changing.lock().await;
         self.lead()?;
         let membership = self.membership();
         let nodes: BTreeSet<u64> = named(&membership, name).into_iter().map(|(node, _)| node).collect();
         if nodes.is_empty() {
-            return Err(AskError::Refused(format!("{name} is no member of this cluster")));
+            return Err(RequestError::Refused(format!("{name} is no member of this cluster")));
         }
         let voters: BTreeSet<u64> = membership.voter_ids().collect();
         let remaining = &voters - &nodes;
         if remaining.is_empty() {
-            return Err(AskError::Refused(format!(
+            return Err(RequestError::Refused(format!(
                 "{name} is the only voter; nobody could decide anything without it"
             )));
         }
@@ -133,7 +133,7 @@ impl Consensus {
         if !silent.is_empty() {
             let silent = silent.iter().filter_map(|node| Some(membership.get_node(node)?.replica.as_str()));
             let names: Vec<&str> = silent.collect();
-            return Err(AskError::Refused(format!(
+            return Err(RequestError::Refused(format!(
                 "without {name} there would be no quorum: {} of the remaining voters do not answer ({}); bring them back \
                  or remove them first",
                 names.len(),
@@ -141,24 +141,24 @@ impl Consensus {
             )));
         }
         if nodes.contains(&self.identity.node) {
-            self.hand_over(None).await?;
-            return Err(AskError::NoLeader);
+            self.transfer_to(None).await?;
+            return Err(RequestError::NoLeader);
         }
         changed(CHANGE_WITHIN, self.raft.change_membership(without(&membership, &nodes), false)).await
     }
 
     /// A change that is appended without a quorum would hang between committed and not, and block every other.
-    pub(super) async fn has_quorum(&self, membership: &Membership) -> Result<(), AskError> {
+    pub(super) async fn has_quorum(&self, membership: &Membership) -> Result<(), RequestError> {
         for voters in membership.get_joint_config() {
             if !self.silent(voters).await?.is_empty() {
-                return Err(AskError::no_quorum());
+                return Err(RequestError::no_quorum());
             }
         }
         Ok(())
     }
 
     /// Nobody, as soon as most of these have answered what was sent from now on; otherwise those that have not.
-    async fn silent(&self, voters: &BTreeSet<u64>) -> Result<Vec<u64>, AskError> {
+    async fn silent(&self, voters: &BTreeSet<u64>) -> Result<Vec<u64>, RequestError> {
         let begun = Instant::now();
         let silent = |metrics: &RaftMetrics<Types>| -> Vec<u64> {
             voters.iter().copied().filter(|voter| !self.answered(metrics, *voter, begun)).collect()
@@ -170,13 +170,13 @@ impl Consensus {
 }
 
 /// More than one where the disk of a voter was lost and its new one is a learner.
-fn named(membership: &Membership, name: &str) -> Vec<(u64, Member)> {
+fn named(membership: &Membership, name: &str) -> Vec<(u64, RaftMember)> {
     let members = membership.nodes().filter(|(_, member)| member.replica == name);
     members.map(|(node, member)| (*node, member.clone())).collect()
 }
 
 /// The nodes are members no longer, whether they vote or not.
-pub(super) fn without(membership: &Membership, nodes: &BTreeSet<u64>) -> ChangeMembers<u64, Member> {
+pub(super) fn without(membership: &Membership, nodes: &BTreeSet<u64>) -> ChangeMembers<u64, RaftMember> {
     let voters: BTreeSet<u64> = membership.voter_ids().filter(|voter| nodes.contains(voter)).collect();
     let learners = ChangeMembers::RemoveNodes(nodes - &voters);
     if voters.is_empty() {
@@ -186,17 +186,17 @@ pub(super) fn without(membership: &Membership, nodes: &BTreeSet<u64>) -> ChangeM
 }
 
 /// What a larger cluster costs was never measured.
-fn has_room(membership: &Membership, name: &str) -> Result<(), AskError> {
+fn has_room(membership: &Membership, name: &str) -> Result<(), RequestError> {
     if membership.nodes().count() < MAX_REPLICAS {
         return Ok(());
     }
-    Err(AskError::Refused(format!(
+    Err(RequestError::Refused(format!(
         "{name} cannot be added: this cluster has {MAX_REPLICAS} replicas, which is the limit; remove one first"
     )))
 }
 
-pub(super) fn catching_up(name: &str) -> AskError {
-    AskError::Unknown(format!(
+pub(super) fn catching_up(name: &str) -> RequestError {
+    RequestError::Unknown(format!(
         "{name} is a learner and not up to date yet; it goes on catching up, add it again later to make it a voter"
     ))
 }
@@ -207,31 +207,31 @@ fn votes(membership: &Membership, node: u64) -> bool {
     configs.len() == 1 && configs.iter().all(|voters| voters.contains(&node))
 }
 
-fn check(address: &str) -> Result<(), AskError> {
+fn check(address: &str) -> Result<(), RequestError> {
     match address.rsplit_once(':') {
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(()),
-        Some(_) | None => Err(AskError::Refused(format!("the address {address:?} is not host:port"))),
+        Some(_) | None => Err(RequestError::Refused(format!("the address {address:?} is not host:port"))),
     }
 }
 
-pub(super) async fn changed<R>(within: Duration, change: impl Future<Output = Changed<R>>) -> Result<(), AskError> {
+pub(super) async fn changed<R>(within: Duration, change: impl Future<Output = Changed<R>>) -> Result<(), RequestError> {
     match timeout(within, change).await {
         Ok(Ok(_)) => Ok(()),
         // Perhaps between the two steps; repeated, the next leader does the second.
         Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_) | ClientWriteError::LogEntryDiscarded(_)))) => {
-            Err(AskError::Unknown("leadership moved before the change ended".into()))
+            Err(RequestError::Unknown("leadership moved before the change ended".into()))
         }
-        Err(_) => Err(AskError::Unknown("the change did not end in time".into())),
+        Err(_) => Err(RequestError::Unknown("the change did not end in time".into())),
         Ok(Err(RaftError::APIError(ClientWriteError::ChangeMembershipError(refused)))) => Err(match refused {
             // It has only just been elected.
-            ChangeMembershipError::UncommittedLeaderLog(_) => AskError::NoLeader,
+            ChangeMembershipError::UncommittedLeaderLog(_) => RequestError::NoLeader,
             ChangeMembershipError::InProgress(_) => {
-                AskError::Refused("another change is under way; try again when it is done".into())
+                RequestError::Refused("another change is under way; try again when it is done".into())
             }
-            refused => AskError::Refused(format!("the change was refused: {refused}")),
+            refused => RequestError::Refused(format!("the change was refused: {refused}")),
         }),
-        Ok(Err(RaftError::APIError(error))) => Err(AskError::Refused(format!("the change was refused: {error}"))),
-        Ok(Err(RaftError::Fatal(why))) => Err(AskError::stopped(&why)),
+        Ok(Err(RaftError::APIError(error))) => Err(RequestError::Refused(format!("the change was refused: {error}"))),
+        Ok(Err(RaftError::Fatal(why))) => Err(RequestError::stopped(&why)),
     }
 }
 
@@ -242,7 +242,8 @@ mod tests {
     #[test]
     fn a_replica_beyond_the_limit_is_refused_and_told_what_to_do() {
         let of = |count: usize| {
-            let nodes: std::collections::BTreeMap<u64, Member> = (0..).zip(vec![Member::default(); count]).collect();
+            let nodes: std::collections::BTreeMap<u64, RaftMember> =
+                (0..).zip(vec![RaftMember::default(); count]).collect();
             Membership::new(vec![[0].into()], nodes).unwrap()
         };
         assert!(has_room(&of(MAX_REPLICAS - 1), "db-100").is_ok());

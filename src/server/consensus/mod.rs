@@ -1,53 +1,53 @@
 //! Agreeing: one log that every replica of a cluster folds in the same order, on openraft and redb.
 //!
-//! The log carries opaque bytes; what they mean is the `Fold`'s business. Nothing outside this room knows openraft.
+//! The log carries opaque bytes; what they mean is the `StateMachine`'s business. Nothing outside this room knows openraft.
 //!
 //! openraft warns about every failed call, so its target `openraft` is to be logged from `error` on. What people need
 //! to know is logged here, once per change: a new standing, a replica that is lost or back.
 
-mod alone;
-mod ask;
-mod askers;
-mod caller;
-mod change;
+mod authentication;
+mod autopilot;
+mod backend;
+mod bootstrap;
+mod checked;
 mod cluster_service;
 mod codec;
-mod confirm;
+mod commit_counter;
 mod contact;
 mod disk;
-mod door;
-mod due;
+mod environment;
 mod failure;
-mod fold;
-mod formation;
+mod forward;
+mod handle;
 mod heartbeat;
-mod inspection;
-mod leap;
+mod integrity;
+mod isolation;
+mod join_requests;
 mod log;
-mod means;
+mod log_size;
+mod member_list;
 mod membership;
+mod membership_plan;
+mod membership_request;
 mod network;
 mod node;
 mod options;
 mod peers;
-mod platter;
 mod propose;
+mod quorum_epochs;
 mod raft_service;
-mod recent;
+mod read_index;
 mod restore;
-mod roster;
-mod sealed;
 mod serve;
-mod shared;
-mod standing;
+mod single_flight;
 mod state;
-mod tally;
+mod state_machine;
+mod status;
+mod term_check;
 mod transfer;
-mod turns;
 mod types;
-mod upkeep;
+mod unstable_log;
 mod vouching;
-mod weight;
 
 #[cfg(test)]
 mod damage_tests;
@@ -60,13 +60,13 @@ mod recorded_tests;
 #[cfg(test)]
 mod store_tests;
 
-pub use change::OnBehalf;
-pub use failure::{AskError, OpenError};
-pub use fold::{Fold, Undecodable};
-pub use means::{Means, Work};
+pub use environment::{Environment, Work};
+pub use failure::{OpenError, RequestError};
+pub use member_list::{MemberNames, MemberStatus};
+pub use membership_request::OperatorContext;
 pub use node::Consensus;
-pub use options::{MAX_PROPOSAL_BYTES, MAX_REPLICAS, MAX_VOTERS, Options, SNAPSHOT_EVERY, Timing};
-pub use restore::{Holding, Survivor};
-pub use roster::{Members, Seat};
+pub use options::{MAX_PROPOSAL_BYTES, MAX_REPLICAS, MAX_VOTERS, Options, RaftTiming, SNAPSHOT_EVERY};
+pub use restore::{DiskContents, SurvivingReplica};
 pub use serve::{serve, serve_incoming};
-pub use standing::{Role, Standing};
+pub use state_machine::{NotUnderstood, StateMachine};
+pub use status::{RaftRole, RaftStatus};

@@ -18,10 +18,10 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use super::codec::{self, Malformed, pb_log_id, pb_vote};
-use super::leap::OwnTerm;
 use super::options::{MAX_MESSAGE_BYTES, MAX_SNAPSHOT_BYTES};
 use super::peers::{Peers, said};
-use super::types::{Member, Snapshot, Types, Vote};
+use super::term_check::OwnTerm;
+use super::types::{RaftMember, RaftVote, Snapshot, Types};
 use allclear_wire::pb::allclear::raft::v1 as pb;
 use pb::raft_client::RaftClient;
 
@@ -41,10 +41,10 @@ pub(crate) struct Network {
 }
 
 impl RaftNetworkFactory<Types> for Network {
-    type Network = Link;
+    type Network = PeerLink;
 
-    async fn new_client(&mut self, target: u64, member: &Member) -> Link {
-        Link {
+    async fn new_client(&mut self, target: u64, member: &RaftMember) -> PeerLink {
+        PeerLink {
             to: pb::Destination { cluster: self.cluster.clone(), node: target },
             node: self.node,
             member: member.clone(),
@@ -59,15 +59,15 @@ fn client(channel: Channel) -> RaftClient<Channel> {
 }
 
 /// The way to one member.
-pub(crate) struct Link {
+pub(crate) struct PeerLink {
     to: pb::Destination,
     node: u64,
-    member: Member,
+    member: RaftMember,
     peers: Arc<Peers>,
     term: OwnTerm,
 }
 
-impl Link {
+impl PeerLink {
     async fn call<R>(
         &self,
         action: RPCTypes,
@@ -80,7 +80,7 @@ impl Link {
         let result = match tokio::time::timeout(within, call(client)).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => {
-                self.peers.refused(&self.member.replica, &status);
+                self.peers.note_refusal(&self.member.replica, &status);
                 Err(failed(&status))
             }
             Err(_) => Err(Timeout { action, id: self.node, target: self.to.node, timeout: within }.into()),
@@ -90,7 +90,7 @@ impl Link {
     }
 
     /// A vote in an answer. One that leaps is no answer: this replica would take its term over.
-    fn vote_in(&self, answer: Option<pb::Vote>) -> Result<Vote, RpcError> {
+    fn vote_in(&self, answer: Option<pb::Vote>) -> Result<RaftVote, RpcError> {
         let vote = codec::vote(answer)?;
         self.term.check(&vote).map_err(|leap| {
             let why = format!("{} answers with a vote that is not taken: {leap}", self.member.replica);
@@ -132,7 +132,7 @@ impl From<Malformed> for RpcError {
     }
 }
 
-impl RaftNetworkV2<Types> for Link {
+impl RaftNetworkV2<Types> for PeerLink {
     type SnapshotData = Bytes;
 
     async fn append_entries(
@@ -173,7 +173,7 @@ impl RaftNetworkV2<Types> for Link {
 
     async fn full_snapshot(
         &mut self,
-        vote: Vote,
+        vote: RaftVote,
         snapshot: Snapshot,
         cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
         option: RPCOption,

@@ -10,19 +10,19 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::askers::Askers;
 use super::contact::Start;
 use super::disk::Disk;
-use super::failure::AskError;
-use super::leap::OwnTerm;
-use super::options::{Options, Timing};
+use super::failure::RequestError;
+use super::join_requests::JoinRequests;
+use super::options::{Options, RaftTiming};
 use super::peers::Peers;
-use super::shared::Shared;
-use super::standing::Standing;
-use super::state::State;
-use super::turns::Turns;
-use super::types::{Member, Membership, SharedFold, Types, Vote};
-use super::vouching::Words;
+use super::quorum_epochs::QuorumEpochs;
+use super::single_flight::SingleFlight;
+use super::state::StateStore;
+use super::status::RaftStatus;
+use super::term_check::OwnTerm;
+use super::types::{Membership, RaftMember, RaftVote, SharedFold, Types};
+use super::vouching::Vouches;
 use allclear_wire::pb::allclear::raft::v1::{Destination, Identity};
 
 /// A handle on this replica's consensus; cheap to clone.
@@ -31,7 +31,7 @@ pub struct Consensus(Arc<Parts>);
 
 /// What is shared by its door, the services and the background tasks.
 pub struct Parts {
-    pub(super) raft: Raft<Types, State>,
+    pub(super) raft: Raft<Types, StateStore>,
     pub(super) identity: Identity,
     pub(super) options: Options,
     pub(super) peers: Arc<Peers>,
@@ -45,13 +45,13 @@ pub struct Parts {
     pub(super) outside: watch::Sender<Option<String>>,
     /// What its leader sends that this program cannot read, while it does.
     pub(super) unreadable: watch::Sender<Option<String>>,
-    pub(super) standing: watch::Sender<Standing>,
-    pub(super) turns: Mutex<Turns>,
+    pub(super) standing: watch::Sender<RaftStatus>,
+    pub(super) turns: Mutex<QuorumEpochs>,
     /// To read the log from, as long as it is in use.
     pub(super) disk: Weak<Disk>,
-    pub(super) confirming: Shared<Result<u64, AskError>>,
-    pub(super) askers: Askers,
-    pub(super) words: Words,
+    pub(super) confirming: SingleFlight<Result<u64, RequestError>>,
+    pub(super) askers: JoinRequests,
+    pub(super) words: Vouches,
     pub(super) term: OwnTerm,
     /// Held by whoever changes the membership: one change at a time.
     pub(super) changing: tokio::sync::Mutex<()>,
@@ -86,7 +86,7 @@ impl Consensus {
         }
     }
 
-    pub(super) fn turns(&self) -> MutexGuard<'_, Turns> {
+    pub(super) fn turns(&self) -> MutexGuard<'_, QuorumEpochs> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -95,7 +95,7 @@ impl Consensus {
     }
 
     /// It is of the leader that this replica follows.
-    pub(super) fn follows(&self, vote: &Vote) -> bool {
+    pub(super) fn follows(&self, vote: &RaftVote) -> bool {
         let leader = vote.leader_id;
         self.with_metrics(|metrics| {
             (metrics.current_term, metrics.current_leader) == (leader.term, Some(leader.voted_for))
@@ -117,7 +117,7 @@ impl Consensus {
     }
 
     /// Whom this replica believes to lead.
-    pub(super) fn leader(&self) -> Option<(u64, Member)> {
+    pub(super) fn leader(&self) -> Option<(u64, RaftMember)> {
         self.with_metrics(|metrics| {
             let node = metrics.current_leader?;
             Some((node, metrics.membership_config.get_node(&node)?.clone()))
@@ -134,7 +134,7 @@ impl Consensus {
     }
 }
 
-impl Timing {
+impl RaftTiming {
     /// A leader that no quorum acknowledged for this long leads nobody.
     pub(super) fn lease(&self) -> Duration {
         self.election_timeout.1

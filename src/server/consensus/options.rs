@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use openraft::{Config, SnapshotPolicy};
 
+use super::environment::Environment;
 use super::failure::OpenError;
-use super::means::Means;
 use crate::net::tls::Credentials;
 
 /// The largest proposal that is taken.
@@ -33,7 +33,7 @@ pub const MAX_REPLICAS: usize = 100;
 
 /// How fast a lost leader is noticed, and how long callers wait.
 #[derive(Debug, Clone)]
-pub struct Timing {
+pub struct RaftTiming {
     pub heartbeat: Duration,
     /// The longer one is also the leader's lease.
     pub election_timeout: (Duration, Duration),
@@ -41,7 +41,7 @@ pub struct Timing {
     pub deadline: Duration,
 }
 
-impl Default for Timing {
+impl Default for RaftTiming {
     fn default() -> Self {
         Self {
             heartbeat: Duration::from_millis(250),
@@ -67,10 +67,10 @@ pub struct Options {
     /// that it may have acted alone.
     pub rejoin_after: Duration,
     pub data_dir: PathBuf,
-    pub timing: Timing,
+    pub timing: RaftTiming,
     /// So many entries are folded into a snapshot, and half as many are kept for replicas that lag a little.
     pub snapshot_every: u64,
-    pub means: Means,
+    pub means: Environment,
     /// Whom the others are, and what they take this replica for; without them everything goes as plain text.
     pub tls: Option<Arc<Credentials>>,
 }
@@ -144,9 +144,9 @@ mod tests {
             replace_after: Duration::from_mins(10),
             rejoin_after: Duration::from_mins(1),
             data_dir: PathBuf::new(),
-            timing: Timing::default(),
+            timing: RaftTiming::default(),
             snapshot_every: SNAPSHOT_EVERY,
-            means: Means::default(),
+            means: Environment::default(),
             tls: None,
         }
     }

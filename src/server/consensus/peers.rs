@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
+use super::environment::Environment;
 use super::failure::OpenError;
-use super::means::Means;
 use super::options::Options;
-use crate::net::dial::Way;
+use crate::net::dial::DialTarget;
 use crate::net::tls::{self, Credentials};
 
 /// The kernel notices when the other machine is gone; this is for a program that hangs there, and for
@@ -26,18 +26,18 @@ const LOOKED_FOR_EVERY: Duration = Duration::from_secs(1);
 
 /// One channel per replica name.
 pub(crate) struct Peers {
-    means: Means,
+    means: Environment,
     tls: Option<Arc<Credentials>>,
     /// Those that the configuration names; other members are reached where the log says.
     configured: BTreeSet<String>,
-    roads: Mutex<BTreeMap<String, Road>>,
+    roads: Mutex<BTreeMap<String, PeerRoute>>,
 }
 
 /// How a replica is reached at one address.
-struct Road {
+struct PeerRoute {
     address: String,
     channel: Channel,
-    way: Arc<Way>,
+    way: Arc<DialTarget>,
     since: Instant,
     /// Failed calls in a row.
     unanswered: u32,
@@ -64,30 +64,30 @@ impl Peers {
     /// The configuration decides where a replica listens; the log's address is for those it does not name.
     pub(crate) fn channel_or_dial(&self, name: &str, address: &str) -> Result<Channel, tonic::transport::Error> {
         let mut roads = self.roads();
-        let is_right = |road: &&Road| road.address == address || self.configured.contains(name);
+        let is_right = |road: &&PeerRoute| road.address == address || self.configured.contains(name);
         if let Some(road) = roads.get(name).filter(is_right) {
             return Ok(road.channel.clone());
         }
-        let way = Way::to(address);
+        let way = DialTarget::to(address);
         let channel = self.open(name, address, &way)?;
         let (address, since) = (address.to_owned(), Instant::now());
-        let road = Road { address, channel: channel.clone(), way, since, unanswered: 0 };
+        let road = PeerRoute { address, channel: channel.clone(), way, since, unanswered: 0 };
         roads.insert(name.to_owned(), road);
         Ok(channel)
     }
 
     /// Where the others are is asked before they are dialled: whoever comes to lead while DNS is silent has to know.
-    pub(super) fn keep_up(&self) {
-        self.roads().values().for_each(|road| road.way.keep_up());
+    pub(super) fn keep_connected(&self) {
+        self.roads().values().for_each(|road| road.way.keep_resolved());
     }
 
     /// A connection that nobody shares.
     pub(crate) fn dial(&self, name: &str, address: &str) -> Result<Channel, tonic::transport::Error> {
-        self.open(name, address, &Way::to(address))
+        self.open(name, address, &DialTarget::to(address))
     }
 
     /// With certificates it leads to this replica or to nobody.
-    fn open(&self, name: &str, address: &str, way: &Arc<Way>) -> Result<Channel, tonic::transport::Error> {
+    fn open(&self, name: &str, address: &str, way: &Arc<DialTarget>) -> Result<Channel, tonic::transport::Error> {
         let endpoint = Endpoint::from_shared(format!("http://{address}"))?
             .tcp_nodelay(true)
             .http2_keep_alive_interval(KEEPALIVE_EVERY)
@@ -106,17 +106,17 @@ impl Peers {
     }
 
     /// A call was not taken, perhaps because it was meant for somebody else.
-    pub(crate) fn refused(&self, name: &str, status: &Status) {
+    pub(crate) fn note_refusal(&self, name: &str, status: &Status) {
         if status.code() == Code::FailedPrecondition {
-            self.led_astray(name);
+            self.mark_wrong_peer(name);
         }
     }
 
     /// Somebody else answers there. Where the address is a name it may have moved, which a connection that works would
     /// never find out: the next call opens another one.
-    pub(crate) fn led_astray(&self, name: &str) {
+    pub(crate) fn mark_wrong_peer(&self, name: &str) {
         let mut roads = self.roads();
-        let is_due = |road: &&mut Road| road.way.may_change() && road.since.elapsed() >= LOOKED_FOR_EVERY;
+        let is_due = |road: &&mut PeerRoute| road.way.may_change() && road.since.elapsed() >= LOOKED_FOR_EVERY;
         if let Some(road) = roads.get_mut(name).filter(is_due)
             && let Ok(channel) = self.open(name, &road.address, &road.way)
         {
@@ -125,18 +125,18 @@ impl Peers {
     }
 
     /// Why no connection to it could be opened the last time.
-    pub(crate) fn obstacle(&self, name: &str) -> Option<String> {
-        self.roads().get(name)?.way.obstacle()
+    pub(crate) fn last_dial_error(&self, name: &str) -> Option<String> {
+        self.roads().get(name)?.way.last_error()
     }
 
-    fn roads(&self) -> MutexGuard<'_, BTreeMap<String, Road>> {
+    fn roads(&self) -> MutexGuard<'_, BTreeMap<String, PeerRoute>> {
         self.roads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One line when a replica is lost and one when it is back, instead of one per failed call.
     pub(crate) fn note(&self, replica: &str, failure: Option<&str>) {
         let mut roads = self.roads();
-        let Some(Road { unanswered, .. }) = roads.get_mut(replica) else { return };
+        let Some(PeerRoute { unanswered, .. }) = roads.get_mut(replica) else { return };
         let before = std::mem::replace(unanswered, if failure.is_none() { 0 } else { unanswered.saturating_add(1) });
         match failure {
             None if before >= LOST_AFTER => tracing::info!(replica, "takes part again"),

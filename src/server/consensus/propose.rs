@@ -4,17 +4,17 @@ use bytes::Bytes;
 use openraft::errors::{ClientWriteError, RaftError};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::ask::left_ms;
-use super::failure::AskError;
+use super::failure::RequestError;
+use super::forward::left_ms;
 use super::node::Consensus;
 use super::options::{MAX_ENTRY_BYTES, MAX_PROPOSAL_BYTES};
-use super::standing::Standing;
-use super::types::{Member, Proposed};
+use super::status::RaftStatus;
+use super::types::{Proposed, RaftMember};
 use allclear_wire::pb::allclear::cluster::v1 as pb;
 
 impl Consensus {
     /// Has the proposal stamped, committed and applied, and returns the verdict. On any replica.
-    pub async fn propose(&self, proposal: impl Into<Bytes>) -> Result<Bytes, AskError> {
+    pub async fn propose(&self, proposal: impl Into<Bytes>) -> Result<Bytes, RequestError> {
         let proposal = proposal.into();
         fits(&proposal, MAX_PROPOSAL_BYTES)?;
         let deadline = Instant::now() + self.options.timing.deadline;
@@ -24,35 +24,40 @@ impl Consensus {
                     self.propose_here(&proposal, &self.identity.replica, deadline).await
                 }
                 Some((node, member)) => self.propose_at(node, &member, &proposal, deadline).await,
-                None => Err(AskError::NoLeader),
+                None => Err(RequestError::NoLeader),
             };
-            if tried != Err(AskError::NoLeader) {
+            if tried != Err(RequestError::NoLeader) {
                 return tried;
             }
             if !self.pause(deadline).await {
-                return Err(self.stopped().map_or(AskError::NoLeader, AskError::Stopped));
+                return Err(self.stopped().map_or(RequestError::NoLeader, RequestError::Stopped));
             }
         }
     }
 
     /// As the leader. Stamped here, so that a refusal by openraft costs nothing but the stamp.
-    pub(crate) async fn propose_here(&self, proposal: &[u8], by: &str, deadline: Instant) -> Result<Bytes, AskError> {
+    pub(crate) async fn propose_here(
+        &self,
+        proposal: &[u8],
+        by: &str,
+        deadline: Instant,
+    ) -> Result<Bytes, RequestError> {
         if !self.raft.is_leader() {
-            return Err(AskError::NoLeader);
+            return Err(RequestError::NoLeader);
         }
         let stamped = match self.fold.read() {
-            Ok(fold) if !fold.can_stamp() => return Err(AskError::NoLeader),
+            Ok(fold) if !fold.can_prepare_entries() => return Err(RequestError::NoLeader),
             // One that this program could not apply would stop it.
-            Ok(fold) => fold.stamp(proposal, by).and_then(|entry| fold.understands(&entry).map(|()| entry)),
-            Err(_) => return Err(AskError::stopped(&"the state was left half applied")),
+            Ok(fold) => fold.prepare_entry(proposal, by).and_then(|entry| fold.understands(&entry).map(|()| entry)),
+            Err(_) => return Err(RequestError::stopped(&"the state was left half applied")),
         };
         let entry = Bytes::from(
-            stamped.map_err(|why| AskError::Refused(format!("the leader cannot decode the proposal: {why}")))?,
+            stamped.map_err(|why| RequestError::Refused(format!("the leader cannot decode the proposal: {why}")))?,
         );
         fits(&entry, MAX_ENTRY_BYTES)?;
         match timeout_at(deadline, self.raft.client_write(Proposed(entry))).await {
             Ok(Ok(response)) => Ok(response.data),
-            Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_)))) => Err(AskError::NoLeader),
+            Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_)))) => Err(RequestError::NoLeader),
             Ok(Err(RaftError::APIError(error))) => Err(unknown(error)),
             // What was appended before the stop may still be committed by the others.
             Ok(Err(RaftError::Fatal(why))) => Err(unknown(format!("this replica has stopped: {why}"))),
@@ -63,10 +68,10 @@ impl Consensus {
     async fn propose_at(
         &self,
         node: u64,
-        leader: &Member,
+        leader: &RaftMember,
         proposal: &Bytes,
         deadline: Instant,
-    ) -> Result<Bytes, AskError> {
+    ) -> Result<Bytes, RequestError> {
         let request = pb::ProposeRequest {
             to: Some(self.destination(node)),
             by: self.identity.replica.clone(),
@@ -82,7 +87,7 @@ impl Consensus {
             }
         };
         let answer = answer.map_err(|error| match error {
-            AskError::Unknown(why) => unknown(why),
+            RequestError::Unknown(why) => unknown(why),
             error => error,
         });
         match answer?.outcome {
@@ -95,7 +100,7 @@ impl Consensus {
     /// Returns when another replica has led for long enough that the one that was asked would have answered.
     async fn another_leads(&self, than: &str) {
         let mut standing = self.standing.subscribe();
-        let is_other = |standing: &Standing| standing.leader.as_ref().is_some_and(|leader| leader != than);
+        let is_other = |standing: &RaftStatus| standing.leader.as_ref().is_some_and(|leader| leader != than);
         let has_stopped = standing.wait_for(is_other).await.is_err();
         if has_stopped {
             std::future::pending::<()>().await;
@@ -110,15 +115,15 @@ impl Consensus {
     }
 }
 
-fn unknown(why: impl std::fmt::Display) -> AskError {
-    AskError::Unknown(format!("the proposal may or may not be committed: {why}"))
+fn unknown(why: impl std::fmt::Display) -> RequestError {
+    RequestError::Unknown(format!("the proposal may or may not be committed: {why}"))
 }
 
-fn fits(bytes: &[u8], limit: usize) -> Result<(), AskError> {
+fn fits(bytes: &[u8], limit: usize) -> Result<(), RequestError> {
     let size = bytes.len();
     if size <= limit {
         Ok(())
     } else {
-        Err(AskError::Refused(format!("the proposal has {size} bytes, at most {limit} are taken")))
+        Err(RequestError::Refused(format!("the proposal has {size} bytes, at most {limit} are taken")))
     }
 }

@@ -9,11 +9,11 @@ use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, TransferLeader
 use tonic::{Request, Response, Status, Streaming};
 
 use super::codec::{self, Malformed, pb_log_id, pb_vote};
-use super::fold::{Fold, Undecodable};
 use super::node::Consensus;
 use super::options::MAX_SNAPSHOT_BYTES;
-use super::types::{Entry, LogId, Proposed, Snapshot, Types, Vote};
-use crate::net::limits::Told;
+use super::state_machine::{NotUnderstood, StateMachine};
+use super::types::{LogId, Proposed, RaftEntry, RaftVote, Snapshot, Types};
+use crate::net::limits::LogLimiter;
 use allclear_core::model::command::bounded;
 use allclear_wire::pb::allclear::raft::v1 as pb;
 use pb::raft_server::Raft;
@@ -24,7 +24,7 @@ const PIECE_WITHIN: Duration = Duration::from_secs(10);
 /// Serves `allclear.raft.v1`.
 pub(crate) struct RaftService {
     consensus: Consensus,
-    told: Told,
+    told: LogLimiter,
 }
 
 impl From<Malformed> for Status {
@@ -45,7 +45,7 @@ impl Raft for RaftService {
         let (_, extensions, request) = request.into_parts();
         let this = &self.consensus;
         this.admit(request.to.as_ref())?;
-        this.is_from_member(&extensions, request.vote.as_ref()).await?;
+        this.authenticate_member(&extensions, request.vote.as_ref()).await?;
         let rpc = AppendEntriesRequest {
             vote: codec::vote(request.vote)?,
             prev_log_id: request.previous.map(codec::log_id),
@@ -92,7 +92,7 @@ impl Raft for RaftService {
         };
         let this = &self.consensus;
         this.admit(head.to.as_ref())?;
-        this.is_from_member(&extensions, head.vote.as_ref()).await?;
+        this.authenticate_member(&extensions, head.vote.as_ref()).await?;
         let vote = codec::vote(head.vote)?;
         let meta = codec::snapshot_meta(head.snapshot.unwrap_or_default())?;
         self.is_no_leap(&vote, [meta.last_log_id, *meta.last_membership.log_id()].into_iter().flatten())?;
@@ -127,7 +127,7 @@ impl Raft for RaftService {
         let (_, extensions, request) = request.into_parts();
         let this = &self.consensus;
         this.admit(request.to.as_ref())?;
-        this.is_from_member(&extensions, request.from.as_ref()).await?;
+        this.authenticate_member(&extensions, request.from.as_ref()).await?;
         let (from, last) = (codec::vote(request.from)?, request.last.map(codec::log_id));
         self.is_no_leap(&from, last)?;
         let rpc = TransferLeaderRequest::new(from, request.successor, last);
@@ -139,27 +139,27 @@ impl Raft for RaftService {
 
 impl RaftService {
     pub(super) fn new(consensus: Consensus) -> Self {
-        Self { consensus, told: Told::default() }
+        Self { consensus, told: LogLimiter::default() }
     }
 
     async fn vote_request(&self, request: Request<pb::VoteRequest>) -> Result<VoteRequest<Types>, Status> {
         let (_, extensions, request) = request.into_parts();
         self.consensus.admit(request.to.as_ref())?;
-        self.consensus.is_from_member(&extensions, request.vote.as_ref()).await?;
+        self.consensus.authenticate_member(&extensions, request.vote.as_ref()).await?;
         let mut rpc = VoteRequest::new(codec::vote(request.vote)?, request.last.map(codec::log_id));
         self.is_no_leap(&rpc.vote, rpc.last_log_id)?;
         rpc.leadership_transfer = request.leadership_transfer;
         Ok(rpc)
     }
 
-    fn is_no_leap(&self, vote: &Vote, positions: impl IntoIterator<Item = LogId>) -> Result<(), Status> {
+    fn is_no_leap(&self, vote: &RaftVote, positions: impl IntoIterator<Item = LogId>) -> Result<(), Status> {
         let last = self.consensus.with_metrics(|metrics| metrics.last_log_index);
         let checked = self.consensus.term.check_all(vote, last, positions);
         checked.map_err(|leap| self.refused(vote.leader_id.voted_for, "leap", Status::out_of_range(leap.to_string())))
     }
 
     /// Whoever takes an entry that it cannot read stops when that is committed, and so would the whole cluster.
-    fn are_readable(&self, vote: &Vote, entries: &[Entry]) -> Result<(), Status> {
+    fn are_readable(&self, vote: &RaftVote, entries: &[RaftEntry]) -> Result<(), Status> {
         for entry in entries {
             if let EntryPayload::Normal(Proposed(bytes)) = &entry.payload {
                 let what = format!("log entry {}", entry.log_id.index());
@@ -171,9 +171,9 @@ impl RaftService {
 
     fn is_understood(
         &self,
-        vote: &Vote,
+        vote: &RaftVote,
         what: &str,
-        ask: impl FnOnce(&dyn Fold) -> Result<(), Undecodable>,
+        ask: impl FnOnce(&dyn StateMachine) -> Result<(), NotUnderstood>,
     ) -> Result<(), Status> {
         let fold = self.consensus.fold.read().map_err(|_| stopped("the state was left half applied"))?;
         ask(&**fold).map_err(|why| {
@@ -188,7 +188,7 @@ impl RaftService {
 
     /// Tells of it in the log, once a minute for each node.
     fn refused(&self, node: u64, word: &'static str, status: Status) -> Status {
-        if let Some(untold) = self.told.is_news(&format!("{node:x}"), word) {
+        if let Some(untold) = self.told.is_due(&format!("{node:x}"), word) {
             tracing::warn!(node = format!("{node:x}"), why = status.message(), untold, "a message was refused");
         }
         status

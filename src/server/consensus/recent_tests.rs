@@ -14,8 +14,8 @@ use redb::backends::InMemoryBackend;
 
 use super::disk::Disk;
 use super::log::LogStore;
-use super::recent::Recent;
-use super::types::{Entry, LogId, Proposed, Types, Vote};
+use super::types::{LogId, Proposed, RaftEntry, RaftVote, Types};
+use super::unstable_log::UnstableLog;
 
 /// A disk that writes nothing through while it is held up, and counts how often it did.
 #[derive(Debug, Clone, Default)]
@@ -69,12 +69,12 @@ impl StorageBackend for Slow {
     }
 }
 
-fn entry(index: u64, size: usize) -> Entry {
+fn entry(index: u64, size: usize) -> RaftEntry {
     let bytes = format!("{index} ").repeat(size / 2);
-    Entry::new(LogId::new(1.into(), index), EntryPayload::Normal(Proposed(bytes.into())))
+    RaftEntry::new(LogId::new(1.into(), index), EntryPayload::Normal(Proposed(bytes.into())))
 }
 
-async fn append(store: &mut LogStore, entries: Vec<Entry>) -> OneshotReceiverOf<Types, std::io::Result<()>> {
+async fn append(store: &mut LogStore, entries: Vec<RaftEntry>) -> OneshotReceiverOf<Types, std::io::Result<()>> {
     let (flushed, is_flushed) = Types::oneshot();
     store.append(entries, IOFlushed::signal(flushed)).await.unwrap();
     is_flushed
@@ -92,7 +92,7 @@ async fn what_the_disk_has_yet_to_write_is_read_and_not_acknowledged_and_written
         tokio::task::yield_now().await;
     }
     store.save_committed(Some(LogId::new(1.into(), 3))).await.unwrap();
-    let vote = Vote { leader_id: LeaderIdOf::<Types>::new(1, 1), committed: false };
+    let vote = RaftVote { leader_id: LeaderIdOf::<Types>::new(1, 1), committed: false };
     let written = (0..50).map(|index| entry(index, 8)).collect::<Vec<_>>();
     assert_eq!(store.try_get_log_entries(..).await.unwrap(), written);
     assert!(acknowledged.iter_mut().all(|flushed| flushed.now_or_never().is_none()));
@@ -125,7 +125,7 @@ async fn behind_a_disk_that_hangs_only_so_much_is_accepted() {
 
 #[tokio::test]
 async fn after_a_write_that_failed_nothing_is_written_behind_it() {
-    let recent = Recent::default();
+    let recent = UnstableLog::default();
     let (flushed, is_flushed) = Types::oneshot();
     assert!(recent.append([entry(0, 8)], IOFlushed::noop()).unwrap());
     let first = recent.next().unwrap();
@@ -149,7 +149,7 @@ async fn an_answer_that_is_full_has_no_hole_where_memory_begins() {
     for start in [0, 20, 35, 39, 43, 44, 50] {
         let found = store.limited_get_log_entries(start, 60).await.unwrap();
         let expected = (start..60).map(|index| entry(index, if index < 40 { 100 << 10 } else { 8 }));
-        let expected: Vec<Entry> = expected.take(found.len()).collect();
+        let expected: Vec<RaftEntry> = expected.take(found.len()).collect();
         assert!(!found.is_empty() && found == expected, "from {start}");
     }
 }
@@ -200,7 +200,7 @@ async fn a_disk_that_is_let_go_of_before_everything_is_on_it_is_not_told_of_a_po
     }
     // Other replicas may have it, so it may be committed.
     store.save_committed(Some(LogId::new(1.into(), 1))).await.unwrap();
-    let early = store.0.recent.advice();
+    let early = store.0.recent.committed_hint();
     backend.hold_up(false);
     assert_eq!(early, None);
     store.all_written().await.unwrap();

@@ -15,13 +15,15 @@ use redb::StorageBackend;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
+use super::commit_counter::CommitCounter;
 use super::disk::Disk;
 use super::failure::OpenError;
 use super::log::LogStore;
-use super::state::State;
+use super::state::StateStore;
 use super::store_tests::Counter;
-use super::tally::Tally;
-use super::types::{Entry, LogId, Member, Membership, Proposed, SnapshotMeta, StoredMembership, Types, Vote};
+use super::types::{
+    LogId, Membership, Proposed, RaftEntry, RaftMember, RaftVote, SnapshotMeta, StoredMembership, Types,
+};
 
 /// The bytes of a file; its clones are the same file.
 #[derive(Clone, Debug)]
@@ -120,8 +122,8 @@ impl StorageBackend for Recorder {
 /// All that consensus relies on.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Held {
-    pub(super) log: BTreeMap<u64, Entry>,
-    pub(super) vote: Option<Vote>,
+    pub(super) log: BTreeMap<u64, RaftEntry>,
+    pub(super) vote: Option<RaftVote>,
     purged: Option<LogId>,
     snapshot: Option<(SnapshotMeta, Bytes)>,
 }
@@ -145,14 +147,14 @@ pub(super) fn read(runtime: &Runtime, disk: &Arc<Disk>) -> io::Result<Held> {
 
 /// Opens the disk as a replica does, and reads all of it. `least`: what the count of writes in its own file says.
 pub(super) fn open(runtime: &Runtime, bytes: Vec<u8>, least: Option<u64>) -> Result<Held, String> {
-    let tally = least.map(Tally::told);
+    let tally = least.map(CommitCounter::told);
     let disk = Disk::on(Image::of(bytes), tally).map_err(|error: OpenError| error.to_string())?;
     read(runtime, &disk).map_err(|error| error.to_string())
 }
 
-fn state(disk: &Arc<Disk>) -> State {
-    let fold: Box<dyn super::Fold> = Box::new(Counter::default());
-    State::new(Arc::clone(disk), Arc::new(RwLock::new(fold)), watch::Sender::new(None))
+fn state(disk: &Arc<Disk>) -> StateStore {
+    let fold: Box<dyn super::StateMachine> = Box::new(Counter::default());
+    StateStore::new(Arc::clone(disk), Arc::new(RwLock::new(fold)), watch::Sender::new(None))
 }
 
 fn id(term: u64, index: u64) -> LogId {
@@ -160,14 +162,14 @@ fn id(term: u64, index: u64) -> LogId {
 }
 
 fn members() -> Membership {
-    let member = Member { replica: "db-0".into(), address: "db-0:7420".into(), lineage: 0 };
+    let member = RaftMember { replica: "db-0".into(), address: "db-0:7420".into(), lineage: 0 };
     Membership::new(vec![[1].into()], BTreeMap::from([(1, member)])).unwrap()
 }
 
-fn entries(term: u64, indexes: std::ops::Range<u64>, size: usize) -> Vec<Entry> {
+fn entries(term: u64, indexes: std::ops::Range<u64>, size: usize) -> Vec<RaftEntry> {
     let entry = |index| {
         let bytes = format!("{term}.{index} ").repeat(size / 5 + 1);
-        Entry::new(id(term, index), EntryPayload::Normal(Proposed(bytes.into())))
+        RaftEntry::new(id(term, index), EntryPayload::Normal(Proposed(bytes.into())))
     };
     indexes.map(entry).collect()
 }
@@ -184,17 +186,17 @@ pub(super) struct Life {
 
 enum Deed {
     Vote(u64),
-    Append(Vec<Entry>),
+    Append(Vec<RaftEntry>),
     Truncate(LogId),
     Snapshot(LogId),
     Purge(LogId),
 }
 
 fn deeds() -> Vec<Deed> {
-    let first = Entry::new(id(0, 0), EntryPayload::Membership(members()));
+    let first = RaftEntry::new(id(0, 0), EntryPayload::Membership(members()));
     vec![
         Deed::Vote(1),
-        Deed::Append(vec![first, Entry::new(id(1, 1), EntryPayload::Blank)]),
+        Deed::Append(vec![first, RaftEntry::new(id(1, 1), EntryPayload::Blank)]),
         Deed::Append(entries(1, 2..6, 40)),
         Deed::Vote(2),
         Deed::Truncate(id(1, 3)),
@@ -211,7 +213,7 @@ fn deeds() -> Vec<Deed> {
 pub(super) fn live(runtime: &Runtime) -> Life {
     let (image, tape) = (Image::of(Vec::new()), Arc::<Mutex<Vec<Step>>>::default());
     let recorder = Recorder { image: image.clone(), tape: Arc::clone(&tape) };
-    let disk = Disk::on(recorder, Some(Tally::told(0))).unwrap();
+    let disk = Disk::on(recorder, Some(CommitCounter::told(0))).unwrap();
     let acknowledged = || tape.lock().unwrap().push(Step::Acknowledged(disk.written()));
     let mut held = vec![read(runtime, &disk).unwrap()];
     acknowledged();
@@ -232,7 +234,7 @@ async fn enact(disk: &Arc<Disk>, deed: Deed) {
     let mut store = LogStore(Arc::clone(disk));
     match deed {
         Deed::Vote(term) => {
-            let vote = Vote { leader_id: LeaderIdOf::<Types>::new(term, 1), committed: term == 2 };
+            let vote = RaftVote { leader_id: LeaderIdOf::<Types>::new(term, 1), committed: term == 2 };
             store.save_vote(&vote).await.unwrap();
         }
         Deed::Append(entries) => {

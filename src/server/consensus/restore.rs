@@ -13,20 +13,20 @@ use openraft::EntryPayload;
 use openraft::entry::RaftEntry as _;
 
 use super::disk::{Disk, IDENTITY, LOG, META, random_node};
+use super::environment::Environment;
 use super::failure::OpenError;
-use super::fold::Fold;
-use super::leap::TERMS_AT_MOST;
 use super::log::{COMMITTED, PURGED, VOTE, decode};
-use super::means::Means;
-use super::roster::Members;
+use super::member_list::MemberNames;
 use super::state::SNAPSHOT;
-use super::types::{Entry, LogId, Member, Membership, Proposed};
-use super::{codec, sealed};
+use super::state_machine::StateMachine;
+use super::term_check::TERMS_AT_MOST;
+use super::types::{LogId, Membership, Proposed, RaftEntry, RaftMember};
+use super::{checked, codec};
 use allclear_wire::pb::allclear::raft::v1 as pb;
 
 /// What a stopped replica's disk holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holding {
+pub struct DiskContents {
     pub replica: String,
     /// The last entry that is stored, whether or not a quorum knew of it.
     pub last: u64,
@@ -40,7 +40,7 @@ pub struct Holding {
 }
 
 /// The data directory of a replica that does not run; locked as long as this lives.
-pub struct Survivor {
+pub struct SurvivingReplica {
     disk: Arc<Disk>,
     last: LogId,
     term: u64,
@@ -49,10 +49,10 @@ pub struct Survivor {
     unreadable: Option<(u64, String)>,
 }
 
-impl Survivor {
+impl SurvivingReplica {
     /// With the fold that is to apply the log. Changes nothing. Blocks.
-    pub fn open(directory: &Path, cluster: &str, fold: &dyn Fold) -> Result<Self, OpenError> {
-        let disk = Disk::open_by(Means::default(), directory, cluster, None)?;
+    pub fn open(directory: &Path, cluster: &str, fold: &dyn StateMachine) -> Result<Self, OpenError> {
+        let disk = Disk::open_by(Environment::default(), directory, cluster, None)?;
         let (mut last, mut membership) = (disk.position(PURGED)?, Membership::default());
         if let Some(head) = disk.message::<pb::Snapshot>(SNAPSHOT)?.and_then(|snapshot| snapshot.head) {
             let meta = codec::snapshot_meta(head).map_err(|why| OpenError::Start(why.to_string()))?;
@@ -86,9 +86,9 @@ impl Survivor {
         Ok(Self { disk, last, term, committed, membership, unreadable })
     }
 
-    pub fn holding(&self) -> Holding {
-        let Members { voters, learners } = Members::of(&self.membership);
-        Holding {
+    pub fn holding(&self) -> DiskContents {
+        let MemberNames { voters, learners } = MemberNames::of(&self.membership);
+        DiskContents {
             replica: self.disk.identity.replica.clone(),
             last: self.last.index(),
             term: self.last.committed_leader_id().term,
@@ -107,30 +107,34 @@ impl Survivor {
         let mut members = BTreeMap::new();
         for (former, member) in self.membership.nodes() {
             let is_own = *former == own.node || member.replica == own.replica;
-            members.insert(if is_own { node } else { fresh() }, Member { lineage, ..member.clone() });
+            members.insert(if is_own { node } else { fresh() }, RaftMember { lineage, ..member.clone() });
         }
-        members.entry(node).or_insert_with(|| Member { replica: own.replica.clone(), lineage, ..Member::default() });
+        members.entry(node).or_insert_with(|| RaftMember {
+            replica: own.replica.clone(),
+            lineage,
+            ..RaftMember::default()
+        });
         let membership = Membership::new(vec![BTreeSet::from([node])], members);
         let membership = membership.map_err(|error| OpenError::Start(error.to_string()))?;
         let index = self.last.index().saturating_add(1);
         let id = codec::log_id(pb::LogId { term, index });
-        let entry = Entry::new(id, EntryPayload::Membership(membership));
+        let entry = RaftEntry::new(id, EntryPayload::Membership(membership));
         self.disk.write(|transaction| {
             let mut log = transaction.open_table(LOG)?;
             log.retain_in(index.., |_, _| false)?;
-            sealed::put_entry(&mut log, &entry)?;
+            checked::put_entry(&mut log, &entry)?;
             let mut meta = transaction.open_table(META)?;
             if self.unreadable.is_some() {
-                sealed::put(&mut meta, COMMITTED, &codec::pb_log_id(&self.last))?;
+                checked::put(&mut meta, COMMITTED, &codec::pb_log_id(&self.last))?;
             }
-            sealed::put(&mut meta, VOTE, &pb::Vote { term, node, committed: true })?;
-            sealed::put(&mut meta, IDENTITY, &pb::Identity { node, ..own.clone() })
+            checked::put(&mut meta, VOTE, &pb::Vote { term, node, committed: true })?;
+            checked::put(&mut meta, IDENTITY, &pb::Identity { node, ..own.clone() })
         })
     }
 }
 
 /// As the replica would at its start.
-fn read(index: u64, message: &[u8], fold: &dyn Fold) -> Result<Entry, String> {
+fn read(index: u64, message: &[u8], fold: &dyn StateMachine) -> Result<RaftEntry, String> {
     let entry = decode(index, message).map_err(|why| why.to_string())?;
     if let EntryPayload::Normal(Proposed(bytes)) = &entry.payload {
         fold.understands(bytes).map_err(|why| why.to_string())?;

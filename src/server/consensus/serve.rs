@@ -12,7 +12,7 @@ use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
-use crate::net::limits::{self, Calls, Door, Http2, Places, Room, TurnedAway};
+use crate::net::limits::{self, AnswerBudget, CallLimits, ConnectionLimit, HandshakeGate, Http2, RejectionLog};
 use crate::net::tls::{self, Credentials};
 
 /// Connections in plain text: each of 100 replicas has one, and another for a moment.
@@ -35,11 +35,12 @@ pub async fn serve(
     routes: Routes,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let routes = Calls { at_once: Places::in_all(CALLS), turns: None, room: Room::default() }.bound(routes);
+    let routes = CallLimits { at_once: ConnectionLimit::in_all(CALLS), turns: None, room: AnswerBudget::default() }
+        .bound(routes);
     let Some(credentials) = tls else {
-        let places = Places::in_all(CONNECTIONS);
-        let porter = Http2 { places, paces: None, turned_away: TurnedAway::at("cluster.listen") };
-        let incoming = limits::incoming(listener, Door::default(), porter, stop.clone());
+        let places = ConnectionLimit::in_all(CONNECTIONS);
+        let porter = Http2 { places, paces: None, turned_away: RejectionLog::at("cluster.listen") };
+        let incoming = limits::incoming(listener, HandshakeGate::default(), porter, stop.clone());
         return serve_incoming(incoming.into_stream(), routes, stop).await;
     };
     // Gently. Without tonic's own grace, beside which it would only cut connections off; they end by themselves.

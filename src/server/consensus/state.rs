@@ -12,11 +12,11 @@ use tokio::sync::watch;
 
 use super::disk::{Disk, META};
 use super::failure::OpenError;
-use super::fold::{Fold, Undecodable};
 use super::log::MAX_BATCH_BYTES;
 use super::options::MAX_SNAPSHOT_BYTES;
+use super::state_machine::{NotUnderstood, StateMachine};
 use super::types::{LogId, Proposed, SharedFold, Snapshot, SnapshotMeta, StoredMembership, Types};
-use super::{codec, sealed};
+use super::{checked, codec};
 use allclear_wire::pb::allclear::raft::v1 as pb;
 
 /// About what is stored and cannot be read.
@@ -27,7 +27,7 @@ pub(super) const WHAT_TO_DO: &str = "nothing is skipped. Run the program version
 pub(super) const SNAPSHOT: &str = "snapshot";
 
 /// The folded state in memory, rebuilt from the snapshot and the log at every start.
-pub(crate) struct State {
+pub(crate) struct StateStore {
     disk: Arc<Disk>,
     fold: SharedFold,
     applied: Option<LogId>,
@@ -40,7 +40,7 @@ fn refused(what: &str, why: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{what} cannot be applied: {why}; {WHAT_TO_DO}"))
 }
 
-impl State {
+impl StateStore {
     pub(crate) fn new(disk: Arc<Disk>, fold: SharedFold, published: watch::Sender<Option<u64>>) -> Self {
         Self { disk, fold, applied: None, membership: StoredMembership::default(), published }
     }
@@ -65,13 +65,16 @@ impl State {
     }
 
     /// A panic in the fold ends this state machine, so a poisoned lock is never entered for writing again.
-    fn change<R>(&self, work: impl FnOnce(&mut dyn Fold) -> Result<R, Undecodable>) -> Result<R, Undecodable> {
-        let mut fold = self.fold.write().map_err(|_| Undecodable("the state was left half applied".into()))?;
+    fn change<R>(
+        &self,
+        work: impl FnOnce(&mut dyn StateMachine) -> Result<R, NotUnderstood>,
+    ) -> Result<R, NotUnderstood> {
+        let mut fold = self.fold.write().map_err(|_| NotUnderstood("the state was left half applied".into()))?;
         work(fold.as_mut())
     }
 
     fn publish(&self) -> io::Result<()> {
-        let publish = |fold: &mut dyn Fold| {
+        let publish = |fold: &mut dyn StateMachine| {
             fold.published();
             Ok(())
         };
@@ -81,9 +84,9 @@ impl State {
     }
 }
 
-impl RaftStateMachine<Types> for State {
+impl RaftStateMachine<Types> for StateStore {
     type SnapshotData = Bytes;
-    type SnapshotBuilder = Taken;
+    type SnapshotBuilder = TakenSnapshot;
 
     async fn applied_state(&mut self) -> Result<(Option<LogId>, StoredMembership), io::Error> {
         Ok((self.applied, self.membership.clone()))
@@ -121,7 +124,7 @@ impl RaftStateMachine<Types> for State {
     async fn get_snapshot_builder(&mut self) -> Self::SnapshotBuilder {
         let state = self.fold.read().unwrap_or_else(PoisonError::into_inner).snapshot();
         let meta = SnapshotMeta { last_log_id: self.applied, last_membership: self.membership.clone() };
-        Taken { disk: Arc::clone(&self.disk), meta, state: state.into() }
+        TakenSnapshot { disk: Arc::clone(&self.disk), meta, state: state.into() }
     }
 
     async fn install_snapshot(&mut self, meta: &SnapshotMeta, state: Bytes) -> Result<(), io::Error> {
@@ -142,13 +145,13 @@ impl RaftStateMachine<Types> for State {
 }
 
 /// A snapshot as it was taken; what is applied later does not show in it.
-pub(crate) struct Taken {
+pub(crate) struct TakenSnapshot {
     disk: Arc<Disk>,
     meta: SnapshotMeta,
     state: Bytes,
 }
 
-impl RaftSnapshotBuilder<Types> for Taken {
+impl RaftSnapshotBuilder<Types> for TakenSnapshot {
     type SnapshotData = Bytes;
 
     async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
@@ -167,9 +170,9 @@ async fn store(disk: &Arc<Disk>, meta: &SnapshotMeta, state: Bytes) -> io::Resul
         disk.write(|transaction| {
             let mut table = transaction.open_table(META)?;
             // One that became unreadable is replaced.
-            let stored = sealed::get(&table, SNAPSHOT).ok().flatten();
+            let stored = checked::get(&table, SNAPSHOT).ok().flatten();
             if last_index(stored.as_ref()) <= last_index(Some(&snapshot)) {
-                sealed::put(&mut table, SNAPSHOT, &snapshot)?;
+                checked::put(&mut table, SNAPSHOT, &snapshot)?;
             }
             Ok(())
         })

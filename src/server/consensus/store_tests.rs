@@ -15,12 +15,12 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::disk::{Disk, META};
+use super::environment::Environment;
 use super::log::LogStore;
-use super::means::Means;
 use super::options::MAX_LOG_BYTES;
-use super::state::{SNAPSHOT, State};
+use super::state::{SNAPSHOT, StateStore};
 use super::types::{LogId, SnapshotMeta, StoredMembership, Types};
-use super::{AskError, Consensus, Fold, Options, Role, SNAPSHOT_EVERY, Timing, Undecodable};
+use super::{Consensus, NotUnderstood, Options, RaftRole, RaftTiming, RequestError, SNAPSHOT_EVERY, StateMachine};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -31,20 +31,20 @@ pub(super) struct Counter {
     shown: Arc<Mutex<u64>>,
 }
 
-impl Fold for Counter {
-    fn stamp(&self, proposal: &[u8], _by: &str) -> Result<Vec<u8>, Undecodable> {
+impl StateMachine for Counter {
+    fn prepare_entry(&self, proposal: &[u8], _by: &str) -> Result<Vec<u8>, NotUnderstood> {
         Ok(proposal.into())
     }
 
-    fn understands(&self, _entry: &[u8]) -> Result<(), Undecodable> {
+    fn understands(&self, _entry: &[u8]) -> Result<(), NotUnderstood> {
         Ok(())
     }
 
-    fn understands_snapshot(&self, snapshot: &[u8]) -> Result<(), Undecodable> {
-        <[u8; 8]>::try_from(snapshot).map(drop).map_err(|_| Undecodable("not a count".into()))
+    fn understands_snapshot(&self, snapshot: &[u8]) -> Result<(), NotUnderstood> {
+        <[u8; 8]>::try_from(snapshot).map(drop).map_err(|_| NotUnderstood("not a count".into()))
     }
 
-    fn apply(&mut self, _index: u64, _entry: &[u8]) -> Result<Vec<u8>, Undecodable> {
+    fn apply(&mut self, _index: u64, _entry: &[u8]) -> Result<Vec<u8>, NotUnderstood> {
         self.count += 1;
         Ok(Vec::new())
     }
@@ -57,8 +57,8 @@ impl Fold for Counter {
         self.count.to_be_bytes().into()
     }
 
-    fn restore(&mut self, snapshot: &[u8]) -> Result<(), Undecodable> {
-        let bytes = snapshot.try_into().map_err(|_| Undecodable("not a count".into()))?;
+    fn restore(&mut self, snapshot: &[u8]) -> Result<(), NotUnderstood> {
+        let bytes = snapshot.try_into().map_err(|_| NotUnderstood("not a count".into()))?;
         self.count = u64::from_be_bytes(bytes);
         Ok(())
     }
@@ -66,12 +66,12 @@ impl Fold for Counter {
 
 struct Fresh;
 
-impl StoreBuilder<Types, LogStore, State, TempDir> for Fresh {
-    async fn build(&self) -> Result<(TempDir, LogStore, State), openraft::StorageError<Types>> {
+impl StoreBuilder<Types, LogStore, StateStore, TempDir> for Fresh {
+    async fn build(&self) -> Result<(TempDir, LogStore, StateStore), openraft::StorageError<Types>> {
         let directory = tempfile::tempdir().unwrap();
         let disk = Disk::open(directory.path(), "orders", "db-0").unwrap();
-        let fold: Box<dyn Fold> = Box::new(Counter::default());
-        let state = State::new(Arc::clone(&disk), Arc::new(RwLock::new(fold)), watch::Sender::new(None));
+        let fold: Box<dyn StateMachine> = Box::new(Counter::default());
+        let state = StateStore::new(Arc::clone(&disk), Arc::new(RwLock::new(fold)), watch::Sender::new(None));
         Ok((directory, LogStore(disk), state))
     }
 }
@@ -153,10 +153,10 @@ fn alone() -> Options {
         replica: "db-0".into(),
         replicas: vec![("db-0".into(), "127.0.0.1:1".into())],
         data_dir: "unused".into(),
-        timing: Timing::default(),
+        timing: RaftTiming::default(),
         snapshot_every: SNAPSHOT_EVERY,
         tls: None,
-        means: Means::default(),
+        means: Environment::default(),
     }
 }
 
@@ -171,8 +171,8 @@ async fn a_log_of_large_entries_is_folded_before_there_are_many_and_nothing_is_l
         let mut weighs = disk.weights.all();
         assert!(*weighs.borrow() <= MAX_LOG_BYTES, "at the start");
         let (consensus, _routes) = Consensus::open_on(disk, alone(), Box::new(fold)).await.unwrap();
-        let mut standing = consensus.standing();
-        timeout(LIMIT, standing.wait_for(|now| now.role == Role::Leader)).await.unwrap().unwrap();
+        let mut standing = consensus.status();
+        timeout(LIMIT, standing.wait_for(|now| now.role == RaftRole::Leader)).await.unwrap().unwrap();
         let known = *shown.lock().unwrap();
         for _ in known..count {
             consensus.propose(vec![7; 512 << 10]).await.unwrap();
@@ -193,19 +193,19 @@ async fn after_a_failed_fsync_nothing_more_is_acknowledged_and_the_replica_must_
     let shown = Arc::clone(&fold.shown);
     let disk = Disk::on(backend, None).unwrap();
     let (consensus, _routes) = Consensus::open_on(disk, alone(), Box::new(fold)).await.unwrap();
-    let mut standing = consensus.standing();
-    timeout(LIMIT, standing.wait_for(|now| now.role == Role::Leader)).await.unwrap().unwrap();
+    let mut standing = consensus.status();
+    timeout(LIMIT, standing.wait_for(|now| now.role == RaftRole::Leader)).await.unwrap().unwrap();
     consensus.propose("durable").await.unwrap();
     assert_eq!(*shown.lock().unwrap(), 1);
 
     failing.store(true, Ordering::SeqCst);
     let lost = consensus.propose("lost").await;
-    assert!(matches!(lost, Err(AskError::Unknown(_))), "{lost:?}");
+    assert!(matches!(lost, Err(RequestError::Unknown(_))), "{lost:?}");
     let fatal = timeout(LIMIT, consensus.fatal()).await.expect("it went on");
     assert!(fatal.contains("the platter is gone"), "{fatal}");
     for _ in 0..3 {
-        assert!(matches!(consensus.propose("after").await, Err(AskError::Stopped(_))));
-        assert!(matches!(consensus.confirm().await, Err(AskError::Stopped(_))));
+        assert!(matches!(consensus.propose("after").await, Err(RequestError::Stopped(_))));
+        assert!(matches!(consensus.ensure_linearizable().await, Err(RequestError::Stopped(_))));
     }
     assert_eq!(*shown.lock().unwrap(), 1);
     assert!(consensus.shutdown().await);

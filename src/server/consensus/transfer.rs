@@ -6,7 +6,7 @@ use openraft::metrics::WaitError;
 use openraft::{Instant as _, RaftMetrics};
 use tokio::time::Instant;
 
-use super::failure::AskError;
+use super::failure::RequestError;
 use super::node::Consensus;
 use super::types::Types;
 
@@ -15,12 +15,12 @@ const WITHIN: Duration = Duration::from_secs(2);
 
 impl Consensus {
     /// On the leader: hands leadership to a voter and waits until it leads.
-    pub async fn transfer_leadership(&self, to: &str) -> Result<(), AskError> {
-        self.hand_over(Some(to)).await.map(drop)
+    pub async fn transfer_leadership(&self, to: &str) -> Result<(), RequestError> {
+        self.transfer_to(Some(to)).await.map(drop)
     }
 
     /// To the voter of this name, or to whichever other one is up to date first; returns who leads now.
-    pub(super) async fn hand_over(&self, to: Option<&str>) -> Result<String, AskError> {
+    pub(super) async fn transfer_to(&self, to: Option<&str>) -> Result<String, RequestError> {
         self.lead()?;
         let (membership, own) = (self.membership(), self.identity.node);
         let name = |node: u64| membership.get_node(&node).map(|member| member.replica.clone()).unwrap_or_default();
@@ -28,7 +28,9 @@ impl Consensus {
         let heirs: Vec<u64> = heirs.collect();
         if heirs.is_empty() {
             let nobody = || "there is no other voter that leadership could go to".into();
-            return Err(AskError::Refused(to.map_or_else(nobody, |to| format!("{to} is no voter of this cluster"))));
+            return Err(RequestError::Refused(
+                to.map_or_else(nobody, |to| format!("{to} is no voter of this cluster")),
+            ));
         }
         if heirs.contains(&own) {
             return Ok(name(own));
@@ -36,7 +38,7 @@ impl Consensus {
         let begun = Instant::now();
         let deadline = begun + WITHIN;
         // At once: an event may wait for it, and the next heartbeat may be as far away as two are apart.
-        self.raft.trigger().heartbeat().await.map_err(|why| AskError::stopped(&why))?;
+        self.raft.trigger().heartbeat().await.map_err(|why| RequestError::stopped(&why))?;
         // It may lag by a moment; one that lags longer would only leave everybody without a leader.
         let first_ready =
             |metrics: &RaftMetrics<Types>| heirs.iter().copied().find(|heir| self.ready(metrics, *heir, begun));
@@ -44,18 +46,18 @@ impl Consensus {
         // Who was ready is asked of a clock, and asked twice.
         let Some(heir) = shown.map(|metrics| first_ready(&metrics).unwrap_or(heirs[0])) else {
             let names = heirs.into_iter().map(name).collect::<Vec<_>>().join(", ");
-            return Err(AskError::Refused(format!("{names} is not up to date or does not answer")));
+            return Err(RequestError::Refused(format!("{names} is not up to date or does not answer")));
         };
-        self.raft.trigger().transfer_leader(heir).await.map_err(|why| AskError::stopped(&why))?;
+        self.raft.trigger().transfer_leader(heir).await.map_err(|why| RequestError::stopped(&why))?;
         if self.metrics_show(deadline, |metrics| metrics.current_leader == Some(heir)).await?.is_some() {
             Ok(name(heir))
         } else {
-            Err(AskError::Unknown(format!("{} did not take over in time", name(heir))))
+            Err(RequestError::Unknown(format!("{} did not take over in time", name(heir))))
         }
     }
 
-    pub(super) fn lead(&self) -> Result<(), AskError> {
-        if self.raft.is_leader() { Ok(()) } else { Err(AskError::NoLeader) }
+    pub(super) fn lead(&self) -> Result<(), RequestError> {
+        if self.raft.is_leader() { Ok(()) } else { Err(RequestError::NoLeader) }
     }
 
     /// It holds all that is committed, and has answered what was sent after this moment: one that died within the
@@ -77,13 +79,13 @@ impl Consensus {
         &self,
         deadline: Instant,
         holds: impl Fn(&RaftMetrics<Types>) -> bool + Send,
-    ) -> Result<Option<RaftMetrics<Types>>, AskError> {
+    ) -> Result<Option<RaftMetrics<Types>>, RequestError> {
         let left = deadline.saturating_duration_since(Instant::now());
         match self.raft.wait(Some(left)).metrics(holds, "").await {
             Ok(metrics) => Ok(Some(metrics)),
             Err(WaitError::Timeout(..)) => Ok(None),
             Err(WaitError::ShuttingDown) => {
-                Err(AskError::Stopped(self.stopped().unwrap_or_else(|| "shut down".into())))
+                Err(RequestError::Stopped(self.stopped().unwrap_or_else(|| "shut down".into())))
             }
         }
     }

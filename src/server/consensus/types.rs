@@ -7,26 +7,26 @@ use bytes::Bytes;
 use openraft::alias::{LogIdOf, SnapshotMetaOf, SnapshotOf, StoredMembershipOf, VoteOf};
 use openraft::impls::leader_id_std;
 
-use super::fold::Fold;
+use super::state_machine::StateMachine;
 
 openraft::declare_raft_types!(
     /// Opaque entries, one leader per term, node ids of our own making.
     pub(crate) Types:
         D = Proposed,
         R = Bytes,
-        Node = Member,
+        Node = RaftMember,
         LeaderId = leader_id_std::LeaderId<Self::Term, Self::NodeId>,
         AsyncRuntime = openraft_rt_tokio::TokioRuntime,
 );
 
 pub(crate) type LogId = LogIdOf<Types>;
-pub(crate) type Vote = VoteOf<Types>;
-pub(crate) type Entry = openraft::alias::EntryOf<Types>;
-pub(crate) type Membership = openraft::Membership<u64, Member>;
+pub(crate) type RaftVote = VoteOf<Types>;
+pub(crate) type RaftEntry = openraft::alias::EntryOf<Types>;
+pub(crate) type Membership = openraft::Membership<u64, RaftMember>;
 pub(crate) type StoredMembership = StoredMembershipOf<Types>;
 pub(crate) type SnapshotMeta = SnapshotMetaOf<Types>;
 pub(crate) type Snapshot = SnapshotOf<Types, Bytes>;
-pub(crate) type SharedFold = Arc<RwLock<Box<dyn Fold>>>;
+pub(crate) type SharedFold = Arc<RwLock<Box<dyn StateMachine>>>;
 
 /// A stamped proposal: bytes that only the fold understands.
 #[derive(Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl fmt::Display for Proposed {
 
 /// A replica as the membership in the log names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Member {
+pub(crate) struct RaftMember {
     /// The replica's name.
     pub(crate) replica: String,
     /// Where it listens, unless the configuration of the asking replica says otherwise.

@@ -18,7 +18,7 @@ pub(super) type Word = (String, Membership);
 
 /// What the others said last, and when.
 #[derive(Debug, Default)]
-pub(super) struct Words(Mutex<Option<(Instant, Vec<Word>)>>);
+pub(super) struct Vouches(Mutex<Option<(Instant, Vec<Word>)>>);
 
 impl Consensus {
     /// The replica that bears this node, as others say who are entitled to. Goes on asking when the caller gives up.
@@ -39,7 +39,7 @@ impl Consensus {
             return words.clone();
         }
         let asked = self.peers_to_ask().into_iter().map(async |(name, channel)| {
-            let answer = self.greet(&name, channel).await.ok()?;
+            let answer = self.send_hello(&name, channel).await.ok()?;
             Some((name, answer.membership?))
         });
         let words: Vec<Word> = join_all(asked).await.into_iter().flatten().collect();
@@ -72,12 +72,12 @@ fn vouched_for(node: u64, members: &BTreeSet<&str>, others: &BTreeSet<&str>, wor
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::types::Member;
+    use super::super::types::RaftMember;
     use super::*;
 
     fn word(by: &str, nodes: &[(u64, &str)]) -> Word {
-        let member = |name: &str| Member { replica: name.into(), ..Member::default() };
-        let nodes: BTreeMap<u64, Member> = nodes.iter().map(|(node, name)| (*node, member(name))).collect();
+        let member = |name: &str| RaftMember { replica: name.into(), ..RaftMember::default() };
+        let nodes: BTreeMap<u64, RaftMember> = nodes.iter().map(|(node, name)| (*node, member(name))).collect();
         let voters = nodes.keys().copied().collect();
         (by.into(), Membership::new(vec![voters], nodes).unwrap())
     }

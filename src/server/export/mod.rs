@@ -3,6 +3,6 @@
 
 pub mod headers;
 pub mod notices;
-mod pace;
 mod post;
+mod retry;
 pub mod traces;

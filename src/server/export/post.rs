@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::http_client::header::{CONTENT_LENGTH, HeaderMap};
-use crate::http_client::{Body, Client, Failure, Method, Options, Reply, Url, exchange};
+use crate::http_client::{BodyLimit, ExchangeError, HttpClient, Method, Options, Reply, Url, exchange};
 
 /// For the whole exchange.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -15,8 +15,8 @@ const MAX_BODY: usize = 1024;
 
 /// A client for `url` that trusts the certificate authorities in the file `ca` beside the system's. It lives for one
 /// exchange, so a renewed file takes effect, and an idle replica holds no certificates.
-pub(super) async fn client(url: &Url, ca: Option<&Path>) -> Result<Client, String> {
-    Client::new(url, &Options { ca: ca.map(Path::to_owned), ..Options::default() }).await
+pub(super) async fn client(url: &Url, ca: Option<&Path>) -> Result<HttpClient, String> {
+    HttpClient::new(url, &Options { ca: ca.map(Path::to_owned), ..Options::default() }).await
 }
 
 /// The error is the reason why there is no reply, for people.
@@ -24,5 +24,5 @@ pub(super) async fn post(url: Url, ca: Option<&Path>, headers: HeaderMap, body: 
     let request = client(&url, ca).await?.request(Method::POST, url);
     // Some servers refuse an empty POST without a length.
     let request = request.headers(headers).header(CONTENT_LENGTH, body.len()).body(body);
-    exchange(request, PATIENCE, Body::Start(MAX_BODY)).await.map_err(Failure::into_reason)
+    exchange(request, PATIENCE, BodyLimit::Start(MAX_BODY)).await.map_err(ExchangeError::into_reason)
 }

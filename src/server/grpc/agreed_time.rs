@@ -1,14 +1,14 @@
 //! What beats tell of the time, and the leader that goes by it.
 
-use crate::replica::here::Here;
-use crate::replica::observer::Observer;
+use crate::replica::context::Context;
+use crate::replica::poller::Observer;
 use allclear_core::cluster_time::{ClockReading, Trust};
 use allclear_core::model::id::VmName;
 use allclear_core::platform_time::Interval;
 use allclear_wire::pb::allclear::cluster::v1 as wire;
 
 /// As the leader: what the voters tell of the time sets it, or does not.
-pub(super) fn set_the_time(here: &Here, observer: &Observer) {
+pub(super) fn set_the_time(here: &Context, observer: &Observer) {
     here.time.lead();
     let differences = &here.contacts.differences;
     let known = differences.readings();
@@ -19,19 +19,19 @@ pub(super) fn set_the_time(here: &Here, observer: &Observer) {
         tell_of_a_step(here);
     }
     let own = own_reading(here, observer);
-    differences.heard(&here.name, own, here.time.trust());
+    differences.record_reading(&here.name, own, here.time.trust());
     differences.measured(own.platform, here.time.now());
 }
 
-pub(super) fn own_reading(here: &Here, observer: &Observer) -> ClockReading {
+pub(super) fn own_reading(here: &Context, observer: &Observer) -> ClockReading {
     let time = here.time.now();
     observer.reading(Some(here.time.wall().0.saturating_sub(time.0)), time)
 }
 
 /// What was measured against another time is of no use, and whatever waited for a time goes on.
-pub(super) fn tell_of_a_step(here: &Here) {
+pub(super) fn tell_of_a_step(here: &Context) {
     here.contacts.differences.forget();
-    here.contacts.tell_of_a_change();
+    here.contacts.notify_change();
     if here.time.trust() == Trust::Guessed {
         tracing::warn!(
             "the wall clocks of the voters do not agree, and no metadata endpoint tells the time: this replica's counts, \

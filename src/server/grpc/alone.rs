@@ -5,17 +5,17 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tonic::Status;
 
-use super::wishes::{Asking, unknown};
+use super::operator_actions::{OperatorCall, unknown};
 use crate::replica::view::detail;
 use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::id::EventId;
-use allclear_core::model::takeover::RequestedBy;
+use allclear_core::model::isolated_approval::RequestedBy;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// For a document, two writes to the disk and a post, each of which has a shorter limit of its own.
 const APPROVED_WITHIN: Duration = Duration::from_secs(30);
 
-impl Asking<'_> {
+impl OperatorCall<'_> {
     /// Asked without a revision it approves nothing and says what the approval would override.
     pub(super) async fn approve_alone(
         self,

@@ -18,7 +18,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const CHANGE_WITHIN: Duration = Duration::from_secs(75);
 
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
+pub enum OperatorClientError {
     #[error("no replica answers at {}: {why}; {}", path.display(), hint(why))]
     NoAnswer { path: PathBuf, why: String },
     #[error("{0}")]
@@ -42,17 +42,17 @@ fn hint(why: &str) -> &'static str {
 }
 
 pub type Client = OperatorClient<Channel>;
-pub type Answer<T> = Result<Response<T>, Status>;
+pub type RpcResult<T> = Result<Response<T>, Status>;
 
 /// A connection to one replica.
-pub struct Asking {
+pub struct OperatorConnection {
     path: PathBuf,
     client: Client,
 }
 
-impl Asking {
-    pub async fn connect(path: &Path) -> Result<Self, AskError> {
-        let no_answer = |why: String| AskError::NoAnswer { path: path.into(), why };
+impl OperatorConnection {
+    pub async fn connect(path: &Path) -> Result<Self, OperatorClientError> {
+        let no_answer = |why: String| OperatorClientError::NoAnswer { path: path.into(), why };
         let address = format!("unix://{}", path.display());
         let endpoint = Endpoint::from_shared(address).map_err(|error| no_answer(error.to_string()))?;
         let connected = endpoint.connect_timeout(ANSWER_WITHIN).connect().await;
@@ -60,54 +60,62 @@ impl Asking {
         Ok(Self { path: path.into(), client: Client::new(channel) })
     }
 
-    pub async fn status(&mut self) -> Result<shown::Status, AskError> {
-        self.look(async |client| client.get_status(shown::GetStatusRequest {}).await).await
+    pub async fn status(&mut self) -> Result<shown::Status, OperatorClientError> {
+        self.query(async |client| client.get_status(shown::GetStatusRequest {}).await).await
     }
 
-    pub async fn events(&mut self) -> Result<shown::EventList, AskError> {
-        self.look(async |client| client.list_events(shown::ListEventsRequest::default()).await).await
+    pub async fn events(&mut self) -> Result<shown::EventList, OperatorClientError> {
+        self.query(async |client| client.list_events(shown::ListEventsRequest::default()).await).await
     }
 
-    pub async fn event(&mut self, id: &str) -> Result<shown::Event, AskError> {
+    pub async fn event(&mut self, id: &str) -> Result<shown::Event, OperatorClientError> {
         let request = shown::GetEventRequest { id: id.into() };
-        self.look(async |client| client.get_event(request).await).await
+        self.query(async |client| client.get_event(request).await).await
     }
 
     /// Any call that only looks.
-    pub async fn look<T>(&mut self, call: impl AsyncFnOnce(&mut Client) -> Answer<T>) -> Result<T, AskError> {
+    pub async fn query<T>(
+        &mut self,
+        call: impl AsyncFnOnce(&mut Client) -> RpcResult<T>,
+    ) -> Result<T, OperatorClientError> {
         let answer = timeout(ANSWER_WITHIN, call(&mut self.client)).await;
         self.read(answer)
     }
 
     /// Any call that changes something.
-    pub async fn change<T>(&mut self, call: impl AsyncFnOnce(&mut Client) -> Answer<T>) -> Result<T, AskError> {
+    pub async fn change<T>(
+        &mut self,
+        call: impl AsyncFnOnce(&mut Client) -> RpcResult<T>,
+    ) -> Result<T, OperatorClientError> {
         let answer = timeout(CHANGE_WITHIN, call(&mut self.client)).await;
         self.read(answer)
     }
 
     /// The status now and after every change, until the replica stops.
-    pub async fn watch(&mut self) -> Result<impl Stream<Item = Result<shown::Status, AskError>> + use<>, AskError> {
-        let stream = self.look(async |client| client.watch(shown::WatchRequest {}).await).await?;
+    pub async fn watch(
+        &mut self,
+    ) -> Result<impl Stream<Item = Result<shown::Status, OperatorClientError>> + use<>, OperatorClientError> {
+        let stream = self.query(async |client| client.watch(shown::WatchRequest {}).await).await?;
         let path = self.path.clone();
         Ok(stream.map(move |next| next.map_err(|status| failed(&path, &status))))
     }
 
-    fn read<T>(&self, answer: Result<Answer<T>, Elapsed>) -> Result<T, AskError> {
+    fn read<T>(&self, answer: Result<RpcResult<T>, Elapsed>) -> Result<T, OperatorClientError> {
         match answer {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => Err(failed(&self.path, &status)),
-            Err(_) => Err(AskError::NoAnswer { path: self.path.clone(), why: "it took too long".into() }),
+            Err(_) => Err(OperatorClientError::NoAnswer { path: self.path.clone(), why: "it took too long".into() }),
         }
     }
 }
 
-fn failed(path: &Path, status: &Status) -> AskError {
+fn failed(path: &Path, status: &Status) -> OperatorClientError {
     match status.code() {
-        Code::NotFound => AskError::NotFound(status.message().into()),
+        Code::NotFound => OperatorClientError::NotFound(status.message().into()),
         Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded | Code::Unknown => {
-            AskError::NoAnswer { path: path.into(), why: status.message().into() }
+            OperatorClientError::NoAnswer { path: path.into(), why: status.message().into() }
         }
-        Code::Aborted => AskError::Unclear(status.message().into()),
-        _ => AskError::Refused(status.message().into()),
+        Code::Aborted => OperatorClientError::Unclear(status.message().into()),
+        _ => OperatorClientError::Refused(status.message().into()),
     }
 }

@@ -8,15 +8,15 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Extensions, Request, Response, Status};
 
 use super::agreed_time::{own_reading, reading_of, set_the_time, tell_of_a_step, wire_platform};
-use super::asking::ask_around;
+use super::leader_query::ask_around;
 use crate::replica::clock;
-use crate::replica::contacts::{BEAT_EVERY, Contacts, Health, Told, Word};
-use crate::replica::differences::{Ahead, Sample, Samples};
-use crate::replica::here::Here;
-use crate::replica::observer::Observer;
+use crate::replica::clock_skew::{Ahead, Sample, Samples};
+use crate::replica::context::Context;
+use crate::replica::peer_tracker::{BEAT_EVERY, Health, PeerReport, PeerTracker, Told};
+use crate::replica::poller::Observer;
 use allclear_core::cluster_time::Trust;
 use allclear_core::model::id::VmName;
-use allclear_core::model::isolation::Channel;
+use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::time::Timestamp;
 use allclear_wire::pb::allclear::cluster::v1 as wire;
 use allclear_wire::pb::allclear::cluster::v1::contact_client::ContactClient;
@@ -30,17 +30,17 @@ const REPLY_WITHIN: Duration = Duration::from_secs(1);
 /// further pause is twice as long.
 const BEAT_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
-struct Hearing {
-    here: Arc<Here>,
+struct ContactService {
+    here: Arc<Context>,
     observer: Arc<Observer>,
 }
 
 /// Hears the beats and answers the questions of the other replicas.
-pub fn contact_service(here: Arc<Here>, observer: Arc<Observer>) -> ContactServer<impl contact_server::Contact> {
-    ContactServer::new(Hearing { here, observer }).max_decoding_message_size(MAX_MESSAGE_BYTES)
+pub fn contact_service(here: Arc<Context>, observer: Arc<Observer>) -> ContactServer<impl contact_server::Contact> {
+    ContactServer::new(ContactService { here, observer }).max_decoding_message_size(MAX_MESSAGE_BYTES)
 }
 
-impl Hearing {
+impl ContactService {
     /// Who speaks; refuses whoever is not of this cluster, or somebody else of it.
     fn admit(&self, extensions: &Extensions, cluster: &str, replica: &str) -> Result<VmName, Status> {
         let name = VmName::new(replica);
@@ -48,13 +48,13 @@ impl Hearing {
             let message = format!("{replica} of cluster {cluster:?} is no member here");
             return Err(Status::permission_denied(message));
         }
-        self.here.consensus.is_from(extensions, replica)?;
+        self.here.consensus.authenticate(extensions, replica)?;
         Ok(name)
     }
 }
 
 #[tonic::async_trait]
-impl contact_server::Contact for Hearing {
+impl contact_server::Contact for ContactService {
     async fn beat(&self, request: Request<wire::BeatRequest>) -> Result<Response<wire::BeatResponse>, Status> {
         let (_, extensions, beat) = request.into_parts();
         let replica = self.admit(&extensions, &beat.cluster, &beat.replica)?;
@@ -62,18 +62,18 @@ impl contact_server::Contact for Hearing {
             return Err(Status::failed_precondition(format!("{} does not lead", self.here.name)));
         }
         self.here.time.lead();
-        self.here.contacts.heard(&replica, health(beat.channel.as_ref()), beat.wishes);
+        self.here.contacts.record_report(&replica, health(beat.channel.as_ref()), beat.wishes);
         if beat.known_time_ms.is_some_and(|time| self.here.time.adopt(Timestamp(time))) {
             tell_of_a_step(&self.here);
         }
         let reading = reading_of(&beat, beat.time_base == self.here.time.base());
-        self.here.contacts.differences.heard(&replica, reading, self.here.time.trust());
+        self.here.contacts.differences.record_reading(&replica, reading, self.here.time.trust());
         if self.here.time.trust() == Trust::Unknown {
             set_the_time(&self.here, &self.observer);
         }
-        self.here.contacts.policies.heard(&replica, beat.policy);
+        self.here.contacts.policies.record_fingerprint(&replica, beat.policy);
         self.here.contacts.knows(&replica, beat.version);
-        let contacts = told(&self.here.contacts, &self.here.everybody());
+        let contacts = told(&self.here.contacts, &self.here.members_and_configured());
         let (time_ms, time_base) = (Some(self.here.time.now().0), self.here.time.base());
         let time_trust = self.here.time.trust().as_word().into();
         Ok(Response::new(wire::BeatResponse { contacts, time_ms, time_base, time_trust }))
@@ -82,20 +82,20 @@ impl contact_server::Contact for Hearing {
     async fn ask(&self, request: Request<wire::AskRequest>) -> Result<Response<wire::AskResponse>, Status> {
         let (_, extensions, asked) = request.into_parts();
         self.admit(&extensions, &asked.cluster, &asked.replica)?;
-        let standing = self.here.consensus.standing_now();
-        let leader = if standing.hears_a_leader() { standing.leader } else { None };
+        let standing = self.here.consensus.status_now();
+        let leader = if standing.has_leader() { standing.leader } else { None };
         let channel = Some(wire_health(self.observer.health()));
         Ok(Response::new(wire::AskResponse { leader, channel, wall_ms: Some(self.here.time.wall().0) }))
     }
 }
 
 /// Tells the leader how this replica is, and asks the others while it hears none, until it is stopped.
-pub async fn beat(here: Arc<Here>, observer: Arc<Observer>, stop: CancellationToken) {
+pub async fn beat(here: Arc<Context>, observer: Arc<Observer>, stop: CancellationToken) {
     tokio::join!(tell_the_leader(&here, &observer, &stop), ask_around(&here, &stop));
 }
 
-async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationToken) {
-    let mut standing = here.consensus.standing();
+async fn tell_the_leader(here: &Context, observer: &Observer, stop: &CancellationToken) {
+    let mut standing = here.consensus.status();
     let mut state = here.state.clone();
     let mut told = ToldTime::default();
     let mut before = None;
@@ -103,8 +103,8 @@ async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationTo
     loop {
         let leader = standing.borrow_and_update().leader.clone();
         let own = observer.health();
-        let wishes = here.state().wished;
-        here.contacts.heard(&here.name, own, wishes);
+        let wishes = here.state().operator_seq;
+        here.contacts.record_report(&here.name, own, wishes);
         if leader.is_some() && leader != before {
             here.contacts.differences.forget();
             before.clone_from(&leader);
@@ -114,7 +114,7 @@ async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationTo
         let is_taken = match leader.as_deref() {
             Some(leader) if VmName::new(leader) == here.name => {
                 set_the_time(here, observer);
-                here.contacts.policies.heard(&here.name, here.fingerprint.clone());
+                here.contacts.policies.record_fingerprint(&here.name, here.fingerprint.clone());
                 true
             }
             Some(leader) => tokio::select! {
@@ -133,7 +133,7 @@ async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationTo
             _ = standing.wait_for(|standing| standing.leader != leader) => {}
             () = observer.health_changes_from(own.channel) => {}
             // Whoever asked waits for everybody to know.
-            _ = state.wait_for(|state| state.wished != wishes) => {}
+            _ = state.wait_for(|state| state.operator_seq != wishes) => {}
             () = stop.cancelled() => return,
         }
     }
@@ -150,7 +150,14 @@ struct ToldTime {
 }
 
 /// True when it was heard.
-async fn speak(here: &Here, observer: &Observer, leader: &str, own: Health, wishes: u64, told: &mut ToldTime) -> bool {
+async fn speak(
+    here: &Context,
+    observer: &Observer,
+    leader: &str,
+    own: Health,
+    wishes: u64,
+    told: &mut ToldTime,
+) -> bool {
     let Some(channel) = here.consensus.channel(leader) else {
         return false;
     };
@@ -170,7 +177,7 @@ async fn speak(here: &Here, observer: &Observer, leader: &str, own: Health, wish
         wishes,
     };
     let mut client = ContactClient::new(channel);
-    let sent = clock::steady();
+    let sent = clock::monotonic();
     match tokio::time::timeout(REPLY_WITHIN, client.beat(request)).await {
         Ok(Ok(reply)) => {
             let reply = reply.into_inner();
@@ -180,17 +187,19 @@ async fn speak(here: &Here, observer: &Observer, leader: &str, own: Health, wish
                 told.is_followed = here.time.follow(best.time, best.at, trust);
             }
             here.contacts.differences.measured(own_reading(here, observer).platform, here.time.now());
-            here.contacts.differences.told(ahead(&reply.contacts));
+            here.contacts.differences.log_differences(ahead(&reply.contacts));
             let told = reply.contacts.iter().filter(|each| !each.policy.is_empty());
-            here.contacts.policies.told(told.map(|each| (VmName::new(&each.replica), each.policy.clone())).collect());
+            here.contacts
+                .policies
+                .log_differences(told.map(|each| (VmName::new(&each.replica), each.policy.clone())).collect());
             let versions = reply.contacts.iter().filter(|each| each.version > 0);
             let versions = versions.map(|each| (VmName::new(&each.replica), each.version)).collect();
             here.contacts.told_versions(versions);
-            here.contacts.told(read(&reply.contacts));
+            here.contacts.record_leader_view(read(&reply.contacts));
             return true;
         }
         Ok(Err(status)) => {
-            here.consensus.refused_by(leader, &status);
+            here.consensus.note_refusal(leader, &status);
             tracing::debug!(leader, %status, "the leader did not take the beat");
         }
         Err(_) => tracing::debug!(leader, "the leader did not answer the beat"),
@@ -200,7 +209,7 @@ async fn speak(here: &Here, observer: &Observer, leader: &str, own: Health, wish
 
 /// Taken right when the reply has come.
 fn sample(sent: Timestamp, reply: &wire::BeatResponse) -> Option<Sample> {
-    let round_trip = clock::steady().since(sent);
+    let round_trip = clock::monotonic().since(sent);
     Some(Sample { at: sent.plus(round_trip / 2), round_trip, time: Timestamp(reply.time_ms?) })
 }
 
@@ -209,11 +218,11 @@ fn ahead(contacts: &[wire::ReplicaContact]) -> Ahead {
     known.collect()
 }
 
-fn told(contacts: &Contacts, members: &[VmName]) -> Vec<wire::ReplicaContact> {
+fn told(contacts: &PeerTracker, members: &[VmName]) -> Vec<wire::ReplicaContact> {
     let (ahead, policies) = (contacts.differences.known(), contacts.policies.known());
     let versions = contacts.versions();
     let known = contacts.of(members, |at| at).into_iter();
-    let silent = |since| u64::try_from(clock::steady().since(since).as_millis()).unwrap_or(u64::MAX);
+    let silent = |since| u64::try_from(clock::monotonic().since(since).as_millis()).unwrap_or(u64::MAX);
     let told = known.map(|(name, contact)| wire::ReplicaContact {
         out_of_reach_ms: (!contact.reachable).then(|| silent(contact.since)),
         clock_difference_ms: ahead.get(&name).copied(),
@@ -232,7 +241,7 @@ fn told(contacts: &Contacts, members: &[VmName]) -> Vec<wire::ReplicaContact> {
 }
 
 fn read(contacts: &[wire::ReplicaContact]) -> Told {
-    let word = |each: &wire::ReplicaContact| Word {
+    let word = |each: &wire::ReplicaContact| PeerReport {
         reachable: each.reachable,
         silent_for: each.out_of_reach_ms.map_or(Duration::ZERO, Duration::from_millis),
         health: health(each.channel.as_ref()),
@@ -244,9 +253,9 @@ fn read(contacts: &[wire::ReplicaContact]) -> Told {
 pub(super) fn health(told: Option<&wire::ChannelHealth>) -> Health {
     // A word this program does not know is no proof of health.
     let channel = match told.map(|told| told.word.as_str()) {
-        Some("healthy") => Channel::Healthy,
-        Some("stalled") => Channel::Stalled,
-        _ => Channel::Unknown,
+        Some("healthy") => ImdsHealth::Healthy,
+        Some("stalled") => ImdsHealth::Stalled,
+        _ => ImdsHealth::Unknown,
     };
     let document_age = told.and_then(|told| told.document_age_ms).map(Duration::from_millis);
     Health { channel, document_age, answers_in: Duration::from_millis(told.map_or(0, |told| told.answers_in_ms)) }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tonic::Status;
 
 use crate::replica::clock::from_rfc3339;
-use crate::replica::here::Here;
-use allclear_core::model::command::{Command, Ignored, Verdict, bounded};
+use crate::replica::context::Context;
+use allclear_core::model::command::{ApplyResult, Command, Rejection, bounded};
 use allclear_core::model::document::{Announcement, Kind, NotBefore, Source};
 use allclear_core::model::drill::{Mode, PREFIX};
 use allclear_core::model::id::{EventId, VmName};
@@ -21,17 +21,17 @@ const MAX_RESOURCES: usize = 1_000;
 const MAX_DURATION_S: u64 = u32::MAX as u64;
 
 /// The id of the made-up event.
-pub(super) async fn begin(here: &Here, asked: shown::DrillRequest, who: String) -> Result<EventId, Status> {
+pub(super) async fn begin(here: &Context, asked: shown::DrillRequest, who: String) -> Result<EventId, Status> {
     let mode = if asked.dry_run { Mode::DryRun } else { Mode::Rehearsal };
     let id = EventId::new(&format!("{PREFIX}{}-{}", here.time.now().0, here.name));
     let announcement = announcement(id.clone(), asked).map_err(Status::failed_precondition)?;
     let named: Vec<String> = announcement.resources.iter().map(ToString::to_string).collect();
     let refused = |why| match why {
-        Ignored::UnknownReplica => {
+        Rejection::UnknownReplica => {
             let vms = named.join(" or ");
             format!("no VM of this cluster is named {vms}; one whose replica has just started is known in a moment")
         }
-        Ignored::NotNow => {
+        Rejection::NotNow => {
             "a real event or another drill is open; `allclear events` lists them, try again when it is closed".into()
         }
         why => format!("the drill was not begun: {why}; try again"),
@@ -39,19 +39,19 @@ pub(super) async fn begin(here: &Here, asked: shown::DrillRequest, who: String) 
     decided(here, &Command::Drill { announcement, mode, who }, refused).await.map(|()| id)
 }
 
-pub(super) async fn end(here: &Here, id: EventId) -> Result<(), Status> {
+pub(super) async fn end(here: &Context, id: EventId) -> Result<(), Status> {
     let refused = |why| match why {
-        Ignored::NotDue => format!("{id} is no drill, and ends when the platform says so"),
-        Ignored::Repeated => format!("{id} has ended, and what it took away is being put back"),
+        Rejection::NotDue => format!("{id} is no drill, and ends when the platform says so"),
+        Rejection::Repeated => format!("{id} has ended, and what it took away is being put back"),
         _ => format!("no drill {id} is open"),
     };
     decided(here, &Command::EndDrill { event: id.clone() }, refused).await
 }
 
-async fn decided(here: &Here, command: &Command, refused: impl Fn(Ignored) -> String) -> Result<(), Status> {
+async fn decided(here: &Context, command: &Command, refused: impl Fn(Rejection) -> String) -> Result<(), Status> {
     match here.propose(command).await {
-        Ok(Verdict::Applied) => Ok(()),
-        Ok(Verdict::Ignored(why)) => Err(Status::failed_precondition(refused(why))),
+        Ok(ApplyResult::Applied) => Ok(()),
+        Ok(ApplyResult::Ignored(why)) => Err(Status::failed_precondition(refused(why))),
         Err(error) => Err(Status::aborted(format!("{error}; `allclear events` tells whether it was done"))),
     }
 }

@@ -2,26 +2,26 @@
 
 mod agreed_time;
 mod alone;
-mod asking;
 pub mod client;
 mod contact;
-mod doors;
 mod drill;
-mod expected;
+mod leader_query;
 mod operator;
+mod operator_actions;
+mod probe;
+mod reflection;
 mod refusal;
+mod serve;
 mod socket;
-mod users;
-mod visit;
-mod wishes;
+mod uid_policy;
 mod workload;
 
 pub use contact::{beat, contact_service};
-pub use doors::serve;
-pub use expected::with_health_and_reflection;
 pub use operator::operator_routes;
+pub use probe::{ProbeResult, Prober, visit};
+pub use reflection::with_health_and_reflection;
+pub use serve::serve;
 pub use socket::bind;
 pub use tonic::service::Routes;
-pub use users::{Guard, Users, trusted_users};
-pub use visit::{Visit, Visitor, visit};
+pub use uid_policy::{UidPolicy, Users, trusted_users};
 pub use workload::workload_routes;

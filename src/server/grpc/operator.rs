@@ -10,16 +10,16 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
 use super::drill;
-use super::users::caller;
-use super::wishes::{Asking, event_id, hook_named, reason, unknown};
+use super::operator_actions::{OperatorCall, event_id, hook_named, reason, unknown};
+use super::uid_policy::caller;
 use crate::replica::clock::from_rfc3339;
-use crate::replica::here::Here;
-use crate::replica::view::{Place, View};
-use allclear_core::model::command::{Command, Verdict, bounded};
+use crate::replica::context::Context;
+use crate::replica::view::{PageStart, View};
+use allclear_core::model::command::{ApplyResult, Command, bounded};
 use allclear_core::model::event::Event;
 use allclear_core::model::id::{EventId, VmName, WorkloadName};
 use allclear_core::model::lifecycle::Stage;
-use allclear_core::model::operator::Asked;
+use allclear_core::model::operator::OperatorRequest;
 use allclear_core::model::workload::Member;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 use allclear_wire::pb::allclear::operator::v1::operator_server::{self, OperatorServer};
@@ -29,23 +29,23 @@ const MAX_MESSAGE_BYTES: usize = 512 << 10;
 /// No name of a VM is longer.
 const MAX_NAME_BYTES: usize = 255;
 
-struct Answers {
+struct OperatorService {
     view: View,
-    here: Arc<Here>,
+    here: Arc<Context>,
     stop: CancellationToken,
 }
 
 /// The operator's service.
-pub fn operator_routes(view: View, here: Arc<Here>, stop: CancellationToken) -> Routes {
-    let server = OperatorServer::new(Answers { view, here, stop });
+pub fn operator_routes(view: View, here: Arc<Context>, stop: CancellationToken) -> Routes {
+    let server = OperatorServer::new(OperatorService { view, here, stop });
     Routes::new(server.max_decoding_message_size(MAX_MESSAGE_BYTES))
 }
 
-impl Answers {
+impl OperatorService {
     /// Who asks, as the logs name them: the peer of the socket.
-    fn asked<T>(&self, request: Request<T>) -> (Asking<'_>, T) {
+    fn asked<T>(&self, request: Request<T>) -> (OperatorCall<'_>, T) {
         let uid = caller(request.extensions()).map_or_else(|| "unknown uid".into(), |(uid, _)| format!("uid {uid}"));
-        let asking = Asking { here: &self.here, view: &self.view, who: format!("{uid} on {}", self.here.name) };
+        let asking = OperatorCall { here: &self.here, view: &self.view, who: format!("{uid} on {}", self.here.name) };
         (asking, request.into_inner())
     }
 
@@ -70,7 +70,7 @@ fn name(given: String) -> Result<String, Status> {
 type Answer<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
-impl operator_server::Operator for Answers {
+impl operator_server::Operator for OperatorService {
     async fn get_status(&self, _: Request<shown::GetStatusRequest>) -> Answer<shown::Status> {
         Ok(Response::new(self.view.status()))
     }
@@ -80,7 +80,8 @@ impl operator_server::Operator for Answers {
         if !request.all {
             return Ok(Response::new(self.view.events()));
         }
-        let place = Place::read(&request.after).ok_or_else(|| Status::failed_precondition("no page ended there"))?;
+        let place =
+            PageStart::read(&request.after).ok_or_else(|| Status::failed_precondition("no page ended there"))?;
         let since = request.since.as_deref().map(|since| {
             from_rfc3339(since).ok_or_else(|| Status::failed_precondition(format!("{since:?} is no time of RFC 3339")))
         });
@@ -122,7 +123,7 @@ impl operator_server::Operator for Answers {
         let (asking, shown::AddMemberRequest { name: given, address, reason }) = self.asked(request);
         let asked = self.here.consensus.on_behalf_of(asking.who.clone());
         let (replica, shown_address) = (name(given)?, bounded(&address));
-        asking.note(format!("{replica} at {shown_address:?} to be added to the members"), reason).await?;
+        asking.record(format!("{replica} at {shown_address:?} to be added to the members"), reason).await?;
         let added = asked.add_member(&replica, &address).await;
         let voter = added.map_err(|error| refused(&error, error.is_refusal()))?;
         self.record(Command::Readmit { replica: VmName::new(&replica) }).await?;
@@ -134,7 +135,7 @@ impl operator_server::Operator for Answers {
         let asked = self.here.consensus.on_behalf_of(asking.who.clone());
         let (replica, members) = (name(given)?, self.here.consensus.members());
         let for_good = if gone { ", gone for good" } else { "" };
-        asking.note(format!("{replica} to be removed from the members{for_good}"), reason).await?;
+        asking.record(format!("{replica} to be removed from the members{for_good}"), reason).await?;
         let (is_member, vm) =
             (members.voters.contains(&replica) || members.learners.contains(&replica), VmName::new(&replica));
         if is_member {
@@ -154,8 +155,8 @@ impl operator_server::Operator for Answers {
             let absolved = self.here.propose(&Command::Absolve { replica: vm }).await;
             let unknown = format!("{replica} is no member, and nobody waits for its account");
             match absolved {
-                Ok(Verdict::Applied) => {}
-                Ok(Verdict::Ignored(_)) => return Err(Status::failed_precondition(unknown)),
+                Ok(ApplyResult::Applied) => {}
+                Ok(ApplyResult::Ignored(_)) => return Err(Status::failed_precondition(unknown)),
                 Err(error) => return Err(Status::aborted(format!("it may still be suspect: {error}; try again"))),
             }
         }
@@ -170,7 +171,7 @@ impl operator_server::Operator for Answers {
         let asked = self.here.consensus.on_behalf_of(asking.who.clone());
         let to = given.map(name).transpose()?;
         let heir = to.as_deref().unwrap_or("whoever is up to date");
-        asking.note(format!("leadership to go to {heir}"), reason).await?;
+        asking.record(format!("leadership to go to {heir}"), reason).await?;
         let transferred = asked.transfer_leadership(to.as_deref()).await;
         let leader = transferred.map_err(|error| refused(&error, error.is_refusal()))?;
         Ok(Response::new(shown::TransferLeaderResponse { leader }))
@@ -191,7 +192,10 @@ impl operator_server::Operator for Answers {
         let (asking, request) = self.asked(request);
         let (event, until) = (event_id(&request.event)?, asking.end(request.until).await?);
         asking
-            .ask(Asked::Hold { event: event.clone(), until, no_hooks: request.no_hooks }, reason(&request.reason)?)
+            .ask(
+                OperatorRequest::Hold { event: event.clone(), until, no_hooks: request.no_hooks },
+                reason(&request.reason)?,
+            )
             .await?;
         asking.wait_for_everybody().await;
         let hold = asking.shown(&event)?.hold;
@@ -201,14 +205,14 @@ impl operator_server::Operator for Answers {
     async fn release(&self, request: Request<shown::ReleaseRequest>) -> Answer<shown::ReleaseResponse> {
         let (asking, request) = self.asked(request);
         let event = event_id(&request.event)?;
-        asking.ask(Asked::Release { event: event.clone() }, reason(&request.reason)?).await?;
+        asking.ask(OperatorRequest::Release { event: event.clone() }, reason(&request.reason)?).await?;
         Ok(Response::new(shown::ReleaseResponse { event: Some(asking.shown(&event)?) }))
     }
 
     async fn pause(&self, request: Request<shown::PauseRequest>) -> Answer<shown::PauseResponse> {
         let (asking, request) = self.asked(request);
         let until = asking.end(request.until).await?;
-        asking.ask(Asked::Pause { until }, reason(&request.reason)?).await?;
+        asking.ask(OperatorRequest::Pause { until }, reason(&request.reason)?).await?;
         asking.wait_for_everybody().await;
         let state = self.here.state();
         let is_late = |event: &&Event| {
@@ -221,7 +225,7 @@ impl operator_server::Operator for Answers {
 
     async fn resume(&self, request: Request<shown::ResumeRequest>) -> Answer<shown::ResumeResponse> {
         let (asking, request) = self.asked(request);
-        asking.ask(Asked::Resume, reason(&request.reason)?).await?;
+        asking.ask(OperatorRequest::Resume, reason(&request.reason)?).await?;
         Ok(Response::new(shown::ResumeResponse {}))
     }
 
@@ -240,7 +244,7 @@ impl operator_server::Operator for Answers {
             return Err(Status::failed_precondition(message));
         };
         let over_budget = request.over_budget;
-        let what = Asked::Approve { event: event.clone(), revision, over_budget };
+        let what = OperatorRequest::Approve { event: event.clone(), revision, over_budget };
         asking.ask(what, reason(&request.reason)?).await?;
         Ok(Response::new(shown::ApproveResponse { event: Some(asking.shown(&event)?) }))
     }
@@ -255,7 +259,7 @@ impl operator_server::Operator for Answers {
             Status::failed_precondition(format!("{:?} is no member: write VM/NAME", request.workload))
         })?;
         let member = Member { vm: VmName::new(vm), workload: WorkloadName(workload.into()) };
-        asking.ask(Asked::Restored { member }, reason).await?;
+        asking.ask(OperatorRequest::Restored { member }, reason).await?;
         Ok(Response::new(shown::DeclareRestoredResponse {}))
     }
 
@@ -267,7 +271,7 @@ impl operator_server::Operator for Answers {
         let state = self.here.state();
         let known = state.open_event(&event).ok_or_else(|| unknown(&state, &event))?;
         let (hook, step) = hook_named(&state, known, &request.hook)?;
-        asking.ask(Asked::Skip { event: event.clone(), member: step.member, hook: step.id }, reason).await?;
+        asking.ask(OperatorRequest::Skip { event: event.clone(), member: step.member, hook: step.id }, reason).await?;
         Ok(Response::new(shown::SkipResponse { hook, event: Some(asking.shown(&event)?) }))
     }
 }

@@ -2,31 +2,31 @@
 
 use tonic::Status;
 
-use super::wishes::unknown;
+use super::operator_actions::unknown;
 use crate::replica::clock::rfc3339;
-use allclear_core::model::command::Ignored;
+use allclear_core::model::command::Rejection;
 use allclear_core::model::event::Event;
 use allclear_core::model::id::EventId;
 use allclear_core::model::lifecycle::Stage;
-use allclear_core::model::operator::{Asked, Halt};
+use allclear_core::model::operator::{OperatorRequest, Suspension};
 use allclear_core::model::state::State;
 
 /// By the state that this replica has applied since.
-pub(super) fn refusal(state: &State, what: &Asked, why: Ignored) -> Status {
+pub(super) fn refusal(state: &State, what: &OperatorRequest, why: Rejection) -> Status {
     let id = match what {
-        Asked::Hold { event, .. }
-        | Asked::Release { event }
-        | Asked::Approve { event, .. }
-        | Asked::Skip { event, .. } => event,
-        Asked::Restored { member } => {
+        OperatorRequest::Hold { event, .. }
+        | OperatorRequest::Release { event }
+        | OperatorRequest::Approve { event, .. }
+        | OperatorRequest::Skip { event, .. } => event,
+        OperatorRequest::Restored { member } => {
             return Status::failed_precondition(match why {
-                Ignored::Repeated => format!("{member} is in service"),
+                Rejection::Repeated => format!("{member} is in service"),
                 _ => format!("{member} is not being restored: an event keeps it out"),
             });
         }
-        Asked::Pause { .. } | Asked::Resume | Asked::Wish { .. } => {
+        OperatorRequest::Pause { .. } | OperatorRequest::Resume | OperatorRequest::Wish { .. } => {
             return Status::failed_precondition(match why {
-                Ignored::Repeated => "no pause is in force".into(),
+                Rejection::Repeated => "no pause is in force".into(),
                 _ => in_general(why),
             });
         }
@@ -37,23 +37,29 @@ pub(super) fn refusal(state: &State, what: &Asked, why: Ignored) -> Status {
     }
 }
 
-fn about(state: &State, event: &Event, what: &Asked, why: Ignored) -> String {
+fn about(state: &State, event: &Event, what: &OperatorRequest, why: Rejection) -> String {
     match (why, what) {
-        (Ignored::Late, _) => late(event),
-        (_, Asked::Hold { .. } | Asked::Release { .. } | Asked::Approve { .. }) if event.is_drill() => {
+        (Rejection::Late, _) => late(event),
+        (_, OperatorRequest::Hold { .. } | OperatorRequest::Release { .. } | OperatorRequest::Approve { .. })
+            if event.is_drill() =>
+        {
             "is a drill, which is never approved; `allclear drill --end` ends it before its time".into()
         }
-        (Ignored::Repeated, Asked::Release { .. }) => "is not held".into(),
-        (Ignored::Repeated, Asked::Skip { .. }) => "does not wait for that hook: it is done or skipped already".into(),
-        (Ignored::Repeated, _) => "was approved by an operator already".into(),
-        (Ignored::Held, _) => event.hold(state.now).map_or_else(|| "was held".into(), |hold| halted("is held", &hold)),
-        (Ignored::Paused, _) => {
+        (Rejection::Repeated, OperatorRequest::Release { .. }) => "is not held".into(),
+        (Rejection::Repeated, OperatorRequest::Skip { .. }) => {
+            "does not wait for that hook: it is done or skipped already".into()
+        }
+        (Rejection::Repeated, _) => "was approved by an operator already".into(),
+        (Rejection::Held, _) => {
+            event.hold(state.now).map_or_else(|| "was held".into(), |hold| halted("is held", &hold))
+        }
+        (Rejection::Paused, _) => {
             let paused = "has to wait: approvals are paused";
             state.pause(state.now).map_or_else(|| paused.into(), |pause| halted(paused, &pause))
         }
-        (Ignored::Changed, _) => changed(&event.announcement.id, event.revision),
-        (Ignored::NotNow, _) => "is shown as Scheduled by no current document".into(),
-        (Ignored::NotDue, _) => "does not need that hook".into(),
+        (Rejection::Changed, _) => changed(&event.announcement.id, event.revision),
+        (Rejection::NotNow, _) => "is shown as Scheduled by no current document".into(),
+        (Rejection::NotDue, _) => "does not need that hook".into(),
         (why, _) => format!("is as it was: {}", in_general(why)),
     }
 }
@@ -74,7 +80,7 @@ fn late(event: &Event) -> String {
     }
 }
 
-fn halted(what: &str, halt: &Halt) -> String {
+fn halted(what: &str, halt: &Suspension) -> String {
     format!("{what} {halt}, until {}; end that first", rfc3339(halt.until))
 }
 
@@ -82,9 +88,9 @@ fn changed(id: &EventId, revision: u64) -> String {
     format!("has changed: it is at revision {revision} now; look at it again with `allclear explain {id}`")
 }
 
-fn in_general(why: Ignored) -> String {
+fn in_general(why: Rejection) -> String {
     match why {
-        Ignored::Unbounded => "the end has to lie in the future, and no more than 30 days away".into(),
+        Rejection::Unbounded => "the end has to lie in the future, and no more than 30 days away".into(),
         why => why.to_string(),
     }
 }

@@ -15,7 +15,7 @@ use allclear_core::model::workload::{Intent, Phase};
 
 /// One attempt, as the cluster assigned it to this replica.
 #[derive(Clone, Debug)]
-pub struct Task {
+pub struct HookTask {
     /// The idempotency key: whatever is asked twice under it is done once.
     pub attempt: String,
     /// The same for every attempt of this hook in this event.
@@ -89,7 +89,7 @@ pub(super) mod exit {
 /// How an attempt ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "outcome", content = "reason", rename_all = "snake_case")]
-pub enum Ended {
+pub enum HookOutcome {
     Done,
     NotApplicable,
     /// An answer to confirm.
@@ -105,7 +105,7 @@ pub enum Ended {
     Lost(String),
 }
 
-impl Ended {
+impl HookOutcome {
     /// With what it says of why as this makes it.
     #[must_use]
     pub(super) fn reworded(self, reword: impl FnOnce(&str) -> String) -> Self {
@@ -119,7 +119,7 @@ impl Ended {
     }
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for HookOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Done => f.write_str("done"),
@@ -137,20 +137,20 @@ impl fmt::Display for Ended {
 
 /// What is known of an attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum AttemptState {
     Running,
-    Ended(Ended),
+    Ended(HookOutcome),
 }
 
-/// Something new about an attempt. `Ended` is repeated when the attempt is asked for again.
+/// Something new about an attempt. `HookOutcome` is repeated when the attempt is asked for again.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Report {
+pub struct HookReport {
     pub attempt: String,
-    pub news: News,
+    pub news: HookUpdate,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum News {
+pub enum HookUpdate {
     Progress {
         text: Option<String>,
         expected_end: Option<Timestamp>,
@@ -159,11 +159,11 @@ pub enum News {
     MoreTime {
         needs: Duration,
     },
-    Ended(Ended),
+    Ended(HookOutcome),
 }
 
 /// The facts of a task by name, written once: in upper case they are the variables, as they are the JSON.
-pub(super) fn facts(task: &Task) -> Map<String, Value> {
+pub(super) fn facts(task: &HookTask) -> Map<String, Value> {
     [
         ("event_id", json!(task.event_id.as_str())),
         ("event_type", json!(task.event_type.as_word())),

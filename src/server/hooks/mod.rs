@@ -1,29 +1,29 @@
 //! Running hooks: what a hook is told, how it is run, and how its outcome comes back.
 //!
-//! A hook is a command, or a step of a workload that dials in; [`Front`] is the door to both.
+//! A hook is a command, or a step of a workload that dials in; [`HookRunner`] is the door to both.
 //! An attempt is known by its id. It is begun at most once, also over restarts of the replica, and its outcome is kept
 //! until the replica says that it is committed. What to run and when is not decided here.
 //! For owners of a workload: `README.md` beside this file.
 
+mod close_fds;
 pub mod command;
 mod contract;
-mod front;
 mod http;
-mod inherited;
 mod ready;
 mod role;
+mod runner;
 pub mod session;
 mod text;
 
 use std::sync::Arc;
 
-pub use command::{Command, OpenError, Runner, Surroundings, supervise};
-pub use contract::{Deadline, Ended, Fence, News, Report, Standing, Task};
-pub use front::{Call, Front};
+pub use close_fds::close_descriptors;
+pub use command::{HookCommand, HookEnvironment, Runner, SpoolOpenError, supervise};
+pub use contract::{AttemptState, Deadline, Fence, HookOutcome, HookReport, HookTask, HookUpdate};
 pub use http::{Adapter, HttpHook};
-pub use inherited::close_descriptors;
 pub use ready::{Owner, ReadyHook};
 pub use role::RoleSource;
+pub use runner::{HookCall, HookRunner};
 pub use text::one_line;
 
 use allclear_core::model::time::Timestamp;

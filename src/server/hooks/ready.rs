@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::command::{Command, Question, Surroundings, clock};
+use super::command::{HookCommand, HookEnvironment, Question, clock};
 use super::contract::{self, exit};
 use allclear_core::model::id::{GroupName, VmName, WorkloadName};
 use allclear_core::model::time::Timestamp;
@@ -13,7 +13,7 @@ use allclear_core::model::workload::{Intent, Phase};
 /// Whoever is asked.
 #[derive(Clone, Debug)]
 pub struct ReadyHook {
-    pub command: Command,
+    pub command: HookCommand,
     /// What takes longer is no answer.
     pub timeout: Duration,
 }
@@ -28,7 +28,7 @@ pub struct Owner {
 
 impl ReadyHook {
     /// Whether it is ready; otherwise why not, or why nobody can tell.
-    pub async fn ask(&self, owner: &Owner, surroundings: &Surroundings) -> Result<(), String> {
+    pub async fn ask(&self, owner: &Owner, surroundings: &HookEnvironment) -> Result<(), String> {
         let facts = facts(owner, Timestamp(clock::now().0).plus(self.timeout));
         let facts = contract::with_time_left(facts, self.timeout);
         let variables = contract::variables(&facts).collect();
@@ -72,9 +72,9 @@ mod tests {
 
     async fn ask(script: &str, timeout: Duration) -> Result<(), String> {
         let argv = ["/bin/sh", "-euc", script].map(str::to_owned).into();
-        let hook = ReadyHook { command: Command { argv, ..Command::default() }, timeout };
+        let hook = ReadyHook { command: HookCommand { argv, ..HookCommand::default() }, timeout };
         let owner = Owner { workload: WorkloadName("pg".into()), group: None, vm: VmName::new("db-0") };
-        hook.ask(&owner, &Surroundings::default()).await
+        hook.ask(&owner, &HookEnvironment::default()).await
     }
 
     #[tokio::test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::command::{Command, Question, Surroundings};
-use crate::http_client::{Body, Client, Failure, Method, Options, exchange, parse_external};
+use super::command::{HookCommand, HookEnvironment, Question};
+use crate::http_client::{BodyLimit, ExchangeError, HttpClient, Method, Options, exchange, parse_external};
 use allclear_core::model::workload::Role;
 
 /// What is not answered by then is no answer.
@@ -16,7 +16,7 @@ const BODY_LIMIT: usize = 4096;
 /// Who tells.
 #[derive(Clone, Debug)]
 pub enum RoleSource {
-    Command(Command),
+    Command(HookCommand),
     /// Answers a GET with 200.
     Http {
         url: String,
@@ -26,7 +26,7 @@ pub enum RoleSource {
 
 impl RoleSource {
     /// What it is, or why nobody can tell.
-    pub async fn ask(&self, facts: &BTreeMap<&str, String>, surroundings: &Surroundings) -> Result<Role, String> {
+    pub async fn ask(&self, facts: &BTreeMap<&str, String>, surroundings: &HookEnvironment) -> Result<Role, String> {
         let said = match self {
             Self::Command(command) => run(command, facts, surroundings).await?,
             Self::Http { url, options } => get(url, options).await?,
@@ -35,7 +35,11 @@ impl RoleSource {
     }
 }
 
-async fn run(command: &Command, facts: &BTreeMap<&str, String>, surroundings: &Surroundings) -> Result<String, String> {
+async fn run(
+    command: &HookCommand,
+    facts: &BTreeMap<&str, String>,
+    surroundings: &HookEnvironment,
+) -> Result<String, String> {
     let variables = facts.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let question = Question { command, variables, input: String::new() };
     let answer = question.ask(surroundings, PATIENCE).await?;
@@ -45,9 +49,9 @@ async fn run(command: &Command, facts: &BTreeMap<&str, String>, surroundings: &S
 /// Errors go into logs, so they do not contain the address: its query may hold a secret.
 async fn get(address: &str, options: &Options) -> Result<String, String> {
     let url = parse_external(address).map_err(|why| format!("its address {why}"))?;
-    let client = Client::new(&url, options).await?;
+    let client = HttpClient::new(&url, options).await?;
     let request = client.request(Method::GET, url);
-    let reply = exchange(request, PATIENCE, Body::Whole(BODY_LIMIT)).await.map_err(Failure::into_reason)?;
+    let reply = exchange(request, PATIENCE, BodyLimit::Whole(BODY_LIMIT)).await.map_err(ExchangeError::into_reason)?;
     if reply.status != 200 {
         return Err(format!("it answered {}", reply.status));
     }

@@ -7,11 +7,11 @@ use axum::extract::Request;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, StatusCode, Version, header};
 
-use crate::replica::deeds::Refused;
+use crate::replica::metrics::RefusalKind;
 
 /// What a request is refused for, what it asked for, and what it is answered.
-pub(super) struct Refusal {
-    pub(super) why: Refused,
+pub(super) struct RejectedRequest {
+    pub(super) why: RefusalKind,
     pub(super) asked: String,
     pub(super) status: StatusCode,
     pub(super) answer: &'static str,
@@ -26,24 +26,25 @@ impl HostNames {
         Self(names.into_iter().map(|name| plain(&name)).chain(["localhost".into()]).collect())
     }
 
-    pub(super) fn judge(&self, request: &Request) -> Result<(), Refusal> {
-        let refused = |why, asked: &str, status, answer| Err(Refusal { why, asked: asked.to_owned(), status, answer });
+    pub(super) fn judge(&self, request: &Request) -> Result<(), RejectedRequest> {
+        let refused =
+            |why, asked: &str, status, answer| Err(RejectedRequest { why, asked: asked.to_owned(), status, answer });
         if ![Method::GET, Method::HEAD].contains(request.method()) {
             let answer = "this is for reading; act with the command allclear";
-            return refused(Refused::Method, request.method().as_str(), StatusCode::METHOD_NOT_ALLOWED, answer);
+            return refused(RefusalKind::Method, request.method().as_str(), StatusCode::METHOD_NOT_ALLOWED, answer);
         }
         let asked = match hosts(request) {
             Ok(asked) => asked,
-            Err(why) => return refused(Refused::Host, why, StatusCode::BAD_REQUEST, why),
+            Err(why) => return refused(RefusalKind::Host, why, StatusCode::BAD_REQUEST, why),
         };
         if let Some(stranger) = asked.iter().find(|host| !self.is_own(host)) {
             let answer = "this replica is not known by that name: ask by its address, or add the name to \
                           `status.host_names` of its configuration";
-            return refused(Refused::Host, stranger.as_str(), StatusCode::MISDIRECTED_REQUEST, answer);
+            return refused(RefusalKind::Host, stranger.as_str(), StatusCode::MISDIRECTED_REQUEST, answer);
         }
         match foreign_origin(request.headers(), asked.last()) {
             Some(origin) => {
-                refused(Refused::Origin, &origin, StatusCode::FORBIDDEN, "this is not for pages from elsewhere")
+                refused(RefusalKind::Origin, &origin, StatusCode::FORBIDDEN, "this is not for pages from elsewhere")
             }
             None => Ok(()),
         }

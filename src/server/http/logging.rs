@@ -8,24 +8,24 @@ use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use super::harmless::{harmless, harmless_json};
+use super::sanitize::{harmless_json, sanitize};
 
 /// Starts logging to standard error, once per process.
 pub fn start(filter: &str) -> Result<(), String> {
-    let shape = if io::stderr().is_terminal() { Shape::Text } else { Shape::Json };
+    let shape = if io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json };
     let subscriber = subscriber(filter, shape, io::stderr)?;
     tracing::subscriber::set_global_default(subscriber).map_err(|_| "logging was started before".into())
 }
 
 #[derive(Clone, Copy)]
-enum Shape {
+enum LogFormat {
     Json,
     Text,
 }
 
 /// Each writing is one line.
 struct Harmless<W> {
-    shape: Shape,
+    shape: LogFormat,
     out: W,
 }
 
@@ -34,8 +34,8 @@ impl<W: Write> Write for Harmless<W> {
         let line = String::from_utf8_lossy(bytes);
         let line = line.strip_suffix('\n').unwrap_or(&line);
         let line = match self.shape {
-            Shape::Json => harmless_json(line),
-            Shape::Text => harmless(line),
+            LogFormat::Json => harmless_json(line),
+            LogFormat::Text => sanitize(line),
         };
         self.out.write_all((line + "\n").as_bytes())?;
         Ok(bytes.len())
@@ -50,7 +50,7 @@ type Subscriber = Box<dyn tracing::Subscriber + Send + Sync>;
 
 fn subscriber<W: Write + 'static>(
     filter: &str,
-    shape: Shape,
+    shape: LogFormat,
     out: impl Fn() -> W + Send + Sync + 'static,
 ) -> Result<Subscriber, String> {
     let hint = "write it as \"info\" or \"info,allclear=debug\"";
@@ -59,8 +59,10 @@ fn subscriber<W: Write + 'static>(
     let out = move || Harmless { shape, out: out() };
     let (registry, lines) = (tracing_subscriber::registry(), fmt::layer().with_writer(out).with_ansi(false));
     Ok(match shape {
-        Shape::Json => Box::new(registry.with(lines.json().flatten_event(true).with_current_span(true)).with(wanted)),
-        Shape::Text => Box::new(registry.with(lines).with(wanted)),
+        LogFormat::Json => {
+            Box::new(registry.with(lines.json().flatten_event(true).with_current_span(true)).with(wanted))
+        }
+        LogFormat::Text => Box::new(registry.with(lines).with(wanted)),
     })
 }
 
@@ -82,13 +84,13 @@ mod tests {
 
     use tracing_subscriber::filter::LevelFilter;
 
-    use super::super::harmless::is_hidden;
+    use super::super::sanitize::is_hidden;
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
+    struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Kept {
+    impl Write for CapturedLog {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }
@@ -98,8 +100,8 @@ mod tests {
         }
     }
 
-    fn logged(filter: &str, shape: Shape) -> String {
-        let kept = Kept::default();
+    fn logged(filter: &str, shape: LogFormat) -> String {
+        let kept = CapturedLog::default();
         let out = kept.clone();
         let subscriber = subscriber(filter, shape, move || out.clone()).unwrap();
         tracing::subscriber::with_default(subscriber, || {
@@ -112,7 +114,7 @@ mod tests {
 
     #[test]
     fn each_line_for_machines_is_one_json_object() {
-        let logged = logged("info", Shape::Json);
+        let logged = logged("info", LogFormat::Json);
         let lines: Vec<serde_json::Value> = logged.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(lines.len(), 2);
         assert_eq!((&lines[0]["message"], &lines[0]["event"]), (&"announced".into(), &"E-1".into()));
@@ -122,7 +124,7 @@ mod tests {
     fn whatever_a_name_holds_it_stays_within_its_line() {
         let name = "db-0\u{1b}[2J\r\n{\"level\":\"ERROR\"}\u{7}\u{85}\u{9b}31m\u{202e}\u{2028}\u{feff}m\"end";
         let told = |shape| {
-            let kept = Kept::default();
+            let kept = CapturedLog::default();
             let out = kept.clone();
             let subscriber = subscriber("info", shape, move || out.clone()).unwrap();
             tracing::subscriber::with_default(subscriber, || {
@@ -131,11 +133,11 @@ mod tests {
             let bytes = kept.0.lock().unwrap().clone();
             String::from_utf8(bytes).unwrap()
         };
-        let json = told(Shape::Json);
+        let json = told(LogFormat::Json);
         let line: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!((line["shown"].as_str(), line["text"].as_str()), (Some(name), Some(name)));
         assert_eq!(line["message"], format!("announced {name}"));
-        for shown in [json, told(Shape::Text)] {
+        for shown in [json, told(LogFormat::Text)] {
             let line = shown.strip_suffix('\n').unwrap();
             assert!(!line.contains(is_hidden), "{line:?}");
         }
@@ -143,22 +145,22 @@ mod tests {
 
     #[test]
     fn the_filter_chooses_by_level_and_target() {
-        let logged = logged("info,openraft=warn", Shape::Text);
+        let logged = logged("info,openraft=warn", LogFormat::Text);
         assert!(logged.contains("announced") && !logged.contains("heartbeat"), "{logged}");
-        let logged_loosely = self::logged(" info, , openraft=warn,", Shape::Text);
+        let logged_loosely = self::logged(" info, , openraft=warn,", LogFormat::Text);
         assert!(logged_loosely.contains("announced") && !logged_loosely.contains("heartbeat"), "{logged_loosely}");
     }
 
     #[test]
     fn what_is_not_wanted_is_not_even_asked_for() {
-        let subscriber = subscriber("info,openraft=warn", Shape::Json, io::sink).unwrap();
+        let subscriber = subscriber("info,openraft=warn", LogFormat::Json, io::sink).unwrap();
         assert_eq!(subscriber.max_level_hint(), Some(LevelFilter::INFO));
     }
 
     #[test]
     fn a_filter_that_cannot_be_read_is_told() {
         for filter in ["allclear=loud", "[poll]=debug", "info openraft=warn", "info,x=", " , "] {
-            let error = subscriber(filter, Shape::Text, io::sink).err().unwrap();
+            let error = subscriber(filter, LogFormat::Text, io::sink).err().unwrap();
             assert!(error.starts_with(&format!("the log filter {filter:?} cannot be read: ")), "{error}");
         }
     }

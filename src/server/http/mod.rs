@@ -1,10 +1,10 @@
 //! What operators see.
 
-mod bounds;
-pub mod harmless;
 pub mod host;
+mod limits;
 pub mod logging;
 mod metrics;
 mod page;
+pub mod sanitize;
 pub mod server;
 mod watch;

@@ -13,21 +13,21 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::bounds::{self, Asker};
 use super::host::HostNames;
+use super::limits::{self, Asker};
 use super::{metrics, page, watch};
-use crate::net::limits::{Maker, Who, serve_http1};
-use crate::replica::deeds::Refused;
+use crate::net::limits::{ClientKey, Maker, serve_http1};
+use crate::replica::metrics::RefusalKind;
 use crate::replica::view::View;
 
 /// Serves until it is stopped.
 pub async fn serve(listener: TcpListener, view: View, names: HostNames, stop: CancellationToken) -> io::Result<()> {
-    let listener = bounds::incoming(listener, stop.clone());
+    let listener = limits::incoming(listener, stop.clone());
     serve_http1(listener, router(view, names, stop.clone()), |stream, who| (*who, stream.reader()), stop).await
 }
 
 fn router(view: View, names: HostNames, stop: CancellationToken) -> Router {
-    let door = Arc::new(Door { names, view: view.clone() });
+    let door = Arc::new(RequestGuard { names, view: view.clone() });
     let maker = Maker::default();
     let of_the_view = Router::new()
         .route("/v1/events", get(|State(view): State<View>| async move { Json(view.events()) }))
@@ -36,8 +36,8 @@ fn router(view: View, names: HostNames, stop: CancellationToken) -> Router {
         .merge(watch::router(view.clone(), maker.room.clone(), stop));
     // Balancers and dashboards ask for the status often, and keep nobody from anything else.
     let status = Router::new().route("/v1/status", get(|State(view): State<View>| async move { Json(view.status()) }));
-    bounds::in_turn(of_the_view, maker.clone())
-        .merge(bounds::in_turn(status, maker))
+    limits::in_turn(of_the_view, maker.clone())
+        .merge(limits::in_turn(status, maker))
         .route(
             "/openapi.json",
             get(|| async { ([(header::CONTENT_TYPE, "application/json")], allclear_wire::OPENAPI) }),
@@ -53,12 +53,12 @@ fn router(view: View, names: HostNames, stop: CancellationToken) -> Router {
 }
 
 /// What stands before every answer.
-struct Door {
+struct RequestGuard {
     names: HostNames,
     view: View,
 }
 
-impl Door {
+impl RequestGuard {
     /// Nothing can be changed here, only whoever means this replica is answered, and no browser takes an answer for
     /// another kind of thing than it is, or gives it to a page from elsewhere.
     async fn pass(self: Arc<Self>, request: Request, next: Next) -> Response {
@@ -66,10 +66,10 @@ impl Door {
             Ok(()) => next.run(request).await,
             Err(refusal) => {
                 let from = request.extensions().get::<Asker>();
-                let who = from.map_or(Who::Anybody, |from| from.0.0).to_string();
-                self.view.deeds().refusals.note(refusal.why, &who, None, &refusal.asked);
+                let who = from.map_or(ClientKey::Anybody, |from| from.0.0).to_string();
+                self.view.metrics().refusals.note(refusal.why, &who, None, &refusal.asked);
                 let mut answer = problem(refusal.status, refusal.answer);
-                if refusal.why == Refused::Method {
+                if refusal.why == RefusalKind::Method {
                     answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
                 }
                 answer
@@ -90,7 +90,7 @@ async fn event(State(view): State<View>, Path(id): Path<String>) -> Response {
 }
 
 async fn alive(State(view): State<View>) -> Response {
-    match view.standstill() {
+    match view.stalled_loop() {
         None => "ok\n".into_response(),
         Some(why) => problem(StatusCode::SERVICE_UNAVAILABLE, &why),
     }

@@ -17,9 +17,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::bounds::reader;
+use super::limits::reader;
 use super::server::problem;
-use crate::net::limits::{Reader, Room};
+use crate::net::limits::{AnswerBudget, PeerReader};
 use crate::replica::view::{Changes, View};
 
 /// So many may listen at once.
@@ -32,12 +32,12 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 /// A burst of changes is told as one.
 const BURST: Duration = Duration::from_millis(50);
 
-pub(super) fn router(view: View, room: Room, stop: CancellationToken) -> Router<View> {
+pub(super) fn router(view: View, room: AnswerBudget, stop: CancellationToken) -> Router<View> {
     let places = Arc::new(Semaphore::new(LISTENERS));
     let watch = move |request: Request| {
         let (place, reader) = (places.clone().try_acquire_owned(), reader(&request));
         let (view, room, stop) = (view.clone(), room.clone(), stop.clone());
-        let listener = place.map(|place| Listener::new(view, (room, reader), stop, place));
+        let listener = place.map(|place| StatusStream::new(view, (room, reader), stop, place));
         async move { listener.map_or_else(|_| full(), |listener| answer(listener.statuses())) }
     };
     Router::new().route("/v1/watch", get(watch))
@@ -53,18 +53,18 @@ fn full() -> Response {
     ([(header::RETRY_AFTER, "5")], problem(StatusCode::SERVICE_UNAVAILABLE, &why)).into_response()
 }
 
-struct Listener {
+struct StatusStream {
     view: View,
     changes: Changes,
-    room: (Room, Reader),
+    room: (AnswerBudget, PeerReader),
     stop: CancellationToken,
     /// A digest of what was told last, without what is never the same twice.
     told: Option<u64>,
     _place: OwnedSemaphorePermit,
 }
 
-impl Listener {
-    fn new(view: View, room: (Room, Reader), stop: CancellationToken, place: OwnedSemaphorePermit) -> Self {
+impl StatusStream {
+    fn new(view: View, room: (AnswerBudget, PeerReader), stop: CancellationToken, place: OwnedSemaphorePermit) -> Self {
         Self { changes: view.changes(), view, room, stop, told: None, _place: place }
     }
 

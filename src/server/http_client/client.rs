@@ -1,4 +1,4 @@
-//! Clients: `plain` for the metadata service, `Client` for every other server.
+//! Clients: `plain` for the metadata service, `HttpClient` for every other server.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use rustls::ClientConfig;
 
 use super::address::is_confidential;
 use super::reason;
-use super::tls::{self, Identity};
+use super::tls::{self, ClientCertificate};
 use crate::files;
 use crate::secrets::{self, Secrets};
 
@@ -24,7 +24,7 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 pub struct Options {
     /// PEM file of certificate authorities that are trusted beside the system's.
     pub ca: Option<PathBuf>,
-    pub identity: Option<Identity>,
+    pub identity: Option<ClientCertificate>,
     pub login: Option<Login>,
 }
 
@@ -46,13 +46,13 @@ impl Options {
 }
 
 /// A client for the server of one URL. Connections are not kept, so a failed connection carried no request.
-pub struct Client {
+pub struct HttpClient {
     http: reqwest::Client,
     authorization: Option<HeaderValue>,
     secrets: Secrets,
 }
 
-impl Client {
+impl HttpClient {
     /// Reads all files of the options; the system's certificate authorities only if the URL is `https`.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ pub struct Reply {
 
 /// How much of a reply's body is read, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub enum Body {
+pub enum BodyLimit {
     /// The whole body; a longer or incomplete one is a failure.
     Whole(usize),
     /// The start of the body; the status counts even if the body breaks off.
@@ -27,14 +27,14 @@ pub enum Body {
 
 /// Why there is no reply, for people.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Failure {
+pub enum ExchangeError {
     /// The server received nothing.
     NotSent(String),
     /// The server may have received the request and acted on it.
     Lost(String),
 }
 
-impl Failure {
+impl ExchangeError {
     pub fn into_reason(self) -> String {
         match self {
             Self::NotSent(why) | Self::Lost(why) => why,
@@ -43,19 +43,19 @@ impl Failure {
 }
 
 /// Sends a request; the reply has to be complete within `patience`.
-pub async fn exchange(request: RequestBuilder, patience: Duration, body: Body) -> Result<Reply, Failure> {
+pub async fn exchange(request: RequestBuilder, patience: Duration, body: BodyLimit) -> Result<Reply, ExchangeError> {
     let mut response = request.timeout(patience).send().await.map_err(|error| {
-        if error.is_connect() || error.is_builder() { Failure::NotSent(reason(&error)) } else { lost(&error) }
+        if error.is_connect() || error.is_builder() { ExchangeError::NotSent(reason(&error)) } else { lost(&error) }
     })?;
     let header = |name| text(response.headers(), &name);
     let (status, location) = (response.status().as_u16(), header(LOCATION));
     let retry_after = header(RETRY_AFTER).and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs);
     let body = match body {
-        Body::Whole(limit) => {
-            let too_long = || Failure::Lost(format!("its answer is longer than {} KiB", limit / 1024));
+        BodyLimit::Whole(limit) => {
+            let too_long = || ExchangeError::Lost(format!("its answer is longer than {} KiB", limit / 1024));
             read_body(&mut response, limit).await.map_err(|error| lost(&error))?.ok_or_else(too_long)?
         }
-        Body::Start(limit) => read_start(&mut response, limit).await,
+        BodyLimit::Start(limit) => read_start(&mut response, limit).await,
     };
     Ok(Reply { status, location, retry_after, body })
 }
@@ -87,8 +87,8 @@ fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
 }
 
-fn lost(error: &reqwest::Error) -> Failure {
-    Failure::Lost(if error.is_timeout() { "no answer came in time".to_owned() } else { reason(error) })
+fn lost(error: &reqwest::Error) -> ExchangeError {
+    ExchangeError::Lost(if error.is_timeout() { "no answer came in time".to_owned() } else { reason(error) })
 }
 
 /// The innermost cause. The error itself would contain the URL.

@@ -11,7 +11,7 @@ mod tests;
 mod tls;
 
 pub use address::{is_confidential, parse, parse_external};
-pub use client::{Client, Login, Options, plain};
-pub use exchange::{Body, Failure, Reply, exchange, read_body, reason};
+pub use client::{HttpClient, Login, Options, plain};
+pub use exchange::{BodyLimit, ExchangeError, Reply, exchange, read_body, reason};
 pub use reqwest::{Method, RequestBuilder, StatusCode, Url, header};
-pub use tls::Identity;
+pub use tls::ClientCertificate;

@@ -50,12 +50,12 @@ async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin, reply: &str) ->
     Some(String::from_utf8(request).unwrap())
 }
 
-async fn post(url: &Url, options: &Options, patience: Duration, body: Body) -> Result<Reply, Failure> {
-    let client = Client::new(url, options).await.map_err(Failure::NotSent)?;
+async fn post(url: &Url, options: &Options, patience: Duration, body: BodyLimit) -> Result<Reply, ExchangeError> {
+    let client = HttpClient::new(url, options).await.map_err(ExchangeError::NotSent)?;
     exchange(client.request(Method::POST, url.clone()).body("ping"), patience, body).await
 }
 
-async fn post_plainly(reply: &str, body: Body) -> (Result<Reply, Failure>, String) {
+async fn post_plainly(reply: &str, body: BodyLimit) -> (Result<Reply, ExchangeError>, String) {
     let (url, served) = serve_once(None, reply.to_owned()).await;
     let reply = post(&url, &DEFAULT, PATIENCE, body).await;
     (reply, served.await.unwrap().unwrap())
@@ -64,23 +64,23 @@ async fn post_plainly(reply: &str, body: Body) -> (Result<Reply, Failure>, Strin
 #[tokio::test]
 async fn of_a_long_body_the_start_is_kept_or_the_whole_reply_is_lost() {
     let reply = format!("HTTP/1.1 503 No\r\nRetry-After: 7\r\nContent-Length: 9000\r\n\r\n{}", "x".repeat(5_000));
-    let (answer, request) = post_plainly(&reply, Body::Start(1024)).await;
+    let (answer, request) = post_plainly(&reply, BodyLimit::Start(1024)).await;
     let answer = answer.unwrap();
     assert_eq!((answer.status, answer.retry_after), (503, Some(Duration::from_secs(7))));
     assert_eq!(answer.body, [b'x'; 1024]);
     assert!(request.starts_with("POST /in?a=b HTTP/1.1\r\n"), "{request}");
-    let (answer, _) = post_plainly(&reply, Body::Start(6_000)).await;
+    let (answer, _) = post_plainly(&reply, BodyLimit::Start(6_000)).await;
     assert_eq!(answer.unwrap().body.len(), 5_000, "the rest never came, and the status counts");
-    let (answer, _) = post_plainly(&reply, Body::Whole(1024)).await;
-    assert_eq!(answer, Err(Failure::Lost("its answer is longer than 1 KiB".to_owned())));
-    let (answer, _) = post_plainly(&reply, Body::Whole(9_000)).await;
-    assert!(matches!(answer, Err(Failure::Lost(_))), "{answer:?}");
+    let (answer, _) = post_plainly(&reply, BodyLimit::Whole(1024)).await;
+    assert_eq!(answer, Err(ExchangeError::Lost("its answer is longer than 1 KiB".to_owned())));
+    let (answer, _) = post_plainly(&reply, BodyLimit::Whole(9_000)).await;
+    assert!(matches!(answer, Err(ExchangeError::Lost(_))), "{answer:?}");
 }
 
 #[tokio::test]
 async fn a_redirect_is_a_reply_like_any_other() {
     let redirect = "HTTP/1.1 307 Go\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n";
-    let reply = post_plainly(redirect, Body::Whole(1024)).await.0.unwrap();
+    let reply = post_plainly(redirect, BodyLimit::Whole(1024)).await.0.unwrap();
     assert_eq!((reply.status, reply.location.as_deref()), (307, Some("http://127.0.0.1:1/")));
 }
 
@@ -88,10 +88,10 @@ async fn a_redirect_is_a_reply_like_any_other() {
 async fn a_silent_server_and_a_closed_port_are_told_apart_without_the_address() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = parse_external(&format!("http://{}/secret", listener.local_addr().unwrap())).unwrap();
-    let post = |patience| post(&url, &DEFAULT, patience, Body::Start(1024));
-    let Err(Failure::Lost(silent)) = post(Duration::from_millis(50)).await else { panic!("it answered") };
+    let post = |patience| post(&url, &DEFAULT, patience, BodyLimit::Start(1024));
+    let Err(ExchangeError::Lost(silent)) = post(Duration::from_millis(50)).await else { panic!("it answered") };
     drop(listener);
-    let Err(Failure::NotSent(closed)) = post(PATIENCE).await else { panic!("it was sent") };
+    let Err(ExchangeError::NotSent(closed)) = post(PATIENCE).await else { panic!("it was sent") };
     assert!(silent.contains("in time") && closed.contains("refused"), "{silent}; {closed}");
     assert!(!silent.contains("secret") && !closed.contains("secret"), "{silent}; {closed}");
 }
@@ -121,10 +121,10 @@ impl Authority {
         Options { ca: Some(self.file("ca.pem", &self.issuer.pem())), ..Options::default() }
     }
 
-    fn identity(&self) -> Identity {
+    fn identity(&self) -> ClientCertificate {
         let key = KeyPair::generate().unwrap();
         let certificate = CertificateParams::new(["client".to_owned()]).unwrap().signed_by(&key, &self.issuer).unwrap();
-        Identity {
+        ClientCertificate {
             certificate: self.file("client.pem", &certificate.pem()),
             key: self.file("client.key", &key.serialize_pem()),
         }
@@ -151,9 +151,9 @@ impl Authority {
     }
 
     /// The status of a POST to this authority's server, and the request as the server read it.
-    async fn post(&self, demands_certificate: bool, options: &Options) -> (Result<u16, Failure>, Option<String>) {
+    async fn post(&self, demands_certificate: bool, options: &Options) -> (Result<u16, ExchangeError>, Option<String>) {
         let (url, served) = serve_once(Some(self.server(demands_certificate)), DONE.to_owned()).await;
-        let reply = post(&url, options, PATIENCE, Body::Whole(1024)).await;
+        let reply = post(&url, options, PATIENCE, BodyLimit::Whole(1024)).await;
         (reply.map(|reply| reply.status), served.await.unwrap())
     }
 }
@@ -163,7 +163,7 @@ async fn only_a_server_of_a_trusted_authority_receives_a_request() {
     let authority = Authority::new();
     assert_eq!(authority.post(false, &authority.trusted()).await.0, Ok(200));
     let (reply, request) = authority.post(false, &Authority::new().trusted()).await;
-    assert!(matches!(&reply, Err(Failure::NotSent(_))), "{reply:?}");
+    assert!(matches!(&reply, Err(ExchangeError::NotSent(_))), "{reply:?}");
     assert_eq!(request, None);
 }
 
@@ -191,8 +191,8 @@ async fn a_login_is_read_from_its_file_and_sent_to_nobody_else_unencrypted() {
         assert!(request.contains(&format!("authorization: {header}\r\n")), "{request}");
 
         let elsewhere = parse_external("http://10.0.0.4/").unwrap();
-        assert!(Client::new(&elsewhere, &options).await.err().unwrap().contains("https://"));
-        let client = Client::new(&parse_external("https://10.0.0.4/").unwrap(), &options).await.unwrap();
+        assert!(HttpClient::new(&elsewhere, &options).await.err().unwrap().contains("https://"));
+        let client = HttpClient::new(&parse_external("https://10.0.0.4/").unwrap(), &options).await.unwrap();
         let is_sent = |url| client.request(Method::GET, url).build().unwrap().headers().contains_key("authorization");
         assert!(is_sent(parse_external("https://10.0.0.5/").unwrap()) && !is_sent(elsewhere));
     }
@@ -204,16 +204,16 @@ async fn files_that_cannot_be_used_are_named() {
     let empty = authority.file("empty", "");
     let of_ca = |path: &Path| Options { ca: Some(path.to_owned()), ..Options::default() };
     let identity = |certificate: &Path, key: &Path| Options {
-        identity: Some(Identity { certificate: certificate.to_owned(), key: key.to_owned() }),
+        identity: Some(ClientCertificate { certificate: certificate.to_owned(), key: key.to_owned() }),
         ..Options::default()
     };
     let (good, nowhere) = (authority.identity(), Path::new("/nowhere/empty"));
     for options in [of_ca(&empty), of_ca(nowhere), identity(&empty, &good.key), identity(&good.certificate, &empty)] {
-        let why = Client::new(&url, &options).await.err().unwrap();
+        let why = HttpClient::new(&url, &options).await.err().unwrap();
         assert!(why.contains("/empty: "), "{why}");
     }
     let token_file = authority.file("two lines", "one\ntwo");
-    let why = Client::new(&url, &Options { login: Some(Login::Bearer { token_file }), ..Options::default() }).await;
+    let why = HttpClient::new(&url, &Options { login: Some(Login::Bearer { token_file }), ..Options::default() }).await;
     let why = why.err().unwrap();
     assert!(why.contains("two lines: ") && !why.contains("one\n"), "{why}");
 }
@@ -225,7 +225,7 @@ const TARGETS: &str = "ALLCLEAR_TEST_HTTPS_SERVERS";
 async fn the_systems_authorities_are_trusted_and_by_the_plain_client_nobody() {
     if let Ok(targets) = std::env::var(TARGETS) {
         let (first, second) = targets.split_once(' ').unwrap();
-        let reply = post(&parse(first).unwrap(), &DEFAULT, PATIENCE, Body::Whole(1024)).await;
+        let reply = post(&parse(first).unwrap(), &DEFAULT, PATIENCE, BodyLimit::Whole(1024)).await;
         assert_eq!(reply.map(|reply| reply.status), Ok(200));
         let error = plain().unwrap().build().unwrap().post(second).body("ping").send().await.unwrap_err();
         assert!(error.is_connect(), "{error:?}");

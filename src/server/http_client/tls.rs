@@ -14,7 +14,7 @@ use crate::files;
 
 /// The certificate with which a client authenticates itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Identity {
+pub struct ClientCertificate {
     /// PEM file: the client's certificate, then intermediate authorities.
     pub certificate: PathBuf,
     /// PEM file: the private key.
@@ -26,7 +26,7 @@ pub struct Identity {
 pub(super) fn read(
     system: bool,
     ca: Option<&Path>,
-    identity: Option<&Identity>,
+    identity: Option<&ClientCertificate>,
     uid: u32,
 ) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
@@ -47,7 +47,7 @@ pub(super) fn read(
     let builder = builder.map_err(|error| format!("cannot speak TLS here: {error}"))?.with_root_certificates(roots);
     let mut config = match identity {
         None => builder.with_no_client_auth(),
-        Some(Identity { certificate, key }) => {
+        Some(ClientCertificate { certificate, key }) => {
             found(key)?;
             files::check_secret(key, uid).map_err(|why| why.to_string())?;
             let private_key = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;

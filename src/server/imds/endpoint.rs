@@ -13,11 +13,11 @@ use tokio::sync::{Mutex, MutexGuard, Notify};
 use tokio::time::Instant;
 
 use super::approval::Approval;
-use super::channel::ENROLS_WITHIN;
 use super::exchange::Whole;
+use super::health::ENROLS_WITHIN;
 use super::no_information::NoInformation;
-use super::standing::Standing;
 use super::version::ApiVersion;
+use super::version_fallback::VersionFallback;
 use super::{document, exchange, instance};
 use crate::http_client::parse;
 use allclear_core::model::document::Document;
@@ -68,7 +68,7 @@ pub struct Endpoint {
     base: String,
     timeouts: Timeouts,
     /// Held while a request is under way.
-    turn: Mutex<Standing>,
+    turn: Mutex<VersionFallback>,
     /// An approval, and the look before one, asks whoever has the turn to give way.
     way: Notify,
 }
@@ -89,7 +89,7 @@ impl Endpoint {
             approvals: client(0)?,
             base,
             timeouts,
-            turn: Mutex::new(Standing::new(version)),
+            turn: Mutex::new(VersionFallback::new(version)),
             way: Notify::new(),
         })
     }
@@ -116,7 +116,7 @@ impl Endpoint {
 
     async fn document(
         &self,
-        mut turn: MutexGuard<'_, Standing>,
+        mut turn: MutexGuard<'_, VersionFallback>,
         way: impl Future<Output = ()>,
     ) -> Result<Polled, NoInformation> {
         let version = turn.version();

@@ -5,25 +5,25 @@
 //! keeps no document, has no clock of its own and draws no random numbers.
 
 mod approval;
-pub mod channel;
 mod date;
 mod dated;
 mod document;
 mod endpoint;
 mod event;
 mod exchange;
+pub mod health;
 mod instance;
 mod json;
 mod no_information;
-pub mod pace;
+pub mod poll_schedule;
 mod service;
-mod standing;
 mod version;
+mod version_fallback;
 
 pub use approval::Approval;
-pub use channel::Channel;
 pub use document::{MAX_BODY, MAX_EVENTS, MAX_RESOURCES, read as read_document, read_written};
 pub use endpoint::{BadEndpoint, Endpoint, Polled, Timeouts, is_address};
+pub use health::ImdsHealthTracker;
 pub use no_information::NoInformation;
-pub use service::Service;
+pub use service::MetadataService;
 pub use version::ApiVersion;

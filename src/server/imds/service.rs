@@ -8,7 +8,7 @@ use super::no_information::NoInformation;
 use allclear_core::model::id::EventId;
 
 /// The way of one VM to its metadata service.
-pub trait Service: Send + Sync {
+pub trait MetadataService: Send + Sync {
     /// What is announced now.
     ///
     /// # Errors
@@ -25,7 +25,7 @@ pub trait Service: Send + Sync {
     fn approve<'a>(&'a self, event: &'a EventId) -> BoxFuture<'a, Approval>;
 }
 
-impl Service for Endpoint {
+impl MetadataService for Endpoint {
     fn poll(&self) -> BoxFuture<'_, Result<Polled, NoInformation>> {
         Box::pin(self.poll())
     }

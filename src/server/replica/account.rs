@@ -9,10 +9,10 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::clock;
-use super::errands::Inherited;
-use super::here::Here;
-use super::observer::Observer;
-use allclear_core::isolation::reconcile::account_due;
+use super::context::Context;
+use super::errands::LeftOver;
+use super::poller::Observer;
+use allclear_core::isolation::reconciliation::reconciliation_due;
 use allclear_core::model::command::Command;
 use allclear_core::new_disk::{Since, may_account};
 
@@ -20,16 +20,16 @@ use allclear_core::new_disk::{Since, may_account};
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 pub(super) async fn give(
-    here: Arc<Here>,
+    here: Arc<Context>,
     observer: Arc<Observer>,
-    inherited: watch::Receiver<Option<Inherited>>,
+    inherited: watch::Receiver<Option<LeftOver>>,
     stop: CancellationToken,
 ) {
     if here.journal.is_new() && stop.run_until_cancelled(forgets(&here, &observer, inherited)).await.is_none() {
         return;
     }
     let (mut state, mut journal) = (here.state.clone(), here.journal.changes());
-    let mut standing = here.consensus.standing();
+    let mut standing = here.consensus.status();
     loop {
         state.mark_unchanged();
         journal.mark_unchanged();
@@ -47,15 +47,15 @@ pub(super) async fn give(
 }
 
 /// Returns when what an earlier life of this replica may have approved alone, and its disk forgot, has shown.
-async fn forgets(here: &Here, observer: &Observer, mut inherited: watch::Receiver<Option<Inherited>>) {
-    let (began, mut polls) = (clock::steady(), observer.polls());
+async fn forgets(here: &Context, observer: &Observer, mut inherited: watch::Receiver<Option<LeftOver>>) {
+    let (began, mut polls) = (clock::monotonic(), observer.polls());
     let Ok(is_known) = inherited.wait_for(Option::is_some).await.map(|known| known.is_some_and(|it| it.is_known))
     else {
         return std::future::pending().await;
     };
     if is_known {
         tracing::info!("this disk is new: it gives account when what it may have approved before has shown");
-        while !has_shown(here, observer, clock::steady().since(began)) {
+        while !has_shown(here, observer, clock::monotonic().since(began)) {
             tokio::select! {
                 _ = polls.changed() => {}
                 () = tokio::time::sleep(AGAIN_AFTER) => {}
@@ -68,15 +68,15 @@ async fn forgets(here: &Here, observer: &Observer, mut inherited: watch::Receive
     }
 }
 
-fn has_shown(here: &Here, observer: &Observer, runs_for: Duration) -> bool {
-    let (document, age) = (observer.believed(), observer.health().document_age);
+fn has_shown(here: &Context, observer: &Observer, runs_for: Duration) -> bool {
+    let (document, age) = (observer.trusted_document(), observer.health().document_age);
     let has_former_vote = here.consensus.is_left_behind();
     let since = Since { runs_for, document: document.as_ref().zip(age), has_former_vote };
     may_account(&here.state(), &here.name, &here.timing, &since)
 }
 
 /// True when there is still something to tell.
-async fn settle(here: &Here) -> bool {
+async fn settle(here: &Context) -> bool {
     if let Err(error) = here.journal.prune(&here.state()).await {
         tracing::error!(%error, "the journal of approvals without a quorum cannot be written");
     }
@@ -89,7 +89,7 @@ async fn settle(here: &Here) -> bool {
 }
 
 /// What is owed; the number is read while nothing can be written, so that the account says all there is under it.
-async fn account(here: &Here) -> Option<Command> {
+async fn account(here: &Context) -> Option<Command> {
     let _turn = here.journal.turn().await;
-    account_due(&here.state(), &here.name, &here.journal.entries())
+    reconciliation_due(&here.state(), &here.name, &here.journal.entries())
 }

@@ -8,24 +8,24 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::clock;
-use super::deeds::Rung;
-use super::errands::Hands;
-use super::here::Here;
-use super::isolated_requests::{NotApproved, Request};
+use super::context::Context;
+use super::errands::Executor;
+use super::isolated_requests::{IsolatedRequest, NotApproved};
+use super::metrics::TakeoverLevel;
 use super::post;
-use super::rounds::Loop;
-use allclear_core::isolation::approval::{overridden, takeover};
-use allclear_core::isolation::reconcile::as_if_told;
-use allclear_core::isolation::watch::Watch;
+use super::watchdog::Loop;
+use allclear_core::isolation::approval::{event_to_approve, overridden};
+use allclear_core::isolation::reconciliation::with_local_facts;
+use allclear_core::isolation::watch::IsolationWatch;
 use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::command::Entry;
 use allclear_core::model::document::{Announcement, Document, Status};
 use allclear_core::model::event::Event;
 use allclear_core::model::id::{EventId, VmName};
-use allclear_core::model::isolation::Alone;
-use allclear_core::model::obstacle::Obstacle;
-use allclear_core::model::takeover::{Journaled, Takeover};
-use allclear_core::situation::Situation;
+use allclear_core::model::isolated_approval::{IsolatedApproval, JournalEntry};
+use allclear_core::model::isolation::IsolatedView;
+use allclear_core::model::obstacle::ApprovalObstacle;
+use allclear_core::planning_input::PlanningInput;
 use allclear_wire::log;
 
 const TICK: Duration = Duration::from_millis(250);
@@ -36,15 +36,15 @@ const FRESH_FOR: Duration = Duration::from_secs(2);
 /// Before what came to nothing is tried again: the metadata service is asked only so often.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
-pub(super) async fn watch(hands: Arc<Hands>, stop: CancellationToken) {
-    let mut watch = Watch::new(clock::steady());
+pub(super) async fn watch(hands: Arc<Executor>, stop: CancellationToken) {
+    let mut watch = IsolationWatch::new(clock::monotonic());
     let mut not_before = watch.last_tick;
     let here = &hands.here;
-    let (mut standing, mut polls) = (here.consensus.standing(), hands.observer.polls());
+    let (mut standing, mut polls) = (here.consensus.status(), hands.observer.polls());
     let mut is_led = true;
     loop {
         let wait = here.rounds.until_turn(if is_led { IDLE_TICK } else { TICK });
-        here.rounds.back_within(Loop::Alone, wait);
+        here.rounds.arm(Loop::Alone, wait);
         let request = tokio::select! {
             () = tokio::time::sleep(wait) => None,
             _ = polls.changed() => None,
@@ -53,12 +53,12 @@ pub(super) async fn watch(hands: Arc<Hands>, stop: CancellationToken) {
             () = stop.cancelled() => return,
         };
         let alone = look(&mut watch, &hands).await;
-        is_led = here.consensus.standing_now().quorum;
+        is_led = here.consensus.status_now().quorum;
         let is_alone = alone.is_some();
         here.alone.send_replace(alone);
-        let situation = is_alone.then(|| here.situation());
-        let due = situation.as_ref().is_some_and(|situation| takeover(&here.state(), situation).is_some());
-        let is_tried_again = clock::steady() >= not_before;
+        let situation = is_alone.then(|| here.planning_input());
+        let due = situation.as_ref().is_some_and(|situation| event_to_approve(&here.state(), situation).is_some());
+        let is_tried_again = clock::monotonic() >= not_before;
         // To its end, also when the replica stops: what was posted is to be written down.
         match (request, situation) {
             (Some(request), None) if is_led => request.answer(Err(NotApproved::Led)),
@@ -73,33 +73,33 @@ pub(super) async fn watch(hands: Arc<Hands>, stop: CancellationToken) {
                 if let Err(why) = act(&hands, situation, None).await {
                     tracing::warn!(%why, "event not approved without a quorum");
                 }
-                not_before = clock::steady().plus(AGAIN_AFTER);
+                not_before = clock::monotonic().plus(AGAIN_AFTER);
             }
             (None, _) => continue,
         }
-        watch.last_tick = clock::steady();
+        watch.last_tick = clock::monotonic();
     }
 }
 
 /// `None` while a leader is heard.
-async fn look(watch: &mut Watch, hands: &Hands) -> Option<Alone> {
+async fn look(watch: &mut IsolationWatch, hands: &Executor) -> Option<IsolatedView> {
     let here = &hands.here;
-    watch.tick(clock::steady(), hands.observer.believed().as_ref());
-    if here.consensus.standing_now().quorum {
+    watch.tick(clock::monotonic(), hands.observer.trusted_document().as_ref());
+    if here.consensus.status_now().quorum {
         return None;
     }
-    let heard = here.consensus.last_contact().map(clock::steadily);
+    let heard = here.consensus.last_contact().map(clock::to_monotonic);
     let voters = voters(here);
     let mut reached = here.contacts.peers();
     reached.retain(|name, _| voters.contains(name));
     let since = here.at(watch.alone_since(heard, &reached));
     // Before the state is read: what is applied meanwhile is in both, and in neither the other way round.
     let tail = tail(here).await?;
-    Some(Alone {
+    Some(IsolatedView {
         since,
         voters,
         reached,
-        document: hands.observer.believed(),
+        document: hands.observer.trusted_document(),
         seen_since: watch.seen_since(|at| here.at(at)),
         log_time: here.time.of_the_log(),
         tail,
@@ -109,8 +109,8 @@ async fn look(watch: &mut Watch, hands: &Hands) -> Option<Alone> {
 }
 
 /// In the order of the configuration; those that it does not name come last. Nobody, once this replica was removed.
-fn voters(here: &Here) -> Vec<VmName> {
-    if !here.consensus.takes_part() {
+fn voters(here: &Context) -> Vec<VmName> {
+    if !here.consensus.is_member() {
         return Vec::new();
     }
     let voters: Vec<VmName> = here.consensus.members().voters.iter().map(|name| VmName::new(name)).collect();
@@ -120,8 +120,8 @@ fn voters(here: &Here) -> Vec<VmName> {
 }
 
 /// `None`, and nothing is approved, when the end of the log cannot be read or understood.
-async fn tail(here: &Here) -> Option<Vec<Entry>> {
-    let tail = match here.consensus.tail().await {
+async fn tail(here: &Context) -> Option<Vec<Entry>> {
+    let tail = match here.consensus.unapplied_entries().await {
         Ok(tail) => tail,
         Err(error) => {
             tracing::warn!(%error, "this replica cannot tell whether it may approve alone");
@@ -133,27 +133,31 @@ async fn tail(here: &Here) -> Option<Vec<Entry>> {
 }
 
 /// Approves the event that is due, or the one that an operator asks for.
-async fn act(hands: &Hands, mut situation: Situation, request: Option<&Request>) -> Result<PostOutcome, NotApproved> {
+async fn act(
+    hands: &Executor,
+    mut situation: PlanningInput,
+    request: Option<&IsolatedRequest>,
+) -> Result<PostOutcome, NotApproved> {
     let failed = |why: String| NotApproved::Failed(why);
     let here = &hands.here;
-    let document = hands.observer.look(&here.state()).await.map_err(|why| failed(why.to_string()))?;
-    let looked_at = clock::steady();
+    let document = hands.observer.fetch_now(&here.state()).await.map_err(|why| failed(why.to_string()))?;
+    let looked_at = clock::monotonic();
     if let Some(alone) = &mut situation.alone {
-        alone.document = hands.observer.believed();
+        alone.document = hands.observer.trusted_document();
     }
     situation.now = here.time.now();
     let event = match request {
-        None => takeover(&here.state(), &situation).map(|announced| announced.id.clone()),
+        None => event_to_approve(&here.state(), &situation).map(|announced| announced.id.clone()),
         Some(request) => Some(checked(here, &situation, request)?),
     };
-    let not_scheduled = NotApproved::Impossible(Obstacle::NotScheduled);
+    let not_scheduled = NotApproved::Impossible(ApprovalObstacle::NotScheduled);
     let announced = event.and_then(|id| scheduled(&document, &id)).ok_or(not_scheduled)?;
     let Ok(true) = here.consensus.fence().await else {
         return Err(failed("the vote of this replica cannot be written".into()));
     };
-    let begun = Takeover::begun(&situation, request.map(|request| request.requested_by.clone()));
-    let entry = Journaled { announcement: announced.clone(), takeover: begun.clone() };
-    let may_still = || is_silent(here) && clock::steady().since(looked_at) < FRESH_FOR;
+    let begun = IsolatedApproval::begun(&situation, request.map(|request| request.requested_by.clone()));
+    let entry = JournalEntry { announcement: announced.clone(), takeover: begun.clone() };
+    let may_still = || is_silent(here) && clock::monotonic().since(looked_at) < FRESH_FOR;
     match here.journal.begin(entry, may_still).await {
         Ok(true) => {}
         Ok(false) => return Err(failed("a leader is heard again, or the metadata service took too long".into())),
@@ -162,10 +166,10 @@ async fn act(hands: &Hands, mut situation: Situation, request: Option<&Request>)
             return Err(failed(format!("the journal cannot be written: {error}")));
         }
     }
-    here.deeds.takeover(Rung::Alone);
+    here.deeds.takeover(TakeoverLevel::Alone);
     let who = request.map(|request| request.requested_by.who.as_str());
     tracing::warn!(event = %announced.id, requested_by = who, "event approved without a quorum");
-    let outcome = if clock::steady().since(looked_at) < here.timing.claim_lease {
+    let outcome = if clock::monotonic().since(looked_at) < here.timing.claim_lease {
         post::outcome(hands.observer.approve(&announced.id).await)
     } else {
         PostOutcome::NotSent("this replica was paused before it could post".into())
@@ -181,9 +185,9 @@ async fn act(hands: &Hands, mut situation: Situation, request: Option<&Request>)
 }
 
 /// The operator's event, if it is as the operator saw it and can be approved here.
-fn checked(here: &Here, situation: &Situation, request: &Request) -> Result<EventId, NotApproved> {
+fn checked(here: &Context, situation: &PlanningInput, request: &IsolatedRequest) -> Result<EventId, NotApproved> {
     let state = here.state();
-    let shown = as_if_told(&state, &here.name, situation.alone.as_ref(), &here.journal.entries());
+    let shown = with_local_facts(&state, &here.name, situation.alone.as_ref(), &here.journal.entries());
     let revision = shown.open_event(&request.event).map(|event: &Event| event.revision);
     match overridden(&state, situation, &request.event) {
         None => Err(NotApproved::Led),
@@ -198,7 +202,7 @@ fn scheduled<'a>(document: &'a Document, id: &EventId) -> Option<&'a Announcemen
 }
 
 /// No leader was heard for as long as it takes, as consensus tells it at this moment.
-fn is_silent(here: &Here) -> bool {
+fn is_silent(here: &Context) -> bool {
     let long_ago = |heard: Instant| heard.elapsed() >= here.timing.takeover_after;
-    !here.consensus.standing_now().quorum && here.consensus.last_contact().is_none_or(long_ago)
+    !here.consensus.status_now().quorum && here.consensus.last_contact().is_none_or(long_ago)
 }

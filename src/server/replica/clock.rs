@@ -19,18 +19,18 @@ pub fn since_1970() -> Duration {
 }
 
 /// `machine::cluster_time` by the clocks of this machine.
-pub struct ClusterTime {
+pub struct ClusterClock {
     wall: Wall,
     known: Mutex<cluster_time::ClusterTime>,
 }
 
-impl Default for ClusterTime {
+impl Default for ClusterClock {
     fn default() -> Self {
         Self::on(Arc::new(now))
     }
 }
 
-impl ClusterTime {
+impl ClusterClock {
     pub fn on(wall: Wall) -> Self {
         Self { wall, known: Mutex::default() }
     }
@@ -87,18 +87,18 @@ impl ClusterTime {
     }
 
     /// A moment of the cluster's time on this machine's wall clock.
-    pub fn on_the_wall(&self, moment: Timestamp) -> Timestamp {
+    pub fn to_wall_time(&self, moment: Timestamp) -> Timestamp {
         Timestamp(moment.0.saturating_add(self.wall_is_ahead_by()))
     }
 
     /// A moment of the cluster's time as hooks are given it.
     pub fn deadline(&self, moment: Timestamp) -> Deadline {
         let left = moment.since(self.now());
-        Deadline { at: tokio::time::Instant::now() + left, on_the_wall: self.on_the_wall(moment) }
+        Deadline { at: tokio::time::Instant::now() + left, on_the_wall: self.to_wall_time(moment) }
     }
 
     /// A moment of this machine's wall clock in the cluster's time.
-    pub fn of_the_wall(&self, moment: Timestamp) -> Timestamp {
+    pub fn from_wall_time(&self, moment: Timestamp) -> Timestamp {
         Timestamp(moment.0.saturating_sub(self.wall_is_ahead_by()))
     }
 
@@ -113,7 +113,7 @@ impl ClusterTime {
     }
 
     fn clocks(&self) -> Clocks {
-        Clocks { steady: steady(), wall: self.wall() }
+        Clocks { steady: monotonic(), wall: self.wall() }
     }
 
     fn known(&self) -> MutexGuard<'_, cluster_time::ClusterTime> {
@@ -140,15 +140,15 @@ impl Rhythm {
 }
 
 /// A clock that never goes back, for ages: milliseconds since this process first asked.
-pub fn steady() -> Timestamp {
+pub fn monotonic() -> Timestamp {
     static START: OnceLock<Instant> = OnceLock::new();
     let since_start = START.get_or_init(Instant::now).elapsed();
     Timestamp(i64::try_from(since_start.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// A moment of the operating system's monotonic clock on the steady clock.
-pub fn steadily(at: Instant) -> Timestamp {
-    steady().minus(at.elapsed())
+pub fn to_monotonic(at: Instant) -> Timestamp {
+    monotonic().minus(at.elapsed())
 }
 
 /// RFC 3339 in UTC, with milliseconds.
@@ -174,39 +174,39 @@ mod tests {
         one.0.abs_diff(other.0) < 10_000
     }
 
-    fn own(time: &ClusterTime) -> ClockReading {
+    fn own(time: &ClusterClock) -> ClockReading {
         ClockReading { wall: Some(time.wall_is_ahead_by()), ..ClockReading::default() }
     }
 
     #[test]
     fn the_clusters_time_is_never_behind_the_log_and_goes_on() {
-        let time = ClusterTime::default();
+        let time = ClusterClock::default();
         assert!(same(time.now(), now()));
         let far = now().plus(FAR);
         time.applied(far, false);
         assert!(time.now() >= far);
-        let shown = time.on_the_wall(far.plus(Duration::from_mins(1)));
+        let shown = time.to_wall_time(far.plus(Duration::from_mins(1)));
         assert!(same(shown, now().plus(Duration::from_mins(1))), "{shown:?}");
     }
 
     #[test]
     fn a_follower_goes_by_the_leaders_clock_and_turns_times_back_into_its_own() {
         for leaders in [now().plus(FAR), now().minus(FAR)] {
-            let time = ClusterTime::default();
+            let time = ClusterClock::default();
             assert!(!time.follows());
-            time.follow(leaders, steady(), Trust::Known);
+            time.follow(leaders, monotonic(), Trust::Known);
             assert!(time.follows() && same(time.now(), leaders));
             let deadline = leaders.plus(Duration::from_mins(1));
-            assert!(same(time.on_the_wall(deadline), now().plus(Duration::from_mins(1))));
-            assert!(same(time.of_the_wall(now().plus(Duration::from_mins(1))), deadline));
+            assert!(same(time.to_wall_time(deadline), now().plus(Duration::from_mins(1))));
+            assert!(same(time.from_wall_time(now().plus(Duration::from_mins(1))), deadline));
         }
     }
 
     #[test]
     fn a_new_leader_goes_on_with_the_time_of_the_old_one_until_nothing_is_open() {
-        let time = ClusterTime::default();
+        let time = ClusterClock::default();
         let before = now().minus(FAR);
-        time.follow(before, steady(), Trust::Known);
+        time.follow(before, monotonic(), Trust::Known);
         time.applied(before, true);
         time.lead();
         assert!(!time.agree(&[own(&time)], 1));
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_leader_that_opens_an_event_goes_on_from_there() {
-        let time = ClusterTime::default();
+        let time = ClusterClock::default();
         time.lead();
         let opened = now().plus(FAR);
         time.applied(opened, true);

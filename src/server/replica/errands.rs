@@ -1,7 +1,7 @@
 //! Sees to this replica's share of the committed state: starts and stops hooks, and posts the approval it was named
 //! for. Every act is preceded by a linearizable read, so a replica that was cut off or paused does nothing new.
 
-use allclear_core::errands;
+use allclear_core::assignments;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::clock;
-use super::here::Here;
-use super::hooks::Hooks;
-use super::observer::Observer;
-use super::post::{self, Claimed};
-use super::presences;
-use super::rounds::Loop;
-use allclear_core::errands::Errand;
+use super::context::Context;
+use super::hook_executor::HookExecutor;
+use super::poller::Observer;
+use super::post::{self, OwnClaim};
+use super::session_sync;
+use super::watchdog::Loop;
+use allclear_core::assignments::Assignment;
 use allclear_core::model::id::AttemptId;
 use allclear_core::model::state::State;
 
@@ -28,15 +28,15 @@ const TICK: Duration = Duration::from_millis(250);
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// What the errands of one replica need beside what all its tasks share.
-pub(super) struct Hands {
-    pub(super) here: Arc<Here>,
-    pub(super) hooks: Arc<Hooks>,
+pub(super) struct Executor {
+    pub(super) here: Arc<Context>,
+    pub(super) hooks: Arc<HookExecutor>,
     pub(super) observer: Arc<Observer>,
 }
 
 /// What the log held of this replica when it had caught up.
 #[derive(Clone, Copy)]
-pub(super) struct Inherited {
+pub(super) struct LeftOver {
     /// The last attempt that had been decided: it and those before it may have been acted on by an earlier life.
     attempt: AttemptId,
     /// An earlier life had registered.
@@ -45,7 +45,7 @@ pub(super) struct Inherited {
 
 /// Runs until it is stopped; then waits for posts that are under way, so that their outcome is recorded. Tells what it
 /// inherits as soon as it knows: before that this replica registers nothing that it could be asked to run.
-pub(super) async fn run(hands: Arc<Hands>, inherits: watch::Sender<Option<Inherited>>, stop: CancellationToken) {
+pub(super) async fn run(hands: Arc<Executor>, inherits: watch::Sender<Option<LeftOver>>, stop: CancellationToken) {
     let Some(inherits_now) = stop.run_until_cancelled(caught_up(&hands.here)).await else {
         return;
     };
@@ -54,38 +54,39 @@ pub(super) async fn run(hands: Arc<Hands>, inherits: watch::Sender<Option<Inheri
     let forgotten = if is_new { inherited } else { AttemptId(0) };
     inherits.send_replace(Some(inherits_now));
     let mut state = hands.here.state.clone();
-    presences::expect_the_known(&hands.here, &hands.hooks.front.sessions);
+    session_sync::expect_the_known(&hands.here, &hands.hooks.front.sessions);
     let mut claims = hands.hooks.front.sessions.changes();
     let mut posts_begun = BTreeSet::new();
     let posts = TaskTracker::new();
     loop {
         let current = state.borrow_and_update().clone();
-        let errands = errands::errands(&current, &hands.here.name);
+        let errands = assignments::assignments(&current, &hands.here.name);
         let busy = !errands.is_empty();
         let mut is_in_doubt = false;
         for errand in errands {
             match errand {
-                Errand::Run { event, attempt, .. } | Errand::Cancel { event, attempt }
-                    if errands::is_forgotten(&current, attempt, forgotten) && !hands.hooks.knows(event, attempt) =>
+                Assignment::Run { event, attempt, .. } | Assignment::Cancel { event, attempt }
+                    if assignments::predates_disk(&current, attempt, forgotten)
+                        && !hands.hooks.knows(event, attempt) =>
                 {
                     // It may run, and the leader settles it when it must have ended.
                     is_in_doubt = true;
                 }
-                Errand::Run { event, attempt, again_if_lost } => {
+                Assignment::Run { event, attempt, again_if_lost } => {
                     let is_inherited = attempt.id <= inherited;
-                    hands.hooks.see_to(&hands.here, event, attempt, again_if_lost, is_inherited);
+                    hands.hooks.reconcile_attempt(&hands.here, event, attempt, again_if_lost, is_inherited);
                 }
-                Errand::Cancel { event, attempt } => {
+                Assignment::Cancel { event, attempt } => {
                     hands.hooks.stop(&hands.here, event, attempt, attempt.id <= inherited);
                 }
-                Errand::Post { event, claim } => {
+                Assignment::Post { event, claim } => {
                     if posts_begun.insert(claim.attempt) {
-                        let claimed = Claimed {
+                        let claimed = OwnClaim {
                             event: event.announcement.id.clone(),
                             claim: claim.attempt,
                             reason: claim.reason,
                             event_since: event.first_seen(),
-                            seen_at: clock::steady(),
+                            seen_at: clock::monotonic(),
                             lease: claim.until.since(claim.at),
                             is_inherited: claim.attempt <= inherited,
                         };
@@ -99,11 +100,11 @@ pub(super) async fn run(hands: Arc<Hands>, inherits: watch::Sender<Option<Inheri
             is_new = false;
         }
         posts_begun.retain(|claim| is_open(&current, *claim));
-        let busy = hands.hooks.clear_away(&hands.here, &current) || busy;
+        let busy = hands.hooks.cleanup(&hands.here, &current) || busy;
         if busy {
-            hands.here.rounds.back_within(Loop::Errands, TICK);
+            hands.here.rounds.arm(Loop::Errands, TICK);
         } else {
-            hands.here.rounds.rests(Loop::Errands);
+            hands.here.rounds.disarm(Loop::Errands);
         }
         tokio::select! {
             _ = state.changed() => {}
@@ -117,12 +118,12 @@ pub(super) async fn run(hands: Arc<Hands>, inherits: watch::Sender<Option<Inheri
 }
 
 /// Waits until everything that was decided before this process began is known.
-async fn caught_up(here: &Here) -> Inherited {
-    while here.consensus.confirm().await.is_err() {
+async fn caught_up(here: &Context) -> LeftOver {
+    while here.consensus.ensure_linearizable().await.is_err() {
         tokio::time::sleep(ASK_AGAIN_AFTER).await;
     }
     let state = here.state();
-    Inherited { attempt: AttemptId(state.attempts), is_known: state.replicas.contains_key(&here.name) }
+    LeftOver { attempt: AttemptId(state.attempts), is_known: state.replicas.contains_key(&here.name) }
 }
 
 fn is_open(state: &State, claim: AttemptId) -> bool {

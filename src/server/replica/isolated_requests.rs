@@ -4,11 +4,11 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::id::EventId;
-use allclear_core::model::obstacle::Obstacle;
-use allclear_core::model::takeover::RequestedBy;
+use allclear_core::model::isolated_approval::RequestedBy;
+use allclear_core::model::obstacle::ApprovalObstacle;
 
 /// An operator asks this replica to approve an event without a quorum.
-pub(super) struct Request {
+pub(super) struct IsolatedRequest {
     pub(super) event: EventId,
     /// The revision of the event that the operator saw.
     pub(super) revision: u64,
@@ -22,7 +22,7 @@ pub enum NotApproved {
     #[error("this replica hears a leader: approve the event without --alone")]
     Led,
     #[error("{0}")]
-    Impossible(Obstacle),
+    Impossible(ApprovalObstacle),
     #[error("the event has changed: it is at revision {0} now")]
     Changed(u64),
     #[error("{0}")]
@@ -31,8 +31,8 @@ pub enum NotApproved {
 
 /// The queue of requests. One waits at a time; further callers wait for its place.
 pub struct IsolatedRequests {
-    sender: mpsc::Sender<Request>,
-    receiver: Mutex<mpsc::Receiver<Request>>,
+    sender: mpsc::Sender<IsolatedRequest>,
+    receiver: Mutex<mpsc::Receiver<IsolatedRequest>>,
 }
 
 impl Default for IsolatedRequests {
@@ -42,7 +42,7 @@ impl Default for IsolatedRequests {
     }
 }
 
-impl Request {
+impl IsolatedRequest {
     pub(super) fn answer(self, answer: Result<PostOutcome, NotApproved>) {
         // A caller that has gone reads the outcome in the event's timeline.
         drop(self.answer.send(answer));
@@ -59,12 +59,12 @@ impl IsolatedRequests {
         requested_by: RequestedBy,
     ) -> Option<Result<PostOutcome, NotApproved>> {
         let (answer, answered) = oneshot::channel();
-        self.sender.send(Request { event, revision, requested_by, answer }).await.ok()?;
+        self.sender.send(IsolatedRequest { event, revision, requested_by, answer }).await.ok()?;
         answered.await.ok()
     }
 
     /// The next request whose caller still waits.
-    pub(super) async fn next(&self) -> Request {
+    pub(super) async fn next(&self) -> IsolatedRequest {
         let mut receiver = self.receiver.lock().await;
         loop {
             match receiver.recv().await {

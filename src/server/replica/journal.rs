@@ -9,13 +9,13 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, MutexGuard, watch};
 
 use super::clock;
-use crate::consensus::Means;
-use allclear_core::isolation::reconcile::unrecorded;
+use crate::consensus::Environment;
+use allclear_core::isolation::reconciliation::unrecorded;
 use allclear_core::model::claim::PostOutcome;
+use allclear_core::model::isolated_approval::{IsolatedApproval, JournalEntry};
 use allclear_core::model::state::State;
-use allclear_core::model::takeover::{Journaled, Takeover};
 use allclear_core::model::time::Timestamp;
-use allclear_wire::{log, seal};
+use allclear_wire::{checksum, log};
 
 const FILE: &str = "journal";
 /// Becomes the journal when it is whole.
@@ -24,7 +24,7 @@ const NEXT_FILE: &str = "journal.next";
 const PLACE: &[u8] = b"journal";
 
 #[derive(Debug, thiserror::Error)]
-pub enum JournalError {
+pub enum ApprovalJournalError {
     #[error(
         "{}: {error}; it tells what this replica approved without a quorum, so the others must not go without it: \
          restore the file, or remove the replica from the cluster and start it with an empty data directory",
@@ -35,27 +35,27 @@ pub enum JournalError {
     Disk { path: PathBuf, error: io::Error },
 }
 
-pub struct Journal {
+pub struct ApprovalJournal {
     folder: PathBuf,
-    means: Means,
+    means: Environment,
     /// Held while an entry is written and while an account of the journal is built.
     turn: Mutex<()>,
-    entries: watch::Sender<Arc<Vec<Journaled>>>,
+    entries: watch::Sender<Arc<Vec<JournalEntry>>>,
     is_new: bool,
 }
 
-impl Journal {
+impl ApprovalJournal {
     /// Reads the journal of a data directory. What an earlier life of this replica did not finish has an unknown end.
-    pub fn open(folder: &Path, means: Means) -> Result<Self, JournalError> {
+    pub fn open(folder: &Path, means: Environment) -> Result<Self, ApprovalJournalError> {
         let path = folder.join(FILE);
         let mut is_new = false;
         let mut entries = match fs::read(&path) {
-            Ok(bytes) => read(&bytes).map_err(|error| JournalError::Unreadable { path, error })?,
+            Ok(bytes) => read(&bytes).map_err(|error| ApprovalJournalError::Unreadable { path, error })?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 is_new = true;
                 Vec::new()
             }
-            Err(error) => return Err(JournalError::Disk { path, error }),
+            Err(error) => return Err(ApprovalJournalError::Disk { path, error }),
         };
         for entry in entries.iter_mut().filter(|entry| entry.takeover.outcome.is_none()) {
             let why = "this replica was restarted and cannot tell whether it had posted";
@@ -80,15 +80,15 @@ impl Journal {
         &self.folder
     }
 
-    pub fn means(&self) -> Means {
+    pub fn means(&self) -> Environment {
         self.means
     }
 
-    pub fn entries(&self) -> Arc<Vec<Journaled>> {
+    pub fn entries(&self) -> Arc<Vec<JournalEntry>> {
         self.entries.borrow().clone()
     }
 
-    pub fn changes(&self) -> watch::Receiver<Arc<Vec<Journaled>>> {
+    pub fn changes(&self) -> watch::Receiver<Arc<Vec<JournalEntry>>> {
         self.entries.subscribe()
     }
 
@@ -98,7 +98,7 @@ impl Journal {
     }
 
     /// Writes down an approval that is about to be posted, if it still may be; false if not. On disk when it returns.
-    pub async fn begin(&self, entry: Journaled, may_still: impl FnOnce() -> bool) -> io::Result<bool> {
+    pub async fn begin(&self, entry: JournalEntry, may_still: impl FnOnce() -> bool) -> io::Result<bool> {
         let _turn = self.turn.lock().await;
         if !may_still() {
             return Ok(false);
@@ -108,7 +108,7 @@ impl Journal {
     }
 
     /// Writes down what became of the post.
-    pub async fn end(&self, begun: &Takeover, outcome: PostOutcome, at: Timestamp) -> io::Result<()> {
+    pub async fn end(&self, begun: &IsolatedApproval, outcome: PostOutcome, at: Timestamp) -> io::Result<()> {
         let _turn = self.turn.lock().await;
         let end = Some((outcome, at));
         self.write(|entries| {
@@ -124,22 +124,22 @@ impl Journal {
         let _turn = self.turn.lock().await;
         let entries = self.entries();
         let unknown = unrecorded(state, &entries);
-        let is_needed = |entry: &Journaled| entry.takeover.outcome.is_none() || unknown.contains(entry);
+        let is_needed = |entry: &JournalEntry| entry.takeover.outcome.is_none() || unknown.contains(entry);
         if entries.iter().all(is_needed) { Ok(()) } else { self.write(|entries| entries.retain(is_needed)).await }
     }
 
-    async fn write(&self, change: impl FnOnce(&mut Vec<Journaled>)) -> io::Result<()> {
+    async fn write(&self, change: impl FnOnce(&mut Vec<JournalEntry>)) -> io::Result<()> {
         let mut entries = self.entries().as_ref().clone();
         change(&mut entries);
-        let (folder, bytes) = (self.folder.clone(), seal::seal(PLACE, log::encode_journal(&entries)));
+        let (folder, bytes) = (self.folder.clone(), checksum::append_checksum(PLACE, log::encode_journal(&entries)));
         self.means.result_of(move || replace(&folder, &bytes)).await??;
         self.entries.send_replace(Arc::new(entries));
         Ok(())
     }
 }
 
-fn read(sealed: &[u8]) -> Result<Vec<Journaled>, String> {
-    let journal = seal::unseal(PLACE, sealed).map_err(|changed| changed.to_string())?;
+fn read(sealed: &[u8]) -> Result<Vec<JournalEntry>, String> {
+    let journal = checksum::verify_checksum(PLACE, sealed).map_err(|changed| changed.to_string())?;
     log::decode_journal(journal).map_err(|error| error.to_string())
 }
 
@@ -157,12 +157,12 @@ fn replace(folder: &Path, bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
     use allclear_core::apply::apply;
-    use allclear_core::model::command::{Command, Entry, Verdict};
+    use allclear_core::model::command::{ApplyResult, Command, Entry};
     use allclear_core::model::document::{Announcement, Kind, NotBefore, Source, Status};
     use allclear_core::model::id::{EventId, VmName};
-    use allclear_core::model::suspicion::Suspicion;
+    use allclear_core::model::reconcile_state::ReconcileState;
 
-    fn entry(id: &str) -> Journaled {
+    fn entry(id: &str) -> JournalEntry {
         let announcement = Announcement {
             id: EventId::new(id),
             status: Status::Scheduled,
@@ -174,7 +174,7 @@ mod tests {
             description: String::new(),
             duration: None,
         };
-        let takeover = Takeover {
+        let takeover = IsolatedApproval {
             approver: VmName::new("db-1"),
             at: Timestamp(1),
             alone_since: Timestamp(0),
@@ -183,13 +183,13 @@ mod tests {
             outcome: None,
             recorded: None,
         };
-        Journaled { announcement, takeover }
+        JournalEntry { announcement, takeover }
     }
 
     #[tokio::test]
     async fn what_was_begun_and_not_ended_in_an_earlier_life_has_an_unknown_end() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::open(folder.path(), Means::default()).unwrap();
+        let journal = ApprovalJournal::open(folder.path(), Environment::default()).unwrap();
         assert!(journal.entries().is_empty());
         assert!(journal.begin(entry("e1"), || true).await.unwrap());
         journal.end(&entry("e1").takeover, PostOutcome::Accepted, Timestamp(9)).await.unwrap();
@@ -197,7 +197,7 @@ mod tests {
         second.takeover.at = Timestamp(2);
         assert!(journal.begin(second, || true).await.unwrap());
         drop(journal);
-        let next_life = Journal::open(folder.path(), Means::default()).unwrap();
+        let next_life = ApprovalJournal::open(folder.path(), Environment::default()).unwrap();
         assert_eq!(next_life.entries().len(), 2);
         assert!(next_life.entries()[0].takeover.outcome_is(&PostOutcome::Accepted));
         let last = next_life.entries().last().cloned().unwrap();
@@ -207,48 +207,48 @@ mod tests {
     #[tokio::test]
     async fn one_that_was_kept_is_not_new_though_it_is_empty() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::open(folder.path(), Means::default()).unwrap();
+        let journal = ApprovalJournal::open(folder.path(), Environment::default()).unwrap();
         assert!(journal.is_new());
         journal.keep().await.unwrap();
-        let next = Journal::open(folder.path(), Means::default()).unwrap();
+        let next = ApprovalJournal::open(folder.path(), Environment::default()).unwrap();
         assert!(!next.is_new() && next.entries().is_empty());
     }
 
     #[tokio::test]
     async fn nothing_is_written_once_it_may_no_longer_be() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::open(folder.path(), Means::default()).unwrap();
+        let journal = ApprovalJournal::open(folder.path(), Environment::default()).unwrap();
         assert!(!journal.begin(entry("e1"), || false).await.unwrap());
-        assert!(Journal::open(folder.path(), Means::default()).unwrap().entries().is_empty());
+        assert!(ApprovalJournal::open(folder.path(), Environment::default()).unwrap().entries().is_empty());
     }
 
     #[tokio::test]
     async fn only_what_the_log_knows_to_its_end_is_let_go() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::open(folder.path(), Means::default()).unwrap();
+        let journal = ApprovalJournal::open(folder.path(), Environment::default()).unwrap();
         journal.begin(entry("e1"), || true).await.unwrap();
         let mut state = State::default();
-        let suspicion = Suspicion { number: 1, since: Timestamp(0), is_cleared: false };
+        let suspicion = ReconcileState { number: 1, since: Timestamp(0), is_cleared: false };
         state.suspicions.insert(VmName::new("db-1"), suspicion);
-        let give_account = |state: &mut State, journal: &Journal| {
+        let give_account = |state: &mut State, journal: &ApprovalJournal| {
             let command = Command::Account { number: 1, journal: journal.entries().as_ref().clone() };
             apply(state, &Entry { at: Timestamp(2), by: VmName::new("db-1"), command })
         };
-        assert_eq!(give_account(&mut state, &journal), Verdict::Applied);
+        assert_eq!(give_account(&mut state, &journal), ApplyResult::Applied);
         journal.prune(&state).await.unwrap();
         assert_eq!(journal.entries().len(), 1, "its end is not known");
         journal.end(&entry("e1").takeover, PostOutcome::Accepted, Timestamp(9)).await.unwrap();
         journal.prune(&state).await.unwrap();
         assert_eq!(journal.entries().len(), 1, "its end is not in the log");
-        assert_eq!(give_account(&mut state, &journal), Verdict::Applied);
+        assert_eq!(give_account(&mut state, &journal), ApplyResult::Applied);
         journal.prune(&state).await.unwrap();
-        assert!(Journal::open(folder.path(), Means::default()).unwrap().entries().is_empty());
+        assert!(ApprovalJournal::open(folder.path(), Environment::default()).unwrap().entries().is_empty());
     }
 
     #[tokio::test]
     async fn a_journal_that_is_cut_off_or_changed_by_a_bit_is_refused_or_read_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::open(folder.path(), Means::default()).unwrap();
+        let journal = ApprovalJournal::open(folder.path(), Environment::default()).unwrap();
         journal.begin(entry("e1"), || true).await.unwrap();
         journal.end(&entry("e1").takeover, PostOutcome::Accepted, Timestamp(9)).await.unwrap();
         let (written, path) = (journal.entries(), folder.path().join(FILE));
@@ -261,7 +261,7 @@ mod tests {
         });
         for (at, bytes) in cut_off.chain(flipped).enumerate() {
             fs::write(&path, &bytes).unwrap();
-            match Journal::open(folder.path(), Means::default()) {
+            match ApprovalJournal::open(folder.path(), Environment::default()) {
                 Ok(read) => assert_eq!(read.entries(), written, "change {at}"),
                 Err(error) => {
                     let told = error.to_string();
@@ -277,7 +277,10 @@ mod tests {
         for damaged in [&b""[..], b"\x0a", b"rubbish"] {
             fs::write(folder.path().join(FILE), damaged).unwrap();
             assert!(
-                matches!(Journal::open(folder.path(), Means::default()), Err(JournalError::Unreadable { .. })),
+                matches!(
+                    ApprovalJournal::open(folder.path(), Environment::default()),
+                    Err(ApprovalJournalError::Unreadable { .. })
+                ),
                 "{damaged:?}"
             );
         }

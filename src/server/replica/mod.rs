@@ -1,34 +1,34 @@
 //! Making it happen: one replica's tasks around the pure core. Nothing is decided here.
 //!
-//! [`Replica::start`] begins polling, reporting, driving and running errands, and [`Replica::stop`] ends them.
+//! [`ReplicaTasks::start`] begins polling, reporting, driving and running errands, and [`ReplicaTasks::stop`] ends them.
 
 mod account;
 mod alone;
-mod calls;
 pub mod clock;
-pub mod contacts;
-pub mod deeds;
-mod departures;
-pub mod differences;
-mod driver;
+pub mod clock_skew;
+pub mod context;
+mod decommission;
+mod downtime;
 mod errands;
-pub mod folded;
-mod former;
-pub mod here;
-pub mod hooks;
-mod impact;
+mod former_hooks;
+mod hook_calls;
+pub mod hook_executor;
 pub mod isolated_requests;
 pub mod journal;
-pub mod late;
-pub mod observer;
+pub mod late_outcomes;
+mod leader_loop;
+pub mod metrics;
+pub mod peer_tracker;
 pub mod policies;
+pub mod poller;
 mod post;
-mod presences;
-pub mod readiness;
-pub mod roles;
-pub mod rounds;
+pub mod readiness_poller;
+pub mod role_poller;
+mod session_sync;
+pub mod state_machine;
 pub mod trace;
 pub mod view;
+pub mod watchdog;
 
 use std::sync::Arc;
 
@@ -37,52 +37,52 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::errands::Hands;
-use self::here::Here;
-use self::hooks::Hooks;
-use self::observer::Observer;
-use self::readiness::Asked;
-use self::roles::Told;
-use crate::hooks::{Report, Surroundings};
+use self::context::Context;
+use self::errands::Executor;
+use self::hook_executor::HookExecutor;
+use self::poller::Observer;
+use self::readiness_poller::ReadinessProbe;
+use self::role_poller::PolledRole;
+use crate::hooks::{HookEnvironment, HookReport};
 use allclear_core::model::workload::{Group, Workload};
 
 /// What the configured workloads of this VM are asked, whatever goes on.
 pub struct Questions {
     /// What the programs that are asked see of this replica's environment.
-    pub surroundings: Surroundings,
-    pub roles: Vec<Told>,
-    pub ready: Vec<Asked>,
+    pub surroundings: HookEnvironment,
+    pub roles: Vec<PolledRole>,
+    pub ready: Vec<ReadinessProbe>,
 }
 
 /// The running tasks of one replica.
-pub struct Replica {
+pub struct ReplicaTasks {
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
-impl Replica {
+impl ReplicaTasks {
     pub fn start(
-        here: &Arc<Here>,
+        here: &Arc<Context>,
         observer: &Arc<Observer>,
-        hooks: &Arc<Hooks>,
+        hooks: &Arc<HookExecutor>,
         workloads: Vec<Workload>,
         groups: Vec<Group>,
         questions: Questions,
-        reports: [Receiver<Report>; 2],
+        reports: [Receiver<HookReport>; 2],
     ) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        let hands = Arc::new(Hands { here: here.clone(), hooks: hooks.clone(), observer: observer.clone() });
-        tasks.spawn(driver::drive(here.clone(), stop.clone()));
-        tasks.spawn(impact::watch(here.clone(), stop.clone()));
-        tasks.spawn(departures::run(here.clone(), stop.clone()));
+        let hands = Arc::new(Executor { here: here.clone(), hooks: hooks.clone(), observer: observer.clone() });
+        tasks.spawn(leader_loop::run_leader_loop(here.clone(), stop.clone()));
+        tasks.spawn(downtime::watch(here.clone(), stop.clone()));
+        tasks.spawn(decommission::run(here.clone(), stop.clone()));
         let (inherits, inherited) = watch::channel(None);
         tasks.spawn(errands::run(hands.clone(), inherits, stop.clone()));
         tasks.spawn(alone::watch(hands, stop.clone()));
         tasks.spawn(account::give(here.clone(), observer.clone(), inherited.clone(), stop.clone()));
         let Questions { surroundings, roles, ready } = questions;
-        tasks.spawn(roles::run(here.clone(), surroundings.clone(), roles, stop.clone()));
-        tasks.spawn(readiness::run(here.clone(), surroundings, ready, stop.clone()));
-        tasks.spawn(presences::keep(here.clone(), hooks.clone(), stop.clone()));
+        tasks.spawn(role_poller::run(here.clone(), surroundings.clone(), roles, stop.clone()));
+        tasks.spawn(readiness_poller::run(here.clone(), surroundings, ready, stop.clone()));
+        tasks.spawn(session_sync::sync_sessions(here.clone(), hooks.clone(), stop.clone()));
         for reports in reports {
             tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(here.clone(), reports)));
         }

@@ -30,25 +30,25 @@ pub type Fingerprints = BTreeMap<VmName, String>;
 /// What one replica knows of everybody's.
 #[derive(Default)]
 pub struct Policies {
-    known: Mutex<Known>,
+    known: Mutex<KnownFingerprints>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownFingerprints {
     of: Fingerprints,
     differ_since: Option<Timestamp>,
 }
 
 impl Policies {
     /// As the leader: a replica tells its own.
-    pub fn heard(&self, replica: &VmName, fingerprint: String) {
+    pub fn record_fingerprint(&self, replica: &VmName, fingerprint: String) {
         let mut known = self.lock();
         known.of.insert(replica.clone(), fingerprint);
         known.judge();
     }
 
     /// The leader's reply.
-    pub fn told(&self, all: Fingerprints) {
+    pub fn log_differences(&self, all: Fingerprints) {
         let mut known = self.lock();
         known.of = all;
         known.judge();
@@ -70,12 +70,12 @@ impl Policies {
         Some((known.differ_since?, odd))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, KnownFingerprints> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl KnownFingerprints {
     fn judge(&mut self) {
         let differ = self.of.values().collect::<BTreeSet<_>>().len() > 1;
         self.differ_since = differ.then(|| self.differ_since.unwrap_or_else(clock::now));
@@ -93,12 +93,12 @@ mod tests {
         let names = ["a", "b", "c"].map(VmName::new);
         for name in &names {
             assert_eq!(policies.odd_ones(), None);
-            policies.heard(name, fingerprint(&Policy::default(), &[]));
+            policies.record_fingerprint(name, fingerprint(&Policy::default(), &[]));
         }
         let other = Policy { margin: std::time::Duration::from_secs(7), ..Policy::default() };
-        policies.heard(&names[1], fingerprint(&other, &[]));
+        policies.record_fingerprint(&names[1], fingerprint(&other, &[]));
         assert_eq!(policies.odd_ones().map(|(_, odd)| odd), Some(vec![names[1].clone()]));
-        policies.heard(&names[1], fingerprint(&Policy::default(), &[]));
+        policies.record_fingerprint(&names[1], fingerprint(&Policy::default(), &[]));
         assert_eq!(policies.odd_ones(), None);
     }
 

@@ -8,21 +8,21 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::clock;
-use super::deeds::Rung;
-use super::errands::Hands;
-use super::here::Here;
+use super::context::Context;
+use super::errands::Executor;
+use super::metrics::TakeoverLevel;
 use crate::imds::Approval;
 use allclear_core::model::claim::{PostOutcome, Reason};
 use allclear_core::model::command::{Command, bounded};
 use allclear_core::model::id::{AttemptId, EventId};
-use allclear_core::model::isolation::Channel;
+use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::time::Timestamp;
 
 /// The pause after a read that no quorum confirmed.
 const CONFIRM_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// A claim that names this replica.
-pub(super) struct Claimed {
+pub(super) struct OwnClaim {
     pub(super) event: EventId,
     pub(super) claim: AttemptId,
     pub(super) reason: Reason,
@@ -37,13 +37,13 @@ pub(super) struct Claimed {
 }
 
 /// Returns when the outcome is in the log, or when the claim is no longer this replica's to act on.
-pub(super) async fn post(hands: Arc<Hands>, claimed: Claimed, stop: CancellationToken) {
+pub(super) async fn post(hands: Arc<Executor>, claimed: OwnClaim, stop: CancellationToken) {
     let outcome = if claimed.is_inherited {
         Some(PostOutcome::Unknown("this replica was restarted and cannot tell whether it had posted".into()))
     } else {
         act(&hands, &claimed, &stop).await
     };
-    let Claimed { event, claim, reason, event_since, .. } = claimed;
+    let OwnClaim { event, claim, reason, event_since, .. } = claimed;
     let Some(outcome) = outcome else {
         tracing::info!(%event, %claim, "the claim lapsed before anything was posted");
         return;
@@ -53,23 +53,23 @@ pub(super) async fn post(hands: Arc<Hands>, claimed: Claimed, stop: Cancellation
     hands.here.record(&Command::Posted { event, attempt: claim, outcome }).await;
 }
 
-fn count(here: &Here, reason: Reason, outcome: &PostOutcome, event_since: Timestamp) {
+fn count(here: &Context, reason: Reason, outcome: &PostOutcome, event_since: Timestamp) {
     here.deeds.approval(reason, outcome, Some(here.time.now().since(event_since)));
     let leader = here.state().leadership.as_ref().map(|known| known.by.clone()).filter(|leader| *leader != here.name);
     let contacts = here.contacts.of(leader.as_slice(), |at| at);
-    if contacts.values().any(|leader| leader.channel == Channel::Stalled) {
-        here.deeds.takeover(Rung::ChannelStalled);
+    if contacts.values().any(|leader| leader.channel == ImdsHealth::Stalled) {
+        here.deeds.takeover(TakeoverLevel::ChannelStalled);
     }
 }
 
 /// `None` when the claim lapsed or was given to another; nothing was sent then, and nothing is.
-async fn act(hands: &Hands, claimed: &Claimed, stop: &CancellationToken) -> Option<PostOutcome> {
-    let document = match stop.run_until_cancelled(hands.observer.look(&hands.here.state())).await {
+async fn act(hands: &Executor, claimed: &OwnClaim, stop: &CancellationToken) -> Option<PostOutcome> {
+    let document = match stop.run_until_cancelled(hands.observer.fetch_now(&hands.here.state())).await {
         Some(Ok(document)) => document,
         Some(Err(why)) => return Some(PostOutcome::NotSent(bounded(&format!("no fresh document: {why}")))),
         None => return Some(PostOutcome::NotSent("this replica stops".into())),
     };
-    while hands.here.consensus.confirm().await.is_err() {
+    while hands.here.consensus.ensure_linearizable().await.is_err() {
         if !is_ours(hands, claimed) {
             return None;
         }
@@ -85,11 +85,11 @@ async fn act(hands: &Hands, claimed: &Claimed, stop: &CancellationToken) -> Opti
 }
 
 /// The claim is in force as far as this replica has applied, and its lease is not over.
-fn is_ours(hands: &Hands, claimed: &Claimed) -> bool {
+fn is_ours(hands: &Executor, claimed: &OwnClaim) -> bool {
     let state = hands.here.state();
     let open = state.open_event(&claimed.event).and_then(|event| event.open_claim());
     open.is_some_and(|open| open.attempt == claimed.claim && open.approver == hands.here.name)
-        && clock::steady().since(claimed.seen_at) < claimed.lease
+        && clock::monotonic().since(claimed.seen_at) < claimed.lease
 }
 
 pub(super) fn outcome(approval: Approval) -> PostOutcome {

@@ -4,7 +4,7 @@ use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
 
 use super::Cloud;
-use super::due::Change;
+use super::due::PlatformChange;
 
 /// Who has approved.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -17,7 +17,7 @@ pub enum Approver {
 
 /// What the platform makes of it. Which status code it answers with is the concern of `fake_cloud`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Approval {
+pub enum ApprovalEffect {
     /// The first one.
     Accepted,
     /// Somebody was first.
@@ -30,28 +30,30 @@ pub enum Approval {
 
 impl Cloud {
     /// Takes an approval at a time.
-    pub fn approve(&mut self, now: Timestamp, by: Approver, id: &EventId) -> Approval {
+    pub fn approve(&mut self, now: Timestamp, by: Approver, id: &EventId) -> ApprovalEffect {
         self.advance(now);
-        let Some(ordinal) = self.events.iter().position(|event| event.id == *id) else { return Approval::Unknown };
-        let Some(event) = self.events.get(ordinal) else { return Approval::Unknown };
+        let Some(ordinal) = self.events.iter().position(|event| event.id == *id) else {
+            return ApprovalEffect::Unknown;
+        };
+        let Some(event) = self.events.get(ordinal) else { return ApprovalEffect::Unknown };
         if let Approver::Vm(vm) = &by
             && !self.is_shown_to(vm, event)
             && event.ended.is_none()
         {
-            return Approval::Unknown;
+            return ApprovalEffect::Unknown;
         }
         if event.ended.is_some() {
-            return Approval::Finished;
+            return ApprovalEffect::Finished;
         }
         if event.started.is_some() {
-            return Approval::Started;
+            return ApprovalEffect::Started;
         }
         if event.accepted.is_some() {
-            return Approval::Repeated;
+            return ApprovalEffect::Repeated;
         }
-        self.apply_change(ordinal, Change::Accept(by));
+        self.apply_change(ordinal, PlatformChange::Accept(by));
         self.settle();
-        Approval::Accepted
+        ApprovalEffect::Accepted
     }
 }
 
@@ -60,18 +62,18 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::cloud::{Audience, End, Manners, Plan, Vm};
+    use crate::cloud::{Audience, EventEnd, EventPlan, PlatformBehaviour, Vm};
     use allclear_core::model::document::{Kind, Source};
 
     const BEGIN: Timestamp = Timestamp(1_000_000);
 
     fn cloud() -> Cloud {
         let vms = ["a", "b"].map(|name| Vm { name: VmName::new(name), zone: None });
-        Cloud::new(vms, Manners::default(), 1, BEGIN)
+        Cloud::new(vms, PlatformBehaviour::default(), 1, BEGIN)
     }
 
-    fn freeze() -> Plan {
-        Plan::new(Kind::Freeze, Source::Platform, vec![VmName::new("a")])
+    fn freeze() -> EventPlan {
+        EventPlan::new(Kind::Freeze, Source::Platform, vec![VmName::new("a")])
     }
 
     fn by(vm: &str) -> Approver {
@@ -81,9 +83,9 @@ mod tests {
     #[test]
     fn the_first_approval_counts_and_is_kept() {
         let mut cloud = cloud();
-        let id = cloud.announce(BEGIN, Plan { other_tenants: Duration::from_mins(5), ..freeze() }).unwrap();
-        assert_eq!(cloud.approve(BEGIN, by("b"), &id), Approval::Accepted);
-        assert_eq!(cloud.approve(BEGIN, by("a"), &id), Approval::Repeated);
+        let id = cloud.announce(BEGIN, EventPlan { other_tenants: Duration::from_mins(5), ..freeze() }).unwrap();
+        assert_eq!(cloud.approve(BEGIN, by("b"), &id), ApprovalEffect::Accepted);
+        assert_eq!(cloud.approve(BEGIN, by("a"), &id), ApprovalEffect::Repeated);
         assert_eq!(cloud.event(&id).unwrap().accepted, Some((BEGIN, by("b"))));
     }
 
@@ -95,20 +97,20 @@ mod tests {
         let ended = cloud.announce(BEGIN, freeze()).unwrap();
         cloud.cancel(BEGIN, &ended).unwrap();
         let hidden =
-            cloud.announce(BEGIN, Plan { seen_by: Audience::Only(vec![VmName::new("a")]), ..freeze() }).unwrap();
-        assert_eq!(cloud.approve(BEGIN, by("a"), &started), Approval::Started);
-        assert_eq!(cloud.approve(BEGIN, by("a"), &ended), Approval::Finished);
-        assert_eq!(cloud.approve(BEGIN, by("b"), &hidden), Approval::Unknown);
-        assert_eq!(cloud.approve(BEGIN, by("a"), &hidden), Approval::Accepted);
-        assert_eq!(cloud.approve(BEGIN, by("a"), &EventId::new("none")), Approval::Unknown);
+            cloud.announce(BEGIN, EventPlan { seen_by: Audience::Only(vec![VmName::new("a")]), ..freeze() }).unwrap();
+        assert_eq!(cloud.approve(BEGIN, by("a"), &started), ApprovalEffect::Started);
+        assert_eq!(cloud.approve(BEGIN, by("a"), &ended), ApprovalEffect::Finished);
+        assert_eq!(cloud.approve(BEGIN, by("b"), &hidden), ApprovalEffect::Unknown);
+        assert_eq!(cloud.approve(BEGIN, by("a"), &hidden), ApprovalEffect::Accepted);
+        assert_eq!(cloud.approve(BEGIN, by("a"), &EventId::new("none")), ApprovalEffect::Unknown);
     }
 
     #[test]
     fn an_approval_at_the_moment_of_the_end_comes_too_late() {
         let mut cloud = cloud();
-        let id = cloud.announce(BEGIN, Plan { cancel_after: Some(Duration::from_secs(1)), ..freeze() }).unwrap();
+        let id = cloud.announce(BEGIN, EventPlan { cancel_after: Some(Duration::from_secs(1)), ..freeze() }).unwrap();
         let end = BEGIN.plus(Duration::from_secs(1));
-        assert_eq!(cloud.approve(end, by("a"), &id), Approval::Finished);
-        assert_eq!(cloud.event(&id).unwrap().ended, Some((end, End::Cancelled)));
+        assert_eq!(cloud.approve(end, by("a"), &id), ApprovalEffect::Finished);
+        assert_eq!(cloud.event(&id).unwrap().ended, Some((end, EventEnd::Cancelled)));
     }
 }

@@ -7,48 +7,47 @@ use allclear_core::model::id::EventId;
 use allclear_core::model::time::Timestamp;
 
 use super::approval::Approver;
-use super::event::{Cause, End, Event};
+use super::event::{EventEnd, PlatformEvent, PlatformStartCause};
 use super::orders::Amendment;
-use super::plan::{Plan, When};
+use super::plan::{EventPlan, When};
 
 /// An event that has not been announced yet.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingEvent {
     pub(super) id: EventId,
     pub(super) when: When,
-    pub(super) plan: Plan,
+    pub(super) plan: EventPlan,
 }
 
 /// Names an entry of `pending` or `events` by its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Step {
+pub(super) enum DueStep {
     Announce(usize),
-    Change(usize, Change),
+    Change(usize, PlatformChange),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Change {
+pub(super) enum PlatformChange {
     Move { not_before: Timestamp, planned: bool },
     Amend(Amendment),
     Accept(Approver),
-    Start(Cause),
-    End(End),
+    Start(PlatformStartCause),
+    End(EventEnd),
 }
 
 /// The earliest step; of several at the same time the first announced event's, and announcements last.
-pub(super) fn next(events: &[Event], pending: &[Pending]) -> Option<(Timestamp, Step)> {
-    let changes = events
-        .iter()
-        .enumerate()
-        .filter_map(|(ordinal, event)| of_event(event, events).map(|(at, change)| (at, Step::Change(ordinal, change))));
+pub(super) fn next(events: &[PlatformEvent], pending: &[PendingEvent]) -> Option<(Timestamp, DueStep)> {
+    let changes = events.iter().enumerate().filter_map(|(ordinal, event)| {
+        of_event(event, events).map(|(at, change)| (at, DueStep::Change(ordinal, change)))
+    });
     let announcements = pending
         .iter()
         .enumerate()
-        .filter_map(|(ordinal, pending)| announced_at(pending, events).map(|at| (at, Step::Announce(ordinal))));
+        .filter_map(|(ordinal, pending)| announced_at(pending, events).map(|at| (at, DueStep::Announce(ordinal))));
     changes.chain(announcements).min_by_key(|(at, _)| *at)
 }
 
-fn announced_at(pending: &Pending, events: &[Event]) -> Option<Timestamp> {
+fn announced_at(pending: &PendingEvent, events: &[PlatformEvent]) -> Option<Timestamp> {
     match &pending.when {
         When::At(at) => Some(*at),
         When::After { event, pause } => {
@@ -58,28 +57,28 @@ fn announced_at(pending: &Pending, events: &[Event]) -> Option<Timestamp> {
     }
 }
 
-fn of_event(event: &Event, events: &[Event]) -> Option<(Timestamp, Change)> {
+fn of_event(event: &PlatformEvent, events: &[PlatformEvent]) -> Option<(Timestamp, PlatformChange)> {
     if event.ended.is_some() {
         return None;
     }
     if let Some((start, _)) = event.started {
-        return Some((start.plus(event.plan.time_in_started()), Change::End(End::Finished)));
+        return Some((start.plus(event.plan.time_in_started()), PlatformChange::End(EventEnd::Finished)));
     }
     let after = |span: Duration| event.announced_at.plus(span);
     let plan = &event.plan;
     // Of several at the same time the first counts: what takes the event away comes before what starts it.
     [
-        plan.cancel_after.map(|span| (after(span), Change::End(End::Cancelled))),
+        plan.cancel_after.map(|span| (after(span), PlatformChange::End(EventEnd::Cancelled))),
         plan.moves.get(event.moved).map(|step| {
             let at = after(step.after);
-            (at, Change::Move { not_before: at.plus(step.notice), planned: true })
+            (at, PlatformChange::Move { not_before: at.plus(step.notice), planned: true })
         }),
         plan.approved_after
             .filter(|_| event.accepted.is_none())
-            .map(|span| (after(span), Change::Accept(Approver::Other("policy".into())))),
-        plan.strikes_after.map(|span| (after(span), Change::Start(Cause::Failure))),
-        approved_start(event, events).map(|at| (at, Change::Start(Cause::Approved))),
-        Some((event.not_before.plus(plan.late), Change::Start(Cause::NotBefore))),
+            .map(|span| (after(span), PlatformChange::Accept(Approver::Other("policy".into())))),
+        plan.strikes_after.map(|span| (after(span), PlatformChange::Start(PlatformStartCause::Failure))),
+        approved_start(event, events).map(|at| (at, PlatformChange::Start(PlatformStartCause::Approved))),
+        Some((event.not_before.plus(plan.late), PlatformChange::Start(PlatformStartCause::NotBefore))),
     ]
     .into_iter()
     .flatten()
@@ -88,7 +87,7 @@ fn of_event(event: &Event, events: &[Event]) -> Option<(Timestamp, Change)> {
 
 /// When the approval lets it start: the delay, the host's other tenants, and for a Terminate also every other pending
 /// Terminate must be through. None of them holds it beyond NotBefore, when they have timed out.
-fn approved_start(event: &Event, events: &[Event]) -> Option<Timestamp> {
+fn approved_start(event: &PlatformEvent, events: &[PlatformEvent]) -> Option<Timestamp> {
     let (accepted, _) = event.accepted.as_ref()?;
     let own = accepted.plus(event.plan.start_delay).plus(event.plan.other_tenants);
     if event.plan.kind != Kind::Terminate {
@@ -104,7 +103,7 @@ fn approved_start(event: &Event, events: &[Event]) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cloud::{Cloud, Happening, Manners, Move, Relapse, Vm, What};
+    use crate::cloud::{Cloud, HistoryEntry, PlatformBehaviour, PlatformOccurrence, Relapse, ScheduleMove, Vm};
     use allclear_core::model::document::Source;
     use allclear_core::model::id::VmName;
 
@@ -115,11 +114,11 @@ mod tests {
     }
 
     fn cloud() -> Cloud {
-        Cloud::new([Vm { name: VmName::new("a"), zone: None }], Manners::default(), 1, BEGIN)
+        Cloud::new([Vm { name: VmName::new("a"), zone: None }], PlatformBehaviour::default(), 1, BEGIN)
     }
 
-    fn plan(kind: Kind) -> Plan {
-        Plan::new(kind, Source::Platform, vec![VmName::new("a")])
+    fn plan(kind: Kind) -> EventPlan {
+        EventPlan::new(kind, Source::Platform, vec![VmName::new("a")])
     }
 
     /// Seconds after the beginning at which an event started and ended.
@@ -140,7 +139,7 @@ mod tests {
     #[test]
     fn without_an_approval_it_starts_at_not_before_or_later() {
         let mut cloud = cloud();
-        let id = cloud.announce(BEGIN, Plan { late: secs(40), ..plan(Kind::Reboot) }).unwrap();
+        let id = cloud.announce(BEGIN, EventPlan { late: secs(40), ..plan(Kind::Reboot) }).unwrap();
         play(&mut cloud);
         assert_eq!(lived(&cloud, &id), (Some(940), Some(950)));
     }
@@ -148,8 +147,8 @@ mod tests {
     #[test]
     fn an_approval_starts_it_when_the_other_tenants_agree_or_time_out() {
         let mut cloud = cloud();
-        let quick = cloud.announce(BEGIN, Plan { other_tenants: secs(60), ..plan(Kind::Freeze) }).unwrap();
-        let never = cloud.announce(BEGIN, Plan { other_tenants: secs(5_000), ..plan(Kind::Freeze) }).unwrap();
+        let quick = cloud.announce(BEGIN, EventPlan { other_tenants: secs(60), ..plan(Kind::Freeze) }).unwrap();
+        let never = cloud.announce(BEGIN, EventPlan { other_tenants: secs(5_000), ..plan(Kind::Freeze) }).unwrap();
         for id in [&quick, &never] {
             approve(&mut cloud, 100, id);
         }
@@ -162,7 +161,7 @@ mod tests {
     fn a_terminate_waits_for_the_other_terminates() {
         let mut cloud = cloud();
         let first = cloud.announce(BEGIN, plan(Kind::Terminate)).unwrap();
-        let second = cloud.announce(BEGIN, Plan { notice: secs(200), ..plan(Kind::Terminate) }).unwrap();
+        let second = cloud.announce(BEGIN, EventPlan { notice: secs(200), ..plan(Kind::Terminate) }).unwrap();
         approve(&mut cloud, 10, &first);
         let mut both = cloud.clone();
         play(&mut cloud);
@@ -187,20 +186,23 @@ mod tests {
     #[test]
     fn not_before_moves_and_hardware_strikes_earlier() {
         let mut cloud = cloud();
-        let moves = vec![Move { after: secs(50), notice: secs(100) }, Move { after: secs(60), notice: secs(300) }];
-        let shifted = cloud.announce(BEGIN, Plan { moves, ..plan(Kind::Reboot) }).unwrap();
-        let struck = cloud.announce(BEGIN, Plan { strikes_after: Some(secs(70)), ..plan(Kind::Reboot) }).unwrap();
+        let moves = vec![
+            ScheduleMove { after: secs(50), notice: secs(100) },
+            ScheduleMove { after: secs(60), notice: secs(300) },
+        ];
+        let shifted = cloud.announce(BEGIN, EventPlan { moves, ..plan(Kind::Reboot) }).unwrap();
+        let struck = cloud.announce(BEGIN, EventPlan { strikes_after: Some(secs(70)), ..plan(Kind::Reboot) }).unwrap();
         play(&mut cloud);
         assert_eq!(lived(&cloud, &shifted).0, Some(360));
         assert_eq!(lived(&cloud, &struck).0, Some(70));
-        assert_eq!(cloud.event(&struck).unwrap().started.unwrap().1, Cause::Failure);
+        assert_eq!(cloud.event(&struck).unwrap().started.unwrap().1, PlatformStartCause::Failure);
     }
 
     #[test]
     fn an_event_is_over_only_after_its_last_relapse() {
         let mut cloud = cloud();
         let relapses = vec![Relapse { after: secs(60), lasts: secs(10) }];
-        let id = cloud.announce(BEGIN, Plan { relapses, notice: secs(0), ..plan(Kind::Reboot) }).unwrap();
+        let id = cloud.announce(BEGIN, EventPlan { relapses, notice: secs(0), ..plan(Kind::Reboot) }).unwrap();
         let impacted: Vec<bool> = [0, 4, 5, 59, 60, 69, 70]
             .map(|after| {
                 cloud.advance(BEGIN.plus(secs(after)));
@@ -214,11 +216,11 @@ mod tests {
 
     #[test]
     fn many_small_steps_and_one_large_step_tell_the_same_history() {
-        let tell = |step: u64| -> Vec<Happening> {
+        let tell = |step: u64| -> Vec<HistoryEntry> {
             let mut cloud = cloud();
             let first = cloud.announce(BEGIN, plan(Kind::Freeze)).unwrap();
             let after = When::After { event: first, pause: secs(7) };
-            cloud.schedule(BEGIN, after, Plan { approved_after: Some(secs(9)), ..plan(Kind::Redeploy) }).unwrap();
+            cloud.schedule(BEGIN, after, EventPlan { approved_after: Some(secs(9)), ..plan(Kind::Redeploy) }).unwrap();
             for tick in 0..=2_000 / step {
                 cloud.advance(BEGIN.plus(secs(tick * step)));
             }
@@ -226,6 +228,6 @@ mod tests {
         };
         let whole = tell(2_000);
         assert_eq!(tell(1), whole);
-        assert!(matches!(whole.last(), Some(Happening { what: What::Ended(End::Finished), .. })));
+        assert!(matches!(whole.last(), Some(HistoryEntry { what: PlatformOccurrence::Ended(EventEnd::Finished), .. })));
     }
 }

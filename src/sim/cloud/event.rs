@@ -5,29 +5,29 @@ use allclear_core::model::id::EventId;
 use allclear_core::model::time::Timestamp;
 
 use super::approval::Approver;
-use super::due::Change;
-use super::history::What;
+use super::due::PlatformChange;
+use super::history::PlatformOccurrence;
 use super::orders::Amendment;
-use super::plan::{Opening, Plan};
+use super::plan::{EventPlan, Opening};
 
 /// An event with what has happened to it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Event {
+pub struct PlatformEvent {
     pub id: EventId,
-    pub plan: Plan,
+    pub plan: EventPlan,
     pub announced_at: Timestamp,
     pub not_before: Timestamp,
     /// The first approval; later ones change nothing.
     pub accepted: Option<(Timestamp, Approver)>,
-    pub started: Option<(Timestamp, Cause)>,
-    pub ended: Option<(Timestamp, End)>,
+    pub started: Option<(Timestamp, PlatformStartCause)>,
+    pub ended: Option<(Timestamp, EventEnd)>,
     /// How many of the plan's moves are done.
     pub moved: usize,
 }
 
 /// Why an event has started.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Cause {
+pub enum PlatformStartCause {
     /// The machine failed: no approval and no NotBefore counts.
     Failure,
     Approved,
@@ -38,16 +38,16 @@ pub enum Cause {
 
 /// Why an event is no longer in the array.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum End {
+pub enum EventEnd {
     Finished,
     Cancelled,
 }
 
-impl Event {
-    pub(super) fn announced(id: EventId, plan: Plan, at: Timestamp) -> Self {
+impl PlatformEvent {
+    pub(super) fn announced(id: EventId, plan: EventPlan, at: Timestamp) -> Self {
         let started = match plan.opening {
             Opening::Scheduled => None,
-            Opening::Started => Some((at, Cause::Failure)),
+            Opening::Started => Some((at, PlatformStartCause::Failure)),
         };
         let not_before = at.plus(plan.notice);
         Self { id, plan, announced_at: at, not_before, accepted: None, started, ended: None, moved: 0 }
@@ -89,31 +89,31 @@ impl Event {
         })
     }
 
-    pub(super) fn change(&mut self, at: Timestamp, change: Change) -> What {
+    pub(super) fn change(&mut self, at: Timestamp, change: PlatformChange) -> PlatformOccurrence {
         match change {
-            Change::Move { not_before, planned } => {
+            PlatformChange::Move { not_before, planned } => {
                 self.not_before = not_before;
                 self.moved += usize::from(planned);
-                What::Moved { not_before }
+                PlatformOccurrence::Moved { not_before }
             }
-            Change::Amend(amendment) => {
+            PlatformChange::Amend(amendment) => {
                 match amendment.clone() {
                     Amendment::Resources(resources) => self.plan.resources = resources,
                     Amendment::Duration(duration) => self.plan.duration = duration,
                 }
-                What::Amended(amendment)
+                PlatformOccurrence::Amended(amendment)
             }
-            Change::Accept(by) => {
+            PlatformChange::Accept(by) => {
                 self.accepted = Some((at, by.clone()));
-                What::Accepted(by)
+                PlatformOccurrence::Accepted(by)
             }
-            Change::Start(cause) => {
+            PlatformChange::Start(cause) => {
                 self.started = Some((at, cause));
-                What::Started(cause)
+                PlatformOccurrence::Started(cause)
             }
-            Change::End(end) => {
+            PlatformChange::End(end) => {
                 self.ended = Some((at, end));
-                What::Ended(end)
+                PlatformOccurrence::Ended(end)
             }
         }
     }

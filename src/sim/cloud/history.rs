@@ -4,23 +4,23 @@ use allclear_core::model::id::EventId;
 use allclear_core::model::time::Timestamp;
 
 use super::approval::Approver;
-use super::event::{Cause, End};
+use super::event::{EventEnd, PlatformStartCause};
 use super::orders::Amendment;
 
 /// One thing that happened to one event.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Happening {
+pub struct HistoryEntry {
     pub at: Timestamp,
     pub event: EventId,
-    pub what: What,
+    pub what: PlatformOccurrence,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum What {
+pub enum PlatformOccurrence {
     Announced,
     Moved { not_before: Timestamp },
     Amended(Amendment),
     Accepted(Approver),
-    Started(Cause),
-    Ended(End),
+    Started(PlatformStartCause),
+    Ended(EventEnd),
 }

@@ -15,12 +15,12 @@ mod seat;
 
 use std::collections::BTreeMap;
 
-pub use approval::{Approval, Approver};
-pub use event::{Cause, End, Event};
-pub use history::{Happening, What};
-pub use orders::{Amendment, Refusal};
-pub use plan::{Audience, Move, Opening, Plan, Relapse, When};
-pub use seat::{Manners, Notice, Vm};
+pub use approval::{ApprovalEffect, Approver};
+pub use event::{EventEnd, PlatformEvent, PlatformStartCause};
+pub use history::{HistoryEntry, PlatformOccurrence};
+pub use orders::{Amendment, OrderError};
+pub use plan::{Audience, EventPlan, Opening, Relapse, ScheduleMove, When};
+pub use seat::{Notice, PlatformBehaviour, Vm};
 
 use crate::random::Random;
 use allclear_core::model::id::{EventId, VmName};
@@ -29,21 +29,21 @@ use allclear_core::model::time::Timestamp;
 /// One tenant's machines and the events about them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Cloud {
-    manners: Manners,
+    manners: PlatformBehaviour,
     ids: Random,
     now: Timestamp,
-    seats: BTreeMap<VmName, seat::Seat>,
+    seats: BTreeMap<VmName, seat::VmState>,
     /// Every event ever announced, in that order; ended ones stay, because late approvals name them.
-    events: Vec<Event>,
+    events: Vec<PlatformEvent>,
     /// Announced when their time comes.
-    pending: Vec<due::Pending>,
-    history: Vec<Happening>,
+    pending: Vec<due::PendingEvent>,
+    history: Vec<HistoryEntry>,
 }
 
 impl Cloud {
     /// A quiet platform. The seed decides the ids of its events and nothing else.
-    pub fn new(vms: impl IntoIterator<Item = Vm>, manners: Manners, seed: u64, now: Timestamp) -> Self {
-        let seats = vms.into_iter().map(|vm| (vm.name.clone(), seat::Seat::new(vm, &manners))).collect();
+    pub fn new(vms: impl IntoIterator<Item = Vm>, manners: PlatformBehaviour, seed: u64, now: Timestamp) -> Self {
+        let seats = vms.into_iter().map(|vm| (vm.name.clone(), seat::VmState::new(vm, &manners))).collect();
         Self {
             manners,
             ids: Random::new(seed),
@@ -56,25 +56,25 @@ impl Cloud {
     }
 
     /// Plans an announcement. The id is known at once, so that a later event can wait for this one to end.
-    pub fn schedule(&mut self, now: Timestamp, when: When, plan: Plan) -> Result<EventId, Refusal> {
+    pub fn schedule(&mut self, now: Timestamp, when: When, plan: EventPlan) -> Result<EventId, OrderError> {
         self.advance(now);
         let id = match &plan.id {
-            Some(id) if self.is_taken(id) => return Err(Refusal::IdTaken(id.clone())),
+            Some(id) if self.is_taken(id) => return Err(OrderError::IdTaken(id.clone())),
             Some(id) => id.clone(),
             None => guid::event_id(&mut self.ids),
         };
         if let When::After { event, .. } = &when
             && !self.is_taken(event)
         {
-            return Err(Refusal::Unknown(event.clone()));
+            return Err(OrderError::Unknown(event.clone()));
         }
-        self.pending.push(due::Pending { id: id.clone(), when, plan });
+        self.pending.push(due::PendingEvent { id: id.clone(), when, plan });
         self.settle();
         Ok(id)
     }
 
     /// Announces an event now.
-    pub fn announce(&mut self, now: Timestamp, plan: Plan) -> Result<EventId, Refusal> {
+    pub fn announce(&mut self, now: Timestamp, plan: EventPlan) -> Result<EventId, OrderError> {
         self.schedule(now, When::At(now), plan)
     }
 
@@ -100,17 +100,17 @@ impl Cloud {
     }
 
     /// An event that was announced, open or ended.
-    pub fn event(&self, id: &EventId) -> Option<&Event> {
+    pub fn event(&self, id: &EventId) -> Option<&PlatformEvent> {
         self.events.iter().find(|event| event.id == *id)
     }
 
     /// Every event that was announced, in that order.
-    pub fn events(&self) -> &[Event] {
+    pub fn events(&self) -> &[PlatformEvent] {
         &self.events
     }
 
     /// Everything that happened, in that order.
-    pub fn history(&self) -> &[Happening] {
+    pub fn history(&self) -> &[HistoryEntry] {
         &self.history
     }
 
@@ -137,21 +137,25 @@ impl Cloud {
         self.advance(self.now);
     }
 
-    fn take(&mut self, step: due::Step) {
+    fn take(&mut self, step: due::DueStep) {
         match step {
-            due::Step::Announce(ordinal) => {
+            due::DueStep::Announce(ordinal) => {
                 let pending = self.pending.remove(ordinal);
-                let event = Event::announced(pending.id, pending.plan, self.now);
-                self.history.push(Happening { at: self.now, event: event.id.clone(), what: What::Announced });
+                let event = PlatformEvent::announced(pending.id, pending.plan, self.now);
+                self.history.push(HistoryEntry {
+                    at: self.now,
+                    event: event.id.clone(),
+                    what: PlatformOccurrence::Announced,
+                });
                 self.events.push(event);
             }
-            due::Step::Change(ordinal, change) => self.apply_change(ordinal, change),
+            due::DueStep::Change(ordinal, change) => self.apply_change(ordinal, change),
         }
     }
 
-    fn apply_change(&mut self, ordinal: usize, change: due::Change) {
+    fn apply_change(&mut self, ordinal: usize, change: due::PlatformChange) {
         let Some(event) = self.events.get_mut(ordinal) else { return };
         let what = event.change(self.now, change);
-        self.history.push(Happening { at: self.now, event: event.id.clone(), what });
+        self.history.push(HistoryEntry { at: self.now, event: event.id.clone(), what });
     }
 }

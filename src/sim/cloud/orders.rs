@@ -7,13 +7,13 @@ use std::time::Duration;
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
 
-use super::due::Change;
-use super::event::{Cause, End, Event};
-use super::{Cloud, Happening};
+use super::due::PlatformChange;
+use super::event::{EventEnd, PlatformEvent, PlatformStartCause};
+use super::{Cloud, HistoryEntry};
 
 /// Why an order is not carried out.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Refusal {
+pub enum OrderError {
     Unknown(EventId),
     IdTaken(EventId),
     NotScheduled(EventId),
@@ -22,7 +22,7 @@ pub enum Refusal {
     UnknownVm(VmName),
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for OrderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(id) => write!(f, "no event {id} was announced or planned"),
@@ -35,7 +35,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for OrderError {}
 
 /// What else may change about an announced event.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -47,46 +47,46 @@ pub enum Amendment {
 
 impl Cloud {
     /// The event is gone while it is Scheduled.
-    pub fn cancel(&mut self, now: Timestamp, id: &EventId) -> Result<(), Refusal> {
-        self.order_scheduled(now, id, |_| Change::End(End::Cancelled))
+    pub fn cancel(&mut self, now: Timestamp, id: &EventId) -> Result<(), OrderError> {
+        self.order_scheduled(now, id, |_| PlatformChange::End(EventEnd::Cancelled))
     }
 
     /// The event starts without regard to approvals and NotBefore.
-    pub fn start(&mut self, now: Timestamp, id: &EventId) -> Result<(), Refusal> {
-        self.order_scheduled(now, id, |_| Change::Start(Cause::Ordered))
+    pub fn start(&mut self, now: Timestamp, id: &EventId) -> Result<(), OrderError> {
+        self.order_scheduled(now, id, |_| PlatformChange::Start(PlatformStartCause::Ordered))
     }
 
     /// NotBefore is announced anew, so long from now.
-    pub fn move_not_before(&mut self, now: Timestamp, id: &EventId, notice: Duration) -> Result<(), Refusal> {
-        self.order_scheduled(now, id, |now| Change::Move { not_before: now.plus(notice), planned: false })
+    pub fn move_not_before(&mut self, now: Timestamp, id: &EventId, notice: Duration) -> Result<(), OrderError> {
+        self.order_scheduled(now, id, |now| PlatformChange::Move { not_before: now.plus(notice), planned: false })
     }
 
     /// Resources or the announced duration change, also of a Started event.
-    pub fn amend(&mut self, now: Timestamp, id: &EventId, amendment: Amendment) -> Result<(), Refusal> {
+    pub fn amend(&mut self, now: Timestamp, id: &EventId, amendment: Amendment) -> Result<(), OrderError> {
         self.advance(now);
         let ordinal = self.place_of(id)?;
         if self.events.get(ordinal).is_none_or(|event| event.ended.is_some()) {
-            return Err(Refusal::Over(id.clone()));
+            return Err(OrderError::Over(id.clone()));
         }
-        self.apply_change(ordinal, Change::Amend(amendment));
+        self.apply_change(ordinal, PlatformChange::Amend(amendment));
         self.settle();
         Ok(())
     }
 
     /// The Started event leaves the array.
-    pub fn finish(&mut self, now: Timestamp, id: &EventId) -> Result<(), Refusal> {
+    pub fn finish(&mut self, now: Timestamp, id: &EventId) -> Result<(), OrderError> {
         self.advance(now);
         let ordinal = self.place_of(id)?;
-        if !self.events.get(ordinal).is_some_and(Event::is_started) {
-            return Err(Refusal::NotStarted(id.clone()));
+        if !self.events.get(ordinal).is_some_and(PlatformEvent::is_started) {
+            return Err(OrderError::NotStarted(id.clone()));
         }
-        self.apply_change(ordinal, Change::End(End::Finished));
+        self.apply_change(ordinal, PlatformChange::End(EventEnd::Finished));
         self.settle();
         Ok(())
     }
 
     /// Forgets what happened so far, and hands it over: for runs that are too long to keep it.
-    pub fn take_history(&mut self) -> Vec<Happening> {
+    pub fn take_history(&mut self) -> Vec<HistoryEntry> {
         std::mem::take(&mut self.history)
     }
 
@@ -94,19 +94,19 @@ impl Cloud {
         &mut self,
         now: Timestamp,
         id: &EventId,
-        change: impl FnOnce(Timestamp) -> Change,
-    ) -> Result<(), Refusal> {
+        change: impl FnOnce(Timestamp) -> PlatformChange,
+    ) -> Result<(), OrderError> {
         self.advance(now);
         let ordinal = self.place_of(id)?;
-        if !self.events.get(ordinal).is_some_and(Event::is_scheduled) {
-            return Err(Refusal::NotScheduled(id.clone()));
+        if !self.events.get(ordinal).is_some_and(PlatformEvent::is_scheduled) {
+            return Err(OrderError::NotScheduled(id.clone()));
         }
         self.apply_change(ordinal, change(self.now));
         self.settle();
         Ok(())
     }
 
-    fn place_of(&self, id: &EventId) -> Result<usize, Refusal> {
-        self.events.iter().position(|event| event.id == *id).ok_or_else(|| Refusal::Unknown(id.clone()))
+    fn place_of(&self, id: &EventId) -> Result<usize, OrderError> {
+        self.events.iter().position(|event| event.id == *id).ok_or_else(|| OrderError::Unknown(id.clone()))
     }
 }

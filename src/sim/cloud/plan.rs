@@ -7,9 +7,9 @@ use allclear_core::model::document::{Kind, Source};
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
 
-/// One event, before it is announced. `Plan::new` fills in how events behave as a rule.
+/// One event, before it is announced. `EventPlan::new` fills in how events behave as a rule.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Plan {
+pub struct EventPlan {
     /// Left out: the cloud makes one up.
     pub id: Option<EventId>,
     pub kind: Kind,
@@ -43,10 +43,10 @@ pub struct Plan {
     /// Strikes this long after the announcement, whatever NotBefore says.
     pub strikes_after: Option<Duration>,
     /// NotBefore changes, counted from the announcement; in the order of time.
-    pub moves: Vec<Move>,
+    pub moves: Vec<ScheduleMove>,
 }
 
-impl Plan {
+impl EventPlan {
     /// An event of this kind for these VMs, with the notice the vendor documents for it, that starts a second after
     /// the approval, interrupts for five and is gone five later.
     pub fn new(kind: Kind, source: Source, resources: Vec<VmName>) -> Self {
@@ -95,7 +95,7 @@ impl Plan {
         for Relapse { after, lasts } in &mut self.relapses {
             (*after, *lasts) = (*after / speed, *lasts / speed);
         }
-        for Move { after, notice } in &mut self.moves {
+        for ScheduleMove { after, notice } in &mut self.moves {
             (*after, *notice) = (*after / speed, *notice / speed);
         }
         self
@@ -137,7 +137,7 @@ pub struct Relapse {
 
 /// NotBefore is announced anew.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Move {
+pub struct ScheduleMove {
     pub after: Duration,
     /// From then to the new NotBefore.
     pub notice: Duration,

@@ -7,9 +7,9 @@ use allclear_core::model::document::Announcement;
 use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
 
-use super::event::Event;
+use super::event::PlatformEvent;
 use super::plan::Audience;
-use super::{Cloud, Refusal};
+use super::{Cloud, OrderError};
 
 /// A VM of this tenant.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -20,7 +20,7 @@ pub struct Vm {
 
 /// How the platform behaves towards everybody.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Manners {
+pub struct PlatformBehaviour {
     /// The incarnation of the first, empty document.
     pub first_incarnation: u64,
     /// By how much it grows when the array changes.
@@ -33,7 +33,7 @@ pub struct Manners {
     pub zonal: bool,
 }
 
-impl Default for Manners {
+impl Default for PlatformBehaviour {
     fn default() -> Self {
         Self {
             first_incarnation: 1,
@@ -54,7 +54,7 @@ pub struct Notice {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Seat {
+pub(super) struct VmState {
     pub(super) vm: Vm,
     incarnation: u64,
     /// The array as it was when the incarnation was last set.
@@ -63,13 +63,13 @@ pub(super) struct Seat {
     asked_at: Option<Timestamp>,
 }
 
-impl Seat {
-    pub(super) fn new(vm: Vm, manners: &Manners) -> Self {
+impl VmState {
+    pub(super) fn new(vm: Vm, manners: &PlatformBehaviour) -> Self {
         let incarnation = manners.first_incarnation;
         Self { vm, incarnation, shown: Vec::new(), enrolled_at: None, asked_at: None }
     }
 
-    fn is_enrolled(&self, manners: &Manners, now: Timestamp) -> bool {
+    fn is_enrolled(&self, manners: &PlatformBehaviour, now: Timestamp) -> bool {
         // Without an enrolment period events are there before anybody has asked: simpler to reason about in tests.
         manners.enrolment.is_zero() || self.enrolled_at.is_some_and(|at| at.plus(manners.enrolment) <= now)
     }
@@ -98,38 +98,38 @@ impl Cloud {
     }
 
     /// The incarnation of this VM, or of all, starts again; the array stays.
-    pub fn restart_incarnation(&mut self, vm: Option<&VmName>) -> Result<(), Refusal> {
+    pub fn restart_incarnation(&mut self, vm: Option<&VmName>) -> Result<(), OrderError> {
         let first = self.manners.first_incarnation;
         self.set_incarnations(vm, |_| first)
     }
 
     /// The incarnation of this VM, or of all, changes without news.
-    pub fn touch_incarnation(&mut self, vm: Option<&VmName>) -> Result<(), Refusal> {
+    pub fn touch_incarnation(&mut self, vm: Option<&VmName>) -> Result<(), OrderError> {
         let step = self.manners.incarnation_step;
         self.set_incarnations(vm, |incarnation| incarnation.saturating_add(step))
     }
 
     /// How the platform behaves towards everybody.
-    pub fn manners(&self) -> &Manners {
+    pub fn manners(&self) -> &PlatformBehaviour {
         &self.manners
     }
 
     /// From now on the platform behaves so.
-    pub fn set_manners(&mut self, now: Timestamp, manners: Manners) {
+    pub fn set_manners(&mut self, now: Timestamp, manners: PlatformBehaviour) {
         self.advance(now);
         self.manners = manners;
         self.refresh();
     }
 
     /// Says where a VM stands, for zonal clouds.
-    pub fn set_zone(&mut self, vm: &VmName, zone: Option<String>) -> Result<(), Refusal> {
-        let seat = self.seats.get_mut(vm).ok_or_else(|| Refusal::UnknownVm(vm.clone()))?;
+    pub fn set_zone(&mut self, vm: &VmName, zone: Option<String>) -> Result<(), OrderError> {
+        let seat = self.seats.get_mut(vm).ok_or_else(|| OrderError::UnknownVm(vm.clone()))?;
         seat.vm.zone = zone;
         self.refresh();
         Ok(())
     }
 
-    pub(super) fn is_shown_to(&self, vm: &VmName, event: &Event) -> bool {
+    pub(super) fn is_shown_to(&self, vm: &VmName, event: &PlatformEvent) -> bool {
         let invited = match &event.plan.seen_by {
             Audience::Everyone => true,
             Audience::Only(vms) => vms.contains(vm),
@@ -139,7 +139,7 @@ impl Cloud {
             && (!self.manners.zonal || self.zone_is_polled(event))
     }
 
-    fn zone_is_polled(&self, event: &Event) -> bool {
+    fn zone_is_polled(&self, event: &PlatformEvent) -> bool {
         let zones: Vec<_> = event.plan.resources.iter().filter_map(|name| self.seats.get(name)).collect();
         // Strangers' machines have no zone here, so nothing can hide their events.
         zones.is_empty()
@@ -156,7 +156,7 @@ impl Cloud {
             .keys()
             .map(|vm| {
                 let shown = self.events.iter().filter(|event| self.is_shown_to(vm, event));
-                shown.filter_map(Event::announcement).collect()
+                shown.filter_map(PlatformEvent::announcement).collect()
             })
             .collect();
         for (seat, array) in self.seats.values_mut().zip(arrays) {
@@ -167,11 +167,11 @@ impl Cloud {
         }
     }
 
-    fn set_incarnations(&mut self, vm: Option<&VmName>, next: impl Fn(u64) -> u64) -> Result<(), Refusal> {
+    fn set_incarnations(&mut self, vm: Option<&VmName>, next: impl Fn(u64) -> u64) -> Result<(), OrderError> {
         if let Some(vm) = vm
             && !self.seats.contains_key(vm)
         {
-            return Err(Refusal::UnknownVm(vm.clone()));
+            return Err(OrderError::UnknownVm(vm.clone()));
         }
         for (name, seat) in &mut self.seats {
             if vm.is_none_or(|vm| vm == name) {
@@ -185,7 +185,7 @@ impl Cloud {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cloud::Plan;
+    use crate::cloud::EventPlan;
     use allclear_core::model::document::{Kind, Source};
 
     const BEGIN: Timestamp = Timestamp(1_000_000);
@@ -194,13 +194,13 @@ mod tests {
         VmName::new(name)
     }
 
-    fn cloud(manners: Manners) -> Cloud {
+    fn cloud(manners: PlatformBehaviour) -> Cloud {
         let zone = |name: &str| Some(format!("zone of {name}"));
         Cloud::new(["a", "b"].map(|name| Vm { name: vm(name), zone: zone(name) }), manners, 1, BEGIN)
     }
 
-    fn reboot(of: &str) -> Plan {
-        Plan::new(Kind::Reboot, Source::User, vec![vm(of)])
+    fn reboot(of: &str) -> EventPlan {
+        EventPlan::new(Kind::Reboot, Source::User, vec![vm(of)])
     }
 
     fn shown(cloud: &mut Cloud, after: Duration, name: &str) -> (u64, usize) {
@@ -210,9 +210,9 @@ mod tests {
 
     #[test]
     fn the_incarnation_changes_with_the_array_of_the_vm_and_only_then() {
-        let mut cloud = cloud(Manners::default());
+        let mut cloud = cloud(PlatformBehaviour::default());
         assert_eq!(shown(&mut cloud, Duration::ZERO, "a"), (1, 0));
-        cloud.announce(BEGIN, Plan { seen_by: Audience::Only(vec![vm("a")]), ..reboot("a") }).unwrap();
+        cloud.announce(BEGIN, EventPlan { seen_by: Audience::Only(vec![vm("a")]), ..reboot("a") }).unwrap();
         assert_eq!(shown(&mut cloud, Duration::ZERO, "a"), (2, 1));
         assert_eq!(shown(&mut cloud, Duration::from_mins(1), "a"), (2, 1));
         assert_eq!(shown(&mut cloud, Duration::from_mins(1), "b"), (1, 0));
@@ -223,8 +223,8 @@ mod tests {
 
     #[test]
     fn a_vm_that_was_silent_for_a_day_enrols_again_with_a_new_incarnation() {
-        let mut cloud = cloud(Manners { enrolment: Duration::from_mins(5), ..Manners::default() });
-        cloud.announce(BEGIN, Plan { notice: Duration::from_hours(24 * 7), ..reboot("a") }).unwrap();
+        let mut cloud = cloud(PlatformBehaviour { enrolment: Duration::from_mins(5), ..PlatformBehaviour::default() });
+        cloud.announce(BEGIN, EventPlan { notice: Duration::from_hours(24 * 7), ..reboot("a") }).unwrap();
         assert_eq!(shown(&mut cloud, Duration::ZERO, "a"), (1, 0));
         assert_eq!(shown(&mut cloud, Duration::from_secs(299), "a"), (1, 0));
         assert_eq!(shown(&mut cloud, Duration::from_mins(5), "a"), (2, 1));
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_zone_is_on_while_one_of_its_vms_polls() {
-        let mut cloud = cloud(Manners { zonal: true, ..Manners::default() });
+        let mut cloud = cloud(PlatformBehaviour { zonal: true, ..PlatformBehaviour::default() });
         cloud.announce(BEGIN, reboot("b")).unwrap();
         assert_eq!(shown(&mut cloud, Duration::ZERO, "a").1, 0);
         assert_eq!(shown(&mut cloud, Duration::ZERO, "b").1, 1);

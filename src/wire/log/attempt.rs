@@ -4,7 +4,7 @@ use super::pb;
 use super::pb::waiver_reason::{Skipped, Variant};
 use super::stored::{Paired, Stored};
 use super::tables::{message, one_of, pair, store, take};
-use super::undecodable::{Fault, Undecodable};
+use super::undecodable::{DecodeFault, Undecodable};
 use allclear_core::model::attempt::{Attempt, Blocked, Outcome, Progress, Waiver, WaiverReason};
 use allclear_core::model::time::Timestamp;
 
@@ -54,7 +54,7 @@ impl Stored for WaiverReason {
     }
 
     fn restore(message: pb::WaiverReason) -> Result<Self, Undecodable> {
-        Ok(match message.variant.ok_or(Fault::UnknownVariant)? {
+        Ok(match message.variant.ok_or(DecodeFault::UnknownVariant)? {
             Variant::Unreachable(pb::Nothing {}) => Self::Unreachable,
             Variant::Skipped(Skipped { who, reason }) => Self::Skipped { who, reason },
         })

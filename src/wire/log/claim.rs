@@ -3,7 +3,7 @@
 use super::pb;
 use super::stored::{Paired, Stored};
 use super::tables::{message, numbered, one_of, pair, store, take};
-use super::undecodable::{Fault, Undecodable};
+use super::undecodable::{DecodeFault, Undecodable};
 use allclear_core::model::claim::{Claim, PostOutcome, Reason};
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::Member;

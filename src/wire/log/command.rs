@@ -4,9 +4,9 @@ use super::pb;
 use super::pb::command::{self, Variant};
 use super::stored::Stored;
 use super::tables::{message, store, take};
-use super::undecodable::{Fault, Undecodable};
+use super::undecodable::{DecodeFault, Undecodable};
 use allclear_core::model::command::{Command, Entry};
-use allclear_core::model::operator::Asked;
+use allclear_core::model::operator::OperatorRequest;
 
 message!(Entry as Entry { at: at_unix_ms, by: by, command: command required });
 
@@ -24,7 +24,7 @@ macro_rules! commands {
                     $(Self::$variant { $($field),+ } => {
                         Variant::$variant(command::$variant { $($stored: store!($field $($must)?)),+ })
                     })+
-                    $(Self::Ask { what: Asked::$asked { $($of),* }, who, reason } => Variant::$asked(command::$asked {
+                    $(Self::Ask { what: OperatorRequest::$asked { $($of),* }, who, reason } => Variant::$asked(command::$asked {
                         $($kept: store!($of $($needed)?),)*
                         who: who.clone(),
                         reason: reason.clone(),
@@ -34,12 +34,12 @@ macro_rules! commands {
             }
 
             fn restore(message: pb::Command) -> Result<Self, Undecodable> {
-                Ok(match message.variant.ok_or(Fault::UnknownVariant)? {
+                Ok(match message.variant.ok_or(DecodeFault::UnknownVariant)? {
                     $(Variant::$variant($message) => Self::$variant {
                         $($field: take!($message.$stored $($must)? at concat!(stringify!($message), ".", stringify!($stored)))),+
                     },)+
                     $(Variant::$asked($wish) => Self::Ask {
-                        what: Asked::$asked {
+                        what: OperatorRequest::$asked {
                             $($of: take!($wish.$kept $($needed)? at concat!(stringify!($wish), ".", stringify!($kept)))),*
                         },
                         who: $wish.who,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::pb;
 use super::stored::{Paired, Stored};
 use super::tables::{message, numbered, pair, store, take};
-use super::undecodable::{Fault, Undecodable};
+use super::undecodable::{DecodeFault, Undecodable};
 use allclear_core::model::drill::{Drill, Mode};
 use allclear_core::model::event::{Ending, Event};
 use allclear_core::model::id::{EventId, VmName};

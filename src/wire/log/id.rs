@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::stored::Stored;
-use super::undecodable::{Fault, Undecodable};
+use super::undecodable::{DecodeFault, Undecodable};
 use allclear_core::model::document::{Kind, Source, Status};
 use allclear_core::model::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
 use allclear_core::model::time::Timestamp;
@@ -49,7 +49,7 @@ impl Stored for u16 {
     }
 
     fn restore(number: u32) -> Result<Self, Undecodable> {
-        Self::try_from(number).map_err(|_| Fault::OutOfRange(number).into())
+        Self::try_from(number).map_err(|_| DecodeFault::OutOfRange(number).into())
     }
 }
 
@@ -73,6 +73,6 @@ mod tests {
     #[test]
     fn a_number_too_wide_for_its_field_is_refused() {
         assert_eq!(u16::restore(65_535), Ok(u16::MAX));
-        assert_eq!(u16::restore(65_536), Err(Fault::OutOfRange(65_536).into()));
+        assert_eq!(u16::restore(65_536), Err(DecodeFault::OutOfRange(65_536).into()));
     }
 }

@@ -23,11 +23,11 @@ mod workload;
 use prost::Message;
 
 use self::stored::{Stored, required, restored};
-pub use self::undecodable::{Fault, Undecodable};
+pub use self::undecodable::{DecodeFault, Undecodable};
 use super::pb::allclear::log::v1 as pb;
-use allclear_core::model::command::{Command, Entry, Verdict};
+use allclear_core::model::command::{ApplyResult, Command, Entry};
+use allclear_core::model::isolated_approval::JournalEntry;
 use allclear_core::model::state::State;
-use allclear_core::model::takeover::Journaled;
 
 pub fn encode_entry(entry: &Entry) -> Vec<u8> {
     entry.store().encode_to_vec()
@@ -46,12 +46,12 @@ pub fn decode_command(bytes: &[u8]) -> Result<Command, Undecodable> {
     decode("command", bytes, Command::restore)
 }
 
-pub fn encode_verdict(verdict: &Verdict) -> Vec<u8> {
+pub fn encode_verdict(verdict: &ApplyResult) -> Vec<u8> {
     verdict.store().encode_to_vec()
 }
 
-pub fn decode_verdict(bytes: &[u8]) -> Result<Verdict, Undecodable> {
-    decode("verdict", bytes, Verdict::restore)
+pub fn decode_verdict(bytes: &[u8]) -> Result<ApplyResult, Undecodable> {
+    decode("verdict", bytes, ApplyResult::restore)
 }
 
 /// The content of a snapshot.
@@ -64,13 +64,15 @@ pub fn decode_state(bytes: &[u8]) -> Result<State, Undecodable> {
 }
 
 /// The content of a replica's journal.
-pub fn encode_journal(entries: &[Journaled]) -> Vec<u8> {
-    let journal = pb::Journal { entries: entries.iter().map(Journaled::store).collect() };
+pub fn encode_journal(entries: &[JournalEntry]) -> Vec<u8> {
+    let journal = pb::Journal { entries: entries.iter().map(JournalEntry::store).collect() };
     pb::JournalFile { journal: Some(journal) }.encode_to_vec()
 }
 
-pub fn decode_journal(bytes: &[u8]) -> Result<Vec<Journaled>, Undecodable> {
-    decode("journal", bytes, |file: pb::JournalFile| restored(file.journal.ok_or(Fault::Missing)?.entries, "entries"))
+pub fn decode_journal(bytes: &[u8]) -> Result<Vec<JournalEntry>, Undecodable> {
+    decode("journal", bytes, |file: pb::JournalFile| {
+        restored(file.journal.ok_or(DecodeFault::Missing)?.entries, "entries")
+    })
 }
 
 fn decode<M: Message + Default, T>(
@@ -78,9 +80,9 @@ fn decode<M: Message + Default, T>(
     bytes: &[u8],
     restore: impl FnOnce(M) -> Result<T, Undecodable>,
 ) -> Result<T, Undecodable> {
-    let message = M::decode(bytes).map_err(|damage| Undecodable::from(Fault::Damaged(damage)).within(what))?;
+    let message = M::decode(bytes).map_err(|damage| Undecodable::from(DecodeFault::Damaged(damage)).within(what))?;
     // Fields that the generated code does not know are dropped while it decodes, and missing when it encodes again.
     let is_whole = message.encoded_len() == bytes.len();
     let value = restore(message).map_err(|undecodable| undecodable.within(what))?;
-    if is_whole { Ok(value) } else { Err(Undecodable::from(Fault::UnknownFields).within(what)) }
+    if is_whole { Ok(value) } else { Err(Undecodable::from(DecodeFault::UnknownFields).within(what)) }
 }

@@ -4,8 +4,8 @@ use super::pb;
 use super::stored::{Paired, Stored};
 use super::tables::{message, pair, store, take};
 use super::undecodable::Undecodable;
-use allclear_core::model::notification::{Noted, Told};
+use allclear_core::model::notification::{Delivery, DeliveryRecord};
 
-message!(Told as Told { notice: notice, receiver: receiver });
+message!(Delivery as Told { notice: notice, receiver: receiver });
 
-pair!(String, Noted as Noted { notice: notice, { at: at_unix_ms, receivers: receivers } });
+pair!(String, DeliveryRecord as Noted { notice: notice, { at: at_unix_ms, receivers: receivers } });

@@ -3,7 +3,7 @@
 use super::pb;
 use super::stored::{Paired, Stored};
 use super::tables::{message, numbered, pair, store, take};
-use super::undecodable::{Fault, Undecodable};
+use super::undecodable::{DecodeFault, Undecodable};
 use allclear_core::model::id::VmName;
 use allclear_core::model::slot::{Slot, SlotState};
 use allclear_core::model::state::{Replica, State};
@@ -18,8 +18,8 @@ message!(State as State {
     attempts: attempts,
     leadership: leadership,
     suspicions: suspicions,
-    wished: wished,
-    wishes: wishes,
+    operator_seq: wished,
+    operator_records: wishes,
     notices: notices,
     slots: slots,
     stints: stints,

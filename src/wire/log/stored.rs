@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::undecodable::{Fault, Undecodable};
+use super::undecodable::{DecodeFault, Undecodable};
 
 pub(super) trait Stored: Sized {
     type Message;
@@ -28,7 +28,7 @@ pub(super) fn restored<T: Stored>(message: T::Message, place: &str) -> Result<T,
 
 /// A message inside another one that has to be there.
 pub(super) fn required<T: Stored>(message: Option<T::Message>, place: &str) -> Result<T, Undecodable> {
-    restored(message.ok_or_else(|| Undecodable::from(Fault::Missing).within(place))?, place)
+    restored(message.ok_or_else(|| Undecodable::from(DecodeFault::Missing).within(place))?, place)
 }
 
 impl<T: Stored> Stored for Option<T> {
@@ -80,7 +80,7 @@ impl<T: Stored + Ord> Stored for BTreeSet<T> {
     fn restore(messages: Self::Message) -> Result<Self, Undecodable> {
         let count = messages.len();
         let set: Self = messages.into_iter().map(T::restore).collect::<Result<_, _>>()?;
-        if set.len() == count { Ok(set) } else { Err(Fault::Twice.into()) }
+        if set.len() == count { Ok(set) } else { Err(DecodeFault::Twice.into()) }
     }
 }
 
@@ -95,7 +95,7 @@ impl<K: Ord, V: Paired<K>> Stored for BTreeMap<K, V> {
     fn restore(messages: Self::Message) -> Result<Self, Undecodable> {
         let count = messages.len();
         let map: Self = messages.into_iter().map(V::restore_pair).collect::<Result<_, _>>()?;
-        if map.len() == count { Ok(map) } else { Err(Fault::Twice.into()) }
+        if map.len() == count { Ok(map) } else { Err(DecodeFault::Twice.into()) }
     }
 }
 

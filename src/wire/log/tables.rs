@@ -77,7 +77,7 @@ macro_rules! one_of {
             }
 
             fn restore(message: pb::$type) -> Result<Self, Undecodable> {
-                Ok(match message.variant.ok_or(Fault::UnknownVariant)? {
+                Ok(match message.variant.ok_or(DecodeFault::UnknownVariant)? {
                     $(pb::$module::Variant::$variant(content) => one_of!(@restore content $variant $($content)?),)+
                 })
             }
@@ -109,8 +109,8 @@ macro_rules! numbered {
             fn restore(number: i32) -> Result<Self, Undecodable> {
                 match pb::$message::try_from(number) {
                     $(Ok(pb::$message::$variant) => Ok(Self::$variant),)+
-                    Ok(pb::$message::Unspecified) => Err(Fault::Unspecified.into()),
-                    Err(_) => Err(Fault::UnknownNumber(number).into()),
+                    Ok(pb::$message::Unspecified) => Err(DecodeFault::Unspecified.into()),
+                    Err(_) => Err(DecodeFault::UnknownNumber(number).into()),
                 }
             }
         }

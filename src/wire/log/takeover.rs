@@ -5,10 +5,10 @@ use super::stored::{Paired, Stored};
 use super::tables::{message, pair, store, take};
 use super::undecodable::Undecodable;
 use allclear_core::model::id::VmName;
-use allclear_core::model::suspicion::{Leadership, Suspicion};
-use allclear_core::model::takeover::{Journaled, RequestedBy, Takeover};
+use allclear_core::model::isolated_approval::{IsolatedApproval, JournalEntry, RequestedBy};
+use allclear_core::model::reconcile_state::{Leadership, ReconcileState};
 
-message!(Takeover as Takeover {
+message!(IsolatedApproval as Takeover {
     approver: approver,
     at: at_unix_ms,
     alone_since: alone_since_unix_ms,
@@ -20,11 +20,11 @@ message!(Takeover as Takeover {
 
 message!(RequestedBy as RequestedBy { who: who, reason: reason });
 
-message!(Journaled as Journaled { announcement: announcement required, takeover: takeover required });
+message!(JournalEntry as Journaled { announcement: announcement required, takeover: takeover required });
 
 message!(Leadership as Leadership { by: by, term: term, turn: turn, voters: voters });
 
-pair!(VmName, Suspicion as Suspicion {
+pair!(VmName, ReconcileState as Suspicion {
     replica: replica,
     { number: number, since: since_unix_ms, is_cleared: is_cleared }
 });

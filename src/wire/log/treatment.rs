@@ -3,7 +3,7 @@
 use super::pb;
 use super::stored::Stored;
 use super::tables::{message, numbered, store, take};
-use super::undecodable::{Fault, Undecodable};
+use super::undecodable::{DecodeFault, Undecodable};
 use allclear_core::model::treatment::{Action, Treatment};
 
 message!(Treatment as Treatment {

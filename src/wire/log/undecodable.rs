@@ -8,12 +8,12 @@ use thiserror::Error;
 pub struct Undecodable {
     /// The message and the fields on the way to the fault, as `entry.command.workloads.hooks.phase`.
     pub place: String,
-    pub fault: Fault,
+    pub fault: DecodeFault,
 }
 
 /// What is wrong with one part.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-pub enum Fault {
+pub enum DecodeFault {
     #[error("is damaged: {0}")]
     Damaged(prost::DecodeError),
     #[error("is missing: it was written by a newer version of allclear, or it is damaged; upgrade this replica")]
@@ -32,8 +32,8 @@ pub enum Fault {
     Twice,
 }
 
-impl From<Fault> for Undecodable {
-    fn from(fault: Fault) -> Self {
+impl From<DecodeFault> for Undecodable {
+    fn from(fault: DecodeFault) -> Self {
         Self { place: String::new(), fault }
     }
 }

@@ -3,12 +3,12 @@
 use super::pb;
 use super::stored::Stored;
 use super::tables::{numbered, one_of, store};
-use super::undecodable::{Fault, Undecodable};
-use allclear_core::model::command::{Ignored, Verdict};
+use super::undecodable::{DecodeFault, Undecodable};
+use allclear_core::model::command::{ApplyResult, Rejection};
 
-one_of!(Verdict as verdict { Applied, Ignored(ignored) });
+one_of!(ApplyResult as apply_result { Applied, Ignored(ignored) });
 
-numbered!(Ignored as Ignored {
+numbered!(Rejection as Ignored {
     UnknownReplica,
     UnknownEvent,
     UnknownAttempt,

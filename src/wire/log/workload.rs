@@ -3,7 +3,7 @@
 use super::pb;
 use super::stored::{Paired, Stored};
 use super::tables::{message, numbered, pair, store, take};
-use super::undecodable::{Fault, Undecodable};
+use super::undecodable::{DecodeFault, Undecodable};
 use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::WorkloadName;
 use allclear_core::model::time::Timestamp;

@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use allclear::grpc::client::Asking;
+use allclear::grpc::client::OperatorConnection;
 use serde_json::Value;
 
 use super::super::cluster::Cluster;
@@ -76,7 +76,7 @@ pub(super) fn runs(cluster: &Cluster) -> Vec<Run> {
 pub(super) async fn stories(cluster: &Cluster) -> Vec<Story> {
     let mut found = Vec::new();
     for replica in &cluster.replicas {
-        let ask = async { Asking::connect(&replica.socket).await.ok()?.events().await.ok() };
+        let ask = async { OperatorConnection::connect(&replica.socket).await.ok()?.events().await.ok() };
         if let Some(list) = ask.await {
             let mut events = list.events;
             events.sort_by(|one, other| one.id.cmp(&other.id));

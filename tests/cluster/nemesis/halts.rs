@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use allclear::grpc::client::Asking;
+use allclear::grpc::client::OperatorConnection;
 use allclear::wire::pb::allclear::operator::v1::{
     End, HoldRequest, PauseRequest, ReleaseRequest, ResumeRequest, end::When,
 };
@@ -25,7 +25,7 @@ pub(super) async fn pause(cluster: &Cluster) -> Option<Halt> {
     for _ in 0..TRIES {
         for replica in &cluster.replicas {
             let request = PauseRequest { until: Some(end()), reason: "nothing for a while".into() };
-            let Ok(mut asking) = Asking::connect(&replica.socket).await else { continue };
+            let Ok(mut asking) = OperatorConnection::connect(&replica.socket).await else { continue };
             let Ok(answer) = asking.change(async |client| client.pause(request).await).await else { continue };
             let is_known = answer.pause.is_some_and(|pause| pause.unacknowledged_by.is_empty());
             return Some(Halt { spared: answer.too_late_for, ..halt(None, is_known) });
@@ -41,7 +41,7 @@ pub(super) async fn hold(cluster: &Cluster, event: &str) -> Option<Halt> {
         for replica in &cluster.replicas {
             let request =
                 HoldRequest { event: event.into(), until: Some(end()), reason: "not this one".into(), no_hooks: false };
-            let Ok(mut asking) = Asking::connect(&replica.socket).await else { continue };
+            let Ok(mut asking) = OperatorConnection::connect(&replica.socket).await else { continue };
             let Ok(answer) = asking.change(async |client| client.hold(request).await).await else { continue };
             let is_known = answer.hold.is_some_and(|hold| hold.unacknowledged_by.is_empty());
             return Some(halt(Some(event.to_owned()), is_known));
@@ -62,7 +62,7 @@ pub(super) async fn end_of(cluster: &Cluster, halt: &mut Halt) {
     halt.to = halt.to.min(now());
     for _ in 0..TRIES {
         for replica in &cluster.replicas {
-            let Ok(mut asking) = Asking::connect(&replica.socket).await else { continue };
+            let Ok(mut asking) = OperatorConnection::connect(&replica.socket).await else { continue };
             let reason = "go on".to_owned();
             let is_done = match halt.event.clone() {
                 None => asking.change(async |client| client.resume(ResumeRequest { reason }).await).await.is_ok(),

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use allclear::grpc::client::Asking;
+use allclear::grpc::client::OperatorConnection;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -119,7 +119,7 @@ impl Round {
             let look = async move {
                 loop {
                     sleep(SEE_AGAIN).await;
-                    let ask = async { Asking::connect(&socket).await.ok()?.events().await.ok() };
+                    let ask = async { OperatorConnection::connect(&socket).await.ok()?.events().await.ok() };
                     // One that is paused does not answer.
                     if let Ok(Some(list)) = timeout(Duration::from_secs(2), ask).await {
                         let sighting = Sighting { by: name.clone(), answered: now(), events: list.events };

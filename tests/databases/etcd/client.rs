@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::super::record::Row;
-use super::super::trio::Client;
+use super::super::trio::DatabaseClient;
 
 pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
@@ -72,7 +72,7 @@ impl Connection {
     }
 }
 
-impl Client for Connection {
+impl DatabaseClient for Connection {
     fn write(&mut self, row: Row) -> io::Result<()> {
         self.ask("kv/put", &json!({ "key": key(row), "value": "" }))?;
         Ok(())

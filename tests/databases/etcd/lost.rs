@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use super::super::hook::{BLOCKED, DONE, Ended, FAILED, Hook};
 use super::super::killed::killed_at;
 use super::super::stage::Stage;
-use super::super::trio::{System, Trio, is_installed, until};
+use super::super::trio::{System, ThreeNodeBed, is_installed, until};
 use super::super::writers::Writers;
 use super::{Etcd, READING, open};
 
 /// The identities of all members, as another one lists them.
-fn members(trio: &Trio) -> Vec<String> {
+fn members(trio: &ThreeNodeBed) -> Vec<String> {
     let listed = open(trio, 1, READING).unwrap().ask("cluster/member/list", &json!({})).unwrap();
     let id = |one: &Value| one["ID"].as_str().unwrap().to_owned();
     let mut ids: Vec<_> = listed["members"].as_array().unwrap().iter().map(id).collect();

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::hook::{BLOCKED, Hook};
 use super::record::Row;
 use super::stage::Stage;
-use super::trio::{System, Trio, VMS, is_installed, until};
+use super::trio::{System, ThreeNodeBed, VMS, is_installed, until};
 use super::writers::Writers;
 use client::{Connection, key, row};
 
@@ -33,7 +33,7 @@ impl System for Etcd {
     const FAILS_OVER: bool = true;
     type Client = Connection;
 
-    fn found(trio: &Trio) {
+    fn found(trio: &ThreeNodeBed) {
         for place in 0..VMS.len() {
             fs::write(service(trio, place), unit(trio, place)).unwrap();
             fs::set_permissions(service(trio, place), fs::Permissions::from_mode(0o755)).unwrap();
@@ -46,11 +46,11 @@ impl System for Etcd {
     }
 
     /// Where its data are gone, etcd itself refuses to start.
-    fn boot(trio: &Trio, place: usize) {
+    fn boot(trio: &ThreeNodeBed, place: usize) {
         trio.spawn(place, "sh", &[&service(trio, place)]).unwrap();
     }
 
-    fn primary(trio: &Trio) -> Option<usize> {
+    fn primary(trio: &ThreeNodeBed) -> Option<usize> {
         let leads = |place: &usize| {
             let ask = || open(trio, *place, GLANCE)?.ask("maintenance/status", &json!({}));
             ask().is_ok_and(|status| status["leader"] == status["header"]["member_id"])
@@ -58,7 +58,7 @@ impl System for Etcd {
         (0..VMS.len()).find(leads)
     }
 
-    fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
+    fn settings(trio: &ThreeNodeBed, place: usize) -> Vec<(&'static str, String)> {
         let vm = &trio.vms[place];
         // As `systemctl stop` does, it returns when the member has ended.
         let pid = vm.folder.join("etcd.pid").display().to_string();
@@ -72,16 +72,16 @@ impl System for Etcd {
         ]
     }
 
-    fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+    fn connect(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<Connection> {
         open(trio, place, patience)
     }
 
     /// Each hands them to the leader, and consensus is etcd's own.
-    fn takes_writes(_trio: &Trio, _place: usize) -> bool {
+    fn takes_writes(_trio: &ThreeNodeBed, _place: usize) -> bool {
         false
     }
 
-    fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
+    fn rows(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<Row>> {
         let (mut connection, mut rows) = (open(trio, place, READING)?, Vec::new());
         let mut from = Row { client: 0, number: 0 };
         loop {
@@ -102,16 +102,16 @@ impl System for Etcd {
     }
 }
 
-fn open(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+fn open(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<Connection> {
     Connection::open(&trio.vms[place].addresses[0], patience)
 }
 
-fn service(trio: &Trio, place: usize) -> String {
+fn service(trio: &ThreeNodeBed, place: usize) -> String {
     trio.vms[place].folder.join("etcd.sh").display().to_string()
 }
 
 /// What a systemd unit with `EnvironmentFile=-` would say.
-fn unit(trio: &Trio, place: usize) -> String {
+fn unit(trio: &ThreeNodeBed, place: usize) -> String {
     let vm = &trio.vms[place];
     let peers: Vec<_> = trio.vms.iter().map(|vm| format!("{}=http://{}", vm.name, vm.addresses[1])).collect();
     format!(

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use super::super::record::Row;
-use super::super::trio::Client;
+use super::super::trio::DatabaseClient;
 
 /// Long passwords, a schema, protocol 4.1, secure connections, transactions, plugins.
 const CAPABILITIES: u32 = 0x1 | 0x8 | 0x200 | 0x8000 | 0x2000 | 0x8_0000;
@@ -68,7 +68,7 @@ impl Connection {
     }
 }
 
-impl Client for Connection {
+impl DatabaseClient for Connection {
     fn write(&mut self, row: Row) -> io::Result<()> {
         self.ask(&format!("INSERT INTO records VALUES ({}, {})", row.client, row.number))?;
         Ok(())

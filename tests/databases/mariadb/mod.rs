@@ -18,7 +18,7 @@ use std::time::Duration;
 use super::hook::{Ended, Hook};
 use super::record::Row;
 use super::stage::Stage;
-use super::trio::{System, Trio, VMS, Vm, until};
+use super::trio::{DatabaseVm, System, ThreeNodeBed, VMS, until};
 use client::Connection;
 
 pub(crate) struct MariaDb;
@@ -74,7 +74,7 @@ impl System for MariaDb {
     const COMES_BACK_CLOSED: bool = true;
     type Client = Connection;
 
-    fn found(trio: &Trio) {
+    fn found(trio: &ThreeNodeBed) {
         for place in 0..VMS.len() {
             let vm = &trio.vms[place];
             fs::write(option_file(vm), OPTION_FILE).unwrap();
@@ -93,12 +93,12 @@ impl System for MariaDb {
         }
     }
 
-    fn boot(trio: &Trio, place: usize) {
+    fn boot(trio: &ThreeNodeBed, place: usize) {
         start(trio, place);
     }
 
     /// The one that has received most.
-    fn promote(trio: &Trio, among: &[usize]) {
+    fn promote(trio: &ThreeNodeBed, among: &[usize]) {
         let received = |place: &usize| {
             let position = by_socket(trio, *place, "STOP SLAVE IO_THREAD; SELECT @@gtid_current_pos");
             position.trim().rsplit('-').next().unwrap().parse::<u64>().unwrap()
@@ -107,11 +107,11 @@ impl System for MariaDb {
         by_socket(trio, best, "STOP SLAVE; RESET SLAVE ALL; SET GLOBAL read_only = 0");
     }
 
-    fn primary(trio: &Trio) -> Option<usize> {
+    fn primary(trio: &ThreeNodeBed) -> Option<usize> {
         (0..VMS.len()).find(|place| Self::connect(trio, *place, GLANCE).is_ok())
     }
 
-    fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
+    fn settings(trio: &ThreeNodeBed, place: usize) -> Vec<(&'static str, String)> {
         let vm = &trio.vms[place];
         vec![
             ("MEMBERS", trio.members(0)),
@@ -125,13 +125,13 @@ impl System for MariaDb {
         ]
     }
 
-    fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+    fn connect(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<Connection> {
         let mut connection = connect(trio, place, patience)?;
         let is_open = connection.ask("SELECT @@read_only")? == [["0"]];
         if is_open { Ok(connection) } else { Err(io::Error::other("read-only")) }
     }
 
-    fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
+    fn rows(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<Row>> {
         let rows = connect(trio, place, READING)?.ask("SELECT client, number FROM records")?;
         let row = |row: Vec<String>| Row { client: row[0].parse().unwrap(), number: row[1].parse().unwrap() };
         Ok(rows.into_iter().map(row).collect())
@@ -144,25 +144,25 @@ fn call(stage: &Stage<MariaDb>, place: usize, phase: &str, more: &[(&str, &str)]
     (status, said)
 }
 
-fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+fn connect(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<Connection> {
     Connection::open(&trio.vms[place].addresses[0], patience)
 }
 
-fn option_file(vm: &Vm) -> String {
+fn option_file(vm: &DatabaseVm) -> String {
     vm.folder.join("hooks.cnf").display().to_string()
 }
 
-fn socket(vm: &Vm) -> String {
+fn socket(vm: &DatabaseVm) -> String {
     vm.folder.join("sock").display().to_string()
 }
 
 /// With no data there, with those that the package makes. Returns when the server answers.
-fn start(trio: &Trio, place: usize) {
+fn start(trio: &ThreeNodeBed, place: usize) {
     start_with(trio, place, &[]);
 }
 
 /// The same with further options.
-fn start_with(trio: &Trio, place: usize, more: &[&str]) {
+fn start_with(trio: &ThreeNodeBed, place: usize, more: &[&str]) {
     let vm = &trio.vms[place];
     let data = format!("--datadir={}", vm.data().display());
     // The test's own may be closed to the servers' user.
@@ -192,18 +192,18 @@ fn start_with(trio: &Trio, place: usize, more: &[&str]) {
 }
 
 /// As the servers' own user.
-fn by_socket(trio: &Trio, place: usize, statements: &str) -> String {
+fn by_socket(trio: &ThreeNodeBed, place: usize, statements: &str) -> String {
     asked_by_socket(trio, place, statements).unwrap()
 }
 
 /// The same while a hook may end all connections.
-fn asked_by_socket(trio: &Trio, place: usize, statements: &str) -> anyhow::Result<String> {
+fn asked_by_socket(trio: &ThreeNodeBed, place: usize, statements: &str) -> anyhow::Result<String> {
     let socket = socket(&trio.vms[place]);
     let arguments = ["--no-defaults", "-S", &socket, "--batch", "--skip-column-names", "-e", statements];
     trio.run(place, "mariadb", &arguments)
 }
 
-fn follow(trio: &Trio, place: usize, primary: usize) {
+fn follow(trio: &ThreeNodeBed, place: usize, primary: usize) {
     let vm = &trio.vms[primary];
     let (host, port) = (vm.host(), vm.port());
     let statements = format!(

@@ -4,16 +4,16 @@ use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 
 use allclear::hooks::{Adapter, HttpHook};
-use allclear::http_client::{Identity, Login, Options};
+use allclear::http_client::{ClientCertificate, Login, Options};
 use serde_json::{Value, json};
 use toml::Table;
 
 use super::super::hook::{BLOCKED, DONE, Ended, NOT_APPLICABLE, UNKNOWN};
-use super::super::trio::{System as _, Trio, VMS, tables, until};
+use super::super::trio::{System as _, ThreeNodeBed, VMS, tables, until};
 use super::{Patroni, Setup};
 
 /// The hook of this phase on that VM, as its tables have it.
-pub(super) fn hook<S: Setup>(trio: &Trio, place: usize, phase: &str) -> HttpHook {
+pub(super) fn hook<S: Setup>(trio: &ThreeNodeBed, place: usize, phase: &str) -> HttpHook {
     let tables: Table = tables::<Patroni<S>>(trio, place).parse().unwrap();
     let hooks = tables["workload"][0]["hook"].as_array().unwrap();
     let hook = hooks.iter().find(|hook| hook["phase"].as_str() == Some(phase)).unwrap();
@@ -26,7 +26,7 @@ pub(super) fn hook<S: Setup>(trio: &Trio, place: usize, phase: &str) -> HttpHook
             ca: text("ca").map(Into::into),
             identity: text("cert")
                 .zip(text("key"))
-                .map(|(certificate, key)| Identity { certificate: certificate.into(), key: key.into() }),
+                .map(|(certificate, key)| ClientCertificate { certificate: certificate.into(), key: key.into() }),
             login: text("username")
                 .zip(text("password_file"))
                 .map(|(username, file)| Login::Basic { username, password_file: file.into() }),
@@ -55,12 +55,12 @@ pub(super) fn end(child: Child) -> Ended {
     Ended { status: output.status.code(), said }
 }
 
-pub(super) fn run<S: Setup>(trio: &Trio, place: usize, phase: &str, more: &Value) -> Ended {
+pub(super) fn run<S: Setup>(trio: &ThreeNodeBed, place: usize, phase: &str, more: &Value) -> Ended {
     end(begin(&hook::<S>(trio, place, phase), place, phase, more))
 }
 
 /// Runs it again as long as it is blocked, as a replica does.
-pub(super) fn until_done<S: Setup>(trio: &Trio, place: usize, phase: &str, more: &Value) {
+pub(super) fn until_done<S: Setup>(trio: &ThreeNodeBed, place: usize, phase: &str, more: &Value) {
     until(phase, || match run::<S>(trio, place, phase, more) {
         Ended { status: DONE | NOT_APPLICABLE, .. } => Ok(()),
         Ended { status: BLOCKED | UNKNOWN, said } => Err(said),

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::super::stage::Stage;
-use super::super::trio::{Trio, VMS, is_installed, until};
+use super::super::trio::{ThreeNodeBed, VMS, is_installed, until};
 use super::adapter::{begin, end, hook, run};
 use super::rest::{configure, get, until_cluster};
 use super::secured::Secured;
@@ -48,7 +48,7 @@ async fn a_check_finds_what_is_wrong_and_changes_nothing<S: Setup>() {
 
 /// All that a switchover would change: who leads, on which timeline, since when, the history, the shared configuration,
 /// and what is planned.
-fn kept(trio: &Trio) -> Value {
+fn kept(trio: &ThreeNodeBed) -> Value {
     let leader = get(trio, 0, "/patroni").unwrap();
     let cluster = get(trio, 0, "/cluster").unwrap();
     let said = [&leader["postmaster_start_time"], &leader["timeline"], &leader["role"]];

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::super::hook::BLOCKED;
 use super::super::killed::Watch;
 use super::super::stage::Stage;
-use super::super::trio::{System as _, VMS, Vm, is_installed, until};
+use super::super::trio::{DatabaseVm, System as _, VMS, is_installed, until};
 use super::super::writers::Writers;
 use super::adapter::{begin, end, hook, run, until_done};
 use super::proxy::{Point, Proxies};
@@ -21,7 +21,7 @@ impl<S: Setup> Setup for Proxied<S> {
     const NAME: &'static str = S::NAME;
     const PROGRAMS: &'static [&'static str] = S::PROGRAMS;
 
-    fn advertised(vm: &Vm) -> &str {
+    fn advertised(vm: &DatabaseVm) -> &str {
         &vm.addresses[2]
     }
 }

@@ -14,11 +14,11 @@ use std::io;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use allclear::testbed::postgresql::client::Connection;
+use allclear::testbed::postgresql::client::PostgresConnection;
 
 use super::postgresql::Postgresql;
 use super::record::Row;
-use super::trio::{System, Trio, VMS, Vm, until};
+use super::trio::{DatabaseVm, System, ThreeNodeBed, VMS, until};
 
 /// Patroni's least: a leader that is not heard for this long is replaced.
 const TTL: u32 = 20;
@@ -32,7 +32,7 @@ pub(crate) trait Setup: Send + Sync + 'static {
     const SYNCHRONOUS: &'static [&'static str] = &["on", "quorum"];
 
     /// What is made before the members are.
-    fn prepare(_trio: &Trio) {}
+    fn prepare(_trio: &ThreeNodeBed) {}
 
     /// How the member on this VM is called.
     fn member(vm: &str) -> String {
@@ -40,22 +40,22 @@ pub(crate) trait Setup: Send + Sync + 'static {
     }
 
     /// Where members find each other's REST API.
-    fn advertised(vm: &Vm) -> &str {
+    fn advertised(vm: &DatabaseVm) -> &str {
         rest(vm)
     }
 
     /// Keys of `restapi`, and further lines of a member's own configuration.
-    fn own(_trio: &Trio, _vm: &Vm) -> (String, String) {
+    fn own(_trio: &ThreeNodeBed, _vm: &DatabaseVm) -> (String, String) {
         Default::default()
     }
 
     /// Keys that all members share.
-    fn shared(_trio: &Trio) -> String {
+    fn shared(_trio: &ThreeNodeBed) -> String {
         String::new()
     }
 
     /// Keys of the hooks.
-    fn settings(_trio: &Trio, vm: &Vm) -> Vec<(&'static str, String)> {
+    fn settings(_trio: &ThreeNodeBed, vm: &DatabaseVm) -> Vec<(&'static str, String)> {
         vec![("http", format!("http://{}", Self::advertised(vm)))]
     }
 }
@@ -87,9 +87,9 @@ impl<S: Setup> System for Patroni<S> {
     const PROGRAMS: &'static [&'static str] = S::PROGRAMS;
     const USER: &'static str = "postgres";
     const FAILS_OVER: bool = true;
-    type Client = Connection;
+    type Client = PostgresConnection;
 
-    fn found(trio: &Trio) {
+    fn found(trio: &ThreeNodeBed) {
         found_members::<S>(trio, || {
             until("a primary", || Self::primary(trio).ok_or_else(|| "no member takes writes".into()));
         });
@@ -107,29 +107,29 @@ impl<S: Setup> System for Patroni<S> {
         });
     }
 
-    fn boot(trio: &Trio, place: usize) {
+    fn boot(trio: &ThreeNodeBed, place: usize) {
         trio.spawn(place, S::PROGRAMS[0], &["patroni.yml"]).unwrap();
     }
 
-    fn primary(trio: &Trio) -> Option<usize> {
+    fn primary(trio: &ThreeNodeBed) -> Option<usize> {
         Postgresql::primary(trio)
     }
 
-    fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
+    fn settings(trio: &ThreeNodeBed, place: usize) -> Vec<(&'static str, String)> {
         S::settings(trio, &trio.vms[place])
     }
 
-    fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+    fn connect(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<PostgresConnection> {
         Postgresql::connect(trio, place, patience)
     }
 
-    fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
+    fn rows(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<Row>> {
         Postgresql::rows(trio, place)
     }
 }
 
 /// The first of them makes the cluster, and the others copy it.
-fn found_members<S: Setup>(trio: &Trio, until_there_is_a_leader: impl Fn()) {
+fn found_members<S: Setup>(trio: &ThreeNodeBed, until_there_is_a_leader: impl Fn()) {
     start_etcd(trio);
     S::prepare(trio);
     for place in 0..VMS.len() {
@@ -139,11 +139,11 @@ fn found_members<S: Setup>(trio: &Trio, until_there_is_a_leader: impl Fn()) {
     }
 }
 
-fn rest(vm: &Vm) -> &str {
+fn rest(vm: &DatabaseVm) -> &str {
     &vm.addresses[1]
 }
 
-fn start_etcd(trio: &Trio) {
+fn start_etcd(trio: &ThreeNodeBed) {
     let vm = &trio.elsewhere;
     let (clients, peers) = (format!("http://{}", vm.addresses[0]), format!("http://{}", vm.addresses[1]));
     let arguments = [
@@ -157,7 +157,7 @@ fn start_etcd(trio: &Trio) {
     trio.spawn_on(vm, "etcd", arguments.as_flattened()).unwrap();
 }
 
-fn configuration<S: Setup>(trio: &Trio, place: usize) -> String {
+fn configuration<S: Setup>(trio: &ThreeNodeBed, place: usize) -> String {
     let vm = &trio.vms[place];
     let (name, folder) = (S::member(vm.name), vm.folder.display());
     let (rest, advertised, server, etcd) =

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::super::trio::Trio;
+use super::super::trio::ThreeNodeBed;
 use super::rest;
 
 /// When the adapter is killed, of its requests the one of this number, counted from 1.
@@ -35,7 +35,7 @@ pub(super) struct Proxies(Arc<Mutex<Aim>>);
 
 impl Proxies {
     /// In front of every member.
-    pub(super) fn start(trio: &Trio) -> Self {
+    pub(super) fn start(trio: &ThreeNodeBed) -> Self {
         let proxies = Self::default();
         for vm in &trio.vms {
             let listener = TcpListener::bind(&*vm.addresses[2]).unwrap();

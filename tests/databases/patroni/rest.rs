@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::super::trio::{Trio, VMS, until};
+use super::super::trio::{ThreeNodeBed, VMS, until};
 use super::rest;
 
 /// The answer as it comes.
-fn ask(trio: &Trio, place: usize, method: &str, path: &str, body: &str) -> io::Result<String> {
+fn ask(trio: &ThreeNodeBed, place: usize, method: &str, path: &str, body: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(rest(&trio.vms[place]))?;
     stream.set_read_timeout(Some(Duration::from_secs(20)))?;
     write!(stream, "{method} {path} HTTP/1.0\r\nContent-Length: {}\r\n\r\n{body}", body.len())?;
@@ -19,19 +19,19 @@ fn ask(trio: &Trio, place: usize, method: &str, path: &str, body: &str) -> io::R
     Ok(answer)
 }
 
-pub(super) fn get(trio: &Trio, place: usize, path: &str) -> io::Result<Value> {
+pub(super) fn get(trio: &ThreeNodeBed, place: usize, path: &str) -> io::Result<Value> {
     let answer = ask(trio, place, "GET", path, "")?;
     let (_, body) = answer.split_once("\r\n\r\n").ok_or_else(|| io::Error::other("no answer"))?;
     serde_json::from_str(body).map_err(io::Error::other)
 }
 
 /// The whole answer, with its status.
-pub(super) fn post(trio: &Trio, place: usize, path: &str, body: &str) -> io::Result<String> {
+pub(super) fn post(trio: &ThreeNodeBed, place: usize, path: &str, body: &str) -> io::Result<String> {
     ask(trio, place, "POST", path, body)
 }
 
 /// Changes what all members share.
-pub(super) fn configure(trio: &Trio, change: &str) {
+pub(super) fn configure(trio: &ThreeNodeBed, change: &str) {
     until("a changed configuration", || {
         let answer = ask(trio, 0, "PATCH", "/config", change).map_err(|error| error.to_string())?;
         if answer.contains(" 200 ") { Ok(()) } else { Err(answer) }
@@ -39,7 +39,7 @@ pub(super) fn configure(trio: &Trio, change: &str) {
 }
 
 /// Waits until the cluster is as wanted in the eyes of the first member that answers.
-pub(super) fn until_cluster(trio: &Trio, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+pub(super) fn until_cluster(trio: &ThreeNodeBed, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     until(what, || {
         let seen = (0..VMS.len()).find_map(|place| get(trio, place, "/cluster").ok());
         let seen = seen.ok_or("no member answers")?;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::super::certificates::Authority;
 use super::super::events;
 use super::super::stage::Kind;
-use super::super::trio::{Trio, Vm};
+use super::super::trio::{DatabaseVm, ThreeNodeBed};
 use super::{Patroni, Setup, rest};
 
 pub(super) struct Secured;
@@ -18,7 +18,7 @@ const PASSWORD: &str = "open sesame";
 impl Setup for Secured {
     const NAME: &'static str = "Patroni over HTTPS";
 
-    fn prepare(trio: &Trio) {
+    fn prepare(trio: &ThreeNodeBed) {
         let (authority, folder) = (Authority::new(), &trio.elsewhere.folder);
         authority.file(folder, "ca.pem");
         authority.issue(folder, trio.vms[0].host());
@@ -40,7 +40,7 @@ impl Setup for Secured {
         vm.replace("db-", "pg-")
     }
 
-    fn own(trio: &Trio, vm: &Vm) -> (String, String) {
+    fn own(trio: &ThreeNodeBed, vm: &DatabaseVm) -> (String, String) {
         let file = |name: &str| file(trio, name).display().to_string();
         let (ca, certificate, key) =
             (file("ca.pem"), file(&format!("{}.pem", vm.host())), file(&format!("{}.key", vm.host())));
@@ -52,7 +52,7 @@ impl Setup for Secured {
         (rest, format!("ctl: {{cacert: '{ca}', certfile: '{certificate}', keyfile: '{key}'}}\n"))
     }
 
-    fn settings(trio: &Trio, vm: &Vm) -> Vec<(&'static str, String)> {
+    fn settings(trio: &ThreeNodeBed, vm: &DatabaseVm) -> Vec<(&'static str, String)> {
         let file = |name: &str| of_hooks(trio, name).display().to_string();
         let members = trio.vms.iter().map(|vm| format!("{}={}", Self::member(vm.name).to_uppercase(), vm.name));
         vec![
@@ -67,11 +67,11 @@ impl Setup for Secured {
     }
 }
 
-fn file(trio: &Trio, name: &str) -> PathBuf {
+fn file(trio: &ThreeNodeBed, name: &str) -> PathBuf {
     trio.elsewhere.folder.join(name)
 }
 
-fn of_hooks(trio: &Trio, name: &str) -> PathBuf {
+fn of_hooks(trio: &ThreeNodeBed, name: &str) -> PathBuf {
     trio.elsewhere.folder.with_file_name("of-hooks").join(name)
 }
 

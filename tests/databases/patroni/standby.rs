@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use allclear::testbed::Client as _;
-use allclear::testbed::postgresql::client::Connection;
+use allclear::testbed::DatabaseClient as _;
+use allclear::testbed::postgresql::client::PostgresConnection;
 use serde_json::{Value, json};
 
 use super::super::hook::{BLOCKED, DONE, FAILED};
 use super::super::record::Row;
-use super::super::trio::{System as _, Trio, VMS, find, is_installed, until, vms_of};
+use super::super::trio::{System as _, ThreeNodeBed, VMS, find, is_installed, until, vms_of};
 use super::adapter::{run, until_done};
 use super::rest::{configure, leader, members, until_cluster};
 use super::{Newest, Old, Patroni, Setup, found_members};
@@ -20,7 +20,7 @@ impl<S: Setup, const SYNCHRONOUS: bool> Setup for Standby<S, SYNCHRONOUS> {
     const PROGRAMS: &'static [&'static str] = S::PROGRAMS;
 
     /// A primary without Patroni.
-    fn prepare(trio: &Trio) {
+    fn prepare(trio: &ThreeNodeBed) {
         let vm = &trio.elsewhere;
         let (host, port) = vm.addresses[2].rsplit_once(':').unwrap();
         let program = |name: &str| find(name).unwrap().display().to_string();
@@ -37,14 +37,14 @@ impl<S: Setup, const SYNCHRONOUS: bool> Setup for Standby<S, SYNCHRONOUS> {
         upstream(trio).unwrap().ask("create table rows (client int, number bigint)").unwrap();
     }
 
-    fn shared(trio: &Trio) -> String {
+    fn shared(trio: &ThreeNodeBed) -> String {
         let (host, port) = trio.elsewhere.addresses[2].rsplit_once(':').unwrap();
         format!("    standby_cluster: {{host: '{host}', port: {port}}}\n    synchronous_mode: {SYNCHRONOUS}\n")
     }
 }
 
-fn upstream(trio: &Trio) -> std::io::Result<Connection> {
-    Connection::open(&trio.elsewhere.addresses[2], Duration::from_secs(20))
+fn upstream(trio: &ThreeNodeBed) -> std::io::Result<PostgresConnection> {
+    PostgresConnection::open(&trio.elsewhere.addresses[2], Duration::from_secs(20))
 }
 
 fn place_of(member: &Value) -> usize {
@@ -52,7 +52,7 @@ fn place_of(member: &Value) -> usize {
 }
 
 /// Three that follow a primary elsewhere, one of them directly.
-fn followers<S: Setup>() -> Trio {
+fn followers<S: Setup>() -> ThreeNodeBed {
     let trio = vms_of::<Patroni<S>>();
     found_members::<S>(&trio, || {
         until_cluster(&trio, "a leader of a standby cluster", |cluster| {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::processes;
 use super::super::stage::Stage;
-use super::super::trio::{Trio, VMS, Vm, is_installed, until};
+use super::super::trio::{DatabaseVm, ThreeNodeBed, VMS, is_installed, until};
 use super::super::writers::Writers;
 use super::adapter::{run, until_done};
 use super::rest::{configure, get, leader, members, until_cluster};
@@ -24,7 +24,7 @@ fn preferring(first: usize, second: usize) -> Value {
 }
 
 /// Patroni itself, without its server.
-fn patroni_on(vm: &Vm) -> Pid {
+fn patroni_on(vm: &DatabaseVm) -> Pid {
     let is_it = |pid: &i32| {
         let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         arguments.ends_with(b"patroni.yml\0")
@@ -123,7 +123,7 @@ fn place_of(name: &Value) -> usize {
 }
 
 /// `/cluster` is as old as Patroni's last loop.
-fn until_all_follow(trio: &Trio) {
+fn until_all_follow(trio: &ThreeNodeBed) {
     let is_well = |member: &Value| matches!(member["state"].as_str(), Some("running" | "streaming"));
     let all = |cluster: &Value| {
         let follows = |member: &&Value| member["lag"].as_u64().is_some_and(|lag| lag < 1 << 20);
@@ -149,7 +149,7 @@ impl<const TAG: usize> Setup for Tagged<TAG> {
     const NAME: &'static str = "Patroni with tags";
     const PROGRAMS: &'static [&'static str] = NEWEST;
 
-    fn own(_trio: &Trio, vm: &Vm) -> (String, String) {
+    fn own(_trio: &ThreeNodeBed, vm: &DatabaseVm) -> (String, String) {
         let tags = if vm.name == VMS[2] { format!("tags: {{{}}}\n", TAGS[TAG]) } else { String::new() };
         (String::new(), tags)
     }

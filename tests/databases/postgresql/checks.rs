@@ -7,10 +7,10 @@ use nix::unistd::geteuid;
 
 use super::super::hook::{BLOCKED, DONE, FAILED, Hook};
 use super::super::stage::Stage;
-use super::super::trio::{System as _, Trio, VMS, is_installed, until};
+use super::super::trio::{System as _, ThreeNodeBed, VMS, is_installed, until};
 use super::{Postgresql, READING, open};
 
-fn ask(trio: &Trio, place: usize, what: &str) -> Vec<Vec<String>> {
+fn ask(trio: &ThreeNodeBed, place: usize, what: &str) -> Vec<Vec<String>> {
     until(what, || {
         open(trio, place, READING).and_then(|mut server| server.ask(what)).map_err(|error| error.to_string())
     })

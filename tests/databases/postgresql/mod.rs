@@ -17,13 +17,13 @@ use std::io;
 use std::time::Duration;
 
 use allclear::testbed::POSTGRESQL;
-use allclear::testbed::postgresql::client::Connection;
+use allclear::testbed::postgresql::client::PostgresConnection;
 use allclear::testbed::postgresql::{self, open};
 
 pub(crate) use self::pooled::Pooled;
 pub(crate) use self::synchronous::Synchronous;
 use super::record::Row;
-use super::trio::{System, Trio, until};
+use super::trio::{System, ThreeNodeBed, until};
 
 pub(crate) struct Postgresql;
 
@@ -35,18 +35,18 @@ impl System for Postgresql {
     const TABLES: &'static [&'static str] = &[POSTGRESQL.tables];
     const PROGRAMS: &'static [&'static str] = POSTGRESQL.programs;
     const USER: &'static str = POSTGRESQL.user;
-    type Client = Connection;
+    type Client = PostgresConnection;
 
-    fn found(trio: &Trio) {
+    fn found(trio: &ThreeNodeBed) {
         (POSTGRESQL.found)(trio).unwrap();
     }
 
-    fn boot(trio: &Trio, place: usize) {
+    fn boot(trio: &ThreeNodeBed, place: usize) {
         (POSTGRESQL.boot)(trio, place).unwrap();
     }
 
     /// The one that has received most.
-    fn promote(trio: &Trio, among: &[usize]) {
+    fn promote(trio: &ThreeNodeBed, among: &[usize]) {
         let position = "select greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) - '0/0'";
         let received = |place: &usize| {
             let ask = || open(trio, *place, READING)?.ask(position);
@@ -56,19 +56,19 @@ impl System for Postgresql {
         open(trio, best, READING).unwrap().ask("select pg_promote()").unwrap();
     }
 
-    fn primary(trio: &Trio) -> Option<usize> {
+    fn primary(trio: &ThreeNodeBed) -> Option<usize> {
         postgresql::primary(trio)
     }
 
-    fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
+    fn settings(trio: &ThreeNodeBed, place: usize) -> Vec<(&'static str, String)> {
         (POSTGRESQL.settings)(trio, place).unwrap()
     }
 
-    fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+    fn connect(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<PostgresConnection> {
         postgresql::connect(trio, place, patience)
     }
 
-    fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
+    fn rows(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<Row>> {
         (POSTGRESQL.rows)(trio, place)
     }
 }

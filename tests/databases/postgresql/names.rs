@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::super::hook::{DONE, FAILED, Hook};
 use super::super::stage::Stage;
-use super::super::trio::{Trio, is_installed, until};
+use super::super::trio::{ThreeNodeBed, is_installed, until};
 use super::super::writers::Writers;
 use super::{Postgresql, READING, Synchronous, open};
 
@@ -13,13 +13,13 @@ use super::{Postgresql, READING, Synchronous, open};
 const SPELLINGS: [&str; 5] =
     ["*", r#"FIRST 1 ("DB-1", "db-2")"#, r#"ANY 1 ("*")"#, r#""Db-1","db-2""#, r#"first 2 ( "db-2" , * )"#];
 
-fn ask(trio: &Trio, place: usize, what: &str) -> Vec<Vec<String>> {
+fn ask(trio: &ThreeNodeBed, place: usize, what: &str) -> Vec<Vec<String>> {
     until(what, || {
         open(trio, place, READING).and_then(|mut server| server.ask(what)).map_err(|error| error.to_string())
     })
 }
 
-fn set(trio: &Trio, spelling: &str) {
+fn set(trio: &ThreeNodeBed, spelling: &str) {
     ask(trio, 0, &format!("alter system set synchronous_standby_names = '{spelling}'"));
     ask(trio, 0, "select pg_reload_conf()");
     until("the standbys to be waited for", || {

@@ -9,31 +9,31 @@ use allclear::testbed::postgresql::wait_for_the_end;
 use super::super::hook::{DONE, Hook};
 use super::super::record::Row;
 use super::super::stage::Stage;
-use super::super::trio::{System, Trio, VMS, is_installed, until};
+use super::super::trio::{System, ThreeNodeBed, VMS, is_installed, until};
 use super::rewinds::{After, all_have, go_down};
-use super::{Connection, Postgresql, READING, open};
+use super::{PostgresConnection, Postgresql, READING, open};
 
 struct Packaged;
 
 /// As `pg_createcluster` has it, in a folder of the VM's own.
 const ROOT: &str = "PG_CLUSTER_CONF_ROOT";
 
-fn root(trio: &Trio, place: usize) -> String {
+fn root(trio: &ThreeNodeBed, place: usize) -> String {
     trio.vms[place].folder.join("etc").display().to_string()
 }
 
-fn version(trio: &Trio) -> String {
+fn version(trio: &ThreeNodeBed) -> String {
     let said = trio.run(0, "postgres", &["--version"]).unwrap();
     said.split([' ', '.']).find(|word| word.parse::<u32>().is_ok()).unwrap().to_owned()
 }
 
 /// A shell's command on that VM, which finds the clusters there.
-fn shell(trio: &Trio, place: usize, command: &str) -> Result<String, String> {
+fn shell(trio: &ThreeNodeBed, place: usize, command: &str) -> Result<String, String> {
     let command = format!("mkdir -p {0} && export {ROOT}={0} && {command}", root(trio, place));
     trio.run(place, "sh", &["-c", &command]).map_err(|error| format!("{error:#}"))
 }
 
-fn create(trio: &Trio, place: usize) {
+fn create(trio: &ThreeNodeBed, place: usize) {
     let (vm, version) = (&trio.vms[place], version(trio));
     let (data, log, folder) = (vm.data(), vm.log(), &vm.folder);
     let paths = format!("-d {} -l {} -s {}", data.display(), log.display(), folder.display());
@@ -58,9 +58,9 @@ impl System for Packaged {
     const TABLES: &'static [&'static str] = Postgresql::TABLES;
     const PROGRAMS: &'static [&'static str] = &["postgres", "psql", "python3", "pg_createcluster", "pg_ctlcluster"];
     const USER: &'static str = Postgresql::USER;
-    type Client = Connection;
+    type Client = PostgresConnection;
 
-    fn found(trio: &Trio) {
+    fn found(trio: &ThreeNodeBed) {
         for place in 0..VMS.len() {
             create(trio, place);
             if place == 0 {
@@ -85,18 +85,18 @@ impl System for Packaged {
         });
     }
 
-    fn boot(trio: &Trio, place: usize) {
+    fn boot(trio: &ThreeNodeBed, place: usize) {
         if trio.vms[place].data().join("PG_VERSION").exists() {
             wait_for_the_end(trio, place).unwrap();
             shell(trio, place, &format!("pg_ctlcluster {} main start", version(trio))).unwrap();
         }
     }
 
-    fn primary(trio: &Trio) -> Option<usize> {
+    fn primary(trio: &ThreeNodeBed) -> Option<usize> {
         Postgresql::primary(trio)
     }
 
-    fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
+    fn settings(trio: &ThreeNodeBed, place: usize) -> Vec<(&'static str, String)> {
         let (version, root) = (version(trio), root(trio, place));
         let own = [
             ("START", format!("pg_ctlcluster {version} main start")),
@@ -106,11 +106,11 @@ impl System for Packaged {
         [Postgresql::settings(trio, place), own.into()].concat()
     }
 
-    fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+    fn connect(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<PostgresConnection> {
         Postgresql::connect(trio, place, patience)
     }
 
-    fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
+    fn rows(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<Row>> {
         Postgresql::rows(trio, place)
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::super::record::Row;
 use super::super::stage::{Kind, Stage};
-use super::super::trio::{System, Trio, Vm, find, is_installed, until};
+use super::super::trio::{DatabaseVm, System, ThreeNodeBed, find, is_installed, until};
 use super::super::writers::Writers;
-use super::{Connection, Postgresql};
+use super::{PostgresConnection, Postgresql};
 
 const PROGRAMS: &[&str] = &["postgres", "initdb", "pg_basebackup", "pg_ctl", "psql", "python3", "pgbouncer"];
 /// Of a VM's addresses, the pooler's.
@@ -30,37 +30,37 @@ impl System for Pooled {
     const TABLES: &'static [&'static str] = Postgresql::TABLES;
     const PROGRAMS: &'static [&'static str] = PROGRAMS;
     const USER: &'static str = Postgresql::USER;
-    type Client = Connection;
+    type Client = PostgresConnection;
 
-    fn found(trio: &Trio) {
+    fn found(trio: &ThreeNodeBed) {
         Postgresql::found(trio);
         set_up(trio, &trio.elsewhere);
         start(trio, &trio.elsewhere);
         until("a pooler", || connect(&trio.elsewhere).map_err(|error| error.to_string()));
     }
 
-    fn boot(trio: &Trio, place: usize) {
+    fn boot(trio: &ThreeNodeBed, place: usize) {
         Postgresql::boot(trio, place);
     }
 
-    fn primary(trio: &Trio) -> Option<usize> {
+    fn primary(trio: &ThreeNodeBed) -> Option<usize> {
         Postgresql::primary(trio)
     }
 
-    fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
+    fn settings(trio: &ThreeNodeBed, place: usize) -> Vec<(&'static str, String)> {
         let own = [("POOLERS", trio.elsewhere.addresses[POOLER].clone()), ("POOLER_CONFIG", CONFIG.into())];
         [Postgresql::settings(trio, place), own.into()].concat()
     }
 
-    fn connect(trio: &Trio, _place: usize, _patience: Duration) -> io::Result<Connection> {
+    fn connect(trio: &ThreeNodeBed, _place: usize, _patience: Duration) -> io::Result<PostgresConnection> {
         connect(&trio.elsewhere)
     }
 
-    fn takes_writes(trio: &Trio, place: usize) -> bool {
+    fn takes_writes(trio: &ThreeNodeBed, place: usize) -> bool {
         Postgresql::takes_writes(trio, place)
     }
 
-    fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
+    fn rows(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<Row>> {
         Postgresql::rows(trio, place)
     }
 }
@@ -70,9 +70,9 @@ impl System for Beside {
     const TABLES: &'static [&'static str] = &["postgresql.toml", "pgbouncer.toml"];
     const PROGRAMS: &'static [&'static str] = PROGRAMS;
     const USER: &'static str = Postgresql::USER;
-    type Client = Connection;
+    type Client = PostgresConnection;
 
-    fn found(trio: &Trio) {
+    fn found(trio: &ThreeNodeBed) {
         Postgresql::found(trio);
         for vm in &trio.vms {
             set_up(trio, vm);
@@ -82,16 +82,16 @@ impl System for Beside {
     }
 
     /// The pooler is pointed before it is started, as its service does that.
-    fn boot(trio: &Trio, place: usize) {
+    fn boot(trio: &ThreeNodeBed, place: usize) {
         Postgresql::boot(trio, place);
         start(trio, &trio.vms[place]);
     }
 
-    fn primary(trio: &Trio) -> Option<usize> {
+    fn primary(trio: &ThreeNodeBed) -> Option<usize> {
         Postgresql::primary(trio)
     }
 
-    fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
+    fn settings(trio: &ThreeNodeBed, place: usize) -> Vec<(&'static str, String)> {
         let poolers: Vec<_> = trio.vms.iter().map(|vm| vm.addresses[POOLER].clone()).collect();
         let own = [
             ("POOLERS", poolers.join(" ")),
@@ -102,21 +102,21 @@ impl System for Beside {
         [Postgresql::settings(trio, place), own.into()].concat()
     }
 
-    fn connect(trio: &Trio, place: usize, _patience: Duration) -> io::Result<Connection> {
+    fn connect(trio: &ThreeNodeBed, place: usize, _patience: Duration) -> io::Result<PostgresConnection> {
         connect(&trio.vms[place])
     }
 
-    fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
+    fn rows(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<Row>> {
         Postgresql::rows(trio, place)
     }
 }
 
-pub(super) fn connect(vm: &Vm) -> io::Result<Connection> {
-    Connection::open(&vm.addresses[POOLER], PATIENCE)
+pub(super) fn connect(vm: &DatabaseVm) -> io::Result<PostgresConnection> {
+    PostgresConnection::open(&vm.addresses[POOLER], PATIENCE)
 }
 
 /// What all its configurations have in common, and one for each primary.
-fn set_up(trio: &Trio, vm: &Vm) {
+fn set_up(trio: &ThreeNodeBed, vm: &DatabaseVm) {
     let (host, port) = vm.addresses[POOLER].split_once(':').unwrap();
     let common = format!(
         "[pgbouncer]\nlisten_addr = {host}\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\nadmin_users = postgres\n\
@@ -131,7 +131,7 @@ fn set_up(trio: &Trio, vm: &Vm) {
 }
 
 /// As its service does: it is pointed before it is started.
-fn start(trio: &Trio, vm: &Vm) {
+fn start(trio: &ThreeNodeBed, vm: &DatabaseVm) {
     let settings = [("MEMBERS", trio.members(0)), ("PGUSER", "postgres".into()), ("POOLER_CONFIG", CONFIG.into())];
     let settings = settings.map(|(name, value)| format!("{name}='{value}'")).join(" ");
     let point = format!("{settings} CONFIG=pgbouncer.ini python3 hooks/pgbouncer.py point");

@@ -9,10 +9,10 @@ use super::super::hook::{DONE, FAILED, Hook, UNDO};
 use super::super::killed::killed_at;
 use super::super::record::Row;
 use super::super::stage::Stage;
-use super::super::trio::{System, Trio, find, is_installed, until};
+use super::super::trio::{System, ThreeNodeBed, find, is_installed, until};
 use super::super::writers::Writers;
 use super::pooled::{CONFIG, Pooled, connect};
-use super::{Connection, Postgresql};
+use super::{PostgresConnection, Postgresql};
 
 /// Folders in which each process works, and has its socket.
 const PROCESSES: [&str; 2] = ["one", "two"];
@@ -23,16 +23,16 @@ struct Shared;
 /// The same, of which the pooler's own hooks are called.
 struct Drained;
 
-fn shared(trio: &Trio) -> (&str, &str) {
+fn shared(trio: &ThreeNodeBed) -> (&str, &str) {
     trio.elsewhere.addresses[1].split_once(':').unwrap()
 }
 
 /// The addresses that each process has alone.
-fn own_addresses(trio: &Trio) -> [String; 2] {
+fn own_addresses(trio: &ThreeNodeBed) -> [String; 2] {
     PROCESSES.map(|name| format!("{}:{}", trio.elsewhere.folder.join(name).display(), shared(trio).1))
 }
 
-fn start(trio: &Trio, name: &str) {
+fn start(trio: &ThreeNodeBed, name: &str) {
     let folder = trio.elsewhere.folder.join(name);
     fs::create_dir(&folder).unwrap();
     let (host, port) = shared(trio);
@@ -58,9 +58,9 @@ impl System for Shared {
     const TABLES: &'static [&'static str] = &["postgresql.toml"];
     const PROGRAMS: &'static [&'static str] = Pooled::PROGRAMS;
     const USER: &'static str = Postgresql::USER;
-    type Client = Connection;
+    type Client = PostgresConnection;
 
-    fn found(trio: &Trio) {
+    fn found(trio: &ThreeNodeBed) {
         Postgresql::found(trio);
         for name in PROCESSES {
             start(trio, name);
@@ -70,28 +70,28 @@ impl System for Shared {
         until("a pooler", || connect(&trio.elsewhere).map_err(|error| error.to_string()));
     }
 
-    fn boot(trio: &Trio, place: usize) {
+    fn boot(trio: &ThreeNodeBed, place: usize) {
         Postgresql::boot(trio, place);
     }
 
-    fn primary(trio: &Trio) -> Option<usize> {
+    fn primary(trio: &ThreeNodeBed) -> Option<usize> {
         Postgresql::primary(trio)
     }
 
-    fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
+    fn settings(trio: &ThreeNodeBed, place: usize) -> Vec<(&'static str, String)> {
         let own = [("POOLERS", own_addresses(trio).join(" ")), ("POOLER_CONFIG", CONFIG.into())];
         [Postgresql::settings(trio, place), own.into()].concat()
     }
 
-    fn connect(trio: &Trio, _place: usize, _patience: Duration) -> io::Result<Connection> {
+    fn connect(trio: &ThreeNodeBed, _place: usize, _patience: Duration) -> io::Result<PostgresConnection> {
         connect(&trio.elsewhere)
     }
 
-    fn takes_writes(trio: &Trio, place: usize) -> bool {
+    fn takes_writes(trio: &ThreeNodeBed, place: usize) -> bool {
         Postgresql::takes_writes(trio, place)
     }
 
-    fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
+    fn rows(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<Row>> {
         Postgresql::rows(trio, place)
     }
 }
@@ -101,36 +101,36 @@ impl System for Drained {
     const TABLES: &'static [&'static str] = &["pgbouncer.toml"];
     const PROGRAMS: &'static [&'static str] = Pooled::PROGRAMS;
     const USER: &'static str = Postgresql::USER;
-    type Client = Connection;
+    type Client = PostgresConnection;
 
-    fn found(trio: &Trio) {
+    fn found(trio: &ThreeNodeBed) {
         Shared::found(trio);
     }
 
-    fn boot(trio: &Trio, place: usize) {
+    fn boot(trio: &ThreeNodeBed, place: usize) {
         Shared::boot(trio, place);
     }
 
-    fn primary(trio: &Trio) -> Option<usize> {
+    fn primary(trio: &ThreeNodeBed) -> Option<usize> {
         Shared::primary(trio)
     }
 
-    fn settings(trio: &Trio, _place: usize) -> Vec<(&'static str, String)> {
+    fn settings(trio: &ThreeNodeBed, _place: usize) -> Vec<(&'static str, String)> {
         let own = own_addresses(trio).join(" ");
         vec![("POOLER", own), ("PGUSER", "postgres".into()), ("LEAVE_SECONDS", "0.1".into())]
     }
 
-    fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+    fn connect(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<PostgresConnection> {
         Shared::connect(trio, place, patience)
     }
 
-    fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
+    fn rows(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<Row>> {
         Shared::rows(trio, place)
     }
 }
 
 /// How many of so many clients are let in, by whichever process.
-fn let_in(trio: &Trio) -> usize {
+fn let_in(trio: &ThreeNodeBed) -> usize {
     let asks = || connect(&trio.elsewhere).and_then(|mut client| client.ask("select 1"));
     (0..20).filter(|_| asks().is_ok()).count()
 }

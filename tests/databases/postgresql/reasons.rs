@@ -6,10 +6,10 @@ use std::process::Stdio;
 
 use super::super::hook::{BLOCKED, DONE, FAILED, Hook};
 use super::super::stage::Stage;
-use super::super::trio::{System as _, Trio, find, is_installed, until};
+use super::super::trio::{System as _, ThreeNodeBed, find, is_installed, until};
 use super::{Postgresql, READING, open};
 
-fn ask(trio: &Trio, place: usize, what: &str) -> Vec<Vec<String>> {
+fn ask(trio: &ThreeNodeBed, place: usize, what: &str) -> Vec<Vec<String>> {
     until(what, || {
         open(trio, place, READING).and_then(|mut server| server.ask(what)).map_err(|error| error.to_string())
     })

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use super::super::hook::{BLOCKED, DONE, FAILED, Hook};
 use super::super::killed::{Watch, killed_at};
 use super::super::stage::Stage;
-use super::super::trio::{System, Trio, VMS, is_installed, until};
+use super::super::trio::{System, ThreeNodeBed, VMS, is_installed, until};
 use super::{Postgresql, READING, open};
 
 /// Whatever this member answers, or its error.
-fn ask(trio: &Trio, place: usize, what: &str) -> Result<Vec<Vec<String>>, String> {
+fn ask(trio: &ThreeNodeBed, place: usize, what: &str) -> Result<Vec<Vec<String>>, String> {
     open(trio, place, READING).and_then(|mut server| server.ask(what)).map_err(|error| error.to_string())
 }
 
@@ -66,7 +66,7 @@ pub(super) fn go_down<S: System>(stage: &Stage<S>, round: usize, after: After) -
 }
 
 /// Every member has what was written after each of so many crashes, and nothing of what only the crashed ones had.
-pub(super) fn all_have(trio: &Trio, rounds: usize) {
+pub(super) fn all_have(trio: &ThreeNodeBed, rounds: usize) {
     let all = vec![vec![rounds.to_string(), "0".to_owned()]];
     let count = "select count(*) filter (where client = 1), count(*) filter (where client > 90) from rows";
     for (place, vm) in VMS.iter().enumerate() {
@@ -78,7 +78,7 @@ pub(super) fn all_have(trio: &Trio, rounds: usize) {
 }
 
 /// As it was after the crash, with nothing remembered.
-fn crash_again(trio: &Trio, place: usize, crashed: &Path) {
+fn crash_again(trio: &ThreeNodeBed, place: usize, crashed: &Path) {
     let vm = &trio.vms[place];
     trio.kill(place);
     for folder in [vm.data(), vm.folder.join("state")] {
@@ -94,7 +94,7 @@ async fn a_restore_is_killed_at_each_point(after: After) {
         return;
     }
     let stage = Stage::<Postgresql>::bare().await;
-    let trio: &Arc<Trio> = &stage.trio;
+    let trio: &Arc<ThreeNodeBed> = &stage.trio;
     let place = go_down(&stage, 1, after);
     let crashed = trio.vms[place].folder.join("crashed");
     if after == After::Crash {

@@ -7,9 +7,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::super::hook::{BLOCKED, DONE, FAILED, Hook};
-use super::super::record::Record;
+use super::super::record::WriteRecord;
 use super::super::stage::Stage;
-use super::super::trio::{System as _, Trio, is_installed, until};
+use super::super::trio::{System as _, ThreeNodeBed, is_installed, until};
 use super::super::writers::Writers;
 use super::{Postgresql, READING, open};
 
@@ -17,7 +17,7 @@ use super::{Postgresql, READING, open};
 const LONGEST: Duration = Duration::from_secs(20);
 const EVENT: (&str, &str) = ("ALLCLEAR_EVENT_ID", "an-event");
 
-fn ask(trio: &Trio, place: usize, what: &str) -> Vec<Vec<String>> {
+fn ask(trio: &ThreeNodeBed, place: usize, what: &str) -> Vec<Vec<String>> {
     until(what, || {
         open(trio, place, READING).and_then(|mut server| server.ask(what)).map_err(|error| error.to_string())
     })
@@ -43,7 +43,7 @@ fn receiver(stage: &Stage<Postgresql>, name: &str) -> Child {
     child
 }
 
-fn pause(record: &Record) -> Duration {
+fn pause(record: &WriteRecord) -> Duration {
     record.longest_gap().unwrap().1
 }
 

@@ -8,8 +8,8 @@ use super::super::events::{takes_a_replica, takes_so_many, takes_the_primary};
 use super::super::hook::{BLOCKED, DONE, Hook};
 use super::super::record::Row;
 use super::super::stage::{Kind, Stage};
-use super::super::trio::{System, Trio, is_installed, until};
-use super::{Connection, Postgresql, READING, open};
+use super::super::trio::{System, ThreeNodeBed, is_installed, until};
+use super::{PostgresConnection, Postgresql, READING, open};
 
 pub(crate) struct Synchronous;
 
@@ -18,9 +18,9 @@ impl System for Synchronous {
     const TABLES: &'static [&'static str] = Postgresql::TABLES;
     const PROGRAMS: &'static [&'static str] = Postgresql::PROGRAMS;
     const USER: &'static str = Postgresql::USER;
-    type Client = Connection;
+    type Client = PostgresConnection;
 
-    fn found(trio: &Trio) {
+    fn found(trio: &ThreeNodeBed) {
         Postgresql::found(trio);
         let mut primary = open(trio, 0, READING).unwrap();
         primary.ask(r#"alter system set synchronous_standby_names = 'FIRST 1 ("db-1", "db-2")'"#).unwrap();
@@ -33,23 +33,23 @@ impl System for Synchronous {
         });
     }
 
-    fn boot(trio: &Trio, place: usize) {
+    fn boot(trio: &ThreeNodeBed, place: usize) {
         Postgresql::boot(trio, place);
     }
 
-    fn primary(trio: &Trio) -> Option<usize> {
+    fn primary(trio: &ThreeNodeBed) -> Option<usize> {
         Postgresql::primary(trio)
     }
 
-    fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
+    fn settings(trio: &ThreeNodeBed, place: usize) -> Vec<(&'static str, String)> {
         [Postgresql::settings(trio, place), vec![("SYNCHRONOUS", "FIRST 1".into())]].concat()
     }
 
-    fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+    fn connect(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<PostgresConnection> {
         Postgresql::connect(trio, place, patience)
     }
 
-    fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
+    fn rows(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<Row>> {
         Postgresql::rows(trio, place)
     }
 }

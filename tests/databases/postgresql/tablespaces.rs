@@ -10,14 +10,14 @@ use nix::unistd::geteuid;
 
 use super::super::hook::Ended;
 use super::super::stage::Stage;
-use super::super::trio::{System as _, Trio, VMS, is_installed, until};
+use super::super::trio::{System as _, ThreeNodeBed, VMS, is_installed, until};
 use super::{Postgresql, READING, open};
 
 const KILLED: &str = include_str!("../killed.py");
 /// Of a copy that is killed there, the tablespace has been copied, and the rest is being moved to its place.
 const POINT: usize = 20;
 
-fn folder(trio: &Trio, name: &str) -> PathBuf {
+fn folder(trio: &ThreeNodeBed, name: &str) -> PathBuf {
     let folder = trio.elsewhere.folder.join(name);
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
@@ -26,7 +26,7 @@ fn folder(trio: &Trio, name: &str) -> PathBuf {
 }
 
 /// Runs the hook on the second VM, which has its own tablespace at the place of the primary's.
-fn restore(trio: &Trio, own: &Path, shared: &Path, by: &str) -> Ended {
+fn restore(trio: &ThreeNodeBed, own: &Path, shared: &Path, by: &str) -> Ended {
     let settings = Postgresql::settings(trio, 1).into_iter().map(|(name, value)| format!("{name}='{value}'"));
     let settings: Vec<_> = settings.chain([format!("ALLCLEAR_VM={0} ALLCLEAR_EVENT_RESOURCES={0}", VMS[1])]).collect();
     let user = trio.user.as_ref().unwrap();

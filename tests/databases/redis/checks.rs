@@ -5,17 +5,23 @@ use nix::unistd::{Uid, chown};
 
 use super::super::hook::{DONE, Ended, FAILED, Hook};
 use super::super::stage::Stage;
-use super::super::trio::{System, Trio, VMS, is_installed, until};
+use super::super::trio::{System, ThreeNodeBed, VMS, is_installed, until};
 use super::{Redis, Sentinel};
 
 type More<'m> = &'m [(&'m str, &'m str)];
 
-fn check<S: System>(trio: &Trio, more: More<'_>) -> Ended {
+fn check<S: System>(trio: &ThreeNodeBed, more: More<'_>) -> Ended {
     Hook::run::<S>(trio, 0, "check", more)
 }
 
 /// The check finds it, and finds nothing when it is mended.
-fn is_found(trio: &Trio, wrong: &[(usize, &[&str])], more: More<'_>, reason: &str, mended: &[(usize, &[&str])]) {
+fn is_found(
+    trio: &ThreeNodeBed,
+    wrong: &[(usize, &[&str])],
+    more: More<'_>,
+    reason: &str,
+    mended: &[(usize, &[&str])],
+) {
     for (place, words) in wrong {
         ask(trio, *place, words).unwrap();
     }

@@ -10,11 +10,11 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use allclear::testbed::REDIS;
-use allclear::testbed::redis::client::Connection;
+use allclear::testbed::redis::client::RedisConnection;
 use allclear::testbed::redis::{self, ask, role};
 
 use super::record::Row;
-use super::trio::{System, Trio, VMS, until};
+use super::trio::{System, ThreeNodeBed, VMS, until};
 
 pub(crate) struct Redis;
 
@@ -32,17 +32,17 @@ impl System for Redis {
     const TABLES: &'static [&'static str] = &[REDIS.tables];
     const PROGRAMS: &'static [&'static str] = REDIS.programs;
     const USER: &'static str = REDIS.user;
-    type Client = Connection;
+    type Client = RedisConnection;
 
-    fn found(trio: &Trio) {
+    fn found(trio: &ThreeNodeBed) {
         (REDIS.found)(trio).unwrap();
     }
 
-    fn boot(trio: &Trio, place: usize) {
+    fn boot(trio: &ThreeNodeBed, place: usize) {
         until_it_listens(&trio.vms[place].addresses[0], || (REDIS.boot)(trio, place).unwrap());
     }
 
-    fn promote(trio: &Trio, among: &[usize]) {
+    fn promote(trio: &ThreeNodeBed, among: &[usize]) {
         let offset = |place: &usize| role(trio, *place).unwrap().last().unwrap().parse::<i64>().unwrap();
         let best = *among.iter().max_by_key(|place| offset(place)).unwrap();
         ask(trio, best, &["REPLICAOF", "NO", "ONE"]).unwrap();
@@ -51,19 +51,19 @@ impl System for Redis {
         }
     }
 
-    fn primary(trio: &Trio) -> Option<usize> {
+    fn primary(trio: &ThreeNodeBed) -> Option<usize> {
         redis::primary(trio)
     }
 
-    fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
+    fn settings(trio: &ThreeNodeBed, place: usize) -> Vec<(&'static str, String)> {
         (REDIS.settings)(trio, place).unwrap()
     }
 
-    fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+    fn connect(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<RedisConnection> {
         redis::connect(trio, place, patience)
     }
 
-    fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
+    fn rows(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<Row>> {
         (REDIS.rows)(trio, place)
     }
 }
@@ -74,16 +74,16 @@ impl System for Sentinel {
     const PROGRAMS: &'static [&'static str] = &["redis-server", "redis-sentinel", "python3"];
     const USER: &'static str = "redis";
     const FAILS_OVER: bool = true;
-    type Client = Connection;
+    type Client = RedisConnection;
 
-    fn found(trio: &Trio) {
+    fn found(trio: &ThreeNodeBed) {
         Redis::found(trio);
         for place in 0..VMS.len() {
             watch(trio, place);
         }
         for place in 0..VMS.len() {
             until("a quorum of Sentinels that know both replicas", || {
-                let mut sentinel = Connection::open(&trio.vms[place].addresses[WATCHER], READING)
+                let mut sentinel = RedisConnection::open(&trio.vms[place].addresses[WATCHER], READING)
                     .map_err(|error| error.to_string())?;
                 for (list, count) in [("SENTINELS", 2), ("REPLICAS", 2)] {
                     let told = sentinel.ask(&["SENTINEL", list, "mymaster"]).map_err(|error| error.to_string())?;
@@ -97,44 +97,44 @@ impl System for Sentinel {
         }
     }
 
-    fn boot(trio: &Trio, place: usize) {
+    fn boot(trio: &ThreeNodeBed, place: usize) {
         Redis::boot(trio, place);
         watch(trio, place);
     }
 
     /// What Sentinel says is one when it says so itself.
-    fn primary(trio: &Trio) -> Option<usize> {
+    fn primary(trio: &ThreeNodeBed) -> Option<usize> {
         let place = (0..VMS.len()).find_map(|place| named_primary(trio, place, GLANCE).ok())?;
         let place = trio.vms.iter().position(|vm| vm.addresses[0] == place)?;
         role(trio, place).is_ok_and(|told| told[0] == "master").then_some(place)
     }
 
-    fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
+    fn settings(trio: &ThreeNodeBed, place: usize) -> Vec<(&'static str, String)> {
         [Redis::settings(trio, place), vec![("SENTINELS", trio.members(WATCHER))]].concat()
     }
 
-    fn takes_writes(trio: &Trio, place: usize) -> bool {
+    fn takes_writes(trio: &ThreeNodeBed, place: usize) -> bool {
         Redis::takes_writes(trio, place)
     }
 
     /// Asks the Sentinel of this member where to go.
-    fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+    fn connect(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<RedisConnection> {
         let address = named_primary(trio, place, patience)?;
         redis::connect_to(&address, patience)
     }
 
-    fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
+    fn rows(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<Row>> {
         Redis::rows(trio, place)
     }
 }
 
-fn named_primary(trio: &Trio, place: usize, patience: Duration) -> io::Result<String> {
-    let mut sentinel = Connection::open(&trio.vms[place].addresses[WATCHER], patience)?;
+fn named_primary(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<String> {
+    let mut sentinel = RedisConnection::open(&trio.vms[place].addresses[WATCHER], patience)?;
     let told = sentinel.ask(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster"])?;
     Ok(told.join(":"))
 }
 
-fn watch(trio: &Trio, place: usize) {
+fn watch(trio: &ThreeNodeBed, place: usize) {
     let vm = &trio.vms[place];
     let (settings, (host, port)) = (vm.folder.join("sentinel.conf"), vm.addresses[WATCHER].split_once(':').unwrap());
     if !settings.exists() {
@@ -158,7 +158,7 @@ fn until_it_listens(address: &str, start: impl Fn()) {
         start();
         let began = Instant::now();
         while began.elapsed() < GLANCE {
-            let answer = Connection::open(address, GLANCE).and_then(|mut server| server.ask(&["PING"]));
+            let answer = RedisConnection::open(address, GLANCE).and_then(|mut server| server.ask(&["PING"]));
             if answer.as_ref().map_or_else(|error| error.to_string().contains("LOADING"), |_| true) {
                 return Ok(());
             }

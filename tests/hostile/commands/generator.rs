@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allclear::machine::errands::{Errand, errands};
+use allclear::machine::assignments::{Assignment, assignments};
 use allclear::machine::model::attempt::{Outcome, Progress};
 use allclear::machine::model::claim::PostOutcome;
 use allclear::machine::model::command::{Command, Entry};
 use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
 use allclear::machine::model::id::{EventId, VmName};
-use allclear::machine::model::isolation::Channel;
+use allclear::machine::model::isolation::ImdsHealth;
 use allclear::machine::model::state::State;
 use allclear::machine::model::time::Timestamp;
 use allclear::machine::plan::plan;
+use allclear::machine::planning_input::{LeaderState, PeerHealth, PlanningInput, Timing};
 use allclear::machine::policy::{Foreign, Policy};
-use allclear::machine::situation::{Contact, Lead, Situation, Timing};
 
 use super::odd;
 use crate::hostile::dice::Dice;
@@ -116,26 +116,26 @@ impl World {
         }
     }
 
-    fn situation(&self, dice: &mut Dice) -> Situation {
+    fn situation(&self, dice: &mut Dice) -> PlanningInput {
         let now = self.now;
         let since = now.minus(Duration::from_millis(dice.next() % 600_000));
-        let contact = |dice: &mut Dice| Contact {
+        let contact = |dice: &mut Dice| PeerHealth {
             reachable: !dice.once_in(8),
             since,
-            channel: if dice.once_in(8) { Channel::Stalled } else { Channel::Healthy },
+            channel: if dice.once_in(8) { ImdsHealth::Stalled } else { ImdsHealth::Healthy },
             channel_since: since,
             document_age: (!dice.once_in(8)).then_some(Duration::ZERO),
             answers_in: Duration::ZERO,
             wishes: u64::MAX,
         };
-        let contacts: BTreeMap<VmName, Contact> = VMS.iter().map(|vm| (VmName::new(vm), contact(dice))).collect();
+        let contacts: BTreeMap<VmName, PeerHealth> = VMS.iter().map(|vm| (VmName::new(vm), contact(dice))).collect();
         let mut members: Vec<VmName> = VMS.iter().map(|vm| VmName::new(vm)).collect();
         if dice.once_in(20) {
             members.pop();
         }
         let acknowledged = members.iter().map(|vm| (vm.clone(), if dice.once_in(10) { since } else { now })).collect();
-        let lead = Lead { term: self.term, turn: 1, voters: members.clone(), acknowledged };
-        Situation {
+        let lead = LeaderState { term: self.term, turn: 1, voters: members.clone(), acknowledged };
+        PlanningInput {
             now,
             me: VmName::new(VMS[self.leader]),
             members,
@@ -177,12 +177,12 @@ pub(super) fn a_vm(dice: &mut Dice) -> VmName {
 fn answered(dice: &mut Dice, state: &State) -> (&'static str, Command) {
     let vm = *dice.one(&VMS);
     let me = VmName::new(vm);
-    let errands = errands(state, &me);
+    let errands = assignments(state, &me);
     if errands.is_empty() {
         return (vm, odd::command(dice, state));
     }
     let command = match dice.one(&errands) {
-        Errand::Run { event, attempt, .. } | Errand::Cancel { event, attempt } => {
+        Assignment::Run { event, attempt, .. } | Assignment::Cancel { event, attempt } => {
             let (event, attempt, deadline) = (event.announcement.id.clone(), attempt.id, attempt.deadline);
             match dice.below(8) {
                 0 => Command::Advance {
@@ -194,7 +194,7 @@ fn answered(dice: &mut Dice, state: &State) -> (&'static str, Command) {
                 _ => Command::Settle { event, attempt, outcome: outcome(dice) },
             }
         }
-        Errand::Post { event, claim } => {
+        Assignment::Post { event, claim } => {
             Command::Posted { event: event.announcement.id.clone(), attempt: claim.attempt, outcome: posted(dice) }
         }
     };

@@ -10,16 +10,16 @@ use allclear::machine::model::drill::Mode;
 use allclear::machine::model::event::Event;
 use allclear::machine::model::hook_id::HookId;
 use allclear::machine::model::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
-use allclear::machine::model::notification::Told;
-use allclear::machine::model::operator::Asked;
+use allclear::machine::model::isolated_approval::{IsolatedApproval, JournalEntry};
+use allclear::machine::model::notification::Delivery;
+use allclear::machine::model::operator::OperatorRequest;
 use allclear::machine::model::state::State;
-use allclear::machine::model::takeover::{Journaled, Takeover};
 use allclear::machine::model::time::Timestamp;
 use allclear::machine::model::treatment::{Action, Treatment};
 use allclear::machine::model::workload::{
     Condition, Group, Hook, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Readiness, Role, RunsOn, Workload,
 };
-use allclear::machine::schedule::affected::stints_of;
+use allclear::machine::schedule::affected_members::stints_of;
 
 use super::generator::{a_vm, outcome, posted};
 use crate::hostile::dice::Dice;
@@ -139,7 +139,7 @@ fn treatment(dice: &mut Dice) -> Treatment {
 }
 
 /// What a replica may have done alone: approved something of a user that it saw as Scheduled, before now.
-fn journal(dice: &mut Dice, state: &State, by: &VmName) -> Vec<Journaled> {
+fn journal(dice: &mut Dice, state: &State, by: &VmName) -> Vec<JournalEntry> {
     let of_users = |event: &&Event| event.is_user_initiated() && !event.is_drill();
     let known: Vec<&Announcement> = state.open_events().filter(of_users).map(|event| &event.announcement).collect();
     let entry = |dice: &mut Dice| {
@@ -151,7 +151,7 @@ fn journal(dice: &mut Dice, state: &State, by: &VmName) -> Vec<Journaled> {
         let at = before(dice, ended);
         let outcome = (!dice.once_in(3)).then(|| (posted(dice), ended));
         let (alone_since, out_of_reach) = (before(dice, at), vec![a_vm(dice)]);
-        let takeover = Takeover {
+        let takeover = IsolatedApproval {
             approver: by.clone(),
             at,
             alone_since,
@@ -160,7 +160,7 @@ fn journal(dice: &mut Dice, state: &State, by: &VmName) -> Vec<Journaled> {
             outcome,
             recorded: None,
         };
-        Journaled { announcement, takeover }
+        JournalEntry { announcement, takeover }
     };
     (0..dice.below(3)).map(|_| entry(dice)).collect()
 }
@@ -184,27 +184,27 @@ fn note(dice: &mut Dice) -> Command {
     Command::Note { conditions: vec![(WorkloadName((*dice.one(&WORKLOADS)).into()), condition)] }
 }
 
-fn asked(dice: &mut Dice, state: &State) -> Asked {
+fn asked(dice: &mut Dice, state: &State) -> OperatorRequest {
     let event = event(dice, state);
     match dice.below(8) {
-        0 => Asked::Hold { event, until: time(dice, state), no_hooks: dice.once_in(3) },
-        1 => Asked::Release { event },
-        2 => Asked::Pause { until: time(dice, state) },
-        3 => Asked::Resume,
+        0 => OperatorRequest::Hold { event, until: time(dice, state), no_hooks: dice.once_in(3) },
+        1 => OperatorRequest::Release { event },
+        2 => OperatorRequest::Pause { until: time(dice, state) },
+        3 => OperatorRequest::Resume,
         4 => {
             let seen = state.event(&event).map_or(0, |event| event.revision);
             let revision = if dice.once_in(4) { dice.number() } else { seen };
-            Asked::Approve { event, revision, over_budget: dice.once_in(4) }
+            OperatorRequest::Approve { event, revision, over_budget: dice.once_in(4) }
         }
-        5 => Asked::Skip { event, member: member(dice), hook: hook_id(dice) },
-        6 => Asked::Restored { member: member(dice) },
-        _ => Asked::Wish { what: "leadership".into() },
+        5 => OperatorRequest::Skip { event, member: member(dice), hook: hook_id(dice) },
+        6 => OperatorRequest::Restored { member: member(dice) },
+        _ => OperatorRequest::Wish { what: "leadership".into() },
     }
 }
 
 /// Some of it again, and some of it longer than it may be.
 fn notified(dice: &mut Dice, event: &EventId) -> Command {
-    let told = (0..dice.below(4)).map(|_| Told {
+    let told = (0..dice.below(4)).map(|_| Delivery {
         notice: format!("{event}/{}", "x".repeat(dice.below(4) * 200)),
         receiver: (*dice.one(&["chat", "grid", ""])).into(),
     });

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use allclear::consensus::{Fold, Undecodable};
+use allclear::consensus::{NotUnderstood, StateMachine};
 use allclear::machine::apply::apply;
-use allclear::machine::model::command::{Command, Verdict};
-use allclear::machine::model::operator::Asked;
+use allclear::machine::model::command::{ApplyResult, Command};
+use allclear::machine::model::operator::OperatorRequest;
 use allclear::machine::model::state::State;
 use allclear::machine::{verify::invariants, verify::transition};
-use allclear::replica::folded::Folded;
+use allclear::replica::state_machine::CoreStateMachine;
 use allclear::wire::log;
 
 use crate::world::World;
@@ -136,7 +136,7 @@ impl History {
 
 /// The fold of a replica, watched.
 pub(crate) struct Watched {
-    pub(crate) fold: Folded,
+    pub(crate) fold: CoreStateMachine,
     pub(crate) state: State,
     pub(crate) who: String,
     pub(crate) world: Arc<World>,
@@ -144,16 +144,16 @@ pub(crate) struct Watched {
     pub(crate) forgets: Option<u64>,
 }
 
-impl Fold for Watched {
-    fn stamp(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, Undecodable> {
-        self.fold.stamp(proposal, by)
+impl StateMachine for Watched {
+    fn prepare_entry(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, NotUnderstood> {
+        self.fold.prepare_entry(proposal, by)
     }
 
-    fn understands(&self, entry: &[u8]) -> Result<(), Undecodable> {
+    fn understands(&self, entry: &[u8]) -> Result<(), NotUnderstood> {
         self.fold.understands(entry)
     }
 
-    fn understands_snapshot(&self, snapshot: &[u8]) -> Result<(), Undecodable> {
+    fn understands_snapshot(&self, snapshot: &[u8]) -> Result<(), NotUnderstood> {
         self.fold.understands_snapshot(snapshot)
     }
 
@@ -161,17 +161,17 @@ impl Fold for Watched {
         self.fold.excludes(replica)
     }
 
-    fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable> {
-        let decoded = log::decode_entry(entry).map_err(|error| Undecodable(error.to_string()))?;
+    fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, NotUnderstood> {
+        let decoded = log::decode_entry(entry).map_err(|error| NotUnderstood(error.to_string()))?;
         let before = self.state.clone();
         let verdict = if self.forgets.is_some_and(|every| index.is_multiple_of(every)) {
-            log::encode_verdict(&Verdict::Applied)
+            log::encode_verdict(&ApplyResult::Applied)
         } else {
             apply(&mut self.state, &decoded);
             self.fold.apply(index, entry)?
         };
         self.world.trace.line(format_args!("{} folds {index}: {}", self.who, decoded.command.as_word()));
-        if let Command::Ask { what: Asked::Wish { what }, .. } = &decoded.command {
+        if let Command::Ask { what: OperatorRequest::Wish { what }, .. } = &decoded.command {
             self.world.history.proposed(what, index);
         }
         self.world.history.folded(&self.who, index, entry, &verdict, &before, &self.state);
@@ -186,9 +186,9 @@ impl Fold for Watched {
         self.fold.snapshot()
     }
 
-    fn restore(&mut self, snapshot: &[u8]) -> Result<(), Undecodable> {
+    fn restore(&mut self, snapshot: &[u8]) -> Result<(), NotUnderstood> {
         self.fold.restore(snapshot)?;
-        self.state = log::decode_state(snapshot).map_err(|error| Undecodable(error.to_string()))?;
+        self.state = log::decode_state(snapshot).map_err(|error| NotUnderstood(error.to_string()))?;
         self.world.history.restored(&self.who, &self.state);
         Ok(())
     }

@@ -8,29 +8,29 @@ use std::time::Duration;
 use allclear::consensus::{self, Consensus, MAX_VOTERS, Options};
 use allclear::grpc;
 use allclear::hooks::session::Sessions;
-use allclear::hooks::{Front, Runner, Surroundings, Wall};
-use allclear::imds::channel::STALL_AFTER;
-use allclear::imds::pace::Pace;
+use allclear::hooks::{HookEnvironment, HookRunner, Runner, Wall};
+use allclear::imds::health::STALL_AFTER;
+use allclear::imds::poll_schedule::PollSchedule;
 use allclear::machine::model::command::Command;
 use allclear::machine::model::id::VmName;
-use allclear::machine::model::operator::Asked;
+use allclear::machine::model::operator::OperatorRequest;
 use allclear::machine::model::state::State;
 use allclear::machine::model::time::Timestamp;
-use allclear::machine::observe::Patience;
+use allclear::machine::observation::Patience;
 use allclear::machine::ownership::Grants;
+use allclear::machine::planning_input::Timing;
 use allclear::machine::policy::Policy;
-use allclear::machine::situation::Timing;
-use allclear::replica::clock::{self, ClusterTime};
-use allclear::replica::contacts::Contacts;
-use allclear::replica::deeds::Deeds;
-use allclear::replica::folded::Folded;
-use allclear::replica::here::Here;
-use allclear::replica::hooks::{Configured, Former, Hooks};
-use allclear::replica::journal::Journal;
-use allclear::replica::observer::Observer;
-use allclear::replica::readiness::Latest;
-use allclear::replica::rounds::Rounds;
-use allclear::replica::{Questions, Replica};
+use allclear::replica::clock::{self, ClusterClock};
+use allclear::replica::context::Context;
+use allclear::replica::hook_executor::{Configured, Former, HookExecutor};
+use allclear::replica::journal::ApprovalJournal;
+use allclear::replica::metrics::Metrics;
+use allclear::replica::peer_tracker::PeerTracker;
+use allclear::replica::poller::Observer;
+use allclear::replica::readiness_poller::LatestReadiness;
+use allclear::replica::state_machine::CoreStateMachine;
+use allclear::replica::watchdog::Watchdog;
+use allclear::replica::{Questions, ReplicaTasks};
 use tokio_util::sync::CancellationToken;
 
 use crate::history::Watched;
@@ -69,20 +69,26 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
     let folder = world.hosts()[place].folder.clone();
     let (here, routes) = open(world, place, &name, &folder).await?;
     let (commands, of_commands) =
-        Runner::open(&folder.join("hooks"), PathBuf::from("/nonexistent"), Surroundings::default())?;
+        Runner::open(&folder.join("hooks"), PathBuf::from("/nonexistent"), HookEnvironment::default())?;
     let (sessions, of_sessions) = Sessions::open(wall(world, place));
     let service = Arc::new(Metadata { world: world.clone(), vm: name.clone() });
-    let observer =
-        Arc::new(Observer::new(service, Pace::new(POLL_EVERY), Patience::default(), STALL_AFTER, here.deeds.clone()));
-    let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), Configured::new(), Former::default(), false));
+    let observer = Arc::new(Observer::new(
+        service,
+        PollSchedule::new(POLL_EVERY),
+        Patience::default(),
+        STALL_AFTER,
+        here.deeds.clone(),
+    ));
+    let hooks =
+        Arc::new(HookExecutor::new(HookRunner::new(commands, sessions), Configured::new(), Former::default(), false));
 
     let routes = routes.add_service(grpc::contact_service(here.clone(), observer.clone()));
     let stop = CancellationToken::new();
     tokio::spawn(consensus::serve_incoming(net::listen().await?, routes, stop.clone()));
     tokio::spawn(grpc::beat(here.clone(), observer.clone(), stop));
-    let questions = Questions { surroundings: Surroundings::default(), roles: Vec::new(), ready: Vec::new() };
+    let questions = Questions { surroundings: HookEnvironment::default(), roles: Vec::new(), ready: Vec::new() };
     let reports = [of_commands, of_sessions];
-    let _replica = Replica::start(&here, &observer, &hooks, Vec::new(), Vec::new(), questions, reports);
+    let _replica = ReplicaTasks::start(&here, &observer, &hooks, Vec::new(), Vec::new(), questions, reports);
 
     tokio::spawn(Workload { world: world.clone(), vm: name.clone(), hooks, life }.run());
     tokio::spawn(propose(world.clone(), here.clone(), place, life));
@@ -96,10 +102,10 @@ async fn open(
     place: usize,
     name: &VmName,
     folder: &std::path::Path,
-) -> Started<(Arc<Here>, grpc::Routes)> {
+) -> Started<(Arc<Context>, grpc::Routes)> {
     let manner = world.manner;
-    let time = Arc::new(ClusterTime::on(wall(world, place)));
-    let (fold, state) = Folded::new(time.clone(), allclear::machine::model::version::VERSION);
+    let time = Arc::new(ClusterClock::on(wall(world, place)));
+    let (fold, state) = CoreStateMachine::new(time.clone(), allclear::machine::model::version::VERSION);
     let is_last = world.platform.vms.last() == Some(name);
     let forgets = (world.mistake == Mistake::Forgets && is_last).then_some(FORGETS_EVERY);
     let fold = Watched { fold, state: State::default(), who: name.to_string(), world: world.clone(), forgets };
@@ -111,13 +117,13 @@ async fn open(
         replace_after: Duration::from_mins(10),
         rejoin_after: Duration::from_mins(1),
         data_dir: folder.into(),
-        timing: consensus::Timing::default(),
+        timing: consensus::RaftTiming::default(),
         snapshot_every: manner.snapshot_every,
         means: net::means(),
         tls: None,
     };
     let (consensus, routes) = Consensus::open(options, fold).await?;
-    let here = Arc::new(Here {
+    let here = Arc::new(Context {
         name: name.clone(),
         cluster: CLUSTER.into(),
         configured: world.platform.vms.clone(),
@@ -131,13 +137,13 @@ async fn open(
         time,
         consensus,
         state,
-        contacts: Arc::new(Contacts::new(name.clone(), allclear::machine::model::version::VERSION)),
-        journal: Journal::open(folder, net::means())?,
+        contacts: Arc::new(PeerTracker::new(name.clone(), allclear::machine::model::version::VERSION)),
+        journal: ApprovalJournal::open(folder, net::means())?,
         alone: tokio::sync::watch::Sender::new(None),
         alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
-        deeds: Arc::new(Deeds::new()?),
-        rounds: Rounds::default(),
-        readiness: Latest::default(),
+        deeds: Arc::new(Metrics::new()?),
+        rounds: Watchdog::default(),
+        readiness: LatestReadiness::default(),
         grants: Grants { trusted: vec![0], ..Grants::default() },
     });
     Ok((here, routes))
@@ -150,11 +156,11 @@ fn wall(world: &Arc<World>, place: usize) -> Wall {
 }
 
 /// A client that has something written down again and again.
-async fn propose(world: Arc<World>, here: Arc<Here>, place: usize, life: u32) {
+async fn propose(world: Arc<World>, here: Arc<Context>, place: usize, life: u32) {
     for number in 0_u64.. {
         tokio::time::sleep(world.dice.millis(100, 3_000)).await;
         let what = format!("{} {life}.{number}", here.name);
-        let asked = Asked::Wish { what: what.clone() };
+        let asked = OperatorRequest::Wish { what: what.clone() };
         let command = Command::Ask { what: asked, who: "a client".into(), reason: String::new() };
         let proposed = here.propose(&command);
         if world.mistake == Mistake::EarlyAcknowledgement {
@@ -175,11 +181,11 @@ async fn propose(world: Arc<World>, here: Arc<Here>, place: usize, life: u32) {
 }
 
 /// A client that reads: what was acknowledged before it asked has to be there.
-async fn read(world: Arc<World>, here: Arc<Here>) {
+async fn read(world: Arc<World>, here: Arc<Context>) {
     loop {
         tokio::time::sleep(world.dice.millis(100, 5_000)).await;
         let acknowledged = world.history.acknowledged();
-        if let Ok(index) = here.consensus.confirm().await
+        if let Ok(index) = here.consensus.ensure_linearizable().await
             && index < acknowledged
         {
             world.history.wrong(format!("{} read at {index}, and {acknowledged} was acknowledged before", here.name));
@@ -187,15 +193,15 @@ async fn read(world: Arc<World>, here: Arc<Here>) {
     }
 }
 
-async fn look(world: Arc<World>, here: Arc<Here>, place: usize) {
+async fn look(world: Arc<World>, here: Arc<Context>, place: usize) {
     loop {
-        let standing = here.consensus.standing_now();
+        let standing = here.consensus.status_now();
         let open = here.state().open.len();
         world.change(place, |host| {
             host.glance = Glance {
                 applied: standing.applied,
                 term: standing.term,
-                has_leader: standing.hears_a_leader() || standing.leads(),
+                has_leader: standing.has_leader() || standing.leads(),
                 open,
             };
         });

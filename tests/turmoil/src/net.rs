@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use allclear::consensus::{Means, Work};
-use allclear::net::dial::{Together, Way};
+use allclear::consensus::{Environment, Work};
+use allclear::net::dial::{CoalescedWrites, DialTarget};
 use futures_util::Stream;
 use futures_util::future::BoxFuture;
 use hyper_util::rt::TokioIo;
@@ -48,16 +48,16 @@ fn place() -> Option<usize> {
     hosts.iter().rfind(|(runtime, _)| *runtime == here).map(|(_, place)| *place)
 }
 
-pub(crate) fn means() -> Means {
-    Means { dial, aside }
+pub(crate) fn means() -> Environment {
+    Environment { dial, aside }
 }
 
-fn dial(endpoint: &Endpoint, _: &Arc<Way>) -> Channel {
+fn dial(endpoint: &Endpoint, _: &Arc<DialTarget>) -> Channel {
     let endpoint = endpoint.clone().http2_keep_alive_interval(ASKED_EVERY);
     endpoint.connect_timeout(CONNECT_WITHIN).connect_with_connector_lazy(service_fn(|uri: Uri| async move {
         let host = uri.host().unwrap_or_default().to_owned();
         let stream = TcpStream::connect((host, uri.port_u16().unwrap_or(PORT))).await?;
-        Ok::<_, io::Error>(TokioIo::new(Together::new(stream)))
+        Ok::<_, io::Error>(TokioIo::new(CoalescedWrites::new(stream)))
     }))
 }
 

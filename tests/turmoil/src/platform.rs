@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use allclear::imds::{ApiVersion, Approval, NoInformation, Polled, Service};
+use allclear::imds::{ApiVersion, Approval, MetadataService, NoInformation, Polled};
 use allclear::machine::model::document::{Document, Kind, Source};
 use allclear::machine::model::id::{EventId, VmName};
 use allclear::machine::model::time::Timestamp;
 use allclear::replica::clock;
-use allclear_sim::cloud::{self, Approver, Cloud, Manners, Plan, Vm};
+use allclear_sim::cloud::{self, Approver, Cloud, EventPlan, PlatformBehaviour, Vm};
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
@@ -45,7 +45,7 @@ struct Posts {
 impl Platform {
     pub(crate) fn new(seed: u64, vms: Vec<VmName>) -> Self {
         let machines = vms.iter().map(|name| Vm { name: name.clone(), zone: None });
-        let cloud = Cloud::new(machines, Manners::default(), seed, Timestamp(0));
+        let cloud = Cloud::new(machines, PlatformBehaviour::default(), seed, Timestamp(0));
         let dice = Dice::of(seed, "platform");
         Self { cloud: Mutex::new(cloud), ailing: Mutex::default(), posts: Mutex::default(), dice, vms }
     }
@@ -60,12 +60,12 @@ impl Platform {
             let other = dice.pick(&self.vms).clone();
             resources.extend((resources[0] != other).then_some(other));
         }
-        let plan = Plan {
+        let plan = EventPlan {
             notice: dice.millis(30_000, 120_000),
             impact: dice.millis(100, 8_000),
             linger: dice.millis(100, 5_000),
             cancel_after: dice.percent(10).then(|| dice.millis(2_000, 60_000)),
-            ..Plan::new(kind, source, resources.clone())
+            ..EventPlan::new(kind, source, resources.clone())
         };
         let shown = format!("{} {} of {resources:?}", plan.source, plan.kind);
         let id = self.cloud().announce(now, plan).ok()?;
@@ -149,7 +149,7 @@ impl Metadata {
     }
 
     /// The request has arrived: the platform does what it is told, and the observer looks whether it was to.
-    fn take(&self, event: &EventId) -> cloud::Approval {
+    fn take(&self, event: &EventId) -> cloud::ApprovalEffect {
         let world = &self.world;
         let result = world.platform.cloud().approve(clock::now(), Approver::Vm(self.vm.clone()), event);
         world.trace.line(format_args!("{} posts {event}: {result:?}", self.vm));
@@ -175,7 +175,7 @@ impl Metadata {
     }
 }
 
-impl Service for Metadata {
+impl MetadataService for Metadata {
     fn poll(&self) -> BoxFuture<'_, Result<Polled, NoInformation>> {
         Box::pin(async {
             self.answer().await?;
@@ -209,8 +209,8 @@ impl Service for Metadata {
                 return Approval::Unknown(NoInformation::Timeout { after: TIMEOUT });
             }
             match result {
-                cloud::Approval::Accepted | cloud::Approval::Repeated => Approval::Accepted,
-                cloud::Approval::Started | cloud::Approval::Finished | cloud::Approval::Unknown => {
+                cloud::ApprovalEffect::Accepted | cloud::ApprovalEffect::Repeated => Approval::Accepted,
+                cloud::ApprovalEffect::Started | cloud::ApprovalEffect::Finished | cloud::ApprovalEffect::Unknown => {
                     Approval::Refused(400)
                 }
             }

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use allclear::hooks::session::{Greeting, Said, Told, Visit};
-use allclear::hooks::{Ended, Task};
+use allclear::hooks::session::{FromWorkload, Hello, SessionToken, ToWorkload};
+use allclear::hooks::{HookOutcome, HookTask};
 use allclear::machine::model::id::{GroupName, VmName, WorkloadName};
 use allclear::machine::model::workload::{
     Hook, Intent, OnAbsent, OnFailure, Origin, Phase, Role, Workload as Registered,
 };
-use allclear::replica::hooks::Hooks;
+use allclear::replica::hook_executor::HookExecutor;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -42,7 +42,7 @@ impl Effects {
 pub(crate) struct Workload {
     pub(crate) world: Arc<World>,
     pub(crate) vm: VmName,
-    pub(crate) hooks: Arc<Hooks>,
+    pub(crate) hooks: Arc<HookExecutor>,
     /// Of the host; a new process beside a new replica.
     pub(crate) life: u32,
 }
@@ -58,9 +58,9 @@ fn may_repeat(phase: Phase) -> bool {
 }
 
 impl Workload {
-    fn greeting(&self, visits: u32) -> Greeting {
+    fn greeting(&self, visits: u32) -> Hello {
         let name = WorkloadName("db".into());
-        Greeting {
+        Hello {
             workload: Registered {
                 name,
                 group: Some(GroupName("orders".into())),
@@ -93,24 +93,24 @@ impl Workload {
     }
 
     /// Until the session is over, or the process dies.
-    async fn attend(&self, visit: &Visit, mut told: Receiver<Told>) {
+    async fn attend(&self, visit: &SessionToken, mut told: Receiver<ToWorkload>) {
         let dice = &self.world.dice;
         let until = if self.world.manner.is_quiet { 3_600_000 } else { 120_000 };
         let dies = Instant::now() + dice.millis(until / 8, until);
-        let mut due: BTreeMap<String, (Instant, Task)> = BTreeMap::new();
+        let mut due: BTreeMap<String, (Instant, HookTask)> = BTreeMap::new();
         let sessions = &self.hooks.front.sessions;
         loop {
             let next = due.values().map(|(at, _)| *at).min().unwrap_or(dies).min(dies);
             tokio::select! {
                 biased;
                 message = told.recv() => match message {
-                    Some(Told::Step(task)) => self.begin(*task, &mut due),
-                    Some(Told::Cancel { attempt, .. }) => {
+                    Some(ToWorkload::Step(task)) => self.begin(*task, &mut due),
+                    Some(ToWorkload::Cancel { attempt, .. }) => {
                         due.remove(&attempt);
-                        let _ = sessions.report(visit, &attempt, Said::Ended(Ended::Cancelled));
+                        let _ = sessions.report(visit, &attempt, FromWorkload::Ended(HookOutcome::Cancelled));
                     }
-                    Some(Told::Deadline { .. } | Told::Acknowledged(_)) => {}
-                    Some(Told::GoAway(_)) | None => return,
+                    Some(ToWorkload::Deadline { .. } | ToWorkload::Acknowledged(_)) => {}
+                    Some(ToWorkload::GoAway(_)) | None => return,
                 },
                 () = sleep_until(next) => {}
                 () = sleep(LEASE / 3) => {
@@ -126,12 +126,12 @@ impl Workload {
             }
             let ended: Vec<String> = due.iter().filter(|(_, (at, _))| *at <= now).map(|(key, _)| key.clone()).collect();
             for (key, (_, task)) in ended.into_iter().filter_map(|key| due.remove_entry(&key)) {
-                let _ = sessions.report(visit, &key, Said::Ended(self.end(&task)));
+                let _ = sessions.report(visit, &key, FromWorkload::Ended(self.end(&task)));
             }
         }
     }
 
-    fn begin(&self, task: Task, due: &mut BTreeMap<String, (Instant, Task)>) {
+    fn begin(&self, task: HookTask, due: &mut BTreeMap<String, (Instant, HookTask)>) {
         let is_new = self.world.effects.done().given.insert(task.attempt.clone());
         if !is_new && !may_repeat(task.phase) {
             self.world.history.wrong(format!("S7: {} was given to {} twice", task.attempt, self.vm));
@@ -141,18 +141,18 @@ impl Workload {
         due.insert(task.attempt.clone(), (Instant::now() + takes, task));
     }
 
-    fn end(&self, task: &Task) -> Ended {
+    fn end(&self, task: &HookTask) -> HookOutcome {
         let mut done = self.world.effects.done();
         match task.intent {
-            Intent::Confirm if done.steps.contains(&task.step) => Ended::Done,
-            Intent::Confirm => Ended::NotDone,
-            Intent::Undo => Ended::NotApplicable,
-            Intent::Run if self.world.dice.percent(8) => Ended::Failed("it could not".into()),
+            Intent::Confirm if done.steps.contains(&task.step) => HookOutcome::Done,
+            Intent::Confirm => HookOutcome::NotDone,
+            Intent::Undo => HookOutcome::NotApplicable,
+            Intent::Run if self.world.dice.percent(8) => HookOutcome::Failed("it could not".into()),
             Intent::Run => {
                 if !done.steps.insert(task.step.clone()) && !may_repeat(task.phase) {
                     self.world.history.wrong(format!("S7: {} has its effect twice", task.step));
                 }
-                Ended::Done
+                HookOutcome::Done
             }
         }
     }

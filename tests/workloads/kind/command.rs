@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use allclear::hooks::{Call, Command, Ended, Report, Task};
+use allclear::hooks::{HookCall, HookCommand, HookOutcome, HookReport, HookTask};
 use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 
@@ -12,7 +12,7 @@ use crate::workloads::stand_in;
 
 pub(crate) struct Script {
     bench: Bench,
-    command: Command,
+    command: HookCommand,
 }
 
 impl Kind for Script {
@@ -34,12 +34,12 @@ impl Kind for Script {
         Self { bench, command }
     }
 
-    async fn open(&self) -> (Replica, Receiver<Report>) {
+    async fn open(&self) -> (Replica, Receiver<HookReport>) {
         of_commands(&self.bench)
     }
 
-    fn ask(&self, replica: &Replica, task: &Task) {
-        replica.run(task, &Call::Command(self.command.clone()));
+    fn ask(&self, replica: &Replica, task: &HookTask) {
+        replica.run(task, &HookCall::Command(self.command.clone()));
     }
 
     async fn ask_and_be_killed(&self) {
@@ -65,15 +65,15 @@ impl Kind for Script {
     }
 }
 
-fn ends(ended: &Ended) -> String {
+fn ends(ended: &HookOutcome) -> String {
     let (status, reason) = match ended {
-        Ended::Done => (0, ""),
-        Ended::NotApplicable => (11, ""),
-        Ended::NotDone => (12, ""),
-        Ended::Unknown(reason) => (13, reason.as_str()),
-        Ended::Blocked(reason) => (75, reason.as_str()),
-        Ended::Failed(reason) => (1, reason.as_str()),
-        Ended::TimedOut | Ended::Cancelled | Ended::Lost(_) => panic!("no hook says that of itself"),
+        HookOutcome::Done => (0, ""),
+        HookOutcome::NotApplicable => (11, ""),
+        HookOutcome::NotDone => (12, ""),
+        HookOutcome::Unknown(reason) => (13, reason.as_str()),
+        HookOutcome::Blocked(reason) => (75, reason.as_str()),
+        HookOutcome::Failed(reason) => (1, reason.as_str()),
+        HookOutcome::TimedOut | HookOutcome::Cancelled | HookOutcome::Lost(_) => panic!("no hook says that of itself"),
     };
     format!("echo '{reason}' >&2; exit {status}")
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use allclear::hooks::{Call, Command, Ended, HttpHook, Report, Task};
+use allclear::hooks::{HookCall, HookCommand, HookOutcome, HookReport, HookTask, HttpHook};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
@@ -16,7 +16,7 @@ pub(crate) struct Service {
     bench: Bench,
     server: Server,
     go: Arc<AtomicBool>,
-    command: Command,
+    command: HookCommand,
 }
 
 impl Kind for Service {
@@ -26,16 +26,16 @@ impl Kind for Service {
         let is_let_go = go.clone();
         let server = Server::start(move |request| respond(&behaviour, request, is_let_go.load(Ordering::SeqCst))).await;
         let argv = HttpHook::at(&server.url("/hook")).command();
-        let command = Command { argv, ..bench.shell("") };
+        let command = HookCommand { argv, ..bench.shell("") };
         Self { bench, server, go, command }
     }
 
-    async fn open(&self) -> (Replica, Receiver<Report>) {
+    async fn open(&self) -> (Replica, Receiver<HookReport>) {
         of_commands(&self.bench)
     }
 
-    fn ask(&self, replica: &Replica, task: &Task) {
-        replica.run(task, &Call::Command(self.command.clone()));
+    fn ask(&self, replica: &Replica, task: &HookTask) {
+        replica.run(task, &HookCall::Command(self.command.clone()));
     }
 
     async fn ask_and_be_killed(&self) {
@@ -80,15 +80,15 @@ fn running(told: &Value) -> Option<Vec<u8>> {
     answer(202, &[("Location", "/jobs/1")], &told.to_string())
 }
 
-fn said(ended: &Ended) -> String {
+fn said(ended: &HookOutcome) -> String {
     let (outcome, reason) = match ended {
-        Ended::Done => ("done", ""),
-        Ended::NotApplicable => ("not_applicable", ""),
-        Ended::NotDone => ("not_done", ""),
-        Ended::Unknown(reason) => ("unknown", reason.as_str()),
-        Ended::Blocked(reason) => ("blocked", reason.as_str()),
-        Ended::Failed(reason) => ("failed", reason.as_str()),
-        Ended::TimedOut | Ended::Cancelled | Ended::Lost(_) => panic!("no hook says that of itself"),
+        HookOutcome::Done => ("done", ""),
+        HookOutcome::NotApplicable => ("not_applicable", ""),
+        HookOutcome::NotDone => ("not_done", ""),
+        HookOutcome::Unknown(reason) => ("unknown", reason.as_str()),
+        HookOutcome::Blocked(reason) => ("blocked", reason.as_str()),
+        HookOutcome::Failed(reason) => ("failed", reason.as_str()),
+        HookOutcome::TimedOut | HookOutcome::Cancelled | HookOutcome::Lost(_) => panic!("no hook says that of itself"),
     };
     json!({ "outcome": outcome, "reason": reason }).to_string()
 }

@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use allclear::hooks::session::Sessions;
-use allclear::hooks::{Ended, Front, Report, Standing, Task};
+use allclear::hooks::{AttemptState, HookOutcome, HookReport, HookRunner, HookTask};
 use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 
@@ -25,7 +25,7 @@ pub(crate) const FLOODS: usize = 2000;
 #[derive(Clone)]
 pub(crate) enum Behaviour {
     /// Ends at once.
-    Ends(Ended),
+    Ends(HookOutcome),
     /// Tells its progress, and is done when it is let go.
     Patient,
     /// Says 40 KB of progress, and fails for a reason as long.
@@ -33,23 +33,23 @@ pub(crate) enum Behaviour {
 }
 
 /// A replica's way to hooks, with whatever keeps it going.
-pub(crate) type Replica = Box<dyn Deref<Target = Front>>;
+pub(crate) type Replica = Box<dyn Deref<Target = HookRunner>>;
 
 /// A hook of one kind, and all that it was asked.
 pub(crate) trait Kind: Sized {
     async fn that(behaviour: Behaviour) -> Self;
 
     /// A replica in this process, with what an earlier one left.
-    async fn open(&self) -> (Replica, Receiver<Report>);
+    async fn open(&self) -> (Replica, Receiver<HookReport>);
 
-    fn ask(&self, replica: &Replica, task: &Task);
+    fn ask(&self, replica: &Replica, task: &HookTask);
 
     /// Asks from a replica in a process of its own, and kills that as soon as the hook runs.
     async fn ask_and_be_killed(&self);
 
     /// A replica that was opened after the other was killed knows that it runs.
     async fn finds_it_running(&self, replica: &Replica) {
-        assert_eq!(replica.known(ATTEMPT), Some(Standing::Running));
+        assert_eq!(replica.known(ATTEMPT), Some(AttemptState::Running));
     }
 
     fn let_go(&self);
@@ -65,8 +65,8 @@ pub(crate) trait Kind: Sized {
 }
 
 /// A replica that runs commands, and that nobody dials.
-pub(crate) fn of_commands(bench: &Bench) -> (Replica, Receiver<Report>) {
+pub(crate) fn of_commands(bench: &Bench) -> (Replica, Receiver<HookReport>) {
     let (commands, reports) = bench.open();
     let (sessions, _) = Sessions::open(Arc::new(allclear::replica::clock::now));
-    (Box::new(Box::new(Front::new(commands, sessions))), reports)
+    (Box::new(Box::new(HookRunner::new(commands, sessions))), reports)
 }

@@ -8,27 +8,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::consensus::{self, Consensus, Means};
+use allclear::consensus::{self, Consensus, Environment};
 use allclear::grpc;
-use allclear::hooks::session::{Sessions, Terms};
-use allclear::hooks::{Call, Ended, Front, Report, Standing, Task};
+use allclear::hooks::session::{Dispatch, Sessions};
+use allclear::hooks::{AttemptState, HookCall, HookOutcome, HookReport, HookRunner, HookTask};
 use allclear::machine::cluster_time::ClockReading;
 use allclear::machine::model::command::Command;
 use allclear::machine::model::document::{Announcement, Document, NotBefore, Status};
 use allclear::machine::model::id::WorkloadName;
 use allclear::machine::ownership::Grants;
+use allclear::machine::planning_input::Timing;
 use allclear::machine::policy::Policy;
-use allclear::machine::situation::Timing;
-use allclear::replica::clock::{self, ClusterTime};
-use allclear::replica::contacts::Contacts;
-use allclear::replica::deeds::Deeds;
-use allclear::replica::folded::Folded;
-use allclear::replica::here::Here;
-use allclear::replica::hooks::{Configured, Former, Hooks};
-use allclear::replica::journal::Journal;
-use allclear::replica::readiness::Latest;
-use allclear::replica::rounds::Rounds;
+use allclear::replica::clock::{self, ClusterClock};
+use allclear::replica::context::Context;
+use allclear::replica::hook_executor::{Configured, Former, HookExecutor};
+use allclear::replica::journal::ApprovalJournal;
+use allclear::replica::metrics::Metrics;
+use allclear::replica::peer_tracker::PeerTracker;
+use allclear::replica::readiness_poller::LatestReadiness;
+use allclear::replica::state_machine::CoreStateMachine;
 use allclear::replica::view::View;
+use allclear::replica::watchdog::Watchdog;
 use allclear::workload::{self, Handle, Hook, Intent, Outcome, Phase, Workload};
 use serde_json::{Value, json};
 use tokio::net::UnixListener;
@@ -47,14 +47,14 @@ pub(crate) struct Session {
 
 /// A replica that workloads can dial.
 pub(crate) struct Served {
-    hooks: Arc<Hooks>,
+    hooks: Arc<HookExecutor>,
     _serving: DropGuard,
 }
 
 impl Deref for Served {
-    type Target = Front;
+    type Target = HookRunner;
 
-    fn deref(&self) -> &Front {
+    fn deref(&self) -> &HookRunner {
         &self.hooks.front
     }
 }
@@ -73,15 +73,15 @@ impl Kind for Session {
         Self { bench, _dials: dials }
     }
 
-    async fn open(&self) -> (Replica, Receiver<Report>) {
+    async fn open(&self) -> (Replica, Receiver<HookReport>) {
         let (served, reports) = serve(self.bench.folder.path()).await;
         (Box::new(served), reports)
     }
 
     /// What stands in the log already when this replica begins was given out by an earlier one.
-    fn ask(&self, replica: &Replica, task: &Task) {
+    fn ask(&self, replica: &Replica, task: &HookTask) {
         let is_inherited = self.bench.path("killed").exists();
-        replica.run(task, &Call::Session(Terms { is_inherited, deadline: task.deadline.on_the_wall }));
+        replica.run(task, &HookCall::Session(Dispatch { is_inherited, deadline: task.deadline.on_the_wall }));
     }
 
     async fn ask_and_be_killed(&self) {
@@ -96,7 +96,7 @@ impl Kind for Session {
         let claim = (WorkloadName("postgres".into()), ATTEMPT.to_owned(), None);
         until(|| replica.sessions.claims() == [claim.clone()]).await;
         self.ask(replica, &task());
-        assert_eq!(replica.known(ATTEMPT), Some(Standing::Running));
+        assert_eq!(replica.known(ATTEMPT), Some(AttemptState::Running));
     }
 
     fn let_go(&self) {
@@ -121,10 +121,10 @@ fn socket(folder: &Path) -> PathBuf {
 }
 
 /// A replica that goes on from what an earlier one left in this folder, once the workload has dialled it.
-pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
+pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
     let name = task().vm;
-    let time = Arc::new(ClusterTime::default());
-    let (fold, state) = Folded::new(time.clone(), allclear::machine::model::version::VERSION);
+    let time = Arc::new(ClusterClock::default());
+    let (fold, state) = CoreStateMachine::new(time.clone(), allclear::machine::model::version::VERSION);
     let data_dir = folder.join("data");
     let options = consensus::Options {
         cluster: "tests".into(),
@@ -135,13 +135,13 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
         replace_after: LIMIT,
         rejoin_after: LIMIT,
         data_dir: data_dir.clone(),
-        timing: consensus::Timing::default(),
+        timing: consensus::RaftTiming::default(),
         snapshot_every: consensus::SNAPSHOT_EVERY,
-        means: Means::default(),
+        means: Environment::default(),
         tls: None,
     };
     let (consensus, _) = Consensus::open(options, fold).await.unwrap();
-    let here = Arc::new(Here {
+    let here = Arc::new(Context {
         name: name.clone(),
         cluster: "tests".into(),
         configured: vec![name.clone()],
@@ -151,13 +151,13 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
         time,
         consensus,
         state,
-        contacts: Arc::new(Contacts::new(name, allclear::machine::model::version::VERSION)),
-        journal: Journal::open(&data_dir, Means::default()).unwrap(),
+        contacts: Arc::new(PeerTracker::new(name, allclear::machine::model::version::VERSION)),
+        journal: ApprovalJournal::open(&data_dir, Environment::default()).unwrap(),
         alone: tokio::sync::watch::Sender::new(None),
         alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
-        deeds: Arc::new(Deeds::new().unwrap()),
-        rounds: Rounds::default(),
-        readiness: Latest::default(),
+        deeds: Arc::new(Metrics::new().unwrap()),
+        rounds: Watchdog::default(),
+        readiness: LatestReadiness::default(),
         grants: Grants { trusted: vec![0], ..Grants::default() },
     });
     // nobody beats here, so nobody tells the time
@@ -166,12 +166,13 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
     timeout(LIMIT, learn(&here)).await.expect("it leads itself");
     let (sessions, reports) = Sessions::open(Arc::new(clock::now));
     let (commands, _) = bench::open(&folder.join("hooks"));
-    let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), Configured::new(), Former::default(), false));
+    let hooks =
+        Arc::new(HookExecutor::new(HookRunner::new(commands, sessions), Configured::new(), Former::default(), false));
     let path = socket(folder);
     // one that was killed leaves it
     let _ = fs::remove_file(&path);
     let listener = UnixListener::bind(&path).unwrap();
-    let guard = grpc::Guard::of_workloads(&[], here.deeds.clone());
+    let guard = grpc::UidPolicy::of_workloads(&[], here.deeds.clone());
     let stop = CancellationToken::new();
     let routes = grpc::workload_routes(here.clone(), hooks.clone(), View::new(here), stop.clone());
     tokio::spawn(grpc::serve(listener, routes, guard, stop.clone()));
@@ -182,7 +183,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
 }
 
 /// The replica is in the log, and so is the event.
-async fn learn(here: &Here) {
+async fn learn(here: &Context) {
     here.record(&Command::Register { workloads: Vec::new(), groups: Vec::new() }).await;
     let task = task();
     let event = Announcement {
@@ -238,14 +239,14 @@ fn facts(step: &workload::Step) -> Value {
     })
 }
 
-fn says(ended: Ended) -> Outcome {
+fn says(ended: HookOutcome) -> Outcome {
     match ended {
-        Ended::Done => Outcome::Done,
-        Ended::NotApplicable => Outcome::NotApplicable,
-        Ended::NotDone => Outcome::NotDone,
-        Ended::Unknown(reason) => Outcome::Unknown(reason),
-        Ended::Blocked(reason) => Outcome::Blocked(reason),
-        Ended::Failed(reason) => Outcome::Failed(reason),
-        Ended::TimedOut | Ended::Cancelled | Ended::Lost(_) => panic!("no hook says that of itself"),
+        HookOutcome::Done => Outcome::Done,
+        HookOutcome::NotApplicable => Outcome::NotApplicable,
+        HookOutcome::NotDone => Outcome::NotDone,
+        HookOutcome::Unknown(reason) => Outcome::Unknown(reason),
+        HookOutcome::Blocked(reason) => Outcome::Blocked(reason),
+        HookOutcome::Failed(reason) => Outcome::Failed(reason),
+        HookOutcome::TimedOut | HookOutcome::Cancelled | HookOutcome::Lost(_) => panic!("no hook says that of itself"),
     }
 }

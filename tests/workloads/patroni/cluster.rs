@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use allclear::hooks::{Adapter, Command, Ended, HttpHook, Task};
+use allclear::hooks::{Adapter, HookCommand, HookOutcome, HookTask, HttpHook};
 use serde_json::{Value, json};
 use tokio_rustls::TlsAcceptor;
 
@@ -71,21 +71,21 @@ impl Patroni {
         posts.iter().map(|post| serde_json::from_str(&post.body).unwrap()).collect()
     }
 
-    pub(super) async fn outcome(&self, task: &Task) -> Ended {
+    pub(super) async fn outcome(&self, task: &HookTask) -> HookOutcome {
         self.outcome_of(task, HttpHook::default()).await
     }
 
     /// With options or members of this hook.
-    pub(super) async fn outcome_of(&self, task: &Task, hook: HttpHook) -> Ended {
+    pub(super) async fn outcome_of(&self, task: &HookTask, hook: HttpHook) -> HookOutcome {
         let bench = Bench::new();
         let (runner, mut reports) = bench.open();
         let argv = HttpHook { adapter: Adapter::Patroni, url: self.server.url("/"), ..hook }.command();
-        runner.run(task, &Command { argv, ..bench.shell("") });
+        runner.run(task, &HookCommand { argv, ..bench.shell("") });
         end(&mut reports).await
     }
 
-    pub(super) fn command(&self, bench: &Bench) -> Command {
-        Command {
+    pub(super) fn command(&self, bench: &Bench) -> HookCommand {
+        HookCommand {
             argv: HttpHook { adapter: Adapter::Patroni, ..HttpHook::at(&self.server.url("/")) }.command(),
             ..bench.shell("")
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use allclear::hooks::{Ended, HttpHook, News, Task};
+use allclear::hooks::{HookOutcome, HookTask, HookUpdate, HttpHook};
 use allclear::http_client::{Login, Options};
 use allclear::machine::model::drill::Mode;
 use allclear::machine::model::workload::{Intent, Phase};
@@ -16,18 +16,18 @@ use self::cluster::{CHECK, Patroni};
 use crate::workloads::bench::{Bench, end, next, task, within};
 use crate::workloads::certificates::Authority;
 
-fn asking(intent: Intent, phase: Phase) -> Task {
-    Task { intent, phase, ..task() }
+fn asking(intent: Intent, phase: Phase) -> HookTask {
+    HookTask { intent, phase, ..task() }
 }
 
 #[tokio::test]
 async fn the_leader_is_moved_to_the_preferred_standby_and_that_can_be_confirmed() {
     let patroni = Patroni::start().await;
-    assert_eq!(patroni.outcome(&asking(Intent::Confirm, Phase::Failover)).await, Ended::NotDone);
-    assert_eq!(patroni.outcome(&asking(Intent::Run, Phase::Failover)).await, Ended::Done);
+    assert_eq!(patroni.outcome(&asking(Intent::Confirm, Phase::Failover)).await, HookOutcome::NotDone);
+    assert_eq!(patroni.outcome(&asking(Intent::Run, Phase::Failover)).await, HookOutcome::Done);
     assert_eq!(patroni.switchovers(), [json!({ "leader": "db-0", "candidate": "db-2" })]);
-    assert_eq!(patroni.outcome(&asking(Intent::Confirm, Phase::Failover)).await, Ended::Done);
-    assert_eq!(patroni.outcome(&asking(Intent::Run, Phase::Failover)).await, Ended::NotApplicable);
+    assert_eq!(patroni.outcome(&asking(Intent::Confirm, Phase::Failover)).await, HookOutcome::Done);
+    assert_eq!(patroni.outcome(&asking(Intent::Run, Phase::Failover)).await, HookOutcome::NotApplicable);
     assert_eq!(patroni.switchovers().len(), 1);
 }
 
@@ -37,7 +37,7 @@ async fn members_that_advertise_no_address_of_their_own_are_asked_through_this_v
     for advertised in ["http://:8008/patroni", "http://0.0.0.0:1/patroni"] {
         let patroni = Patroni::start().await;
         patroni.with(|cluster| cluster.advertised = Some(advertised));
-        assert_eq!(patroni.outcome(&asking(Intent::Run, Phase::Failover)).await, Ended::Done, "{advertised}");
+        assert_eq!(patroni.outcome(&asking(Intent::Run, Phase::Failover)).await, HookOutcome::Done, "{advertised}");
         assert_eq!(patroni.switchovers().len(), 1);
     }
 }
@@ -48,7 +48,10 @@ async fn nobody_is_fit_by_the_word_of_another_member() {
     let patroni = Patroni::start().await;
     patroni.with(|cluster| cluster.lag = json!("unknown"));
     let ended = patroni.outcome(&asking(Intent::Run, Phase::Failover)).await;
-    assert!(matches!(&ended, Ended::Blocked(why) if why.contains("how far db-1 lags behind is not known")), "{ended}");
+    assert!(
+        matches!(&ended, HookOutcome::Blocked(why) if why.contains("how far db-1 lags behind is not known")),
+        "{ended}"
+    );
     assert_eq!(patroni.switchovers().len(), 0);
 }
 
@@ -57,7 +60,7 @@ async fn without_a_fit_standby_nothing_is_asked_for() {
     let patroni = Patroni::start().await;
     patroni.with(|cluster| cluster.states = vec![("db-0", ""), ("db-1", "starting"), ("db-2", "stopped")]);
     let ended = patroni.outcome(&asking(Intent::Run, Phase::Failover)).await;
-    assert!(matches!(&ended, Ended::Blocked(why) if why.contains("db-1 is not streaming")), "{ended}");
+    assert!(matches!(&ended, HookOutcome::Blocked(why) if why.contains("db-1 is not streaming")), "{ended}");
     assert_eq!(patroni.switchovers().len(), 0);
 }
 
@@ -70,7 +73,7 @@ async fn a_candidate_that_is_refused_is_passed_over_for_the_next_one() {
     for refusal in [NOT_SYNCHRONOUS, NO_GOOD, FAILED] {
         let patroni = Patroni::start().await;
         patroni.with(|cluster| cluster.refusals = BTreeMap::from([("db-2", refusal)]));
-        assert_eq!(patroni.outcome(&asking(Intent::Run, Phase::Failover)).await, Ended::Done, "{refusal:?}");
+        assert_eq!(patroni.outcome(&asking(Intent::Run, Phase::Failover)).await, HookOutcome::Done, "{refusal:?}");
         let asked = patroni.switchovers().into_iter().map(|wanted| wanted["candidate"].clone());
         assert_eq!(asked.collect::<Vec<_>>(), ["db-2", "db-1"]);
     }
@@ -84,7 +87,7 @@ async fn where_all_are_refused_each_refusal_is_told() {
     let is_told = |why: &String| {
         [("db-2", NO_GOOD), ("db-1", FAILED)].iter().all(|(name, (_, text))| why.contains(name) && why.contains(text))
     };
-    assert!(matches!(&ended, Ended::Blocked(why) if is_told(why)), "{ended}");
+    assert!(matches!(&ended, HookOutcome::Blocked(why) if is_told(why)), "{ended}");
     assert_eq!(patroni.switchovers().len(), 2);
 }
 
@@ -97,7 +100,7 @@ async fn a_switchover_that_stopped_writes_in_vain_has_failed() {
         cluster.is_stopped_in_vain = true;
     });
     let ended = patroni.outcome(&asking(Intent::Run, Phase::Failover)).await;
-    assert!(matches!(&ended, Ended::Failed(why) if why.contains("in vain") && why.contains(FAILED.1)), "{ended}");
+    assert!(matches!(&ended, HookOutcome::Failed(why) if why.contains("in vain") && why.contains(FAILED.1)), "{ended}");
     assert_eq!(patroni.switchovers().len(), 1);
 }
 
@@ -105,32 +108,32 @@ async fn a_switchover_that_stopped_writes_in_vain_has_failed() {
 async fn a_switchover_whose_answer_is_lost_is_unknown_and_can_be_confirmed() {
     let patroni = Patroni::start().await;
     patroni.with(|cluster| cluster.loses_the_answer = true);
-    assert!(matches!(patroni.outcome(&asking(Intent::Run, Phase::Failover)).await, Ended::Unknown(_)));
-    assert_eq!(patroni.outcome(&asking(Intent::Confirm, Phase::Failover)).await, Ended::Done);
+    assert!(matches!(patroni.outcome(&asking(Intent::Run, Phase::Failover)).await, HookOutcome::Unknown(_)));
+    assert_eq!(patroni.outcome(&asking(Intent::Confirm, Phase::Failover)).await, HookOutcome::Done);
 }
 
 #[tokio::test]
 async fn a_dry_run_switches_nothing_over() {
     let patroni = Patroni::start().await;
-    let task = Task { drill: Some(Mode::DryRun), ..asking(Intent::Run, Phase::Failover) };
-    assert_eq!(patroni.outcome(&task).await, Ended::Done);
+    let task = HookTask { drill: Some(Mode::DryRun), ..asking(Intent::Run, Phase::Failover) };
+    assert_eq!(patroni.outcome(&task).await, HookOutcome::Done);
     let asked = patroni.switchovers();
     assert!(asked.iter().all(|wanted| wanted.get("leader").is_none()) && asked.len() == 1, "{asked:?}");
     patroni.with(|cluster| cluster.refusals = BTreeMap::from([(CHECK, (401, "no auth header received"))]));
     let ended = patroni.outcome(&task).await;
-    assert!(matches!(&ended, Ended::Blocked(why) if why.contains("password_file")), "{ended}");
+    assert!(matches!(&ended, HookOutcome::Blocked(why) if why.contains("password_file")), "{ended}");
 }
 
 #[tokio::test]
 async fn a_check_tells_all_that_is_wrong_and_asks_for_no_switchover() {
     let patroni = Patroni::start().await;
     let check = asking(Intent::Run, Phase::Check);
-    assert_eq!(patroni.outcome(&check).await, Ended::Done);
+    assert_eq!(patroni.outcome(&check).await, HookOutcome::Done);
     let members = [("db-0", "db-0"), ("db-1", "vm-1"), ("db-9", "vm-9")];
     let members = members.map(|(name, vm)| (name.to_owned(), vm.to_owned())).into();
     let ended = patroni.outcome_of(&check, HttpHook { members, ..HttpHook::default() }).await;
     for part in ["db-2 is not in `members`", "`members` has db-9 on vm-9", "db-1 is on vm-1, where no replica"] {
-        assert!(matches!(&ended, Ended::Failed(why) if why.contains(part)), "{part}: {ended}");
+        assert!(matches!(&ended, HookOutcome::Failed(why) if why.contains(part)), "{part}: {ended}");
     }
     patroni.with(|cluster| {
         cluster.states = vec![("db-0", ""), ("db-1", "start failed"), ("db-2", "creating replica")];
@@ -138,12 +141,15 @@ async fn a_check_tells_all_that_is_wrong_and_asks_for_no_switchover() {
     });
     let ended = patroni.outcome(&check).await;
     for part in ["db-1 is not streaming but \"start failed\"", "creating replica", "no standby could take over now"] {
-        assert!(matches!(&ended, Ended::Failed(why) if why.contains(part)), "{part}: {ended}");
+        assert!(matches!(&ended, HookOutcome::Failed(why) if why.contains(part)), "{part}: {ended}");
     }
     patroni.with(|cluster| cluster.states[1].1 = "streaming");
     patroni.with(|cluster| cluster.states[2].1 = "streaming");
     let ended = patroni.outcome(&check).await;
-    assert!(matches!(&ended, Ended::Failed(why) if why.contains("db-0 would refuse a switchover: 401")), "{ended}");
+    assert!(
+        matches!(&ended, HookOutcome::Failed(why) if why.contains("db-0 would refuse a switchover: 401")),
+        "{ended}"
+    );
     let asked = patroni.switchovers();
     assert!(asked.iter().all(|wanted| wanted.get("leader").is_none()) && !asked.is_empty(), "{asked:?}");
 }
@@ -158,7 +164,7 @@ async fn over_https_members_are_asked_at_their_own_addresses_with_the_login() {
     let login = Some(Login::Basic { username: "db".to_owned(), password_file });
     let options = Options { ca: Some(authority.file(folder.path(), "ca.pem")), identity: None, login };
     let hook = HttpHook { options, ..HttpHook::default() };
-    assert_eq!(patroni.outcome_of(&asking(Intent::Run, Phase::Failover), hook).await, Ended::Done);
+    assert_eq!(patroni.outcome_of(&asking(Intent::Run, Phase::Failover), hook).await, HookOutcome::Done);
     assert_eq!(patroni.switchovers().len(), 1);
     let posts = patroni.server.requests("POST");
     assert_eq!(posts[0].headers["authorization"], "Basic ZGI6b3BlbiBzZXNhbWU=");
@@ -174,10 +180,10 @@ async fn a_restore_waits_until_the_member_streams_again() {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
     runner.run(&asking(Intent::Run, Phase::Restore), &patroni.command(&bench));
-    let News::Progress { text, .. } = next(&mut reports).await else { panic!("it waits") };
+    let HookUpdate::Progress { text, .. } = next(&mut reports).await else { panic!("it waits") };
     assert_eq!(text.as_deref(), Some("db-0 is not streaming but \"starting\""));
     patroni.with(|cluster| cluster.states[0].1 = "streaming");
-    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(end(&mut reports).await, HookOutcome::Done);
     assert_eq!(patroni.switchovers().len(), 0);
 }
 
@@ -188,6 +194,6 @@ async fn a_restore_ends_at_its_deadline() {
         cluster.leader = "db-2";
         cluster.states[0].1 = "starting";
     });
-    let task = Task { deadline: within(Duration::from_secs(2)), ..asking(Intent::Run, Phase::Restore) };
-    assert_eq!(patroni.outcome(&task).await, Ended::TimedOut);
+    let task = HookTask { deadline: within(Duration::from_secs(2)), ..asking(Intent::Run, Phase::Restore) };
+    assert_eq!(patroni.outcome(&task).await, HookOutcome::TimedOut);
 }

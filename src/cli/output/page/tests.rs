@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn on(width: usize, colours: bool) -> Page {
-    Page::new(Paper { size: Some((width, 20)), colours })
+fn on(width: usize, colours: bool) -> TextBuilder {
+    TextBuilder::new(Terminal { size: Some((width, 20)), colours })
 }
 
 #[test]
@@ -20,8 +20,8 @@ fn a_line_is_folded_between_words_and_goes_on_at_its_indent() {
 #[test]
 fn what_is_no_terminal_or_too_narrow_gets_whole_lines() {
     let text = "word ".repeat(40).trim_end().to_owned();
-    for paper in [Paper::PLAIN, Paper { size: Some((5, 5)), colours: false }] {
-        let mut page = Page::new(paper);
+    for paper in [Terminal::PLAIN, Terminal { size: Some((5, 5)), colours: false }] {
+        let mut page = TextBuilder::new(paper);
         page.line(0, &[plain(&text)]);
         assert_eq!(page.into_text(), format!("{text}\n"));
     }
@@ -48,7 +48,7 @@ fn columns_stand_below_each_other_and_the_last_is_folded() {
 
 #[test]
 fn wide_letters_count_twice() {
-    let mut page = Page::new(Paper::PLAIN);
+    let mut page = TextBuilder::new(Terminal::PLAIN);
     page.table(0, &[vec![plain("数据库"), plain("x")], vec![plain("db"), plain("y")]]);
     assert_eq!(page.into_text(), "数据库  x\ndb      y\n");
 }

@@ -8,37 +8,37 @@ use crate::model::document::{Kind, Source, Status};
 use crate::model::event::Event;
 use crate::model::hook_id::HookId;
 use crate::model::id::{VmName, WorkloadName};
-use crate::model::operator::{What, Wish};
+use crate::model::isolated_approval::IsolatedApproval;
+use crate::model::operator::{OperatorAction, OperatorRecord};
 use crate::model::state::{Replica, State};
-use crate::model::takeover::Takeover;
 use crate::model::time::Timestamp;
 use crate::model::treatment::{Action, Treatment};
 use crate::model::workload::{Hook, Intent, Member, OnAbsent, OnFailure, Phase, Role, Workload};
-use crate::verify::invariants::Broken;
+use crate::verify::invariants::Violation;
 
-pub(super) fn violated(before: &State, event: &Event, claim: &Claim) -> Option<Broken> {
-    let lists = |replica: &Replica| replica.lists(&event.announcement.id) == Some(&Status::Scheduled);
+pub(super) fn violated(before: &State, event: &Event, claim: &Claim) -> Option<Violation> {
+    let lists = |replica: &Replica| replica.lists_event(&event.announcement.id) == Some(&Status::Scheduled);
     if !before.replicas.get(&claim.approver).is_some_and(|replica| lists(replica)) || event.over_at().is_some() {
-        return Some(Broken::ClaimedUnprepared);
+        return Some(Violation::ClaimedUnprepared);
     }
     if claim.decision != event.decision {
-        return Some(Broken::ClaimedUnprepared);
+        return Some(Violation::ClaimedUnprepared);
     }
     if event.claims.last().is_some_and(|last| last.outcome.is_none() && last.until > claim.at) {
-        return Some(Broken::ClaimedTwice);
+        return Some(Violation::ClaimedTwice);
     }
     let mut told = event.claims.iter().filter(|earlier| may_be_told(earlier));
     let repeats = told.any(|earlier| earlier.decision == claim.decision && earlier.reason == claim.reason);
     if event.is_accepted() && !repeats {
-        return Some(Broken::ClaimedTwice);
+        return Some(Violation::ClaimedTwice);
     }
     if repeats {
         return None;
     }
     if claim.reason != Reason::Takeover && is_halted(before, event, claim) {
-        return Some(Broken::ClaimedAgainstWish);
+        return Some(Violation::ClaimedAgainstWish);
     }
-    (!is_justified(before, event, claim)).then_some(Broken::ClaimedUnprepared)
+    (!is_justified(before, event, claim)).then_some(Violation::ClaimedUnprepared)
 }
 
 pub(super) fn may_be_told(claim: &Claim) -> bool {
@@ -56,16 +56,24 @@ fn may_have_arrived(outcome: Option<&(PostOutcome, Timestamp)>) -> bool {
 
 /// The last hold that nobody released, or the last pause that nobody ended, is not over.
 fn is_halted(before: &State, event: &Event, claim: &Claim) -> bool {
-    let of_event = event.wishes.iter().rfind(|wish| matches!(wish.what, What::Hold { .. } | What::Release));
-    let of_all = before.wishes.iter().rfind(|wish| matches!(wish.what, What::Pause { .. } | What::Resume));
+    let of_event =
+        event.wishes.iter().rfind(|wish| matches!(wish.what, OperatorAction::Hold { .. } | OperatorAction::Release));
+    let of_all = before
+        .operator_records
+        .iter()
+        .rfind(|wish| matches!(wish.what, OperatorAction::Pause { .. } | OperatorAction::Resume));
     [of_event, of_all].into_iter().flatten().any(|wish| match wish.what {
-        What::Hold { until, .. } | What::Pause { until } => claim.at < until,
-        What::Release | What::Approve { .. } | What::Resume | What::Restored(_) | What::Other(_) => false,
+        OperatorAction::Hold { until, .. } | OperatorAction::Pause { until } => claim.at < until,
+        OperatorAction::Release
+        | OperatorAction::Approve { .. }
+        | OperatorAction::Resume
+        | OperatorAction::Restored(_)
+        | OperatorAction::Other(_) => false,
     })
 }
 
 fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
-    let is_open = |takeover: &Takeover| may_have_arrived(takeover.outcome.as_ref());
+    let is_open = |takeover: &IsolatedApproval| may_have_arrived(takeover.outcome.as_ref());
     let Some(treatment) = &event.treatment else {
         // What was decided alone needs no policy to be repeated.
         return claim.reason == Reason::Takeover && event.takeovers.iter().any(is_open);
@@ -76,8 +84,10 @@ fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
         Reason::Takeover => event.takeovers.iter().any(is_open),
         Reason::Policy => treatment.action == Action::Approve,
         Reason::Operator => {
-            let decides = |wish: &&Wish| matches!(wish.what, What::Hold { .. } | What::Approve { .. });
-            event.wishes.iter().rfind(decides).is_some_and(|wish| matches!(wish.what, What::Approve { .. }))
+            let decides = |wish: &&OperatorRecord| {
+                matches!(wish.what, OperatorAction::Hold { .. } | OperatorAction::Approve { .. })
+            };
+            event.wishes.iter().rfind(decides).is_some_and(|wish| matches!(wish.what, OperatorAction::Approve { .. }))
         }
         Reason::NothingToPrepare => prepares && needed.next().is_none(),
         Reason::BudgetSpent => {

@@ -11,12 +11,12 @@ use crate::model::drill::Mode;
 use crate::model::event::Event;
 use crate::model::id::GroupName;
 use crate::model::lifecycle::Stage;
-use crate::model::operator::What;
+use crate::model::operator::OperatorAction;
 use crate::model::slot::{Slot, SlotState};
 use crate::model::state::{Replica, State};
 use crate::model::time::Timestamp;
 use crate::model::workload::{Intent, Member, Origin, Phase, Readiness, Role, Workload};
-use crate::verify::invariants::Broken;
+use crate::verify::invariants::Violation;
 
 pub(super) fn violated(
     before: &State,
@@ -25,7 +25,7 @@ pub(super) fn violated(
     later: &Event,
     begun: &[&Attempt],
     claimed: &[Claim],
-) -> Option<Broken> {
+) -> Option<Violation> {
     let is_dry = event.drill.as_ref().is_some_and(|drill| drill.mode == Mode::DryRun);
     let disrupts = |attempt: &&&Attempt| {
         let takes = matches!(attempt.hook.phase, Phase::Failover | Phase::Drain | Phase::Shutdown);
@@ -34,27 +34,27 @@ pub(super) fn violated(
     let is_going =
         later.entered.last().is_some_and(|(stage, _)| *stage >= Stage::Claimed) || !later.takeovers.is_empty();
     if event.last_call.is_none() && later.last_call.is_some_and(|at| is_early(later, at)) {
-        return Some(Broken::BudgetExceeded);
+        return Some(Violation::BudgetExceeded);
     }
     let has_taken = !is_going && !is_dry && later.slots_since.is_some() && event.slots_since.is_none();
     if has_taken && exceeds(before, after, later) {
-        return Some(Broken::BudgetExceeded);
+        return Some(Violation::BudgetExceeded);
     }
     for attempt in begun.iter().filter(disrupts) {
         let slot = before.slots.get(&attempt.member);
         if slot.is_none_or(|slot| slot.stint != attempt.stint || !slot.events.contains(&event.announcement.id)) {
-            return Some(Broken::BudgetExceeded);
+            return Some(Violation::BudgetExceeded);
         }
         // It may be over.
         if before.observed_status(&event.announcement.id) == Some(&Status::Missing) {
-            return Some(Broken::BudgetExceeded);
+            return Some(Violation::BudgetExceeded);
         }
         // What began by itself, as first seen, is moved away from whoever else is out.
         if !is_going && exceeds(before, before, event) {
-            return Some(Broken::BudgetExceeded);
+            return Some(Violation::BudgetExceeded);
         }
         if is_out_of_turn(before, event, attempt) {
-            return Some(Broken::FailoverOutOfTurn);
+            return Some(Violation::FailoverOutOfTurn);
         }
     }
     let claim = claimed.iter().find(|claim| claim.reason != Reason::Takeover)?;
@@ -64,10 +64,10 @@ pub(super) fn violated(
         let named = claim.stints.iter().find(|(of, _)| *of == member).map(|(_, stint)| *stint);
         named.is_none() || stint(&member).map(|slot| slot.stint) != named
     }) {
-        return Some(Broken::StintMixed);
+        return Some(Violation::StintMixed);
     }
     let repeats = event.claims.iter().any(|earlier| may_be_told(earlier) && earlier.decision == claim.decision);
-    (!repeats && exceeds(before, before, event)).then_some(Broken::BudgetExceeded)
+    (!repeats && exceeds(before, before, event)).then_some(Violation::BudgetExceeded)
 }
 
 /// A last call is none while there is time: more than policy says, or a quarter of the notice, before hooks have to end.
@@ -118,10 +118,13 @@ fn exceeds(was: &State, now: &State, event: &Event) -> bool {
     let is_brief = event.announcement.kind == Kind::Freeze
         && event.announcement.duration.is_some_and(|duration| duration.as_secs() < 10)
         && !event.attempts.iter().any(|attempt| attempt.hook.phase.is_disruptive());
-    let decisions = event.wishes.iter().filter(|wish| matches!(wish.what, What::Hold { .. } | What::Approve { .. }));
+    let decisions = event
+        .wishes
+        .iter()
+        .filter(|wish| matches!(wish.what, OperatorAction::Hold { .. } | OperatorAction::Approve { .. }));
     let is_overruled = decisions
         .max_by_key(|wish| wish.number)
-        .is_some_and(|wish| matches!(wish.what, What::Approve { over_budget: true, .. }));
+        .is_some_and(|wish| matches!(wish.what, OperatorAction::Approve { over_budget: true, .. }));
     if is_repair || is_brief || is_overruled || event.last_call.is_some() {
         return false;
     }
@@ -190,9 +193,12 @@ fn is_out_of_turn(before: &State, event: &Event, begun: &Attempt) -> bool {
 }
 
 /// S12.
-pub(super) fn not_restored(before: &State, after: &State) -> Option<Broken> {
+pub(super) fn not_restored(before: &State, after: &State) -> Option<Violation> {
     let is_declared = |member: &Member| {
-        after.wishes.iter().any(|wish| wish.number > before.wished && wish.what == What::Restored(member.clone()))
+        after
+            .operator_records
+            .iter()
+            .any(|wish| wish.number > before.operator_seq && wish.what == OperatorAction::Restored(member.clone()))
     };
     let is_owed = |(member, slot): &(&Member, &Slot)| {
         let is_back = after.slots.get(*member).is_none_or(|now| !now.needs_restore);
@@ -219,5 +225,5 @@ pub(super) fn not_restored(before: &State, after: &State) -> Option<Broken> {
                 !last.is_some_and(|(outcome, _)| matches!(outcome, Outcome::Done | Outcome::NotApplicable))
             })
     };
-    before.slots.iter().any(|slot| is_owed(&slot)).then_some(Broken::NotRestored)
+    before.slots.iter().any(|slot| is_owed(&slot)).then_some(Violation::NotRestored)
 }

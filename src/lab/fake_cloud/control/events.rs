@@ -10,16 +10,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::dates::rfc3339;
-use super::super::house::House;
 use super::super::order::EventOrder;
-use super::super::span::Span;
+use super::super::server_state::ServerState;
+use super::super::span::ScenarioTime;
 use super::super::tenant::enough;
-use super::{Failure, read};
+use super::{OrderFailure, read};
 use allclear_core::model::id::{EventId, VmName};
-use allclear_sim::cloud::{Approver, Cause, End, Event, When};
+use allclear_sim::cloud::{Approver, EventEnd, PlatformEvent, PlatformStartCause, When};
 
 /// What time it is, where each VM's endpoint is, and all events.
-pub(super) async fn state(State(house): State<Arc<House>>) -> Json<Value> {
+pub(super) async fn state(State(house): State<Arc<ServerState>>) -> Json<Value> {
     let vms = house.ports.iter().map(|(name, endpoint)| json!({ "name": name.as_str(), "endpoint": endpoint }));
     let (vms, now) = (vms.collect::<Vec<_>>(), house.now());
     let mut tenant = house.tenant();
@@ -28,28 +28,31 @@ pub(super) async fn state(State(house): State<Arc<House>>) -> Json<Value> {
     Json(json!({ "now": rfc3339(now), "speed": tenant.speed, "vms": vms, "events": events }))
 }
 
-pub(super) async fn list(state: State<Arc<House>>) -> Json<Value> {
+pub(super) async fn list(state: State<Arc<ServerState>>) -> Json<Value> {
     let Json(mut whole) = self::state(state).await;
     Json(json!({ "events": whole["events"].take() }))
 }
 
-pub(super) async fn show(State(house): State<Arc<House>>, Path(id): Path<String>) -> Result<Json<Value>, Failure> {
+pub(super) async fn show(
+    State(house): State<Arc<ServerState>>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, OrderFailure> {
     let mut tenant = house.tenant();
     tenant.cloud.advance(house.now());
     let found = tenant.cloud.event(&EventId::new(&id)).map(shown);
-    found.map(Json).ok_or_else(|| Failure::nowhere(format!("no event {id} has been announced")))
+    found.map(Json).ok_or_else(|| OrderFailure::nowhere(format!("no event {id} has been announced")))
 }
 
-pub(super) async fn announce(State(house): State<Arc<House>>, body: Bytes) -> Result<Response, Failure> {
+pub(super) async fn announce(State(house): State<Arc<ServerState>>, body: Bytes) -> Result<Response, OrderFailure> {
     let order: EventOrder = read(&body)?;
-    Failure::unless_empty(&order.mistakes())?;
+    OrderFailure::unless_empty(&order.mistakes())?;
     let now = house.now();
     let mut tenant = house.tenant();
     if tenant.room() == 0 {
-        return Err(Failure::conflict(enough()));
+        return Err(OrderFailure::conflict(enough()));
     }
     let speed = tenant.speed;
-    let plan = order.plan(&tenant.vms, speed).map_err(Failure::wrong)?;
+    let plan = order.plan(&tenant.vms, speed).map_err(OrderFailure::wrong)?;
     let when = match &order.after {
         Some(after) => When::After {
             event: EventId::new(&after.event),
@@ -63,17 +66,17 @@ pub(super) async fn announce(State(house): State<Arc<House>>, body: Bytes) -> Re
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Change {
+struct ChangeRequest {
     /// From now to the new NotBefore.
-    notice: Span,
+    notice: ScenarioTime,
 }
 
 pub(super) async fn change(
-    State(house): State<Arc<House>>,
+    State(house): State<Arc<ServerState>>,
     Path(id): Path<String>,
     body: Bytes,
-) -> Result<Json<Value>, Failure> {
-    let Change { notice } = read(&body)?;
+) -> Result<Json<Value>, OrderFailure> {
+    let ChangeRequest { notice } = read(&body)?;
     {
         let mut tenant = house.tenant();
         let notice = notice.real(tenant.speed);
@@ -85,32 +88,32 @@ pub(super) async fn change(
 }
 
 pub(super) async fn order(
-    State(house): State<Arc<House>>,
+    State(house): State<Arc<ServerState>>,
     Path((id, order)): Path<(String, String)>,
-) -> Result<Json<Value>, Failure> {
+) -> Result<Json<Value>, OrderFailure> {
     let (id, now) = (EventId::new(&id), house.now());
     let mut tenant = house.tenant();
     match order.as_str() {
         "cancel" => tenant.cloud.cancel(now, &id)?,
         "start" => tenant.cloud.start(now, &id)?,
         "finish" => tenant.cloud.finish(now, &id)?,
-        other => return Err(Failure::nowhere(format!("there is no order {other}; use cancel, start or finish"))),
+        other => return Err(OrderFailure::nowhere(format!("there is no order {other}; use cancel, start or finish"))),
     }
     Ok(Json(json!({})))
 }
 
 /// The incarnation of every VM's document starts again; the array stays.
-pub(super) async fn restart_incarnations(State(house): State<Arc<House>>) -> Result<Json<Value>, Failure> {
+pub(super) async fn restart_incarnations(State(house): State<Arc<ServerState>>) -> Result<Json<Value>, OrderFailure> {
     let mut tenant = house.tenant();
     tenant.cloud.advance(house.now());
     tenant.cloud.restart_incarnation(None)?;
     Ok(Json(json!({})))
 }
 
-fn shown(event: &Event) -> Value {
+fn shown(event: &PlatformEvent) -> Value {
     let status = match (&event.started, &event.ended) {
-        (_, Some((_, End::Finished))) => "Finished",
-        (_, Some((_, End::Cancelled))) => "Cancelled",
+        (_, Some((_, EventEnd::Finished))) => "Finished",
+        (_, Some((_, EventEnd::Cancelled))) => "Cancelled",
         (Some(_), None) => "Started",
         (None, None) => "Scheduled",
     };
@@ -118,11 +121,11 @@ fn shown(event: &Event) -> Value {
         Approver::Vm(vm) => vm.to_string(),
         Approver::Other(who) => who.clone(),
     };
-    let cause = |cause: &Cause| match cause {
-        Cause::Failure => "failure",
-        Cause::Approved => "approved",
-        Cause::NotBefore => "not_before",
-        Cause::Ordered => "ordered",
+    let cause = |cause: &PlatformStartCause| match cause {
+        PlatformStartCause::Failure => "failure",
+        PlatformStartCause::Approved => "approved",
+        PlatformStartCause::NotBefore => "not_before",
+        PlatformStartCause::Ordered => "ordered",
     };
     json!({
         "id": event.id.as_str(),

@@ -14,12 +14,12 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::house::House;
-use allclear_sim::cloud::Refusal;
+use super::server_state::ServerState;
+use allclear_sim::cloud::OrderError;
 
 const LARGEST_BODY: usize = 256 * 1024;
 
-pub(super) fn router() -> Router<Arc<House>> {
+pub(super) fn router() -> Router<Arc<ServerState>> {
     Router::new()
         .route("/state", get(events::state))
         .route("/events", get(events::list).post(events::announce))
@@ -33,12 +33,12 @@ pub(super) fn router() -> Router<Arc<House>> {
 }
 
 /// Why an order is not carried out, as it goes back to whoever gave it.
-pub(super) struct Failure {
+pub(super) struct OrderFailure {
     status: StatusCode,
     error: String,
 }
 
-impl Failure {
+impl OrderFailure {
     fn wrong(error: impl Into<String>) -> Self {
         Self { status: StatusCode::BAD_REQUEST, error: error.into() }
     }
@@ -56,18 +56,18 @@ impl Failure {
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for OrderFailure {
     fn into_response(self) -> Response {
         (self.status, Json(json!({ "error": self.error }))).into_response()
     }
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
+impl From<OrderError> for OrderFailure {
+    fn from(refusal: OrderError) -> Self {
         let error = refusal.to_string();
         match refusal {
-            Refusal::Unknown(_) | Refusal::UnknownVm(_) => Self::nowhere(error),
-            Refusal::IdTaken(_) | Refusal::NotScheduled(_) | Refusal::NotStarted(_) | Refusal::Over(_) => {
+            OrderError::Unknown(_) | OrderError::UnknownVm(_) => Self::nowhere(error),
+            OrderError::IdTaken(_) | OrderError::NotScheduled(_) | OrderError::NotStarted(_) | OrderError::Over(_) => {
                 Self::conflict(error)
             }
         }
@@ -75,7 +75,7 @@ impl From<Refusal> for Failure {
 }
 
 /// The body as this shape; an empty one counts as `{}`.
-fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Failure> {
+fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, OrderFailure> {
     let body = if body.is_empty() { b"{}".as_ref() } else { body.as_ref() };
-    serde_json::from_slice(body).map_err(|error| Failure::wrong(format!("the body is not right: {error}")))
+    serde_json::from_slice(body).map_err(|error| OrderFailure::wrong(format!("the body is not right: {error}")))
 }

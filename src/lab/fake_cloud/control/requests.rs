@@ -8,11 +8,11 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::fault::{Fault, On, Switched};
-use super::super::house::House;
-use super::super::request_log::Record;
+use super::super::fault::{FaultRule, On, Switched};
+use super::super::request_log::LoggedRequest;
+use super::super::server_state::ServerState;
 use super::super::tenant::Tenant;
-use super::{Failure, read};
+use super::{OrderFailure, read};
 use allclear_core::model::id::VmName;
 
 /// Faults of one VM that wait for their requests.
@@ -20,15 +20,15 @@ const MOST_FAULTS: usize = 100;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+pub(super) struct RequestFilter {
     vm: Option<String>,
     method: Option<String>,
 }
 
-pub(super) async fn list(State(house): State<Arc<House>>, Query(wanted): Query<Wanted>) -> Json<Value> {
+pub(super) async fn list(State(house): State<Arc<ServerState>>, Query(wanted): Query<RequestFilter>) -> Json<Value> {
     let tenant = house.tenant();
     let vm = wanted.vm.map(|vm| VmName::new(&vm));
-    let fits = |record: &&Record| {
+    let fits = |record: &&LoggedRequest| {
         vm.as_ref().is_none_or(|vm| VmName::new(&record.vm) == *vm)
             && wanted.method.as_ref().is_none_or(|method| record.method.eq_ignore_ascii_case(method))
     };
@@ -36,7 +36,7 @@ pub(super) async fn list(State(house): State<Arc<House>>, Query(wanted): Query<W
 }
 
 /// What became of each approval that a VM posted.
-pub(super) async fn approvals(State(house): State<Arc<House>>) -> Json<Value> {
+pub(super) async fn approvals(State(house): State<Arc<ServerState>>) -> Json<Value> {
     let posts = house.posts().into_iter();
     let posts = posts.filter_map(|post| {
         let result = post.result?;
@@ -54,21 +54,21 @@ struct SetFault {
     on: On,
     /// For so many requests of each VM; left out: until cleared.
     times: Option<u32>,
-    fault: Fault,
+    fault: FaultRule,
 }
 
-pub(super) async fn set_fault(State(house): State<Arc<House>>, body: Bytes) -> Result<Json<Value>, Failure> {
+pub(super) async fn set_fault(State(house): State<Arc<ServerState>>, body: Bytes) -> Result<Json<Value>, OrderFailure> {
     let SetFault { vm, on, times, fault } = read(&body)?;
-    Failure::unless_empty(&fault.mistakes(times))?;
+    OrderFailure::unless_empty(&fault.mistakes(times))?;
     let now = house.now();
     let mut tenant = house.tenant();
     tenant.cloud.advance(now);
     let vms = chosen(&tenant, vm.as_deref())?;
     if vms.iter().any(|vm| tenant.faults.get(vm).is_some_and(|faults| faults.len() >= MOST_FAULTS)) {
-        return Err(Failure::conflict(format!("{MOST_FAULTS} faults wait already; clear them first")));
+        return Err(OrderFailure::conflict(format!("{MOST_FAULTS} faults wait already; clear them first")));
     }
     for vm in vms {
-        let stale = (fault == Fault::Stale).then(|| tenant.cloud.notice(&vm)).flatten();
+        let stale = (fault == FaultRule::Stale).then(|| tenant.cloud.notice(&vm)).flatten();
         if let Some(faults) = tenant.faults.get_mut(&vm) {
             faults.push(Switched { fault: fault.clone(), on, times, stale });
         }
@@ -85,9 +85,9 @@ pub(super) struct Cleared {
 }
 
 pub(super) async fn clear_faults(
-    State(house): State<Arc<House>>,
+    State(house): State<Arc<ServerState>>,
     Query(Cleared { vm, on }): Query<Cleared>,
-) -> Result<Json<Value>, Failure> {
+) -> Result<Json<Value>, OrderFailure> {
     let mut tenant = house.tenant();
     for vm in chosen(&tenant, vm.as_deref())? {
         tenant.faults.entry(vm).or_default().retain(|switched| on.is_some_and(|on| switched.on != on));
@@ -96,11 +96,11 @@ pub(super) async fn clear_faults(
 }
 
 /// The named VM or all of them.
-fn chosen(tenant: &Tenant, vm: Option<&str>) -> Result<Vec<VmName>, Failure> {
+fn chosen(tenant: &Tenant, vm: Option<&str>) -> Result<Vec<VmName>, OrderFailure> {
     let Some(name) = vm else { return Ok(tenant.vms.clone()) };
     let asked = VmName::new(name);
     if !tenant.vms.contains(&asked) {
-        return Err(Failure::nowhere(format!("this cloud has no VM {name}; see /control/state")));
+        return Err(OrderFailure::nowhere(format!("this cloud has no VM {name}; see /control/state")));
     }
     Ok(vec![asked])
 }

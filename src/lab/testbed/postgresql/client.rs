@@ -5,18 +5,18 @@ use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::testbed::Client;
+use crate::testbed::DatabaseClient;
 use crate::testbed::record::Row;
 
 /// Far more than a row has.
 const LONGEST_MESSAGE: u32 = 1 << 20;
 
-pub struct Connection {
+pub struct PostgresConnection {
     stream: BufReader<TcpStream>,
     pub is_standby: bool,
 }
 
-impl Connection {
+impl PostgresConnection {
     pub fn open(address: &str, patience: Duration) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address.parse().map_err(io::Error::other)?, patience)?;
         stream.set_nodelay(true)?;
@@ -63,7 +63,7 @@ impl Connection {
     }
 }
 
-impl Client for Connection {
+impl DatabaseClient for PostgresConnection {
     fn write(&mut self, row: Row) -> io::Result<()> {
         self.ask(&format!("insert into rows values ({}, {})", row.client, row.number))?;
         Ok(())

@@ -10,9 +10,9 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 
 use super::record::Row;
-use super::trio::{Trio, VMS, Vm};
-use super::{Client, GLANCE, READING, Settings, System, programs};
-use client::Connection;
+use super::three_nodes::{DatabaseVm, ThreeNodeBed, VMS};
+use super::{DatabaseClient, GLANCE, READING, Settings, System, programs};
+use client::PostgresConnection;
 
 pub const POSTGRESQL: System = System {
     name: "PostgreSQL",
@@ -22,7 +22,7 @@ pub const POSTGRESQL: System = System {
     found,
     boot,
     settings,
-    connect: |trio, place, patience| Ok(Box::new(connect(trio, place, patience)?) as Box<dyn Client>),
+    connect: |trio, place, patience| Ok(Box::new(connect(trio, place, patience)?) as Box<dyn DatabaseClient>),
     rows,
 };
 
@@ -39,7 +39,7 @@ shared_buffers = 32MB
 dynamic_shared_memory_type = mmap
 ";
 
-fn found(trio: &Trio) -> anyhow::Result<()> {
+fn found(trio: &ThreeNodeBed) -> anyhow::Result<()> {
     for vm in &trio.vms {
         write_local_settings(trio, vm).with_context(|| format!("cannot set up {}", vm.name))?;
     }
@@ -68,7 +68,7 @@ fn found(trio: &Trio) -> anyhow::Result<()> {
 }
 
 /// The server for one; nothing where its data is gone.
-fn boot(trio: &Trio, place: usize) -> anyhow::Result<()> {
+fn boot(trio: &ThreeNodeBed, place: usize) -> anyhow::Result<()> {
     let data = trio.vms[place].data();
     wait_for_the_end(trio, place)?;
     if data.join("PG_VERSION").exists() {
@@ -79,7 +79,7 @@ fn boot(trio: &Trio, place: usize) -> anyhow::Result<()> {
 
 /// A server that was killed keeps its number until its parent has waited for it, and one that is started takes its locks
 /// for those of a server that runs. After a boot no process of before has a number.
-pub fn wait_for_the_end(trio: &Trio, place: usize) -> anyhow::Result<()> {
+pub fn wait_for_the_end(trio: &ThreeNodeBed, place: usize) -> anyhow::Result<()> {
     let lock = fs::read_to_string(trio.vms[place].data().join("postmaster.pid")).unwrap_or_default();
     let process = Path::new("/proc").join(lock.lines().next().unwrap_or("none"));
     trio.until("the end of a server that was killed", || {
@@ -89,7 +89,7 @@ pub fn wait_for_the_end(trio: &Trio, place: usize) -> anyhow::Result<()> {
     })
 }
 
-fn settings(trio: &Trio, place: usize) -> anyhow::Result<Settings> {
+fn settings(trio: &ThreeNodeBed, place: usize) -> anyhow::Result<Settings> {
     let (vm, program) = (&trio.vms[place], programs::find("pg_ctl").context("pg_ctl is not installed")?);
     let (program, data, log) = (program.display(), vm.data(), vm.log());
     Ok(vec![
@@ -104,20 +104,20 @@ fn settings(trio: &Trio, place: usize) -> anyhow::Result<Settings> {
 }
 
 /// To whoever is there, a standby among them.
-pub fn open(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
-    Connection::open(&trio.vms[place].addresses[0], patience)
+pub fn open(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<PostgresConnection> {
+    PostgresConnection::open(&trio.vms[place].addresses[0], patience)
 }
 
-pub fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+pub fn connect(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<PostgresConnection> {
     let connection = open(trio, place, patience)?;
     if connection.is_standby { Err(io::Error::other("a standby")) } else { Ok(connection) }
 }
 
-pub fn primary(trio: &Trio) -> Option<usize> {
+pub fn primary(trio: &ThreeNodeBed) -> Option<usize> {
     (0..VMS.len()).find(|place| connect(trio, *place, GLANCE).is_ok())
 }
 
-fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
+fn rows(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<Row>> {
     let told = open(trio, place, READING)?.ask("select client, number from rows")?;
     let row = |told: Vec<String>| match told.as_slice() {
         [client, number] => Row::read(client, number),
@@ -127,8 +127,8 @@ fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
 }
 
 /// The address, and all members to stream from: whoever is the primary is found.
-fn write_local_settings(trio: &Trio, vm: &Vm) -> io::Result<()> {
-    let list = |of: fn(&Vm) -> &str| trio.vms.iter().map(of).collect::<Vec<_>>().join(",");
+fn write_local_settings(trio: &ThreeNodeBed, vm: &DatabaseVm) -> io::Result<()> {
+    let list = |of: fn(&DatabaseVm) -> &str| trio.vms.iter().map(of).collect::<Vec<_>>().join(",");
     let (hosts, ports) = (list(|vm| vm.host()), list(|vm| vm.port()));
     let text = format!(
         "listen_addresses = '{host}'\nport = {port}\nunix_socket_directories = '{folder}'\n\

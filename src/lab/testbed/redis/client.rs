@@ -4,17 +4,17 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::testbed::Client;
+use crate::testbed::DatabaseClient;
 use crate::testbed::record::Row;
 
 /// Far more than a row has.
 const LONGEST_TEXT: usize = 1 << 20;
 
-pub struct Connection {
+pub struct RedisConnection {
     stream: BufReader<TcpStream>,
 }
 
-impl Connection {
+impl RedisConnection {
     pub fn open(address: &str, patience: Duration) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address.parse().map_err(io::Error::other)?, patience)?;
         stream.set_nodelay(true)?;
@@ -60,7 +60,7 @@ impl Connection {
     }
 }
 
-impl Client for Connection {
+impl DatabaseClient for RedisConnection {
     fn write(&mut self, row: Row) -> io::Result<()> {
         self.ask(&["RPUSH", "rows", &format!("{}:{}", row.client, row.number)])?;
         Ok(())

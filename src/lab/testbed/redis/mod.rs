@@ -9,9 +9,9 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 
 use super::record::Row;
-use super::trio::{Trio, VMS};
-use super::{Client, GLANCE, READING, System};
-use client::Connection;
+use super::three_nodes::{ThreeNodeBed, VMS};
+use super::{DatabaseClient, GLANCE, READING, System};
+use client::RedisConnection;
 
 pub const REDIS: System = System {
     name: "Redis",
@@ -21,16 +21,16 @@ pub const REDIS: System = System {
     found,
     boot,
     settings: |trio, place| Ok(vec![("MEMBERS", trio.members(0)), ("STATE_DIR", state(trio, place))]),
-    connect: |trio, place, patience| Ok(Box::new(connect(trio, place, patience)?) as Box<dyn Client>),
+    connect: |trio, place, patience| Ok(Box::new(connect(trio, place, patience)?) as Box<dyn DatabaseClient>),
     rows,
 };
 
 /// Where its hooks keep what they must not forget.
-pub fn state(trio: &Trio, place: usize) -> String {
+pub fn state(trio: &ThreeNodeBed, place: usize) -> String {
     trio.vms[place].folder.join("state").display().to_string()
 }
 
-fn found(trio: &Trio) -> anyhow::Result<()> {
+fn found(trio: &ThreeNodeBed) -> anyhow::Result<()> {
     for place in 0..VMS.len() {
         boot(trio, place)?;
     }
@@ -44,7 +44,7 @@ fn found(trio: &Trio) -> anyhow::Result<()> {
 }
 
 /// An empty machine gets the configuration that every new one has.
-fn boot(trio: &Trio, place: usize) -> anyhow::Result<()> {
+fn boot(trio: &ThreeNodeBed, place: usize) -> anyhow::Result<()> {
     let settings = trio.vms[place].data().join("redis.conf");
     if !settings.exists() {
         set_up(trio, place)?;
@@ -53,20 +53,20 @@ fn boot(trio: &Trio, place: usize) -> anyhow::Result<()> {
 }
 
 /// A connection to whoever takes writes at this address.
-pub fn connect_to(address: &str, patience: Duration) -> io::Result<Connection> {
-    let mut connection = Connection::open(address, patience)?;
+pub fn connect_to(address: &str, patience: Duration) -> io::Result<RedisConnection> {
+    let mut connection = RedisConnection::open(address, patience)?;
     if is_primary(&connection.ask(&["ROLE"])?) { Ok(connection) } else { Err(io::Error::other("a replica")) }
 }
 
-pub fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+pub fn connect(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<RedisConnection> {
     connect_to(&trio.vms[place].addresses[0], patience)
 }
 
-pub fn primary(trio: &Trio) -> Option<usize> {
+pub fn primary(trio: &ThreeNodeBed) -> Option<usize> {
     (0..VMS.len()).find(|place| role(trio, *place).is_ok_and(|told| is_primary(&told)))
 }
 
-fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
+fn rows(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<Row>> {
     let told = ask(trio, place, &["LRANGE", "rows", "0", "-1"])?;
     let row = |text: String| {
         let (client, number) = text.split_once(':').ok_or_else(|| io::Error::other(format!("{text} is no row")))?;
@@ -75,13 +75,13 @@ fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
     told.into_iter().map(row).collect()
 }
 
-pub fn ask(trio: &Trio, place: usize, words: &[&str]) -> io::Result<Vec<String>> {
-    Connection::open(&trio.vms[place].addresses[0], READING)?.ask(words)
+pub fn ask(trio: &ThreeNodeBed, place: usize, words: &[&str]) -> io::Result<Vec<String>> {
+    RedisConnection::open(&trio.vms[place].addresses[0], READING)?.ask(words)
 }
 
 /// `master`, offset, and address and offset of each replica; or `slave`, address, state and offset.
-pub fn role(trio: &Trio, place: usize) -> io::Result<Vec<String>> {
-    Connection::open(&trio.vms[place].addresses[0], GLANCE)?.ask(&["ROLE"])
+pub fn role(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<String>> {
+    RedisConnection::open(&trio.vms[place].addresses[0], GLANCE)?.ask(&["ROLE"])
 }
 
 fn is_primary(told: &[String]) -> bool {
@@ -89,7 +89,7 @@ fn is_primary(told: &[String]) -> bool {
 }
 
 /// No machine begins as a primary.
-pub fn set_up(trio: &Trio, place: usize) -> anyhow::Result<()> {
+pub fn set_up(trio: &ThreeNodeBed, place: usize) -> anyhow::Result<()> {
     let (vm, other) = (&trio.vms[place], &trio.vms[usize::from(place == 0)]);
     let text = format!(
         "bind {host}\nport {port}\nreplica-announce-ip {host}\ndir {data}\nsave \"\"\nappendonly yes\n\

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::Table;
+use super::TomlTable;
 use crate::config::env::NOT_SHOWN;
-use crate::config::mistake::Hidden;
+use crate::config::error::Hidden;
 use crate::config::{scalar, secret};
 use crate::secrets::Secrets;
 
-impl<'a> Table<'a> {
+impl<'a> TomlTable<'a> {
     /// Prints a table of the user's own keys without its values, but for those that another key names. These names.
     pub(in crate::config) fn show_alone(
         &mut self,

@@ -9,7 +9,7 @@ fn id(term: u64, index: u64) -> LogId {
 }
 
 fn members() -> Membership {
-    let member = |name: &str| Member { replica: name.into(), address: format!("{name}:7420"), lineage: 0 };
+    let member = |name: &str| RaftMember { replica: name.into(), address: format!("{name}:7420"), lineage: 0 };
     Membership::new(
         vec![[1, 2].into(), [1, 3].into()],
         BTreeMap::from([(1, member("db-0")), (2, member("db-1")), (3, member("db-2")), (4, member("db-3"))]),
@@ -33,7 +33,7 @@ fn the_identity_keeps_its_bytes() {
 #[test]
 fn positions_and_votes_keep_their_bytes() {
     golden(&pb_log_id(&id(3, 300)), "080310ac02");
-    let vote = Vote { leader_id: LeaderIdOf::<Types>::new(3, 0x0102_0304), committed: true };
+    let vote = RaftVote { leader_id: LeaderIdOf::<Types>::new(3, 0x0102_0304), committed: true };
     golden(&pb_vote(&vote), "08031104030201000000001801");
     assert_eq!(super::vote(Some(pb_vote(&vote))).unwrap(), vote);
     assert_eq!(log_id(pb_log_id(&id(3, 300))), id(3, 300));
@@ -41,9 +41,9 @@ fn positions_and_votes_keep_their_bytes() {
 
 #[test]
 fn entries_keep_their_bytes() {
-    let blank = Entry::new(id(1, 1), EntryPayload::Blank);
-    let proposed = Entry::new(id(3, 300), EntryPayload::Normal(Proposed("some bytes".into())));
-    let membership = Entry::new(id(0, 0), EntryPayload::Membership(members()));
+    let blank = RaftEntry::new(id(1, 1), EntryPayload::Blank);
+    let proposed = RaftEntry::new(id(3, 300), EntryPayload::Normal(Proposed("some bytes".into())));
+    let membership = RaftEntry::new(id(0, 0), EntryPayload::Membership(members()));
     golden(&pb_entry(&blank), "0a04080110011200");
     golden(&pb_entry(&proposed), "0a05080310ac021a0a736f6d65206279746573");
     golden(
@@ -61,7 +61,7 @@ fn entries_keep_their_bytes() {
 
 #[test]
 fn a_lineage_keeps_its_bytes() {
-    let member = Member { replica: "db-0".into(), address: "db-0:7420".into(), lineage: 0x0102_0304 };
+    let member = RaftMember { replica: "db-0".into(), address: "db-0:7420".into(), lineage: 0x0102_0304 };
     let restored = Membership::new(vec![[1].into()], BTreeMap::from([(1, member)])).unwrap();
     golden(
         &pb_membership(&restored),

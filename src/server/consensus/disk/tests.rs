@@ -7,7 +7,7 @@ fn a_newer_format_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Disk::open(directory.path(), "orders", "db-0").unwrap();
     let newer = Identity { format: FORMAT + 1, ..disk.identity.clone() };
-    disk.write(|transaction| sealed::put(&mut transaction.open_table(META)?, IDENTITY, &newer)).unwrap();
+    disk.write(|transaction| checked::put(&mut transaction.open_table(META)?, IDENTITY, &newer)).unwrap();
     drop(disk);
     let refused = Disk::open(directory.path(), "orders", "db-0").unwrap_err().to_string();
     assert!(refused.contains("has format 2, this program knows up to 1; run the newer program"), "{refused}");

@@ -9,9 +9,9 @@ use tokio::net::TcpListener;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::super::means::Means;
+use super::super::environment::Environment;
 use super::super::options::Options;
-use super::super::options::{MAX_VOTERS, SNAPSHOT_EVERY, Timing};
+use super::super::options::{MAX_VOTERS, RaftTiming, SNAPSHOT_EVERY};
 use super::*;
 use pb::raft_server::{Raft, RaftServer};
 
@@ -55,7 +55,7 @@ impl Raft for Liar {
 }
 
 /// A way to one that answers so, from a replica of term 7.
-async fn link_to(liar: Liar) -> Link {
+async fn link_to(liar: Liar) -> PeerLink {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
@@ -68,16 +68,16 @@ async fn link_to(liar: Liar) -> Link {
         replace_after: Duration::from_mins(10),
         rejoin_after: Duration::from_mins(1),
         data_dir: std::path::PathBuf::new(),
-        timing: Timing::default(),
+        timing: RaftTiming::default(),
         snapshot_every: SNAPSHOT_EVERY,
-        means: Means::default(),
+        means: Environment::default(),
         tls: None,
     };
     let term = OwnTerm::default();
     term.stored(7);
     let peers = Arc::new(Peers::new(&options).unwrap());
     let mut network = Network { cluster: "orders".into(), node: 1, peers, term };
-    network.new_client(2, &Member { replica: "db-1".into(), address, lineage: 0 }).await
+    network.new_client(2, &RaftMember { replica: "db-1".into(), address, lineage: 0 }).await
 }
 
 #[tokio::test]

@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::board::Board;
+use super::pending::PendingNotifications;
 use super::receiver::Receiver;
 use super::{message, signature};
-use crate::export::pace::Pace;
 use crate::export::post::post;
+use crate::export::retry::RetrySchedule;
 use crate::http_client::Reply;
 use crate::http_client::header::{CONTENT_TYPE, HeaderValue};
 use crate::replica::clock;
-use crate::replica::deeds::Telling;
-use allclear_core::model::notification::{Notice, TOLD_WITHIN};
+use crate::replica::metrics::DeliveryLabel;
+use allclear_core::model::notification::{Notification, TOLD_WITHIN};
 use allclear_core::model::time::Timestamp;
-use allclear_core::notification::Waits;
+use allclear_core::notification::BlockedSince;
 
 /// A blocked event and a stalled channel are found by looking.
 const TICK: Duration = Duration::from_secs(1);
 /// Between two looks, however busy the log is.
 const CALM: Duration = Duration::from_millis(200);
 
-enum Outcome {
+enum DeliveryOutcome {
     Delivered,
     /// It would be refused again.
     Refused(String),
@@ -32,18 +32,18 @@ enum Outcome {
     Failed(String, Option<Duration>),
 }
 
-pub(super) async fn deliver(board: &Board, receiver: &Receiver) {
+pub(super) async fn deliver(board: &PendingNotifications, receiver: &Receiver) {
     for wrong in receiver.try_out().await {
         tracing::warn!(receiver = receiver.name, "notices may not reach it: {wrong}");
     }
-    let (mut pace, mut waits, mut untold) = (Pace::default(), Waits::default(), BTreeMap::new());
+    let (mut pace, mut waits, mut untold) = (RetrySchedule::default(), BlockedSince::default(), BTreeMap::new());
     let (mut state, mut changes) = (board.here.state.clone(), board.changes());
     loop {
         state.mark_unchanged();
         changes.mark_unchanged();
         let pending = board.pending(receiver, &mut waits);
         give_up(board, receiver, &mut untold, &pending);
-        let wait = pace.wait(clock::steady());
+        let wait = pace.wait(clock::monotonic());
         match pending.first() {
             Some(notice) if wait.is_zero() => {
                 let outcome = attempt(board, receiver, notice).await;
@@ -63,43 +63,59 @@ pub(super) async fn deliver(board: &Board, receiver: &Receiver) {
 }
 
 /// What is too old to be told, and was not.
-fn give_up(board: &Board, receiver: &Receiver, untold: &mut BTreeMap<String, Notice>, pending: &[Notice]) {
-    let pending: BTreeMap<String, Notice> = pending.iter().map(|notice| (notice.id.clone(), notice.clone())).collect();
+fn give_up(
+    board: &PendingNotifications,
+    receiver: &Receiver,
+    untold: &mut BTreeMap<String, Notification>,
+    pending: &[Notification],
+) {
+    let pending: BTreeMap<String, Notification> =
+        pending.iter().map(|notice| (notice.id.clone(), notice.clone())).collect();
     let left = core::mem::replace(untold, pending);
     for notice in expired(left, untold, board.here.time.now()) {
         tracing::warn!(receiver = receiver.name, notice = notice.id, "not told within an hour: given up");
-        board.here.deeds.notice(notice.topic, Telling::Expired);
+        board.here.deeds.notice(notice.topic, DeliveryLabel::Expired);
     }
 }
 
 /// What was to be told, is not any more, and is that old; the rest was told or is no longer so.
-fn expired(left: BTreeMap<String, Notice>, pending: &BTreeMap<String, Notice>, now: Timestamp) -> Vec<Notice> {
-    let is_expired = |notice: &Notice| !pending.contains_key(&notice.id) && now.since(notice.at) >= TOLD_WITHIN;
+fn expired(
+    left: BTreeMap<String, Notification>,
+    pending: &BTreeMap<String, Notification>,
+    now: Timestamp,
+) -> Vec<Notification> {
+    let is_expired = |notice: &Notification| !pending.contains_key(&notice.id) && now.since(notice.at) >= TOLD_WITHIN;
     left.into_values().filter(is_expired).collect()
 }
 
-fn settle(board: &Board, receiver: &Receiver, notice: &Notice, outcome: Outcome, pace: &mut Pace) {
+fn settle(
+    board: &PendingNotifications,
+    receiver: &Receiver,
+    notice: &Notification,
+    outcome: DeliveryOutcome,
+    pace: &mut RetrySchedule,
+) {
     let (deeds, name, id) = (&board.here.deeds, &receiver.name, &notice.id);
     match outcome {
-        Outcome::Delivered => {
+        DeliveryOutcome::Delivered => {
             tracing::debug!(receiver = name, notice = id, "told");
             if pace.failures() > 0 {
                 tracing::info!(receiver = name, "can be told again");
             }
-            deeds.notice(notice.topic, Telling::Delivered);
+            deeds.notice(notice.topic, DeliveryLabel::Delivered);
             pace.succeeded();
             board.told(notice, receiver);
         }
-        Outcome::Refused(why) => {
+        DeliveryOutcome::Refused(why) => {
             tracing::warn!(receiver = name, notice = id, why, "refused: not told again");
-            deeds.notice(notice.topic, Telling::Refused);
+            deeds.notice(notice.topic, DeliveryLabel::Refused);
             pace.succeeded();
             board.told(notice, receiver);
         }
-        Outcome::Failed(why, asked) => {
+        DeliveryOutcome::Failed(why, asked) => {
             let jitter = RandomState::new().hash_one(id).to_le_bytes()[0];
-            pace.failed(clock::steady(), asked, jitter);
-            deeds.notice(notice.topic, Telling::Failed);
+            pace.failed(clock::monotonic(), asked, jitter);
+            deeds.notice(notice.topic, DeliveryLabel::Failed);
             if pace.failures() == 1 {
                 tracing::warn!(receiver = name, notice = id, why, "not told yet: tried again for an hour at the most");
             } else {
@@ -109,19 +125,19 @@ fn settle(board: &Board, receiver: &Receiver, notice: &Notice, outcome: Outcome,
     }
 }
 
-async fn attempt(board: &Board, receiver: &Receiver, notice: &Notice) -> Outcome {
+async fn attempt(board: &PendingNotifications, receiver: &Receiver, notice: &Notification) -> DeliveryOutcome {
     match exchange(board, receiver, notice).await {
-        Ok(Reply { status: 200..=299, .. }) => Outcome::Delivered,
+        Ok(Reply { status: 200..=299, .. }) => DeliveryOutcome::Delivered,
         // The same bytes are as wrong the next time, or whoever wanted them is gone.
         Ok(Reply { status: status @ (400 | 405 | 406 | 410 | 411 | 413 | 414 | 415 | 422 | 431), .. }) => {
-            Outcome::Refused(format!("it answered {status}"))
+            DeliveryOutcome::Refused(format!("it answered {status}"))
         }
-        Ok(Reply { status, retry_after, .. }) => Outcome::Failed(format!("it answered {status}"), retry_after),
-        Err(why) => Outcome::Failed(why, None),
+        Ok(Reply { status, retry_after, .. }) => DeliveryOutcome::Failed(format!("it answered {status}"), retry_after),
+        Err(why) => DeliveryOutcome::Failed(why, None),
     }
 }
 
-async fn exchange(board: &Board, receiver: &Receiver, notice: &Notice) -> Result<Reply, String> {
+async fn exchange(board: &PendingNotifications, receiver: &Receiver, notice: &Notification) -> Result<Reply, String> {
     let (url, mut headers) = (receiver.url().await?, receiver.headers.read().await?);
     let key = signature::key(receiver.secret_file.as_deref()).await?;
     let body = receiver.format.body(&message::of(notice, board));
@@ -141,8 +157,9 @@ mod tests {
     #[test]
     fn what_was_not_told_within_an_hour_is_given_up_and_nothing_else() {
         let seen = Timestamp(1_000_000);
-        let notice = Notice::acted(&VmName::new("db-0"), seen);
-        let of = |notices: &[Notice]| notices.iter().map(|it| (it.id.clone(), it.clone())).collect::<BTreeMap<_, _>>();
+        let notice = Notification::acted(&VmName::new("db-0"), seen);
+        let of =
+            |notices: &[Notification]| notices.iter().map(|it| (it.id.clone(), it.clone())).collect::<BTreeMap<_, _>>();
         let (all, none) = (of(core::slice::from_ref(&notice)), BTreeMap::new());
         let hour = Duration::from_hours(1);
         assert_eq!(expired(all.clone(), &none, seen.plus(hour)), core::slice::from_ref(&notice));

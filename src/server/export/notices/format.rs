@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::encoding::percent;
-use super::message::Message;
+use super::message::OutgoingMessage;
 use super::receiver::Format;
 use crate::replica::clock::rfc3339;
-use allclear_core::model::notification::Topic;
+use allclear_core::model::notification::NotificationKind;
 
 impl Format {
     pub(super) const fn content_type(self) -> &'static str {
@@ -16,7 +16,7 @@ impl Format {
         }
     }
 
-    pub(super) fn body(self, message: &Message) -> Vec<u8> {
+    pub(super) fn body(self, message: &OutgoingMessage) -> Vec<u8> {
         let body = match self {
             Self::CloudEvents => json!({
                 "specversion": "1.0",
@@ -35,17 +35,17 @@ impl Format {
 }
 
 /// The number counts what could break whoever reads the data.
-const fn kind(topic: Topic) -> &'static str {
+const fn kind(topic: NotificationKind) -> &'static str {
     match topic {
-        Topic::Announced => "allclear.event.announced.v1",
-        Topic::Blocked => "allclear.event.blocked.v1",
-        Topic::Takeover => "allclear.cluster.takeover.v1",
-        Topic::AllClear => "allclear.event.all_clear.v1",
-        Topic::Started => "allclear.event.started.v1",
-        Topic::Closed => "allclear.event.closed.v1",
-        Topic::RestoreFailed => "allclear.member.restore_failed.v1",
-        Topic::ChannelStalled => "allclear.replica.channel_stalled.v1",
-        Topic::QuorumLost => "allclear.cluster.quorum_lost.v1",
+        NotificationKind::Announced => "allclear.event.announced.v1",
+        NotificationKind::Blocked => "allclear.event.blocked.v1",
+        NotificationKind::Takeover => "allclear.cluster.takeover.v1",
+        NotificationKind::AllClear => "allclear.event.all_clear.v1",
+        NotificationKind::Started => "allclear.event.started.v1",
+        NotificationKind::Closed => "allclear.event.closed.v1",
+        NotificationKind::RestoreFailed => "allclear.member.restore_failed.v1",
+        NotificationKind::ChannelStalled => "allclear.replica.channel_stalled.v1",
+        NotificationKind::QuorumLost => "allclear.cluster.quorum_lost.v1",
     }
 }
 
@@ -62,9 +62,9 @@ mod tests {
     use allclear_core::model::time::Timestamp;
 
     fn body(format: Format) -> Value {
-        let message = Message {
+        let message = OutgoingMessage {
             id: "A-1@7/started".into(),
-            topic: Topic::Started,
+            topic: NotificationKind::Started,
             cluster: "orders & co".into(),
             subject: "A-1".into(),
             at: Timestamp(1_767_225_600_000),
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn every_type_is_named_for_its_topic() {
-        for topic in Topic::ALL {
+        for topic in NotificationKind::ALL {
             assert!(kind(topic).split('.').any(|part| part == topic.as_word()), "{topic}");
         }
     }

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::board::Board;
+use super::pending::PendingNotifications;
 use crate::replica::clock::rfc3339;
 use crate::replica::view::warning;
-use allclear_core::model::notification::{Notice, Subject, Topic};
+use allclear_core::model::notification::{Notification, NotificationKind, NotificationSubject};
 use allclear_core::model::time::Timestamp;
 
 /// Of an event; as the status shows it, without what grows with time.
@@ -31,9 +31,9 @@ const SHOWN: [&str; 17] = [
 /// Approvals that are shown, the last ones.
 const APPROVALS: usize = 3;
 
-pub(super) struct Message {
+pub(super) struct OutgoingMessage {
     pub(super) id: String,
-    pub(super) topic: Topic,
+    pub(super) topic: NotificationKind,
     pub(super) cluster: String,
     pub(super) subject: String,
     pub(super) at: Timestamp,
@@ -41,23 +41,23 @@ pub(super) struct Message {
     pub(super) data: Map<String, Value>,
 }
 
-pub(super) fn of(notice: &Notice, board: &Board) -> Message {
+pub(super) fn of(notice: &Notification, board: &PendingNotifications) -> OutgoingMessage {
     let here = &board.here;
     let (subject, event) = match &notice.subject {
-        Subject::Event(id) => (id.to_string(), shown(id.as_str(), board)),
-        Subject::Member(member) => (member.path(), Value::Null),
-        Subject::Replica(name) => (name.to_string(), Value::Null),
-        Subject::Cluster => (here.cluster.clone(), Value::Null),
+        NotificationSubject::Event(id) => (id.to_string(), shown(id.as_str(), board)),
+        NotificationSubject::Member(member) => (member.path(), Value::Null),
+        NotificationSubject::Replica(name) => (name.to_string(), Value::Null),
+        NotificationSubject::Cluster => (here.cluster.clone(), Value::Null),
     };
     let sentence = board.own_text(notice).unwrap_or_else(|| match &notice.subject {
-        Subject::Event(_) => of_event(notice, &event),
-        Subject::Member(member) => warning::restore_failed(&here.state(), member)
+        NotificationSubject::Event(_) => of_event(notice, &event),
+        NotificationSubject::Member(member) => warning::restore_failed(&here.state(), member)
             .unwrap_or_else(|| format!("restoring {member} failed, and it is back meanwhile")),
-        Subject::Replica(name) => format!(
+        NotificationSubject::Replica(name) => format!(
             "the metadata endpoint of {name} has given no document since {}; it sees no events",
             rfc3339(notice.at)
         ),
-        Subject::Cluster => notice.topic.to_string(),
+        NotificationSubject::Cluster => notice.topic.to_string(),
     });
     let text = format!("{}: {sentence}", here.cluster);
     let mut data = Map::new();
@@ -65,16 +65,16 @@ pub(super) fn of(notice: &Notice, board: &Board) -> Message {
     data.insert("cluster".into(), here.cluster.clone().into());
     data.insert("topic".into(), notice.topic.as_word().into());
     data.insert("told_by".into(), here.name.to_string().into());
-    if let Subject::Replica(name) = &notice.subject {
+    if let NotificationSubject::Replica(name) = &notice.subject {
         data.insert("replica".into(), name.to_string().into());
     }
-    if let Subject::Member(member) = &notice.subject {
+    if let NotificationSubject::Member(member) = &notice.subject {
         data.insert("member".into(), member.path().into());
     }
     if !event.is_null() {
         data.insert("event".into(), event);
     }
-    Message {
+    OutgoingMessage {
         id: notice.id.clone(),
         topic: notice.topic,
         cluster: here.cluster.clone(),
@@ -85,7 +85,7 @@ pub(super) fn of(notice: &Notice, board: &Board) -> Message {
     }
 }
 
-fn shown(id: &str, board: &Board) -> Value {
+fn shown(id: &str, board: &PendingNotifications) -> Value {
     let event = board.view.event(id).and_then(|event| serde_json::to_value(event).ok());
     let Some(Value::Object(mut event)) = event else { return json!({ "id": id }) };
     event.retain(|key, _| SHOWN.contains(&key.as_str()));
@@ -96,16 +96,16 @@ fn shown(id: &str, board: &Board) -> Value {
 }
 
 /// As far as it is known when it is told, which may be later.
-fn of_event(notice: &Notice, event: &Value) -> String {
+fn of_event(notice: &Notification, event: &Value) -> String {
     let word = |key: &str| event[key].as_str().unwrap_or("unknown").to_owned();
     let vms: Vec<&str> = event["resources"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let what = format!("{} of {} (event {})", word("type"), vms.join(", "), word("id"));
     match notice.topic {
-        Topic::Announced => {
+        NotificationKind::Announced => {
             let not_before = event["not_before"].as_str().map_or_else(String::new, |at| format!(", not before {at}"));
             format!("{what} is announced by {}{not_before}", word("source"))
         }
-        Topic::Blocked => {
+        NotificationKind::Blocked => {
             let told = |key: &str| event["blocker"][key].as_str().unwrap_or_default().to_owned();
             let (message, next, resolved_by) = (told("message"), told("next"), told("resolved_by"));
             match event["blocker"]["until"].as_str() {
@@ -114,14 +114,16 @@ fn of_event(notice: &Notice, event: &Value) -> String {
                 None => format!("{what} is blocked: {message}; {next}; it is up to {resolved_by}"),
             }
         }
-        Topic::Takeover => format!("{what}: {} approved it alone, without a quorum", accepted(event, "approver")),
-        Topic::AllClear => {
+        NotificationKind::Takeover => {
+            format!("{what}: {} approved it alone, without a quorum", accepted(event, "approver"))
+        }
+        NotificationKind::AllClear => {
             let (by, reason) = (accepted(event, "approver"), accepted(event, "reason"));
             format!("the all-clear was given for {what} by {by} ({reason})")
         }
-        Topic::Started => format!("{what} has started ({})", word("start_cause")),
-        Topic::Closed => format!("{what} is over, and nothing is owed because of it ({})", word("outcome")),
-        Topic::RestoreFailed | Topic::ChannelStalled | Topic::QuorumLost => what,
+        NotificationKind::Started => format!("{what} has started ({})", word("start_cause")),
+        NotificationKind::Closed => format!("{what} is over, and nothing is owed because of it ({})", word("outcome")),
+        NotificationKind::RestoreFailed | NotificationKind::ChannelStalled | NotificationKind::QuorumLost => what,
     }
 }
 
@@ -139,8 +141,13 @@ mod tests {
     use super::*;
     use allclear_core::model::id::EventId;
 
-    fn told(topic: Topic, event: &Value) -> String {
-        let notice = Notice { at: Timestamp(0), topic, subject: Subject::Event(EventId::new("e")), id: "i".into() };
+    fn told(topic: NotificationKind, event: &Value) -> String {
+        let notice = Notification {
+            at: Timestamp(0),
+            topic,
+            subject: NotificationSubject::Event(EventId::new("e")),
+            id: "i".into(),
+        };
         of_event(&notice, event)
     }
 
@@ -155,15 +162,18 @@ mod tests {
         });
         let what = "Reboot of db-0, db-1 (event A-1)";
         let by = "is announced by User, not before 2026-01-01T00:00:00Z";
-        assert_eq!(told(Topic::Announced, &event), format!("{what} {by}"));
+        assert_eq!(told(NotificationKind::Announced, &event), format!("{what} {by}"));
         let waits = "is blocked: the drain hook runs; the hook ends; it is up to the hook";
-        assert_eq!(told(Topic::Blocked, &event), format!("{what} {waits}"));
-        assert_eq!(told(Topic::AllClear, &event), format!("the all-clear was given for {what} by db-2 (prepared)"));
-        assert_eq!(told(Topic::Started, &event), format!("{what} has started (approved)"));
+        assert_eq!(told(NotificationKind::Blocked, &event), format!("{what} {waits}"));
         assert_eq!(
-            told(Topic::Closed, &event),
+            told(NotificationKind::AllClear, &event),
+            format!("the all-clear was given for {what} by db-2 (prepared)")
+        );
+        assert_eq!(told(NotificationKind::Started, &event), format!("{what} has started (approved)"));
+        assert_eq!(
+            told(NotificationKind::Closed, &event),
             format!("{what} is over, and nothing is owed because of it (completed)")
         );
-        assert_eq!(told(Topic::Closed, &json!({ "id": "e" })).matches("unknown").count(), 2);
+        assert_eq!(told(NotificationKind::Closed, &json!({ "id": "e" })).matches("unknown").count(), 2);
     }
 }

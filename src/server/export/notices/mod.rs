@@ -5,14 +5,14 @@
 //! and what it was told is noted in the log. So a new leader goes on where the one before it was stopped; what was under
 //! way just then is told again, under the same id. Nothing of allclear waits for a receiver, and none for another.
 
-mod board;
 mod delivery;
+mod delivery_log;
 mod encoding;
 mod format;
+mod local_events;
 mod message;
-mod own;
+mod pending;
 pub mod receiver;
-mod record;
 mod signature;
 
 use std::sync::Arc;
@@ -20,20 +20,25 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
-use self::board::Board;
+use self::pending::PendingNotifications;
 use self::receiver::Receiver;
-use crate::replica::here::Here;
+use crate::replica::context::Context;
 use crate::replica::view::View;
 
 /// Tells until it is stopped; with nobody to tell it ends at once.
-pub async fn tell(here: Arc<Here>, view: View, receivers: Vec<Receiver>, stop: CancellationToken) {
+pub async fn tell(here: Arc<Context>, view: View, receivers: Vec<Receiver>, stop: CancellationToken) {
     if receivers.is_empty() {
         return;
     }
-    let board = Board::new(here, view);
+    let board = PendingNotifications::new(here, view);
     let deliveries = join_all(receivers.iter().map(|receiver| delivery::deliver(&board, receiver)));
     let everything = async {
-        tokio::join!(own::watch_quorum(&board), own::watch_takeovers(&board), record::keep(&board), deliveries);
+        tokio::join!(
+            local_events::watch_quorum(&board),
+            local_events::watch_takeovers(&board),
+            delivery_log::keep(&board),
+            deliveries
+        );
     };
     stop.run_until_cancelled(everything).await;
 }

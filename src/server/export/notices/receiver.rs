@@ -8,7 +8,7 @@ use crate::export::headers::Headers;
 use crate::export::post::client;
 use crate::http_client::{Url, parse_external};
 use crate::secrets;
-use allclear_core::model::notification::Topic;
+use allclear_core::model::notification::NotificationKind;
 use allclear_core::words;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,7 +17,7 @@ pub struct Receiver {
     pub name: String,
     pub address: Address,
     pub format: Format,
-    pub topics: BTreeSet<Topic>,
+    pub topics: BTreeSet<NotificationKind>,
     /// For how long an event waits for the same before it is called blocked.
     pub blocked_after: Duration,
     /// What notices are signed with.

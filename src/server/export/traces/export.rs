@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Collector, Taken};
-use crate::export::pace::Pace;
+use super::{Collector, ExportResult};
+use crate::export::retry::RetrySchedule;
 use crate::replica::clock;
-use crate::replica::deeds::Export;
-use crate::replica::here::Here;
+use crate::replica::context::Context;
+use crate::replica::metrics::ExportLabel;
 use crate::replica::trace::TraceId;
 use allclear_core::model::event::Event;
 use allclear_core::model::lifecycle::Stage;
@@ -26,15 +26,15 @@ const SETTLED_AFTER: Duration = Duration::from_secs(5);
 const GIVEN_UP_AFTER: Duration = Duration::from_mins(5);
 
 /// Runs until it is stopped.
-pub async fn export(here: Arc<Here>, collector: Collector, stop: CancellationToken) {
-    let mut known = Known::default();
+pub async fn export(here: Arc<Context>, collector: Collector, stop: CancellationToken) {
+    let mut known = ExportProgress::default();
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK_EVERY) => {}
             () = stop.cancelled() => return,
         }
         if !here.leads() {
-            known = Known::default();
+            known = ExportProgress::default();
         } else if stop.run_until_cancelled(known.export(&here, &collector)).await.is_none() {
             return;
         }
@@ -43,23 +43,23 @@ pub async fn export(here: Arc<Here>, collector: Collector, stop: CancellationTok
 
 /// What became of traces since this replica leads.
 #[derive(Default)]
-struct Known {
+struct ExportProgress {
     /// Nothing more is to be done about them.
     settled: BTreeSet<TraceId>,
     /// Not exported yet, and why.
     waiting: BTreeMap<TraceId, String>,
-    pace: Pace,
+    pace: RetrySchedule,
 }
 
-impl Known {
+impl ExportProgress {
     /// The oldest first, until one has to wait.
-    async fn export(&mut self, here: &Here, collector: &Collector) {
+    async fn export(&mut self, here: &Context, collector: &Collector) {
         let (state, now) = (here.state(), here.time.now());
         let recent: Vec<_> =
             recent(&state, now).into_iter().map(|event| (TraceId::of(&here.cluster, event), event)).collect();
         self.forget_all_but(&recent.iter().map(|(id, _)| *id).collect(), here);
         for (id, event) in recent {
-            if !self.pace.wait(clock::steady()).is_zero() {
+            if !self.pace.wait(clock::monotonic()).is_zero() {
                 break;
             }
             if !self.settled.contains(&id) && is_settled(event, now) {
@@ -69,35 +69,35 @@ impl Known {
         }
     }
 
-    fn forget_all_but(&mut self, recent: &BTreeSet<TraceId>, here: &Here) {
+    fn forget_all_but(&mut self, recent: &BTreeSet<TraceId>, here: &Context) {
         self.settled.retain(|id| recent.contains(id));
         self.waiting.retain(|id, why| {
             let may_wait = recent.contains(id);
             if !may_wait {
                 tracing::warn!(trace = %id, why, "a trace could not be exported and is given up: see [tracing]");
-                here.deeds.export(Export::GivenUp);
+                here.deeds.export(ExportLabel::GivenUp);
             }
             may_wait
         });
     }
 
-    fn note(&mut self, id: TraceId, event: &Event, taken: Taken, here: &Here) {
+    fn note(&mut self, id: TraceId, event: &Event, taken: ExportResult, here: &Context) {
         let event = &event.announcement.id;
         match taken {
-            Taken::NotNow(why, wish) => {
+            ExportResult::NotNow(why, wish) => {
                 tracing::debug!(%event, trace = %id, why, "the trace is not exported yet");
                 // Only the leader exports, so nobody would come together with it.
-                self.pace.failed(clock::steady(), Some(wish.min(GIVEN_UP_AFTER)), u8::MAX);
+                self.pace.failed(clock::monotonic(), Some(wish.min(GIVEN_UP_AFTER)), u8::MAX);
                 self.waiting.insert(id, why);
                 return;
             }
-            Taken::Accepted => {
+            ExportResult::Accepted => {
                 tracing::debug!(%event, trace = %id, "the trace is exported");
-                here.deeds.export(Export::Accepted);
+                here.deeds.export(ExportLabel::Accepted);
             }
-            Taken::Refused(why) => {
+            ExportResult::Refused(why) => {
                 tracing::warn!(%event, trace = %id, why, "the collector refused the trace: see [tracing]");
-                here.deeds.export(Export::Refused);
+                here.deeds.export(ExportLabel::Refused);
             }
         }
         self.pace.succeeded();

@@ -1,20 +1,20 @@
 //! Whether an event is shown as failed: a hook failed for good, or it began though not everything was prepared.
 
-use allclear_core::cause::StartCause;
 use allclear_core::model::attempt::{Attempt, Outcome};
 use allclear_core::model::claim::{PostOutcome, Reason};
 use allclear_core::model::event::Event;
 use allclear_core::model::state::State;
 use allclear_core::model::treatment::Action;
 use allclear_core::model::workload::Intent;
+use allclear_core::start_cause::StartCause;
 
-pub(super) struct Failure {
+pub(super) struct TraceFailure {
     /// One of a few words.
     pub(super) kind: &'static str,
     pub(super) why: String,
 }
 
-pub(super) fn of(state: &State, event: &Event) -> Option<Failure> {
+pub(super) fn of(state: &State, event: &Event) -> Option<TraceFailure> {
     hook_failed(state, event).or_else(|| unprepared(event))
 }
 
@@ -27,7 +27,7 @@ pub(super) fn is_failure(outcome: &Outcome) -> bool {
 }
 
 /// The last attempt to get it done failed, and nobody said to go on without it.
-fn hook_failed(state: &State, event: &Event) -> Option<Failure> {
+fn hook_failed(state: &State, event: &Event) -> Option<TraceFailure> {
     let is_last = |attempt: &&Attempt| {
         event.forward_attempts_of(&attempt.member, attempt.hook).next_back().is_some_and(|last| last.id == attempt.id)
     };
@@ -39,11 +39,11 @@ fn hook_failed(state: &State, event: &Event) -> Option<Failure> {
         let (outcome, _) = attempt.outcome.as_ref().filter(|(outcome, _)| is_failure(outcome))?;
         let (hook, word) = (state.hook_name(&attempt.member, attempt.hook), outcome.as_word());
         let why = outcome.reason().map_or_else(|| format!("{hook}: {word}"), |why| format!("{hook}: {word}: {why}"));
-        Some(Failure { kind: "hook_failed", why })
+        Some(TraceFailure { kind: "hook_failed", why })
     })
 }
 
-fn unprepared(event: &Event) -> Option<Failure> {
+fn unprepared(event: &Event) -> Option<TraceFailure> {
     let treatment = event.treatment.as_ref().filter(|treatment| treatment.action == Action::Prepare)?;
     let kind = match event.start_cause()? {
         StartCause::Approved => {
@@ -56,7 +56,7 @@ fn unprepared(event: &Event) -> Option<Failure> {
         }
         cause @ (StartCause::NoticeExpired | StartCause::Platform | StartCause::ApprovedElsewhere) => cause.as_word(),
     };
-    Some(Failure {
+    Some(TraceFailure {
         kind,
         why: format!("it began though not everything was prepared, by the rule \"{}\"", treatment.rule),
     })

@@ -37,7 +37,7 @@ pub struct Collector {
 
 /// What became of a trace.
 #[derive(PartialEq, Eq, Debug)]
-pub enum Taken {
+pub enum ExportResult {
     Accepted,
     /// It would be refused again.
     Refused(String),
@@ -46,25 +46,25 @@ pub enum Taken {
 }
 
 impl Collector {
-    pub async fn take(&self, cluster: &str, state: &State, event: &Event) -> Taken {
+    pub async fn take(&self, cluster: &str, state: &State, event: &Event) -> ExportResult {
         for part in spans::of(cluster, state, event).chunks(SPANS_AT_ONCE) {
             match self.post(otlp::encode(cluster, part)).await {
-                Taken::Accepted => {}
+                ExportResult::Accepted => {}
                 other => return other,
             }
         }
-        Taken::Accepted
+        ExportResult::Accepted
     }
 
     /// A request with nothing in it, to see whether it would be taken.
-    pub async fn greet(&self) -> Taken {
+    pub async fn greet(&self) -> ExportResult {
         self.post(otlp::encode("", &[])).await
     }
 
-    async fn post(&self, body: Bytes) -> Taken {
+    async fn post(&self, body: Bytes) -> ExportResult {
         self.exchange(body)
             .await
-            .map_or_else(|why| Taken::NotNow(why, Duration::ZERO), |(answer, secrets)| taken(&answer, &secrets))
+            .map_or_else(|why| ExportResult::NotNow(why, Duration::ZERO), |(answer, secrets)| taken(&answer, &secrets))
     }
 
     /// What is on the disk is read each time: it may have been renewed. The answer, and what it must not repeat.
@@ -84,15 +84,15 @@ impl Collector {
 }
 
 /// As the protocol has it: four statuses ask for another attempt, and nothing else does.
-fn taken(answer: &Reply, secrets: &Secrets) -> Taken {
+fn taken(answer: &Reply, secrets: &Secrets) -> ExportResult {
     match answer.status {
         200..=299 => match otlp::refused(&answer.body) {
-            Some((spans, why)) => Taken::Refused(format!("{spans} of its spans: {}", secrets.cut(&why))),
-            None => Taken::Accepted,
+            Some((spans, why)) => ExportResult::Refused(format!("{spans} of its spans: {}", secrets.cut(&why))),
+            None => ExportResult::Accepted,
         },
         status @ (429 | 502 | 503 | 504) => {
-            Taken::NotNow(format!("it answers {status}"), answer.retry_after.unwrap_or_default())
+            ExportResult::NotNow(format!("it answers {status}"), answer.retry_after.unwrap_or_default())
         }
-        status => Taken::Refused(format!("it answers {status}: {}", secrets.cut(&otlp::reason(&answer.body)))),
+        status => ExportResult::Refused(format!("it answers {status}: {}", secrets.cut(&otlp::reason(&answer.body)))),
     }
 }

@@ -8,18 +8,18 @@ use super::failure;
 use super::otlp::{Attribute, Code, Kind, Moment, Span, Status, list, number, text};
 use crate::replica::clock::rfc3339;
 use crate::replica::trace::{Id, SpanId, TraceId};
-use allclear_core::cause::StartCause;
 use allclear_core::model::attempt::{Attempt, Outcome, Waiver, WaiverReason};
 use allclear_core::model::claim::{Claim, PostOutcome, Reason};
 use allclear_core::model::document::NotBefore;
 use allclear_core::model::event::{Ending, Event};
 use allclear_core::model::id::VmName;
+use allclear_core::model::isolated_approval::IsolatedApproval;
 use allclear_core::model::lifecycle::Stage;
-use allclear_core::model::operator::{What, Wish};
+use allclear_core::model::operator::{OperatorAction, OperatorRecord};
 use allclear_core::model::state::State;
-use allclear_core::model::takeover::Takeover;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::treatment::Action;
+use allclear_core::start_cause::StartCause;
 
 /// A span, and the replica it happened on; `None` is the cluster as a whole.
 pub(super) type Placed = (Option<VmName>, Span);
@@ -138,7 +138,7 @@ impl Trace<'_> {
     }
 
     /// By a replica without a quorum.
-    fn takeover(&self, alone: &Takeover) -> Span {
+    fn takeover(&self, alone: &IsolatedApproval) -> Span {
         let id = self.id.span(&format!("alone {} {}", alone.approver.as_str().to_ascii_lowercase(), alone.at.0));
         let ended = alone.outcome.as_ref().map_or(alone.at, |(_, at)| *at);
         let span = self.span(id, "approve alone", alone.at, ended);
@@ -224,7 +224,7 @@ fn described(event: &Event) -> Vec<Attribute> {
 fn moments(state: &State, event: &Event, closed: Timestamp) -> Vec<Moment> {
     let stages = event.entered.iter().map(|(stage, at)| moment(*at, stage.as_word(), []));
     let waivers = event.waivers.iter().map(|waiver| waived(state, waiver));
-    let wishes = state.wishes_about(event, closed).map(wished);
+    let wishes = state.records_about(event, closed).map(wished);
     // A stage may be entered in the same moment as what led to it.
     let mut moments: Vec<_> = waivers.chain(wishes).chain(stages).chain(impacts(event)).collect();
     moments.sort_by_key(|moment| moment.time_unix_nano);
@@ -241,15 +241,15 @@ fn waived(state: &State, waiver: &Waiver) -> Moment {
     moment(*at, "hook not waited for", facts.into_iter().chain(by.into_iter().flatten()))
 }
 
-fn wished(wish: &Wish) -> Moment {
+fn wished(wish: &OperatorRecord) -> Moment {
     let (name, of_its_own) = match &wish.what {
-        What::Hold { until, .. } => ("hold", Some(text("allclear.until", rfc3339(*until)))),
-        What::Release => ("release", None),
-        What::Approve { revision, .. } => ("approve", Some(number("allclear.event.revision", *revision))),
-        What::Pause { until } => ("pause", Some(text("allclear.until", rfc3339(*until)))),
-        What::Resume => ("resume", None),
-        What::Restored(member) => ("restored", Some(text("allclear.member", member.to_string()))),
-        What::Other(what) => ("wish", Some(text("allclear.wish", what))),
+        OperatorAction::Hold { until, .. } => ("hold", Some(text("allclear.until", rfc3339(*until)))),
+        OperatorAction::Release => ("release", None),
+        OperatorAction::Approve { revision, .. } => ("approve", Some(number("allclear.event.revision", *revision))),
+        OperatorAction::Pause { until } => ("pause", Some(text("allclear.until", rfc3339(*until)))),
+        OperatorAction::Resume => ("resume", None),
+        OperatorAction::Restored(member) => ("restored", Some(text("allclear.member", member.to_string()))),
+        OperatorAction::Other(what) => ("wish", Some(text("allclear.wish", what))),
     };
     let reason = Some(&wish.reason).filter(|reason| !reason.is_empty()).map(|it| text("allclear.reason", it));
     moment(wish.at, name, [text("allclear.by", &wish.who)].into_iter().chain(reason).chain(of_its_own))

@@ -15,7 +15,7 @@ use allclear_core::model::claim::Reason;
 use allclear_core::model::document::NotBefore;
 use allclear_core::model::event::Ending;
 use allclear_core::model::lifecycle::Stage;
-use allclear_core::model::operator::{What, Wish};
+use allclear_core::model::operator::{OperatorAction, OperatorRecord};
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::treatment::Action;
 use allclear_core::model::workload::{Intent, Phase};
@@ -197,11 +197,11 @@ fn names_are_few_whatever_the_platform_calls_its_events() {
 #[test]
 fn the_event_tells_its_stages_wishes_and_what_its_vms_observed_in_order() {
     let mut event = event();
-    let wish = |number, at, what| Wish { number, at, who: "ann".into(), reason: "backup".into(), what };
-    event.wishes.push(wish(1, Timestamp(1_200), What::Hold { until: Timestamp(60_000), no_hooks: false }));
+    let wish = |number, at, what| OperatorRecord { number, at, who: "ann".into(), reason: "backup".into(), what };
+    event.wishes.push(wish(1, Timestamp(1_200), OperatorAction::Hold { until: Timestamp(60_000), no_hooks: false }));
     let mut state = State::default();
-    let over = wish(2, Timestamp(100), What::Pause { until: Timestamp(900) });
-    state.wishes = vec![over, wish(3, Timestamp(2_000), What::Resume)];
+    let over = wish(2, Timestamp(100), OperatorAction::Pause { until: Timestamp(900) });
+    state.operator_records = vec![over, wish(3, Timestamp(2_000), OperatorAction::Resume)];
     let spans = spans::of(CLUSTER, &state, &event);
     let moments: Vec<_> = spans[0].1.events.iter().map(|moment| moment.name.as_str()).collect();
     let expected = [
@@ -230,20 +230,20 @@ fn an_answer_is_taken_as_the_protocol_has_it() {
             &Secrets::of(["Bearer t0ken", "t0ken"]),
         )
     };
-    let refused = |why: &str| Taken::Refused(why.to_owned());
-    assert_eq!(said(200, b""), Taken::Accepted);
-    assert_eq!(said(202, b"thanks"), Taken::Accepted);
+    let refused = |why: &str| ExportResult::Refused(why.to_owned());
+    assert_eq!(said(200, b""), ExportResult::Accepted);
+    assert_eq!(said(202, b"thanks"), ExportResult::Accepted);
     // partial_success { rejected_spans: 3, error_message: "old" }
     assert_eq!(said(200, b"\x0a\x07\x08\x03\x12\x03old"), refused("3 of its spans: old"));
-    assert_eq!(said(200, b"\x0a\x05\x12\x03odd"), Taken::Accepted, "a warning is no refusal");
+    assert_eq!(said(200, b"\x0a\x05\x12\x03odd"), ExportResult::Accepted, "a warning is no refusal");
     for status in [429, 502, 503, 504] {
-        assert!(matches!(said(status, b""), Taken::NotNow(_, after) if after == wish), "{status}");
+        assert!(matches!(said(status, b""), ExportResult::NotNow(_, after) if after == wish), "{status}");
     }
     // google.rpc.Status { code: 3, message: "bad" }
     assert_eq!(said(400, b"\x08\x03\x12\x03bad"), refused("it answers 400: bad"));
     assert_eq!(said(404, b"404 page not found\n"), refused("it answers 404: 404 page not found"));
     assert_eq!(said(403, b"who is Bearer t0ken or t0ken"), refused("it answers 403: who is *** or ***"));
     for status in [301, 401, 500, 999] {
-        assert!(matches!(said(status, b""), Taken::Refused(_)), "{status}");
+        assert!(matches!(said(status, b""), ExportResult::Refused(_)), "{status}");
     }
 }

@@ -15,7 +15,7 @@ use allclear_core::model::event::Event;
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
-use allclear_core::situation::Situation;
+use allclear_core::planning_input::PlanningInput;
 use allclear_wire::pb::allclear::workload::v1 as pb;
 
 /// What changes within this time is told together. Whoever has something to do is told of the event with that, and first.
@@ -25,15 +25,15 @@ const GATHER: Duration = Duration::from_millis(250);
 pub(super) type Seen = watch::Receiver<Arc<Vec<pb::Event>>>;
 
 /// All open events, and those of this VM, which are what a session is told.
-pub(super) struct Open {
-    pub(super) all: Told,
-    pub(super) here: Told,
+pub(super) struct OpenStreams {
+    pub(super) all: EventFeed,
+    pub(super) here: EventFeed,
 }
 
-impl Open {
+impl OpenStreams {
     /// Goes on until it is stopped.
     pub(super) fn new(view: &View, vm: VmName, stop: CancellationToken) -> Arc<Self> {
-        let told = |vm| Told { view: view.clone(), vm, events: watch::Sender::default(), made: Mutex::default() };
+        let told = |vm| EventFeed { view: view.clone(), vm, events: watch::Sender::default(), made: Mutex::default() };
         let open = Arc::new(Self { all: told(None), here: told(Some(vm)) });
         tokio::spawn(open.clone().keep(stop));
         open
@@ -50,7 +50,7 @@ impl Open {
     }
 }
 
-pub(super) struct Told {
+pub(super) struct EventFeed {
     view: View,
     /// `None`: whatever VM an event is about.
     vm: Option<VmName>,
@@ -59,12 +59,12 @@ pub(super) struct Told {
     made: Mutex<Option<Timestamp>>,
 }
 
-impl Told {
+impl EventFeed {
     /// What changed while nobody watched is told to whoever does now; only what changed a moment ago is told a moment later,
     /// so that whoever comes again and again has nothing made each time.
     pub(super) fn watch(&self) -> Seen {
         let mut made = self.lock();
-        let is_recent = made.is_some_and(|at| clock::steady().since(at) < GATHER);
+        let is_recent = made.is_some_and(|at| clock::monotonic().since(at) < GATHER);
         if self.events.receiver_count() == 0 && !is_recent {
             self.make(&mut made);
         }
@@ -79,8 +79,8 @@ impl Told {
     }
 
     fn make(&self, made: &mut Option<Timestamp>) {
-        *made = Some(clock::steady());
-        let (state, situation) = self.view.basis();
+        *made = Some(clock::monotonic());
+        let (state, situation) = self.view.inputs();
         let is_told = |event: &&Event| self.vm.as_ref().is_none_or(|vm| event.announcement.resources.contains(vm));
         let events: Vec<_> = state.open_events().filter(is_told).map(|event| of(event, &state, &situation)).collect();
         self.events.send_if_modified(|known| {
@@ -99,12 +99,12 @@ impl Told {
 
 /// One event, open or closed.
 pub(super) fn one(view: &View, id: &EventId) -> Option<pb::Event> {
-    let (state, situation) = view.basis();
+    let (state, situation) = view.inputs();
     state.event(id).map(|event| of(event, &state, &situation))
 }
 
 /// Without its history: every workload may be told of it at once.
-fn of(event: &Event, state: &State, situation: &Situation) -> pb::Event {
+fn of(event: &Event, state: &State, situation: &PlanningInput) -> pb::Event {
     let announcement = &event.announcement;
     pb::Event {
         id: announcement.id.to_string(),

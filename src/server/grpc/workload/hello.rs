@@ -7,8 +7,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::message;
-use crate::hooks::Ended;
-use crate::hooks::session::{Greeting, MAX_KNOWN};
+use crate::hooks::HookOutcome;
+use crate::hooks::session::{Hello, MAX_KNOWN};
 use allclear_core::model::document::Kind;
 use allclear_core::model::hook_id::is_hook_name;
 use allclear_core::model::id::{GroupName, WorkloadName};
@@ -35,9 +35,9 @@ const MAX_MISTAKES: usize = 50;
 
 /// What is wrong, each with its place.
 #[derive(Default)]
-struct Mistakes(Vec<String>);
+struct HelloErrors(Vec<String>);
 
-impl Mistakes {
+impl HelloErrors {
     fn add(&mut self, place: &dyn Display, what: &dyn Display) {
         if self.0.len() < MAX_MISTAKES {
             self.0.push(format!("{place}: {what}"));
@@ -83,8 +83,8 @@ fn shortened(given: &str) -> String {
 }
 
 /// The greeting of a user's workload, or every mistake in it.
-pub(super) fn read(hello: pb::Hello, owner: u32, polls: bool) -> Result<Greeting, String> {
-    let mut mistakes = Mistakes::default();
+pub(super) fn read(hello: pb::Hello, owner: u32, polls: bool) -> Result<Hello, String> {
+    let mut mistakes = HelloErrors::default();
     if !hello.versions.contains(&VERSION) {
         mistakes.add(&"versions", &format!("this replica speaks {VERSION}"));
     }
@@ -128,10 +128,10 @@ pub(super) fn read(hello: pb::Hello, owner: u32, polls: bool) -> Result<Greeting
         origin: Origin::Dialled { owner },
         on_absent,
     };
-    Ok(Greeting { workload, boot: hello.boot, lease, retain, role: role.unwrap_or_default(), known, polls })
+    Ok(Hello { workload, boot: hello.boot, lease, retain, role: role.unwrap_or_default(), known, polls })
 }
 
-fn hook(place: usize, given: &pb::Hook, mistakes: &mut Mistakes) -> Option<Hook> {
+fn hook(place: usize, given: &pb::Hook, mistakes: &mut HelloErrors) -> Option<Hook> {
     let at = |key: &str| format!("hooks[{place}].{key}");
     let phase = match pb::Phase::try_from(given.phase) {
         Ok(pb::Phase::Check) => Some(Phase::Check),
@@ -200,7 +200,7 @@ fn hook(place: usize, given: &pb::Hook, mistakes: &mut Mistakes) -> Option<Hook>
     })
 }
 
-fn on_absent(number: i32, mistakes: &mut Mistakes) -> OnAbsent {
+fn on_absent(number: i32, mistakes: &mut HelloErrors) -> OnAbsent {
     match pb::OnAbsent::try_from(number) {
         Ok(pb::OnAbsent::Unspecified | pb::OnAbsent::Hold) => OnAbsent::Hold,
         Ok(pb::OnAbsent::Skip) => OnAbsent::Skip,
@@ -222,7 +222,7 @@ pub(super) fn role(number: i32) -> Option<Option<Role>> {
     })
 }
 
-fn known(given: Vec<pb::Known>, mistakes: &mut Mistakes) -> BTreeMap<String, Option<Ended>> {
+fn known(given: Vec<pb::Known>, mistakes: &mut HelloErrors) -> BTreeMap<String, Option<HookOutcome>> {
     mistakes.count("known", given.len(), MAX_KNOWN);
     let mut known = BTreeMap::new();
     for (place, pb::Known { attempt, outcome }) in given.into_iter().take(MAX_KNOWN).enumerate() {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::events;
 use super::hello::MAX_ATTEMPT_BYTES;
-use crate::hooks::session::{Said, Told};
-use crate::hooks::{Ended, Task, one_line};
+use crate::hooks::session::{FromWorkload, ToWorkload};
+use crate::hooks::{HookOutcome, HookTask, one_line};
 use crate::replica::view::View;
 use allclear_core::model::drill::Mode;
 use allclear_core::model::state::State;
@@ -20,18 +20,18 @@ pub(super) fn to_workload(message: pb::to_workload::Message) -> pb::ToWorkload {
     pb::ToWorkload { message: Some(message) }
 }
 
-pub(super) fn told(told: Told, state: &State, view: &View) -> pb::ToWorkload {
+pub(super) fn told(told: ToWorkload, state: &State, view: &View) -> pb::ToWorkload {
     use pb::to_workload::Message;
     to_workload(match told {
-        Told::Step(task) => Message::Step(step(*task, state, view)),
-        Told::Cancel { attempt, reason } => Message::Cancel(pb::Cancel { attempt, reason }),
-        Told::Deadline { attempt, deadline } => Message::Deadline(pb::Deadline {
+        ToWorkload::Step(task) => Message::Step(step(*task, state, view)),
+        ToWorkload::Cancel { attempt, reason } => Message::Cancel(pb::Cancel { attempt, reason }),
+        ToWorkload::Deadline { attempt, deadline } => Message::Deadline(pb::Deadline {
             attempt,
             time_left_ms: ms(deadline.left()),
             deadline_unix_ms: deadline.on_the_wall.0,
         }),
-        Told::Acknowledged(attempt) => Message::Acknowledged(pb::Acknowledged { attempt }),
-        Told::GoAway(reason) => Message::GoAway(go_away(&reason)),
+        ToWorkload::Acknowledged(attempt) => Message::Acknowledged(pb::Acknowledged { attempt }),
+        ToWorkload::GoAway(reason) => Message::GoAway(go_away(&reason)),
     })
 }
 
@@ -39,7 +39,7 @@ pub(super) fn go_away(reason: &str) -> pb::GoAway {
     pb::GoAway { reason: reason.to_owned(), after_ms: ms(DIAL_AGAIN_AFTER) }
 }
 
-fn step(task: Task, state: &State, view: &View) -> pb::Step {
+fn step(task: HookTask, state: &State, view: &View) -> pb::Step {
     let names = |vms: &[allclear_core::model::id::VmName]| vms.iter().map(ToString::to_string).collect();
     pb::Step {
         members: members(&task, state),
@@ -80,7 +80,7 @@ fn step(task: Task, state: &State, view: &View) -> pb::Step {
     }
 }
 
-fn members(task: &Task, state: &State) -> Vec<pb::Peer> {
+fn members(task: &HookTask, state: &State) -> Vec<pb::Peer> {
     let is_one = |group: Option<&_>| group.is_some() && group == task.group.as_ref();
     let members = state.workloads().filter(|(_, workload)| is_one(workload.group.as_ref()));
     let peers = members.map(|(vm, workload)| {
@@ -104,38 +104,38 @@ fn role(role: Role) -> pb::Role {
 }
 
 /// What is reported of which attempt, or the place of what is not understood.
-pub(super) fn said(report: pb::Report) -> Result<(String, Said), pb::Problem> {
+pub(super) fn said(report: pb::Report) -> Result<(String, FromWorkload), pb::Problem> {
     use pb::report::News;
     let problem = |place: &str, message: &str| pb::Problem { place: Some(place.into()), message: message.into() };
     if !(1..=MAX_ATTEMPT_BYTES).contains(&report.attempt.len()) {
         return Err(problem("report.attempt", "it names no attempt"));
     }
     let said = match report.news {
-        Some(News::Progress(progress)) => Said::Progress {
+        Some(News::Progress(progress)) => FromWorkload::Progress {
             text: bounded(&progress.text),
             expected_end_in: progress.expected_end_in_ms.map(Duration::from_millis),
         },
-        Some(News::Extension(extension)) => Said::MoreTime(Duration::from_millis(extension.needs_ms)),
+        Some(News::Extension(extension)) => FromWorkload::MoreTime(Duration::from_millis(extension.needs_ms)),
         Some(News::Outcome(outcome)) => {
             let unknown = || problem("report.outcome", "it says nothing that this version knows");
-            Said::Ended(ended(outcome).ok_or_else(unknown)?)
+            FromWorkload::Ended(ended(outcome).ok_or_else(unknown)?)
         }
         None => return Err(problem("report", "it says nothing that this version knows")),
     };
     Ok((report.attempt, said))
 }
 
-pub(super) fn ended(outcome: pb::Outcome) -> Option<Ended> {
+pub(super) fn ended(outcome: pb::Outcome) -> Option<HookOutcome> {
     use pb::outcome::Variant;
     Some(match outcome.variant? {
-        Variant::Done(_) => Ended::Done,
-        Variant::NotApplicable(_) => Ended::NotApplicable,
-        Variant::NotDone(_) => Ended::NotDone,
-        Variant::Failed(reason) => Ended::Failed(bounded(&reason)),
-        Variant::Blocked(reason) => Ended::Blocked(bounded(&reason)),
-        Variant::Cancelled(_) => Ended::Cancelled,
-        Variant::Unknown(reason) => Ended::Unknown(bounded(&reason)),
-        Variant::Stale(_) => Ended::Failed("its workload was given something newer before".to_owned()),
+        Variant::Done(_) => HookOutcome::Done,
+        Variant::NotApplicable(_) => HookOutcome::NotApplicable,
+        Variant::NotDone(_) => HookOutcome::NotDone,
+        Variant::Failed(reason) => HookOutcome::Failed(bounded(&reason)),
+        Variant::Blocked(reason) => HookOutcome::Blocked(bounded(&reason)),
+        Variant::Cancelled(_) => HookOutcome::Cancelled,
+        Variant::Unknown(reason) => HookOutcome::Unknown(bounded(&reason)),
+        Variant::Stale(_) => HookOutcome::Failed("its workload was given something newer before".to_owned()),
     })
 }
 

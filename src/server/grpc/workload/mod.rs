@@ -1,10 +1,10 @@
 //! Where workloads dial in: who they are, what they want run, and what became of it. What is decided about sessions
 //! stands in `workloads::session`.
 
-mod asking;
 mod events;
 mod hello;
 mod message;
+mod polling;
 mod stream;
 
 use allclear_core::ownership;
@@ -21,18 +21,18 @@ use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
-use self::events::Open;
+use self::events::OpenStreams;
 use self::message::ms;
 use self::stream::{Answer, Stream, UNREAD};
-use super::users::caller;
-use crate::hooks::session::{Greeting, Refusal, Told, Visit};
-use crate::net::limits::Paces;
-use crate::replica::deeds::Refused;
-use crate::replica::here::Here;
-use crate::replica::hooks::{Hooks, is_recorded};
-use crate::replica::late;
+use super::uid_policy::caller;
+use crate::hooks::session::{Hello, RegistrationError, SessionToken, ToWorkload};
+use crate::net::limits::RateLimiters;
+use crate::replica::context::Context;
+use crate::replica::hook_executor::{HookExecutor, is_recorded};
+use crate::replica::late_outcomes;
+use crate::replica::metrics::RefusalKind;
 use crate::replica::view::View;
-use allclear_core::model::command::{Command, Ignored, Verdict};
+use allclear_core::model::command::{ApplyResult, Command, Rejection};
 use allclear_core::model::id::WorkloadName;
 use allclear_core::model::workload::Workload;
 use allclear_wire::pb::allclear::workload::v1 as pb;
@@ -49,35 +49,35 @@ const CHANGES_A_SECOND: u32 = 10;
 /// How long a registration may take to get into the log.
 const RECORDED_WITHIN: Duration = Duration::from_secs(10);
 
-struct Door {
-    here: Arc<Here>,
-    hooks: Arc<Hooks>,
+struct WorkloadRpc {
+    here: Arc<Context>,
+    hooks: Arc<HookExecutor>,
     view: View,
-    open: Arc<Open>,
-    lines: asking::Lines,
+    open: Arc<OpenStreams>,
+    lines: polling::PollSessions,
     /// By user.
-    changes: Paces<u32>,
+    changes: RateLimiters<u32>,
     stop: CancellationToken,
 }
 
 /// The workloads' service.
-pub fn workload_routes(here: Arc<Here>, hooks: Arc<Hooks>, view: View, stop: CancellationToken) -> Routes {
-    let open = Open::new(&view, here.name.clone(), stop.clone());
-    let lines = asking::Lines::default();
-    let changes = Paces::new(CHANGES_AT_ONCE, CHANGES_A_SECOND);
-    let door = Door { here, hooks, view, open, lines, changes, stop };
-    let server = WorkloadsServer::new(Service(Arc::new(door)));
+pub fn workload_routes(here: Arc<Context>, hooks: Arc<HookExecutor>, view: View, stop: CancellationToken) -> Routes {
+    let open = OpenStreams::new(&view, here.name.clone(), stop.clone());
+    let lines = polling::PollSessions::default();
+    let changes = RateLimiters::new(CHANGES_AT_ONCE, CHANGES_A_SECOND);
+    let door = WorkloadRpc { here, hooks, view, open, lines, changes, stop };
+    let server = WorkloadsServer::new(WorkloadService(Arc::new(door)));
     Routes::new(server.max_decoding_message_size(MAX_MESSAGE_BYTES))
 }
 
-impl Door {
+impl WorkloadRpc {
     /// Takes a workload in: when it is welcome, its registration is in the log.
     async fn welcome(
         &self,
         hello: pb::Hello,
         uid: u32,
         polls: bool,
-    ) -> Result<(Visit, mpsc::Receiver<Told>, pb::Welcome), Status> {
+    ) -> Result<(SessionToken, mpsc::Receiver<ToWorkload>, pb::Welcome), Status> {
         let mut greeting = hello::read(hello, uid, polls).map_err(Status::invalid_argument)?;
         let sessions = &self.hooks.front.sessions;
         let welcome = self.here.state().may_enlist(&self.here.name, &greeting.workload, &self.here.grants);
@@ -120,18 +120,18 @@ impl Door {
             // It registers its own configuration first.
             let _ = state.wait_for(|state| state.replicas.contains_key(&self.here.name)).await;
             let verdict = self.here.record(&Command::Enlist { workload: workload.clone() }).await;
-            if matches!(verdict, Verdict::Applied | Verdict::Ignored(Ignored::Repeated)) {
+            if matches!(verdict, ApplyResult::Applied | ApplyResult::Ignored(Rejection::Repeated)) {
                 let _ = state.wait_for(is_listed).await;
             }
             verdict
         };
         match timeout(RECORDED_WITHIN, enlisting).await {
-            Ok(Verdict::Applied | Verdict::Ignored(Ignored::Repeated)) => Ok(()),
-            Ok(Verdict::Ignored(Ignored::TooManyWorkloads)) => Err(refused(&Refusal::Full)),
-            Ok(Verdict::Ignored(Ignored::NotYours)) => {
+            Ok(ApplyResult::Applied | ApplyResult::Ignored(Rejection::Repeated)) => Ok(()),
+            Ok(ApplyResult::Ignored(Rejection::TooManyWorkloads)) => Err(refused(&RegistrationError::Full)),
+            Ok(ApplyResult::Ignored(Rejection::NotYours)) => {
                 Err(Status::permission_denied(format!("{} is the workload of another user", workload.name)))
             }
-            Ok(Verdict::Ignored(why)) => Err(Status::unavailable(format!("the registration was ignored: {why}"))),
+            Ok(ApplyResult::Ignored(why)) => Err(Status::unavailable(format!("the registration was ignored: {why}"))),
             Err(_) => Err(Status::unavailable("the registration could not be recorded: no quorum answers; dial again")),
         }
     }
@@ -141,7 +141,7 @@ impl Door {
     }
 
     /// What the log has an outcome of need not be told again.
-    fn take_out_what_is_recorded(&self, greeting: &mut Greeting) -> Vec<String> {
+    fn take_out_what_is_recorded(&self, greeting: &mut Hello) -> Vec<String> {
         let (state, name) = (self.here.state(), &greeting.workload.name);
         let known = core::mem::take(&mut greeting.known).into_iter();
         let (recorded, open) =
@@ -150,17 +150,17 @@ impl Door {
         let recorded: BTreeMap<String, _> = recorded;
         for (attempt, ended) in &recorded {
             if let Some(ended) = ended {
-                late::tell(&self.here, &state, name, attempt, ended.clone());
+                late_outcomes::report_late_outcomes(&self.here, &state, name, attempt, ended.clone());
             }
         }
         recorded.into_keys().collect()
     }
 
-    fn denied(&self, uid: u32, name: &WorkloadName, why: &ownership::Refusal) -> Status {
-        if matches!(why, ownership::Refusal::Needed { .. }) {
+    fn denied(&self, uid: u32, name: &WorkloadName, why: &ownership::OwnershipError) -> Status {
+        if matches!(why, ownership::OwnershipError::Needed { .. }) {
             return Status::failed_precondition(why.to_string());
         }
-        self.here.deeds.refusals.note(Refused::Session, &format!("uid {uid}"), None, &name.0);
+        self.here.deeds.refusals.note(RefusalKind::Session, &format!("uid {uid}"), None, &name.0);
         Status::permission_denied(format!("{why} (you are uid {uid})"))
     }
 
@@ -172,7 +172,7 @@ impl Door {
         }
         let may = state.may_delist(&self.here.name, name, (uid, &self.here.grants), force);
         may.map_err(|why| self.denied(uid, name, &why))?;
-        sessions.let_go(name);
+        sessions.mark_expired(name);
         let delist = Command::Delist { workload: name.clone() };
         let delisting = async {
             self.here.record(&delist).await;
@@ -182,15 +182,15 @@ impl Door {
             return Err(Status::unavailable("no quorum answers: it is recorded as soon as one does"));
         }
         tracing::info!(workload = %name, "a workload was unregistered");
-        sessions.take_off(name);
+        sessions.deregister(name);
         Ok(())
     }
 }
 
-fn refused(refusal: &Refusal) -> Status {
+fn refused(refusal: &RegistrationError) -> Status {
     match refusal {
-        Refusal::Taken(_) => Status::already_exists(refusal.to_string()),
-        Refusal::Full => Status::resource_exhausted(refusal.to_string()),
+        RegistrationError::Taken(_) => Status::already_exists(refusal.to_string()),
+        RegistrationError::Full => Status::resource_exhausted(refusal.to_string()),
     }
 }
 
@@ -203,10 +203,10 @@ fn user<T>(request: &Request<T>) -> Result<u32, Status> {
 type Answered<T> = Result<Response<T>, Status>;
 
 /// Serves `allclear.workload.v1`.
-struct Service(Arc<Door>);
+struct WorkloadService(Arc<WorkloadRpc>);
 
 #[tonic::async_trait]
-impl workloads_server::Workloads for Service {
+impl workloads_server::Workloads for WorkloadService {
     type SessionStream = ReceiverStream<Answer>;
 
     async fn session(&self, request: Request<Streaming<pb::FromWorkload>>) -> Answered<Self::SessionStream> {
@@ -245,12 +245,12 @@ impl workloads_server::Workloads for Service {
 
     async fn poll(&self, request: Request<pb::PollRequest>) -> Answered<pb::PollResponse> {
         let uid = user(&request)?;
-        Ok(Response::new(asking::poll(&self.0, uid, request.into_inner()).await?))
+        Ok(Response::new(polling::poll(&self.0, uid, request.into_inner()).await?))
     }
 
     async fn report(&self, request: Request<pb::ReportRequest>) -> Answered<pb::ReportResponse> {
         let uid = user(&request)?;
-        Ok(Response::new(asking::report(&self.0, uid, request.into_inner()).await?))
+        Ok(Response::new(polling::report(&self.0, uid, request.into_inner()).await?))
     }
 
     async fn unregister(&self, request: Request<pb::UnregisterRequest>) -> Answered<pb::UnregisterResponse> {

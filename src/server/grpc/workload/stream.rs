@@ -10,9 +10,9 @@ use tonic::{Status, Streaming};
 use super::events::{self, Seen};
 use super::hello;
 use super::message::{self, ms, to_workload};
-use super::{Door, MESSAGES_A_SECOND, MESSAGES_AT_ONCE};
-use crate::hooks::session::{Over, Told, Visit};
-use crate::net::limits::Pace;
+use super::{MESSAGES_A_SECOND, MESSAGES_AT_ONCE, WorkloadRpc};
+use crate::hooks::session::{SessionClosed, SessionToken, ToWorkload};
+use crate::net::limits::RateLimiter;
 use allclear_core::model::id::EventId;
 use allclear_wire::pb::allclear::workload::v1 as pb;
 use allclear_wire::pb::allclear::workload::v1::from_workload::Message as From;
@@ -26,28 +26,28 @@ const READS_WITHIN: Duration = Duration::from_secs(5);
 pub(super) type Answer = Result<pb::ToWorkload, Status>;
 
 pub(super) struct Stream {
-    pub(super) door: Arc<Door>,
-    pub(super) visit: Visit,
+    pub(super) door: Arc<WorkloadRpc>,
+    pub(super) visit: SessionToken,
     /// The user on the other side.
     pub(super) uid: u32,
     pub(super) messages: Streaming<pb::FromWorkload>,
-    pub(super) told: mpsc::Receiver<Told>,
+    pub(super) told: mpsc::Receiver<ToWorkload>,
     pub(super) out: mpsc::Sender<Answer>,
     pub(super) events: Seen,
-    pub(super) pace: Pace,
+    pub(super) pace: RateLimiter,
     /// As the workload knows them.
     pub(super) shown: Arc<Vec<pb::Event>>,
 }
 
 /// Why it goes on no longer.
-enum End {
+enum StreamEnd {
     /// The workload went, or cannot be reached.
     Gone,
     With(Status),
 }
 
-impl std::convert::From<Over> for End {
-    fn from(over: Over) -> Self {
+impl std::convert::From<SessionClosed> for StreamEnd {
+    fn from(over: SessionClosed) -> Self {
         Self::With(Status::aborted(over.to_string()))
     }
 }
@@ -60,23 +60,23 @@ impl Stream {
         };
         self.door.hooks.front.sessions.leave(&self.visit);
         tracing::debug!(workload = %self.visit.workload, "a session ended");
-        if let End::With(status) = end {
+        if let StreamEnd::With(status) = end {
             let _ = timeout(READS_WITHIN, self.out.send(Err(status))).await;
         }
     }
 
-    async fn talk(&mut self) -> End {
+    async fn talk(&mut self) -> StreamEnd {
         loop {
             let turn = tokio::select! {
                 message = self.messages.message() => match message {
                     Ok(Some(message)) => self.heard(message).await,
-                    Ok(None) => Err(End::Gone),
-                    Err(status) => Err(End::With(status)),
+                    Ok(None) => Err(StreamEnd::Gone),
+                    Err(status) => Err(StreamEnd::With(status)),
                 },
                 told = self.told.recv() => self.tell(told).await,
                 Ok(()) = self.events.changed() => self.tell_events().await,
                 () = self.door.stop.cancelled() => self.go_away("this replica stops").await,
-                () = self.out.closed() => Err(End::Gone),
+                () = self.out.closed() => Err(StreamEnd::Gone),
             };
             if let Err(end) = turn {
                 return end;
@@ -84,24 +84,24 @@ impl Stream {
         }
     }
 
-    async fn say(&self, message: To) -> Result<(), End> {
+    async fn say(&self, message: To) -> Result<(), StreamEnd> {
         let sent = timeout(READS_WITHIN, self.out.send(Ok(to_workload(message)))).await;
         match sent {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(End::Gone),
-            Err(_) => Err(End::With(does_not_read())),
+            Ok(Err(_)) => Err(StreamEnd::Gone),
+            Err(_) => Err(StreamEnd::With(does_not_read())),
         }
     }
 
-    async fn go_away(&self, why: &str) -> Result<(), End> {
+    async fn go_away(&self, why: &str) -> Result<(), StreamEnd> {
         self.say(To::GoAway(message::go_away(why))).await?;
-        Err(End::Gone)
+        Err(StreamEnd::Gone)
     }
 
-    async fn heard(&mut self, message: pb::FromWorkload) -> Result<(), End> {
+    async fn heard(&mut self, message: pb::FromWorkload) -> Result<(), StreamEnd> {
         if !self.pace.take() {
             let most = format!("more than {MESSAGES_A_SECOND} messages a second; dial again, and say less");
-            return Err(End::With(Status::resource_exhausted(most)));
+            return Err(StreamEnd::With(Status::resource_exhausted(most)));
         }
         let sessions = &self.door.hooks.front.sessions;
         match message.message {
@@ -116,14 +116,14 @@ impl Stream {
                 Ok((attempt, said)) => Ok(sessions.report(&self.visit, &attempt, said)?),
                 Err(problem) => self.say(To::Problem(problem)).await,
             },
-            Some(From::Goodbye(pb::Goodbye { unregister: false })) => Err(End::Gone),
+            Some(From::Goodbye(pb::Goodbye { unregister: false })) => Err(StreamEnd::Gone),
             Some(From::Goodbye(pb::Goodbye { unregister: true })) => {
                 match self.door.unregister(&self.visit.workload, self.uid, false).await {
-                    Ok(()) => Err(End::Gone),
-                    Err(status) => Err(End::With(status)),
+                    Ok(()) => Err(StreamEnd::Gone),
+                    Err(status) => Err(StreamEnd::With(status)),
                 }
             }
-            Some(From::Hello(_)) => Err(End::With(Status::invalid_argument("a session begins with Hello, once"))),
+            Some(From::Hello(_)) => Err(StreamEnd::With(Status::invalid_argument("a session begins with Hello, once"))),
             // A newer version may know more.
             None => {
                 sessions.hear(&self.visit, None)?;
@@ -132,20 +132,20 @@ impl Stream {
         }
     }
 
-    async fn tell(&mut self, told: Option<Told>) -> Result<(), End> {
+    async fn tell(&mut self, told: Option<ToWorkload>) -> Result<(), StreamEnd> {
         let Some(told) = told else {
-            return Err(End::With(does_not_read()));
+            return Err(StreamEnd::With(does_not_read()));
         };
-        let is_last = matches!(told, Told::GoAway(_));
+        let is_last = matches!(told, ToWorkload::GoAway(_));
         let message = message::told(told, &self.door.here.state(), &self.door.view);
         if let Some(message) = message.message {
             self.say(message).await?;
         }
-        if is_last { Err(End::Gone) } else { Ok(()) }
+        if is_last { Err(StreamEnd::Gone) } else { Ok(()) }
     }
 
     /// Those that changed, of those that affect this VM; one that is closed is told once more.
-    async fn tell_events(&mut self) -> Result<(), End> {
+    async fn tell_events(&mut self) -> Result<(), StreamEnd> {
         let current = self.events.borrow_and_update().clone();
         let gone = self.shown.iter().filter(|shown| !current.iter().any(|event| event.id == shown.id));
         let closed = gone.filter_map(|shown| events::one(&self.door.view, &EventId::new(&shown.id)));
@@ -158,8 +158,8 @@ impl Stream {
     }
 }
 
-pub(super) fn new_pace() -> Pace {
-    Pace::new(MESSAGES_AT_ONCE, MESSAGES_A_SECOND)
+pub(super) fn new_pace() -> RateLimiter {
+    RateLimiter::new(MESSAGES_AT_ONCE, MESSAGES_A_SECOND)
 }
 
 fn does_not_read() -> Status {

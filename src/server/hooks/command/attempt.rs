@@ -14,11 +14,11 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use super::records::{Mark, Outcome, Progress, Request};
-use super::runner::Shared;
+use super::attempt_files::{OutcomeRecord, ProgressRecord, RunRecord, StartRecord};
+use super::runner::RunnerInner;
 use super::spool::Folder;
 use super::{clock, process};
-use crate::hooks::{Ended, News};
+use crate::hooks::{HookOutcome, HookUpdate};
 use allclear_core::model::time::Timestamp;
 
 /// How often progress is looked for. Each that is told is an entry of the log.
@@ -28,8 +28,8 @@ const PROBE_EVERY: Duration = Duration::from_millis(50);
 const LOCK_TRIES: u32 = 20;
 
 /// What a folder says.
-pub(super) enum Found {
-    Ended(Outcome),
+pub(super) enum FolderState {
+    Ended(OutcomeRecord),
     /// Its supervisor lives.
     Running,
     /// Nothing was run, for certain. Who holds the lock may remove the folder.
@@ -45,27 +45,27 @@ pub(super) enum Found {
 }
 
 /// Reads a folder without trusting it.
-pub(super) fn look(folder: &Folder) -> Found {
+pub(super) fn look(folder: &Folder) -> FolderState {
     if let Ok(Some(outcome)) = folder.read() {
-        return Found::Ended(outcome);
+        return FolderState::Ended(outcome);
     }
     let lock = match folder.lock() {
         Ok(Some(lock)) => lock,
-        Ok(None) => return Found::Running,
-        Err(error) => return Found::Lost { reason: error.to_string(), lock: None },
+        Ok(None) => return FolderState::Running,
+        Err(error) => return FolderState::Lost { reason: error.to_string(), lock: None },
     };
     // Once more: it may have ended in between.
-    let lost = |reason: &str, lock| Found::Lost { reason: reason.to_owned(), lock: Some(lock) };
-    let (outcome, request, mark) = (folder.read(), folder.read(), folder.read::<Mark>());
-    let is_elsewhere = |request: &Request| request.place != process::place();
+    let lost = |reason: &str, lock| FolderState::Lost { reason: reason.to_owned(), lock: Some(lock) };
+    let (outcome, request, mark) = (folder.read(), folder.read(), folder.read::<StartRecord>());
+    let is_elsewhere = |request: &RunRecord| request.place != process::place();
     match (outcome, request, mark) {
-        (Ok(Some(outcome)), ..) => Found::Ended(outcome),
+        (Ok(Some(outcome)), ..) => FolderState::Ended(outcome),
         // A power cut leaves the request of what was started, and of the rest perhaps nothing, or half.
         (_, Ok(Some(request)), _) if is_elsewhere(&request) => {
             lost("the machine or its container was restarted while it ran", lock)
         }
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => lost(&error.to_string(), lock),
-        (_, _, Ok(None)) => Found::NeverBegun { complaint: folder.complaint(), lock },
+        (_, _, Ok(None)) => FolderState::NeverBegun { complaint: folder.complaint(), lock },
         (_, Ok(Some(_)), Ok(Some(_))) => {
             let complaint = folder.complaint();
             let reason = if complaint.is_empty() { "its supervisor was killed while it ran" } else { &complaint };
@@ -76,7 +76,7 @@ pub(super) fn look(folder: &Folder) -> Found {
 }
 
 /// Starts an attempt and sees it to its end.
-pub(super) async fn run(shared: Arc<Shared>, attempt: String, request: Request, cancel: CancellationToken) {
+pub(super) async fn run(shared: Arc<RunnerInner>, attempt: String, request: RunRecord, cancel: CancellationToken) {
     let folder = Folder::of(&shared.spool, &attempt);
     // Never fails: the sender is here.
     let _ = shared.leaving.subscribe().wait_for(|leaving| !leaving.contains(&attempt)).await;
@@ -88,13 +88,13 @@ pub(super) async fn run(shared: Arc<Shared>, attempt: String, request: Request, 
 }
 
 /// Takes up an attempt that an earlier replica began.
-pub(super) async fn take_up(shared: Arc<Shared>, attempt: String, cancel: CancellationToken) {
+pub(super) async fn take_up(shared: Arc<RunnerInner>, attempt: String, cancel: CancellationToken) {
     let folder = Folder::of(&shared.spool, &attempt);
     watch(&shared, &attempt, &folder, None, &cancel).await;
 }
 
 /// Nothing needs to be known of it any more.
-pub(super) async fn clear_away(shared: Arc<Shared>, attempt: String) {
+pub(super) async fn clear_away(shared: Arc<RunnerInner>, attempt: String) {
     let discard_if_there = |folder: &Folder| {
         if folder.path().exists() {
             discard(folder);
@@ -105,19 +105,24 @@ pub(super) async fn clear_away(shared: Arc<Shared>, attempt: String) {
 }
 
 /// Rather than run without a memory of it, an attempt is blocked.
-fn begin(shared: &Shared, folder: &Folder, request: &Request, cancel: &CancellationToken) -> Result<Child, Ended> {
+fn begin(
+    shared: &RunnerInner,
+    folder: &Folder,
+    request: &RunRecord,
+    cancel: &CancellationToken,
+) -> Result<Child, HookOutcome> {
     let lock = folder.create(request).map_err(|error| {
         let reason = error.to_string();
-        if error.is_there_already() { Ended::Unknown(reason) } else { not_begun(&reason) }
+        if error.is_there_already() { HookOutcome::Unknown(reason) } else { not_begun(&reason) }
     })?;
-    let started = if cancel.is_cancelled() { Err(Ended::Cancelled) } else { spawn(shared, folder, lock) };
+    let started = if cancel.is_cancelled() { Err(HookOutcome::Cancelled) } else { spawn(shared, folder, lock) };
     if started.is_err() {
         discard(folder);
     }
     started
 }
 
-fn spawn(shared: &Shared, folder: &Folder, lock: File) -> Result<Child, Ended> {
+fn spawn(shared: &RunnerInner, folder: &Folder, lock: File) -> Result<Child, HookOutcome> {
     let program = &shared.supervisor;
     let complaints = folder.complaints().map_or_else(|_| Stdio::null(), Stdio::from);
     Command::new(program)
@@ -133,8 +138,8 @@ fn spawn(shared: &Shared, folder: &Folder, lock: File) -> Result<Child, Ended> {
         .map_err(|error| not_begun(&format!("cannot start its supervisor {}: {error}", program.display())))
 }
 
-fn not_begun(reason: &str) -> Ended {
-    Ended::Blocked(format!("it was not started: {reason}"))
+fn not_begun(reason: &str) -> HookOutcome {
+    HookOutcome::Blocked(format!("it was not started: {reason}"))
 }
 
 pub(super) fn discard(folder: &Folder) {
@@ -144,8 +149,14 @@ pub(super) fn discard(folder: &Folder) {
 }
 
 /// `supervisor` is `None` where an earlier replica began it.
-async fn watch(shared: &Shared, attempt: &str, folder: &Folder, supervisor: Option<Child>, cancel: &CancellationToken) {
-    let mut told = Progress::default();
+async fn watch(
+    shared: &RunnerInner,
+    attempt: &str,
+    folder: &Folder,
+    supervisor: Option<Child>,
+    cancel: &CancellationToken,
+) {
+    let mut told = ProgressRecord::default();
     let mut asked_to_end = false;
     let mut looks = interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -168,7 +179,7 @@ async fn watch(shared: &Shared, attempt: &str, folder: &Folder, supervisor: Opti
             }
         }
     };
-    let Outcome { ended, progress, .. } = match settled {
+    let OutcomeRecord { ended, progress, .. } = match settled {
         Some(outcome) => outcome,
         None => settle(shared, attempt, folder, cancel.is_cancelled()).await,
     };
@@ -181,7 +192,7 @@ async fn watch(shared: &Shared, attempt: &str, folder: &Folder, supervisor: Opti
 }
 
 /// Returns when the supervisor is gone, or has said before that the outcome is there, and it is.
-async fn gone(shared: &Shared, folder: &Folder, supervisor: Option<Child>) -> Option<Outcome> {
+async fn gone(shared: &RunnerInner, folder: &Folder, supervisor: Option<Child>) -> Option<OutcomeRecord> {
     match supervisor {
         Some(mut child) => {
             let says = child.stdout.take();
@@ -204,44 +215,44 @@ async fn gone(shared: &Shared, folder: &Folder, supervisor: Option<Child>) -> Op
 }
 
 /// The outcome, at the supervisor's first word; `None` where that was something else, or none comes.
-async fn settled(shared: &Shared, folder: &Folder, says: Option<ChildStdout>) -> Option<Outcome> {
+async fn settled(shared: &RunnerInner, folder: &Folder, says: Option<ChildStdout>) -> Option<OutcomeRecord> {
     let Ok(1..) = says?.read(&mut [0]).await else { return None };
     shared.on(folder, Folder::read).await.ok().flatten()
 }
 
 /// A supervisor that another replica began is known by its mark, which it may not have left yet: it is asked again.
-async fn terminate(shared: &Shared, folder: &Folder, own: Option<Pid>) {
+async fn terminate(shared: &RunnerInner, folder: &Folder, own: Option<Pid>) {
     if let Some(supervisor) = own {
         // Only fails when it has just ended.
         let _ = kill(supervisor, Signal::SIGTERM);
-    } else if let Ok(Some(mark)) = shared.on(folder, Folder::read::<Mark>).await
+    } else if let Ok(Some(mark)) = shared.on(folder, Folder::read::<StartRecord>).await
         && mark.place == process::place()
     {
         mark.supervisor.terminate();
     }
 }
 
-async fn tell_progress(shared: &Shared, attempt: &str, folder: &Folder, told: &mut Progress) {
+async fn tell_progress(shared: &RunnerInner, attempt: &str, folder: &Folder, told: &mut ProgressRecord) {
     // Only shown; what cannot be read is not.
     if let Ok(Some(progress)) = shared.on(folder, Folder::read).await {
         tell(shared, attempt, progress, told).await;
     }
 }
 
-async fn tell(shared: &Shared, attempt: &str, progress: Progress, told: &mut Progress) {
+async fn tell(shared: &RunnerInner, attempt: &str, progress: ProgressRecord, told: &mut ProgressRecord) {
     if progress != *told {
         told.clone_from(&progress);
         let expected_end = progress.expected_end_ms.map(Timestamp);
-        shared.report(attempt, News::Progress { text: progress.text, expected_end }).await;
+        shared.report(attempt, HookUpdate::Progress { text: progress.text, expected_end }).await;
     }
 }
 
 /// The outcome, now that no supervisor writes one any more. What is found out here is written down, so that a later
 /// replica comes to no other end.
-async fn settle(shared: &Shared, attempt: &str, folder: &Folder, cancelled: bool) -> Outcome {
+async fn settle(shared: &RunnerInner, attempt: &str, folder: &Folder, cancelled: bool) -> OutcomeRecord {
     let mut found = shared.on(folder, look).await;
     for _ in 0..LOCK_TRIES {
-        if !matches!(found, Found::Running) {
+        if !matches!(found, FolderState::Running) {
             break;
         }
         // A process that is being started right now may hold any lock for a moment, until it becomes its program.
@@ -249,23 +260,23 @@ async fn settle(shared: &Shared, attempt: &str, folder: &Folder, cancelled: bool
         found = shared.on(folder, look).await;
     }
     let (ended, lock) = match found {
-        Found::Ended(outcome) => return outcome,
-        Found::Running => (Ended::Unknown("somebody else holds its lock".to_owned()), None),
-        Found::NeverBegun { lock, .. } if cancelled => (Ended::Cancelled, Some(lock)),
-        Found::NeverBegun { complaint, lock } => {
+        FolderState::Ended(outcome) => return outcome,
+        FolderState::Running => (HookOutcome::Unknown("somebody else holds its lock".to_owned()), None),
+        FolderState::NeverBegun { lock, .. } if cancelled => (HookOutcome::Cancelled, Some(lock)),
+        FolderState::NeverBegun { complaint, lock } => {
             let reason =
                 if complaint.is_empty() { "its supervisor was killed before it could begin" } else { &complaint };
             (not_begun(reason), Some(lock))
         }
-        Found::Lost { mut reason, lock } => {
+        FolderState::Lost { mut reason, lock } => {
             if !end_what_is_left(shared, folder).await {
                 reason.push_str(", and some of its processes cannot be killed");
             }
-            (Ended::Lost(reason), lock)
+            (HookOutcome::Lost(reason), lock)
         }
     };
     warn!(attempt, %ended, folder = %folder.path().display(), "a hook was settled without its supervisor");
-    let outcome = Outcome { ended, at_ms: clock::now().0, progress: None };
+    let outcome = OutcomeRecord { ended, at_ms: clock::now().0, progress: None };
     let settling = shared.on(folder, move |folder| {
         // Let go of when it is written, not before.
         let _lock = lock;
@@ -278,8 +289,8 @@ async fn settle(shared: &Shared, attempt: &str, folder: &Folder, cancelled: bool
     outcome
 }
 
-async fn end_what_is_left(shared: &Shared, folder: &Folder) -> bool {
-    match shared.on(folder, Folder::read::<Mark>).await {
+async fn end_what_is_left(shared: &RunnerInner, folder: &Folder) -> bool {
+    match shared.on(folder, Folder::read::<StartRecord>).await {
         Ok(Some(mark)) if mark.place == process::place() => process::end_session(mark.supervisor).await,
         Ok(_) => true,
         Err(error) => {

@@ -12,19 +12,19 @@
 //!                           stdout · stderr · supervisor (what it says of itself)
 //! ```
 
-mod alone;
 mod attempt;
+mod attempt_files;
 pub(super) mod clock;
-mod given;
-mod memory;
+mod environment;
+mod first_use;
 mod name;
 mod output;
-mod own;
 mod process;
 mod question;
-mod records;
 mod runner;
+mod single_run;
 mod spool;
+mod spool_dir;
 mod start;
 mod supervisor;
 mod user;
@@ -35,16 +35,16 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-pub use alone::{Answered, run_alone, told};
-pub use memory::Memory;
-pub use own::OpenError;
+pub use first_use::Memory;
 pub use question::Question;
 pub use runner::Runner;
+pub use single_run::{RunResult, run_alone, told};
+pub use spool_dir::SpoolOpenError;
 pub use supervisor::supervise;
 
 /// What is run: a program and its arguments, never a line for a shell.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Command {
+pub struct HookCommand {
     pub argv: Vec<String>,
     /// The hook's own variables. They may replace `PATH`, `HOME` and `LANG`, never the facts.
     #[serde(rename = "own_env")]
@@ -59,7 +59,7 @@ pub struct Command {
     pub user: Option<String>,
 }
 
-impl fmt::Debug for Command {
+impl fmt::Debug for HookCommand {
     /// Without the values of its variables.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let variables: BTreeSet<_> = self.env.keys().chain(self.env_files.keys()).collect();
@@ -73,7 +73,7 @@ impl fmt::Debug for Command {
 
 /// What is seen of the replica's own environment: by a hook these three, where it has a `user` with that user's `HOME`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Surroundings {
+pub struct HookEnvironment {
     pub path: String,
     pub home: String,
     pub lang: String,
@@ -82,7 +82,7 @@ pub struct Surroundings {
     pub loaded: BTreeMap<String, String>,
 }
 
-impl Default for Surroundings {
+impl Default for HookEnvironment {
     fn default() -> Self {
         Self {
             path: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned(),

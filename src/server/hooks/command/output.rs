@@ -27,7 +27,7 @@ pub(super) async fn keep(
     // A hook is worth more than its output: without a file it is listened to only.
     let mut kept = std::fs::File::create(file).ok();
     let mut room = KEPT;
-    let (mut lines, mut cutter) = (Lines::default(), secrets.cutter());
+    let (mut lines, mut cutter) = (LineSplitter::default(), secrets.cutter());
     let mut buffer = vec![0; 16 * 1024];
     loop {
         let read = stream.read(&mut buffer).await.unwrap_or_default();
@@ -51,9 +51,9 @@ pub(super) async fn keep(
 }
 
 #[derive(Default)]
-struct Lines(Vec<u8>);
+struct LineSplitter(Vec<u8>);
 
-impl Lines {
+impl LineSplitter {
     fn take(&mut self, bytes: &[u8], hear: &mut impl FnMut(&str)) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = LINE - self.0.len();
@@ -86,7 +86,7 @@ mod tests {
 
     fn heard(chunks: &[&[u8]]) -> Vec<String> {
         let mut heard = Vec::new();
-        let mut lines = Lines::default();
+        let mut lines = LineSplitter::default();
         let mut hear = |line: &str| heard.push(line.to_owned());
         for chunk in chunks {
             lines.take(chunk, &mut hear);

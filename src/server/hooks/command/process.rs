@@ -17,13 +17,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A process that cannot be mistaken for a later one with the same number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Process {
+pub(super) struct ProcessId {
     pub(super) pid: i32,
     /// Ticks from the boot to its start.
     pub(super) started: u64,
 }
 
-impl Process {
+impl ProcessId {
     pub(super) fn own() -> io::Result<Self> {
         let pid = getpid().as_raw();
         let started = look(pid).map(|seen| seen.started);
@@ -50,7 +50,7 @@ pub(super) fn place() -> String {
 }
 
 /// Ends every process of the session that `leader` began; false when one is still there after that.
-pub(super) async fn end_session(leader: Process) -> bool {
+pub(super) async fn end_session(leader: ProcessId) -> bool {
     end(|signal| signal_all(&members(leader), signal), || members(leader).is_empty()).await
 }
 
@@ -59,8 +59,8 @@ pub(super) async fn end_session(leader: Process) -> bool {
 pub(super) async fn end_hook(leader: u32, mut reap: impl FnMut()) -> bool {
     let Some(group) = i32::try_from(leader).ok().filter(|group| *group > 1).map(Pid::from_raw) else { return true };
     let (own, leads) = (getpid().as_raw(), getsid(None) == Ok(getpid()));
-    let is_in_the_group = |seen: &Seen| seen.group == group.as_raw();
-    let is_astray = |seen: &Seen| leads && seen.session == own && seen.pid != own && !is_in_the_group(seen);
+    let is_in_the_group = |seen: &ProcStat| seen.group == group.as_raw();
+    let is_astray = |seen: &ProcStat| leads && seen.session == own && seen.pid != own && !is_in_the_group(seen);
     let send = |signal| {
         // To a group at once: one that forks without end does not get away. It fails only where nobody is left.
         let _ = killpg(group, signal);
@@ -109,7 +109,7 @@ fn signal_all(processes: &[i32], signal: Signal) {
 
 /// The number of a session is not given to another process while anybody is in it. So if its leader is somebody else
 /// by now, nobody of the old session was left.
-fn members(leader: Process) -> Vec<i32> {
+fn members(leader: ProcessId) -> Vec<i32> {
     let own_session = getsid(None).map_or(0, Pid::as_raw);
     let taken_over = look(leader.pid).is_some_and(|seen| seen.started != leader.started);
     if leader.pid <= 1 || leader.pid == own_session || taken_over {
@@ -118,7 +118,7 @@ fn members(leader: Process) -> Vec<i32> {
     living(|seen| seen.session == leader.pid && seen.started >= leader.started)
 }
 
-fn living(belongs: impl Fn(&Seen) -> bool) -> Vec<i32> {
+fn living(belongs: impl Fn(&ProcStat) -> bool) -> Vec<i32> {
     let numbers = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     numbers
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -126,7 +126,7 @@ fn living(belongs: impl Fn(&Seen) -> bool) -> Vec<i32> {
         .collect()
 }
 
-struct Seen {
+struct ProcStat {
     pid: i32,
     state: char,
     group: i32,
@@ -134,26 +134,26 @@ struct Seen {
     started: u64,
 }
 
-impl Seen {
+impl ProcStat {
     /// Nothing can be done about one that ended and waits for its parent to notice.
     fn is_alive(&self) -> bool {
         !matches!(self.state, 'Z' | 'X')
     }
 }
 
-fn look(pid: i32) -> Option<Seen> {
+fn look(pid: i32) -> Option<ProcStat> {
     parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// The name of the program is in parentheses and may hold anything, so fields are counted from the last of them.
-fn parse_stat(stat: &str) -> Option<Seen> {
+fn parse_stat(stat: &str) -> Option<ProcStat> {
     let pid = stat.split_once(' ')?.0.parse().ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
     let group = fields.nth(1)?.parse().ok()?;
     let session = fields.next()?.parse().ok()?;
     let started = fields.nth(15)?.parse().ok()?;
-    Some(Seen { pid, state, group, session, started })
+    Some(ProcStat { pid, state, group, session, started })
 }
 
 #[cfg(test)]
@@ -174,9 +174,9 @@ mod tests {
 
     #[test]
     fn a_process_is_known_by_its_start_too() {
-        let own = Process::own().unwrap();
+        let own = ProcessId::own().unwrap();
         assert!(own.is_there());
-        assert!(!Process { started: own.started + 1, ..own }.is_there());
+        assert!(!ProcessId { started: own.started + 1, ..own }.is_there());
     }
 
     #[tokio::test]
@@ -192,8 +192,8 @@ mod tests {
 
     #[test]
     fn nobody_is_taken_for_a_member_of_a_session_whose_number_was_given_away() {
-        let init = Process { pid: 1, started: 0 };
-        let taken_over = Process { pid: std::os::unix::process::parent_id().cast_signed(), started: u64::MAX };
+        let init = ProcessId { pid: 1, started: 0 };
+        let taken_over = ProcessId { pid: std::os::unix::process::parent_id().cast_signed(), started: u64::MAX };
         assert!(members(init).is_empty() && members(taken_over).is_empty());
     }
 }

@@ -9,17 +9,17 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command as Process};
 use tokio::time::timeout;
 
-use super::given::Given;
+use super::environment::Given;
 use super::output::bounded;
-use super::user::Identity;
-use super::{Command, Surroundings};
+use super::user::RunAs;
+use super::{HookCommand, HookEnvironment};
 use crate::secrets::Secrets;
 
 /// What it says beyond is not read.
 const ANSWER_LIMIT: u64 = 4096;
 
 /// How the program ended, and what it printed.
-pub struct Answer {
+pub struct ProgramOutput {
     pub status: ExitStatus,
     pub said: String,
     /// The last line of its standard error, on one line and without the command's secrets; empty when there is none.
@@ -28,7 +28,7 @@ pub struct Answer {
 
 /// What the program is told.
 pub struct Question<'a> {
-    pub command: &'a Command,
+    pub command: &'a HookCommand,
     pub variables: Vec<(String, String)>,
     /// On its standard input.
     pub input: String,
@@ -36,7 +36,7 @@ pub struct Question<'a> {
 
 impl Question<'_> {
     /// Its answer, provided it ends within `patience`; otherwise why there is none.
-    pub async fn ask(self, surroundings: &Surroundings, patience: Duration) -> Result<Answer, String> {
+    pub async fn ask(self, surroundings: &HookEnvironment, patience: Duration) -> Result<ProgramOutput, String> {
         let late = || format!("it did not answer within {} ms", patience.as_millis());
         let given = timeout(patience, Given::to(self.command)).await.map_err(|_| late())??;
         let mut child = self.start(surroundings, &given)?;
@@ -49,11 +49,11 @@ impl Question<'_> {
         answer.unwrap_or_else(|_| Err(late()))
     }
 
-    fn start(&self, surroundings: &Surroundings, given: &Given) -> Result<Child, String> {
+    fn start(&self, surroundings: &HookEnvironment, given: &Given) -> Result<Child, String> {
         let [program, arguments @ ..] = self.command.argv.as_slice() else {
             return Err("its command is empty".to_owned());
         };
-        let identity = self.command.user.as_deref().map(Identity::of).transpose()?;
+        let identity = self.command.user.as_deref().map(RunAs::of).transpose()?;
         let mut process = Process::new(program);
         process.args(arguments).current_dir("/").process_group(0).kill_on_drop(true);
         process.env_clear().env("PATH", &surroundings.path).env("HOME", &surroundings.home);
@@ -66,7 +66,7 @@ impl Question<'_> {
         process.spawn().map_err(|error| format!("cannot start {program}: {error}"))
     }
 
-    async fn answer(&self, child: &mut Child, secrets: &Secrets) -> Result<Answer, String> {
+    async fn answer(&self, child: &mut Child, secrets: &Secrets) -> Result<ProgramOutput, String> {
         if let Some(mut stdin) = child.stdin.take() {
             let input = self.input.clone();
             // Many programs do not read it.
@@ -78,7 +78,7 @@ impl Question<'_> {
         let status = child.wait().await.map_err(|error| format!("cannot wait for it: {error}"))?;
         let complaints = secrets.cut(&complaints);
         let complaint = complaints.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-        Ok(Answer { status, said, complaint: bounded(complaint) })
+        Ok(ProgramOutput { status, said, complaint: bounded(complaint) })
     }
 }
 

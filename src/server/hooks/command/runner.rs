@@ -13,14 +13,14 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::attempt::{self, Found};
-use super::memory::{Memory, NEW};
+use super::attempt::{self, FolderState};
+use super::attempt_files::{OutcomeRecord, RunRecord};
+use super::first_use::{Memory, NEW};
 use super::name::{decode, is_usable};
-use super::own::{self, OpenError};
-use super::records::{Outcome, Request};
-use super::spool::{Doing, Folder, GONE};
-use super::{Command, Surroundings, clock, process};
-use crate::hooks::{Ended, News, Report, Standing, Task, contract};
+use super::spool::{Folder, GONE, IoContext};
+use super::spool_dir::{self, SpoolOpenError};
+use super::{HookCommand, HookEnvironment, clock, process};
+use crate::hooks::{AttemptState, HookOutcome, HookReport, HookTask, HookUpdate, contract};
 
 /// Further ones are blocked until one has ended.
 const MAX_RUNNING: usize = 64;
@@ -33,26 +33,26 @@ const REPORTS: usize = 256;
 /// runner of the same folder takes it up.
 pub struct Runner {
     pub memory: Memory,
-    shared: Arc<Shared>,
+    shared: Arc<RunnerInner>,
     watchers: Mutex<JoinSet<()>>,
     _lock: Arc<File>,
 }
 
-pub(super) struct Shared {
+pub(super) struct RunnerInner {
     pub(super) spool: PathBuf,
     pub(super) supervisor: PathBuf,
     /// Of the spool, held by the runner.
     lock: Weak<File>,
     /// Attempts that are no longer known and whose folders may still be there.
     pub(super) leaving: watch::Sender<BTreeSet<String>>,
-    pub(super) surroundings: Surroundings,
+    pub(super) surroundings: HookEnvironment,
     /// Never held over disk work.
-    attempts: Mutex<BTreeMap<String, Entry>>,
-    reports: mpsc::Sender<Report>,
+    attempts: Mutex<BTreeMap<String, RunningAttempt>>,
+    reports: mpsc::Sender<HookReport>,
 }
 
-struct Entry {
-    standing: Standing,
+struct RunningAttempt {
+    standing: AttemptState,
     cancel: CancellationToken,
 }
 
@@ -62,14 +62,14 @@ impl Runner {
     pub fn open(
         spool: &Path,
         supervisor: PathBuf,
-        surroundings: Surroundings,
-    ) -> Result<(Self, mpsc::Receiver<Report>), OpenError> {
-        let spool = own::make(spool)?;
+        surroundings: HookEnvironment,
+    ) -> Result<(Self, mpsc::Receiver<HookReport>), SpoolOpenError> {
+        let spool = spool_dir::make(spool)?;
         let memory = Memory::of(&spool)?;
-        let lock = Arc::new(own::lock(&spool)?);
+        let lock = Arc::new(spool_dir::lock(&spool)?);
         let (reports, receiver) = mpsc::channel(REPORTS);
         let names = fs::read_dir(&spool).doing("read", &spool)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(RunnerInner {
             spool,
             supervisor,
             lock: Arc::downgrade(&lock),
@@ -86,20 +86,20 @@ impl Runner {
     }
 
     /// Runs it, unless that was asked before: then a running one goes on, and an ended one is reported again.
-    pub fn run(&self, task: &Task, command: &Command) {
+    pub fn run(&self, task: &HookTask, command: &HookCommand) {
         let attempt = task.attempt.clone();
         let mut attempts = self.shared.attempts();
         match attempts.get(&attempt).map(|entry| &entry.standing) {
-            Some(Standing::Running) => return,
-            Some(Standing::Ended(ended)) => return self.report(attempt, ended.clone()),
+            Some(AttemptState::Running) => return,
+            Some(AttemptState::Ended(ended)) => return self.report(attempt, ended.clone()),
             None => {}
         }
-        let running = attempts.values().filter(|entry| entry.standing == Standing::Running).count();
+        let running = attempts.values().filter(|entry| entry.standing == AttemptState::Running).count();
         if let Err(ended) = acceptable(&task.attempt, task.deadline.left(), running) {
             return self.report(attempt, ended);
         }
         let cancel = CancellationToken::new();
-        attempts.insert(attempt.clone(), Entry { standing: Standing::Running, cancel: cancel.clone() });
+        attempts.insert(attempt.clone(), RunningAttempt { standing: AttemptState::Running, cancel: cancel.clone() });
         drop(attempts);
         let request = self.request(task, command);
         self.watch(attempt::run(self.shared.clone(), attempt, request, cancel));
@@ -110,25 +110,25 @@ impl Runner {
     pub fn cancel(&self, attempt: &str) {
         let standing = self.shared.attempts().get(attempt).map(|entry| (entry.standing.clone(), entry.cancel.clone()));
         match standing {
-            Some((Standing::Running, cancel)) => cancel.cancel(),
-            Some((Standing::Ended(ended), _)) => self.report(attempt.to_owned(), ended),
-            None => self.report(attempt.to_owned(), Ended::Cancelled),
+            Some((AttemptState::Running, cancel)) => cancel.cancel(),
+            Some((AttemptState::Ended(ended), _)) => self.report(attempt.to_owned(), ended),
+            None => self.report(attempt.to_owned(), HookOutcome::Cancelled),
         }
     }
 
-    pub fn known(&self, attempt: &str) -> Option<Standing> {
+    pub fn known(&self, attempt: &str) -> Option<AttemptState> {
         self.shared.attempts().get(attempt).map(|entry| entry.standing.clone())
     }
 
     /// Everything that is known, to find what the cluster no longer asks for.
-    pub fn attempts(&self) -> Vec<(String, Standing)> {
+    pub fn attempts(&self) -> Vec<(String, AttemptState)> {
         self.shared.attempts().iter().map(|(attempt, entry)| (attempt.clone(), entry.standing.clone())).collect()
     }
 
     /// The outcome is committed: nothing needs to be known any more. A running attempt is not forgotten.
     pub fn forget(&self, attempt: &str) {
         let mut attempts = self.shared.attempts();
-        if attempts.get(attempt).is_some_and(|entry| matches!(entry.standing, Standing::Ended(_))) {
+        if attempts.get(attempt).is_some_and(|entry| matches!(entry.standing, AttemptState::Ended(_))) {
             attempts.remove(attempt);
             // Before the id can be asked for again, which needs the attempts.
             self.shared.leaving.send_modify(|leaving| _ = leaving.insert(attempt.to_owned()));
@@ -136,9 +136,9 @@ impl Runner {
         }
     }
 
-    fn request(&self, task: &Task, command: &Command) -> Request {
-        let Surroundings { path, home, lang, loaded: _ } = &self.shared.surroundings;
-        Request {
+    fn request(&self, task: &HookTask, command: &HookCommand) -> RunRecord {
+        let HookEnvironment { path, home, lang, loaded: _ } = &self.shared.surroundings;
+        RunRecord {
             place: process::place(),
             command: command.clone(),
             env: [("PATH", path), ("HOME", home), ("LANG", lang)].map(|(k, v)| (k.to_owned(), v.clone())).into(),
@@ -161,25 +161,26 @@ impl Runner {
         };
         let folder = Folder::of(&self.shared.spool, &attempt);
         match attempt::look(&folder) {
-            Found::Ended(Outcome { ended, .. }) => {
-                let entry = Entry { standing: Standing::Ended(ended), cancel: CancellationToken::new() };
+            FolderState::Ended(OutcomeRecord { ended, .. }) => {
+                let entry = RunningAttempt { standing: AttemptState::Ended(ended), cancel: CancellationToken::new() };
                 self.shared.attempts().insert(attempt, entry);
             }
-            Found::NeverBegun { .. } => attempt::discard(&folder),
+            FolderState::NeverBegun { .. } => attempt::discard(&folder),
             // What is lost is settled there too: ending what is left of it takes time.
-            Found::Running | Found::Lost { .. } => {
+            FolderState::Running | FolderState::Lost { .. } => {
                 let cancel = CancellationToken::new();
-                self.shared
-                    .attempts()
-                    .insert(attempt.clone(), Entry { standing: Standing::Running, cancel: cancel.clone() });
+                self.shared.attempts().insert(
+                    attempt.clone(),
+                    RunningAttempt { standing: AttemptState::Running, cancel: cancel.clone() },
+                );
                 self.watch(attempt::take_up(self.shared.clone(), attempt, cancel));
             }
         }
     }
 
-    fn report(&self, attempt: String, ended: Ended) {
+    fn report(&self, attempt: String, ended: HookOutcome) {
         let shared = self.shared.clone();
-        self.watch(async move { shared.report(&attempt, News::Ended(ended)).await });
+        self.watch(async move { shared.report(&attempt, HookUpdate::Ended(ended)).await });
     }
 
     fn watch(&self, watcher: impl Future<Output = ()> + Send + 'static) {
@@ -189,21 +190,21 @@ impl Runner {
     }
 }
 
-fn acceptable(attempt: &str, left: Duration, running: usize) -> Result<(), Ended> {
+fn acceptable(attempt: &str, left: Duration, running: usize) -> Result<(), HookOutcome> {
     if !is_usable(attempt) {
-        return Err(Ended::Failed("the attempt's id is too long to be kept, or empty".to_owned()));
+        return Err(HookOutcome::Failed("the attempt's id is too long to be kept, or empty".to_owned()));
     }
     if left.is_zero() {
-        return Err(Ended::TimedOut);
+        return Err(HookOutcome::TimedOut);
     }
     if running >= MAX_RUNNING {
-        return Err(Ended::Blocked(format!("it was not started: {running} hooks are running here already")));
+        return Err(HookOutcome::Blocked(format!("it was not started: {running} hooks are running here already")));
     }
     Ok(())
 }
 
-impl Shared {
-    fn attempts(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
+impl RunnerInner {
+    fn attempts(&self) -> MutexGuard<'_, BTreeMap<String, RunningAttempt>> {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -230,16 +231,16 @@ impl Shared {
         }
     }
 
-    pub(super) async fn report(&self, attempt: &str, news: News) {
+    pub(super) async fn report(&self, attempt: &str, news: HookUpdate) {
         // Nobody listens any more when the replica stops; the outcome is kept.
-        let _ = self.reports.send(Report { attempt: attempt.to_owned(), news }).await;
+        let _ = self.reports.send(HookReport { attempt: attempt.to_owned(), news }).await;
     }
 
-    pub(super) async fn end(&self, attempt: &str, ended: Ended) {
+    pub(super) async fn end(&self, attempt: &str, ended: HookOutcome) {
         if let Some(entry) = self.attempts().get_mut(attempt) {
-            entry.standing = Standing::Ended(ended.clone());
+            entry.standing = AttemptState::Ended(ended.clone());
         }
-        self.report(attempt, News::Ended(ended)).await;
+        self.report(attempt, HookUpdate::Ended(ended)).await;
     }
 }
 
@@ -251,12 +252,12 @@ mod tests {
     fn only_so_many_run_at_once_and_the_next_one_is_to_come_again() {
         let later = Duration::MAX;
         assert_eq!(acceptable("1", later, MAX_RUNNING - 1), Ok(()));
-        assert!(matches!(acceptable("1", later, MAX_RUNNING), Err(Ended::Blocked(_))));
+        assert!(matches!(acceptable("1", later, MAX_RUNNING), Err(HookOutcome::Blocked(_))));
     }
 
     #[test]
     fn nothing_is_begun_after_its_deadline_or_without_a_usable_id() {
-        assert_eq!(acceptable("1", Duration::ZERO, 0), Err(Ended::TimedOut));
-        assert!(matches!(acceptable("", Duration::MAX, 0), Err(Ended::Failed(_))));
+        assert_eq!(acceptable("1", Duration::ZERO, 0), Err(HookOutcome::TimedOut));
+        assert!(matches!(acceptable("", Duration::MAX, 0), Err(HookOutcome::Failed(_))));
     }
 }

@@ -8,10 +8,10 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread::{self, ScopedJoinHandle};
 
+use super::attempt_files::{RecordFile, RunRecord, StartRecord};
 use super::name::encode;
 use super::output::bounded;
-use super::records::{Mark, Record, Request};
-use allclear_wire::seal::{seal_text, unseal_text};
+use allclear_wire::checksum::{seal_text, unseal_text};
 
 const MAX_FILE: u64 = 1 << 20;
 
@@ -29,11 +29,11 @@ impl SpoolError {
     }
 }
 
-pub(super) trait Doing<T> {
+pub(super) trait IoContext<T> {
     fn doing(self, doing: &'static str, path: &Path) -> Result<T, SpoolError>;
 }
 
-impl<T> Doing<T> for io::Result<T> {
+impl<T> IoContext<T> for io::Result<T> {
     fn doing(self, doing: &'static str, path: &Path) -> Result<T, SpoolError> {
         self.map_err(|source| SpoolError { doing, path: path.to_owned(), source })
     }
@@ -56,7 +56,7 @@ impl Folder {
     }
 
     /// Makes the folder and takes its lock before anything in it can be run. Fails where the folder is there already.
-    pub(super) fn create(&self, request: &Request) -> Result<File, SpoolError> {
+    pub(super) fn create(&self, request: &RunRecord) -> Result<File, SpoolError> {
         DirBuilder::new().mode(0o700).create(&self.0).doing("make", &self.0)?;
         let filled = self.prepare(request);
         if filled.is_err() {
@@ -68,10 +68,10 @@ impl Folder {
 
     /// On the disk with its name and its place when this returns. What a power cut leaves of it before is of a hook that
     /// was not started; unless nothing is left of the request, it is taken for one that may have been.
-    fn prepare(&self, request: &Request) -> Result<File, SpoolError> {
+    fn prepare(&self, request: &RunRecord) -> Result<File, SpoolError> {
         let lock = self.lock()?.ok_or(io::ErrorKind::WouldBlock.into()).doing("lock", &self.0)?;
         let (written, spool) = (self.write(request)?, self.0.parent().unwrap_or(&self.0));
-        sync_together(&[(&self.0.join(Request::FILE), written), (&self.0, open(&self.0)?), (spool, open(spool)?)])?;
+        sync_together(&[(&self.0.join(RunRecord::FILE), written), (&self.0, open(&self.0)?), (spool, open(spool)?)])?;
         Ok(lock)
     }
 
@@ -81,9 +81,9 @@ impl Folder {
     }
 
     /// Fails where a mark is already: whatever goes wrong, a hook is started once.
-    pub(super) fn leave_mark(&self, mark: &Mark) -> Result<(), SpoolError> {
+    pub(super) fn leave_mark(&self, mark: &StartRecord) -> Result<(), SpoolError> {
         let (unfinished, _) = self.fill(mark)?;
-        let path = self.0.join(Mark::FILE);
+        let path = self.0.join(StartRecord::FILE);
         let linked = fs::hard_link(&unfinished, &path).doing("write", &path);
         // What is left behind of it harms nobody.
         let _ = fs::remove_file(&unfinished);
@@ -114,14 +114,14 @@ impl Folder {
 
     /// Whole or not at all, whatever becomes of this process; a power cut may take it back. For an outcome that is as it
     /// should be: the cut takes the hook's processes too, so nobody knows, and an event does not wait for the disk.
-    pub(super) fn write<R: Record>(&self, content: &R) -> Result<File, SpoolError> {
+    pub(super) fn write<R: RecordFile>(&self, content: &R) -> Result<File, SpoolError> {
         let (unfinished, written) = self.fill(content)?;
         let path = self.0.join(R::FILE);
         fs::rename(&unfinished, &path).doing("write", &path)?;
         Ok(written)
     }
 
-    fn fill<R: Record>(&self, content: &R) -> Result<(PathBuf, File), SpoolError> {
+    fn fill<R: RecordFile>(&self, content: &R) -> Result<(PathBuf, File), SpoolError> {
         let path = self.0.join(format!("{}.unfinished", R::FILE));
         let filled = (|| {
             let bytes = seal_text(R::FILE.as_bytes(), serde_json::to_vec(content)?);
@@ -136,7 +136,7 @@ impl Folder {
         Ok((path, file))
     }
 
-    pub(super) fn read<R: Record>(&self) -> Result<Option<R>, SpoolError> {
+    pub(super) fn read<R: RecordFile>(&self) -> Result<Option<R>, SpoolError> {
         let path = self.0.join(R::FILE);
         let bytes = match read(&path) {
             Ok(bytes) => bytes,
@@ -202,9 +202,9 @@ fn sync_together(opened: &[(&Path, File); 3]) -> Result<(), SpoolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hooks::Ended;
-    use crate::hooks::command::process::Process;
-    use crate::hooks::command::records::Outcome;
+    use crate::hooks::HookOutcome;
+    use crate::hooks::command::attempt_files::OutcomeRecord;
+    use crate::hooks::command::process::ProcessId;
 
     #[test]
     fn what_cannot_be_synced_is_told_whichever_of_three_it_is() {
@@ -224,7 +224,7 @@ mod tests {
     fn a_mark_is_left_once() {
         let spool = tempfile::tempdir().unwrap();
         let folder = Folder::at(spool.path());
-        let mark = Mark { place: "here".into(), supervisor: Process { pid: 7, started: 9 } };
+        let mark = StartRecord { place: "here".into(), supervisor: ProcessId { pid: 7, started: 9 } };
         folder.leave_mark(&mark).unwrap();
         assert!(folder.leave_mark(&mark).is_err());
     }
@@ -233,9 +233,9 @@ mod tests {
     fn an_outcome_that_is_cut_off_or_changed_by_a_bit_is_refused_or_read_as_it_was() {
         let spool = tempfile::tempdir().unwrap();
         let folder = Folder::at(spool.path());
-        let ended = Ended::Failed("exit code 3".into());
-        folder.write(&Outcome { ended, at_ms: 7, progress: None }).unwrap();
-        let path = spool.path().join(Outcome::FILE);
+        let ended = HookOutcome::Failed("exit code 3".into());
+        folder.write(&OutcomeRecord { ended, at_ms: 7, progress: None }).unwrap();
+        let path = spool.path().join(OutcomeRecord::FILE);
         let whole = fs::read(&path).unwrap();
         let cut_off = (0..whole.len()).map(|end| whole[..end].to_vec());
         let flipped = (0..whole.len() * 8).map(|bit| {
@@ -245,8 +245,8 @@ mod tests {
         });
         for (at, bytes) in cut_off.chain(flipped).enumerate() {
             fs::write(&path, &bytes).unwrap();
-            match folder.read::<Outcome>() {
-                Ok(read) => assert_eq!(read.unwrap().ended, Ended::Failed("exit code 3".into()), "change {at}"),
+            match folder.read::<OutcomeRecord>() {
+                Ok(read) => assert_eq!(read.unwrap().ended, HookOutcome::Failed("exit code 3".into()), "change {at}"),
                 Err(error) => assert!(error.to_string().starts_with("cannot read "), "change {at}: {error}"),
             }
         }
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn what_was_written_without_a_seal_is_read() {
         let spool = tempfile::tempdir().unwrap();
-        fs::write(spool.path().join(Outcome::FILE), r#"{"ended":{"outcome":"done"},"at_ms":7}"#).unwrap();
-        assert_eq!(Folder::at(spool.path()).read::<Outcome>().unwrap().unwrap().ended, Ended::Done);
+        fs::write(spool.path().join(OutcomeRecord::FILE), r#"{"ended":{"outcome":"done"},"at_ms":7}"#).unwrap();
+        assert_eq!(Folder::at(spool.path()).read::<OutcomeRecord>().unwrap().unwrap().ended, HookOutcome::Done);
     }
 }

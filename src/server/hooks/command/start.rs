@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
-use super::records::Request;
-use super::user::Identity;
+use super::attempt_files::RunRecord;
+use super::user::RunAs;
 use crate::hooks::contract;
 
 /// How long a hook waits for room for its process, and how often it tries: what was ended before it may fill the machine
@@ -20,7 +20,7 @@ const ROOM_EVERY: Duration = Duration::from_millis(100);
 
 /// With these variables of its own. Fails at the latest after `left`. The reason names the program: who reads it does not see the configuration.
 pub(super) async fn start(
-    request: &Request,
+    request: &RunRecord,
     env: &BTreeMap<String, String>,
     facts: &Map<String, Value>,
     left: Duration,
@@ -28,7 +28,7 @@ pub(super) async fn start(
     let [program, arguments @ ..] = request.command.argv.as_slice() else {
         return Err("its command is empty".to_owned());
     };
-    let identity = request.command.user.as_deref().map(Identity::of).transpose()?;
+    let identity = request.command.user.as_deref().map(RunAs::of).transpose()?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir("/").process_group(0).env_clear().envs(&request.env);
     if let Some(identity) = &identity {

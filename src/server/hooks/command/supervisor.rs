@@ -17,12 +17,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use super::given::Given;
-use super::records::{Mark, Outcome, Progress, Request};
-use super::spool::{Doing, Folder, SpoolError};
+use super::attempt_files::{OutcomeRecord, ProgressRecord, RunRecord, StartRecord};
+use super::environment::Given;
+use super::spool::{Folder, IoContext, SpoolError};
 use super::{clock, output, process, start};
 use crate::hooks::contract::exit;
-use crate::hooks::{Ended, close_descriptors, contract};
+use crate::hooks::{HookOutcome, close_descriptors, contract};
 use crate::secrets::Secrets;
 
 /// Progress is written at most this often.
@@ -75,16 +75,16 @@ async fn run(folder: &Folder) -> Result<(), SpoolError> {
     if setsid().is_err() && getsid(None) != Ok(getpid()) {
         return misuse("it must not lead a process group");
     }
-    let Some(request) = folder.read::<Request>()? else { return misuse("there is no request") };
+    let Some(request) = folder.read::<RunRecord>()? else { return misuse("there is no request") };
     handle_what_may_be_ignored();
     let mut terminate = signal(SignalKind::terminate()).doing("run the attempt in", folder.path())?;
-    let supervisor = process::Process::own().doing("run the attempt in", folder.path())?;
-    folder.leave_mark(&Mark { place: process::place(), supervisor })?;
+    let supervisor = process::ProcessId::own().doing("run the attempt in", folder.path())?;
+    folder.leave_mark(&StartRecord { place: process::place(), supervisor })?;
     let cancelled = async || {
         terminate.recv().await;
     };
     let (ended, progress) = attend(folder, &request, cancelled).await;
-    let outcome = Outcome { ended, at_ms: clock::now().0, progress: Some(progress) };
+    let outcome = OutcomeRecord { ended, at_ms: clock::now().0, progress: Some(progress) };
     settle(folder, &outcome).await?;
     // The replica need not wait for the end of this process; it may be gone itself.
     let _ = writeln!(io::stdout(), "settled");
@@ -101,7 +101,7 @@ fn handle_what_may_be_ignored() {
 }
 
 /// A disk that is full for a moment shall not make an outcome unknown.
-async fn settle(folder: &Folder, outcome: &Outcome) -> Result<(), SpoolError> {
+async fn settle(folder: &Folder, outcome: &OutcomeRecord) -> Result<(), SpoolError> {
     for _ in 1..SETTLE_TRIES {
         if folder.write(outcome).is_ok() {
             return Ok(());
@@ -111,28 +111,28 @@ async fn settle(folder: &Folder, outcome: &Outcome) -> Result<(), SpoolError> {
     folder.write(outcome).map(drop)
 }
 
-enum Stop {
+enum StopCause {
     Exited(io::Result<ExitStatus>),
-    Told(Ended),
+    Told(HookOutcome),
 }
 
-async fn attend(folder: &Folder, request: &Request, cancelled: impl AsyncFnOnce()) -> (Ended, Progress) {
+async fn attend(folder: &Folder, request: &RunRecord, cancelled: impl AsyncFnOnce()) -> (HookOutcome, ProgressRecord) {
     let time_left = || request.ends_at.saturating_sub(clock::since_boot());
     let given = match timeout(time_left(), Given::to(&request.command)).await {
         Ok(Ok(given)) => given,
-        Ok(Err(why)) => return (Ended::Blocked(format!("it was not started: {why}")), Progress::default()),
-        Err(_) => return (Ended::TimedOut, Progress::default()),
+        Ok(Err(why)) => return (HookOutcome::Blocked(format!("it was not started: {why}")), ProgressRecord::default()),
+        Err(_) => return (HookOutcome::TimedOut, ProgressRecord::default()),
     };
     let left = time_left();
     if left.is_zero() {
-        return (Ended::TimedOut, Progress::default());
+        return (HookOutcome::TimedOut, ProgressRecord::default());
     }
     let facts = contract::with_time_left(request.facts.clone(), left);
     let mut hook = match start::start(request, &given.env, &facts, left).await {
         Ok(hook) => hook,
-        Err(reason) => return (Ended::Failed(reason), Progress::default()),
+        Err(reason) => return (HookOutcome::Failed(reason), ProgressRecord::default()),
     };
-    let (heard, hearing) = watch::channel(Heard::default());
+    let (heard, hearing) = watch::channel(HookOutput::default());
     if let Some(mut input) = hook.stdin.take() {
         let facts = format!("{}\n", Value::Object(facts));
         // Many hooks do not read it.
@@ -143,24 +143,24 @@ async fn attend(folder: &Folder, request: &Request, cancelled: impl AsyncFnOnce(
     tokio::spawn(tell(folder.clone(), hearing.clone()));
     let stop = tokio::select! {
         biased;
-        status = hook.wait() => Stop::Exited(status),
-        () = cancelled() => Stop::Told(Ended::Cancelled),
-        () = sleep(left) => Stop::Told(Ended::TimedOut),
+        status = hook.wait() => StopCause::Exited(status),
+        () = cancelled() => StopCause::Told(HookOutcome::Cancelled),
+        () = sleep(left) => StopCause::Told(HookOutcome::TimedOut),
     };
     let ended = match stop {
-        Stop::Exited(status) => {
+        StopCause::Exited(status) => {
             let _ = timeout(DRAIN, reading).await;
             verdict(status, &hearing.borrow().last_complaint)
         }
-        Stop::Told(ended) => end(&mut hook, ended).await,
+        StopCause::Told(ended) => end(&mut hook, ended).await,
     };
     let progress = hearing.borrow().progress.clone();
     (ended, progress)
 }
 
 #[derive(Default)]
-struct Heard {
-    progress: Progress,
+struct HookOutput {
+    progress: ProgressRecord,
     last_complaint: String,
 }
 
@@ -168,7 +168,7 @@ struct Heard {
 async fn listen(
     folder: Folder,
     (stdout, stderr): (Option<ChildStdout>, Option<ChildStderr>),
-    heard: watch::Sender<Heard>,
+    heard: watch::Sender<HookOutput>,
     secrets: Secrets,
 ) {
     let progress = |line: &str| {
@@ -187,7 +187,7 @@ async fn listen(
     );
 }
 
-fn note(progress: &mut Progress, line: &str) -> bool {
+fn note(progress: &mut ProgressRecord, line: &str) -> bool {
     if let Some(text) = line.strip_prefix("progress:") {
         progress.text = Some(output::bounded(text.trim()));
         return true;
@@ -198,7 +198,7 @@ fn note(progress: &mut Progress, line: &str) -> bool {
     true
 }
 
-async fn tell(folder: Folder, mut hearing: watch::Receiver<Heard>) {
+async fn tell(folder: Folder, mut hearing: watch::Receiver<HookOutput>) {
     while hearing.changed().await.is_ok() {
         let progress = hearing.borrow_and_update().progress.clone();
         // Only shown; the outcome is what counts.
@@ -207,33 +207,37 @@ async fn tell(folder: Folder, mut hearing: watch::Receiver<Heard>) {
     }
 }
 
-async fn end(hook: &mut Child, ended: Ended) -> Ended {
+async fn end(hook: &mut Child, ended: HookOutcome) -> HookOutcome {
     let Some(leader) = hook.id() else { return ended };
     let gone = process::end_hook(leader, || {
         let _ = hook.try_wait();
     })
     .await;
-    if gone { ended } else { Ended::Unknown(format!("{ended}, but some of its processes cannot be killed")) }
+    if gone { ended } else { HookOutcome::Unknown(format!("{ended}, but some of its processes cannot be killed")) }
 }
 
-fn verdict(status: io::Result<ExitStatus>, last_complaint: &str) -> Ended {
+fn verdict(status: io::Result<ExitStatus>, last_complaint: &str) -> HookOutcome {
     let status = match status {
         Ok(status) => status,
-        Err(error) => return Ended::Unknown(format!("its exit status cannot be had: {error}")),
+        Err(error) => return HookOutcome::Unknown(format!("its exit status cannot be had: {error}")),
     };
     match (status.code().and_then(|code| u8::try_from(code).ok()), status.signal()) {
-        (Some(exit::DONE), _) => Ended::Done,
-        (Some(exit::NOT_APPLICABLE), _) => Ended::NotApplicable,
-        (Some(exit::NOT_DONE), _) => Ended::NotDone,
-        (Some(exit::UNKNOWN), _) => Ended::Unknown(or(last_complaint, "it says that nobody can tell")),
-        (Some(exit::BLOCKED), _) => Ended::Blocked(or(last_complaint, "exit status 75, nothing on standard error")),
-        (Some(code), _) => Ended::Failed(or(last_complaint, &format!("exit status {code}, nothing on standard error"))),
+        (Some(exit::DONE), _) => HookOutcome::Done,
+        (Some(exit::NOT_APPLICABLE), _) => HookOutcome::NotApplicable,
+        (Some(exit::NOT_DONE), _) => HookOutcome::NotDone,
+        (Some(exit::UNKNOWN), _) => HookOutcome::Unknown(or(last_complaint, "it says that nobody can tell")),
+        (Some(exit::BLOCKED), _) => {
+            HookOutcome::Blocked(or(last_complaint, "exit status 75, nothing on standard error"))
+        }
+        (Some(code), _) => {
+            HookOutcome::Failed(or(last_complaint, &format!("exit status {code}, nothing on standard error")))
+        }
         (None, Some(number)) => {
             let name = Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |s| s.to_string());
             let said = if last_complaint.is_empty() { String::new() } else { format!(": {last_complaint}") };
-            Ended::Failed(format!("killed by {name}{said}"))
+            HookOutcome::Failed(format!("killed by {name}{said}"))
         }
-        (None, None) => Ended::Unknown(format!("it ended strangely: {status}")),
+        (None, None) => HookOutcome::Unknown(format!("it ended strangely: {status}")),
     }
 }
 

@@ -13,14 +13,14 @@ use nix::unistd::{
 };
 
 /// What a hook may be run as. `None`: as the replica itself.
-pub(super) struct Identity {
+pub(super) struct RunAs {
     uid: Uid,
     gid: Gid,
     groups: Vec<Gid>,
     pub(super) home: PathBuf,
 }
 
-impl Identity {
+impl RunAs {
     /// The user by name, or why it cannot be used, for people.
     pub(super) fn of(name: &str) -> Result<Self, String> {
         let unusable = |error: Errno| format!("cannot look up user {name}: {}", error.desc());

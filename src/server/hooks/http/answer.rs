@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::hooks::{Ended, one_line};
-use crate::http_client::{Failure, Reply, StatusCode};
+use crate::hooks::{HookOutcome, one_line};
+use crate::http_client::{ExchangeError, Reply, StatusCode};
 
 /// What a server says of what it still does.
 #[derive(Default, PartialEq, Debug)]
-pub(super) struct Told {
+pub(super) struct HttpProgress {
     pub(super) progress: Option<String>,
     /// From now on.
     pub(super) expected_end: Option<Duration>,
@@ -18,55 +18,57 @@ pub(super) struct Told {
 }
 
 /// The answer to a POST: where it is told how far it is, or how it ended.
-pub(super) fn to_the_post(reply: Result<Reply, Failure>) -> ControlFlow<Ended, String> {
+pub(super) fn to_the_post(reply: Result<Reply, ExchangeError>) -> ControlFlow<HookOutcome, String> {
     let reply = match reply {
         Ok(reply) => reply,
-        Err(Failure::NotSent(why)) => return Break(Ended::Blocked(format!("nothing was sent: {why}"))),
-        Err(Failure::Lost(why)) => return Break(Ended::Unknown(format!("the answer was lost: {why}"))),
+        Err(ExchangeError::NotSent(why)) => return Break(HookOutcome::Blocked(format!("nothing was sent: {why}"))),
+        Err(ExchangeError::Lost(why)) => return Break(HookOutcome::Unknown(format!("the answer was lost: {why}"))),
     };
     Break(match reply.status {
         202 => match reply.location {
             Some(location) => return Continue(location),
-            None => Ended::Unknown("202 without a Location: nobody can tell how it ends".to_owned()),
+            None => HookOutcome::Unknown("202 without a Location: nobody can tell how it ends".to_owned()),
         },
         200..=299 => ended(&reply),
         // These say that nothing was begun; a 503 by itself may come from a proxy whose server died.
-        425 | 429 => Ended::Blocked(why(&reply)),
-        503 if reply.retry_after.is_some() => Ended::Blocked(why(&reply)),
-        300..=399 => Ended::Failed(format!("{}; redirects are not followed", why(&reply))),
-        400..=499 => Ended::Failed(why(&reply)),
-        _ => Ended::Unknown(why(&reply)),
+        425 | 429 => HookOutcome::Blocked(why(&reply)),
+        503 if reply.retry_after.is_some() => HookOutcome::Blocked(why(&reply)),
+        300..=399 => HookOutcome::Failed(format!("{}; redirects are not followed", why(&reply))),
+        400..=499 => HookOutcome::Failed(why(&reply)),
+        _ => HookOutcome::Unknown(why(&reply)),
     })
 }
 
 /// The answer to a question how far it is. A server that is out of reach for a moment may still be at it.
-pub(super) fn how_far(reply: Result<Reply, Failure>) -> ControlFlow<Ended, Told> {
-    let Ok(reply) = reply else { return Continue(Told::default()) };
+pub(super) fn how_far(reply: Result<Reply, ExchangeError>) -> ControlFlow<HookOutcome, HttpProgress> {
+    let Ok(reply) = reply else { return Continue(HttpProgress::default()) };
     Break(match reply.status {
         202 => return Continue(told(&reply)),
         200..=299 => ended(&reply),
-        408 | 425 | 429 | 500..=599 => return Continue(Told { retry_after: reply.retry_after, ..Told::default() }),
-        409 | 412 => Ended::Failed(why(&reply)),
-        _ => Ended::Unknown(why(&reply)),
+        408 | 425 | 429 | 500..=599 => {
+            return Continue(HttpProgress { retry_after: reply.retry_after, ..HttpProgress::default() });
+        }
+        409 | 412 => HookOutcome::Failed(why(&reply)),
+        _ => HookOutcome::Unknown(why(&reply)),
     })
 }
 
 /// Nothing at all is done. Something that is not understood may come from anybody.
-fn ended(reply: &Reply) -> Ended {
+fn ended(reply: &Reply) -> HookOutcome {
     if reply.body.trim_ascii().is_empty() {
-        return Ended::Done;
+        return HookOutcome::Done;
     }
     let said: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
     let reason = || said.get("reason").and_then(Value::as_str).unwrap_or("it gives no reason").to_owned();
     match said.get("outcome").and_then(Value::as_str) {
-        Some("done") => Ended::Done,
-        Some("not_applicable") => Ended::NotApplicable,
-        Some("not_done") => Ended::NotDone,
-        Some("failed") => Ended::Failed(reason()),
-        Some("blocked") => Ended::Blocked(reason()),
-        Some("unknown") => Ended::Unknown(reason()),
-        Some(other) => Ended::Unknown(format!("{} with outcome {other:?}, which is none", line_of(reply.status))),
-        None => Ended::Unknown(format!(
+        Some("done") => HookOutcome::Done,
+        Some("not_applicable") => HookOutcome::NotApplicable,
+        Some("not_done") => HookOutcome::NotDone,
+        Some("failed") => HookOutcome::Failed(reason()),
+        Some("blocked") => HookOutcome::Blocked(reason()),
+        Some("unknown") => HookOutcome::Unknown(reason()),
+        Some(other) => HookOutcome::Unknown(format!("{} with outcome {other:?}, which is none", line_of(reply.status))),
+        None => HookOutcome::Unknown(format!(
             "{} without an outcome: {}",
             line_of(reply.status),
             first_line(&String::from_utf8_lossy(&reply.body))
@@ -74,10 +76,10 @@ fn ended(reply: &Reply) -> Ended {
     }
 }
 
-fn told(reply: &Reply) -> Told {
+fn told(reply: &Reply) -> HttpProgress {
     let said: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
     let seconds = said.get("expected_end_s").and_then(Value::as_f64);
-    Told {
+    HttpProgress {
         progress: said.get("progress").and_then(Value::as_str).map(first_line).filter(|text| !text.is_empty()),
         expected_end: seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
         retry_after: reply.retry_after,
@@ -111,7 +113,7 @@ mod tests {
         Reply { status, body: body.into(), ..Reply::default() }
     }
 
-    fn posted(reply: Reply) -> Ended {
+    fn posted(reply: Reply) -> HookOutcome {
         match to_the_post(Ok(reply)) {
             Break(ended) => ended,
             Continue(location) => panic!("accepted at {location}"),
@@ -120,18 +122,18 @@ mod tests {
 
     #[test]
     fn an_outcome_is_only_what_says_so() {
-        let failed = |reason: &str| Ended::Failed(reason.to_owned());
-        let blocked = |reason: &str| Ended::Blocked(reason.to_owned());
+        let failed = |reason: &str| HookOutcome::Failed(reason.to_owned());
+        let blocked = |reason: &str| HookOutcome::Blocked(reason.to_owned());
         for (status, body, expected) in [
-            (200, "", Ended::Done),
-            (204, "", Ended::Done),
-            (200, r#"{"outcome": "done", "reason": "ignored"}"#, Ended::Done),
-            (200, r#"{"outcome": "not_applicable"}"#, Ended::NotApplicable),
-            (200, r#"{"outcome": "not_done"}"#, Ended::NotDone),
+            (200, "", HookOutcome::Done),
+            (204, "", HookOutcome::Done),
+            (200, r#"{"outcome": "done", "reason": "ignored"}"#, HookOutcome::Done),
+            (200, r#"{"outcome": "not_applicable"}"#, HookOutcome::NotApplicable),
+            (200, r#"{"outcome": "not_done"}"#, HookOutcome::NotDone),
             (200, r#"{"outcome": "failed", "reason": "disk full"}"#, failed("disk full")),
             (200, r#"{"outcome": "failed"}"#, failed("it gives no reason")),
             (200, r#"{"outcome": "blocked", "reason": "no standby"}"#, blocked("no standby")),
-            (200, r#"{"outcome": "unknown", "reason": "lost it"}"#, Ended::Unknown("lost it".into())),
+            (200, r#"{"outcome": "unknown", "reason": "lost it"}"#, HookOutcome::Unknown("lost it".into())),
             (400, "first\nsecond", failed("400 Bad Request: first")),
             (404, "", failed("404 Not Found")),
             (409, r#"{"reason": "seen 3.9"}"#, failed("409 Conflict: seen 3.9")),
@@ -160,14 +162,14 @@ mod tests {
             (504, ""),
             (600, ""),
         ] {
-            assert!(matches!(posted(reply(status, body)), Ended::Unknown(_)), "{status} {body}");
+            assert!(matches!(posted(reply(status, body)), HookOutcome::Unknown(_)), "{status} {body}");
         }
     }
 
     #[test]
     fn only_with_a_time_to_come_again_is_a_503_blocked() {
         let again = Reply { retry_after: Some(Duration::from_secs(5)), ..reply(503, "no standby") };
-        assert_eq!(posted(again), Ended::Blocked("503 Service Unavailable: no standby".into()));
+        assert_eq!(posted(again), HookOutcome::Blocked("503 Service Unavailable: no standby".into()));
     }
 
     #[test]
@@ -176,26 +178,26 @@ mod tests {
             Break(ended) => ended,
             Continue(_) => panic!("silence is no answer"),
         };
-        assert!(matches!(silence(Failure::NotSent("refused".into())), Ended::Blocked(_)));
-        assert!(matches!(silence(Failure::Lost("reset".into())), Ended::Unknown(_)));
+        assert!(matches!(silence(ExchangeError::NotSent("refused".into())), HookOutcome::Blocked(_)));
+        assert!(matches!(silence(ExchangeError::Lost("reset".into())), HookOutcome::Unknown(_)));
     }
 
     #[test]
     fn while_it_goes_on_progress_is_told_and_trouble_is_waited_out() {
         let body = r#"{"progress": "3 of 7\nrest", "expected_end_s": 1.5}"#;
-        let expected = Told {
+        let expected = HttpProgress {
             progress: Some("3 of 7".into()),
             expected_end: Some(Duration::from_millis(1500)),
             retry_after: None,
         };
         assert_eq!(how_far(Ok(reply(202, body))), Continue(expected));
         for status in [408, 425, 429, 500, 503] {
-            assert_eq!(how_far(Ok(reply(status, ""))), Continue(Told::default()), "{status}");
+            assert_eq!(how_far(Ok(reply(status, ""))), Continue(HttpProgress::default()), "{status}");
         }
-        assert_eq!(how_far(Err(Failure::NotSent(String::new()))), Continue(Told::default()));
-        assert_eq!(how_far(Ok(reply(200, ""))), Break(Ended::Done));
-        assert!(matches!(how_far(Ok(reply(404, ""))), Break(Ended::Unknown(_))));
-        assert!(matches!(how_far(Ok(reply(410, ""))), Break(Ended::Unknown(_))));
-        assert!(matches!(how_far(Ok(reply(409, ""))), Break(Ended::Failed(_))));
+        assert_eq!(how_far(Err(ExchangeError::NotSent(String::new()))), Continue(HttpProgress::default()));
+        assert_eq!(how_far(Ok(reply(200, ""))), Break(HookOutcome::Done));
+        assert!(matches!(how_far(Ok(reply(404, ""))), Break(HookOutcome::Unknown(_))));
+        assert!(matches!(how_far(Ok(reply(410, ""))), Break(HookOutcome::Unknown(_))));
+        assert!(matches!(how_far(Ok(reply(409, ""))), Break(HookOutcome::Failed(_))));
     }
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::answer::{self, Told};
+use super::answer::{self, HttpProgress};
 use super::exchange;
 use super::facts::Facts;
-use super::server::Server;
-use crate::hooks::Ended;
+use super::server::HookServer;
+use crate::hooks::HookOutcome;
 use crate::http_client::header::CONTENT_TYPE;
 use crate::http_client::{Method, Url};
 
@@ -27,10 +27,10 @@ const CANCEL_WITHIN: Duration = Duration::from_secs(3);
 /// An expected end that has moved by less is no news.
 const NEWS_FROM: Duration = Duration::from_secs(2);
 
-pub(super) async fn run(server: &Server, facts: &Facts) -> Ended {
+pub(super) async fn run(server: &HookServer, facts: &Facts) -> HookOutcome {
     let mut terminate = match signal(SignalKind::terminate()) {
         Ok(terminate) => terminate,
-        Err(error) => return Ended::Blocked(format!("nothing was sent: {error}")),
+        Err(error) => return HookOutcome::Blocked(format!("nothing was sent: {error}")),
     };
     let job = OnceLock::new();
     tokio::select! {
@@ -41,28 +41,28 @@ pub(super) async fn run(server: &Server, facts: &Facts) -> Ended {
                 // Whether it was heard changes nothing any more.
                 let _ = timeout(CANCEL_WITHIN, exchange(cancel, CANCEL_WITHIN)).await;
             }
-            Ended::Cancelled
+            HookOutcome::Cancelled
         }
         ended = ask(server, facts, &job) => ended,
     }
 }
 
-async fn ask(server: &Server, facts: &Facts, job: &OnceLock<Url>) -> Ended {
+async fn ask(server: &HookServer, facts: &Facts, job: &OnceLock<Url>) -> HookOutcome {
     let post = server.request(Method::POST, server.url.clone()).headers(facts.headers());
     let post = post.header(CONTENT_TYPE, "application/json").body(facts.body());
     match answer::to_the_post(exchange(post, facts.time_left()).await) {
         Break(ended) => ended,
         Continue(location) => match server.own(&location) {
             Ok(url) => follow(server, facts, job.get_or_init(|| url)).await,
-            Err(reason) => Ended::Unknown(reason),
+            Err(reason) => HookOutcome::Unknown(reason),
         },
     }
 }
 
 /// Until it has ended, or the time is up.
-async fn follow(server: &Server, facts: &Facts, job: &Url) -> Ended {
+async fn follow(server: &HookServer, facts: &Facts, job: &Url) -> HookOutcome {
     let (mut pause, longest) = ASK_AFTER;
-    let mut listener = Listener::default();
+    let mut listener = ProgressReporter::default();
     while !facts.time_left().is_zero() {
         sleep(pause.min(facts.time_left())).await;
         pause = (pause * 2).min(longest);
@@ -75,18 +75,18 @@ async fn follow(server: &Server, facts: &Facts, job: &Url) -> Ended {
             }
         }
     }
-    Ended::Unknown("it had not ended by its deadline".to_owned())
+    HookOutcome::Unknown("it had not ended by its deadline".to_owned())
 }
 
 /// Passes on what is news: each of it is an entry of the log.
 #[derive(Default)]
-struct Listener {
+struct ProgressReporter {
     progress: Option<String>,
     expected_end: Option<Instant>,
 }
 
-impl Listener {
-    fn hear(&mut self, server: &Server, told: Told) {
+impl ProgressReporter {
+    fn hear(&mut self, server: &HookServer, told: HttpProgress) {
         if let Some(progress) = told.progress.filter(|progress| self.progress.as_ref() != Some(progress)) {
             server.say("progress", &progress);
             self.progress = Some(progress);

@@ -16,11 +16,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use facts::Facts;
-use server::Server;
+use server::HookServer;
 
-use super::Ended;
+use super::HookOutcome;
 use super::contract::exit;
-use crate::http_client::{self, Body, Failure, Identity, Login, Options, Reply, RequestBuilder};
+use crate::http_client::{self, BodyLimit, ClientCertificate, ExchangeError, Login, Options, Reply, RequestBuilder};
 use allclear_core::words;
 
 /// The program that runs this, also when its file was replaced by an upgrade meanwhile.
@@ -67,7 +67,7 @@ impl HttpHook {
         if let Some(ca) = ca {
             flag("ca", path(ca));
         }
-        if let Some(Identity { certificate, key }) = identity {
+        if let Some(ClientCertificate { certificate, key }) = identity {
             flag("cert", path(certificate));
             flag("key", path(key));
         }
@@ -91,17 +91,17 @@ impl HttpHook {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let ended = match runtime {
             Ok(runtime) => runtime.block_on(self.ask()).unwrap_or_else(|ended| ended),
-            Err(error) => Ended::Blocked(format!("the request was not sent: {error}")),
+            Err(error) => HookOutcome::Blocked(format!("the request was not sent: {error}")),
         };
         let (status, reason) = match &ended {
-            Ended::Done => (exit::DONE, None),
-            Ended::NotApplicable => (exit::NOT_APPLICABLE, None),
-            Ended::NotDone => (exit::NOT_DONE, None),
-            Ended::Failed(reason) => (exit::FAILED, Some(reason)),
-            Ended::Blocked(reason) => (exit::BLOCKED, Some(reason)),
-            Ended::Unknown(reason) | Ended::Lost(reason) => (exit::UNKNOWN, Some(reason)),
+            HookOutcome::Done => (exit::DONE, None),
+            HookOutcome::NotApplicable => (exit::NOT_APPLICABLE, None),
+            HookOutcome::NotDone => (exit::NOT_DONE, None),
+            HookOutcome::Failed(reason) => (exit::FAILED, Some(reason)),
+            HookOutcome::Blocked(reason) => (exit::BLOCKED, Some(reason)),
+            HookOutcome::Unknown(reason) | HookOutcome::Lost(reason) => (exit::UNKNOWN, Some(reason)),
             // Who ended it knows why.
-            Ended::TimedOut | Ended::Cancelled => (exit::FAILED, None),
+            HookOutcome::TimedOut | HookOutcome::Cancelled => (exit::FAILED, None),
         };
         if let Some(reason) = reason {
             let _ = writeln!(io::stderr(), "{reason}");
@@ -110,9 +110,9 @@ impl HttpHook {
     }
 
     /// An error is how it ended before anything was asked.
-    async fn ask(&self) -> Result<Ended, Ended> {
-        let facts = Facts::of_standard_input().map_err(Ended::Failed)?;
-        let server = Server::new(&self.url, &self.options).await?;
+    async fn ask(&self) -> Result<HookOutcome, HookOutcome> {
+        let facts = Facts::of_standard_input().map_err(HookOutcome::Failed)?;
+        let server = HookServer::new(&self.url, &self.options).await?;
         let ended = match self.adapter {
             Adapter::None => hook::run(&server, &facts).await,
             Adapter::Patroni => patroni::run(&server, &facts, &self.members).await,
@@ -121,6 +121,6 @@ impl HttpHook {
     }
 }
 
-async fn exchange(request: RequestBuilder, patience: Duration) -> Result<Reply, Failure> {
-    http_client::exchange(request, patience, Body::Whole(MAX_BODY)).await
+async fn exchange(request: RequestBuilder, patience: Duration) -> Result<Reply, ExchangeError> {
+    http_client::exchange(request, patience, BodyLimit::Whole(MAX_BODY)).await
 }

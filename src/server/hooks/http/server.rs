@@ -3,26 +3,26 @@
 use core::fmt::Display;
 use std::io::{self, Write as _};
 
-use crate::hooks::Ended;
-use crate::http_client::{Client, Method, Options, RequestBuilder, Url, is_confidential, parse_external};
+use crate::hooks::HookOutcome;
+use crate::http_client::{HttpClient, Method, Options, RequestBuilder, Url, is_confidential, parse_external};
 use crate::secrets::Secrets;
 
-pub(super) struct Server {
-    client: Client,
+pub(super) struct HookServer {
+    client: HttpClient,
     pub(super) url: Url,
     has_login: bool,
     secrets: Secrets,
 }
 
-impl Server {
+impl HookServer {
     /// Reads the files that the options name.
     ///
     /// # Errors
     /// An address that is none has failed; files that cannot be used now may be there later, when they are replaced.
-    pub(super) async fn new(url: &str, options: &Options) -> Result<Self, Ended> {
-        let url = parse_external(url).map_err(|why| Ended::Failed(format!("the address of the hook {why}")))?;
-        let client = Client::new(&url, options).await;
-        let client = client.map_err(|why| Ended::Blocked(format!("nothing was sent: {why}")))?;
+    pub(super) async fn new(url: &str, options: &Options) -> Result<Self, HookOutcome> {
+        let url = parse_external(url).map_err(|why| HookOutcome::Failed(format!("the address of the hook {why}")))?;
+        let client = HttpClient::new(&url, options).await;
+        let client = client.map_err(|why| HookOutcome::Blocked(format!("nothing was sent: {why}")))?;
         // Tokens often stand in the query of an address, whole.
         let secrets = client.secrets().clone().and(url.query());
         Ok(Self { client, url, has_login: options.login.is_some(), secrets })
@@ -35,7 +35,7 @@ impl Server {
     }
 
     /// How it ended, without the same.
-    pub(super) fn without_secrets(&self, ended: Ended) -> Ended {
+    pub(super) fn without_secrets(&self, ended: HookOutcome) -> HookOutcome {
         ended.reworded(|reason| self.secrets.cut(reason))
     }
 
@@ -63,8 +63,8 @@ mod tests {
     use super::*;
     use crate::http_client::Login;
 
-    async fn server(url: &str) -> Result<Server, Ended> {
-        Server::new(url, &Options::default()).await
+    async fn server(url: &str) -> Result<HookServer, HookOutcome> {
+        HookServer::new(url, &Options::default()).await
     }
 
     #[tokio::test]
@@ -80,10 +80,10 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_of_the_platform_has_failed_and_a_file_that_is_missing_is_waited_for() {
-        assert!(matches!(server("http://169.254.169.254/").await, Err(Ended::Failed(_))));
+        assert!(matches!(server("http://169.254.169.254/").await, Err(HookOutcome::Failed(_))));
         let login = Login::Bearer { token_file: PathBuf::from("/nowhere/token") };
         let options = Options { login: Some(login), ..Options::default() };
-        let missing = Server::new("http://127.0.0.1/", &options).await;
-        assert!(matches!(missing, Err(Ended::Blocked(why)) if why.contains("/nowhere/token")));
+        let missing = HookServer::new("http://127.0.0.1/", &options).await;
+        assert!(matches!(missing, Err(HookOutcome::Blocked(why)) if why.contains("/nowhere/token")));
     }
 }

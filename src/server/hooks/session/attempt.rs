@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Told;
-use crate::hooks::{Deadline, Ended, Standing, Task};
+use super::ToWorkload;
+use crate::hooks::{AttemptState, Deadline, HookOutcome, HookTask};
 use allclear_core::model::time::Timestamp;
 
 /// How long a workload that is told to stop has for it.
@@ -13,16 +13,16 @@ pub(super) const STOPS_WITHIN: Duration = Duration::from_secs(5);
 /// Progress is told this often at the most, and more time asked for.
 pub(super) const TELL_EVERY: Duration = Duration::from_secs(1);
 
-pub(super) struct Attempt {
-    pub(super) task: Task,
-    pub(super) standing: Standing,
+pub(super) struct SessionAttempt {
+    pub(super) task: HookTask,
+    pub(super) standing: AttemptState,
     pub(super) reach: Reach,
     /// The deadline as the log has it.
     as_logged: Timestamp,
-    stop: Option<Stop>,
+    stop: Option<StopRequest>,
     /// The workload said itself how it ended, and waits to hear that this is kept.
     pub(super) is_told_by_workload: bool,
-    pub(super) progress: Progress,
+    pub(super) progress: PendingProgress,
     asked_for_time: Option<Instant>,
 }
 
@@ -37,19 +37,19 @@ pub(super) enum Reach {
 }
 
 #[derive(Clone, Copy)]
-struct Stop {
+struct StopRequest {
     at: Instant,
     by_deadline: bool,
 }
 
 /// What was said last, until it is told.
 #[derive(Default)]
-pub(super) struct Progress {
+pub(super) struct PendingProgress {
     pub(super) news: Option<(String, Option<Timestamp>)>,
     told_at: Option<Instant>,
 }
 
-impl Progress {
+impl PendingProgress {
     /// What was told last does not hold any more.
     pub(super) fn is_over(&mut self, text: &str) {
         if self.told_at.is_some() {
@@ -72,41 +72,41 @@ impl Progress {
     }
 }
 
-impl Attempt {
-    pub(super) fn new(task: Task, reach: Reach, as_logged: Timestamp) -> Self {
+impl SessionAttempt {
+    pub(super) fn new(task: HookTask, reach: Reach, as_logged: Timestamp) -> Self {
         Self {
             task,
-            standing: Standing::Running,
+            standing: AttemptState::Running,
             reach,
             as_logged,
             stop: None,
             is_told_by_workload: false,
-            progress: Progress::default(),
+            progress: PendingProgress::default(),
             asked_for_time: None,
         }
     }
 
     pub(super) fn is_running(&self) -> bool {
-        self.standing == Standing::Running
+        self.standing == AttemptState::Running
     }
 
-    pub(super) fn step(&self) -> Told {
-        Told::Step(Box::new(self.task.clone()))
+    pub(super) fn step(&self) -> ToWorkload {
+        ToWorkload::Step(Box::new(self.task.clone()))
     }
 
     /// What somebody who runs it needs to know, now that it is there again.
-    pub(super) fn reminder(&self) -> Told {
+    pub(super) fn reminder(&self) -> ToWorkload {
         let attempt = self.task.attempt.clone();
         match self.stop {
-            Some(stop) => Told::Cancel { attempt, reason: stop.reason().to_owned() },
-            None => Told::Deadline { attempt, deadline: self.task.deadline },
+            Some(stop) => ToWorkload::Cancel { attempt, reason: stop.reason().to_owned() },
+            None => ToWorkload::Deadline { attempt, deadline: self.task.deadline },
         }
     }
 
     /// False when it was told to stop before.
     pub(super) fn stop(&mut self, now: Instant, by_deadline: bool) -> bool {
         let is_new = self.stop.is_none();
-        self.stop.get_or_insert(Stop { at: now, by_deadline });
+        self.stop.get_or_insert(StopRequest { at: now, by_deadline });
         is_new
     }
 
@@ -137,24 +137,24 @@ impl Attempt {
     }
 
     /// A workload that stops because its time is over says that it was cancelled. Its clock may be ahead by a moment.
-    pub(super) fn as_it_was(&self, ended: Ended, now: Instant) -> Ended {
+    pub(super) fn as_it_was(&self, ended: HookOutcome, now: Instant) -> HookOutcome {
         let by_deadline = self.stop.map_or(now + TELL_EVERY >= self.task.deadline.at, |stop| stop.by_deadline);
-        if ended == Ended::Cancelled && by_deadline { Ended::TimedOut } else { ended }
+        if ended == HookOutcome::Cancelled && by_deadline { HookOutcome::TimedOut } else { ended }
     }
 
     /// How it ends when nobody says so: a workload that is there has been told to stop, and one that is not may be
     /// doing anything.
-    pub(super) fn overdue(&self, now: Instant, is_live: bool) -> Option<Ended> {
+    pub(super) fn overdue(&self, now: Instant, is_live: bool) -> Option<HookOutcome> {
         let stop = self.stop.filter(|stop| now >= stop.at + STOPS_WITHIN)?;
         Some(match (stop.by_deadline, is_live && self.reach == Reach::Sent) {
-            (true, true) => Ended::TimedOut,
-            (true, false) => Ended::Unknown("its workload was not there when its time was over".to_owned()),
-            (false, _) => Ended::Unknown("its workload was told to stop, and did not answer".to_owned()),
+            (true, true) => HookOutcome::TimedOut,
+            (true, false) => HookOutcome::Unknown("its workload was not there when its time was over".to_owned()),
+            (false, _) => HookOutcome::Unknown("its workload was told to stop, and did not answer".to_owned()),
         })
     }
 }
 
-impl Stop {
+impl StopRequest {
     fn reason(self) -> &'static str {
         if self.by_deadline { "its time is over" } else { "it is not wanted any more" }
     }

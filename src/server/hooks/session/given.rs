@@ -2,11 +2,11 @@
 
 use tokio::time::Instant;
 
-use super::attempt::{Attempt, Reach};
-use super::seat::Seat;
-use super::sessions::{Book, Sessions, end, not_connected, not_known, send, stop, tell, tell_progress};
-use super::{Terms, Told};
-use crate::hooks::{Deadline, Ended, News, Standing, Task};
+use super::attempt::{Reach, SessionAttempt};
+use super::seat::Session;
+use super::sessions::{SessionTable, Sessions, end, not_connected, not_known, send, stop, tell, tell_progress};
+use super::{Dispatch, ToWorkload};
+use crate::hooks::{AttemptState, Deadline, HookOutcome, HookTask, HookUpdate};
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::{Condition, OnAbsent, Workload};
 
@@ -17,7 +17,8 @@ impl Sessions {
         let mut book = self.shared.book();
         for (workload, condition) in known {
             if !book.seats.contains_key(&workload.name) && !book.opening.contains(&workload.name) {
-                book.seats.insert(workload.name.clone(), Seat::expected(workload.clone(), condition, Instant::now()));
+                book.seats
+                    .insert(workload.name.clone(), Session::expected(workload.clone(), condition, Instant::now()));
                 book.changes.send_replace(());
                 self.shared.is_sooner.notify_one();
             }
@@ -25,28 +26,28 @@ impl Sessions {
     }
 
     /// Gives it to the workload, now or when it is there, unless it was given before.
-    pub fn run(&self, task: &Task, terms: Terms) {
+    pub fn run(&self, task: &HookTask, terms: Dispatch) {
         let now = Instant::now();
         let mut book = self.shared.change();
-        let Book { seats, attempts, reports, .. } = &mut *book;
+        let SessionTable { seats, attempts, reports, .. } = &mut *book;
         let key = &task.attempt;
         match attempts.get(key).map(|attempt| &attempt.standing) {
-            Some(Standing::Running) => return,
-            Some(Standing::Ended(ended)) => return tell(reports, key, News::Ended(ended.clone())),
+            Some(AttemptState::Running) => return,
+            Some(AttemptState::Ended(ended)) => return tell(reports, key, HookUpdate::Ended(ended.clone())),
             None => {}
         }
         let reach = if terms.is_inherited { Reach::Inherited } else { Reach::Unsent };
-        let mut attempt = Attempt::new(task.clone(), reach, terms.deadline);
+        let mut attempt = SessionAttempt::new(task.clone(), reach, terms.deadline);
         let mut seat = seats.get_mut(&task.workload);
         let claimed = seat.as_mut().and_then(|seat| seat.take_claim(key));
         let is_live = seat.as_ref().is_some_and(|seat| seat.is_live());
         let is_gone = seat.as_ref().is_none_or(|seat| seat.lapsed.is_some());
         match (claimed, seat) {
-            (Some(Standing::Ended(ended)), _) => {
+            (Some(AttemptState::Ended(ended)), _) => {
                 attempt.is_told_by_workload = true;
                 end(reports, key, &mut attempt, ended);
             }
-            (Some(Standing::Running), Some(seat)) => {
+            (Some(AttemptState::Running), Some(seat)) => {
                 attempt.reach = Reach::Sent;
                 seat.tell(attempt.reminder());
             }
@@ -69,20 +70,22 @@ impl Sessions {
     /// Ends a running attempt. One that is running nowhere is cancelled already.
     pub fn cancel(&self, key: &str) {
         let mut book = self.shared.change();
-        let Book { seats, attempts, reports, .. } = &mut *book;
+        let SessionTable { seats, attempts, reports, .. } = &mut *book;
         let Some(attempt) = attempts.get_mut(key) else { return };
         match &attempt.standing {
-            Standing::Ended(ended) => tell(reports, key, News::Ended(ended.clone())),
-            Standing::Running if attempt.reach == Reach::Unsent => end(reports, key, attempt, Ended::Cancelled),
-            Standing::Running => stop(seats, attempt, Instant::now(), false),
+            AttemptState::Ended(ended) => tell(reports, key, HookUpdate::Ended(ended.clone())),
+            AttemptState::Running if attempt.reach == Reach::Unsent => {
+                end(reports, key, attempt, HookOutcome::Cancelled)
+            }
+            AttemptState::Running => stop(seats, attempt, Instant::now(), false),
         }
     }
 
-    pub fn known(&self, key: &str) -> Option<Standing> {
+    pub fn known(&self, key: &str) -> Option<AttemptState> {
         self.shared.book().attempts.get(key).map(|attempt| attempt.standing.clone())
     }
 
-    pub fn attempts(&self) -> Vec<(String, Standing)> {
+    pub fn attempts(&self) -> Vec<(String, AttemptState)> {
         let book = self.shared.book();
         book.attempts.iter().map(|(key, attempt)| (key.clone(), attempt.standing.clone())).collect()
     }
@@ -90,12 +93,12 @@ impl Sessions {
     /// The log has its outcome.
     pub fn forget(&self, key: &str) {
         let mut book = self.shared.book();
-        if book.attempts.get(key).is_none_or(Attempt::is_running) {
+        if book.attempts.get(key).is_none_or(SessionAttempt::is_running) {
             return;
         }
         let Some(attempt) = book.attempts.remove(key).filter(|attempt| attempt.is_told_by_workload) else { return };
         if let Some(seat) = book.seats.get_mut(&attempt.task.workload) {
-            seat.tell(Told::Acknowledged(key.to_owned()));
+            seat.tell(ToWorkload::Acknowledged(key.to_owned()));
         }
     }
 
@@ -112,7 +115,7 @@ impl Sessions {
     /// Tells its workload again until when an attempt has to be done.
     pub fn remind(&self, key: &str) {
         let mut book = self.shared.change();
-        let Book { seats, attempts, .. } = &mut *book;
+        let SessionTable { seats, attempts, .. } = &mut *book;
         let Some(attempt) = attempts.get(key).filter(|attempt| attempt.is_running()) else { return };
         if attempt.reach == Reach::Sent
             && let Some(seat) = seats.get_mut(&attempt.task.workload)

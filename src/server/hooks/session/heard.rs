@@ -8,10 +8,10 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::attempt::Reach;
-use super::seat::Seat;
-use super::sessions::{Book, Sessions, Shared, end, not_known, send, tell, tell_progress};
-use super::{Greeting, MAX_UNREAD, Over, Refusal, Said, Told, Visit};
-use crate::hooks::{Ended, News, Standing};
+use super::seat::Session;
+use super::sessions::{SessionTable, Sessions, SessionsInner, end, not_known, send, tell, tell_progress};
+use super::{FromWorkload, Hello, MAX_UNREAD, RegistrationError, SessionClosed, SessionToken, ToWorkload};
+use crate::hooks::{AttemptState, HookOutcome, HookUpdate};
 use crate::secrets::Secrets;
 use allclear_core::model::id::WorkloadName;
 use allclear_core::model::state::WORKLOAD_LIMIT;
@@ -19,7 +19,7 @@ use allclear_core::model::workload::Role;
 
 /// A name that nobody else gets while its registration is on its way into the log.
 pub struct Reservation {
-    shared: Arc<Shared>,
+    shared: Arc<SessionsInner>,
     name: WorkloadName,
 }
 
@@ -30,43 +30,43 @@ impl Drop for Reservation {
 }
 
 impl Sessions {
-    pub fn reserve(&self, name: &WorkloadName, begun: &str) -> Result<Reservation, Refusal> {
+    pub fn reserve(&self, name: &WorkloadName, begun: &str) -> Result<Reservation, RegistrationError> {
         let mut book = self.shared.book();
         let is_free = book.seats.get(name).is_none_or(|seat| seat.gives_way_to(begun));
         if !is_free || book.opening.contains(name) {
-            return Err(Refusal::Taken(name.clone()));
+            return Err(RegistrationError::Taken(name.clone()));
         }
         let others = book.opening.iter().filter(|name| !book.seats.contains_key(*name)).count();
         if !book.seats.contains_key(name) && book.seats.len() + others >= WORKLOAD_LIMIT {
-            return Err(Refusal::Full);
+            return Err(RegistrationError::Full);
         }
         book.opening.insert(name.clone());
         Ok(Reservation { shared: self.shared.clone(), name: name.clone() })
     }
 
     /// Seats a workload, goes on where it was, and hands out what it is told from now on. The line ends with the session.
-    pub fn admit(&self, reserved: &Reservation, greeting: Greeting) -> (Visit, mpsc::Receiver<Told>) {
+    pub fn admit(&self, reserved: &Reservation, greeting: Hello) -> (SessionToken, mpsc::Receiver<ToWorkload>) {
         let (line, told) = mpsc::channel(MAX_UNREAD);
         let (name, token, now) = (&reserved.name, token(), Instant::now());
         let mut book = self.shared.change();
-        let Book { seats, attempts, reports, changes, .. } = &mut *book;
+        let SessionTable { seats, attempts, reports, changes, .. } = &mut *book;
         if let Some(earlier) = seats.get_mut(name) {
             earlier.end("another session of this workload took over");
         }
-        let mut seat = Seat::new(greeting, token.clone(), line, now);
+        let mut seat = Session::new(greeting, token.clone(), line, now);
         for (key, attempt) in attempts.iter_mut().filter(|(_, attempt)| attempt.task.workload == *name) {
             let claimed = seat.take_claim(key);
             if !attempt.is_running() {
-                attempt.is_told_by_workload |= matches!(claimed, Some(Standing::Ended(_)));
+                attempt.is_told_by_workload |= matches!(claimed, Some(AttemptState::Ended(_)));
                 continue;
             }
             match (claimed, attempt.reach) {
-                (Some(Standing::Ended(ended)), _) => {
+                (Some(AttemptState::Ended(ended)), _) => {
                     attempt.is_told_by_workload = true;
                     let ended = attempt.as_it_was(ended, now);
                     end(reports, key, attempt, ended);
                 }
-                (Some(Standing::Running), _) => {
+                (Some(AttemptState::Running), _) => {
                     attempt.reach = Reach::Sent;
                     seat.tell(attempt.reminder());
                 }
@@ -76,11 +76,11 @@ impl Sessions {
         }
         seats.insert(name.clone(), seat);
         changes.send_replace(());
-        (Visit { workload: name.clone(), token }, told)
+        (SessionToken { workload: name.clone(), token }, told)
     }
 
     /// Any message keeps the lease, which is returned.
-    pub fn hear(&self, visit: &Visit, role: Option<Role>) -> Result<Duration, Over> {
+    pub fn hear(&self, visit: &SessionToken, role: Option<Role>) -> Result<Duration, SessionClosed> {
         let mut book = self.shared.book();
         let seat = book.seat(visit)?;
         let before = seat.greeting.role;
@@ -91,49 +91,51 @@ impl Sessions {
         Ok(lease)
     }
 
-    pub fn report(&self, visit: &Visit, key: &str, said: Said) -> Result<(), Over> {
+    pub fn report(&self, visit: &SessionToken, key: &str, said: FromWorkload) -> Result<(), SessionClosed> {
         let (now, said) = (Instant::now(), said.without(&Secrets::of([visit.token.as_str()])));
         let mut book = self.shared.change();
         book.seat(visit)?.hear(None);
-        let Book { seats, attempts, reports, wall, changes, .. } = &mut *book;
-        let Some(seat) = seats.get_mut(&visit.workload) else { return Err(Over) };
+        let SessionTable { seats, attempts, reports, wall, changes, .. } = &mut *book;
+        let Some(seat) = seats.get_mut(&visit.workload) else { return Err(SessionClosed) };
         let Some(attempt) = attempts.get_mut(key).filter(|attempt| attempt.task.workload == visit.workload) else {
-            seat.claim(key, if let Said::Ended(ended) = said { Some(ended) } else { None });
+            seat.claim(key, if let FromWorkload::Ended(ended) = said { Some(ended) } else { None });
             changes.send_replace(());
             return Ok(());
         };
         match said {
             // What it says now is late, unless it repeats itself.
-            Said::Ended(ended) if !attempt.is_running() && !attempt.is_told_by_workload => {
+            FromWorkload::Ended(ended) if !attempt.is_running() && !attempt.is_told_by_workload => {
                 seat.claim(key, Some(ended));
                 changes.send_replace(());
             }
             _ if !attempt.is_running() => {}
-            Said::Ended(ended) => {
+            FromWorkload::Ended(ended) => {
                 attempt.is_told_by_workload = true;
                 let ended = attempt.as_it_was(ended, now);
                 end(reports, key, attempt, ended);
             }
-            Said::Progress { text, expected_end_in } => {
+            FromWorkload::Progress { text, expected_end_in } => {
                 attempt.progress.news = Some((text, expected_end_in.map(|span| wall().plus(span))));
                 tell_progress(reports, key, attempt, now);
             }
-            Said::MoreTime(needs) if attempt.may_ask_for_time(now) => tell(reports, key, News::MoreTime { needs }),
+            FromWorkload::MoreTime(needs) if attempt.may_ask_for_time(now) => {
+                tell(reports, key, HookUpdate::MoreTime { needs })
+            }
             // Told how much there is.
-            Said::MoreTime(_) => _ = seat.tell(attempt.reminder()),
+            FromWorkload::MoreTime(_) => _ = seat.tell(attempt.reminder()),
         }
         Ok(())
     }
 
     /// The stream has ended. The lease goes on.
-    pub fn leave(&self, visit: &Visit) {
+    pub fn leave(&self, visit: &SessionToken) {
         if let Ok(seat) = self.shared.book().seat(visit) {
-            seat.hang_up();
+            seat.close_stream();
         }
     }
 
     /// Its registration is to be taken back.
-    pub fn let_go(&self, name: &WorkloadName) {
+    pub fn mark_expired(&self, name: &WorkloadName) {
         let mut book = self.shared.book();
         if let Some(seat) = book.seats.get_mut(name) {
             seat.is_due_to_go = true;
@@ -142,20 +144,20 @@ impl Sessions {
     }
 
     /// The log does not know one that was due to go any more. One that has come back meanwhile stays.
-    pub fn take_off(&self, name: &WorkloadName) {
+    pub fn deregister(&self, name: &WorkloadName) {
         let mut book = self.shared.book();
-        if book.seats.get(name).is_some_and(Seat::may_go)
+        if book.seats.get(name).is_some_and(Session::may_go)
             && let Some(mut seat) = book.seats.remove(name)
         {
             seat.end("this workload is not registered any more");
-            book.vanish(name, "its workload was unregistered while it ran");
+            book.on_session_lost(name, "its workload was unregistered while it ran");
         }
         book.changes.send_replace(());
     }
 
     /// Attempts that workloads say they know, and that nobody here has taken up, with how they ended.
-    pub fn claims(&self) -> Vec<(WorkloadName, String, Option<Ended>)> {
-        let of = |(name, seat): (&WorkloadName, &Seat)| {
+    pub fn claims(&self) -> Vec<(WorkloadName, String, Option<HookOutcome>)> {
+        let of = |(name, seat): (&WorkloadName, &Session)| {
             seat.claims().iter().map(|(key, ended)| (name.clone(), key.clone(), ended.clone())).collect::<Vec<_>>()
         };
         self.shared.book().seats.iter().flat_map(of).collect()
@@ -169,10 +171,10 @@ impl Sessions {
     }
 }
 
-impl Book {
-    fn seat(&mut self, visit: &Visit) -> Result<&mut Seat, Over> {
+impl SessionTable {
+    fn seat(&mut self, visit: &SessionToken) -> Result<&mut Session, SessionClosed> {
         let seat = self.seats.get_mut(&visit.workload);
-        seat.filter(|seat| seat.token == visit.token && seat.is_live()).ok_or(Over)
+        seat.filter(|seat| seat.token == visit.token && seat.is_live()).ok_or(SessionClosed)
     }
 }
 

@@ -17,7 +17,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Deadline, Ended, Task};
+use super::{Deadline, HookOutcome, HookTask};
 use crate::secrets::Secrets;
 use allclear_core::model::id::WorkloadName;
 use allclear_core::model::state::WORKLOAD_LIMIT;
@@ -34,7 +34,7 @@ pub const MAX_UNREAD: usize = 256;
 
 /// A workload that dials in, with what it says of itself.
 #[derive(Clone, Debug)]
-pub struct Greeting {
+pub struct Hello {
     pub workload: Workload,
     /// Another one with every start of its process.
     pub boot: String,
@@ -43,7 +43,7 @@ pub struct Greeting {
     pub retain: Option<Duration>,
     pub role: Role,
     /// The attempts that it knows; `None` while one runs.
-    pub known: BTreeMap<String, Option<Ended>>,
+    pub known: BTreeMap<String, Option<HookOutcome>>,
     /// It asks by itself, and holds no stream open.
     pub polls: bool,
 }
@@ -51,12 +51,12 @@ pub struct Greeting {
 /// Names one session: by what is known of it nobody else's can be guessed. Not to be printed, for its token is for
 /// nobody else.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Visit {
+pub struct SessionToken {
     pub workload: WorkloadName,
     token: String,
 }
 
-impl Visit {
+impl SessionToken {
     /// For the workload to show when it asks.
     pub fn shown(&self) -> String {
         format!("{}.{}", self.token, self.workload)
@@ -70,8 +70,8 @@ impl Visit {
 
 /// What a workload is told.
 #[derive(Clone, Debug)]
-pub enum Told {
-    Step(Box<Task>),
+pub enum ToWorkload {
+    Step(Box<HookTask>),
     Cancel {
         attempt: String,
         reason: String,
@@ -89,13 +89,13 @@ pub enum Told {
 
 /// What a workload says of an attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Said {
+pub enum FromWorkload {
     Progress { text: String, expected_end_in: Option<Duration> },
     MoreTime(Duration),
-    Ended(Ended),
+    Ended(HookOutcome),
 }
 
-impl Said {
+impl FromWorkload {
     /// What was given to the workload in confidence is not passed on.
     fn without(self, secrets: &Secrets) -> Self {
         match self {
@@ -108,7 +108,7 @@ impl Said {
 
 /// Why an attempt is given to a session, and until when.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Terms {
+pub struct Dispatch {
     /// A former life of this replica may have sent it.
     pub is_inherited: bool,
     /// The deadline as the log has it, to tell a changed one.
@@ -117,7 +117,7 @@ pub struct Terms {
 
 /// One registered workload as this replica sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Presence {
+pub struct SessionRegistration {
     pub workload: Workload,
     pub role: Role,
     pub connected: bool,
@@ -128,7 +128,7 @@ pub struct Presence {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum RegistrationError {
     #[error("another session bears the name {0}; stop that one, or give this workload another name")]
     Taken(WorkloadName),
     #[error(
@@ -140,4 +140,4 @@ pub enum Refusal {
 /// The session is over, or never was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("this session is over; register again")]
-pub struct Over;
+pub struct SessionClosed;

@@ -6,36 +6,36 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Greeting, MAX_KNOWN, Presence, Told};
-use crate::hooks::{Ended, Standing};
+use super::{Hello, MAX_KNOWN, SessionRegistration, ToWorkload};
+use crate::hooks::{AttemptState, HookOutcome};
 use allclear_core::model::workload::{Condition, Role, Workload};
 
 /// How long a workload that an earlier life of the replica knew may take to dial in again.
 const EXPECTED_WITHIN: Duration = Duration::from_secs(30);
 
-pub(super) struct Seat {
+pub(super) struct Session {
     /// As it stands now. Of the attempts that it named, those are left that nobody here has taken up yet.
-    pub(super) greeting: Greeting,
+    pub(super) greeting: Hello,
     pub(super) token: String,
     heard: Instant,
     /// Since when its lease is over.
     pub(super) lapsed: Option<Instant>,
     /// Its registration is to be taken back.
     pub(super) is_due_to_go: bool,
-    line: Option<mpsc::Sender<Told>>,
+    line: Option<mpsc::Sender<ToWorkload>>,
     /// Attempts that nobody here has taken up, and that it was told to stop.
     stopped: BTreeSet<String>,
 }
 
-impl Seat {
-    pub(super) fn new(greeting: Greeting, token: String, line: mpsc::Sender<Told>, now: Instant) -> Self {
+impl Session {
+    pub(super) fn new(greeting: Hello, token: String, line: mpsc::Sender<ToWorkload>, now: Instant) -> Self {
         let line = Some(line);
         Self { greeting, token, heard: now, lapsed: None, is_due_to_go: false, line, stopped: BTreeSet::new() }
     }
 
     /// One that is registered and has not dialled in yet since this replica began.
     pub(super) fn expected(workload: Workload, condition: Condition, now: Instant) -> Self {
-        let greeting = Greeting {
+        let greeting = Hello {
             workload,
             boot: String::new(),
             lease: EXPECTED_WITHIN,
@@ -67,7 +67,7 @@ impl Seat {
     }
 
     /// False when it could not be told: nobody is there, or it does not read.
-    pub(super) fn tell(&mut self, told: Told) -> bool {
+    pub(super) fn tell(&mut self, told: ToWorkload) -> bool {
         let is_told = self.line.as_ref().is_some_and(|line| line.try_send(told).is_ok());
         if !is_told {
             self.line = None;
@@ -75,13 +75,13 @@ impl Seat {
         is_told
     }
 
-    pub(super) fn hang_up(&mut self) {
+    pub(super) fn close_stream(&mut self) {
         self.line = None;
     }
 
     pub(super) fn end(&mut self, why: &str) {
-        self.tell(Told::GoAway(why.to_owned()));
-        self.hang_up();
+        self.tell(ToWorkload::GoAway(why.to_owned()));
+        self.close_stream();
     }
 
     /// When something becomes due without anybody saying anything.
@@ -94,7 +94,7 @@ impl Seat {
     }
 
     /// True when its lease has just ended.
-    pub(super) fn lapse(&mut self, now: Instant) -> bool {
+    pub(super) fn expire_lease(&mut self, now: Instant) -> bool {
         if self.lapsed.is_some() || now < self.heard + self.greeting.lease {
             return false;
         }
@@ -114,18 +114,18 @@ impl Seat {
     }
 
     /// How it ended as it says, or that it runs.
-    pub(super) fn take_claim(&mut self, attempt: &str) -> Option<Standing> {
+    pub(super) fn take_claim(&mut self, attempt: &str) -> Option<AttemptState> {
         self.stopped.remove(attempt);
-        self.greeting.known.remove(attempt).map(|ended| ended.map_or(Standing::Running, Standing::Ended))
+        self.greeting.known.remove(attempt).map(|ended| ended.map_or(AttemptState::Running, AttemptState::Ended))
     }
 
     /// Each with how it ended, unless it runs.
-    pub(super) fn claims(&self) -> &BTreeMap<String, Option<Ended>> {
+    pub(super) fn claims(&self) -> &BTreeMap<String, Option<HookOutcome>> {
         &self.greeting.known
     }
 
     /// It said something of an attempt that nobody here has taken up.
-    pub(super) fn claim(&mut self, attempt: &str, ended: Option<Ended>) {
+    pub(super) fn claim(&mut self, attempt: &str, ended: Option<HookOutcome>) {
         let known = &mut self.greeting.known;
         if known.len() < MAX_KNOWN || known.contains_key(attempt) {
             let known = known.entry(attempt.to_owned()).or_default();
@@ -139,10 +139,10 @@ impl Seat {
         match self.greeting.known.get(key) {
             Some(Some(_)) => {
                 self.take_claim(key);
-                self.tell(Told::Acknowledged(attempt));
+                self.tell(ToWorkload::Acknowledged(attempt));
             }
             Some(None) if self.stopped.insert(attempt.clone()) => {
-                self.tell(Told::Cancel { attempt, reason: reason.to_owned() });
+                self.tell(ToWorkload::Cancel { attempt, reason: reason.to_owned() });
             }
             Some(None) | None => {}
         }
@@ -157,8 +157,8 @@ impl Seat {
         self.is_due_to_go || !self.has_dialled()
     }
 
-    pub(super) fn presence(&self) -> Presence {
-        Presence {
+    pub(super) fn presence(&self) -> SessionRegistration {
+        SessionRegistration {
             workload: self.greeting.workload.clone(),
             role: self.greeting.role,
             connected: self.lapsed.is_none(),

@@ -7,10 +7,10 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
-use super::Presence;
-use super::attempt::{Attempt, Reach};
-use super::seat::Seat;
-use crate::hooks::{Ended, News, Report, Standing, Wall};
+use super::SessionRegistration;
+use super::attempt::{Reach, SessionAttempt};
+use super::seat::Session;
+use crate::hooks::{AttemptState, HookOutcome, HookReport, HookUpdate, Wall};
 use allclear_core::model::id::WorkloadName;
 use allclear_core::model::workload::OnAbsent;
 
@@ -20,24 +20,24 @@ const REPORTS: usize = 1024;
 ///
 /// What workloads may call stands in `heard`, what the replica calls in `given`.
 pub struct Sessions {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SessionsInner>,
     timer: AbortHandle,
 }
 
-pub(super) struct Shared {
+pub(super) struct SessionsInner {
     /// Never held over anything that waits.
-    book: Mutex<Book>,
+    book: Mutex<SessionTable>,
     /// Something may be due earlier than before.
     pub(super) is_sooner: Notify,
 }
 
 /// Who is registered and what each has to do.
-pub(super) struct Book {
-    pub(super) seats: BTreeMap<WorkloadName, Seat>,
-    pub(super) attempts: BTreeMap<String, Attempt>,
+pub(super) struct SessionTable {
+    pub(super) seats: BTreeMap<WorkloadName, Session>,
+    pub(super) attempts: BTreeMap<String, SessionAttempt>,
     /// Names whose registration is on its way into the log.
     pub(super) opening: BTreeSet<WorkloadName>,
-    pub(super) reports: mpsc::Sender<Report>,
+    pub(super) reports: mpsc::Sender<HookReport>,
     pub(super) wall: Wall,
     /// Who is there and as what, or what they say of attempts that nobody here has taken up, is not as it was.
     pub(super) changes: watch::Sender<()>,
@@ -51,9 +51,9 @@ impl Drop for Sessions {
 
 impl Sessions {
     /// When a workload expects to be done is shown by this machine's wall clock.
-    pub fn open(wall: Wall) -> (Self, mpsc::Receiver<Report>) {
+    pub fn open(wall: Wall) -> (Self, mpsc::Receiver<HookReport>) {
         let (reports, receiver) = mpsc::channel(REPORTS);
-        let book = Mutex::new(Book {
+        let book = Mutex::new(SessionTable {
             seats: BTreeMap::new(),
             attempts: BTreeMap::new(),
             opening: BTreeSet::new(),
@@ -61,7 +61,7 @@ impl Sessions {
             wall,
             changes: watch::Sender::new(()),
         });
-        let shared = Arc::new(Shared { book, is_sooner: Notify::new() });
+        let shared = Arc::new(SessionsInner { book, is_sooner: Notify::new() });
         let timer = tokio::spawn(keep_time(shared.clone())).abort_handle();
         (Self { shared, timer }, receiver)
     }
@@ -70,8 +70,8 @@ impl Sessions {
         self.shared.book().seats.contains_key(name)
     }
 
-    pub fn presences(&self) -> Vec<Presence> {
-        self.shared.book().seats.values().map(Seat::presence).collect()
+    pub fn presences(&self) -> Vec<SessionRegistration> {
+        self.shared.book().seats.values().map(Session::presence).collect()
     }
 
     /// Changes whenever `presences` or `claims` do.
@@ -80,21 +80,21 @@ impl Sessions {
     }
 }
 
-impl Shared {
+impl SessionsInner {
     /// To look at it.
-    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
+    pub(super) fn book(&self) -> MutexGuard<'_, SessionTable> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// To change it, after which another time may be the next at which something is due.
-    pub(super) fn change(&self) -> MutexGuard<'_, Book> {
+    pub(super) fn change(&self) -> MutexGuard<'_, SessionTable> {
         let book = self.book();
         self.is_sooner.notify_one();
         book
     }
 }
 
-async fn keep_time(shared: Arc<Shared>) {
+async fn keep_time(shared: Arc<SessionsInner>) {
     loop {
         let next = shared.book().next_due();
         tokio::select! {
@@ -104,13 +104,14 @@ async fn keep_time(shared: Arc<Shared>) {
     }
 }
 
-impl Book {
+impl SessionTable {
     /// What is due by the clock alone.
     fn pass(&mut self, now: Instant) {
-        let lapsed: Vec<_> = self.seats.iter_mut().filter_map(|(name, seat)| seat.lapse(now).then_some(name)).collect();
+        let lapsed: Vec<_> =
+            self.seats.iter_mut().filter_map(|(name, seat)| seat.expire_lease(now).then_some(name)).collect();
         let lapsed: Vec<WorkloadName> = lapsed.into_iter().cloned().collect();
         for name in &lapsed {
-            self.vanish(name, "nothing was heard of its workload within its lease");
+            self.on_session_lost(name, "nothing was heard of its workload within its lease");
         }
         let expired = self.seats.values_mut().filter_map(|seat| seat.expire(now).then_some(())).count();
         if !lapsed.is_empty() || expired > 0 {
@@ -118,13 +119,13 @@ impl Book {
         }
         for (key, attempt) in self.attempts.iter_mut().filter(|(_, attempt)| attempt.is_running()) {
             tell_progress(&self.reports, key, attempt, now);
-            let is_live = self.seats.get(&attempt.task.workload).is_some_and(Seat::is_live);
+            let is_live = self.seats.get(&attempt.task.workload).is_some_and(Session::is_live);
             if let Some(ended) = attempt.overdue(now, is_live) {
                 end(&self.reports, key, attempt, ended);
             } else if attempt.has_reached_its_deadline(now) {
                 if attempt.reach == Reach::Unsent {
                     let reason = format!("{} did not connect in time", attempt.task.workload);
-                    end(&self.reports, key, attempt, Ended::Blocked(reason));
+                    end(&self.reports, key, attempt, HookOutcome::Blocked(reason));
                 } else {
                     stop(&mut self.seats, attempt, now, true);
                 }
@@ -134,13 +135,13 @@ impl Book {
 
     /// When `pass` has something to do again.
     fn next_due(&self) -> Option<Instant> {
-        let seats = self.seats.values().filter_map(Seat::next_due);
-        seats.chain(self.attempts.values().filter_map(Attempt::next_due)).min()
+        let seats = self.seats.values().filter_map(Session::next_due);
+        seats.chain(self.attempts.values().filter_map(SessionAttempt::next_due)).min()
     }
 
     /// The workload is not there any more. What it was not given waits for it, unless something else is to be done in
     /// its absence.
-    pub(super) fn vanish(&mut self, name: &WorkloadName, why: &str) {
+    pub(super) fn on_session_lost(&mut self, name: &WorkloadName, why: &str) {
         let waits = self.seats.get(name).is_some_and(|seat| seat.greeting.workload.on_absent == OnAbsent::Hold);
         let its_own =
             self.attempts.iter_mut().filter(|(_, attempt)| attempt.is_running() && attempt.task.workload == *name);
@@ -148,28 +149,33 @@ impl Book {
             match attempt.reach {
                 Reach::Unsent if waits => {}
                 Reach::Unsent => end(&self.reports, key, attempt, not_connected(name)),
-                Reach::Inherited | Reach::Sent => end(&self.reports, key, attempt, Ended::Lost(why.to_owned())),
+                Reach::Inherited | Reach::Sent => end(&self.reports, key, attempt, HookOutcome::Lost(why.to_owned())),
             }
         }
     }
 }
 
-pub(super) fn not_known(name: &WorkloadName) -> Ended {
-    Ended::Lost(format!("{name} does not know of it; whether it was begun cannot be told"))
+pub(super) fn not_known(name: &WorkloadName) -> HookOutcome {
+    HookOutcome::Lost(format!("{name} does not know of it; whether it was begun cannot be told"))
 }
 
-pub(super) fn not_connected(name: &WorkloadName) -> Ended {
-    Ended::Blocked(format!("{name} is not connected"))
+pub(super) fn not_connected(name: &WorkloadName) -> HookOutcome {
+    HookOutcome::Blocked(format!("{name} is not connected"))
 }
 
-pub(super) fn send(seat: &mut Seat, attempt: &mut Attempt) {
+pub(super) fn send(seat: &mut Session, attempt: &mut SessionAttempt) {
     if seat.tell(attempt.step()) {
         attempt.reach = Reach::Sent;
         attempt.progress.is_over("given to its workload");
     }
 }
 
-pub(super) fn stop(seats: &mut BTreeMap<WorkloadName, Seat>, attempt: &mut Attempt, now: Instant, by_deadline: bool) {
+pub(super) fn stop(
+    seats: &mut BTreeMap<WorkloadName, Session>,
+    attempt: &mut SessionAttempt,
+    now: Instant,
+    by_deadline: bool,
+) {
     if attempt.stop(now, by_deadline)
         && let Some(seat) = seats.get_mut(&attempt.task.workload)
     {
@@ -177,18 +183,18 @@ pub(super) fn stop(seats: &mut BTreeMap<WorkloadName, Seat>, attempt: &mut Attem
     }
 }
 
-pub(super) fn end(reports: &mpsc::Sender<Report>, key: &str, attempt: &mut Attempt, ended: Ended) {
-    attempt.standing = Standing::Ended(ended.clone());
-    tell(reports, key, News::Ended(ended));
+pub(super) fn end(reports: &mpsc::Sender<HookReport>, key: &str, attempt: &mut SessionAttempt, ended: HookOutcome) {
+    attempt.standing = AttemptState::Ended(ended.clone());
+    tell(reports, key, HookUpdate::Ended(ended));
 }
 
-pub(super) fn tell_progress(reports: &mpsc::Sender<Report>, key: &str, attempt: &mut Attempt, now: Instant) {
+pub(super) fn tell_progress(reports: &mpsc::Sender<HookReport>, key: &str, attempt: &mut SessionAttempt, now: Instant) {
     if let Some((text, expected_end)) = attempt.progress.take(now) {
-        tell(reports, key, News::Progress { text: Some(text), expected_end });
+        tell(reports, key, HookUpdate::Progress { text: Some(text), expected_end });
     }
 }
 
 /// What nobody has the time to hear is found when the attempt is asked for again.
-pub(super) fn tell(reports: &mpsc::Sender<Report>, key: &str, news: News) {
-    let _ = reports.try_send(Report { attempt: key.to_owned(), news });
+pub(super) fn tell(reports: &mpsc::Sender<HookReport>, key: &str, news: HookUpdate) {
+    let _ = reports.try_send(HookReport { attempt: key.to_owned(), news });
 }

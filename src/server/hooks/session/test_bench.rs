@@ -7,16 +7,16 @@ use tokio::time::sleep;
 
 use super::*;
 use crate::hooks::command::clock;
-use crate::hooks::{Deadline, Fence, News, Report};
+use crate::hooks::{Deadline, Fence, HookReport, HookUpdate};
 use allclear_core::model::document::{Kind, Source};
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::workload::{Intent, OnAbsent, Origin, Phase};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-pub(super) struct Bench {
+pub(super) struct SessionFixture {
     pub(super) sessions: Sessions,
-    pub(super) reports: Receiver<Report>,
+    pub(super) reports: Receiver<HookReport>,
 }
 
 pub(super) fn workload(name: &str) -> Workload {
@@ -30,8 +30,8 @@ pub(super) fn workload(name: &str) -> Workload {
     }
 }
 
-pub(super) fn greeting(boot: &str) -> Greeting {
-    Greeting {
+pub(super) fn greeting(boot: &str) -> Hello {
+    Hello {
         workload: workload("db"),
         boot: boot.into(),
         lease: 10 * SECOND,
@@ -42,13 +42,13 @@ pub(super) fn greeting(boot: &str) -> Greeting {
     }
 }
 
-pub(super) fn knowing(boot: &str, attempt: &str, ended: Option<Ended>) -> Greeting {
-    Greeting { known: BTreeMap::from([(attempt.to_owned(), ended)]), ..greeting(boot) }
+pub(super) fn knowing(boot: &str, attempt: &str, ended: Option<HookOutcome>) -> Hello {
+    Hello { known: BTreeMap::from([(attempt.to_owned(), ended)]), ..greeting(boot) }
 }
 
 /// Has 60 s.
-pub(super) fn task(attempt: &str) -> Task {
-    Task {
+pub(super) fn task(attempt: &str) -> HookTask {
+    HookTask {
         attempt: attempt.into(),
         step: "step".into(),
         fence: Fence { term: 1, sequence: 1 },
@@ -70,17 +70,17 @@ pub(super) fn task(attempt: &str) -> Task {
     }
 }
 
-pub(super) fn terms(is_inherited: bool) -> Terms {
-    Terms { is_inherited, deadline: Timestamp(0) }
+pub(super) fn terms(is_inherited: bool) -> Dispatch {
+    Dispatch { is_inherited, deadline: Timestamp(0) }
 }
 
-impl Bench {
+impl SessionFixture {
     pub(super) fn open() -> Self {
         let (sessions, reports) = Sessions::open(Arc::new(clock::now));
         Self { sessions, reports }
     }
 
-    pub(super) fn dial(&self, greeting: Greeting) -> (Visit, Receiver<Told>) {
+    pub(super) fn dial(&self, greeting: Hello) -> (SessionToken, Receiver<ToWorkload>) {
         let reserved = self.sessions.reserve(&greeting.workload.name, &greeting.boot).unwrap();
         self.sessions.admit(&reserved, greeting)
     }
@@ -90,20 +90,20 @@ impl Bench {
     }
 
     /// The next end that is reported.
-    pub(super) async fn end(&mut self) -> Ended {
+    pub(super) async fn end(&mut self) -> HookOutcome {
         loop {
-            if let News::Ended(ended) = self.reports.recv().await.unwrap().news {
+            if let HookUpdate::Ended(ended) = self.reports.recv().await.unwrap().news {
                 return ended;
             }
         }
     }
 
-    pub(super) fn done(&self, visit: &Visit, attempt: &str) {
-        self.sessions.report(visit, attempt, Said::Ended(Ended::Done)).unwrap();
+    pub(super) fn done(&self, visit: &SessionToken, attempt: &str) {
+        self.sessions.report(visit, attempt, FromWorkload::Ended(HookOutcome::Done)).unwrap();
     }
 
     /// Nothing but heartbeats.
-    pub(super) async fn beat(&self, visit: &Visit, span: Duration) {
+    pub(super) async fn beat(&self, visit: &SessionToken, span: Duration) {
         for _ in 0..span.as_secs() {
             sleep(SECOND).await;
             self.sessions.hear(visit, None).unwrap();
@@ -115,20 +115,20 @@ impl Bench {
     }
 }
 
-pub(super) fn words(told: &mut Receiver<Told>) -> Vec<&'static str> {
+pub(super) fn words(told: &mut Receiver<ToWorkload>) -> Vec<&'static str> {
     let mut words = Vec::new();
     while let Ok(told) = told.try_recv() {
         words.push(match told {
-            Told::Step(_) => "step",
-            Told::Cancel { .. } => "cancel",
-            Told::Deadline { .. } => "deadline",
-            Told::Acknowledged(_) => "acknowledged",
-            Told::GoAway(_) => "go away",
+            ToWorkload::Step(_) => "step",
+            ToWorkload::Cancel { .. } => "cancel",
+            ToWorkload::Deadline { .. } => "deadline",
+            ToWorkload::Acknowledged(_) => "acknowledged",
+            ToWorkload::GoAway(_) => "go away",
         });
     }
     words
 }
 
-pub(super) fn lost(ended: &Ended) -> bool {
-    matches!(ended, Ended::Lost(_))
+pub(super) fn lost(ended: &HookOutcome) -> bool {
+    matches!(ended, HookOutcome::Lost(_))
 }

@@ -5,29 +5,29 @@ use tokio::time::{sleep, timeout};
 use super::test_bench::*;
 use super::*;
 use crate::hooks::command::clock;
-use crate::hooks::{Deadline, News, Standing};
+use crate::hooks::{AttemptState, Deadline, HookUpdate};
 use allclear_core::model::state::WORKLOAD_LIMIT;
 use allclear_core::model::workload::{Condition, OnAbsent};
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_is_sent_once_and_its_outcome_is_kept_until_the_log_has_it() {
-    let mut bench = Bench::open();
+    let mut bench = SessionFixture::open();
     let (visit, mut told) = bench.dial(greeting("1"));
     bench.run("a");
     bench.run("a");
     assert_eq!(words(&mut told), ["step"]);
     bench.done(&visit, "a");
-    bench.sessions.report(&visit, "a", Said::Ended(Ended::Cancelled)).unwrap();
-    assert_eq!(bench.end().await, Ended::Done);
+    bench.sessions.report(&visit, "a", FromWorkload::Ended(HookOutcome::Cancelled)).unwrap();
+    assert_eq!(bench.end().await, HookOutcome::Done);
     bench.run("a");
-    assert_eq!((bench.end().await, words(&mut told)), (Ended::Done, vec![]), "told again, and not run again");
+    assert_eq!((bench.end().await, words(&mut told)), (HookOutcome::Done, vec![]), "told again, and not run again");
     bench.sessions.forget("a");
     assert_eq!((words(&mut told), bench.sessions.known("a")), (vec!["acknowledged"], None));
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_comes_back_within_the_lease_goes_on_with_what_it_knows() {
-    let mut bench = Bench::open();
+    let mut bench = SessionFixture::open();
     let (visit, told) = bench.dial(greeting("1"));
     bench.run("a");
     bench.run("b");
@@ -37,17 +37,17 @@ async fn who_comes_back_within_the_lease_goes_on_with_what_it_knows() {
     bench.run("c");
     // Another process, which read the journal of the first: b ended meanwhile.
     let mut again = knowing("2", "a", None);
-    again.known.insert("b".into(), Some(Ended::NotApplicable));
+    again.known.insert("b".into(), Some(HookOutcome::NotApplicable));
     let (visit, mut told) = bench.dial(again);
     assert_eq!(words(&mut told), ["deadline", "step"], "a goes on, and c was never sent");
-    assert_eq!(bench.end().await, Ended::NotApplicable);
+    assert_eq!(bench.end().await, HookOutcome::NotApplicable);
     bench.done(&visit, "a");
-    assert_eq!(bench.end().await, Ended::Done);
+    assert_eq!(bench.end().await, HookOutcome::Done);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_workload_was_sent_and_does_not_know_any_more_is_lost() {
-    let mut bench = Bench::open();
+    let mut bench = SessionFixture::open();
     let (_, told) = bench.dial(greeting("1"));
     bench.run("a");
     drop(told);
@@ -58,7 +58,7 @@ async fn what_a_workload_was_sent_and_does_not_know_any_more_is_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn after_the_lease_what_was_sent_is_lost_and_what_was_not_waits() {
-    let mut bench = Bench::open();
+    let mut bench = SessionFixture::open();
     let (visit, told) = bench.dial(greeting("1"));
     bench.run("a");
     drop(told);
@@ -66,8 +66,8 @@ async fn after_the_lease_what_was_sent_is_lost_and_what_was_not_waits() {
     assert!(bench.is_connected());
     assert!(lost(&bench.end().await));
     assert!(!bench.is_connected());
-    assert_eq!(bench.sessions.known("b"), Some(Standing::Running));
-    assert_eq!(bench.sessions.hear(&visit, None), Err(Over));
+    assert_eq!(bench.sessions.known("b"), Some(AttemptState::Running));
+    assert_eq!(bench.sessions.hear(&visit, None), Err(SessionClosed));
     let (_, mut told) = bench.dial(greeting("2"));
     assert_eq!(words(&mut told), ["step"]);
     assert!(bench.is_connected());
@@ -75,11 +75,11 @@ async fn after_the_lease_what_was_sent_is_lost_and_what_was_not_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn a_live_session_is_not_taken_over_by_another_process() {
-    let bench = Bench::open();
+    let bench = SessionFixture::open();
     let (_, mut told) = bench.dial(greeting("1"));
     assert_eq!(
         bench.sessions.reserve(&WorkloadName("db".into()), "2").err(),
-        Some(Refusal::Taken(workload("db").name))
+        Some(RegistrationError::Taken(workload("db").name))
     );
     let (_, again) = bench.dial(greeting("1"));
     assert_eq!(words(&mut told), ["go away"], "the same process dialled again");
@@ -89,41 +89,41 @@ async fn a_live_session_is_not_taken_over_by_another_process() {
 
 #[tokio::test(start_paused = true)]
 async fn a_name_is_reserved_for_one_and_there_are_so_many_seats() {
-    let bench = Bench::open();
+    let bench = SessionFixture::open();
     let names = (0..WORKLOAD_LIMIT).map(|number| WorkloadName(number.to_string()));
     let mut held: Vec<_> = names.map(|name| bench.sessions.reserve(&name, "1").unwrap()).collect();
     let taken = bench.sessions.reserve(&WorkloadName("0".into()), "1");
-    assert!(matches!(taken.err(), Some(Refusal::Taken(_))));
-    assert_eq!(bench.sessions.reserve(&workload("db").name, "1").err(), Some(Refusal::Full));
+    assert!(matches!(taken.err(), Some(RegistrationError::Taken(_))));
+    assert_eq!(bench.sessions.reserve(&workload("db").name, "1").err(), Some(RegistrationError::Full));
     held.pop();
     assert!(bench.sessions.reserve(&workload("db").name, "1").is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn at_the_deadline_it_is_told_to_stop_and_then_its_time_is_over() {
-    let mut bench = Bench::open();
+    let mut bench = SessionFixture::open();
     let (visit, mut told) = bench.dial(greeting("1"));
     bench.run("a");
     bench.beat(&visit, 63 * SECOND).await;
     assert_eq!(words(&mut told), ["step", "cancel"]);
-    assert_eq!(bench.sessions.known("a"), Some(Standing::Running));
+    assert_eq!(bench.sessions.known("a"), Some(AttemptState::Running));
     bench.beat(&visit, 3 * SECOND).await;
-    assert_eq!(bench.end().await, Ended::TimedOut);
+    assert_eq!(bench.end().await, HookOutcome::TimedOut);
     bench.done(&visit, "a");
     bench.sessions.forget("a");
-    assert_eq!(bench.sessions.claims(), [(workload("db").name, "a".to_owned(), Some(Ended::Done))], "it is late");
+    assert_eq!(bench.sessions.claims(), [(workload("db").name, "a".to_owned(), Some(HookOutcome::Done))], "it is late");
     bench.sessions.dismiss_claim(&workload("db").name, "a");
     assert_eq!(words(&mut told), ["acknowledged"], "it need not repeat what counts no more");
 }
 
 #[tokio::test(start_paused = true)]
 async fn more_time_moves_the_deadline() {
-    let mut bench = Bench::open();
+    let mut bench = SessionFixture::open();
     let (visit, mut told) = bench.dial(greeting("1"));
     bench.run("a");
-    bench.sessions.report(&visit, "a", Said::MoreTime(90 * SECOND)).unwrap();
-    bench.sessions.report(&visit, "a", Said::MoreTime(91 * SECOND)).unwrap();
-    assert_eq!(bench.reports.recv().await.unwrap().news, News::MoreTime { needs: 90 * SECOND });
+    bench.sessions.report(&visit, "a", FromWorkload::MoreTime(90 * SECOND)).unwrap();
+    bench.sessions.report(&visit, "a", FromWorkload::MoreTime(91 * SECOND)).unwrap();
+    assert_eq!(bench.reports.recv().await.unwrap().news, HookUpdate::MoreTime { needs: 90 * SECOND });
     assert!(bench.reports.try_recv().is_err(), "asked too often");
     for _ in 0..2 {
         bench.sessions.change_deadline("a", Timestamp(1), Deadline::within(90 * SECOND, clock::now()));
@@ -137,7 +137,7 @@ async fn more_time_moves_the_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn a_workload_that_is_told_to_stop_says_how_it_ended_or_nobody_knows() {
-    let mut bench = Bench::open();
+    let mut bench = SessionFixture::open();
     let (visit, mut told) = bench.dial(greeting("1"));
     for attempt in ["a", "b"] {
         bench.run(attempt);
@@ -145,44 +145,44 @@ async fn a_workload_that_is_told_to_stop_says_how_it_ended_or_nobody_knows() {
         bench.sessions.cancel(attempt);
     }
     assert_eq!(words(&mut told), ["step", "cancel", "step", "cancel"]);
-    bench.sessions.report(&visit, "b", Said::Ended(Ended::Cancelled)).unwrap();
-    assert_eq!(bench.end().await, Ended::Cancelled);
-    assert!(matches!(bench.end().await, Ended::Unknown(_)));
+    bench.sessions.report(&visit, "b", FromWorkload::Ended(HookOutcome::Cancelled)).unwrap();
+    assert_eq!(bench.end().await, HookOutcome::Cancelled);
+    assert!(matches!(bench.end().await, HookOutcome::Unknown(_)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_is_waited_for_is_told_and_so_is_that_it_came() {
-    let mut bench = Bench::open();
+    let mut bench = SessionFixture::open();
     bench.sessions.expect([(&workload("db"), Condition { connected: false, ..Condition::default() })]);
     bench.run("a");
-    let News::Progress { text: Some(text), .. } = bench.reports.recv().await.unwrap().news else { panic!() };
+    let HookUpdate::Progress { text: Some(text), .. } = bench.reports.recv().await.unwrap().news else { panic!() };
     assert_eq!(text, "waits for db to connect");
     let (visit, mut told) = bench.dial(greeting("1"));
     assert_eq!(words(&mut told), ["step"]);
-    let News::Progress { text: Some(text), .. } = bench.reports.recv().await.unwrap().news else { panic!() };
+    let HookUpdate::Progress { text: Some(text), .. } = bench.reports.recv().await.unwrap().news else { panic!() };
     assert_eq!(text, "given to its workload");
     bench.done(&visit, "a");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_not_sent_is_cancelled_at_once_and_blocked_when_its_time_is_over() {
-    let mut bench = Bench::open();
+    let mut bench = SessionFixture::open();
     bench.run("a");
     bench.sessions.cancel("a");
-    assert_eq!(bench.end().await, Ended::Cancelled);
+    assert_eq!(bench.end().await, HookOutcome::Cancelled);
     bench.run("b");
-    assert_eq!(bench.end().await, Ended::Blocked("db did not connect in time".into()));
+    assert_eq!(bench.end().await, HookOutcome::Blocked("db did not connect in time".into()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_an_earlier_life_may_have_sent_is_taken_up_or_lost_and_never_sent() {
     for (greeting, expected) in [
         (greeting("1"), Some("lost")),
-        (knowing("1", "a", Some(Ended::Done)), Some("done")),
+        (knowing("1", "a", Some(HookOutcome::Done)), Some("done")),
         (knowing("1", "a", None), None),
     ] {
         for dials_first in [true, false] {
-            let mut bench = Bench::open();
+            let mut bench = SessionFixture::open();
             bench.sessions.expect([(&workload("db"), Condition::default())]);
             let mut line = None;
             if dials_first {
@@ -192,7 +192,7 @@ async fn what_an_earlier_life_may_have_sent_is_taken_up_or_lost_and_never_sent()
             let (visit, mut told) = line.unwrap_or_else(|| bench.dial(greeting.clone()));
             match expected {
                 Some("lost") => assert!(lost(&bench.end().await)),
-                Some(_) => assert_eq!(bench.end().await, Ended::Done),
+                Some(_) => assert_eq!(bench.end().await, HookOutcome::Done),
                 None => bench.done(&visit, "a"),
             }
             assert_eq!(words(&mut told), if expected.is_none() { vec!["deadline"] } else { vec![] });
@@ -202,7 +202,7 @@ async fn what_an_earlier_life_may_have_sent_is_taken_up_or_lost_and_never_sent()
 
 #[tokio::test(start_paused = true)]
 async fn what_an_earlier_life_sent_to_one_that_does_not_come_back_is_lost() {
-    let mut bench = Bench::open();
+    let mut bench = SessionFixture::open();
     bench.sessions.expect([(&workload("db"), Condition::default())]);
     bench.sessions.run(&task("a"), terms(true));
     assert!(timeout(29 * SECOND, bench.end()).await.is_err());
@@ -213,30 +213,30 @@ async fn what_an_earlier_life_sent_to_one_that_does_not_come_back_is_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_speaks_for_another_workload() {
-    let mut bench = Bench::open();
+    let mut bench = SessionFixture::open();
     let (_, mut told) = bench.dial(greeting("1"));
     bench.run("a");
-    let other = Greeting { workload: workload("other"), ..knowing("1", "a", Some(Ended::Done)) };
+    let other = Hello { workload: workload("other"), ..knowing("1", "a", Some(HookOutcome::Done)) };
     let (visit, _line) = bench.dial(other);
-    bench.sessions.report(&visit, "a", Said::Ended(Ended::Done)).unwrap();
+    bench.sessions.report(&visit, "a", FromWorkload::Ended(HookOutcome::Done)).unwrap();
     assert!(timeout(5 * SECOND, bench.end()).await.is_err());
-    assert_eq!(bench.sessions.known("a"), Some(Standing::Running));
-    assert_eq!(bench.sessions.claims(), [(workload("other").name, "a".to_owned(), Some(Ended::Done))]);
+    assert_eq!(bench.sessions.known("a"), Some(AttemptState::Running));
+    assert_eq!(bench.sessions.claims(), [(workload("other").name, "a".to_owned(), Some(HookOutcome::Done))]);
     bench.sessions.dismiss_claim(&workload("other").name, "a");
     assert_eq!((bench.sessions.claims(), words(&mut told)), (vec![], vec!["step"]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn progress_is_told_once_a_second_and_the_last_of_it_is_not_lost() {
-    let mut bench = Bench::open();
+    let mut bench = SessionFixture::open();
     let (visit, _line) = bench.dial(greeting("1"));
     bench.run("a");
     for text in (0..100).map(|number: u8| number.to_string()) {
-        bench.sessions.report(&visit, "a", Said::Progress { text, expected_end_in: None }).unwrap();
+        bench.sessions.report(&visit, "a", FromWorkload::Progress { text, expected_end_in: None }).unwrap();
     }
     let mut texts = Vec::new();
     while let Ok(Some(report)) = timeout(3 * SECOND, bench.reports.recv()).await {
-        let News::Progress { text: Some(text), .. } = report.news else { continue };
+        let HookUpdate::Progress { text: Some(text), .. } = report.news else { continue };
         texts.push(text);
     }
     assert_eq!(texts, ["0", "99"]);
@@ -244,59 +244,59 @@ async fn progress_is_told_once_a_second_and_the_last_of_it_is_not_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_does_not_read_is_disconnected_and_may_come_back() {
-    let bench = Bench::open();
+    let bench = SessionFixture::open();
     let (visit, mut told) = bench.dial(greeting("1"));
     for number in 0..=MAX_UNREAD {
         bench.run(&number.to_string());
     }
-    assert_eq!(bench.sessions.hear(&visit, None), Err(Over));
+    assert_eq!(bench.sessions.hear(&visit, None), Err(SessionClosed));
     assert_eq!(words(&mut told).len(), MAX_UNREAD);
     let known = (0..MAX_UNREAD).map(|number| (number.to_string(), None)).collect();
-    let (_, mut told) = bench.dial(Greeting { known, ..greeting("1") });
+    let (_, mut told) = bench.dial(Hello { known, ..greeting("1") });
     assert!(words(&mut told).contains(&"step"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_registration_goes_when_its_time_without_a_session_is_over() {
-    let bench = Bench::open();
+    let bench = SessionFixture::open();
     let name = workload("db").name;
-    let (_, told) = bench.dial(Greeting { retain: Some(20 * SECOND), ..greeting("1") });
+    let (_, told) = bench.dial(Hello { retain: Some(20 * SECOND), ..greeting("1") });
     drop(told);
     sleep(29 * SECOND).await;
     assert!(!bench.sessions.presences()[0].is_due_to_go);
     sleep(2 * SECOND).await;
     assert!(bench.sessions.presences()[0].is_due_to_go);
     let (_, _line) = bench.dial(greeting("2"));
-    bench.sessions.take_off(&name);
+    bench.sessions.deregister(&name);
     assert!(bench.sessions.is_seated(&name), "it came back before it was taken off");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_one_that_others_stand_in_for_is_given_back() {
-    let mut bench = Bench::open();
+    let mut bench = SessionFixture::open();
     let mut stands = greeting("1");
     stands.workload.on_absent = OnAbsent::Command;
     let (_, told) = bench.dial(stands);
     drop(told);
     bench.run("a");
-    assert_eq!(bench.end().await, Ended::Blocked("db is not connected".into()));
+    assert_eq!(bench.end().await, HookOutcome::Blocked("db is not connected".into()));
     bench.run("E.2");
     assert_eq!(
         bench.end().await,
-        Ended::Blocked("db is not connected".into()),
+        HookOutcome::Blocked("db is not connected".into()),
         "whom the log does not know to be away"
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_token_of_a_session_is_not_passed_on() {
-    let mut bench = Bench::open();
+    let mut bench = SessionFixture::open();
     let (visit, _line) = bench.dial(greeting("1"));
     bench.run("a");
     let (shown, text) = (visit.shown(), format!("as {}", visit.shown()));
-    bench.sessions.report(&visit, "a", Said::Progress { text: text.clone(), expected_end_in: None }).unwrap();
+    bench.sessions.report(&visit, "a", FromWorkload::Progress { text: text.clone(), expected_end_in: None }).unwrap();
     let progress = format!("{:?}", bench.reports.recv().await.unwrap().news);
     assert!(progress.contains("as ***.db") && !progress.contains(shown.split('.').next().unwrap()), "{progress}");
-    bench.sessions.report(&visit, "a", Said::Ended(Ended::Failed(text))).unwrap();
-    assert_eq!(bench.end().await, Ended::Failed("as ***.db".to_owned()));
+    bench.sessions.report(&visit, "a", FromWorkload::Ended(HookOutcome::Failed(text))).unwrap();
+    assert_eq!(bench.end().await, HookOutcome::Failed("as ***.db".to_owned()));
 }

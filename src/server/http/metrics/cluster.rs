@@ -2,21 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use super::sheet::{Sheet, number};
-use crate::net::tls::{Credentials, Refusal};
-use crate::replica::deeds::seconds;
+use super::exposition::{Sheet, number};
+use crate::net::tls::{Credentials, HandshakeError};
+use crate::replica::metrics::seconds;
 use crate::replica::view::View;
 use allclear_core::model::id::VmName;
-use allclear_core::model::isolation::Channel;
+use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::member_state::MEMBER_STATES;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::{Member, Workload};
-use allclear_core::situation::Situation;
+use allclear_core::planning_input::PlanningInput;
 
 const ROLES: [&str; 5] = ["leader", "follower", "candidate", "learner", "outside"];
 
-pub(super) fn fill(sheet: &Sheet, view: &View, state: &State, situation: &Situation) -> prometheus::Result<()> {
+pub(super) fn fill(sheet: &Sheet, view: &View, state: &State, situation: &PlanningInput) -> prometheus::Result<()> {
     sheet.each("allclear_build_info", "The version that runs.", "version", [(env!("CARGO_PKG_VERSION"), 1.0)])?;
     sheet.whether("allclear_ready", "This replica can do its part, as /readyz says.", view.is_ready().is_ok())?;
     standing(sheet, view, situation)?;
@@ -39,8 +39,8 @@ pub(super) fn fill(sheet: &Sheet, view: &View, state: &State, situation: &Situat
 }
 
 #[allow(clippy::cast_precision_loss, reason = "exact up to nine thousand million million")]
-fn standing(sheet: &Sheet, view: &View, situation: &Situation) -> prometheus::Result<()> {
-    let standing = view.standing();
+fn standing(sheet: &Sheet, view: &View, situation: &PlanningInput) -> prometheus::Result<()> {
+    let standing = view.raft_status();
     sheet.whether("allclear_is_leader", "This replica leads and a quorum is behind it.", standing.leads())?;
     sheet.whether("allclear_has_quorum", "A leader with a quorum is heard, or is this replica.", situation.quorum)?;
     let role = standing.role.as_word();
@@ -52,14 +52,14 @@ fn standing(sheet: &Sheet, view: &View, situation: &Situation) -> prometheus::Re
     sheet.one("allclear_log_size_bytes", "What log and snapshots take on the disk.", bytes as f64)
 }
 
-fn contacts(sheet: &Sheet, state: &State, situation: &Situation) -> prometheus::Result<()> {
+fn contacts(sheet: &Sheet, state: &State, situation: &PlanningInput) -> prometheus::Result<()> {
     let members = &situation.members;
     let voters = members.iter().filter(|name| !situation.learners.contains(name)).count();
     sheet.one("allclear_members", "Replicas of the cluster, configured ones among them.", number(members.len()))?;
     sheet.one("allclear_voters", "Those of them that vote.", number(voters))?;
-    let reachable = number(members.len() - situation.lost().len());
+    let reachable = number(members.len() - situation.unreachable_members().len());
     sheet.one("allclear_replicas_reachable", "Members that answer the leader, as known here.", reachable)?;
-    let healthy = situation.contacts.values().filter(|it| it.reachable && it.channel == Channel::Healthy).count();
+    let healthy = situation.contacts.values().filter(|it| it.reachable && it.channel == ImdsHealth::Healthy).count();
     sheet.one(
         "allclear_metadata_channels_healthy",
         "Members that answer and whose metadata endpoint works, as known here.",
@@ -73,9 +73,9 @@ fn contacts(sheet: &Sheet, state: &State, situation: &Situation) -> prometheus::
     sheet.whether("allclear_is_suspect", "This replica is one of them.", state.is_suspect(&situation.me))
 }
 
-fn channel(sheet: &Sheet, situation: &Situation) -> prometheus::Result<()> {
-    let own = situation.contacts.get(&situation.me).map_or(Channel::Unknown, |contact| contact.channel);
-    let states = [Channel::Unknown, Channel::Healthy, Channel::Stalled];
+fn channel(sheet: &Sheet, situation: &PlanningInput) -> prometheus::Result<()> {
+    let own = situation.contacts.get(&situation.me).map_or(ImdsHealth::Unknown, |contact| contact.channel);
+    let states = [ImdsHealth::Unknown, ImdsHealth::Healthy, ImdsHealth::Stalled];
     sheet.each(
         "allclear_metadata_channel",
         "1 for how this VM's metadata endpoint is.",
@@ -92,7 +92,7 @@ fn peers(sheet: &Sheet, tls: Option<&Credentials>) -> prometheus::Result<()> {
         "When the certificate that this replica shows the others ends; 0 without one, or without an end.",
         end,
     )?;
-    let none = || Refusal::WORDS.into_iter().map(|word| (word, 0)).collect();
+    let none = || HandshakeError::WORDS.into_iter().map(|word| (word, 0)).collect();
     let counts: Vec<_> = tls.map_or_else(none, |tls| tls.refusals().collect());
     sheet.counted(
         "allclear_peer_refusals_total",
@@ -117,7 +117,7 @@ fn members(sheet: &Sheet, state: &State) -> prometheus::Result<()> {
     sheet.one("allclear_restores_failing", "Members whose last restore failed.", number(failing))
 }
 
-fn workloads(sheet: &Sheet, state: &State, situation: &Situation) -> prometheus::Result<()> {
+fn workloads(sheet: &Sheet, state: &State, situation: &PlanningInput) -> prometheus::Result<()> {
     let is_there = |(vm, workload): &(&VmName, &Workload)| {
         situation.reaches(vm) && state.condition(&workload.on(vm)).unwrap_or_default().connected
     };

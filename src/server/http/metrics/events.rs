@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::sheet::{Sheet, number};
-use crate::replica::deeds::seconds;
-use allclear_core::cause::StartCause;
+use super::exposition::{Sheet, number};
+use crate::replica::metrics::seconds;
 use allclear_core::explain::explain;
-use allclear_core::isolation::unaware::unaware;
+use allclear_core::isolation::unaware_replicas::unaware_replicas;
 use allclear_core::model::blocker::Blocker;
 use allclear_core::model::event::Event;
 use allclear_core::model::lifecycle::Stage;
@@ -15,7 +14,8 @@ use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::treatment::Action;
 use allclear_core::model::workload::Phase;
-use allclear_core::situation::Situation;
+use allclear_core::planning_input::PlanningInput;
+use allclear_core::start_cause::StartCause;
 
 /// Open events whose blocker is asked for, the oldest first: so much a scrape may cost.
 const EXPLAINED: usize = 100;
@@ -40,7 +40,7 @@ const BLOCKERS: [&str; 16] = [
     "waiting_for_platform",
 ];
 
-pub(super) fn fill(sheet: &Sheet, state: &State, situation: &Situation) -> prometheus::Result<()> {
+pub(super) fn fill(sheet: &Sheet, state: &State, situation: &PlanningInput) -> prometheus::Result<()> {
     let mut open: Vec<&Event> = state.open_events().filter(|event| !event.is_drill()).collect();
     open.sort_by_key(|event| event.first_seen());
     sheet.one("allclear_drills_open", "Drills that go on; no other metric counts them as events.", {
@@ -69,7 +69,7 @@ fn stages(sheet: &Sheet, open: &[&Event]) -> prometheus::Result<()> {
     )
 }
 
-fn blockers(sheet: &Sheet, open: &[&Event], state: &State, situation: &Situation) -> prometheus::Result<()> {
+fn blockers(sheet: &Sheet, open: &[&Event], state: &State, situation: &PlanningInput) -> prometheus::Result<()> {
     let mut longest: BTreeMap<&str, f64> = BLOCKERS.map(|code| (code, 0.0)).into();
     let mut counts = longest.clone();
     for event in open.iter().take(EXPLAINED) {
@@ -115,7 +115,7 @@ fn hooks(sheet: &Sheet, open: &[&Event], now: Timestamp) -> prometheus::Result<(
     )
 }
 
-fn halts(sheet: &Sheet, open: &[&Event], state: &State, situation: &Situation) -> prometheus::Result<()> {
+fn halts(sheet: &Sheet, open: &[&Event], state: &State, situation: &PlanningInput) -> prometheus::Result<()> {
     let pause = state.pause(situation.now);
     let holds: Vec<_> = open.iter().filter_map(|event| event.hold(situation.now)).collect();
     let ends = |until: Option<Timestamp>| until.map_or(0.0, seconds);
@@ -131,7 +131,7 @@ fn halts(sheet: &Sheet, open: &[&Event], state: &State, situation: &Situation) -
         "When the last of these holds ends; 0 if there is none.",
         ends(holds.iter().map(|hold| hold.until).max()),
     )?;
-    let unaware = |number| unaware(state, situation, number).len();
+    let unaware = |number| unaware_replicas(state, situation, number).len();
     let most = pause.iter().chain(&holds).map(|halt| unaware(halt.number)).max().unwrap_or_default();
     sheet.one(
         "allclear_halts_unacknowledged",

@@ -1,15 +1,15 @@
 //! `GET /metrics`: how this replica and its cluster are, read when somebody asks, and what this replica did, counted
-//! where it happened (`replica::deeds`). An alert that fires on these stands in `deploy/monitoring`.
+//! where it happened (`replica::metrics`). An alert that fires on these stands in `deploy/monitoring`.
 
 mod cluster;
 mod events;
-mod sheet;
+mod exposition;
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use prometheus::{TEXT_FORMAT, TextEncoder};
 
-use self::sheet::Sheet;
+use self::exposition::Sheet;
 use crate::replica::view::View;
 
 pub(super) fn answer(view: &View) -> Response {
@@ -20,11 +20,11 @@ pub(super) fn answer(view: &View) -> Response {
 }
 
 fn exposition(view: &View) -> prometheus::Result<String> {
-    let (state, situation) = view.basis();
+    let (state, situation) = view.inputs();
     let sheet = Sheet::default();
     cluster::fill(&sheet, view, &state, &situation)?;
     events::fill(&sheet, &state, &situation)?;
     let mut families = sheet.gather();
-    families.extend(view.deeds().gather());
+    families.extend(view.metrics().gather());
     TextEncoder::new().encode_to_string(&families)
 }

@@ -8,21 +8,21 @@ use tokio::net::TcpStream;
 use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
 
+use super::coalesced_writes::CoalescedWrites;
 use super::stream::connect;
-use super::together::Together;
-use super::way::Way;
+use super::target::DialTarget;
 
 /// A channel to whoever is at the end of a way, opened when it is first used.
-pub fn dial(endpoint: &Endpoint, way: &Arc<Way>) -> Channel {
+pub fn dial(endpoint: &Endpoint, way: &Arc<DialTarget>) -> Channel {
     let way = way.clone();
     endpoint.connect_with_connector_lazy(service_fn(move |_: Uri| {
         let way = way.clone();
-        async move { way.go(connect).await.map(|stream| TokioIo::new(Together::new(stream))) }
+        async move { way.connect(connect).await.map(|stream| TokioIo::new(CoalescedWrites::new(stream))) }
     }))
 }
 
 /// A channel that never opens, for a replica that has no certificates and may not speak plain text.
-pub fn refuse(endpoint: &Endpoint, _: &Arc<Way>) -> Channel {
+pub fn refuse(endpoint: &Endpoint, _: &Arc<DialTarget>) -> Channel {
     endpoint.connect_with_connector_lazy(service_fn(async |_: Uri| {
         let why =
             "this replica is a cluster of one: it needs `cluster.listen` and `[cluster.tls]` to talk to another one";

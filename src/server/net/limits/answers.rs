@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tonic::Status;
 
-use super::room::{Hold, Reader, Room, Unread};
+use super::answer_budget::{AnswerBudget, Hold, PeerReader, Unread};
 
 /// Made at once where answers are made from the whole state.
 const MADE_AT_ONCE: usize = 4;
@@ -27,19 +27,19 @@ type Framed = Result<Frame<Bytes>, axum::Error>;
 /// For answers over HTTP/1.1, which are made in turn.
 #[derive(Clone)]
 pub struct Maker {
-    pub room: Room,
+    pub room: AnswerBudget,
     turns: Arc<Semaphore>,
 }
 
 impl Default for Maker {
     fn default() -> Self {
-        Self { room: Room::default(), turns: Arc::new(Semaphore::new(MADE_AT_ONCE)) }
+        Self { room: AnswerBudget::default(), turns: Arc::new(Semaphore::new(MADE_AT_ONCE)) }
     }
 }
 
 impl Maker {
     /// Makes an answer when there is room for one more; `None` where there is none for too long.
-    pub async fn make(&self, reader: &Reader, made: impl Future<Output = Response>) -> Option<Response> {
+    pub async fn make(&self, reader: &PeerReader, made: impl Future<Output = Response>) -> Option<Response> {
         let making = async {
             let _turn = self.turns.acquire().await.ok()?;
             let (head, body) = made.await.into_parts();
@@ -55,7 +55,7 @@ impl Maker {
 }
 
 /// The answer of a call, once there is room for it or for its beginning.
-pub(super) async fn answer(room: &Room, reader: &Reader, response: Response) -> Response {
+pub(super) async fn answer(room: &AnswerBudget, reader: &PeerReader, response: Response) -> Response {
     let (head, mut body) = response.into_parts();
     if body.is_end_stream() {
         return Response::from_parts(head, body);
@@ -75,13 +75,18 @@ pub(super) async fn answer(room: &Room, reader: &Reader, response: Response) -> 
             return whole(room, reader, head, begins).await;
         }
     }
-    let told = Told { room: room.clone(), reader: reader.clone(), begins, body, hold: None, is_over: false };
+    let told = StreamedBody { room: room.clone(), reader: reader.clone(), begins, body, hold: None, is_over: false };
     let frames = stream::unfold(told, |mut told| async { Some((told.next().await?, told)) });
     Response::from_parts(head, Body::new(StreamBody::new(Box::pin(frames))))
 }
 
 /// The encoder and its buffer are gone.
-async fn whole(room: &Room, reader: &Reader, head: axum::http::response::Parts, frames: VecDeque<Framed>) -> Response {
+async fn whole(
+    room: &AnswerBudget,
+    reader: &PeerReader,
+    head: axum::http::response::Parts,
+    frames: VecDeque<Framed>,
+) -> Response {
     let mut told = Vec::new();
     for frame in frames {
         told.push(match frame.map(Frame::into_data) {
@@ -97,9 +102,9 @@ async fn whole(room: &Room, reader: &Reader, head: axum::http::response::Parts, 
 }
 
 /// An answer that goes on.
-struct Told {
-    room: Room,
-    reader: Reader,
+struct StreamedBody {
+    room: AnswerBudget,
+    reader: PeerReader,
     begins: VecDeque<Framed>,
     body: Body,
     /// The encoder keeps the buffer of the longest part for the next one.
@@ -107,7 +112,7 @@ struct Told {
     is_over: bool,
 }
 
-impl Told {
+impl StreamedBody {
     async fn next(&mut self) -> Option<Framed> {
         if self.is_over {
             return None;
@@ -173,9 +178,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_held_whole_with_its_end_until_it_is_read() {
-        let (room, reader) = (Room::default(), Reader::default());
+        let (room, reader) = (AnswerBudget::default(), PeerReader::default());
         let unread = [answer(&room, &reader, grpc(1)).await, answer(&room, &reader, grpc(1)).await];
-        assert!(is_refused(&answer(&room, &Reader::default(), grpc(1)).await), "nobody has read any");
+        assert!(is_refused(&answer(&room, &PeerReader::default(), grpc(1)).await), "nobody has read any");
         for response in unread {
             let read = response.into_body().collect().await.expect("an answer");
             assert!(read.trailers().is_some());
@@ -186,7 +191,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_that_goes_on_keeps_its_buffer_and_ends_where_there_is_no_room() {
-        let (room, reader) = (Room::default(), Reader::default());
+        let (room, reader) = (AnswerBudget::default(), PeerReader::default());
         let mut told = answer(&room, &reader, grpc(3)).await.into_body();
         let first = told.frame().await.expect("a part").expect("a part");
         let second = told.frame().await.expect("an end").expect("an end");
@@ -198,16 +203,16 @@ mod tests {
             assert!(told.frame().await.expect("a part").expect("a part").is_data());
         }
         assert!(told.frame().await.expect("an end").expect("an end").is_trailers());
-        assert!(is_refused(&answer(&room, &Reader::default(), grpc(1)).await), "its buffer is kept");
+        assert!(is_refused(&answer(&room, &PeerReader::default(), grpc(1)).await), "its buffer is kept");
     }
 
     #[tokio::test(start_paused = true)]
     async fn another_answer_is_made_when_there_is_room_for_it() {
-        let (maker, reader) = (Maker::default(), Reader::default());
+        let (maker, reader) = (Maker::default(), PeerReader::default());
         // Two of them are more than there is room for.
         let made = || async { Response::new(Body::from(vec![7; HALF + 1])) };
         let unread = maker.make(&reader, made()).await.expect("room for one");
-        assert!(maker.make(&Reader::default(), made()).await.is_none(), "nobody has read the first one");
+        assert!(maker.make(&PeerReader::default(), made()).await.is_none(), "nobody has read the first one");
         let read = to_bytes(unread.into_body(), usize::MAX).await.expect("an answer");
         assert_eq!(read, vec![7; HALF + 1]);
         drop(read);

@@ -12,12 +12,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tonic::transport::server::Connected;
 
-use super::crowd::Stay;
+use super::accepted::Accepted;
+use super::answer_budget::PeerReader;
+use super::connection_limit::ConnectionPermit;
+use super::evicting_limit::EvictingPermit;
 use super::frames::Frames;
-use super::guest::Guest;
-use super::pace::Pace;
-use super::places::Place;
-use super::room::Reader;
+use super::rate_limit::RateLimiter;
 
 /// What was said faster waits no longer than that before it is heard; signs of life may take longer.
 const WAITS_AT_MOST: Duration = Duration::from_secs(10);
@@ -27,32 +27,32 @@ const WAITS_AT_MOST: Duration = Duration::from_secs(10);
 const UNHEARD_AFTER_REFUSAL: Duration = Duration::from_millis(50);
 
 /// Why a connection may be open: held as long as it is, and what ends when it has to give way.
-pub(super) struct Footing {
+pub(super) struct ConnectionHold {
     _held: Box<dyn Send>,
     lost: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-impl<W: Ord + Send + 'static> From<Place<W>> for Footing {
-    fn from(place: Place<W>) -> Self {
+impl<W: Ord + Send + 'static> From<ConnectionPermit<W>> for ConnectionHold {
+    fn from(place: ConnectionPermit<W>) -> Self {
         Self { _held: Box::new(place), lost: Box::pin(pending()) }
     }
 }
 
-impl From<Stay> for Footing {
-    fn from(stay: Stay) -> Self {
-        Self { lost: Box::pin(stay.lost()), _held: Box::new(stay) }
+impl From<EvictingPermit> for ConnectionHold {
+    fn from(stay: EvictingPermit) -> Self {
+        Self { lost: Box::pin(stay.evicted()), _held: Box::new(stay) }
     }
 }
 
 /// How much of a connection's words is heard without a pause.
-pub(super) enum Measure {
+pub(super) enum ReadRate {
     /// Bytes.
-    Bytes(Arc<Mutex<Pace>>),
+    Bytes(Arc<Mutex<RateLimiter>>),
     /// Frames of HTTP/2 that ask for nothing.
     Frames(Frames),
 }
 
-impl Measure {
+impl ReadRate {
     fn wait(&mut self, heard: &[u8]) -> Duration {
         let wait = match self {
             Self::Bytes(pace) => {
@@ -66,9 +66,9 @@ impl Measure {
 }
 
 /// How one that was let in is put up with.
-pub(super) struct Manners {
-    pub(super) footing: Footing,
-    pub(super) measure: Measure,
+pub(super) struct ConnectionBounds {
+    pub(super) footing: ConnectionHold,
+    pub(super) measure: ReadRate,
     /// For as long nothing that is to be written has to be read.
     pub(super) reads_within: Duration,
     /// Set where every question is answered before the next is heard: so long may a question be, and for as long as
@@ -76,12 +76,12 @@ pub(super) struct Manners {
     pub(super) longest_question: Option<usize>,
 }
 
-pub struct Admitted<S> {
+pub struct BoundedConnection<S> {
     stream: S,
     /// What was read at the door, to be read once more.
     begun: Vec<u8>,
-    manners: Manners,
-    reader: Reader,
+    manners: ConnectionBounds,
+    reader: PeerReader,
     is_lost: bool,
     /// Since the last time something was written.
     heard: usize,
@@ -94,10 +94,10 @@ pub struct Admitted<S> {
     unheard: Option<Waker>,
 }
 
-impl<S> Admitted<S> {
-    pub(super) fn new(stream: S, begun: Vec<u8>, mut manners: Manners) -> Self {
-        let reader = Reader::default();
-        let (lost, given_way) = (manners.footing.lost, reader.given_way());
+impl<S> BoundedConnection<S> {
+    pub(super) fn new(stream: S, begun: Vec<u8>, mut manners: ConnectionBounds) -> Self {
+        let reader = PeerReader::default();
+        let (lost, given_way) = (manners.footing.lost, reader.evicted());
         manners.footing.lost = Box::pin(async move {
             tokio::select! {
                 () = lost => {}
@@ -115,7 +115,7 @@ impl<S> Admitted<S> {
     }
 
     /// As those see it who answer on it.
-    pub fn reader(&self) -> Reader {
+    pub fn reader(&self) -> PeerReader {
         self.reader.clone()
     }
 
@@ -185,15 +185,15 @@ impl<S> Admitted<S> {
     }
 }
 
-impl<S: Connected> Connected for Admitted<S> {
-    type ConnectInfo = Guest;
+impl<S: Connected> Connected for BoundedConnection<S> {
+    type ConnectInfo = Accepted;
 
-    fn connect_info(&self) -> Guest {
-        Guest::new(self.reader.clone(), self.stream.connect_info())
+    fn connect_info(&self) -> Accepted {
+        Accepted::new(self.reader.clone(), self.stream.connect_info())
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Admitted<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for BoundedConnection<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         self.check(context)?;
         if !self.begun.is_empty() {
@@ -214,7 +214,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Admitted<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Admitted<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for BoundedConnection<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
         self.check(context)?;
         let written = Pin::new(&mut self.stream).poll_write(context, from);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::pace::Pace;
+use super::rate_limit::RateLimiter;
 
 const HEAD_BYTES: usize = 9;
 const DATA: u8 = 0;
@@ -33,13 +33,13 @@ pub(super) struct Frames {
     skipped: usize,
     /// Short pieces of messages that were earned by calls and long pieces.
     earned: u32,
-    pace: Pace,
+    pace: RateLimiter,
 }
 
 impl Frames {
     /// After as many bytes that are no frame.
     pub(super) fn after(bytes: usize) -> Self {
-        let pace = Pace::new(AT_ONCE, A_SECOND);
+        let pace = RateLimiter::new(AT_ONCE, A_SECOND);
         Self { head: [0; HEAD_BYTES], known: 0, skipped: bytes, earned: 0, pace }
     }
 

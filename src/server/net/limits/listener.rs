@@ -9,20 +9,20 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 /// Those who are counted together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Who {
+pub enum ClientKey {
     User(u32),
     Address(IpAddr),
     /// All together.
     Anybody,
 }
 
-impl Who {
+impl ClientKey {
     pub(super) fn of(address: SocketAddr) -> Self {
         Self::Address(address.ip().to_canonical())
     }
 }
 
-impl fmt::Display for Who {
+impl fmt::Display for ClientKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::User(uid) => write!(f, "uid {uid}"),
@@ -35,26 +35,26 @@ impl fmt::Display for Who {
 pub trait Listener: Send + Sync + 'static {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    fn accept(&self) -> impl Future<Output = io::Result<(Self::Stream, Who)>> + Send;
+    fn accept(&self) -> impl Future<Output = io::Result<(Self::Stream, ClientKey)>> + Send;
 }
 
 impl Listener for TcpListener {
     type Stream = TcpStream;
 
-    async fn accept(&self) -> io::Result<(TcpStream, Who)> {
+    async fn accept(&self) -> io::Result<(TcpStream, ClientKey)> {
         let (stream, from) = Self::accept(self).await?;
         // Without it every write stalls on delayed acknowledgements. Whoever is gone already cannot be told anything.
         let _ = stream.set_nodelay(true);
-        Ok((stream, Who::of(from)))
+        Ok((stream, ClientKey::of(from)))
     }
 }
 
 impl Listener for UnixListener {
     type Stream = UnixStream;
 
-    async fn accept(&self) -> io::Result<(UnixStream, Who)> {
+    async fn accept(&self) -> io::Result<(UnixStream, ClientKey)> {
         let (stream, _) = Self::accept(self).await?;
-        let who = stream.peer_cred().map_or(Who::Anybody, |peer| Who::User(peer.uid()));
+        let who = stream.peer_cred().map_or(ClientKey::Anybody, |peer| ClientKey::User(peer.uid()));
         Ok((stream, who))
     }
 }

@@ -6,31 +6,31 @@
 //! what is too much is turned away, and what is too fast waits. Questions that do not end and answers that nobody reads
 //! have a room of their own.
 
+mod accepted;
+mod answer_budget;
 mod answers;
-mod asked;
-mod calls;
+mod call_limits;
 mod connection;
-mod crowd;
+mod connection_limit;
+mod evicting_limit;
 mod frames;
-mod guest;
+mod handshake;
 mod http1;
-mod incoming;
 mod listener;
-mod pace;
-mod places;
-mod room;
-mod told;
+mod log_limit;
+mod message_budget;
+mod rate_limit;
 
+pub use accepted::Accepted;
+pub use answer_budget::{AnswerBudget, PeerReader};
 pub use answers::Maker;
-pub use asked::{Asked, count_messages};
-pub use calls::{Calls, Turns, grpc_server};
-pub use connection::Admitted;
-pub use crowd::Crowd;
-pub use guest::Guest;
+pub use call_limits::{CallLimits, CallRate, grpc_server};
+pub use connection::BoundedConnection;
+pub use connection_limit::{ConnectionLimit, ConnectionPermit};
+pub use evicting_limit::EvictingLimit;
+pub use handshake::{Acceptor, HandshakeGate, Http1, Http2, Incoming, by_frames, incoming};
 pub use http1::serve_http1;
-pub use incoming::{Door, Http1, Http2, Incoming, Porter, by_frames, incoming};
-pub use listener::{Listener, Who};
-pub use pace::{Pace, Paces};
-pub use places::{Place, Places};
-pub use room::{Reader, Room};
-pub use told::{Told, TurnedAway};
+pub use listener::{ClientKey, Listener};
+pub use log_limit::{LogLimiter, RejectionLog};
+pub use message_budget::{MessageBudget, count_messages};
+pub use rate_limit::{RateLimiter, RateLimiters};

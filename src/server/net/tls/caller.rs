@@ -5,50 +5,50 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::credentials::Credentials;
-use super::names::Names;
-use super::refusal::Refusal;
+use super::handshake_error::HandshakeError;
+use super::names::CertificateNames;
 
 /// A peer whose certificate is of this cluster. It may still claim to be another of its replicas.
 #[derive(Clone)]
 pub struct Caller {
     credentials: Arc<Credentials>,
-    names: Arc<Names>,
+    names: Arc<CertificateNames>,
     from: Arc<str>,
 }
 
 impl Caller {
-    pub(super) fn new(credentials: Arc<Credentials>, names: Names, from: &str) -> Self {
+    pub(super) fn new(credentials: Arc<Credentials>, names: CertificateNames, from: &str) -> Self {
         Self { credentials, names: Arc::new(names), from: from.into() }
     }
 
     /// Refuses one whose certificate is not this replica's.
-    pub fn is(&self, replica: &str) -> Result<(), Refusal> {
-        self.credentials.realm().is(&self.names, replica).map_err(|refusal| self.noted(refusal))
+    pub fn require_replica(&self, replica: &str) -> Result<(), HandshakeError> {
+        self.credentials.realm().speaks_for(&self.names, replica).map_err(|refusal| self.noted(refusal))
     }
 
     /// Refuses one whose certificate is none of these replicas'.
-    pub fn is_one_of<'a>(&self, mut known: impl Iterator<Item = &'a str>) -> Result<(), Refusal> {
+    pub fn require_one_of<'a>(&self, mut known: impl Iterator<Item = &'a str>) -> Result<(), HandshakeError> {
         if known.any(|replica| self.bears(replica)) {
             return Ok(());
         }
-        Err(self.noted(Refusal::UnknownReplica(self.names.to_string())))
+        Err(self.noted(HandshakeError::UnknownReplica(self.names.to_string())))
     }
 
     /// Whether its certificate is this replica's; nobody is refused for it.
     pub fn bears(&self, replica: &str) -> bool {
-        self.credentials.realm().is(&self.names, replica).is_ok()
+        self.credentials.realm().speaks_for(&self.names, replica).is_ok()
     }
 
     /// The refusal of one that is no member of the cluster.
-    pub fn is_no_member(&self) -> Refusal {
-        self.noted(Refusal::NoMember(self.names.to_string()))
+    pub fn is_no_member(&self) -> HandshakeError {
+        self.noted(HandshakeError::NoMember(self.names.to_string()))
     }
 
     pub(super) fn max_connection_age(&self) -> Duration {
         self.credentials.max_connection_age()
     }
 
-    fn noted(&self, refusal: Refusal) -> Refusal {
+    fn noted(&self, refusal: HandshakeError) -> HandshakeError {
         self.credentials.refused(&self.to_string(), &refusal);
         refusal
     }

@@ -7,8 +7,8 @@ use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::{CertificateDer, TrustAnchor, UnixTime};
 use webpki::{EndEntityCert, KeyUsage};
 
-use super::names::Names;
-use super::refusal::Refusal;
+use super::handshake_error::HandshakeError;
+use super::names::CertificateNames;
 use allclear_core::model::time::Timestamp;
 
 /// Names of one certificate that are looked at.
@@ -31,15 +31,15 @@ pub(super) fn verify(
     authorities: &[TrustAnchor<'_>],
     usage: KeyUsage,
     now: UnixTime,
-) -> Result<(), Refusal> {
+) -> Result<(), HandshakeError> {
     let certificate = EndEntityCert::try_from(certificate)?;
     certificate.verify_for_usage(algorithms().all, authorities, between, now, usage, None, None)?;
     Ok(())
 }
 
-pub(super) fn names(certificate: &CertificateDer<'_>) -> Result<Names, Refusal> {
+pub(super) fn names(certificate: &CertificateDer<'_>) -> Result<CertificateNames, HandshakeError> {
     let certificate = EndEntityCert::try_from(certificate)?;
-    Ok(Names {
+    Ok(CertificateNames {
         uris: certificate.valid_uri_names().take(MOST_NAMES).map(str::to_owned).collect(),
         dns: certificate.valid_dns_names().take(MOST_NAMES).map(str::to_owned).collect(),
     })
@@ -47,7 +47,7 @@ pub(super) fn names(certificate: &CertificateDer<'_>) -> Result<Names, Refusal> 
 
 /// Asked at the end of all time, a certificate says until when it was valid: before anything else is looked at.
 /// Nothing for one that never ends.
-pub(super) fn expires_at(certificate: &CertificateDer<'_>) -> Result<Option<Timestamp>, Refusal> {
+pub(super) fn expires_at(certificate: &CertificateDer<'_>) -> Result<Option<Timestamp>, HandshakeError> {
     let end = UnixTime::since_unix_epoch(END_OF_TIME);
     let certificate = EndEntityCert::try_from(certificate)?;
     let judged = certificate.verify_for_usage(algorithms().all, &[], &[], end, KeyUsage::client_auth(), None, None);

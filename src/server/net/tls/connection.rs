@@ -17,20 +17,20 @@ use super::caller::Caller;
 /// Beyond its age, at which the side that was dialled ends it gently: for a peer that does not take the hint.
 const GRACE: Duration = Duration::from_secs(30);
 
-pub struct Connection {
+pub struct TlsConnection {
     stream: TlsStream<TcpStream>,
     caller: Caller,
     ends: Pin<Box<Sleep>>,
 }
 
-impl Connection {
+impl TlsConnection {
     pub(super) fn new(stream: impl Into<TlsStream<TcpStream>>, caller: Caller) -> Self {
         let age = caller.max_connection_age() + GRACE;
         Self { stream: stream.into(), caller, ends: Box::pin(sleep(age)) }
     }
 }
 
-impl Connected for Connection {
+impl Connected for TlsConnection {
     type ConnectInfo = Caller;
 
     fn connect_info(&self) -> Caller {
@@ -38,7 +38,7 @@ impl Connected for Connection {
     }
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for TlsConnection {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.ends.as_mut().poll(context).is_ready() {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the connection is too old")));
@@ -47,7 +47,7 @@ impl AsyncRead for Connection {
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for TlsConnection {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(context, from)
     }

@@ -13,10 +13,10 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::chain;
-use super::files::{Files, Found, Seen, Unfit};
-use super::names::Realm;
-use super::refusal::Refusal;
-use super::refusals::Refusals;
+use super::files::{Files, LoadedFiles, Seen, Unfit};
+use super::handshake_error::HandshakeError;
+use super::handshake_errors::HandshakeErrors;
+use super::names::CertificatePolicy;
 use super::verifier::Verifier;
 use allclear_core::model::time::Timestamp;
 
@@ -31,7 +31,7 @@ const HTTP2: &[u8] = b"h2";
 #[derive(Debug)]
 pub struct Options {
     pub files: Files,
-    pub realm: Realm,
+    pub realm: CertificatePolicy,
     pub replica: String,
     /// A connection ends after it, and is opened anew by what is trusted then.
     pub max_connection_age: Duration,
@@ -42,9 +42,9 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Credentials {
     options: Options,
-    in_use: RwLock<Found>,
+    in_use: RwLock<LoadedFiles>,
     unfit: Mutex<Option<Spoilt>>,
-    refusals: Refusals,
+    refusals: HandshakeErrors,
 }
 
 /// Why what the files hold now is not in use.
@@ -57,7 +57,7 @@ struct Spoilt {
 }
 
 impl Options {
-    fn read(&self) -> Result<Found, Unfit> {
+    fn read(&self) -> Result<LoadedFiles, Unfit> {
         self.files.read(&self.realm, Some(&self.replica), (self.clock)())
     }
 }
@@ -65,7 +65,7 @@ impl Options {
 impl Credentials {
     pub fn load(options: Options) -> Result<Arc<Self>, Unfit> {
         let in_use = RwLock::new(options.read()?);
-        Ok(Arc::new(Self { options, in_use, unfit: Mutex::default(), refusals: Refusals::default() }))
+        Ok(Arc::new(Self { options, in_use, unfit: Mutex::default(), refusals: HandshakeErrors::default() }))
     }
 
     /// Looks at the files until it is stopped.
@@ -113,7 +113,7 @@ impl Credentials {
         }
     }
 
-    fn take_over(&self, found: Found) {
+    fn take_over(&self, found: LoadedFiles) {
         let mut in_use = self.in_use.write().unwrap_or_else(PoisonError::into_inner);
         let is_news = in_use.key.cert != found.key.cert || in_use.authorities != found.authorities;
         if is_news {
@@ -123,7 +123,7 @@ impl Credentials {
         *in_use = found;
     }
 
-    pub fn realm(&self) -> &Realm {
+    pub fn realm(&self) -> &CertificatePolicy {
         &self.options.realm
     }
 
@@ -148,7 +148,7 @@ impl Credentials {
     }
 
     /// Counts it, and tells of it.
-    pub(super) fn refused(&self, who: &str, refusal: &Refusal) {
+    pub(super) fn refused(&self, who: &str, refusal: &HandshakeError) {
         self.refusals.note(who, refusal);
     }
 
@@ -180,12 +180,12 @@ impl Credentials {
         Ok(Arc::new(config))
     }
 
-    fn verifier(&self, found: &Found, dialled: Option<&str>) -> Arc<Verifier> {
+    fn verifier(&self, found: &LoadedFiles, dialled: Option<&str>) -> Arc<Verifier> {
         let (authorities, realm) = (found.authorities.clone(), self.options.realm.clone());
         Arc::new(Verifier { authorities, realm, dialled: dialled.map(str::to_owned) })
     }
 
-    fn found(&self) -> Found {
+    fn found(&self) -> LoadedFiles {
         self.in_use.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -13,35 +13,35 @@ use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
 
 use super::caller::Caller;
-use super::connection::Connection;
+use super::connection::TlsConnection;
 use super::credentials::Credentials;
-use super::names::Names;
-use super::refusal::Refusal;
-use crate::net::dial::{self, Together, Way};
+use super::handshake_error::HandshakeError;
+use super::names::CertificateNames;
+use crate::net::dial::{self, CoalescedWrites, DialTarget};
 
 /// A channel to a replica, opened when it is first used.
-pub fn dial(endpoint: &Endpoint, credentials: &Arc<Credentials>, replica: &str, way: &Arc<Way>) -> Channel {
+pub fn dial(endpoint: &Endpoint, credentials: &Arc<Credentials>, replica: &str, way: &Arc<DialTarget>) -> Channel {
     let dialled = (credentials.clone(), Arc::<str>::from(replica), way.clone());
     endpoint.connect_with_connector_lazy(service_fn(move |_: Uri| {
         let (credentials, replica, way) = dialled.clone();
         async move {
-            let connection = way.go(|address| connect(&credentials, &replica, address)).await?;
-            Ok::<_, io::Error>(TokioIo::new(Together::new(connection)))
+            let connection = way.connect(|address| connect(&credentials, &replica, address)).await?;
+            Ok::<_, io::Error>(TokioIo::new(CoalescedWrites::new(connection)))
         }
     }))
 }
 
 /// One address of a name may be somebody else's, so who is there is part of the attempt.
-async fn connect(credentials: &Arc<Credentials>, replica: &str, address: SocketAddr) -> io::Result<Connection> {
+async fn connect(credentials: &Arc<Credentials>, replica: &str, address: SocketAddr) -> io::Result<TlsConnection> {
     let met = greet(credentials, replica, dial::connect(address).await?).await;
     met.map_err(|error| {
-        let refusal = Refusal::of(&error);
+        let refusal = HandshakeError::of(&error);
         credentials.refused(&format!("{replica} at {address}"), &refusal);
         io::Error::other(refusal)
     })
 }
 
-async fn greet(credentials: &Arc<Credentials>, replica: &str, stream: TcpStream) -> io::Result<Connection> {
+async fn greet(credentials: &Arc<Credentials>, replica: &str, stream: TcpStream) -> io::Result<TlsConnection> {
     let config = credentials.to_dial(replica).map_err(io::Error::other)?;
     // It is not sent, and not what decides.
     let name = ServerName::try_from("replica").map_err(io::Error::other)?;
@@ -50,6 +50,6 @@ async fn greet(credentials: &Arc<Credentials>, replica: &str, stream: TcpStream)
     if stream.fill_buf().await?.is_empty() {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    let caller = Caller::new(credentials.clone(), Names::default(), replica);
-    Ok(Connection::new(stream, caller))
+    let caller = Caller::new(credentials.clone(), CertificateNames::default(), replica);
+    Ok(TlsConnection::new(stream, caller))
 }

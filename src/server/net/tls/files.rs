@@ -12,8 +12,8 @@ use rustls::sign::CertifiedKey;
 use webpki::KeyUsage;
 
 use super::chain;
-use super::names::{Names, Realm};
-use super::refusal::Refusal;
+use super::handshake_error::HandshakeError;
+use super::names::{CertificateNames, CertificatePolicy};
 use crate::files;
 use allclear_core::model::time::Timestamp;
 
@@ -48,10 +48,10 @@ pub struct Unfit {
 
 /// What the files hold, found to belong together.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct LoadedFiles {
     pub(super) key: Arc<CertifiedKey>,
     pub(super) authorities: Arc<[TrustAnchor<'static>]>,
-    pub names: Names,
+    pub names: CertificateNames,
     /// Nothing for a certificate that never ends.
     pub expires_at: Option<Timestamp>,
 }
@@ -68,20 +68,20 @@ impl Files {
     }
 
     /// Reads them, for a replica of this realm or, where its name is not known yet, for any.
-    pub fn read(&self, realm: &Realm, replica: Option<&str>, now: Timestamp) -> Result<Found, Unfit> {
+    pub fn read(&self, realm: &CertificatePolicy, replica: Option<&str>, now: Timestamp) -> Result<LoadedFiles, Unfit> {
         let certificates = certificates(CERT, &self.cert)?;
         let key = self.key()?;
         let authorities = certificates_of(CA, &self.ca)?;
         let unfit = |why: String| Unfit { key: CERT, path: self.cert.clone(), why };
-        let refused = |refusal: Refusal| unfit(of_own(&refusal));
+        let refused = |refusal: HandshakeError| unfit(of_own(&refusal));
         let (own, between) = certificates.split_first().ok_or_else(|| unfit(NO_CERTIFICATE.into()))?;
         for usage in [KeyUsage::server_auth(), KeyUsage::client_auth()] {
             chain::verify(own, between, &authorities, usage, chain::unix_time(now)).map_err(refused)?;
         }
         let names = chain::names(own).map_err(refused)?;
         match replica {
-            Some(replica) => realm.is(&names, replica),
-            None => realm.admits(&names),
+            Some(replica) => realm.speaks_for(&names, replica),
+            None => realm.permits(&names),
         }
         .map_err(refused)?;
         let expires_at = chain::expires_at(own).map_err(refused)?;
@@ -90,7 +90,7 @@ impl Files {
             path: self.key.clone(),
             why: format!("is not the key of the certificate in {}: {error}", self.cert.display()),
         })?;
-        Ok(Found { key: Arc::new(key), authorities: authorities.into(), names, expires_at })
+        Ok(LoadedFiles { key: Arc::new(key), authorities: authorities.into(), names, expires_at })
     }
 
     fn key(&self) -> Result<PrivateKeyDer<'static>, Unfit> {
@@ -111,19 +111,19 @@ impl Files {
 const NO_CERTIFICATE: &str = "holds no certificate in PEM";
 
 /// What is wrong with this replica's own certificate.
-fn of_own(refusal: &Refusal) -> String {
+fn of_own(refusal: &HandshakeError) -> String {
     match refusal {
-        Refusal::UnknownAuthority => {
+        HandshakeError::UnknownAuthority => {
             "is signed by no authority in cluster.tls.ca; the certificates between them belong into this file".into()
         }
-        Refusal::Expired => "has expired; renew it".into(),
-        Refusal::NotYetValid => "is not valid yet; look at this machine's clock".into(),
-        Refusal::OtherCluster(named) => format!("is of another cluster: it names {named}"),
-        Refusal::Unnamed(named) => format!(
+        HandshakeError::Expired => "has expired; renew it".into(),
+        HandshakeError::NotYetValid => "is not valid yet; look at this machine's clock".into(),
+        HandshakeError::OtherCluster(named) => format!("is of another cluster: it names {named}"),
+        HandshakeError::Unnamed(named) => format!(
             "names no replica of allclear: it names {named}; it has to name allclear://CLUSTER/replica/NAME as a URI, or \
              the replica as a DNS name with cluster.tls.names = \"dns\""
         ),
-        Refusal::WrongName { wanted, named } => format!("is not that of {wanted}: it names {named}"),
+        HandshakeError::WrongName { wanted, named } => format!("is not that of {wanted}: it names {named}"),
         other => format!("cannot be used: {other}"),
     }
 }

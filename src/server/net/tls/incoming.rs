@@ -9,10 +9,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::caller::Caller;
 use super::chain;
-use super::connection::Connection;
+use super::connection::TlsConnection;
 use super::credentials::Credentials;
-use super::refusal::Refusal;
-use crate::net::limits::{Admitted, Door, Incoming, Places, Porter, Who, by_frames, incoming as meet};
+use super::handshake_error::HandshakeError;
+use crate::net::limits::{
+    Acceptor, BoundedConnection, ClientKey, ConnectionLimit, HandshakeGate, Incoming, by_frames, incoming as meet,
+};
 
 /// Each of 100 replicas has one, and `doctor` another for a moment.
 const CONNECTIONS: usize = 512;
@@ -26,40 +28,44 @@ pub fn incoming(
     listener: TcpListener,
     credentials: Arc<Credentials>,
     stop: CancellationToken,
-) -> Incoming<Admitted<Connection>> {
-    let places = Places::new(CONNECTIONS, |_| CONNECTIONS_OF_A_CERTIFICATE);
-    meet(listener, Door::default(), Replicas { credentials, places }, stop)
+) -> Incoming<BoundedConnection<TlsConnection>> {
+    let places = ConnectionLimit::new(CONNECTIONS, |_| CONNECTIONS_OF_A_CERTIFICATE);
+    meet(listener, HandshakeGate::default(), Replicas { credentials, places }, stop)
 }
 
 struct Replicas {
     credentials: Arc<Credentials>,
     /// By the names in the certificate.
-    places: Places<Arc<str>>,
+    places: ConnectionLimit<Arc<str>>,
 }
 
-impl Porter<TcpStream> for Replicas {
-    type Guest = Admitted<Connection>;
+impl Acceptor<TcpStream> for Replicas {
+    type Guest = BoundedConnection<TlsConnection>;
 
-    async fn meet(&self, stream: TcpStream, who: Who) -> Option<Admitted<Connection>> {
+    async fn accept(&self, stream: TcpStream, who: ClientKey) -> Option<BoundedConnection<TlsConnection>> {
         let met = self.handshake(stream, who).await;
         met.map_err(|refusal| self.credentials.refused(&who.to_string(), &refusal)).ok()
     }
 
-    fn gave_up(&self, who: Who) {
-        self.credentials.refused(&who.to_string(), &Refusal::Unfinished);
+    fn rejected(&self, who: ClientKey) {
+        self.credentials.refused(&who.to_string(), &HandshakeError::Unfinished);
     }
 }
 
 impl Replicas {
-    async fn handshake(&self, stream: TcpStream, who: Who) -> Result<Admitted<Connection>, Refusal> {
-        let config = self.credentials.to_be_dialled().map_err(|error| Refusal::Other(error.to_string()))?;
+    async fn handshake(
+        &self,
+        stream: TcpStream,
+        who: ClientKey,
+    ) -> Result<BoundedConnection<TlsConnection>, HandshakeError> {
+        let config = self.credentials.to_be_dialled().map_err(|error| HandshakeError::Other(error.to_string()))?;
         let met = TlsAcceptor::from(config).accept(stream).await;
-        let mut stream = met.map_err(|error: io::Error| Refusal::of(&error))?;
+        let mut stream = met.map_err(|error: io::Error| HandshakeError::of(&error))?;
         stream.get_mut().1.set_buffer_limit(Some(UNREAD));
         let certificates = stream.get_ref().1.peer_certificates();
-        let names = chain::names(certificates.and_then(<[_]>::first).ok_or(Refusal::NoCertificate)?)?;
-        let place = self.places.enter(names.to_string().into()).ok_or(Refusal::TooMany)?;
+        let names = chain::names(certificates.and_then(<[_]>::first).ok_or(HandshakeError::NoCertificate)?)?;
+        let place = self.places.acquire(names.to_string().into()).ok_or(HandshakeError::TooMany)?;
         let caller = Caller::new(self.credentials.clone(), names, &who.to_string());
-        Ok(by_frames(Connection::new(stream, caller), place))
+        Ok(by_frames(TlsConnection::new(stream, caller), place))
     }
 }

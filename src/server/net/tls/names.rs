@@ -8,7 +8,7 @@ use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, percent_decode_str, utf8_percent_encode};
 
-use super::refusal::Refusal;
+use super::handshake_error::HandshakeError;
 use allclear_core::model::id::VmName;
 use allclear_core::words;
 
@@ -29,13 +29,13 @@ words!(NamedBy { Uri => "uri", Dns => "dns" });
 
 /// The alternative names of a certificate.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Names {
+pub struct CertificateNames {
     pub uris: Vec<String>,
     pub dns: Vec<String>,
 }
 
 /// As they are told to people; whatever is in them, it stays on its line.
-impl fmt::Display for Names {
+impl fmt::Display for CertificateNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
         for name in self.uris.iter().chain(&self.dns) {
@@ -48,36 +48,40 @@ impl fmt::Display for Names {
 
 /// One cluster, and how its replicas are named.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Realm {
+pub struct CertificatePolicy {
     pub cluster: String,
     pub by: NamedBy,
 }
 
-impl Realm {
+impl CertificatePolicy {
     /// Whether these are the names of some replica of this cluster.
-    pub fn admits(&self, names: &Names) -> Result<(), Refusal> {
+    pub fn permits(&self, names: &CertificateNames) -> Result<(), HandshakeError> {
         match (self.spoken_for(names), self.by) {
-            (Some(replicas), _) if replicas.is_empty() => Err(Refusal::OtherCluster(names.to_string())),
+            (Some(replicas), _) if replicas.is_empty() => Err(HandshakeError::OtherCluster(names.to_string())),
             (Some(_), _) => Ok(()),
             (None, NamedBy::Dns) if !names.dns.is_empty() => Ok(()),
-            (None, NamedBy::Dns | NamedBy::Uri) => Err(Refusal::Unnamed(names.to_string())),
+            (None, NamedBy::Dns | NamedBy::Uri) => Err(HandshakeError::Unnamed(names.to_string())),
         }
     }
 
     /// Whether these are the names of this very replica.
-    pub fn is(&self, names: &Names, replica: &str) -> Result<(), Refusal> {
-        self.admits(names)?;
+    pub fn speaks_for(&self, names: &CertificateNames, replica: &str) -> Result<(), HandshakeError> {
+        self.permits(names)?;
         let is_it = match self.spoken_for(names) {
             Some(replicas) => {
                 replicas.iter().any(|named| VmName::new(named) == VmName::new(&encoded(replica).to_string()))
             }
             None => names.dns.iter().any(|named| VmName::new(named) == VmName::new(replica)),
         };
-        if is_it { Ok(()) } else { Err(Refusal::WrongName { wanted: replica.to_owned(), named: names.to_string() }) }
+        if is_it {
+            Ok(())
+        } else {
+            Err(HandshakeError::WrongName { wanted: replica.to_owned(), named: names.to_string() })
+        }
     }
 
     /// The replicas of this cluster that URIs of ours name, as they stand there; nothing where there are none of ours.
-    fn spoken_for<'a>(&self, names: &'a Names) -> Option<Vec<&'a str>> {
+    fn spoken_for<'a>(&self, names: &'a CertificateNames) -> Option<Vec<&'a str>> {
         let ours = uri_of(&self.cluster) + "/replica/";
         let mut own = names.uris.iter().filter(|uri| uri.starts_with(SCHEME)).peekable();
         own.peek()?;
@@ -110,16 +114,16 @@ fn encoded(name: &str) -> PercentEncode<'_> {
 mod tests {
     use super::*;
 
-    fn realm(by: NamedBy) -> Realm {
-        Realm { cluster: "orders".into(), by }
+    fn realm(by: NamedBy) -> CertificatePolicy {
+        CertificatePolicy { cluster: "orders".into(), by }
     }
 
-    fn names(uris: &[&str], dns: &[&str]) -> Names {
+    fn names(uris: &[&str], dns: &[&str]) -> CertificateNames {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        Names { uris: owned(uris), dns: owned(dns) }
+        CertificateNames { uris: owned(uris), dns: owned(dns) }
     }
 
-    fn word(judged: Result<(), Refusal>) -> &'static str {
+    fn word(judged: Result<(), HandshakeError>) -> &'static str {
         judged.map_or_else(|refusal| refusal.as_word(), |()| "taken")
     }
 
@@ -127,12 +131,12 @@ mod tests {
     fn a_certificate_speaks_for_the_replica_that_it_names_and_for_no_other() {
         let of_db_0 = names(&["allclear://orders/replica/db-0"], &["db-1"]);
         for by in [NamedBy::Uri, NamedBy::Dns] {
-            assert_eq!(word(realm(by).admits(&of_db_0)), "taken");
-            assert_eq!(word(realm(by).is(&of_db_0, "db-0")), "taken");
-            assert_eq!(word(realm(by).is(&of_db_0, "DB-0")), "taken", "case does not count in a VM's name");
-            assert_eq!(word(realm(by).is(&of_db_0, "_db-0")), "taken", "nor one leading underscore");
+            assert_eq!(word(realm(by).permits(&of_db_0)), "taken");
+            assert_eq!(word(realm(by).speaks_for(&of_db_0, "db-0")), "taken");
+            assert_eq!(word(realm(by).speaks_for(&of_db_0, "DB-0")), "taken", "case does not count in a VM's name");
+            assert_eq!(word(realm(by).speaks_for(&of_db_0, "_db-0")), "taken", "nor one leading underscore");
             for other in ["db-1", "db-00", "db-", "", "replica/db-0"] {
-                assert_eq!(word(realm(by).is(&of_db_0, other)), "wrong_name", "{other}");
+                assert_eq!(word(realm(by).speaks_for(&of_db_0, other)), "wrong_name", "{other}");
             }
         }
     }
@@ -149,8 +153,8 @@ mod tests {
         ] {
             for by in [NamedBy::Uri, NamedBy::Dns] {
                 let other = names(&[uri, "https://orders/replica/db-0"], &["db-0"]);
-                assert_eq!(word(realm(by).admits(&other)), "other_cluster", "{uri}");
-                assert_eq!(word(realm(by).is(&other, "db-0")), "other_cluster", "{uri}");
+                assert_eq!(word(realm(by).permits(&other)), "other_cluster", "{uri}");
+                assert_eq!(word(realm(by).speaks_for(&other, "db-0")), "other_cluster", "{uri}");
             }
         }
     }
@@ -158,30 +162,30 @@ mod tests {
     #[test]
     fn a_dns_name_is_enough_only_where_it_is_asked_for() {
         let plain = names(&["spiffe://orders/db-0"], &["db-0.example", "db-0"]);
-        assert_eq!(word(realm(NamedBy::Uri).admits(&plain)), "unnamed");
-        assert_eq!(word(realm(NamedBy::Dns).admits(&plain)), "taken");
-        assert_eq!(word(realm(NamedBy::Dns).is(&plain, "db-0")), "taken");
-        assert_eq!(word(realm(NamedBy::Dns).is(&plain, "db-1")), "wrong_name");
-        assert_eq!(word(realm(NamedBy::Dns).is(&names(&[], &["*.example"]), "db-0.example")), "wrong_name");
+        assert_eq!(word(realm(NamedBy::Uri).permits(&plain)), "unnamed");
+        assert_eq!(word(realm(NamedBy::Dns).permits(&plain)), "taken");
+        assert_eq!(word(realm(NamedBy::Dns).speaks_for(&plain, "db-0")), "taken");
+        assert_eq!(word(realm(NamedBy::Dns).speaks_for(&plain, "db-1")), "wrong_name");
+        assert_eq!(word(realm(NamedBy::Dns).speaks_for(&names(&[], &["*.example"]), "db-0.example")), "wrong_name");
         for by in [NamedBy::Uri, NamedBy::Dns] {
-            assert_eq!(word(realm(by).is(&Names::default(), "db-0")), "unnamed");
+            assert_eq!(word(realm(by).speaks_for(&CertificateNames::default(), "db-0")), "unnamed");
         }
     }
 
     #[test]
     fn one_certificate_may_be_of_two_clusters() {
         let both = names(&["allclear://payments/replica/db-7", "allclear://orders/replica/db-0"], &[]);
-        assert_eq!(word(realm(NamedBy::Uri).is(&both, "db-0")), "taken");
-        assert_eq!(word(realm(NamedBy::Uri).is(&both, "db-7")), "wrong_name");
+        assert_eq!(word(realm(NamedBy::Uri).speaks_for(&both, "db-0")), "taken");
+        assert_eq!(word(realm(NamedBy::Uri).speaks_for(&both, "db-7")), "wrong_name");
     }
 
     #[test]
     fn any_name_fits_into_a_uri_and_comes_out_of_it_again() {
         for cluster in ["orders", "orders eu/1", "größe", "%41", "a?b#c"] {
             assert_eq!(cluster_of(&uri_of(cluster)).as_deref(), Some(cluster));
-            let realm = Realm { cluster: cluster.into(), by: NamedBy::Uri };
-            let named = Names { uris: vec![uri_of_replica(cluster, "_db/0 é")], dns: Vec::new() };
-            assert_eq!(word(realm.is(&named, "db/0 é")), "taken", "{cluster}");
+            let realm = CertificatePolicy { cluster: cluster.into(), by: NamedBy::Uri };
+            let named = CertificateNames { uris: vec![uri_of_replica(cluster, "_db/0 é")], dns: Vec::new() };
+            assert_eq!(word(realm.speaks_for(&named, "db/0 é")), "taken", "{cluster}");
         }
         for wrong in ["allclear://", "https://a", "allclear://a/replica/b", "allclear://%4", "allclear://%zz", "a"] {
             assert_eq!(cluster_of(wrong), None, "{wrong}");
@@ -191,6 +195,6 @@ mod tests {
     #[test]
     fn names_are_shown_on_one_line() {
         assert_eq!(names(&["allclear://a\n"], &["\u{1b}[31m"]).to_string(), "allclear://a\\n, \\u{1b}[31m");
-        assert_eq!(Names::default().to_string(), "nothing");
+        assert_eq!(CertificateNames::default().to_string(), "nothing");
     }
 }

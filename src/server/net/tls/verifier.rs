@@ -11,13 +11,13 @@ use rustls::{DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, 
 use webpki::KeyUsage;
 
 use super::chain;
-use super::names::Realm;
-use super::refusal::Refusal;
+use super::handshake_error::HandshakeError;
+use super::names::CertificatePolicy;
 
 #[derive(Debug)]
 pub(super) struct Verifier {
     pub(super) authorities: Arc<[TrustAnchor<'static>]>,
-    pub(super) realm: Realm,
+    pub(super) realm: CertificatePolicy,
     /// The replica that is dialled.
     pub(super) dialled: Option<String>,
 }
@@ -30,12 +30,12 @@ impl Verifier {
         between: &[CertificateDer<'_>],
         usage: KeyUsage,
         now: UnixTime,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), HandshakeError> {
         chain::verify(certificate, between, &self.authorities, usage, now)?;
         let names = chain::names(certificate)?;
         match &self.dialled {
-            Some(replica) => self.realm.is(&names, replica),
-            None => self.realm.admits(&names),
+            Some(replica) => self.realm.speaks_for(&names, replica),
+            None => self.realm.permits(&names),
         }
     }
 }
@@ -62,7 +62,7 @@ impl ServerCertVerifier for Verifier {
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        self.judge(certificate, between, KeyUsage::server_auth(), now).map_err(Refusal::into_tls)?;
+        self.judge(certificate, between, KeyUsage::server_auth(), now).map_err(HandshakeError::into_tls)?;
         Ok(ServerCertVerified::assertion())
     }
 
@@ -101,7 +101,7 @@ impl ClientCertVerifier for Verifier {
         between: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        self.judge(certificate, between, KeyUsage::client_auth(), now).map_err(Refusal::into_tls)?;
+        self.judge(certificate, between, KeyUsage::client_auth(), now).map_err(HandshakeError::into_tls)?;
         Ok(ClientCertVerified::assertion())
     }
 

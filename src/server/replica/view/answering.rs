@@ -3,21 +3,22 @@
 use std::time::Duration;
 
 use allclear_core::model::id::VmName;
-use allclear_core::model::isolation::Channel;
-use allclear_core::situation::{Contact, Situation};
+use allclear_core::model::isolation::ImdsHealth;
+use allclear_core::planning_input::{PeerHealth, PlanningInput};
 
 /// What the leader said last is old. Whoever answered when asked since then answers, and so does a leader that is heard.
-pub(super) fn look_anew(situation: &mut Situation, leader: Option<VmName>) {
+pub(super) fn look_anew(situation: &mut PlanningInput, leader: Option<VmName>) {
     let now = situation.now;
     let reached = situation.alone.iter().flat_map(|alone| &alone.reached);
     let asked = reached.map(|(name, peer)| (name.clone(), peer.channel));
-    let answering: Vec<(VmName, Channel)> = asked.chain(leader.map(|leader| (leader, Channel::Unknown))).collect();
+    let answering: Vec<(VmName, ImdsHealth)> =
+        asked.chain(leader.map(|leader| (leader, ImdsHealth::Unknown))).collect();
     for (_, contact) in situation.contacts.iter_mut().filter(|(name, _)| **name != situation.me) {
         contact.reachable = false;
     }
     for (name, channel) in answering.into_iter().filter(|(name, _)| *name != situation.me) {
         let (reachable, since, channel_since) = (true, now, now);
-        let contact = Contact {
+        let contact = PeerHealth {
             reachable,
             since,
             channel,
@@ -33,10 +34,10 @@ pub(super) fn look_anew(situation: &mut Situation, leader: Option<VmName>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allclear_core::model::isolation::{Alone, Peer};
+    use allclear_core::model::isolation::{IsolatedView, PeerAnswer};
     use allclear_core::model::time::Timestamp;
+    use allclear_core::planning_input::Timing;
     use allclear_core::policy::Policy;
-    use allclear_core::situation::Timing;
     use std::collections::{BTreeMap, BTreeSet};
 
     fn vm(name: &str) -> VmName {
@@ -45,17 +46,17 @@ mod tests {
 
     #[test]
     fn only_who_was_asked_or_leads_answers_whatever_a_leader_said_before() {
-        let contact = Contact {
+        let contact = PeerHealth {
             reachable: true,
             since: Timestamp(0),
-            channel: Channel::Healthy,
+            channel: ImdsHealth::Healthy,
             channel_since: Timestamp(0),
             document_age: Some(Duration::ZERO),
             answers_in: Duration::ZERO,
             wishes: 7,
         };
-        let peer = Peer { leader: None, channel: Channel::Healthy };
-        let mut situation = Situation {
+        let peer = PeerAnswer { leader: None, channel: ImdsHealth::Healthy };
+        let mut situation = PlanningInput {
             now: Timestamp(9_000),
             me: vm("a"),
             members: ["a", "b", "c", "d"].map(vm).into(),
@@ -65,12 +66,12 @@ mod tests {
             quorum: false,
             leading_since: Timestamp(0),
             lead: None,
-            alone: Some(Alone { reached: BTreeMap::from([(vm("d"), peer)]), ..Alone::default() }),
+            alone: Some(IsolatedView { reached: BTreeMap::from([(vm("d"), peer)]), ..IsolatedView::default() }),
             policy: Policy::default(),
             timing: Timing::default(),
         };
         look_anew(&mut situation, None);
-        let answering = |situation: &Situation| -> Vec<String> {
+        let answering = |situation: &PlanningInput| -> Vec<String> {
             situation.members.iter().filter(|name| situation.reaches(name)).map(ToString::to_string).collect()
         };
         assert_eq!(answering(&situation), ["a", "d"]);

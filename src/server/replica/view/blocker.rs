@@ -8,20 +8,20 @@ use std::fmt::Write as _;
 
 use super::event::detail;
 use crate::replica::clock::rfc3339;
-use allclear_core::isolation::unaware::unaware;
+use allclear_core::blocking_hooks::blocking_hooks;
+use allclear_core::isolation::unaware_replicas::unaware_replicas;
 use allclear_core::model::blocker::Blocker;
 use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::document::Status;
 use allclear_core::model::event::Event;
 use allclear_core::model::id::{EventId, GroupName, VmName};
-use allclear_core::model::operator::Halt;
-use allclear_core::model::slot::Cause;
+use allclear_core::model::operator::Suspension;
+use allclear_core::model::slot::SlotCause;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::treatment::Action;
-use allclear_core::policy::Case;
-use allclear_core::situation::Situation;
-use allclear_core::veto::vetoes;
+use allclear_core::planning_input::PlanningInput;
+use allclear_core::policy::PolicyInput;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// So many posts in vain are no accident.
@@ -29,12 +29,13 @@ const MANY_POSTS: usize = 3;
 /// Of the hooks that hold an event beside the first, so many are told.
 const MOST_VETOES: usize = 3;
 
-pub fn shown(blocker: &Blocker, event: &Event, state: &State, situation: &Situation) -> shown::Blocker {
+pub fn shown(blocker: &Blocker, event: &Event, state: &State, situation: &PlanningInput) -> shown::Blocker {
     let teller = Teller { event, state, situation };
     let Sentences { mut message, until, next, resolved_by } = teller.sentences(blocker);
     let mut hooks: Vec<String> = blocker.hook(state).into_iter().collect();
     if blocker.code().starts_with("hook_") {
-        let others: Vec<_> = vetoes(state, event, situation.now).into_iter().filter(|veto| veto != blocker).collect();
+        let others: Vec<_> =
+            blocking_hooks(state, event, situation.now).into_iter().filter(|veto| veto != blocker).collect();
         for other in others.iter().take(MOST_VETOES) {
             let _ = write!(message, "; {}", teller.sentences(other).message);
         }
@@ -91,7 +92,7 @@ impl Sentences {
 struct Teller<'a> {
     event: &'a Event,
     state: &'a State,
-    situation: &'a Situation,
+    situation: &'a PlanningInput,
 }
 
 impl Teller<'_> {
@@ -202,7 +203,7 @@ impl Teller<'_> {
 
     fn left_to_others(&self) -> String {
         match self.event.treatment.as_ref().filter(|treatment| treatment.action == Action::Observe) {
-            Some(treatment) if treatment.rule == Case::Foreign.name() => {
+            Some(treatment) if treatment.rule == PolicyInput::Foreign.name() => {
                 "it names no VM of this cluster, and policy leaves such events to others".into()
             }
             Some(treatment) => format!("policy leaves this event to others, by the rule \"{}\"", treatment.rule),
@@ -213,7 +214,7 @@ impl Teller<'_> {
         }
     }
 
-    fn budget(&self, group: Option<&GroupName>, by: &[Cause]) -> Sentences {
+    fn budget(&self, group: Option<&GroupName>, by: &[SlotCause]) -> Sentences {
         let by: Vec<String> = by.iter().map(|cause| self.cause(cause)).collect();
         let message = match group {
             Some(group) => {
@@ -229,13 +230,13 @@ impl Teller<'_> {
         )
     }
 
-    fn cause(&self, cause: &Cause) -> String {
+    fn cause(&self, cause: &SlotCause) -> String {
         match cause {
-            Cause::Event(id) => self.named(id),
-            Cause::Returning(id) => format!("a member that is not restored yet after {}", self.named(id)),
-            Cause::Unreachable(name) => format!("{name}, which is unreachable"),
-            Cause::NotReady(member) => format!("{member}, which is not ready"),
-            Cause::Queue(id) => format!("{}, which comes first", self.named(id)),
+            SlotCause::Event(id) => self.named(id),
+            SlotCause::Returning(id) => format!("a member that is not restored yet after {}", self.named(id)),
+            SlotCause::Unreachable(name) => format!("{name}, which is unreachable"),
+            SlotCause::NotReady(member) => format!("{member}, which is not ready"),
+            SlotCause::Queue(id) => format!("{}, which comes first", self.named(id)),
         }
     }
 
@@ -247,8 +248,8 @@ impl Teller<'_> {
     }
 
     /// What an operator does not want yet, and who may not know of it.
-    fn halted(&self, halt: &Halt, what: &str, noun: &str, resolved_by: &'static str) -> Sentences {
-        let unaware: Vec<_> = unaware(self.state, self.situation, halt.number);
+    fn halted(&self, halt: &Suspension, what: &str, noun: &str, resolved_by: &'static str) -> Sentences {
+        let unaware: Vec<_> = unaware_replicas(self.state, self.situation, halt.number);
         let message = if unaware.is_empty() {
             format!("{what} {halt}")
         } else {

@@ -6,16 +6,16 @@ use allclear_core::model::event::Event;
 use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::state::State;
 use allclear_core::model::workload::Phase;
-use allclear_core::schedule::needs;
-use allclear_core::schedule::needs::would_run;
-use allclear_core::schedule::progress;
-use allclear_core::schedule::progress::Progress;
-use allclear_core::schedule::restoring;
+use allclear_core::schedule::required;
+use allclear_core::schedule::required::would_run;
+use allclear_core::schedule::restore;
 use allclear_core::schedule::step::Step;
+use allclear_core::schedule::step_state;
+use allclear_core::schedule::step_state::StepState;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 pub(super) fn shown(state: &State, event: &Event, drill: &Drill) -> shown::Drill {
-    let runs = needs::preparing(state, event).into_iter().chain(restoring::steps(state, event));
+    let runs = required::preparing(state, event).into_iter().chain(restore::steps(state, event));
     let runs = runs.map(|step| run(state, event, &step));
     let named = would_run(state, event).into_iter().map(|step| told(event, &step, "would_run", None));
     shown::Drill { mode: drill.mode.to_string(), who: drill.who.clone(), steps: runs.chain(named).collect() }
@@ -29,13 +29,13 @@ fn run(state: &State, event: &Event, step: &Step<'_>) -> shown::DrillStep {
     let reason = || last.and_then(Outcome::reason).map(String::from);
     let may_begin =
         if step.id.phase < Phase::Restore { !event.stage().is_over() } else { event.stage() < Stage::Closed };
-    match progress::forward(event, step, state.now) {
-        Progress::Running(_) => told(event, step, "running", None),
-        Progress::Favourable => told(event, step, last.map_or("done", Outcome::as_word), None),
-        Progress::Failed(reason) => told(event, step, "failed", Some(reason)),
-        Progress::Due { blocked, .. } if may_begin => told(event, step, "waiting", blocked),
-        Progress::Due { .. } | Progress::OutOfTime if last.is_none() => told(event, step, "not_run", None),
-        Progress::Due { .. } | Progress::OutOfTime => told(event, step, "failed", reason()),
+    match step_state::run_state(event, step, state.now) {
+        StepState::Running(_) => told(event, step, "running", None),
+        StepState::Favourable => told(event, step, last.map_or("done", Outcome::as_word), None),
+        StepState::Failed(reason) => told(event, step, "failed", Some(reason)),
+        StepState::Due { blocked, .. } if may_begin => told(event, step, "waiting", blocked),
+        StepState::Due { .. } | StepState::OutOfTime if last.is_none() => told(event, step, "not_run", None),
+        StepState::Due { .. } | StepState::OutOfTime => told(event, step, "failed", reason()),
     }
 }
 

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::{blocker, drill, timeline, wish};
 use crate::replica::clock::rfc3339;
-use allclear_core::cause::StartCause;
 use allclear_core::explain::explain;
 use allclear_core::model::attempt::Attempt;
 use allclear_core::model::claim::{Claim, PostOutcome};
@@ -12,10 +11,11 @@ use allclear_core::model::document::{NotBefore, Status};
 use allclear_core::model::event::{Ending, Event};
 use allclear_core::model::id::VmName;
 use allclear_core::model::state::State;
-use allclear_core::situation::Situation;
+use allclear_core::planning_input::PlanningInput;
+use allclear_core::start_cause::StartCause;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-pub(super) fn shown(state: &State, event: &Event, situation: &Situation) -> shown::Event {
+pub(super) fn shown(state: &State, event: &Event, situation: &PlanningInput) -> shown::Event {
     let announcement = &event.announcement;
     shown::Event {
         id: announcement.id.to_string(),
@@ -50,7 +50,7 @@ fn measures(event: &Event) -> shown::Measures {
     let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     let impact = |(vm, lasted): (&VmName, &Duration)| shown::Impact { vm: vm.to_string(), observed_ms: ms(*lasted) };
     shown::Measures {
-        notice_ms: event.notice().map(ms),
+        notice_ms: event.announced_notice().map(ms),
         prepare_ms: event.time_to_prepare().map(ms),
         all_clear_ms: event.time_to_all_clear().map(ms),
         impact_observed_ms: event.impact().map(ms),

@@ -1,13 +1,13 @@
 //! Groups and who of them is out, as operators see them.
 
-use allclear_core::model::slot::Cause;
+use allclear_core::model::slot::SlotCause;
 use allclear_core::model::state::State;
 use allclear_core::schedule::groups;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 pub(super) fn all(state: &State) -> Vec<shown::Group> {
-    let standings = groups::standings(state).into_iter();
-    let group = |standing: groups::Standing| shown::Group {
+    let standings = groups::group_availability(state).into_iter();
+    let group = |standing: groups::GroupAvailability| shown::Group {
         name: standing.group.to_string(),
         max_unavailable: u32::try_from(standing.max_unavailable).unwrap_or(u32::MAX),
         members: standing
@@ -24,10 +24,10 @@ pub(super) fn all(state: &State) -> Vec<shown::Group> {
 }
 
 /// The event, or the VM.
-fn by(cause: &Cause) -> String {
+fn by(cause: &SlotCause) -> String {
     match cause {
-        Cause::Event(id) | Cause::Returning(id) | Cause::Queue(id) => id.to_string(),
-        Cause::Unreachable(vm) => vm.to_string(),
-        Cause::NotReady(member) => member.vm.to_string(),
+        SlotCause::Event(id) | SlotCause::Returning(id) | SlotCause::Queue(id) => id.to_string(),
+        SlotCause::Unreachable(vm) => vm.to_string(),
+        SlotCause::NotReady(member) => member.vm.to_string(),
     }
 }

@@ -16,20 +16,20 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 pub use self::event::{detail, status};
-pub use self::page::Place;
+pub use self::page::PageStart;
 use super::clock::{self, rfc3339};
-use super::deeds::Deeds;
-use super::here::Here;
-use crate::consensus::{Role, Standing};
+use super::context::Context;
+use super::metrics::Metrics;
+use crate::consensus::{RaftRole, RaftStatus};
 use crate::net::tls::Credentials;
-use allclear_core::isolation::reconcile::as_if_told;
+use allclear_core::isolation::reconciliation::with_local_facts;
 use allclear_core::model::id::{EventId, VmName};
-use allclear_core::model::isolation::Channel;
+use allclear_core::model::isolated_approval::JournalEntry;
+use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::state::State;
-use allclear_core::model::takeover::Journaled;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::Workload;
-use allclear_core::situation::{Contact, Situation};
+use allclear_core::planning_input::{PeerHealth, PlanningInput};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Closed events that a list of events ends with.
@@ -37,21 +37,21 @@ const RECENT: usize = 100;
 
 #[derive(Clone)]
 pub struct View {
-    here: Arc<Here>,
+    here: Arc<Context>,
 }
 
 impl View {
-    pub fn new(here: Arc<Here>) -> Self {
+    pub fn new(here: Arc<Context>) -> Self {
         Self { here }
     }
 
     /// What everything that it tells is made from.
-    pub fn basis(&self) -> (Arc<State>, Situation) {
-        self.basis_under(&self.standing())
+    pub fn inputs(&self) -> (Arc<State>, PlanningInput) {
+        self.basis_under(&self.raft_status())
     }
 
-    fn basis_under(&self, standing: &Standing) -> (Arc<State>, Situation) {
-        let mut situation = self.here.situation_under(standing);
+    fn basis_under(&self, standing: &RaftStatus) -> (Arc<State>, PlanningInput) {
+        let mut situation = self.here.planning_input_of(standing);
         situation.quorum &= self.here.contacts.is_led();
         if !situation.quorum {
             answering::look_anew(&mut situation, standing.leader.as_deref().map(VmName::new));
@@ -59,12 +59,12 @@ impl View {
         (self.state_under(standing), situation)
     }
 
-    pub fn standing(&self) -> Standing {
-        self.here.consensus.standing().borrow().clone()
+    pub fn raft_status(&self) -> RaftStatus {
+        self.here.consensus.status().borrow().clone()
     }
 
     /// What this replica itself did.
-    pub fn deeds(&self) -> &Deeds {
+    pub fn metrics(&self) -> &Metrics {
         &self.here.deeds
     }
 
@@ -83,14 +83,14 @@ impl View {
     }
 
     pub fn status(&self) -> shown::Status {
-        let standing = self.standing();
+        let standing = self.raft_status();
         let (state, situation) = self.basis_under(&standing);
         shown::Status {
             replica: self.here.name.to_string(),
             cluster: self.here.cluster.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
             role: standing.role.as_word().into(),
-            outside_because: if let Role::Outside(why) = &standing.role { Some(why.clone()) } else { None },
+            outside_because: if let RaftRole::Outside(why) = &standing.role { Some(why.clone()) } else { None },
             leader: standing.leader,
             term: standing.term,
             quorum: situation.quorum,
@@ -110,7 +110,7 @@ impl View {
     /// By the log alone: who is cut off cannot tell who approved what. And what this replica shows the others.
     fn warnings(&self, now: Timestamp) -> Vec<shown::Warning> {
         let state = self.here.state();
-        let knows = self.here.knows_its_doubts(&state);
+        let knows = self.here.reconciliation_known(&state);
         let mut warnings = if knows { warning::second_approvals(&state, now) } else { Vec::new() };
         warnings.drain(..warnings.len().saturating_sub(warning::MOST));
         warnings.extend(warning::failed_restores(&state));
@@ -131,56 +131,58 @@ impl View {
 
     /// The most recent closed events, oldest first, and then the open ones.
     pub fn events(&self) -> shown::EventList {
-        let (state, situation) = self.basis();
+        let (state, situation) = self.inputs();
         let closed = state.closed_events().skip(state.history.len().saturating_sub(RECENT));
         let events = closed.chain(state.open_events()).map(|event| event::shown(&state, event, &situation)).collect();
         shown::EventList { events, next: None }
     }
 
     /// All events that are kept, one page of them.
-    pub fn page(&self, from: &Place, since: Option<Timestamp>) -> shown::EventList {
-        let (state, situation) = self.basis();
+    pub fn page(&self, from: &PageStart, since: Option<Timestamp>) -> shown::EventList {
+        let (state, situation) = self.inputs();
         page::of(&state, &situation, from, since)
     }
 
     /// One event, open or closed.
     pub fn event(&self, id: &str) -> Option<shown::Event> {
-        let (state, situation) = self.basis();
+        let (state, situation) = self.inputs();
         Some(event::shown(&state, state.event(&EventId::new(id))?, &situation))
     }
 
     /// What the log says, and what this replica saw and did alone that the log does not know yet.
     pub fn state(&self) -> Arc<State> {
-        self.state_under(&self.standing())
+        self.state_under(&self.raft_status())
     }
 
-    fn state_under(&self, standing: &Standing) -> Arc<State> {
+    fn state_under(&self, standing: &RaftStatus) -> Arc<State> {
         let (state, journal) = (self.here.state(), self.here.journal.entries());
-        let alone = self.here.alone_under(standing);
+        let alone = self.here.isolated_view(standing);
         if journal.is_empty() && alone.is_none() {
             return state;
         }
-        Arc::new(as_if_told(&state, &self.here.name, alone.as_ref(), &journal))
+        Arc::new(with_local_facts(&state, &self.here.name, alone.as_ref(), &journal))
     }
 
     /// A quorum is there, the endpoint answers and the workloads are registered: the replica can do its part.
     pub fn is_ready(&self) -> Result<(), String> {
         let state = self.here.state();
-        if !self.basis().1.quorum {
+        if !self.inputs().1.quorum {
             return Err("there is no quorum".into());
         }
         if !state.replicas.contains_key(&self.here.name) {
             return Err("this replica is not registered yet".into());
         }
-        match self.here.situation().contacts.get(&self.here.name).map(|contact| contact.channel) {
-            Some(Channel::Healthy) => Ok(()),
-            Some(Channel::Unknown | Channel::Stalled) | None => Err("the metadata endpoint gives no documents".into()),
+        match self.here.planning_input().contacts.get(&self.here.name).map(|contact| contact.channel) {
+            Some(ImdsHealth::Healthy) => Ok(()),
+            Some(ImdsHealth::Unknown | ImdsHealth::Stalled) | None => {
+                Err("the metadata endpoint gives no documents".into())
+            }
         }
     }
 
     /// Why this process does nothing useful any more.
-    pub fn standstill(&self) -> Option<String> {
-        let stuck = self.here.rounds.standstill()?;
+    pub fn stalled_loop(&self) -> Option<String> {
+        let stuck = self.here.rounds.stalled_loop()?;
         Some(format!("the {} loop of this replica stands still", stuck.as_word()))
     }
 
@@ -188,7 +190,7 @@ impl View {
     pub fn changes(&self) -> Changes {
         Changes {
             state: self.here.state.clone(),
-            standing: self.here.consensus.standing(),
+            standing: self.here.consensus.status(),
             journal: self.here.journal.changes(),
         }
     }
@@ -196,14 +198,14 @@ impl View {
 
 pub struct Changes {
     state: watch::Receiver<Arc<State>>,
-    standing: watch::Receiver<Standing>,
-    journal: watch::Receiver<Arc<Vec<Journaled>>>,
+    standing: watch::Receiver<RaftStatus>,
+    journal: watch::Receiver<Arc<Vec<JournalEntry>>>,
 }
 
 impl Changes {
     /// Waits for the next. False when the replica stops.
     pub async fn next(&mut self) -> bool {
-        let shown = |standing: &Standing| (standing.role.clone(), standing.leader.clone(), standing.quorum);
+        let shown = |standing: &RaftStatus| (standing.role.clone(), standing.leader.clone(), standing.quorum);
         let before = shown(&self.standing.borrow());
         tokio::select! {
             changed = self.state.changed() => changed.is_ok(),
@@ -214,18 +216,18 @@ impl Changes {
 }
 
 /// Those of the configuration, in its order, and then the members that it does not name.
-fn replicas(here: &Here, state: &State, situation: &Situation) -> Vec<shown::Replica> {
+fn replicas(here: &Context, state: &State, situation: &PlanningInput) -> Vec<shown::Replica> {
     let members = here.consensus.members();
-    let all = here.everybody();
+    let all = here.members_and_configured();
     let mut contacts = here.contacts.of(&all, |at| at);
     contacts.extend(situation.contacts.clone());
     let ahead = here.contacts.differences.known();
-    let leader = here.consensus.standing().borrow().leader.as_deref().map(VmName::new);
+    let leader = here.consensus.status().borrow().leader.as_deref().map(VmName::new);
     // A follower dials nobody else, so what stood in its way once may be long gone.
     let is_dialled = |name: &VmName| !situation.quorum || situation.lead.is_some() || leader.as_ref() == Some(name);
     let is_among = |names: &[String], name: &VmName| names.iter().any(|member| VmName::new(member) == *name);
     let shown = |name: &VmName| {
-        let contact: Option<&Contact> = contacts.get(name);
+        let contact: Option<&PeerHealth> = contacts.get(name);
         let answering = contact.filter(|contact| contact.reachable);
         let voter = is_among(&members.voters, name);
         shown::Replica {
@@ -241,13 +243,13 @@ fn replicas(here: &Here, state: &State, situation: &Situation) -> Vec<shown::Rep
                 .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
             clock_difference_ms: ahead.get(name).copied(),
             known_version: situation.versions.get(name).map(|known| u32::try_from(*known).unwrap_or(u32::MAX)),
-            unreached_because: here.consensus.obstacle(name.as_str()).filter(|_| is_dialled(name)),
+            unreached_because: here.consensus.last_dial_error(name.as_str()).filter(|_| is_dialled(name)),
         }
     };
     all.iter().map(shown).collect()
 }
 
-fn workloads(state: &State, situation: &Situation) -> Vec<shown::Workload> {
+fn workloads(state: &State, situation: &PlanningInput) -> Vec<shown::Workload> {
     let shown = |vm: &VmName, workload: &Workload| {
         let condition = state.condition(&workload.on(vm)).unwrap_or_default();
         let mut phases: Vec<_> = workload.hooks.iter().map(|hook| hook.phase).collect();

@@ -5,7 +5,7 @@ use allclear_core::model::event::Event;
 use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
-use allclear_core::situation::Situation;
+use allclear_core::planning_input::PlanningInput;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 use allclear_wire::size;
 
@@ -15,9 +15,9 @@ const ENOUGH_BYTES: usize = 1 << 20;
 
 /// Behind which event a page begins: events stand in the order in which they were announced, then by id.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Place(Option<(i64, String)>);
+pub struct PageStart(Option<(i64, String)>);
 
-impl Place {
+impl PageStart {
     /// `None` for what no page told. The empty word is the place before all events.
     pub fn read(word: &str) -> Option<Self> {
         if word.is_empty() {
@@ -36,11 +36,16 @@ impl Place {
     }
 }
 
-pub(super) fn of(state: &State, situation: &Situation, from: &Place, since: Option<Timestamp>) -> shown::EventList {
+pub(super) fn of(
+    state: &State,
+    situation: &PlanningInput,
+    from: &PageStart,
+    since: Option<Timestamp>,
+) -> shown::EventList {
     let was_open = |event: &Event, since| event.entered_at(Stage::Closed).is_none_or(|closed| closed >= since);
     let is_wanted = |event: &&Event| since.is_none_or(|since| was_open(event, since));
     let kept = state.closed_events().chain(state.open_events()).filter(is_wanted);
-    let mut places: Vec<(Place, &Event)> = kept.map(|event| (Place::of(event), event)).collect();
+    let mut places: Vec<(PageStart, &Event)> = kept.map(|event| (PageStart::of(event), event)).collect();
     places.retain(|(place, _)| place > from);
     places.sort_by(|(one, _), (other, _)| one.cmp(other));
     let (mut events, mut bytes) = (Vec::new(), 0);
@@ -62,10 +67,10 @@ mod tests {
 
     #[test]
     fn a_place_is_told_and_read() {
-        for place in [Place(None), Place(Some((1_700_000_000_000, "a/b".into())))] {
-            assert_eq!(Place::read(&place.word().unwrap_or_default()), Some(place));
+        for place in [PageStart(None), PageStart(Some((1_700_000_000_000, "a/b".into())))] {
+            assert_eq!(PageStart::read(&place.word().unwrap_or_default()), Some(place));
         }
-        assert!(Place::read("rubbish").is_none() && Place::read("x/y").is_none());
-        assert!(Place(None) < Place(Some((i64::MIN, String::new()))));
+        assert!(PageStart::read("rubbish").is_none() && PageStart::read("x/y").is_none());
+        assert!(PageStart(None) < PageStart(Some((i64::MIN, String::new()))));
     }
 }

@@ -4,22 +4,22 @@
 use super::event::detail;
 use super::{warning, wish};
 use crate::replica::clock::rfc3339;
-use allclear_core::cause::{StartCause, approved_elsewhere};
 use allclear_core::model::attempt::WaiverReason;
 use allclear_core::model::event::Event;
+use allclear_core::model::isolated_approval::RequestedBy;
 use allclear_core::model::lifecycle::Stage;
-use allclear_core::model::operator::Wish;
+use allclear_core::model::operator::OperatorRecord;
 use allclear_core::model::state::State;
-use allclear_core::model::takeover::RequestedBy;
 use allclear_core::model::time::Timestamp;
-use allclear_core::situation::Situation;
+use allclear_core::planning_input::PlanningInput;
+use allclear_core::start_cause::{StartCause, approved_elsewhere};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-type Steps = Vec<(Timestamp, Place, shown::Step)>;
+type Steps = Vec<(Timestamp, TimelineRank, shown::Step)>;
 
 /// In which order things happened in the same millisecond: what the leader decides goes to the log with what it is told.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum TimelineRank {
     Told,
     Chosen,
     Decided,
@@ -27,7 +27,7 @@ enum Place {
 }
 
 /// In the order in which it happened.
-pub(super) fn of(state: &State, event: &Event, situation: &Situation) -> Vec<shown::Step> {
+pub(super) fn of(state: &State, event: &Event, situation: &PlanningInput) -> Vec<shown::Step> {
     let mut steps: Steps = Vec::new();
     stages(event, &mut steps);
     beginning(event, &mut steps);
@@ -44,17 +44,17 @@ fn stages(event: &Event, steps: &mut Steps) {
     let mut before = None;
     for (stage, at) in &event.entered {
         let own = match stage {
-            Stage::Preparing | Stage::Claimed => Place::Decided,
-            Stage::Closed => Place::Closed,
-            _ => Place::Told,
+            Stage::Preparing | Stage::Claimed => TimelineRank::Decided,
+            Stage::Closed => TimelineRank::Closed,
+            _ => TimelineRank::Told,
         };
         let place = before.filter(|(then, _)| then == at).map_or(own, |(_, place)| own.max(place));
         before = Some((*at, place));
-        steps.push((*at, place, told(stage.to_string())));
+        steps.push((*at, place, operator_entries(stage.to_string())));
     }
 }
 
-fn told(what: String) -> shown::Step {
+fn operator_entries(what: String) -> shown::Step {
     shown::Step { what, ..shown::Step::default() }
 }
 
@@ -66,16 +66,16 @@ fn told_of(what: String, who: String, why: Option<String>) -> shown::Step {
 fn beginning(event: &Event, steps: &mut Steps) {
     if let Some(drill) = &event.drill {
         let what = format!("{} of {}", drill.mode, drill.who);
-        steps.push((event.first_seen(), Place::Told, told_of(what, drill.who.clone(), None)));
+        steps.push((event.first_seen(), TimelineRank::Told, told_of(what, drill.who.clone(), None)));
     } else {
         let seen: Vec<_> = event.seen_by.iter().map(ToString::to_string).collect();
         let (seen, announced) = (seen.join(", "), &event.announcement);
         let what = format!("{} by {} is seen", announced.kind, announced.source);
-        steps.push((event.first_seen(), Place::Told, told_of(what, seen, None)));
+        steps.push((event.first_seen(), TimelineRank::Told, told_of(what, seen, None)));
     }
     if let (Some(treatment), Some(at)) = (&event.treatment, event.treated) {
         let what = format!("policy chose to {} it, by the rule \"{}\"", treatment.action, treatment.rule);
-        steps.push((at, Place::Chosen, told_of(what, "policy".into(), Some(treatment.rule.clone()))));
+        steps.push((at, TimelineRank::Chosen, told_of(what, "policy".into(), Some(treatment.rule.clone()))));
     }
 }
 
@@ -104,11 +104,14 @@ fn hooks(event: &Event, steps: &mut Steps) {
         let (place, step) = match &waiver.why {
             WaiverReason::Unreachable => {
                 let why = waiver.why.as_word();
-                (Place::Decided, shown::Step { why: Some(why.into()), ..told(format!("{what}, {why}")) })
+                (
+                    TimelineRank::Decided,
+                    shown::Step { why: Some(why.into()), ..operator_entries(format!("{what}, {why}")) },
+                )
             }
             WaiverReason::Skipped { who, reason } => {
                 let what = format!("{what}, skipped by {who}: {reason}");
-                (Place::Told, told_of(what, who.clone(), Some(reason.clone())))
+                (TimelineRank::Told, told_of(what, who.clone(), Some(reason.clone())))
             }
         };
         steps.push((waiver.at, place, step));
@@ -119,7 +122,7 @@ fn approvals(event: &Event, steps: &mut Steps) {
     for claim in &event.claims {
         let (by, reason) = (claim.approver.to_string(), claim.reason.as_word());
         let what = format!("approval assigned to {by} ({reason})");
-        steps.push((claim.at, Place::Decided, told_of(what, by.clone(), Some(reason.into()))));
+        steps.push((claim.at, TimelineRank::Decided, told_of(what, by.clone(), Some(reason.into()))));
         if let Some((outcome, at)) = &claim.outcome {
             let how = said(outcome.as_word(), detail(outcome).as_deref());
             let place = outcome_place(*at, claim.at);
@@ -137,23 +140,24 @@ fn approvals(event: &Event, steps: &mut Steps) {
                 told_of(what, who.clone(), Some(reason.clone()))
             }
         };
-        steps.push((takeover.at, Place::Told, step));
+        steps.push((takeover.at, TimelineRank::Told, step));
         if let Some((outcome, at)) = &takeover.outcome {
             let how = said(outcome.as_word(), detail(outcome).as_deref());
             steps.push((
                 *at,
-                Place::Told,
+                TimelineRank::Told,
                 told_of(format!("approval by {by} alone: {how}"), by.clone(), detail(outcome)),
             ));
         }
-        let gives = |at| (at, Place::Told, told_of(format!("{by} gives account of its approval"), by.clone(), None));
+        let gives =
+            |at| (at, TimelineRank::Told, told_of(format!("{by} gives account of its approval"), by.clone(), None));
         steps.extend(takeover.recorded.map(gives));
     }
 }
 
 /// Even what ends at once ends after it was decided.
-fn outcome_place(at: Timestamp, decided: Timestamp) -> Place {
-    if at == decided { Place::Decided } else { Place::Told }
+fn outcome_place(at: Timestamp, decided: Timestamp) -> TimelineRank {
+    if at == decided { TimelineRank::Decided } else { TimelineRank::Told }
 }
 
 /// Why it started and how it ended, as far as it is known, and what the replicas of its VMs observed.
@@ -161,7 +165,7 @@ fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
     for at in event.former_calls.iter().copied().chain(event.last_call) {
         let what =
             "last call: its service is moved away whoever else is out, because the platform is about to start it";
-        steps.push((at, Place::Decided, told(what.into())));
+        steps.push((at, TimelineRank::Decided, operator_entries(what.into())));
     }
     if let (Some(at), Some(cause)) = (event.entered_at(Stage::Started), event.start_cause()) {
         let early = warning::before_notice_ended(event, at);
@@ -176,13 +180,13 @@ fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
                 (format!("it started {early}, and no replica is known to have approved it"), "unknown")
             }
         };
-        steps.push((at, Place::Told, told_of(what, who.into(), Some(cause.as_word().into()))));
+        steps.push((at, TimelineRank::Told, told_of(what, who.into(), Some(cause.as_word().into()))));
     }
     let Some((over, ending)) = event.over_at().zip(event.ending) else { return };
-    steps.push((over, Place::Told, told(format!("it is over: {}", ending.as_word()))));
+    steps.push((over, TimelineRank::Told, operator_entries(format!("it is over: {}", ending.as_word()))));
     for (vm, lasted) in &event.impacts {
         let what = format!("{vm} observed that it did not run for {} ms", lasted.as_millis());
-        steps.push((over, Place::Told, told_of(what, vm.to_string(), None)));
+        steps.push((over, TimelineRank::Told, told_of(what, vm.to_string(), None)));
     }
 }
 
@@ -190,10 +194,12 @@ fn wishes<'a>(
     state: &'a State,
     event: &'a Event,
     now: Timestamp,
-) -> impl Iterator<Item = (Timestamp, Place, shown::Step)> {
-    let why = |wish: &Wish| Some(wish.reason.clone()).filter(|reason| !reason.is_empty());
-    let step = move |wish: &Wish| (wish.at, Place::Told, told_of(wish::told(wish), wish.who.clone(), why(wish)));
-    state.wishes_about(event, now).map(step)
+) -> impl Iterator<Item = (Timestamp, TimelineRank, shown::Step)> {
+    let why = |wish: &OperatorRecord| Some(wish.reason.clone()).filter(|reason| !reason.is_empty());
+    let step = move |wish: &OperatorRecord| {
+        (wish.at, TimelineRank::Told, told_of(wish::told(wish), wish.who.clone(), why(wish)))
+    };
+    state.records_about(event, now).map(step)
 }
 
 fn said(word: &str, reason: Option<&str>) -> String {

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use crate::net::tls::Credentials;
 use crate::replica::clock::rfc3339;
-use crate::replica::deeds::Excess;
-use crate::replica::differences::Differences;
+use crate::replica::clock_skew::ClockSkew;
+use crate::replica::metrics::Excess;
 use crate::replica::policies::Policies;
 use allclear_core::apply::report::{beyond_the_limit, is_implausible};
-use allclear_core::cause::is_second_approver;
 use allclear_core::model::document::NotBefore;
 use allclear_core::model::event::Event;
 use allclear_core::model::lifecycle::Stage;
@@ -17,6 +16,7 @@ use allclear_core::model::slot::Slot;
 use allclear_core::model::state::{OPEN_LIMIT, OPEN_LIMIT_OF_OTHERS, State};
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::Member;
+use allclear_core::start_cause::is_second_approver;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// So many second approvals are shown, and so many VMs of one.
@@ -97,7 +97,7 @@ pub(super) fn policies_differ(policies: &Policies) -> Option<shown::Warning> {
 }
 
 /// The platform's time is not the cluster's, as this replica's endpoint shows it.
-pub(super) fn platform_time_differs(differences: &Differences) -> Option<shown::Warning> {
+pub(super) fn platform_time_differs(differences: &ClockSkew) -> Option<shown::Warning> {
     let (since, ahead_ms) = differences.platform_differs()?;
     let which = if ahead_ms > 0 { "ahead of" } else { "behind" };
     let apart = Duration::from_millis(ahead_ms.unsigned_abs()).as_secs_f64();
@@ -294,7 +294,7 @@ mod tests {
         let document = read_document(200, body.as_bytes()).unwrap();
         commit(&mut state, "b", Command::Report { after: 0, document });
         let announcement = &state.open_event(&EventId::new("e")).unwrap().announcement;
-        let treatment = policy::choose(&Policy::default(), announcement, &[VmName::new("b")], Timestamp(0));
+        let treatment = policy::treatment_of(&Policy::default(), announcement, &[VmName::new("b")], Timestamp(0));
         commit(&mut state, "b", Command::Treat { event: EventId::new("e"), treatment });
         let told = |minute: i64| overdrafts(&state, Timestamp(minute * 60_000)).next();
         assert_eq!(told(12), None);

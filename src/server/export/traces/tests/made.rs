@@ -10,8 +10,8 @@ use allclear_core::model::document::{Announcement, NotBefore, Source};
 use allclear_core::model::event::{Ending, Event};
 use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::{AttemptId, EventId, VmName, WorkloadName};
+use allclear_core::model::isolated_approval::IsolatedApproval;
 use allclear_core::model::lifecycle::Stage;
-use allclear_core::model::takeover::Takeover;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::treatment::{Action, Treatment};
 use allclear_core::model::workload::{Intent, Member, Phase};
@@ -107,8 +107,8 @@ pub(super) fn treatment(action: Action) -> Treatment {
     }
 }
 
-pub(super) fn takeover() -> Takeover {
-    Takeover {
+pub(super) fn takeover() -> IsolatedApproval {
+    IsolatedApproval {
         approver: vm(2),
         at: Timestamp(4_000),
         alone_since: Timestamp(500),

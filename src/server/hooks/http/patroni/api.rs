@@ -5,33 +5,33 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::cluster::{Cluster, Member};
-use super::names::Names;
-use super::status::Status;
-use super::view::View;
+use super::cluster::{PatroniCluster, PatroniMember};
+use super::names::MemberVms;
+use super::status::PatroniStatus;
+use super::view::PatroniView;
 use crate::hooks::http::answer::why;
 use crate::hooks::http::exchange;
 use crate::hooks::http::facts::Facts;
-use crate::hooks::http::server::Server;
-use crate::http_client::{Failure, Method, Reply, Url, parse_external};
+use crate::hooks::http::server::HookServer;
+use crate::http_client::{ExchangeError, Method, Reply, Url, parse_external};
 
 const LOOK_WITHIN: Duration = Duration::from_secs(5);
 /// A member's word on itself is good to have; nobody waits long for it.
 const ASK_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) struct Api<'a> {
-    pub(super) server: &'a Server,
+    pub(super) server: &'a HookServer,
     pub(super) facts: &'a Facts,
-    pub(super) names: &'a Names,
+    pub(super) names: &'a MemberVms,
 }
 
 impl Api<'_> {
     /// The cluster, and words of its members on themselves as far as they matter and are to be had.
-    pub(super) async fn look(&self) -> Result<View, String> {
+    pub(super) async fn look(&self) -> Result<PatroniView, String> {
         let body = self.get(&self.server.url, "cluster", LOOK_WITHIN).await;
-        let cluster = body.and_then(|body| Cluster::read(&body));
+        let cluster = body.and_then(|body| PatroniCluster::read(&body));
         let cluster = cluster.map_err(|why| format!("Patroni cannot be asked about its cluster: {why}"))?;
-        let mut view = View { cluster, leader: None, others: BTreeMap::new() };
+        let mut view = PatroniView { cluster, leader: None, others: BTreeMap::new() };
         let Ok(leader) = view.cluster.leader() else { return Ok(view) };
         view.leader = self.leaders_status(leader).await;
         let mut others = BTreeMap::new();
@@ -45,29 +45,29 @@ impl Api<'_> {
     }
 
     /// A member's word on itself, asked at the address that it has in `/cluster`.
-    pub(super) async fn status_of(&self, member: &Member) -> Result<Status, String> {
+    pub(super) async fn status_of(&self, member: &PatroniMember) -> Result<PatroniStatus, String> {
         let url = self.url_of(member.api_url.as_deref()).ok_or("its address in /cluster cannot be asked")?;
-        let status = Status::read(&self.get(&url, "patroni", ASK_WITHIN).await?)?;
+        let status = PatroniStatus::read(&self.get(&url, "patroni", ASK_WITHIN).await?)?;
         if status.is_of(&member.name) { Ok(status) } else { Err("another member answers there".to_owned()) }
     }
 
     /// The word of a member that follows; a leader that answers at its address is another one.
-    pub(super) async fn followers_status(&self, member: &Member) -> Option<Status> {
+    pub(super) async fn followers_status(&self, member: &PatroniMember) -> Option<PatroniStatus> {
         self.status_of(member).await.ok().filter(|status| !status.is_leader())
     }
 
     /// The word of this hook's own Patroni on itself.
-    async fn own_status(&self) -> Result<Status, String> {
-        Status::read(&self.get(&self.server.url, "patroni", ASK_WITHIN).await?)
+    async fn own_status(&self) -> Result<PatroniStatus, String> {
+        PatroniStatus::read(&self.get(&self.server.url, "patroni", ASK_WITHIN).await?)
     }
 
-    async fn leaders_status(&self, leader: &Member) -> Option<Status> {
+    async fn leaders_status(&self, leader: &PatroniMember) -> Option<PatroniStatus> {
         match self.status_of(leader).await {
             Ok(status) => Some(status),
             // The hook's own Patroni may be the leader's.
             Err(_) => self.own_status().await.ok().filter(|status| status.is_of(&leader.name)),
         }
-        .filter(Status::is_leader)
+        .filter(PatroniStatus::is_leader)
     }
 
     /// The configuration that all members share.
@@ -82,11 +82,11 @@ impl Api<'_> {
         leaders_api: Option<&str>,
         leader: &str,
         candidate: &str,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, ExchangeError> {
         let wanted = json!({ "leader": leader, "candidate": candidate });
         if let Some(url) = self.url_of(leaders_api) {
             match self.post_switchover(&url, &wanted, self.facts.time_left()).await {
-                Err(Failure::NotSent(_)) => {}
+                Err(ExchangeError::NotSent(_)) => {}
                 answered => return answered,
             }
         }
@@ -97,7 +97,8 @@ impl Api<'_> {
     /// 400 before anything else, and whoever has no right to it with 401 or 403 before that.
     pub(super) async fn may_switch_over(&self, base: &Url) -> Result<(), String> {
         let without_leader = json!({ "candidate": "no member: a check by allclear" });
-        let reply = self.post_switchover(base, &without_leader, LOOK_WITHIN).await.map_err(Failure::into_reason)?;
+        let reply =
+            self.post_switchover(base, &without_leader, LOOK_WITHIN).await.map_err(ExchangeError::into_reason)?;
         if reply.status == 400 { Ok(()) } else { Err(refusal(&reply)) }
     }
 
@@ -107,7 +108,7 @@ impl Api<'_> {
         (url.scheme() == self.server.url.scheme() && self.server.may_log_in_at(&url)).then_some(url)
     }
 
-    async fn post_switchover(&self, base: &Url, wanted: &Value, patience: Duration) -> Result<Reply, Failure> {
+    async fn post_switchover(&self, base: &Url, wanted: &Value, patience: Duration) -> Result<Reply, ExchangeError> {
         let post = self.server.request(Method::POST, path(base, "switchover"));
         exchange(post.json(wanted), patience).await
     }

@@ -7,9 +7,9 @@ use std::io::{self, Write as _};
 use serde_json::Value;
 
 use super::api::Api;
-use super::cluster::{Member, is_true};
-use super::view::View;
-use crate::hooks::Ended;
+use super::cluster::{PatroniMember, is_true};
+use super::view::PatroniView;
+use crate::hooks::HookOutcome;
 use crate::http_client::Url;
 use allclear_core::model::id::VmName;
 
@@ -18,10 +18,10 @@ const OLDEST: (u64, u64) = (2, 1);
 /// Before, a standby cluster was taken for a synchronous one by its setting, and had no synchronous standby to switch to.
 const NONE_SYNCHRONOUS_IN_STANDBY_CLUSTERS: (u64, u64) = (3, 2);
 
-pub(super) async fn check(api: &Api<'_>) -> Ended {
+pub(super) async fn check(api: &Api<'_>) -> HookOutcome {
     let view = match api.look().await {
         Ok(view) => view,
-        Err(why) => return Ended::Failed(why),
+        Err(why) => return HookOutcome::Failed(why),
     };
     let mut problems = Vec::new();
     match api.settings().await {
@@ -40,17 +40,17 @@ pub(super) async fn check(api: &Api<'_>) -> Ended {
         problems.push(format!("the Patroni of this hook would refuse a switchover: {why}"));
     }
     if problems.is_empty() {
-        return Ended::Done;
+        return HookOutcome::Done;
     }
     if problems.len() > 1 {
         // A reason is cut after some hundred letters.
         let _ = writeln!(io::stderr(), "{}", problems.join("\n"));
     }
-    Ended::Failed(problems.join("; "))
+    HookOutcome::Failed(problems.join("; "))
 }
 
 /// For people.
-fn mode(view: &View, settings: &Value) -> String {
+fn mode(view: &PatroniView, settings: &Value) -> String {
     let replication = match &settings["synchronous_mode"] {
         Value::String(word) if word == "quorum" => "quorum commit",
         tag if is_on(tag) => "synchronous replication",
@@ -70,7 +70,7 @@ fn is_on(value: &Value) -> bool {
     }
 }
 
-fn of_settings(view: &View, settings: &Value) -> Vec<String> {
+fn of_settings(view: &PatroniView, settings: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     if let Some(planned) = view.cluster.scheduled_switchover.as_object() {
         let at = planned.get("at").and_then(Value::as_str).unwrap_or("some time");
@@ -88,7 +88,7 @@ fn of_settings(view: &View, settings: &Value) -> Vec<String> {
                  here, or upgrade to 3.2 or later"
             ));
         }
-    } else if wants_synchronous && !view.cluster.members.iter().any(Member::is_synchronous) {
+    } else if wants_synchronous && !view.cluster.members.iter().any(PatroniMember::is_synchronous) {
         problems.push(
             "replication is to be synchronous, and no standby is: nobody could take over; see `nosync` tags and \
              pg_stat_replication"
@@ -99,7 +99,7 @@ fn of_settings(view: &View, settings: &Value) -> Vec<String> {
 }
 
 /// Members, their VMs, and what the configuration says of both.
-fn of_members(api: &Api<'_>, view: &View) -> Vec<String> {
+fn of_members(api: &Api<'_>, view: &PatroniView) -> Vec<String> {
     let names = api.names;
     let mut problems = Vec::new();
     let own = VmName::new(api.facts.text("vm"));
@@ -120,7 +120,7 @@ fn of_members(api: &Api<'_>, view: &View) -> Vec<String> {
 }
 
 /// Members and the VMs that have this workload, where it is told which these are: in a drill.
-fn of_peers(api: &Api<'_>, view: &View, own: &VmName) -> Vec<String> {
+fn of_peers(api: &Api<'_>, view: &PatroniView, own: &VmName) -> Vec<String> {
     let told = |list: &str| api.facts.texts(list).map(VmName::new).collect::<Vec<_>>();
     let (peers, avoided) = (told("prefer_vms"), told("avoid_vms"));
     if peers.is_empty() {
@@ -136,7 +136,7 @@ fn of_peers(api: &Api<'_>, view: &View, own: &VmName) -> Vec<String> {
 }
 
 /// Whether replication flows, and somebody could take over.
-fn of_followers(view: &View) -> Vec<String> {
+fn of_followers(view: &PatroniView) -> Vec<String> {
     let leader = match view.cluster.leader() {
         Ok(leader) => leader,
         Err(why) => return vec![why],
@@ -168,7 +168,7 @@ fn of_followers(view: &View) -> Vec<String> {
 }
 
 /// Any member may be the leader when it counts.
-async fn of_access(api: &Api<'_>, member: &Member) -> Vec<String> {
+async fn of_access(api: &Api<'_>, member: &PatroniMember) -> Vec<String> {
     let name = &member.name;
     let Some(url) = member_url(api, member) else {
         let address = member.api_url.as_deref().unwrap_or("none");
@@ -189,7 +189,7 @@ async fn of_access(api: &Api<'_>, member: &Member) -> Vec<String> {
 
 const UNASKED: &str = "it begins with other than `http` of the hook, or the login would go there unencrypted";
 
-fn member_url(api: &Api<'_>, member: &Member) -> Option<Url> {
+fn member_url(api: &Api<'_>, member: &PatroniMember) -> Option<Url> {
     api.url_of(member.api_url.as_deref())
 }
 

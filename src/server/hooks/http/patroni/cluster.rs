@@ -6,8 +6,8 @@ use serde_json::Value;
 const MAX_MEMBERS: usize = 100;
 
 #[derive(Deserialize)]
-pub(super) struct Cluster {
-    pub(super) members: Vec<Member>,
+pub(super) struct PatroniCluster {
+    pub(super) members: Vec<PatroniMember>,
     #[serde(default)]
     pub(super) pause: Value,
     #[serde(default)]
@@ -15,7 +15,7 @@ pub(super) struct Cluster {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Member {
+pub(super) struct PatroniMember {
     pub(super) name: String,
     #[serde(default)]
     role: String,
@@ -31,7 +31,7 @@ pub(super) struct Member {
     tags: Value,
 }
 
-impl Cluster {
+impl PatroniCluster {
     pub(super) fn read(body: &str) -> Result<Self, String> {
         let cluster: Self =
             serde_json::from_str(body).map_err(|error| format!("its answer is not a cluster: {error}"))?;
@@ -42,18 +42,18 @@ impl Cluster {
     }
 
     /// A member is called the leader only while it holds the leader's key. That of a standby cluster streams itself.
-    pub(super) fn leader(&self) -> Result<&Member, String> {
-        let is_up = |member: &&Member| ["running", "streaming", "in archive recovery"].contains(&&*member.state);
+    pub(super) fn leader(&self) -> Result<&PatroniMember, String> {
+        let is_up = |member: &&PatroniMember| ["running", "streaming", "in archive recovery"].contains(&&*member.state);
         let leader = self.members.iter().find(|member| is_leaders_role(&member.role));
         leader.filter(is_up).ok_or_else(|| "the Patroni cluster has no leader now".to_owned())
     }
 
-    pub(super) fn followers<'a>(&'a self, leader: &'a Member) -> impl Iterator<Item = &'a Member> {
+    pub(super) fn followers<'a>(&'a self, leader: &'a PatroniMember) -> impl Iterator<Item = &'a PatroniMember> {
         self.members.iter().filter(move |member| member.name != leader.name)
     }
 }
 
-impl Member {
+impl PatroniMember {
     pub(super) fn lag(&self) -> Option<u64> {
         self.lag.as_u64()
     }

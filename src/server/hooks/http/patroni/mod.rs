@@ -10,31 +10,31 @@ mod switch;
 mod view;
 
 use api::Api;
-use names::Names;
+use names::MemberVms;
 
 use super::facts::Facts;
-use super::server::Server;
-use crate::hooks::Ended;
+use super::server::HookServer;
+use crate::hooks::HookOutcome;
 
 /// `members` are names of members and their VMs.
-pub(super) async fn run(server: &Server, facts: &Facts, members: &[(String, String)]) -> Ended {
-    let names = &Names::new(members);
+pub(super) async fn run(server: &HookServer, facts: &Facts, members: &[(String, String)]) -> HookOutcome {
+    let names = &MemberVms::new(members);
     let api = Api { server, facts, names };
     match (facts.text("phase"), facts.text("intent")) {
         ("failover", "run") if facts.text("mode") == "dry_run" => {
-            switch::try_out(&api).await.map_or_else(|ended| ended, |()| Ended::Done)
+            switch::try_out(&api).await.map_or_else(|ended| ended, |()| HookOutcome::Done)
         }
         ("restore" | "ready", "run") if facts.text("mode") == "dry_run" => match api.look().await {
-            Ok(_) => Ended::Done,
-            Err(why) => Ended::Blocked(why),
+            Ok(_) => HookOutcome::Done,
+            Err(why) => HookOutcome::Blocked(why),
         },
         ("failover", "run") => switch::fail_over(&api).await.unwrap_or_else(|ended| ended),
         ("failover", "confirm") => match api.look().await {
             Ok(view) => view.has_moved(facts, names),
-            Err(why) => Ended::Blocked(why),
+            Err(why) => HookOutcome::Blocked(why),
         },
         ("check", "run") => check::check(&api).await,
         ("restore" | "ready", "run") => rejoin::await_rejoin(&api).await,
-        (phase, intent) => Ended::Failed(format!("Patroni cannot be asked to {intent} a hook of phase {phase}")),
+        (phase, intent) => HookOutcome::Failed(format!("Patroni cannot be asked to {intent} a hook of phase {phase}")),
     }
 }

@@ -6,9 +6,9 @@ use allclear_core::model::id::VmName;
 
 /// Members and their VMs. Without an entry every member is named as its VM is.
 #[derive(Default)]
-pub(super) struct Names(Vec<(String, VmName)>);
+pub(super) struct MemberVms(Vec<(String, VmName)>);
 
-impl Names {
+impl MemberVms {
     pub(super) fn new(members: &[(String, String)]) -> Self {
         Self(members.iter().map(|(member, vm)| (member.clone(), VmName::new(vm))).collect())
     }

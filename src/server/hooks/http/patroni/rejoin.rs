@@ -6,15 +6,15 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::api::Api;
-use super::view::View;
-use crate::hooks::Ended;
+use super::view::PatroniView;
+use crate::hooks::HookOutcome;
 use allclear_core::model::id::VmName;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// After its deadline.
 const ENDED_WITHIN: Duration = Duration::from_secs(5);
 
-pub(super) async fn await_rejoin(api: &Api<'_>) -> Ended {
+pub(super) async fn await_rejoin(api: &Api<'_>) -> HookOutcome {
     let (mut told, mut target) = (None, None);
     loop {
         let waits = match look(api).await {
@@ -24,11 +24,11 @@ pub(super) async fn await_rejoin(api: &Api<'_>) -> Ended {
             }
             Err(why) => Err(why),
         };
-        let Err(why) = waits else { return Ended::Done };
+        let Err(why) = waits else { return HookOutcome::Done };
         if api.facts.time_left().is_zero() {
             // Whoever minds the deadline ends it, and calls that what it is.
             sleep(ENDED_WITHIN).await;
-            return Ended::Failed(why);
+            return HookOutcome::Failed(why);
         }
         if told.as_ref() != Some(&why) {
             api.server.say("progress", &why);
@@ -39,7 +39,7 @@ pub(super) async fn await_rejoin(api: &Api<'_>) -> Ended {
 }
 
 /// With the word of the VM's own member on itself.
-async fn look(api: &Api<'_>) -> Result<View, String> {
+async fn look(api: &Api<'_>) -> Result<PatroniView, String> {
     let mut view = api.look().await?;
     let Some(member) = view.member_on(&VmName::new(api.facts.text("vm")), api.names) else { return Ok(view) };
     if let Some(status) = api.followers_status(member).await {

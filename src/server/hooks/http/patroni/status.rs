@@ -9,7 +9,7 @@ use super::cluster::is_leaders_role;
 
 /// A member's word on itself.
 #[derive(Default, PartialEq, Eq, Debug)]
-pub(super) struct Status {
+pub(super) struct PatroniStatus {
     role: String,
     pub(super) timeline: Option<u64>,
     /// The end of its WAL: written by a primary, received or replayed by a standby. `None` while PostgreSQL does not
@@ -24,7 +24,7 @@ pub(super) struct Status {
     name: Option<String>,
 }
 
-impl Status {
+impl PatroniStatus {
     pub(super) fn read(body: &str) -> Result<Self, String> {
         let said: Value = serde_json::from_str(body).map_err(|error| format!("its answer is not a status: {error}"))?;
         let text = |value: &Value| value.as_str().map(str::to_owned);

@@ -11,15 +11,15 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::api::{Api, refusal};
-use super::view::{Plan, nobody};
-use crate::hooks::Ended;
-use crate::http_client::{Failure, Reply};
+use super::view::{Switchover, nobody};
+use crate::hooks::HookOutcome;
+use crate::http_client::{ExchangeError, Reply};
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What the answer to a switchover means.
 #[derive(PartialEq, Debug)]
-enum Answer {
+enum SwitchoverReply {
     /// Only the new leader is left to see.
     Made,
     /// Refused before anything was done.
@@ -29,15 +29,15 @@ enum Answer {
 }
 
 /// An error is how it ended before anybody was waited for.
-pub(super) async fn fail_over(api: &Api<'_>) -> Result<Ended, Ended> {
-    let plan = api.look().await.map_err(Ended::Blocked)?.plan(api.facts, api.names)?;
+pub(super) async fn fail_over(api: &Api<'_>) -> Result<HookOutcome, HookOutcome> {
+    let plan = api.look().await.map_err(HookOutcome::Blocked)?.plan(api.facts, api.names)?;
     let mut refused = Vec::new();
     for candidate in &plan.candidates {
         api.server.say("progress", format_args!("switching over from {} to {candidate}", plan.leader));
         let why = match answer(api.switch_over(plan.leaders_api.as_deref(), &plan.leader, candidate).await)? {
-            Answer::Made => return Ok(await_switch(api, &plan).await),
-            Answer::Refused(why) => why,
-            Answer::GivenUp(why) => {
+            SwitchoverReply::Made => return Ok(await_switch(api, &plan).await),
+            SwitchoverReply::Refused(why) => why,
+            SwitchoverReply::GivenUp(why) => {
                 given_up(api, &plan, candidate, &why).await?;
                 why
             }
@@ -45,64 +45,64 @@ pub(super) async fn fail_over(api: &Api<'_>) -> Result<Ended, Ended> {
         refused.push(format!("Patroni refused {candidate}: {why}"));
     }
     refused.extend(plan.unfit);
-    Err(Ended::Blocked(nobody(&refused)))
+    Err(HookOutcome::Blocked(nobody(&refused)))
 }
 
 /// Everything but the switchover itself: who would take over, and whether the leader would take the request.
-pub(super) async fn try_out(api: &Api<'_>) -> Result<(), Ended> {
-    let plan = api.look().await.map_err(Ended::Blocked)?.plan(api.facts, api.names)?;
+pub(super) async fn try_out(api: &Api<'_>) -> Result<(), HookOutcome> {
+    let plan = api.look().await.map_err(HookOutcome::Blocked)?.plan(api.facts, api.names)?;
     let url = api.url_of(plan.leaders_api.as_deref());
     let may = api.may_switch_over(url.as_ref().unwrap_or(&api.server.url)).await;
-    may.map_err(|why| Ended::Blocked(format!("{} would refuse a switchover: {why}", plan.leader)))?;
+    may.map_err(|why| HookOutcome::Blocked(format!("{} would refuse a switchover: {why}", plan.leader)))?;
     api.server
         .say("progress", format_args!("would switch over from {} to {}", plan.leader, plan.candidates.join(" or ")));
     Ok(())
 }
 
-fn answer(reply: Result<Reply, Failure>) -> Result<Answer, Ended> {
+fn answer(reply: Result<Reply, ExchangeError>) -> Result<SwitchoverReply, HookOutcome> {
     let reply = reply.map_err(|failure| match failure {
-        Failure::NotSent(why) => Ended::Blocked(format!("nothing was sent to Patroni: {why}")),
-        Failure::Lost(why) => Ended::Unknown(format!("the answer to the switchover was lost: {why}")),
+        ExchangeError::NotSent(why) => HookOutcome::Blocked(format!("nothing was sent to Patroni: {why}")),
+        ExchangeError::Lost(why) => HookOutcome::Unknown(format!("the answer to the switchover was lost: {why}")),
     })?;
     let (why, body) = (refusal(&reply), String::from_utf8_lossy(&reply.body));
     Err(match reply.status {
-        200 => return Ok(Answer::Made),
+        200 => return Ok(SwitchoverReply::Made),
         // The cluster has changed since it was looked at. It is looked at again before anything is sent again.
-        412 if body.contains("leader name") => Ended::Blocked(why),
-        412 => return Ok(Answer::Refused(why)),
-        409 | 429 => Ended::Blocked(why),
-        503 if body.contains("failed to write") => Ended::Blocked(why),
-        503 if body.contains("unknown") => Ended::Unknown(why),
-        503 => return Ok(Answer::GivenUp(why)),
-        300..=499 => Ended::Failed(why),
-        _ => Ended::Unknown(why),
+        412 if body.contains("leader name") => HookOutcome::Blocked(why),
+        412 => return Ok(SwitchoverReply::Refused(why)),
+        409 | 429 => HookOutcome::Blocked(why),
+        503 if body.contains("failed to write") => HookOutcome::Blocked(why),
+        503 if body.contains("unknown") => HookOutcome::Unknown(why),
+        503 => return Ok(SwitchoverReply::GivenUp(why)),
+        300..=499 => HookOutcome::Failed(why),
+        _ => HookOutcome::Unknown(why),
     })
 }
 
 /// Whether the next candidate may be asked: only where the leader's PostgreSQL went on all the time. Writes that were
 /// stopped in vain count as a failed attempt, of which an event has few.
-async fn given_up(api: &Api<'_>, plan: &Plan, candidate: &str, why: &str) -> Result<(), Ended> {
-    let Plan { leader, started, .. } = plan;
-    let view = api.look().await.map_err(|unseen| Ended::Unknown(format!("{why}; {unseen}")))?;
+async fn given_up(api: &Api<'_>, plan: &Switchover, candidate: &str, why: &str) -> Result<(), HookOutcome> {
+    let Switchover { leader, started, .. } = plan;
+    let view = api.look().await.map_err(|unseen| HookOutcome::Unknown(format!("{why}; {unseen}")))?;
     if let Some(ended) = view.moved_from(leader, api.facts, api.names) {
         return Err(ended);
     }
     if let Err(unled) = view.cluster.leader() {
-        return Err(Ended::Unknown(format!("{why}; {unled}")));
+        return Err(HookOutcome::Unknown(format!("{why}; {unled}")));
     }
     match (started, view.started()) {
         (Some(before), Some(after)) if *before == after => Ok(()),
-        (Some(_), Some(_)) => Err(Ended::Failed(format!(
+        (Some(_), Some(_)) => Err(HookOutcome::Failed(format!(
             "Patroni stopped PostgreSQL on {leader} for {candidate} in vain, and started it again there: {why}"
         ))),
-        _ => Err(Ended::Failed(format!(
+        _ => Err(HookOutcome::Failed(format!(
             "Patroni gave up the switchover to {candidate}, and whether it stopped PostgreSQL on {leader} for it nobody \
              can tell: {why}"
         ))),
     }
 }
 
-async fn await_switch(api: &Api<'_>, plan: &Plan) -> Ended {
+async fn await_switch(api: &Api<'_>, plan: &Switchover) -> HookOutcome {
     loop {
         if let Ok(view) = api.look().await
             && let Some(ended) = view.moved_from(&plan.leader, api.facts, api.names)
@@ -110,7 +110,7 @@ async fn await_switch(api: &Api<'_>, plan: &Plan) -> Ended {
             return ended;
         }
         if api.facts.time_left().is_zero() {
-            return Ended::Unknown("no new leader was seen after the switchover".to_owned());
+            return HookOutcome::Unknown("no new leader was seen after the switchover".to_owned());
         }
         sleep(LOOK_EVERY.min(api.facts.time_left())).await;
     }
@@ -120,30 +120,30 @@ async fn await_switch(api: &Api<'_>, plan: &Plan) -> Ended {
 mod tests {
     use super::*;
 
-    fn to(status: u16, body: &str) -> Result<Answer, Ended> {
+    fn to(status: u16, body: &str) -> Result<SwitchoverReply, HookOutcome> {
         answer(Ok(Reply { status, body: body.into(), ..Reply::default() }))
     }
 
     /// Texts of 2.1.7, 3.0.2 and 4.1.5, which are the same in all three.
     #[test]
     fn the_answers_to_a_switchover_are_understood() {
-        assert_eq!(to(200, "Successfully switched over to \"db-1\""), Ok(Answer::Made));
+        assert_eq!(to(200, "Successfully switched over to \"db-1\""), Ok(SwitchoverReply::Made));
         for refused in [
             "candidate name does not match with sync_standby",
             "candidate does not exists",
             "switchover is not possible: no good candidates have been found",
         ] {
-            assert_eq!(to(412, refused), Ok(Answer::Refused(format!("412 Precondition Failed: {refused}"))));
+            assert_eq!(to(412, refused), Ok(SwitchoverReply::Refused(format!("412 Precondition Failed: {refused}"))));
         }
-        assert!(matches!(to(412, "leader name does not match"), Err(Ended::Blocked(_))));
-        assert!(matches!(to(503, "failed to write failover key into DCS"), Err(Ended::Blocked(_))));
-        assert!(matches!(to(503, "Switchover failed"), Ok(Answer::GivenUp(_))));
-        assert!(matches!(to(503, "Switchover status unknown"), Err(Ended::Unknown(_))));
-        assert!(matches!(to(504, "Switchover status unknown"), Err(Ended::Unknown(_))));
-        assert!(matches!(to(500, ""), Err(Ended::Unknown(_))));
-        assert!(matches!(to(202, "Switchover scheduled"), Err(Ended::Unknown(_))));
-        assert!(matches!(answer(Err(Failure::Lost(String::new()))), Err(Ended::Unknown(_))));
-        assert!(matches!(answer(Err(Failure::NotSent(String::new()))), Err(Ended::Blocked(_))));
+        assert!(matches!(to(412, "leader name does not match"), Err(HookOutcome::Blocked(_))));
+        assert!(matches!(to(503, "failed to write failover key into DCS"), Err(HookOutcome::Blocked(_))));
+        assert!(matches!(to(503, "Switchover failed"), Ok(SwitchoverReply::GivenUp(_))));
+        assert!(matches!(to(503, "Switchover status unknown"), Err(HookOutcome::Unknown(_))));
+        assert!(matches!(to(504, "Switchover status unknown"), Err(HookOutcome::Unknown(_))));
+        assert!(matches!(to(500, ""), Err(HookOutcome::Unknown(_))));
+        assert!(matches!(to(202, "Switchover scheduled"), Err(HookOutcome::Unknown(_))));
+        assert!(matches!(answer(Err(ExchangeError::Lost(String::new()))), Err(HookOutcome::Unknown(_))));
+        assert!(matches!(answer(Err(ExchangeError::NotSent(String::new()))), Err(HookOutcome::Blocked(_))));
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         for (status, body, setting) in
             [(401, "no auth header received", "`password_file`"), (403, "client certificate required", "`cert`")]
         {
-            let Err(Ended::Failed(why)) = to(status, body) else { panic!("{status}") };
+            let Err(HookOutcome::Failed(why)) = to(status, body) else { panic!("{status}") };
             assert!(why.contains(body) && why.contains(setting), "{why}");
         }
     }

@@ -2,27 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use super::cluster::{Cluster, Member};
-use super::names::{Names, missing};
-use super::status::Status;
-use crate::hooks::Ended;
+use super::cluster::{PatroniCluster, PatroniMember};
+use super::names::{MemberVms, missing};
+use super::status::PatroniStatus;
+use crate::hooks::HookOutcome;
 use crate::hooks::http::facts::Facts;
 use allclear_core::model::id::VmName;
 
 /// A candidate that is further behind makes the switch wait for it, and so does a member that comes back. In bytes.
 const SMALL_LAG: u64 = 1 << 20;
 
-pub(super) struct View {
-    pub(super) cluster: Cluster,
+pub(super) struct PatroniView {
+    pub(super) cluster: PatroniCluster,
     /// The leader's word on itself; `None` where it did not answer.
-    pub(super) leader: Option<Status>,
+    pub(super) leader: Option<PatroniStatus>,
     /// By their names, words of members on themselves where `/cluster` leaves something open.
-    pub(super) others: BTreeMap<String, Status>,
+    pub(super) others: BTreeMap<String, PatroniStatus>,
 }
 
 /// A switchover that is worth asking for.
 #[derive(PartialEq, Debug)]
-pub(super) struct Plan {
+pub(super) struct Switchover {
     pub(super) leader: String,
     /// The best one first; never empty.
     pub(super) candidates: Vec<String>,
@@ -34,23 +34,23 @@ pub(super) struct Plan {
     pub(super) started: Option<String>,
 }
 
-impl View {
-    pub(super) fn plan(&self, facts: &Facts, names: &Names) -> Result<Plan, Ended> {
+impl PatroniView {
+    pub(super) fn plan(&self, facts: &Facts, names: &MemberVms) -> Result<Switchover, HookOutcome> {
         let vm = VmName::new(facts.text("vm"));
         // Without the VM's own member nobody knows which members to avoid.
         if self.member_on(&vm, names).is_none() {
             let why = "name each member and its VM in `members` of the hook, unless they are called the same";
-            return Err(Ended::Failed(format!("no member of the Patroni cluster is on {vm}: {why}")));
+            return Err(HookOutcome::Failed(format!("no member of the Patroni cluster is on {vm}: {why}")));
         }
-        let leader = self.cluster.leader().map_err(Ended::Blocked)?;
-        if !names.is_going(&leader.name, facts).map_err(Ended::Failed)? {
-            return Err(Ended::NotApplicable);
+        let leader = self.cluster.leader().map_err(HookOutcome::Blocked)?;
+        if !names.is_going(&leader.name, facts).map_err(HookOutcome::Failed)? {
+            return Err(HookOutcome::NotApplicable);
         }
         let (candidates, unfit) = self.candidates(leader, facts, names);
         if candidates.is_empty() {
-            return Err(Ended::Blocked(nobody(&unfit)));
+            return Err(HookOutcome::Blocked(nobody(&unfit)));
         }
-        Ok(Plan {
+        Ok(Switchover {
             leader: leader.name.clone(),
             candidates: candidates.into_iter().map(|member| member.name.clone()).collect(),
             unfit,
@@ -60,21 +60,23 @@ impl View {
     }
 
     /// The answer to `confirm`.
-    pub(super) fn has_moved(&self, facts: &Facts, names: &Names) -> Ended {
+    pub(super) fn has_moved(&self, facts: &Facts, names: &MemberVms) -> HookOutcome {
         match self.cluster.leader().and_then(|leader| names.is_going(&leader.name, facts)) {
-            Err(why) => Ended::Blocked(why),
-            Ok(true) => Ended::NotDone,
-            Ok(false) => Ended::Done,
+            Err(why) => HookOutcome::Blocked(why),
+            Ok(true) => HookOutcome::NotDone,
+            Ok(false) => HookOutcome::Done,
         }
     }
 
     /// Once a switchover was made: `None` while no other leader is seen.
-    pub(super) fn moved_from(&self, former: &str, facts: &Facts, names: &Names) -> Option<Ended> {
+    pub(super) fn moved_from(&self, former: &str, facts: &Facts, names: &MemberVms) -> Option<HookOutcome> {
         let leader = self.cluster.leader().ok().filter(|leader| leader.name != former)?;
         Some(match names.is_going(&leader.name, facts) {
-            Ok(false) => Ended::Done,
-            Ok(true) => Ended::Failed(format!("Patroni switched over to {}, which the event takes too", leader.name)),
-            Err(why) => Ended::Failed(format!("Patroni switched over to {}: {why}", leader.name)),
+            Ok(false) => HookOutcome::Done,
+            Ok(true) => {
+                HookOutcome::Failed(format!("Patroni switched over to {}, which the event takes too", leader.name))
+            }
+            Err(why) => HookOutcome::Failed(format!("Patroni switched over to {}: {why}", leader.name)),
         })
     }
 
@@ -83,12 +85,12 @@ impl View {
         self.leader.as_ref()?.started.clone()
     }
 
-    pub(super) fn member_on(&self, vm: &VmName, names: &Names) -> Option<&Member> {
+    pub(super) fn member_on(&self, vm: &VmName, names: &MemberVms) -> Option<&PatroniMember> {
         self.cluster.members.iter().find(|member| names.vm_of(&member.name).as_ref() == Some(vm))
     }
 
     /// Whether the member streams as the leader's do, closely behind; or what it lacks.
-    pub(super) fn follows(&self, member: &Member, leader: &Member) -> Result<(), String> {
+    pub(super) fn follows(&self, member: &PatroniMember, leader: &PatroniMember) -> Result<(), String> {
         let (name, word) = (&member.name, self.others.get(&member.name));
         match member.state.as_str() {
             "streaming" => {}
@@ -119,7 +121,7 @@ impl View {
     }
 
     /// As `/cluster` says, or else from the words of both members on themselves.
-    fn lag_of(&self, member: &Member) -> Option<u64> {
+    fn lag_of(&self, member: &PatroniMember) -> Option<u64> {
         member.lag().or_else(|| {
             let leader = self.leader.as_ref()?.position?;
             Some(leader.saturating_sub(self.others.get(&member.name)?.position?))
@@ -127,15 +129,21 @@ impl View {
     }
 
     /// Those that can take over, in the order in which they are preferred, and why the others cannot.
-    fn candidates<'a>(&'a self, leader: &'a Member, facts: &Facts, names: &Names) -> (Vec<&'a Member>, Vec<String>) {
+    fn candidates<'a>(
+        &'a self,
+        leader: &'a PatroniMember,
+        facts: &Facts,
+        names: &MemberVms,
+    ) -> (Vec<&'a PatroniMember>, Vec<String>) {
         let preferred: Vec<VmName> = facts.texts("prefer_vms").map(VmName::new).collect();
-        let place = |member: &Member| {
+        let place = |member: &PatroniMember| {
             let vm = names.vm_of(&member.name);
             preferred.iter().position(|it| Some(it) == vm.as_ref()).unwrap_or(preferred.len())
         };
         // With synchronous replication nobody else is taken. There is none in a standby cluster, where some versions go on
         // to call members synchronous that once were.
-        let synchronous_only = !leader.is_standby_leader() && self.cluster.members.iter().any(Member::is_synchronous);
+        let synchronous_only =
+            !leader.is_standby_leader() && self.cluster.members.iter().any(PatroniMember::is_synchronous);
         let (mut fit, mut unfit) = (Vec::new(), Vec::new());
         for member in self.cluster.followers(leader) {
             let name = &member.name;
@@ -158,9 +166,9 @@ impl View {
     }
 
     /// Members of whom `/cluster` leaves something open that they say themselves.
-    pub(super) fn doubtful(&self) -> Vec<&Member> {
+    pub(super) fn doubtful(&self) -> Vec<&PatroniMember> {
         let Ok(leader) = self.cluster.leader() else { return Vec::new() };
-        let is_open = |member: &&Member| {
+        let is_open = |member: &&PatroniMember| {
             let is_up = ["running", "streaming", "in archive recovery"].contains(&&*member.state);
             is_up && (member.lag().is_none() || member.timeline().is_none())
         };
@@ -169,7 +177,7 @@ impl View {
 
     /// Whether the VM's member is whole again, or what it lacks. WAL that the leader had written up to `target` has to
     /// have arrived on it.
-    pub(super) fn rejoined(&self, facts: &Facts, names: &Names, target: Option<u64>) -> Result<(), String> {
+    pub(super) fn rejoined(&self, facts: &Facts, names: &MemberVms, target: Option<u64>) -> Result<(), String> {
         let vm = VmName::new(facts.text("vm"));
         let member =
             self.member_on(&vm, names).ok_or_else(|| format!("no member of the Patroni cluster is on {vm}"))?;

@@ -4,25 +4,25 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::timeout;
 
 use super::*;
-use crate::net::limits::{Crowd, Places, Who};
+use crate::net::limits::{ClientKey, ConnectionLimit, EvictingLimit};
 
 const WITHIN: Duration = Duration::from_secs(10);
 
-fn measured_by(pace: Pace) -> Measure {
-    Measure::Bytes(Arc::new(Mutex::new(pace)))
+fn measured_by(pace: RateLimiter) -> ReadRate {
+    ReadRate::Bytes(Arc::new(Mutex::new(pace)))
 }
 
 /// A side that was let in, and the other one.
 fn admitted(
     longest_question: Option<usize>,
-    pace: Option<Pace>,
-) -> Option<(Admitted<DuplexStream>, DuplexStream, Places)> {
-    let places = Places::in_all(1);
+    pace: Option<RateLimiter>,
+) -> Option<(BoundedConnection<DuplexStream>, DuplexStream, ConnectionLimit)> {
+    let places = ConnectionLimit::in_all(1);
     let (stream, other) = duplex(64);
-    let measure = measured_by(pace.unwrap_or_else(|| Pace::new(1 << 20, 1 << 20)));
-    let footing = places.enter(Who::Anybody)?.into();
-    let manners = Manners { footing, measure, reads_within: WITHIN, longest_question };
-    Some((Admitted::new(stream, b"begun ".to_vec(), manners), other, places))
+    let measure = measured_by(pace.unwrap_or_else(|| RateLimiter::new(1 << 20, 1 << 20)));
+    let footing = places.acquire(ClientKey::Anybody)?.into();
+    let manners = ConnectionBounds { footing, measure, reads_within: WITHIN, longest_question };
+    Some((BoundedConnection::new(stream, b"begun ".to_vec(), manners), other, places))
 }
 
 #[tokio::test(start_paused = true)]
@@ -33,9 +33,9 @@ async fn what_was_read_at_the_door_is_read_first_and_the_place_is_free_at_the_en
     let mut all = String::new();
     inside.read_to_string(&mut all).await.expect("all of it");
     assert_eq!(all, "begun and goes on");
-    assert!(places.enter(Who::Anybody).is_none());
+    assert!(places.acquire(ClientKey::Anybody).is_none());
     drop(inside);
-    assert!(places.enter(Who::Anybody).is_some());
+    assert!(places.acquire(ClientKey::Anybody).is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,7 +90,7 @@ async fn where_questions_are_answered_one_by_one_silence_and_endless_questions_e
 
 #[tokio::test(start_paused = true)]
 async fn who_talks_too_fast_is_heard_as_fast_as_it_may_talk() {
-    let (mut inside, mut other, _places) = admitted(None, Some(Pace::new(10, 10))).expect("a place");
+    let (mut inside, mut other, _places) = admitted(None, Some(RateLimiter::new(10, 10))).expect("a place");
     inside.read_exact(&mut [0; 6]).await.expect("what was begun");
     let talking = tokio::spawn(async move { other.write_all(&[0; 640]).await.map(|()| other) });
     let began = Instant::now();
@@ -102,26 +102,29 @@ async fn who_talks_too_fast_is_heard_as_fast_as_it_may_talk() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_had_to_give_way_is_ended() {
-    let mut crowd = Crowd::new(1);
+    let mut crowd = EvictingLimit::new(1);
     let (stream, _other) = duplex(64);
-    let (stay, _) = crowd.enter(Who::User(1));
-    let measure = measured_by(Pace::new(1 << 20, 1 << 20));
-    let manners = Manners { footing: stay.into(), measure, reads_within: WITHIN, longest_question: None };
-    let mut inside = Admitted::new(stream, Vec::new(), manners);
+    let (stay, _) = crowd.acquire(ClientKey::User(1));
+    let measure = measured_by(RateLimiter::new(1 << 20, 1 << 20));
+    let manners = ConnectionBounds { footing: stay.into(), measure, reads_within: WITHIN, longest_question: None };
+    let mut inside = BoundedConnection::new(stream, Vec::new(), manners);
     assert!(timeout(WITHIN, inside.read_u8()).await.is_err());
-    let _newcomer = crowd.enter(Who::User(2));
+    let _newcomer = crowd.acquire(ClientKey::User(2));
     let ended = inside.read_u8().await;
     assert_eq!(ended.map_err(|error| error.kind()), Err(io::ErrorKind::ConnectionAborted));
 }
 
 #[tokio::test(start_paused = true)]
 async fn frames_that_ask_for_nothing_are_heard_as_fast_as_they_may_come() {
-    let places = Places::in_all(1);
+    let places = ConnectionLimit::in_all(1);
     let (stream, mut other) = duplex(64);
-    let footing = places.enter(Who::Anybody).expect("a place").into();
-    let measure = Measure::Frames(Frames::after(0));
-    let mut inside =
-        Admitted::new(stream, Vec::new(), Manners { footing, measure, reads_within: WITHIN, longest_question: None });
+    let footing = places.acquire(ClientKey::Anybody).expect("a place").into();
+    let measure = ReadRate::Frames(Frames::after(0));
+    let mut inside = BoundedConnection::new(
+        stream,
+        Vec::new(),
+        ConnectionBounds { footing, measure, reads_within: WITHIN, longest_question: None },
+    );
     let pings: Vec<u8> = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8].repeat(1_000);
     let (count, began) = (pings.len(), Instant::now());
     let talking = tokio::spawn(async move { other.write_all(&pings).await.map(|()| other) });
@@ -139,14 +142,14 @@ async fn who_is_refused_for_who_it_is_is_heard_less_often() {
     let began = Instant::now();
     for calls in [1, 3] {
         for _ in 0..calls {
-            reader.is_refused();
+            reader.record_refusal();
         }
         other.write_all(b"?").await.expect("room");
         inside.read_u8().await.expect("a call");
     }
     assert_eq!(began.elapsed(), UNHEARD_AFTER_REFUSAL * 4);
     for _ in 0..100_000 {
-        reader.is_refused();
+        reader.record_refusal();
     }
     let began = Instant::now();
     other.write_all(b"??").await.expect("room");

@@ -4,14 +4,14 @@ use super::{Sentences, Teller, list};
 use crate::replica::clock::rfc3339;
 use allclear_core::isolation::approval::overridden;
 use allclear_core::model::blocker::Blocker;
-use allclear_core::model::obstacle::Obstacle;
-use allclear_core::model::obstacle::Outlook;
-use allclear_core::model::operator::Halt;
+use allclear_core::model::obstacle::ApprovalForecast;
+use allclear_core::model::obstacle::ApprovalObstacle;
+use allclear_core::model::operator::Suspension;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 impl Teller<'_> {
     /// Rung 4: what this replica does alone, if nobody comes back before.
-    pub(super) fn no_quorum(&self, takeover: Option<&Outlook>) -> Sentences {
+    pub(super) fn no_quorum(&self, takeover: Option<&ApprovalForecast>) -> Sentences {
         let message = if self.is_between_leaders() {
             "nobody leads at this moment, though enough replicas answer; an election takes a second or two".into()
         } else {
@@ -19,15 +19,15 @@ impl Teller<'_> {
         };
         let on_its_own = || format!("when a quorum is back it goes on from where it is; otherwise {}", self.platform());
         let (message, until, next) = match takeover {
-            Some(Outlook::From(at)) if *at > self.situation.now => {
+            Some(ApprovalForecast::From(at)) if *at > self.situation.now => {
                 (message, *at, "this replica approves the event alone, unless a quorum is back before".into())
             }
-            Some(Outlook::From(at)) => {
+            Some(ApprovalForecast::From(at)) => {
                 (message, *at, "this replica is about to approve the event alone, unless a quorum is back".into())
             }
-            Some(Outlook::Not(obstacle)) => {
+            Some(ApprovalForecast::Not(obstacle)) => {
                 let (until, next) = match obstacle {
-                    Obstacle::Held(halt) | Obstacle::Paused(halt) => {
+                    ApprovalObstacle::Held(halt) | ApprovalObstacle::Paused(halt) => {
                         let next = "when a quorum is back it goes on from where it is; this replica looks at it anew when that ends";
                         (halt.until, next.into())
                     }
@@ -43,11 +43,11 @@ impl Teller<'_> {
             None => (message, self.event.notice_ends(), on_its_own()),
         };
         let resolved_by = match takeover {
-            Some(Outlook::From(_)) => {
+            Some(ApprovalForecast::From(_)) => {
                 "whoever runs the machines: bring replicas or the network back; only to stop this replica keeps it from \
                  approving"
             }
-            Some(Outlook::Not(_)) if self.overridden().is_some() => {
+            Some(ApprovalForecast::Not(_)) if self.overridden().is_some() => {
                 "whoever runs the machines: bring replicas or the network back; or an operator, who may approve it on this \
                  replica alone"
             }
@@ -60,7 +60,7 @@ impl Teller<'_> {
     pub(super) fn isolated_approval(&self, blocker: &Blocker) -> Option<shown::IsolatedApproval> {
         let overridden = self.overridden().filter(|_| matches!(blocker, Blocker::NoQuorum { .. }))?;
         let (alone, me) = (self.situation.alone.as_ref()?, &self.situation.me);
-        let unreachable = alone.out_of_reach(me);
+        let unreachable = alone.unreachable_voters(me);
         let others = || alone.voters.iter().filter(|voter| *voter != me).cloned().collect();
         let other_voters = if unreachable.is_empty() { others() } else { unreachable };
         Some(shown::IsolatedApproval {
@@ -69,18 +69,22 @@ impl Teller<'_> {
         })
     }
 
-    fn overridden(&self) -> Option<Vec<Obstacle>> {
+    fn overridden(&self) -> Option<Vec<ApprovalObstacle>> {
         overridden(self.state, self.situation, &self.event.announcement.id)?.ok()
     }
 
-    fn obstacle(&self, obstacle: &Obstacle) -> String {
+    fn obstacle(&self, obstacle: &ApprovalObstacle) -> String {
         match obstacle {
-            Obstacle::OtherEvent(id) => format!("{} is open in the same group", self.named(id)),
-            Obstacle::OtherApproval(id) => format!("this replica approved {}, which is not over", self.named(id)),
-            Obstacle::Held(Halt { until, .. }) | Obstacle::Paused(Halt { until, .. }) => {
+            ApprovalObstacle::OtherEvent(id) => format!("{} is open in the same group", self.named(id)),
+            ApprovalObstacle::OtherApproval(id) => {
+                format!("this replica approved {}, which is not over", self.named(id))
+            }
+            ApprovalObstacle::Held(Suspension { until, .. }) | ApprovalObstacle::Paused(Suspension { until, .. }) => {
                 format!("{obstacle}, until {}", rfc3339(*until))
             }
-            Obstacle::HookMayRun(until) | Obstacle::TooSoon(until) => format!("{obstacle} (until {})", rfc3339(*until)),
+            ApprovalObstacle::HookMayRun(until) | ApprovalObstacle::TooSoon(until) => {
+                format!("{obstacle} (until {})", rfc3339(*until))
+            }
             obstacle => obstacle.to_string(),
         }
     }
@@ -93,7 +97,7 @@ impl Teller<'_> {
 
     /// Which voters do not answer; not known before they were asked.
     fn lost(&self) -> String {
-        let lost = self.situation.alone.as_ref().map(|alone| alone.out_of_reach(&self.situation.me));
+        let lost = self.situation.alone.as_ref().map(|alone| alone.unreachable_voters(&self.situation.me));
         match lost.as_deref().unwrap_or_default() {
             [] => String::new(),
             [one] => format!(": {one} is out of reach"),

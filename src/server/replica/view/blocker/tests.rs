@@ -10,13 +10,13 @@ use allclear_core::model::document::{Announcement, Kind, NotBefore, Source, Stat
 use allclear_core::model::drill::{Drill, Mode};
 use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::{AttemptId, WorkloadName};
-use allclear_core::model::isolation::Channel;
-use allclear_core::model::isolation::{Alone, Peer};
-use allclear_core::model::obstacle::Obstacle;
-use allclear_core::model::obstacle::Outlook;
+use allclear_core::model::isolation::ImdsHealth;
+use allclear_core::model::isolation::{IsolatedView, PeerAnswer};
+use allclear_core::model::obstacle::ApprovalForecast;
+use allclear_core::model::obstacle::ApprovalObstacle;
 use allclear_core::model::workload::{Intent, Member, Phase};
+use allclear_core::planning_input::{PeerHealth, Timing};
 use allclear_core::policy::{Policy, Rule};
-use allclear_core::situation::{Contact, Timing};
 
 const SEEN: Timestamp = Timestamp(1_700_000_000_000);
 const MINUTE: Duration = Duration::from_mins(1);
@@ -43,23 +43,23 @@ fn announced(id: &str, source: Source) -> Announcement {
 fn event(source: Source, rules: Vec<Rule>) -> Event {
     let mut event = Event::first_seen_as(announced("e-1", source), VmName::new("db-0"), SEEN);
     let policy = Policy { rules, ..Policy::default() };
-    event.treatment = Some(policy::choose(&policy, &event.announcement, &[VmName::new("db-1")], SEEN));
+    event.treatment = Some(policy::treatment_of(&policy, &event.announcement, &[VmName::new("db-1")], SEEN));
     event.slots_since = Some(SEEN);
     event
 }
 
-fn situation(minutes: u32) -> Situation {
-    let contact = |reachable| Contact {
+fn situation(minutes: u32) -> PlanningInput {
+    let contact = |reachable| PeerHealth {
         reachable,
         since: SEEN,
-        channel: Channel::Healthy,
+        channel: ImdsHealth::Healthy,
         channel_since: SEEN,
         document_age: Some(Duration::ZERO),
         answers_in: Duration::ZERO,
         wishes: 0,
     };
     let members = ["db-0", "db-1", "db-2"].map(VmName::new);
-    Situation {
+    PlanningInput {
         now: after(minutes),
         me: VmName::new("db-0"),
         contacts: BTreeMap::from([(members[0].clone(), contact(true)), (members[1].clone(), contact(false))]),
@@ -79,8 +79,14 @@ fn told(blocker: &Blocker, event: &Event, minutes: u32) -> shown::Blocker {
     shown(blocker, event, &State::default(), &situation(minutes))
 }
 
-fn halt(minutes: u32) -> Halt {
-    Halt { number: 0, by: "uid 0 on db-0".into(), until: after(minutes), reason: "backup".into(), no_hooks: false }
+fn halt(minutes: u32) -> Suspension {
+    Suspension {
+        number: 0,
+        by: "uid 0 on db-0".into(),
+        until: after(minutes),
+        reason: "backup".into(),
+        no_hooks: false,
+    }
 }
 
 fn drain() -> (Member, HookId) {
@@ -232,15 +238,17 @@ fn other_events_are_told_by_what_they_are_and_voters_by_their_names() {
     let other = Event::first_seen_as(announced("e-2", Source::User), VmName::new("db-0"), SEEN);
     state.open.insert(EventId::new("e-2"), other.into());
     let event = event(Source::User, Vec::new());
-    let by = vec![Cause::Event(EventId::new("e-2")), Cause::Unreachable(VmName::new("db-2"))];
+    let by = vec![SlotCause::Event(EventId::new("e-2")), SlotCause::Unreachable(VmName::new("db-2"))];
     let budget = Blocker::Budget { group: Some(GroupName("orders".into())), by, notice_ends: event.notice_ends() };
     let members = situation(1).members;
-    let alone = Some(Alone { voters: members, ..Alone::default() });
-    let told =
-        |blocker: &Blocker| shown(blocker, &event, &state, &Situation { alone: alone.clone(), ..situation(1) }).message;
+    let alone = Some(IsolatedView { voters: members, ..IsolatedView::default() });
+    let told = |blocker: &Blocker| {
+        shown(blocker, &event, &state, &PlanningInput { alone: alone.clone(), ..situation(1) }).message
+    };
     let expected = "Reboot of db-1 (event e-2), db-2, which is unreachable";
     assert!(told(&budget).ends_with(expected), "{}", told(&budget));
-    let refused = Blocker::NoQuorum { takeover: Some(Outlook::Not(Obstacle::OtherEvent(EventId::new("e-2")))) };
+    let refused =
+        Blocker::NoQuorum { takeover: Some(ApprovalForecast::Not(ApprovalObstacle::OtherEvent(EventId::new("e-2")))) };
     let message = told(&refused);
     assert!(message.contains("decide anything: db-1 and db-2 are out of reach"), "{message}");
     assert!(message.ends_with("because Reboot of db-1 (event e-2) is open in the same group"), "{message}");
@@ -249,10 +257,10 @@ fn other_events_are_told_by_what_they_are_and_voters_by_their_names() {
 #[test]
 fn an_election_is_not_told_as_a_loss_and_what_was_made_up_does_not_start() {
     let mut event = event(Source::Platform, Vec::new());
-    let peer = Peer { leader: None, channel: Channel::Healthy };
+    let peer = PeerAnswer { leader: None, channel: ImdsHealth::Healthy };
     let reached = BTreeMap::from([(VmName::new("db-1"), peer)]);
-    let alone = Some(Alone { voters: situation(1).members, reached, ..Alone::default() });
-    let situation = Situation { alone, quorum: false, ..situation(1) };
+    let alone = Some(IsolatedView { voters: situation(1).members, reached, ..IsolatedView::default() });
+    let situation = PlanningInput { alone, quorum: false, ..situation(1) };
     let told = |event: &Event| shown(&Blocker::NoQuorum { takeover: None }, event, &State::default(), &situation);
     assert!(told(&event).message.starts_with("nobody leads at this moment"), "{:?}", told(&event));
     assert_eq!(told(&event).until, Some(rfc3339(after(15))));

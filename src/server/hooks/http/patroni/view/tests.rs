@@ -35,25 +35,25 @@ fn with(place: usize, changes: &Value) -> Value {
 }
 
 /// Without a word of the members on themselves.
-fn read(cluster: &Value) -> View {
-    View { cluster: Cluster::read(&cluster.to_string()).unwrap(), leader: None, others: BTreeMap::new() }
+fn read(cluster: &Value) -> PatroniView {
+    PatroniView { cluster: PatroniCluster::read(&cluster.to_string()).unwrap(), leader: None, others: BTreeMap::new() }
 }
 
-fn same_names() -> Names {
-    Names::default()
+fn same_names() -> MemberVms {
+    MemberVms::default()
 }
 
-fn candidates(view: &View, changes: &Value, names: &Names) -> Result<Vec<String>, Ended> {
+fn candidates(view: &PatroniView, changes: &Value, names: &MemberVms) -> Result<Vec<String>, HookOutcome> {
     view.plan(&facts(changes), names).map(|plan| plan.candidates)
 }
 
-fn candidate(cluster: &Value, changes: &Value) -> Result<String, Ended> {
+fn candidate(cluster: &Value, changes: &Value) -> Result<String, HookOutcome> {
     candidates(&read(cluster), changes, &same_names()).map(|candidates| candidates[0].clone())
 }
 
 #[test]
 fn the_leader_is_asked_to_hand_over_to_the_one_that_is_preferred() {
-    let expected = Plan {
+    let expected = Switchover {
         leader: "db-0".into(),
         candidates: vec!["db-2".into(), "db-1".into()],
         unfit: Vec::new(),
@@ -96,7 +96,7 @@ fn nobody_is_taken_who_should_not() {
 #[test]
 fn without_a_candidate_nothing_is_switched_and_each_objection_is_told() {
     let stopped = with(1, &json!({ "state": "stopped" }));
-    let Err(Ended::Blocked(why)) = candidate(&stopped, &json!({ "avoid_vms": ["db-2"] })) else {
+    let Err(HookOutcome::Blocked(why)) = candidate(&stopped, &json!({ "avoid_vms": ["db-2"] })) else {
         panic!("it is blocked")
     };
     let expected = "no standby to switch over to: db-1 is not streaming but \"stopped\", db-2 is on a VM to avoid";
@@ -122,14 +122,14 @@ fn tags_that_are_not_true_keep_nobody_out() {
 #[test]
 fn without_a_leader_it_is_tried_again() {
     for changes in [json!({ "role": "replica" }), json!({ "state": "stopping" })] {
-        assert!(matches!(candidate(&with(0, &changes), &json!({})), Err(Ended::Blocked(_))), "{changes}");
+        assert!(matches!(candidate(&with(0, &changes), &json!({})), Err(HookOutcome::Blocked(_))), "{changes}");
     }
 }
 
 #[test]
 fn where_the_leader_stays_there_is_nothing_to_do() {
     let on_db_1 = json!({ "vm": "db-1", "event_resources": ["db-1"] });
-    assert_eq!(candidate(&three(), &on_db_1), Err(Ended::NotApplicable));
+    assert_eq!(candidate(&three(), &on_db_1), Err(HookOutcome::NotApplicable));
     // Another one that the event takes holds it: the switch is made for the group.
     let both = json!({ "vm": "db-1", "event_resources": ["db-0", "db-1"], "avoid_vms": ["db-0", "db-1"] });
     assert_eq!(candidate(&three(), &both), Ok("db-2".into()));
@@ -138,14 +138,14 @@ fn where_the_leader_stays_there_is_nothing_to_do() {
 #[test]
 fn members_that_are_not_named_as_their_vms_are_not_trusted() {
     let elsewhere = json!({ "vm": "orders-vm-0", "event_resources": ["orders-vm-0"] });
-    assert!(matches!(candidate(&three(), &elsewhere), Err(Ended::Failed(_))));
+    assert!(matches!(candidate(&three(), &elsewhere), Err(HookOutcome::Failed(_))));
 }
 
 #[test]
 fn members_are_found_by_the_vms_that_the_configuration_names() {
     let names = |pairs: &[(&str, &str)]| {
         let pairs: Vec<_> = pairs.iter().map(|(member, vm)| ((*member).to_owned(), (*vm).to_owned())).collect();
-        Names::new(&pairs)
+        MemberVms::new(&pairs)
     };
     let vms =
         json!({ "vm": "vm-a", "event_resources": ["_VM-A"], "avoid_vms": ["vm-a", "vm-c"], "prefer_vms": ["vm-b"] });
@@ -158,25 +158,25 @@ fn members_are_found_by_the_vms_that_the_configuration_names() {
     assert_eq!(plan.candidates, ["db-1"]);
     assert!(plan.unfit[0].starts_with("db-2 is not in `members`"), "{:?}", plan.unfit);
     let no_leader = names(&[("db-1", "vm-a"), ("db-2", "vm-c")]);
-    assert!(matches!(candidates(&read(&three()), &vms, &no_leader), Err(Ended::Failed(_))));
+    assert!(matches!(candidates(&read(&three()), &vms, &no_leader), Err(HookOutcome::Failed(_))));
 }
 
 #[test]
 fn it_is_done_when_the_leader_is_elsewhere() {
     let moved = |cluster: &Value| read(cluster).has_moved(&facts(&json!({})), &same_names());
-    assert_eq!(moved(&three()), Ended::NotDone);
+    assert_eq!(moved(&three()), HookOutcome::NotDone);
     let mut elsewhere = with(0, &json!({ "role": "replica", "state": "streaming", "lag": 0 }));
-    assert!(matches!(moved(&elsewhere), Ended::Blocked(_)));
+    assert!(matches!(moved(&elsewhere), HookOutcome::Blocked(_)));
     elsewhere["members"][1]["role"] = json!("leader");
     elsewhere["members"][1]["state"] = json!("running");
-    assert_eq!(moved(&elsewhere), Ended::Done);
+    assert_eq!(moved(&elsewhere), HookOutcome::Done);
     let after = |facts: &Facts| read(&elsewhere).moved_from("db-0", facts, &same_names());
-    assert_eq!(after(&facts(&json!({}))), Some(Ended::Done));
-    assert!(matches!(after(&facts(&json!({ "event_resources": ["db-0", "db-1"] }))), Some(Ended::Failed(_))));
+    assert_eq!(after(&facts(&json!({}))), Some(HookOutcome::Done));
+    assert!(matches!(after(&facts(&json!({ "event_resources": ["db-0", "db-1"] }))), Some(HookOutcome::Failed(_))));
     assert_eq!(read(&three()).moved_from("db-0", &facts(&json!({})), &same_names()), None);
 }
 
-fn rejoined(view: &View, target: Option<u64>) -> Result<(), String> {
+fn rejoined(view: &PatroniView, target: Option<u64>) -> Result<(), String> {
     view.rejoined(&facts(&json!({ "vm": "db-1" })), &same_names(), target)
 }
 
@@ -209,7 +209,7 @@ fn a_member_has_rejoined_when_all_that_the_leader_had_written_has_arrived() {
     let mut view = read(&three());
     for (received, is_back) in [(699, false), (700, true), (701, true)] {
         let word = json!({ "role": "replica", "xlog": { "received_location": received, "replayed_location": 600 } });
-        view.others.insert("db-1".into(), Status::read(&word.to_string()).unwrap());
+        view.others.insert("db-1".into(), PatroniStatus::read(&word.to_string()).unwrap());
         assert_eq!(rejoined(&view, Some(700)).is_ok(), is_back, "{received}");
     }
 }
@@ -219,7 +219,7 @@ fn a_member_has_rejoined_when_all_that_the_leader_had_written_has_arrived() {
 fn what_the_cluster_leaves_open_members_say_themselves() {
     let leader = |replication: &Value| {
         let said = json!({ "role": "master", "timeline": 3, "xlog": { "location": 5000 }, "replication": replication });
-        Some(Status::read(&said.to_string()).unwrap())
+        Some(PatroniStatus::read(&said.to_string()).unwrap())
     };
     let sender = |name: &str, state: &str| json!({ "application_name": name, "state": state });
     let running = with(1, &json!({ "state": "running" }));
@@ -229,20 +229,20 @@ fn what_the_cluster_leaves_open_members_say_themselves() {
         (json!([sender("db-1", "catchup")]), Err("db-1 runs and does not stream from the leader".to_owned())),
         (Value::Null, Err("db-1 runs and does not stream from the leader".to_owned())),
     ] {
-        let view = View { leader: leader(&replication), ..read(&running) };
+        let view = PatroniView { leader: leader(&replication), ..read(&running) };
         assert_eq!(rejoined(&view, None), expected, "{replication}");
     }
     assert_eq!(rejoined(&read(&running), None), Ok(()), "a leader that says nothing denies nothing");
     let cascading = with(1, &json!({ "state": "running", "tags": { "replicatefrom": "db-2" } }));
-    assert_eq!(rejoined(&View { leader: leader(&Value::Null), ..read(&cascading) }, None), Ok(()));
+    assert_eq!(rejoined(&PatroniView { leader: leader(&Value::Null), ..read(&cascading) }, None), Ok(()));
 
     for lag in [json!("unknown"), Value::Null] {
         let mut view =
-            View { leader: leader(&Value::Null), ..read(&with(1, &json!({ "lag": lag, "timeline": null }))) };
+            PatroniView { leader: leader(&Value::Null), ..read(&with(1, &json!({ "lag": lag, "timeline": null }))) };
         assert_eq!(view.doubtful().iter().map(|member| &*member.name).collect::<Vec<_>>(), ["db-1"]);
         assert!(rejoined(&view, None).is_err());
         let word = json!({ "role": "replica", "timeline": 3, "xlog": { "received_location": 4000 } });
-        view.others.insert("db-1".into(), Status::read(&word.to_string()).unwrap());
+        view.others.insert("db-1".into(), PatroniStatus::read(&word.to_string()).unwrap());
         assert_eq!(rejoined(&view, None), Ok(()));
     }
 }
@@ -271,8 +271,8 @@ fn nobody_is_synchronous_in_a_standby_cluster() {
 #[test]
 fn answers_that_are_no_cluster_are_refused() {
     for body in ["", "[]", "{}", r#"{"members": [{}]}"#, r#"{"members": 1}"#] {
-        assert!(Cluster::read(body).is_err(), "{body}");
+        assert!(PatroniCluster::read(body).is_err(), "{body}");
     }
     let many: Vec<_> = (0..=100).map(|number| json!({ "name": number.to_string() })).collect();
-    assert!(Cluster::read(&json!({ "members": many }).to_string()).is_err());
+    assert!(PatroniCluster::read(&json!({ "members": many }).to_string()).is_err());
 }

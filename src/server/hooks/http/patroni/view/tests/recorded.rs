@@ -23,14 +23,14 @@ fn recorded() -> Vec<Recorded> {
 /// Of pg-0 to pg-2 the last is tagged `nofailover: "true"`, so pg-0 and pg-1 hand over to each other.
 #[test]
 fn answers_of_every_version_are_understood() {
-    let names = Names::new(&["0", "1", "2"].map(|number| (format!("pg-{number}"), format!("db-{number}"))));
+    let names = MemberVms::new(&["0", "1", "2"].map(|number| (format!("pg-{number}"), format!("db-{number}"))));
     for Recorded { version, answers } in recorded() {
         for kind in ["plain", "synchronous", "quorum_paused", "standby"] {
             let said = &answers[kind];
-            let leader = Status::read(&said["leader"].to_string()).unwrap();
+            let leader = PatroniStatus::read(&said["leader"].to_string()).unwrap();
             assert!(leader.is_leader() && leader.started.is_some(), "{version} {kind}");
             assert_eq!(leader.version.as_deref(), Some(version));
-            let view = View { leader: Some(leader), ..read(&said["cluster"]) };
+            let view = PatroniView { leader: Some(leader), ..read(&said["cluster"]) };
             let (from, to) = match view.cluster.leader().unwrap().name.as_str() {
                 "pg-0" => ("db-0", "pg-1"),
                 _ => ("db-1", "pg-0"),
@@ -40,7 +40,7 @@ fn answers_of_every_version_are_understood() {
             for vm in ["db-0", "db-1", "db-2"] {
                 assert_eq!(view.rejoined(&facts(&json!({ "vm": vm })), &names, None), Ok(()), "{version} {kind} {vm}");
             }
-            let replica = Status::read(&said["replica"].to_string()).unwrap();
+            let replica = PatroniStatus::read(&said["replica"].to_string()).unwrap();
             assert!(!replica.is_leader() && replica.position >= Some(1), "{version} {kind}");
         }
     }

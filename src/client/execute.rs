@@ -1,0 +1,105 @@
+//! Carrying out one attempt: its turn, what the journal says, the handler, its deadline and its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::hook::{Handler, Hook};
+use super::journal::Act;
+use super::outcome::Outcome;
+use super::step::{Controls, Step};
+use super::tracker::AttemptTracker;
+use allclear_wire::pb::allclear::workload::v1;
+
+/// Between being cancelled and being dropped. The replica waits 5 s for the outcome.
+const GRACE: Duration = Duration::from_secs(4);
+
+pub(super) async fn carry_out(
+    desk: Arc<AttemptTracker>,
+    hooks: Arc<[Hook]>,
+    step: v1::Step,
+    act: Act,
+    controls: Arc<Controls>,
+) {
+    let attempt = step.attempt.clone();
+    let handler = match prepare(&desk, &hooks, &step, act, &controls).await {
+        Ok(handler) => handler,
+        Err(outcome) => return desk.end(&attempt, outcome, false).await,
+    };
+    if let Err(error) = desk.begin(&attempt).await {
+        // without a memory of it nothing is begun
+        let outcome = Outcome::Blocked(format!("the workload cannot write its journal: {error}"));
+        return desk.end(&attempt, outcome, false).await;
+    }
+    let journaled = desk.standing(&step);
+    let outcome = run(&handler, Step::new(step, journaled, controls.clone()), &controls).await;
+    desk.end(&attempt, outcome.cut(), true).await;
+}
+
+/// What is to be called, or the answer where nothing is.
+async fn prepare(
+    desk: &AttemptTracker,
+    hooks: &[Hook],
+    step: &v1::Step,
+    act: Act,
+    controls: &Controls,
+) -> Result<Handler, Outcome> {
+    let mut of_phase = hooks.iter().filter(|hook| hook.told.phase == step.phase);
+    let hook = of_phase.nth(usize::try_from(step.ordinal).unwrap_or(usize::MAX));
+    let no_such = || Outcome::Failed("this workload has no such hook; was it registered by another version?".into());
+    let hook = hook.ok_or_else(no_such)?;
+    tokio::select! {
+        biased;
+        () = controls.cancel.cancelled() => return Err(Outcome::Cancelled),
+        () = controls.time_is_up() => return Err(too_late(act)),
+        () = desk.turn_of(&step.attempt) => {}
+    }
+    if controls.deadline() <= Instant::now() {
+        return Err(too_late(act));
+    }
+    let handler = match act {
+        Act::Run if desk.standing(step) == Some(Outcome::Done) => return Err(Outcome::Done),
+        Act::Run => Some(&hook.run),
+        Act::Confirm if hook.confirm.is_none() => return Err(from_the_journal(desk.standing(step).as_ref())),
+        Act::Confirm => hook.confirm.as_ref(),
+        Act::Undo => hook.undo.as_ref(),
+        Act::DryRun => hook.dry_run.as_ref(),
+    };
+    handler.cloned().ok_or(Outcome::NotApplicable)
+}
+
+fn too_late(act: Act) -> Outcome {
+    let why = "its time was up before it could begin";
+    if act == Act::Confirm { Outcome::Unknown(why.into()) } else { Outcome::Blocked(why.into()) }
+}
+
+/// The answer to confirm of a hook that cannot look for itself.
+fn from_the_journal(standing: Option<&Outcome>) -> Outcome {
+    match standing {
+        Some(Outcome::Done) => Outcome::Done,
+        Some(Outcome::NotDone) => Outcome::NotDone,
+        Some(_) => Outcome::Unknown("it was begun, and the journal does not say that it was done".into()),
+        None => Outcome::Unknown("the journal does not know it".into()),
+    }
+}
+
+async fn run(handler: &Handler, step: Step, controls: &Controls) -> Outcome {
+    // a task of its own, so that what panics takes nothing else down
+    let handler = handler.clone();
+    let mut task = tokio::spawn(async move { handler(step).await });
+    tokio::select! {
+        ended = &mut task => return told(ended),
+        () = controls.cancel.cancelled() => {}
+        () = controls.time_is_up() => controls.cancel.cancel(),
+    }
+    if let Ok(ended) = tokio::time::timeout(GRACE, &mut task).await {
+        return told(ended);
+    }
+    task.abort();
+    Outcome::Unknown(format!("it was cancelled, and did not end within {} s", GRACE.as_secs()))
+}
+
+fn told(ended: Result<Outcome, tokio::task::JoinError>) -> Outcome {
+    ended.unwrap_or_else(|error| Outcome::Unknown(format!("the hook's code did not come to its end: {error}")))
+}

@@ -1,0 +1,153 @@
+//! What this workload has been given and what became of it: the journal, and the controls of what runs.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::journal::{Act, Journal, JournalLine, ended};
+use super::journal_file::JournalFile;
+use super::outcome::Outcome;
+use super::step::Controls;
+use allclear_wire::pb::allclear::workload::v1;
+use allclear_wire::pb::allclear::workload::v1::report::News;
+
+pub(super) struct AttemptTracker {
+    book: Mutex<AttemptTable>,
+    lines: Arc<tokio::sync::Mutex<JournalFile>>,
+    /// There may be something to report.
+    pub(super) news: Arc<Notify>,
+    /// An attempt has ended.
+    ended: Notify,
+}
+
+struct AttemptTable {
+    journal: Journal,
+    /// Goes into the journal's file with the next line, or soon.
+    unwritten: Vec<JournalLine>,
+    running: BTreeMap<String, Arc<Controls>>,
+}
+
+impl AttemptTracker {
+    pub(super) fn new(lines: JournalFile, journal: Journal) -> Self {
+        let book = Mutex::new(AttemptTable { journal, unwritten: Vec::new(), running: BTreeMap::new() });
+        let lines = Arc::new(tokio::sync::Mutex::new(lines));
+        Self { book, lines, news: Arc::default(), ended: Notify::new() }
+    }
+
+    /// The controls of what is to begin. What is known already is told again at once; an error is the answer where there
+    /// is no room to remember it.
+    pub(super) fn receive(&self, step: &v1::Step, act: Act) -> Result<Option<Arc<Controls>>, Outcome> {
+        let mut book = self.book();
+        let is_new = book.journal.receive(step, act)?;
+        Ok(is_new.then(|| {
+            let controls = Arc::new(Controls::new(step.time_left_ms, self.news.clone()));
+            book.running.insert(step.attempt.clone(), controls.clone());
+            controls
+        }))
+    }
+
+    /// Waits until every earlier attempt at the same step has ended.
+    pub(super) async fn turn_of(&self, attempt: &str) {
+        loop {
+            let ended = self.ended.notified();
+            if self.book().journal.is_turn_of(attempt) {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    pub(super) fn standing(&self, step: &v1::Step) -> Option<Outcome> {
+        self.book().journal.standing(&step.step, &step.attempt)
+    }
+
+    pub(super) async fn begin(self: &Arc<Self>, attempt: &str) -> io::Result<()> {
+        let line = self.book().journal.begun(attempt);
+        self.write(Vec::from_iter(line)).await
+    }
+
+    /// `is_begun`: what it began is in the journal already. An end that cannot be written is told all the same; the
+    /// replica keeps it.
+    pub(super) async fn end(self: &Arc<Self>, attempt: &str, outcome: Outcome, is_begun: bool) {
+        let begun = if is_begun { None } else { self.book().journal.begun(attempt) };
+        let lines = begun.into_iter().chain([ended(attempt, &outcome)]).collect();
+        if let Err(error) = self.write(lines).await {
+            tracing::warn!(attempt, %error, "the end of an attempt cannot be written into the journal");
+        }
+        let mut book = self.book();
+        book.journal.end(attempt, outcome);
+        book.running.remove(attempt);
+        drop(book);
+        self.ended.notify_waiters();
+        self.news.notify_one();
+    }
+
+    pub(super) fn acknowledge(self: &Arc<Self>, attempt: String) {
+        let mut book = self.book();
+        if !book.journal.acknowledge(&attempt) {
+            return;
+        }
+        book.unwritten.push(JournalLine::Acknowledged { attempt });
+        let desk = self.clone();
+        tokio::spawn(async move { desk.flush().await });
+    }
+
+    /// What cannot be written is told, and acknowledged, once more.
+    pub(super) async fn flush(self: &Arc<Self>) {
+        let _ = self.write(Vec::new()).await;
+    }
+
+    pub(super) fn controls(&self, attempt: &str) -> Option<Arc<Controls>> {
+        self.book().running.get(attempt).cloned()
+    }
+
+    pub(super) fn known(&self) -> Vec<v1::Known> {
+        let told = |outcome: &Option<Outcome>| outcome.as_ref().map(Outcome::told);
+        let book = self.book();
+        let known = book.journal.known();
+        known.map(|record| v1::Known { attempt: record.attempt.clone(), outcome: told(&record.outcome) }).collect()
+    }
+
+    /// What the replica is to be told now: ends that were not `told` yet, and what `running` handlers said.
+    pub(super) fn due(&self, told: &mut VecDeque<String>, running: bool) -> Vec<v1::Report> {
+        let mut due = Vec::new();
+        let book = self.book();
+        for (attempt, controls) in book.running.iter().filter(|_| running) {
+            let said = controls.take();
+            let extension = said.needs_ms.map(|needs_ms| News::Extension(v1::Extension { needs_ms }));
+            let news = said.progress.map(News::Progress).into_iter().chain(extension);
+            due.extend(news.map(|news| v1::Report { attempt: attempt.clone(), news: Some(news) }));
+        }
+        for record in book.journal.known() {
+            if let Some(outcome) = &record.outcome
+                && !told.contains(&record.attempt)
+            {
+                told.push_back(record.attempt.clone());
+                let news = Some(News::Outcome(outcome.told()));
+                due.push(v1::Report { attempt: record.attempt.clone(), news });
+            }
+        }
+        due
+    }
+
+    pub(super) fn has_something_to_say(&self) -> bool {
+        self.book().running.values().any(|controls| controls.has_said())
+    }
+
+    async fn write(self: &Arc<Self>, mut new: Vec<JournalLine>) -> io::Result<()> {
+        let mut lines = self.lines.clone().lock_owned().await;
+        new.append(&mut self.book().unwritten);
+        if new.is_empty() {
+            return Ok(());
+        }
+        let desk = self.clone();
+        let written = tokio::task::spawn_blocking(move || lines.append(&new, || desk.book().journal.lines()));
+        written.await.map_err(io::Error::other)?
+    }
+
+    fn book(&self) -> MutexGuard<'_, AttemptTable> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

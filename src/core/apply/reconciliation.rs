@@ -1,0 +1,119 @@
+//! The part of `apply` that makes room for a replica that may be approving alone (`behaviour.md` 7): who leads, whom
+//! the cluster is not sure of, and the accounts by which that ends.
+
+use crate::apply::access::{Applied, open, registered};
+use crate::apply::report;
+use crate::apply::report::enter_stage;
+use crate::model::claim::PostOutcome;
+use crate::model::command::Rejection;
+use crate::model::document::Document;
+use crate::model::event::{Ending, Event};
+use crate::model::id::VmName;
+use crate::model::isolated_approval::{IsolatedApproval, JOURNAL_LIMIT, JournalEntry};
+use crate::model::lifecycle::Stage;
+use crate::model::reconcile_state::Leadership;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use alloc::sync::Arc;
+
+/// A new leader cannot know who was alone before it led, itself included.
+pub(crate) fn begin_leadership(state: &mut State, by: &VmName, term: u64, turn: u64, voters: &[VmName]) -> Applied {
+    if state.leadership.as_ref().is_some_and(|known| (known.term, known.turn) >= (term, turn)) {
+        return Err(Rejection::OutOfOrder);
+    }
+    state.leadership = Some(Leadership { by: by.clone(), term, turn, voters: voters.into() });
+    for voter in voters {
+        state.start_number(voter);
+    }
+    Ok(())
+}
+
+/// Also of one that is suspect already: an account that it gave before it fell silent again says nothing of the time
+/// since.
+pub(crate) fn suspect(state: &mut State, replica: &VmName, number: u64) -> Applied {
+    if number != state.suspicions.get(replica).map_or(0, |known| known.number) + 1 {
+        return Err(Rejection::OutOfOrder);
+    }
+    state.start_number(replica);
+    Ok(())
+}
+
+/// Whoever still votes is suspected again by the next leader.
+pub(crate) fn clear_suspect(state: &mut State, replica: &VmName) -> Applied {
+    state.suspicions.remove(replica).map(drop).ok_or(Rejection::UnknownReplica)
+}
+
+/// What a replica did alone is recorded whatever its number; only an account of the current one clears it.
+pub(crate) fn reconcile_journal(state: &mut State, by: &VmName, number: u64, journal: &[JournalEntry]) -> Applied {
+    if journal.len() > JOURNAL_LIMIT || journal.iter().any(|entry| entry.takeover.approver != *by) {
+        return Err(Rejection::NotYours);
+    }
+    let mut is_news = false;
+    for entry in journal {
+        is_news |= record(state, entry);
+    }
+    if let Some(suspicion) = state.suspicions.get_mut(by)
+        && suspicion.number == number
+        && !suspicion.is_cleared
+    {
+        suspicion.is_cleared = true;
+        is_news = true;
+    }
+    if is_news { Ok(()) } else { Err(Rejection::Repeated) }
+}
+
+/// Takes one entry of a journal over; false when all of it is known.
+pub(crate) fn record(state: &mut State, entry: &JournalEntry) -> bool {
+    let now = state.now;
+    let JournalEntry { announcement, takeover } = entry;
+    let id = &announcement.id;
+    if state.open_event(id).is_some_and(Event::is_drill) {
+        return false;
+    }
+    if let Ok(event) = open(state, id) {
+        return merge(event, takeover, now);
+    }
+    // An event that seemed to be cancelled may have ended because of this approval, or have come back before it.
+    let is_back = |event: &Event| event.may_come_back() && event.over_at().is_some_and(|over| takeover.at > over);
+    let mut closed = state.history.iter_mut().rev();
+    if let Some(event) = closed.find(|event| event.announcement.id == *id && !event.is_drill() && !is_back(event)) {
+        return merge(Arc::make_mut(event), takeover, now);
+    }
+    let new = || Event::first_seen_as(announcement.clone(), takeover.approver.clone(), now).into();
+    let mut event = report::reopened(state, id).unwrap_or_else(new);
+    let changed = Arc::make_mut(&mut event);
+    report::return_to_scheduled(changed, now);
+    merge(changed, takeover, now);
+    state.open.insert(id.clone(), event);
+    // It has listed the event, so its next report says whether it still does. One that is on its way may be from before
+    // the announcement, and must not end it.
+    if let Ok(replica) = registered(state, &takeover.approver) {
+        replica.reports += 1;
+        let mut listed = replica.document.take().unwrap_or_default().events;
+        listed.push(announcement.clone());
+        replica.document = Some(Document::new(listed));
+    }
+    true
+}
+
+fn merge(event: &mut Event, takeover: &IsolatedApproval, now: Timestamp) -> bool {
+    let is_settled = event.may_have_started();
+    let same = |known: &&mut IsolatedApproval| known.approver == takeover.approver && known.at == takeover.at;
+    match event.takeovers.iter_mut().find(same) {
+        Some(known) if known.outcome.is_some() || takeover.outcome.is_none() => return false,
+        Some(known) => known.outcome.clone_from(&takeover.outcome),
+        None => event.takeovers.push(IsolatedApproval { recorded: Some(now), ..takeover.clone() }),
+    }
+    event.revision += 1;
+    // One whose end is not known yet counts by itself, and may turn out not to have been sent.
+    if takeover.outcome.is_some() && takeover.may_be_posted() {
+        enter_stage(event, Stage::Claimed, now);
+    }
+    if takeover.outcome_is(&PostOutcome::Accepted) {
+        enter_stage(event, Stage::Approved, now);
+    }
+    if event.ending == Some(Ending::Cancelled) && !is_settled && event.may_have_started() {
+        event.ending = Some(Ending::Completed);
+    }
+    true
+}

@@ -1,0 +1,129 @@
+//! Every replica's own share: the hook attempts and the claims that the committed state assigns to it.
+//! Recomputed whenever the state changes; nothing is remembered between two calls.
+
+use crate::model::attempt::Attempt;
+use crate::model::claim::Claim;
+use crate::model::event::{Ending, Event};
+use crate::model::id::{AttemptId, GroupName, VmName};
+use crate::model::lifecycle::Stage;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::model::workload::{Member, Phase, Workload};
+use crate::planning_input::PlanningInput;
+use crate::schedule::attempts;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// Impacts this close together count as one wave of maintenance.
+const SAME_WAVE: Duration = Duration::from_hours(24);
+
+/// Something in the world that this replica is to see to.
+#[derive(Clone, Debug)]
+pub enum Assignment<'a> {
+    /// Run the attempt, unless it runs or has ended already.
+    Run {
+        event: &'a Event,
+        attempt: &'a Attempt,
+        /// An attempt that vanished is run once more under the same id: restoring is delivered at least once.
+        again_if_lost: bool,
+    },
+    /// Stop the attempt if it runs; it is not wanted any more.
+    Cancel { event: &'a Event, attempt: &'a Attempt },
+    /// Confirm the claim, take a fresh document, and post the approval if it still shows the event as Scheduled.
+    Post { event: &'a Event, claim: &'a Claim },
+}
+
+/// What the state asks of a replica now.
+pub fn assignments<'a>(state: &'a State, me: &VmName) -> Vec<Assignment<'a>> {
+    let mut found = Vec::new();
+    for event in state.open_events() {
+        for attempt in event.attempts.iter().filter(|attempt| attempt.on == *me && attempt.outcome.is_none()) {
+            found.push(if attempts::is_wanted(state, event, attempt) {
+                Assignment::Run { event, attempt, again_if_lost: attempt.hook.phase >= Phase::Restore }
+            } else {
+                Assignment::Cancel { event, attempt }
+            });
+        }
+        // What has started or is over needs none, and what was approved meanwhile only a claim that repeats it.
+        let may_post = |claim: &&Claim| match event.stage() {
+            Stage::Claimed => true,
+            Stage::Approved => event.entered_at(Stage::Approved).is_some_and(|approved| approved < claim.at),
+            _ => false,
+        };
+        let to_post = event.open_claim().filter(|claim| claim.approver == *me).filter(may_post);
+        if let Some(claim) = to_post {
+            found.push(Assignment::Post { event, claim });
+        }
+    }
+    found
+}
+
+/// An open attempt that is not to be begun, because an earlier life of the machine may have begun it, and it may run: its
+/// replica has a new disk, and knows nothing of attempts up to this one. It stays open until it must have ended, so that
+/// nothing of the same member begins beside it. A workload that dials in remembers for itself.
+pub fn predates_disk(state: &State, attempt: &Attempt, up_to: AttemptId) -> bool {
+    let workload = state.replicas.get(&attempt.on).and_then(|replica| replica.workload(&attempt.member.workload));
+    let remembers = workload.is_some_and(Workload::dials_in);
+    attempt.id <= up_to && attempt.outcome.is_none() && !remembers
+}
+
+/// Where nothing of this workload's group may be moved to (R8b): VMs that an event takes away, those whose replicas do not
+/// answer, and those where a member of the group is out or not ready. Not every VM that an event names: where all wait
+/// for their turn, the first could not go.
+pub fn vms_to_avoid(state: &State, situation: &PlanningInput, member: &Member) -> Vec<VmName> {
+    let taking = || state.open_events().filter(|event| is_taking(event));
+    let group = group_of(state, member);
+    let is_away = |name: &VmName| {
+        let replica = state.replicas.get(name).filter(|replica| group.is_some_and(|group| replica.has(group)));
+        replica.zip(group).is_some_and(|(replica, group)| {
+            let of_group = replica.effective().filter(|workload| workload.group.as_ref() == Some(group));
+            !replica.is_connected(group) || of_group.into_iter().any(|it| state.cause(&it.on(name)).is_some())
+        })
+    };
+    let unfit = |name: &&VmName| !situation.reaches(name) || is_away(name) || taking().any(|event| event.affects(name));
+    let named =
+        taking().flat_map(|event| event.announcement.resources.iter().filter(|name| !event.departed.contains(*name)));
+    let mut avoided: Vec<VmName> = situation.members.iter().filter(unfit).chain(named).cloned().collect();
+    avoided.sort();
+    avoided.dedup();
+    avoided
+}
+
+/// The event takes its VMs away, or is about to.
+fn is_taking(event: &Event) -> bool {
+    let is_going = (Stage::Claimed..=Stage::Started).contains(&event.stage()) || event.is_taken_over();
+    !event.stage().is_over()
+        && (event.slots_since.is_some() || event.last_call.is_some() || event.is_dry_run() || is_going)
+}
+
+/// Where something of this workload's group is best moved to, the best first (R8b): the VMs of the other members that a
+/// wave of maintenance has been through already, then those that no event names, then those whose turn comes last.
+pub fn preferred_vms(state: &State, situation: &PlanningInput, member: &Member) -> Vec<VmName> {
+    let avoided = vms_to_avoid(state, situation, member);
+    let group = group_of(state, member);
+    let is_peer = |name: &VmName| {
+        let replica = state.replicas.get(name).filter(|_| *name != member.vm);
+        replica.is_some_and(|replica| group.is_some_and(|group| replica.is_connected(group)))
+    };
+    let last_impact = |name: &VmName| {
+        let impacts =
+            state.closed_events().filter(|event| event.affects(name) && event.ending == Some(Ending::Completed));
+        impacts.filter_map(Event::over_at).max()
+    };
+    let turn = |name: &VmName| {
+        let naming = state.open_events().filter(|event| event.affects(name) && !event.stage().is_over());
+        naming.map(Event::notice_ends).min().unwrap_or(Timestamp(i64::MAX))
+    };
+    let mut preferred: Vec<(&VmName, Option<Timestamp>, Timestamp)> = situation
+        .members
+        .iter()
+        .filter(|name| is_peer(name) && !avoided.contains(name))
+        .map(|name| (name, last_impact(name).filter(|at| situation.now.since(*at) < SAME_WAVE), turn(name)))
+        .collect();
+    preferred.sort_by_key(|(_, impact, turn)| core::cmp::Reverse((*impact, *turn)));
+    preferred.into_iter().map(|(name, ..)| name.clone()).collect()
+}
+
+fn group_of<'a>(state: &'a State, member: &Member) -> Option<&'a GroupName> {
+    state.workload(member)?.group.as_ref()
+}

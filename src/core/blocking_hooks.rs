@@ -1,0 +1,35 @@
+//! Which hooks hold an event by themselves: more than one may, and whoever is to act has to know of each.
+
+use crate::model::blocker::Blocker;
+use crate::model::event::Event;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::model::workload::{Member, OnFailure};
+use crate::schedule::clearance::unsettled;
+use crate::schedule::failure::hook_failed;
+use crate::schedule::required;
+use crate::schedule::step::Step;
+use crate::schedule::step_state;
+use crate::schedule::step_state::StepState;
+use alloc::vec::Vec;
+
+/// Of each workload the first hook that failed for good and holds, asks for patience, or waits for who is away.
+pub fn blocking_hooks(state: &State, event: &Event, now: Timestamp) -> Vec<Blocker> {
+    let mut vetoes: Vec<(Member, Blocker)> = Vec::new();
+    for step in required::preparing(state, event) {
+        if let Some(veto) = veto(state, event, &step, now)
+            && !vetoes.iter().any(|(member, _)| *member == step.member)
+        {
+            vetoes.push((step.member, veto));
+        }
+    }
+    vetoes.into_iter().map(|(_, veto)| veto).collect()
+}
+
+fn veto(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Blocker> {
+    match step_state::run_state(event, step, now) {
+        StepState::Failed(reason) if step.on_failure == OnFailure::Hold => Some(hook_failed(event, step, &reason)),
+        _ => unsettled(state, event, step, now)
+            .filter(|it| matches!(it, Blocker::HookBlocked { .. } | Blocker::WorkloadAway { .. })),
+    }
+}

@@ -1,0 +1,16 @@
+//! The state with the unapplied end of the log applied.
+
+use crate::apply::apply;
+use crate::model::isolation::IsolatedView;
+use crate::model::state::State;
+
+impl IsolatedView {
+    /// The state if everything in its log were committed.
+    pub fn furthest_statuses(&self, state: &State) -> State {
+        let mut furthest = state.clone();
+        for entry in &self.tail {
+            apply(&mut furthest, entry);
+        }
+        furthest
+    }
+}

@@ -1,0 +1,137 @@
+//! The report by which a replica proves that its journal is in the log, and the state as that report will make it.
+
+use crate::apply::reconciliation::record;
+use crate::apply::report;
+use crate::model::command::Command;
+use crate::model::document::{Announcement, Document};
+use crate::model::event::Event;
+use crate::model::id::{EventId, VmName};
+use crate::model::isolated_approval::{IsolatedApproval, JournalEntry};
+use crate::model::isolation::IsolatedView;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// What the log would say if it knew what a replica saw and did while it was alone. For people; nothing is decided by it.
+pub fn with_local_facts(state: &State, me: &VmName, alone: Option<&IsolatedView>, journal: &[JournalEntry]) -> State {
+    let mut told = state.clone();
+    let untold = unrecorded(state, journal);
+    let seen = alone.and_then(|alone| Some((alone, listed(alone.document.as_ref()?, state, &untold))));
+    if let Some((alone, document)) = &seen {
+        let now = alone.seen_since.values().copied().min().map_or(told.now, |seen| seen.max(told.now));
+        show(&mut told, me, now, &as_approved(document, &untold));
+    }
+    for entry in &untold {
+        told.now = told.now.max(entry.takeover.at);
+        record(&mut told, entry);
+    }
+    if let Some((_, document)) = seen.filter(|_| !untold.is_empty()) {
+        let posted = untold.iter().filter_map(|entry| entry.takeover.outcome.as_ref());
+        let now = posted.map(|(_, at)| *at).fold(told.now, Timestamp::max);
+        show(&mut told, me, now, &document);
+    }
+    let is_untold = |takeover: &IsolatedApproval| {
+        untold.iter().any(|entry| entry.takeover.approver == takeover.approver && entry.takeover.at == takeover.at)
+    };
+    for event in told.open.values_mut().chain(&mut told.history) {
+        if event.takeovers.iter().any(is_untold) {
+            let takeovers = Arc::make_mut(event).takeovers.iter_mut();
+            takeovers.filter(|takeover| is_untold(takeover)).for_each(|it| it.recorded = None);
+        }
+    }
+    told
+}
+
+fn show(told: &mut State, me: &VmName, now: Timestamp, document: &Document) {
+    told.now = now;
+    let after = told.replicas.entry(me.clone()).or_default().reports;
+    // It fits: nothing was reported in between.
+    let _ = report::report(told, me, after, document);
+}
+
+/// With what was approved and is not listed any more: that it is over is for the log to say, once it knows of it.
+pub(crate) fn listed(document: &Document, state: &State, journal: &[JournalEntry]) -> Document {
+    let is_closed = |id: &EventId| state.open_event(id).is_none() && state.event(id).is_some();
+    let approved = journal.iter().map(|entry| &entry.announcement);
+    let missing = approved.filter(|announced| document.get(&announced.id).is_none() && !is_closed(&announced.id));
+    Document::new(document.events.iter().chain(missing).cloned().collect())
+}
+
+/// As it was when its events were approved: what started because of that started afterwards.
+fn as_approved(document: &Document, journal: &[JournalEntry]) -> Document {
+    let of = |announced: &Announcement| journal.iter().find(|entry| entry.announcement.id == announced.id);
+    let before = |announced| of(announced).map_or(announced, |entry| &entry.announcement).clone();
+    Document::new(document.events.iter().map(before).collect())
+}
+
+/// The takeovers of one replica that the log does not know yet, or not as they ended.
+pub fn unrecorded(state: &State, journal: &[JournalEntry]) -> Vec<JournalEntry> {
+    let is_known = |entry: &&JournalEntry| {
+        let of_event = |event: &&Event| event.announcement.id == entry.announcement.id;
+        let known = state.events().filter(of_event).flat_map(|event| &event.takeovers);
+        known.into_iter().any(|known| {
+            let same = known.approver == entry.takeover.approver && known.at == entry.takeover.at;
+            same && known.outcome.is_some() >= entry.takeover.outcome.is_some()
+        })
+    };
+    journal.iter().filter(|entry| !is_known(entry)).cloned().collect()
+}
+
+/// Under a number that there never is, an account clears nobody.
+const MORE_FOLLOWS: u64 = 0;
+
+/// Entries of the journal in one account: like a report, one large announcement fits into a proposal.
+const ENTRIES_AT_ONCE: usize = 1;
+
+/// What a replica owes the log of what it did without a quorum; also where there is nothing to tell, because the
+/// cluster is not sure of it until it has.
+pub fn reconciliation_due(state: &State, me: &VmName, journal: &[JournalEntry]) -> Option<Command> {
+    let suspicion = state.suspicions.get(me);
+    let mut journal = unrecorded(state, journal);
+    let is_owed = suspicion.is_some_and(|suspicion| !suspicion.is_cleared) || !journal.is_empty();
+    let is_all = journal.len() <= ENTRIES_AT_ONCE;
+    journal.truncate(ENTRIES_AT_ONCE);
+    let number = suspicion.filter(|_| is_all).map_or(MORE_FOLLOWS, |suspicion| suspicion.number);
+    is_owed.then_some(Command::Account { number, journal })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::claim::PostOutcome;
+    use crate::model::document::Status;
+    use crate::model::document::tests::announced;
+    use crate::model::lifecycle::Stage;
+
+    /// What is shown of an event that this replica approved alone, which its document shows so now.
+    fn shown(now: Document) -> Vec<(Stage, i64)> {
+        let (me, announced) = (VmName::new("a"), announced("e1", Status::Scheduled));
+        let mut state = State { now: Timestamp(10), ..State::default() };
+        state.replicas.entry(me.clone()).or_default();
+        report::report(&mut state, &me, 0, &Document::new([announced.clone()].into())).unwrap();
+        let takeover = IsolatedApproval {
+            approver: me.clone(),
+            at: Timestamp(35),
+            alone_since: Timestamp(20),
+            out_of_reach: Vec::new(),
+            requested_by: None,
+            outcome: Some((PostOutcome::Accepted, Timestamp(36))),
+            recorded: None,
+        };
+        let alone = IsolatedView { document: Some(now), ..IsolatedView::default() };
+        let told = with_local_facts(&state, &me, Some(&alone), &[JournalEntry { announcement: announced, takeover }]);
+        let mut events = told.events();
+        let event = events.next().unwrap();
+        assert!(events.next().is_none());
+        event.entered.iter().map(|(stage, Timestamp(at))| (*stage, *at)).collect()
+    }
+
+    #[test]
+    fn what_was_approved_alone_is_shown_to_have_started_after_that_and_to_be_over_by_the_log_alone() {
+        let approved = [(Stage::Announced, 10), (Stage::Claimed, 35), (Stage::Approved, 35)];
+        let started = shown(Document::new([announced("e1", Status::Started)].into()));
+        assert_eq!(started, [&approved[..], &[(Stage::Started, 36)]].concat());
+        assert_eq!(shown(Document::default()), approved);
+    }
+}

@@ -1,0 +1,161 @@
+//! Who should lead instead of the replica that does: leadership leaves a machine that is about to be taken down, and
+//! one that can no longer see what is announced (`behaviour.md` 6 and 7). A hint; agreeing stays with consensus.
+
+use crate::model::event::Event;
+use crate::model::id::VmName;
+use crate::model::isolation::ImdsHealth;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::model::treatment::Action;
+use crate::planning_input::PlanningInput;
+use core::time::Duration;
+
+/// A leader whose channel has been stalled for this long gives way to one whose channel works.
+const BLIND_FOR: Duration = Duration::from_secs(15);
+
+/// The replica to hand leadership to; `None` while `me` may go on, or when nobody would be better.
+pub fn transfer_target(state: &State, situation: &PlanningInput) -> Option<VmName> {
+    // First, because it is cheap to tell that there is none: who fits is asked of every open event.
+    if !is_threatened(state, &situation.me, situation.now) && !is_blind(situation) {
+        return None;
+    }
+    let fit = |name: &&VmName| {
+        **name != situation.me
+            && !situation.learners.contains(name)
+            && situation
+                .contacts
+                .get(name)
+                .is_some_and(|contact| contact.reachable && contact.channel == ImdsHealth::Healthy)
+            && !state.open_events().any(|event| is_to_come(event) && event.affects(name))
+    };
+    situation.members.iter().find(fit).cloned()
+}
+
+/// An event that is being dealt with names this VM. One that is far away or for others to handle does not count yet.
+fn is_threatened(state: &State, vm: &VmName, now: Timestamp) -> bool {
+    let is_near = |event: &Event| {
+        let treatment = event.treatment.as_ref();
+        treatment.is_some_and(|treatment| treatment.action != Action::Observe) && now >= event.preparation_starts()
+    };
+    state.open_events().any(|event| is_near(event) && is_to_come(event) && event.affects(vm))
+}
+
+/// A drill takes nobody down.
+fn is_to_come(event: &Event) -> bool {
+    !event.stage().is_over() && !event.is_drill()
+}
+
+fn is_blind(situation: &PlanningInput) -> bool {
+    situation.contacts.get(&situation.me).is_some_and(|contact| {
+        contact.channel == ImdsHealth::Stalled && situation.now.since(contact.channel_since) >= BLIND_FOR
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::{BTreeMap, BTreeSet};
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::apply::apply;
+    use crate::model::command::{Command, Entry};
+    use crate::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+    use crate::model::id::EventId;
+    use crate::planning_input::{PeerHealth, Timing};
+    use crate::policy::{Policy, treatment_of};
+
+    const NOW: Timestamp = Timestamp(1_000_000);
+
+    fn situation(channels: [ImdsHealth; 3]) -> PlanningInput {
+        let members: Vec<VmName> = ["a", "b", "c"].map(VmName::new).into();
+        let contact = |channel| PeerHealth {
+            reachable: true,
+            since: Timestamp(0),
+            channel,
+            channel_since: NOW.minus(BLIND_FOR),
+            document_age: None,
+            answers_in: Duration::ZERO,
+            wishes: 0,
+        };
+        PlanningInput {
+            now: NOW,
+            me: VmName::new("a"),
+            contacts: members.iter().cloned().zip(channels.map(contact)).collect(),
+            members,
+            learners: BTreeSet::new(),
+            versions: BTreeMap::new(),
+            quorum: true,
+            leading_since: Timestamp(0),
+            lead: None,
+            alone: None,
+            policy: Policy::default(),
+            timing: Timing::default(),
+        }
+    }
+
+    /// A cluster in which an event for these VMs was seen and treated.
+    fn with_event(vms: &[&str], not_before: Timestamp) -> State {
+        let announcement = Announcement {
+            id: EventId::new("e"),
+            status: Status::Scheduled,
+            kind: Kind::Reboot,
+            source: Source::Platform,
+            resource_type: String::new(),
+            resources: vms.iter().map(|vm| VmName::new(vm)).collect(),
+            not_before: NotBefore::At(not_before),
+            description: String::new(),
+            duration: None,
+        };
+        let mut state = State::default();
+        let members = ["a", "b", "c"].map(VmName::new);
+        let treatment = treatment_of(&Policy::default(), &announcement, &members, NOW);
+        for command in [
+            Command::Register { workloads: Vec::new(), groups: Vec::new() },
+            Command::Report { after: 0, document: Document::new(alloc::vec![announcement]) },
+            Command::Treat { event: EventId::new("e"), treatment },
+        ] {
+            apply(&mut state, &Entry { at: NOW, by: VmName::new("a"), command });
+        }
+        state
+    }
+
+    const HEALTHY: [ImdsHealth; 3] = [ImdsHealth::Healthy; 3];
+
+    #[test]
+    fn a_leader_that_is_not_threatened_stays() {
+        assert_eq!(transfer_target(&State::default(), &situation(HEALTHY)), None);
+        assert_eq!(transfer_target(&with_event(&["b"], NOW), &situation(HEALTHY)), None);
+    }
+
+    #[test]
+    fn a_threatened_leader_gives_way_to_one_that_is_not() {
+        assert_eq!(transfer_target(&with_event(&["a"], NOW), &situation(HEALTHY)), Some(VmName::new("b")));
+        assert_eq!(transfer_target(&with_event(&["a", "b"], NOW), &situation(HEALTHY)), Some(VmName::new("c")));
+        assert_eq!(transfer_target(&with_event(&["a", "b", "c"], NOW), &situation(HEALTHY)), None);
+    }
+
+    #[test]
+    fn a_learner_is_no_heir() {
+        let mut with_learner = situation(HEALTHY);
+        with_learner.learners = BTreeSet::from([VmName::new("b")]);
+        assert_eq!(transfer_target(&with_event(&["a"], NOW), &with_learner), Some(VmName::new("c")));
+    }
+
+    #[test]
+    fn an_event_that_is_days_away_moves_nobody_yet() {
+        let days = NOW.plus(Duration::from_hours(72));
+        assert_eq!(transfer_target(&with_event(&["a"], days), &situation(HEALTHY)), None);
+    }
+
+    #[test]
+    fn a_blind_leader_gives_way_to_one_that_sees() {
+        let blind = [ImdsHealth::Stalled, ImdsHealth::Unknown, ImdsHealth::Healthy];
+        assert_eq!(transfer_target(&State::default(), &situation(blind)), Some(VmName::new("c")));
+        let all_blind = [ImdsHealth::Stalled; 3];
+        assert_eq!(transfer_target(&State::default(), &situation(all_blind)), None);
+        let mut just_now = situation(blind);
+        just_now.now = NOW.minus(Duration::from_millis(1));
+        assert_eq!(transfer_target(&State::default(), &just_now), None);
+    }
+}

@@ -1,0 +1,251 @@
+//! Who answers, and whose metadata channel works: kept by the leader from the beats it hears, told to everybody else
+//! in its replies, and asked of each other where no leader is heard. Nothing here is in the log; `apply` checks whatever
+//! follows from it. All moments are of the steady clock of the replica that keeps them.
+
+use crate::model::id::VmName;
+use crate::model::isolation::{ImdsHealth, PeerAnswer};
+use crate::model::time::Timestamp;
+use crate::planning_input::PeerHealth;
+use alloc::collections::BTreeMap;
+use core::time::Duration;
+
+/// Every replica says this often that it is there.
+pub const BEAT_EVERY: Duration = Duration::from_millis(500);
+
+/// From here on silence means that a replica is out of reach: six beats.
+const SILENT_AFTER: Duration = Duration::from_secs(3);
+
+/// How long an answer of a replica that was asked for its leader counts: four questions.
+const ANSWER_COUNTS_FOR: Duration = Duration::from_secs(2);
+
+/// The health of one metadata channel, as its replica tells it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Health {
+    pub channel: ImdsHealth,
+    /// Since the last validated document.
+    pub document_age: Option<Duration>,
+    /// How long the endpoint took for that document.
+    pub answers_in: Duration,
+}
+
+/// What the leader tells of each replica.
+pub type Told = BTreeMap<VmName, PeerReport>;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PeerReport {
+    /// It answers the leader.
+    pub reachable: bool,
+    /// For how long it has not; nothing while it does.
+    pub silent_for: Duration,
+    pub health: Health,
+    /// How many wishes of operators it knows.
+    pub wishes: u64,
+}
+
+/// What the replica `me` knows of all of them.
+#[derive(Debug)]
+pub struct PeerTable {
+    me: VmName,
+    /// `None` while another replica leads.
+    leading_since: Option<Timestamp>,
+    heard: BTreeMap<VmName, PeerEntry>,
+    /// The leader's last reply and when it came.
+    told: Option<(Timestamp, Told)>,
+    /// What others answered last, and when.
+    answered: BTreeMap<VmName, (Timestamp, PeerAnswer)>,
+}
+
+#[derive(Debug)]
+struct PeerEntry {
+    health: Health,
+    wishes: u64,
+    at: Timestamp,
+    channel_since: Timestamp,
+}
+
+impl PeerTable {
+    pub const fn new(me: VmName) -> Self {
+        Self { me, leading_since: None, heard: BTreeMap::new(), told: None, answered: BTreeMap::new() }
+    }
+
+    /// A replica, perhaps this one, says how it is, and how many wishes of operators it knows. True when it is news.
+    pub fn record_report(&mut self, now: Timestamp, replica: &VmName, health: Health, wishes: u64) -> bool {
+        let before = self.heard.get(replica);
+        let was_silent = before.is_none_or(|before| now.since(before.at) >= SILENT_AFTER);
+        let same = before.filter(|before| before.health.channel == health.channel);
+        let channel_since = same.map_or(now, |before| before.channel_since);
+        let is_news = was_silent || same.is_none();
+        self.heard.insert(replica.clone(), PeerEntry { health, wishes, at: now, channel_since });
+        is_news
+    }
+
+    /// The leader's reply.
+    pub fn record_leader_view(&mut self, now: Timestamp, contacts: Told) {
+        self.told = Some((now, contacts));
+    }
+
+    /// Another replica was asked while this one heard no leader.
+    pub fn record_answer(&mut self, now: Timestamp, replica: &VmName, peer: PeerAnswer) {
+        self.answered.insert(replica.clone(), (now, peer));
+    }
+
+    /// The others that answered a moment ago. Nobody is asked while a leader is heard.
+    pub fn peers(&self, now: Timestamp) -> BTreeMap<VmName, PeerAnswer> {
+        let fresh = self.answered.iter().filter(|(_, (at, _))| now.since(*at) < ANSWER_COUNTS_FOR);
+        fresh.map(|(name, (_, peer))| (name.clone(), peer.clone())).collect()
+    }
+
+    /// From now on this replica leads, or no longer does. Who was silent before it led is given time to speak, and until
+    /// then nobody knows whether its channel works: what it said is of an earlier leadership, unless it said so just now,
+    /// and whoever led meanwhile may be dead. An election takes longer than a beat.
+    pub fn leading(&mut self, now: Timestamp, leads: bool) {
+        if leads != self.leading_since.is_some() {
+            self.leading_since = leads.then_some(now);
+            self.heard.retain(|name, heard| *name == self.me || now.since(heard.at) < BEAT_EVERY);
+        }
+    }
+
+    /// This replica leads, or one that leads takes its beats: a leader that too few hear takes none.
+    pub fn is_led(&self, now: Timestamp) -> bool {
+        self.leading_since.is_some() || self.fresh(now).is_some()
+    }
+
+    /// Since when this replica leads.
+    pub const fn leading_since(&self) -> Option<Timestamp> {
+        self.leading_since
+    }
+
+    /// What is known of the members now.
+    ///
+    /// `at` tells the cluster's time of a moment on the steady clock.
+    pub fn of(
+        &self,
+        now: Timestamp,
+        members: &[VmName],
+        at: impl Fn(Timestamp) -> Timestamp,
+    ) -> BTreeMap<VmName, PeerHealth> {
+        members.iter().filter_map(|name| Some((name.clone(), self.contact(now, name, &at)?))).collect()
+    }
+
+    fn contact(&self, now: Timestamp, name: &VmName, at: impl Fn(Timestamp) -> Timestamp) -> Option<PeerHealth> {
+        if let Some(leading_since) = self.leading_since {
+            let heard = self.heard.get(name);
+            let last = heard.map_or(leading_since, |heard| heard.at.max(leading_since));
+            return Some(PeerHealth {
+                reachable: *name == self.me || now.since(last) < SILENT_AFTER,
+                since: at(last),
+                channel: heard.map_or(ImdsHealth::Unknown, |heard| heard.health.channel),
+                channel_since: at(heard.map_or(leading_since, |heard| heard.channel_since.max(leading_since))),
+                // It was so old when it was told, and it has aged since.
+                document_age: heard.and_then(|heard| Some(heard.health.document_age? + now.since(heard.at))),
+                answers_in: heard.map_or(Duration::ZERO, |heard| heard.health.answers_in),
+                wishes: heard.map_or(0, |heard| heard.wishes),
+            });
+        }
+        let own = || {
+            let heard = self.heard.get(name).filter(|_| *name == self.me)?;
+            let word =
+                PeerReport { reachable: true, silent_for: Duration::ZERO, health: heard.health, wishes: heard.wishes };
+            Some((now, word))
+        };
+        let told = || {
+            let (told_at, told) = self.fresh(now)?;
+            Some((*told_at, *told.get(name)?))
+        };
+        let (told_at, PeerReport { reachable, silent_for, health, wishes }) = own().or_else(told)?;
+        Some(PeerHealth {
+            reachable,
+            since: at(if reachable { now } else { told_at.minus(silent_for) }),
+            channel: health.channel,
+            channel_since: at(now),
+            document_age: health.document_age,
+            answers_in: health.answers_in,
+            wishes,
+        })
+    }
+
+    /// What the leader told, as long as it counts.
+    fn fresh(&self, now: Timestamp) -> Option<&(Timestamp, Told)> {
+        self.told.as_ref().filter(|(told_at, _)| now.since(*told_at) < SILENT_AFTER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEALTHY: Health = Health { channel: ImdsHealth::Healthy, document_age: None, answers_in: Duration::ZERO };
+    const BEGIN: Timestamp = Timestamp(1_000_000);
+
+    fn names() -> [VmName; 2] {
+        ["db-0", "db-1"].map(VmName::new)
+    }
+
+    fn contacts() -> PeerTable {
+        PeerTable::new(VmName::new("db-0"))
+    }
+
+    #[test]
+    fn a_new_leader_gives_everybody_time_to_speak() {
+        let mut contacts = contacts();
+        contacts.leading(BEGIN, true);
+        let known = contacts.of(BEGIN, &names(), |at| at);
+        assert!(known[&VmName::new("db-1")].reachable);
+        assert_eq!(known[&VmName::new("db-1")].channel, ImdsHealth::Unknown);
+    }
+
+    #[test]
+    fn who_spoke_when_this_one_led_before_is_not_known_to_be_well() {
+        let mut contacts = contacts();
+        let [own, other] = names();
+        contacts.leading(BEGIN, true);
+        for name in [&own, &other] {
+            contacts.record_report(BEGIN, name, HEALTHY, 7);
+        }
+        let later = BEGIN.plus(BEAT_EVERY);
+        contacts.leading(later, false);
+        contacts.leading(later, true);
+        let known = contacts.of(later, &names(), |at| at);
+        let channels = [&other, &own].map(|name| (known[name].channel, known[name].wishes));
+        assert_eq!(channels, [(ImdsHealth::Unknown, 0), (ImdsHealth::Healthy, 7)]);
+    }
+
+    #[test]
+    fn a_follower_knows_itself_and_what_it_is_told() {
+        let mut contacts = contacts();
+        contacts.record_report(BEGIN, &VmName::new("db-0"), HEALTHY, 0);
+        assert_eq!(contacts.of(BEGIN, &names(), |at| at).len(), 1);
+        assert!(!contacts.is_led(BEGIN));
+        let silent_for = Duration::from_secs(40);
+        let word = PeerReport { reachable: false, silent_for, health: HEALTHY, wishes: 7 };
+        contacts.record_leader_view(BEGIN, BTreeMap::from([(VmName::new("db-1"), word)]));
+        let known = contacts.of(BEGIN.plus(BEAT_EVERY), &names(), |at| at)[&VmName::new("db-1")];
+        assert_eq!((known.reachable, known.wishes, contacts.is_led(BEGIN)), (false, 7, true));
+        assert_eq!(known.since, BEGIN.minus(silent_for));
+        assert!(!contacts.is_led(BEGIN.plus(SILENT_AFTER)));
+    }
+
+    #[test]
+    fn an_answer_is_kept_with_what_was_said_last() {
+        let mut contacts = contacts();
+        assert!(contacts.peers(BEGIN).is_empty());
+        let peer = |leader: Option<&str>| PeerAnswer { leader: leader.map(Into::into), channel: ImdsHealth::Healthy };
+        contacts.record_answer(BEGIN, &VmName::new("db-1"), peer(Some("db-2")));
+        contacts.record_answer(BEGIN, &VmName::new("db-1"), peer(None));
+        assert_eq!(contacts.peers(BEGIN), BTreeMap::from([(VmName::new("db-1"), peer(None))]));
+        assert!(contacts.peers(BEGIN.plus(ANSWER_COUNTS_FOR)).is_empty());
+    }
+
+    #[test]
+    fn only_what_changes_is_news() {
+        let (mut contacts, db) = (contacts(), VmName::new("db-1"));
+        assert!(contacts.record_report(BEGIN, &db, HEALTHY, 0));
+        assert!(!contacts.record_report(BEGIN, &db, HEALTHY, 0));
+        assert!(contacts.record_report(
+            BEGIN,
+            &db,
+            Health { channel: ImdsHealth::Stalled, document_age: None, answers_in: Duration::ZERO },
+            0
+        ));
+    }
+}

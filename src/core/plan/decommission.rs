@@ -1,0 +1,22 @@
+//! Replicas whose VM an event deletes, as the leader sees them.
+
+use crate::model::command::Command;
+use crate::model::id::VmName;
+use crate::model::state::State;
+use crate::planning_input::PlanningInput;
+use crate::schedule::deletion::{deleted, has_begun, was_silenced};
+use alloc::vec::Vec;
+
+/// The registered replicas whose VMs are being deleted, or are deleted. Where nobody saw that begin, one that answers
+/// is not.
+pub fn departing(state: &State, situation: &PlanningInput) -> Vec<VmName> {
+    deleted(state, |event, name, replica| {
+        has_begun(event) || (!situation.reaches(name) && was_silenced(event, replica))
+    })
+}
+
+/// As long as a replica is a member it could register again at once, so its membership ends first.
+pub(crate) fn replica_to_remove(state: &State, situation: &PlanningInput) -> impl Iterator<Item = Command> {
+    let gone = departing(state, situation).into_iter().filter(|name| !situation.members.contains(name));
+    gone.map(|replica| Command::Dismiss { replica })
+}

@@ -1,0 +1,96 @@
+//! What is not to run yet, or not at the same time: workloads that come after others, hooks of several events for one
+//! workload, exclusive hooks, failovers of one group.
+
+use crate::model::attempt::Attempt;
+use crate::model::event::Event;
+use crate::model::id::WorkloadName;
+use crate::model::state::State;
+use crate::model::workload::{Intent, Member, Phase};
+use crate::schedule::step::Next;
+use alloc::collections::BTreeMap;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+/// The workloads that wait for each other in a circle, as they are registered on whichever VMs. What they say of each
+/// other is passed over, or they would wait for ever.
+pub fn dependency_cycles(state: &State) -> BTreeSet<&WorkloadName> {
+    let mut after: BTreeMap<&WorkloadName, BTreeSet<&WorkloadName>> = BTreeMap::new();
+    for (_, workload) in state.workloads().filter(|(_, workload)| !workload.after.is_empty()) {
+        after.entry(&workload.name).or_default().extend(&workload.after);
+    }
+    after.keys().filter(|name| reaches(&after, name, name)).copied().collect()
+}
+
+fn reaches(after: &BTreeMap<&WorkloadName, BTreeSet<&WorkloadName>>, from: &WorkloadName, to: &WorkloadName) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut ahead: Vec<&WorkloadName> = after.get(from).into_iter().flatten().copied().collect();
+    while let Some(name) = ahead.pop() {
+        if name == to {
+            return true;
+        }
+        if seen.insert(name) {
+            ahead.extend(after.get(name).into_iter().flatten());
+        }
+    }
+    false
+}
+
+/// Whom a workload waits for. Of two in circles neither waits for the other, be they in the same one or not.
+pub(crate) fn after<'a>(
+    state: &'a State,
+    member: &Member,
+    is_in_a_circle: impl Fn(&WorkloadName) -> bool,
+) -> impl Iterator<Item = &'a WorkloadName> {
+    let named = state.workload(member).into_iter().flat_map(|workload| &workload.after);
+    named.filter(move |name| !(is_in_a_circle(name) && is_in_a_circle(&member.workload)))
+}
+
+/// What runs now, in whichever event: a second hook for the same workload would meet it.
+pub(crate) fn running(state: &State) -> impl Iterator<Item = (&Event, &Attempt)> {
+    let attempts = state.open_events().flat_map(|event| event.attempts.iter().map(move |attempt| (event, attempt)));
+    attempts.filter(|(_, attempt)| attempt.outcome.is_none())
+}
+
+/// The workloads for which something runs.
+pub(crate) fn busy(state: &State) -> BTreeSet<&Member> {
+    running(state).map(|(_, attempt)| &attempt.member).collect()
+}
+
+/// Leaves out what is not to run beside something that runs, or beside what stands before it here.
+pub(crate) fn enforce_exclusion(state: &State, next: &mut Vec<Next<'_>>) {
+    let mut begun: Vec<(Member, Phase)> = Vec::new();
+    next.retain(|next| {
+        let (member, phase) = (&next.step.member, next.step.id.phase);
+        let waits = is_beside_a_failover(state, member, phase, &begun)
+            || (next.intent == Intent::Run
+                && next.step.hook.exclusive
+                && is_beside_an_exclusive(state, member, phase, &begun));
+        if !waits {
+            begun.push((member.clone(), phase));
+        }
+        !waits
+    });
+}
+
+/// In one group at most one failover runs at a time, over all events (R8); a question or its being taken back too.
+fn is_beside_a_failover(state: &State, member: &Member, phase: Phase, begun: &[(Member, Phase)]) -> bool {
+    let group_of = |member: &Member| state.workload(member).and_then(|workload| workload.group.as_ref());
+    let Some(group) = group_of(member).filter(|_| phase == Phase::Failover) else {
+        return false;
+    };
+    let is_rival = |other: &Member| group_of(other) == Some(group);
+    let mut runs = running(state).filter(|(_, attempt)| attempt.hook.phase == Phase::Failover);
+    let mut starts = begun.iter().filter(|(_, phase)| *phase == Phase::Failover);
+    runs.any(|(_, attempt)| is_rival(&attempt.member)) || starts.any(|(other, _)| is_rival(other))
+}
+
+/// Another one of the same workload's name and phase, in whichever event.
+fn is_beside_an_exclusive(state: &State, member: &Member, phase: Phase, begun: &[(Member, Phase)]) -> bool {
+    let attempts = state.open_events().flat_map(|event| &event.attempts);
+    let mut runs = attempts.filter(|each| {
+        let is_same = each.member.workload == member.workload && each.hook.phase == phase;
+        is_same && each.outcome.is_none() && state.hook(&each.member, each.hook).is_some_and(|hook| hook.exclusive)
+    });
+    let is_same = |(other, of): &(Member, Phase)| other.workload == member.workload && *of == phase;
+    runs.next().is_some() || begun.iter().any(is_same)
+}

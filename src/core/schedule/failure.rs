@@ -1,0 +1,29 @@
+//! Hooks that failed as often as they may.
+
+use crate::model::blocker::Blocker;
+use crate::model::event::Event;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::model::workload::OnFailure;
+use crate::schedule::required;
+use crate::schedule::step::Step;
+use crate::schedule::step_state;
+use crate::schedule::step_state::StepState;
+
+/// The hook that failed as often as it may and holds the event, also while it is taken back.
+pub fn failed_for_good(state: &State, event: &Event, now: Timestamp) -> Option<Blocker> {
+    failed_among(event, &required::preparing(state, event), now)
+}
+
+pub(crate) fn failed_among(event: &Event, steps: &[Step<'_>], now: Timestamp) -> Option<Blocker> {
+    let held_by = |step: &Step<'_>| match step_state::run_state(event, step, now) {
+        StepState::Failed(reason) if step.on_failure == OnFailure::Hold => Some(hook_failed(event, step, &reason)),
+        _ => None,
+    };
+    steps.iter().find_map(held_by)
+}
+
+pub(crate) fn hook_failed(event: &Event, step: &Step<'_>, reason: &str) -> Blocker {
+    let (member, hook) = (step.member.clone(), step.id);
+    Blocker::HookFailed { member, hook, reason: reason.into(), notice_ends: event.notice_ends() }
+}

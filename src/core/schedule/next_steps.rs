@@ -1,0 +1,128 @@
+//! Attempts that may start now.
+
+use crate::model::document::Status;
+use crate::model::event::Event;
+use crate::model::id::WorkloadName;
+use crate::model::lifecycle::Stage;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::model::workload::{Intent, Member, Phase, Role};
+use crate::schedule::constraints;
+use crate::schedule::last_call;
+use crate::schedule::required::preparing;
+use crate::schedule::restore;
+use crate::schedule::slots;
+use crate::schedule::step::{Next, Step};
+use crate::schedule::step_state::{StepState, is_satisfied, is_stale, step_state};
+use alloc::vec::Vec;
+use core::cell::LazyCell;
+
+/// The attempts that may be begun at a time; `plan` begins them and `apply` refuses any other.
+pub fn next_steps<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec<Next<'a>> {
+    let mut found = match event.stage() {
+        Stage::Announced | Stage::Preparing if event.is_approved_by_operator() => Vec::new(),
+        Stage::Announced | Stage::Preparing if now < event.preparation_starts() || event.is_taken_over() => Vec::new(),
+        Stage::Announced | Stage::Preparing if event.hold(now).is_some_and(|hold| hold.no_hooks) => Vec::new(),
+        Stage::Announced | Stage::Preparing => next_preparing(state, event, now),
+        Stage::Started if event.entered_at(Stage::Started) == Some(event.first_seen()) => {
+            next_preparing(state, event, now)
+        }
+        Stage::Approved if event.is_reopened() && !event.is_approved_by_operator() => next_preparing(state, event, now),
+        Stage::Claimed | Stage::Approved | Stage::Started | Stage::Restoring | Stage::Closed => Vec::new(),
+    };
+    found.extend(next_restoring(state, event, now));
+    constraints::enforce_exclusion(state, &mut found);
+    found
+}
+
+fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
+    // What still runs for the same workload is stopped first.
+    let busy = LazyCell::new(|| constraints::busy(state));
+    first_due(event, &restore::steps(state, event), now, |step, _| !busy.contains(&step.member))
+}
+
+fn next_preparing<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec<Next<'a>> {
+    let steps = preparing(state, event);
+    let circles = LazyCell::new(|| constraints::dependency_cycles(state));
+    // Looks at all that is open, and most of that waits for nothing.
+    let busy = LazyCell::new(|| constraints::busy(state));
+    let may_disrupt = LazyCell::new(|| slots::may_disrupt(state, event, now));
+    // It may be over: what runs goes on, and nothing more is taken away.
+    let is_missing = state.observed_status(&event.announcement.id) == Some(&Status::Missing);
+    let is_let = |step: &Step<'_>| {
+        if is_missing {
+            return false;
+        }
+        let has_slot = step.stint > 0 || event.is_dry_run();
+        !step.id.phase.is_disruptive() || (has_slot && *may_disrupt && is_in_order(state, event, &steps, step, now))
+    };
+    let mut found = first_due(event, &steps, now, |step, intent| {
+        // To ask, and to take back what failed, takes nothing away.
+        if busy.contains(&step.member) || (intent == Intent::Run && !is_let(step)) {
+            return false;
+        }
+        let after: Vec<&WorkloadName> =
+            constraints::after(state, &step.member, |name| circles.contains(name)).collect();
+        after.is_empty()
+            || steps
+                .iter()
+                .filter(|other| after.contains(&&other.member.workload))
+                .all(|other| is_satisfied(event, other, now))
+    });
+    if now < event.preparation_ends() {
+        let doubtful = steps.iter().filter(|step| is_stale(step, now) && !busy.contains(&step.member));
+        let doubtful = doubtful.filter(|step| {
+            let is_all = steps.iter().all(|step| is_satisfied(event, step, now));
+            is_all || (step.id.phase == Phase::Checkpoint && is_about_to_go(event, &steps, &step.member, now))
+        });
+        found.extend(doubtful.map(|step| Next { step: step.clone(), intent: Intent::Confirm }));
+    }
+    found
+}
+
+/// Nothing that takes service away was begun yet for the member, and it has its slot.
+fn is_about_to_go(event: &Event, steps: &[Step<'_>], member: &Member, now: Timestamp) -> bool {
+    let mut own = steps.iter().filter(|step| step.member == *member && step.id.phase.is_disruptive());
+    own.next().is_some_and(|first| {
+        first.stint > 0 && first.attempts.is_empty() && matches!(step_state(event, first, now), StepState::Due { .. })
+    })
+}
+
+/// What a disruptive step waits for beside its slot: a checkpoint that is too old is confirmed first, a primary moves
+/// before anything else takes it away (R8), and in last call some hooks are left out (R7).
+fn is_in_order(state: &State, event: &Event, steps: &[Step<'_>], step: &Step<'_>, now: Timestamp) -> bool {
+    let own = || steps.iter().filter(|other| other.member == step.member);
+    let is_fresh = || {
+        let has_begun = own().any(|other| other.id.phase.is_disruptive() && !other.attempts.is_empty());
+        has_begun || !own().any(|other| other.id.phase == Phase::Checkpoint && is_stale(other, now))
+    };
+    let has_moved = || {
+        let is_primary = state.role(&step.member) == Role::Primary;
+        let mut failovers = own().filter(|other| other.id.phase == Phase::Failover);
+        step.id.phase == Phase::Failover
+            || !is_primary
+            || failovers.all(|other| matches!(step_state(event, other, now), StepState::Favourable))
+    };
+    last_call::lets_run(state, event, step, now) && is_fresh() && has_moved()
+}
+
+/// The first step of each workload that is due, provided those before it let it pass and `gate` opens.
+fn first_due<'a>(
+    event: &Event,
+    steps: &[Step<'a>],
+    now: Timestamp,
+    gate: impl Fn(&Step<'a>, Intent) -> bool,
+) -> Vec<Next<'a>> {
+    let mut found: Vec<Next<'a>> = Vec::new();
+    for (place, step) in steps.iter().enumerate() {
+        let StepState::Due { intent, from, .. } = step_state(event, step, now) else {
+            continue;
+        };
+        // Those of one workload stand together.
+        let mut before = steps[..place].iter().rev().take_while(|other| other.member == step.member);
+        if now >= from && before.all(|other| is_satisfied(event, other, now)) && gate(step, intent) {
+            found.push(Next { step: step.clone(), intent });
+        }
+    }
+    found
+}

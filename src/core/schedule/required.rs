@@ -1,0 +1,105 @@
+//! Which hooks an event needs, in the order in which those of one workload run. Derived from what is registered, noted
+//! of the workloads, chosen for the event and tried.
+
+use crate::model::attempt::Attempt;
+use crate::model::event::Event;
+use crate::model::hook_id::HookId;
+use crate::model::id::GroupName;
+use crate::model::state::State;
+use crate::model::treatment::Action;
+use crate::model::workload::{Hook, Member, OnAbsent, OnFailure, Phase, Role};
+use crate::schedule::affected_members::{affected, away};
+use crate::schedule::skip_reason::{SkipReason, skip_reason};
+use crate::schedule::step::Step;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::cell::LazyCell;
+
+/// The hooks before the event that it does not need, where it is prepared at all.
+pub fn skipped_steps<'a>(state: &'a State, event: &'a Event) -> Vec<(Step<'a>, SkipReason)> {
+    required_or_skipped(state, event).into_iter().filter_map(|(step, why)| Some((step, why?))).collect()
+}
+
+/// What a dry run only names: the hooks that a rehearsal would run beside those that it runs itself.
+pub fn would_run<'a>(state: &'a State, event: &'a Event) -> Vec<Step<'a>> {
+    let named = skipped_steps(state, event).into_iter().filter(|(_, why)| *why == SkipReason::DryRun);
+    named.map(|(step, _)| step).collect()
+}
+
+/// The hooks that prepare the affected workloads; those of one workload stand in the order in which they run.
+pub fn preparing<'a>(state: &'a State, event: &'a Event) -> Vec<Step<'a>> {
+    let needed = required_or_skipped(state, event).into_iter().filter(|(_, left_out)| left_out.is_none());
+    needed.map(|(step, _)| step).collect()
+}
+
+/// Every hook before the event of those it affects, where it is prepared at all; `None`: the event needs it.
+pub(crate) fn required_or_skipped<'a>(state: &'a State, event: &'a Event) -> Vec<(Step<'a>, Option<SkipReason>)> {
+    let Some(treatment) = event.treatment.as_ref().filter(|treatment| treatment.action == Action::Prepare) else {
+        return Vec::new();
+    };
+    let led = LazyCell::new(|| led(state, event));
+    let mut found = Vec::new();
+    for (vm, workload) in affected(state, event) {
+        // Many that dial in only want to know.
+        if workload.hooks.is_empty() {
+            continue;
+        }
+        let member = workload.on(vm);
+        let is_led = || workload.group.as_ref().is_some_and(|group| led.contains(group));
+        let away = away(state, &member, workload);
+        // A dry run takes nothing away: its restore is one more hook that says what it would do, and it alone checks.
+        let (first, last) =
+            if event.is_dry_run() { (Phase::Check, Phase::Ready) } else { (Phase::Checkpoint, Phase::Shutdown) };
+        for phase in Phase::ALL.into_iter().filter(|phase| (first..=last).contains(phase)) {
+            found.extend(workload.hooks_of(phase).map(|(id, hook)| {
+                let step = step(state, event, &member, id, hook, away);
+                let why = skip_reason(state, event, treatment, &step, is_led);
+                (step, why)
+            }));
+        }
+    }
+    found
+}
+
+/// The groups of which an affected member is known to be the primary.
+fn led<'a>(state: &'a State, event: &Event) -> BTreeSet<&'a GroupName> {
+    let grouped =
+        affected(state, event).into_iter().filter_map(|(vm, workload)| Some((workload.group.as_ref()?, vm, workload)));
+    let primaries = grouped.filter(|(_, vm, workload)| state.role(&workload.on(vm)) == Role::Primary);
+    primaries.map(|(group, ..)| group).collect()
+}
+
+fn step<'a>(
+    state: &'a State,
+    event: &'a Event,
+    member: &Member,
+    id: HookId,
+    hook: &'a Hook,
+    away: Option<OnAbsent>,
+) -> Step<'a> {
+    let event_id = &event.announcement.id;
+    let slot = state.slots.get(member).filter(|slot| slot.events.contains(event_id));
+    let takes_away = id.phase.is_disruptive() && !event.is_dry_run();
+    // Of an event that is over its last stint is told.
+    let of_member = || event.attempts.iter().filter(|attempt| attempt.member == *member).map(|attempt| attempt.stint);
+    let last = || if event.stage().is_over() { of_member().max() } else { None };
+    let stint = slot.map(|slot| slot.stint).or_else(last).unwrap_or(0);
+    let counts = |attempt: &&Attempt| !takes_away || attempt.stint == stint;
+    let others = || state.open_events().filter(|other| other.announcement.id != *event_id);
+    let is_done = |other: &Event| {
+        let last = other.forward_attempts_of(member, id).rfind(|attempt| attempt.stint == stint);
+        last.and_then(|last| last.outcome.as_ref()).is_some_and(|(outcome, _)| outcome.is_favourable())
+    };
+    let is_excused = event.is_user_initiated() && slot.is_some_and(|slot| !slot.was_fit);
+    Step {
+        member: member.clone(),
+        id,
+        hook,
+        away,
+        stint,
+        attempts: event.attempts_of(member, id).filter(counts).collect(),
+        is_done_elsewhere: takes_away && stint > 0 && others().any(is_done),
+        is_undo: false,
+        on_failure: if is_excused { OnFailure::Continue } else { hook.on_failure },
+    }
+}

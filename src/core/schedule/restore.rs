@@ -1,0 +1,144 @@
+//! How a member comes back (`members.md` 1, R5): what a hook began and did not finish is taken back, then the member is
+//! restored, then it is asked whether it is ready. What was finished is put back by `restore`, and a finished failover is
+//! left where it is. The member owes it, whatever became of the events that took it away.
+
+use crate::model::attempt::{Attempt, Outcome};
+use crate::model::event::Event;
+use crate::model::hook_id::HookId;
+use crate::model::id::VmName;
+use crate::model::slot::{Slot, SlotState};
+use crate::model::state::State;
+use crate::model::workload::{Hook, Intent, Member, OnFailure, Phase, RunsOn, Workload};
+use crate::schedule::affected_members;
+use crate::schedule::peers::may_run_on;
+use crate::schedule::skip_reason::{may_run, wants};
+use crate::schedule::step::Step;
+use crate::schedule::step_state;
+use crate::schedule::step_state::is_owed;
+use alloc::vec::Vec;
+
+/// Of the members that return on account of this event, in the order in which they run.
+pub fn steps<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
+    let returning =
+        state.slots.iter().filter(|(_, slot)| slot.state == SlotState::Returning && slot.by == event.announcement.id);
+    returning.flat_map(|(member, slot)| of_member(state, event, member, slot)).collect()
+}
+
+fn of_member<'a>(state: &'a State, event: &Event, member: &Member, slot: &Slot) -> Vec<Step<'a>> {
+    let Some(replica) = state.replicas.get(&member.vm) else { return Vec::new() };
+    let (now, former) = (replica.workload(&member.workload), replica.former.get(&member.workload));
+    let away = |id: HookId| {
+        let of_now = now.filter(|workload| workload.hook(id).is_some());
+        of_now.and_then(|workload| affected_members::away(state, member, workload))
+    };
+    let step = |(id, hook): (HookId, &'a Hook), is_undo: bool| Step {
+        member: member.clone(),
+        id,
+        hook,
+        away: away(id),
+        stint: slot.stint,
+        attempts: since(state, member, id, if is_undo { slot.first_stint } else { slot.stint }),
+        is_done_elsewhere: false,
+        is_undo,
+        on_failure: OnFailure::Hold,
+    };
+    let mut steps: Vec<Step<'a>> = Vec::new();
+    if slot.needs_restore {
+        let taken_away = former.into_iter().chain(now).flat_map(begun_restores);
+        let may_be_run = |step: &Step<'_>| has_host(state, event, step);
+        steps.extend(taken_away.map(|it| step(it, true)).filter(is_owed).filter(may_be_run));
+        // The last first.
+        steps.reverse();
+    }
+    steps.extend(hooks_due(now, former, slot, event).map(|it| step(it, false)));
+    steps
+}
+
+/// What another VM began nobody takes back where none has such a hook any more.
+fn has_host(state: &State, event: &Event, step: &Step<'_>) -> bool {
+    let is_host = |vm: &VmName| *vm != step.member.vm && may_run_on(state, event, step, Intent::Undo, vm);
+    step.hook.runs_on != RunsOn::Peer || state.replicas.keys().any(is_host)
+}
+
+/// A member that nothing was done to is not restored: the platform may have restarted it, so it is asked all the same.
+/// It is restored as it is registered now; where that says nothing of it, as it was when it was taken away.
+fn hooks_due<'a>(
+    now: Option<&'a Workload>,
+    former: Option<&'a Workload>,
+    slot: &Slot,
+    event: &Event,
+) -> impl Iterator<Item = (HookId, &'a Hook)> {
+    let phases: &'static [Phase] = if slot.needs_restore { &[Phase::Restore, Phase::Ready] } else { &[Phase::Ready] };
+    let hooks = phases.iter().flat_map(move |phase| {
+        let known = now.filter(|workload| workload.hooks_of(*phase).next().is_some());
+        known.or(former).into_iter().flat_map(|workload| workload.hooks_of(*phase))
+    });
+    hooks.filter(move |(_, hook)| wants(event, hook) && may_run(event, hook))
+}
+
+/// What of a workload a member that was taken away still needs when the workload is registered otherwise, or not at all,
+/// from now on; `None` where that has everything itself.
+pub(crate) fn owed_of(
+    state: &State,
+    member: &Member,
+    slot: &Slot,
+    was: &Workload,
+    is: Option<&Workload>,
+) -> Option<Workload> {
+    let is_left_without = |phase: Phase| is.is_none_or(|is| is.hooks_of(phase).next().is_none());
+    let is_begun = |id: HookId| {
+        state.open_events().flat_map(|event| &event.attempts).any(|attempt| {
+            let is_of_hook = attempt.hook == id && attempt.member == *member && attempt.stint >= slot.first_stint;
+            is_of_hook && attempt.intent == Intent::Run
+        })
+    };
+    let is_owed = |(id, hook): (HookId, &Hook)| match id.phase {
+        // One that was taken out restores nothing by itself; one that was mended is run as it is now.
+        Phase::Restore => is_left_without(Phase::Restore),
+        Phase::Ready => is.is_none(),
+        _ => hook.can_undo && is.is_none_or(|is| is.hook(id).is_none()) && is_begun(id),
+    };
+    let phases = Phase::ALL.into_iter();
+    let owed = phases.flat_map(|phase| was.hooks_of(phase)).filter(|hook| is_owed(*hook));
+    // Without the others it would be known by another key where it is run twice, and has no place that a peer could go by.
+    let hooks: Vec<Hook> = owed.map(|(id, hook)| Hook { runs: id.key, ..hook.clone() }).collect();
+    (is.is_none() || !hooks.is_empty()).then(|| Workload { hooks, ..was.clone() })
+}
+
+/// The member has to be restored, or to say that it is ready, before it is in service.
+pub(crate) fn is_awaited(state: &State, event: &Event, member: &Member, slot: &Slot) -> bool {
+    slot.needs_restore || hooks_due(state.workload(member), None, slot, event).next().is_some()
+}
+
+/// The attempts of one hook since a stint, of whichever event, oldest first.
+fn since<'a>(state: &'a State, member: &Member, hook: HookId, stint: u64) -> Vec<&'a Attempt> {
+    let all = state.open_events().flat_map(|event| &event.attempts);
+    let mut found: Vec<&Attempt> =
+        all.filter(|attempt| attempt.stint >= stint && attempt.hook == hook && attempt.member == *member).collect();
+    found.sort_by_key(|attempt| attempt.id);
+    found
+}
+
+/// Everything was put back, and the member says that it is ready.
+pub(crate) fn is_restored(state: &State, member: &Member, slot: &Slot) -> bool {
+    // Nobody knows how it is restored.
+    let is_known = !slot.needs_restore || state.is_restorable(member);
+    let Some(event) = state.open_event(&slot.by).filter(|_| is_known) else { return !slot.needs_restore };
+    let steps = of_member(state, event, member, slot);
+    steps.iter().all(|step| step_state::is_satisfied(event, step, state.now))
+}
+
+/// The member has said since it was taken that it is ready.
+pub(crate) fn has_become_ready(state: &State, member: &Member, slot: &Slot) -> bool {
+    let answer = |attempt: &Attempt| {
+        attempt.hook.phase == Phase::Ready && attempt.stint == slot.stint && attempt.member == *member
+    };
+    let mut answers = state.open_events().flat_map(|event| &event.attempts).filter(|attempt| answer(attempt));
+    answers.any(|attempt| matches!(attempt.outcome, Some((Outcome::Done, _))))
+}
+
+/// What may have to be taken back of a workload.
+fn begun_restores(workload: &Workload) -> impl Iterator<Item = (HookId, &Hook)> {
+    let phases = Phase::ALL.into_iter().filter(|phase| *phase < Phase::Restore);
+    phases.flat_map(|phase| workload.hooks_of(phase))
+}

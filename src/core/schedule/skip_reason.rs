@@ -1,0 +1,102 @@
+//! Which hooks of an affected workload an event does not need, and why.
+
+use crate::model::document::Kind;
+use crate::model::event::Event;
+use crate::model::lifecycle::Stage;
+use crate::model::state::State;
+use crate::model::treatment::Treatment;
+use crate::model::workload::{Hook, Member, Phase, Role, RunsOn};
+use crate::schedule::step::Step;
+use core::time::Duration;
+
+/// A freeze from this long on, or of unknown length, is worth every hook.
+pub(crate) const LONG_FREEZE: Duration = Duration::from_secs(10);
+
+/// Why a hook is not run for an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SkipReason {
+    /// Policy asks for other phases.
+    Phase,
+    /// The impact had begun at first sight, and has taken the VM already.
+    ImpactBegun,
+    /// The hook is for other types of events.
+    Kind,
+    /// The freeze is brief, and the hook names no `min_freeze`.
+    BriefFreeze,
+    /// The freeze is shorter than this `min_freeze`.
+    MinFreeze(Duration),
+    /// It is left out where the notice does not hold the longest it takes, and it does not.
+    ShortNotice { notice: Duration, worst: Duration },
+    /// Its workload is known not to be the primary of its group, or another one is known to be.
+    NotPrimary,
+    /// It would be run, but does not know how to do so without changing anything.
+    DryRun,
+}
+
+/// `None`: the event needs the hook. `is_led`: an affected member of the group is known to be the primary.
+pub(crate) fn skip_reason(
+    state: &State,
+    event: &Event,
+    treatment: &Treatment,
+    step: &Step<'_>,
+    is_led: impl Fn() -> bool,
+) -> Option<SkipReason> {
+    let Step { member, id, hook, .. } = step;
+    // Whatever the event may be, its hooks are checked.
+    if id.phase == Phase::Check {
+        return (!may_run(event, hook)).then_some(SkipReason::DryRun);
+    }
+    if id.phase < Phase::Restore && !treatment.phases.contains(&id.phase) {
+        return Some(SkipReason::Phase);
+    }
+    if event.entered_at(Stage::Started) == Some(event.first_seen()) && hook.runs_on == RunsOn::Affected {
+        return Some(SkipReason::ImpactBegun);
+    }
+    if !wants(event, hook) {
+        return Some(SkipReason::Kind);
+    }
+    let is_tried = || event.attempts_of(member, *id).next().is_some();
+    let is_elsewhere = || id.phase == Phase::Failover && !may_be_primary(state, event, member, is_led);
+    unworthy(event, treatment, hook)
+        .or_else(|| too_short(event, treatment, hook).filter(|_| !is_tried()))
+        .or_else(|| is_elsewhere().then_some(SkipReason::NotPrimary))
+        .or_else(|| (!may_run(event, hook)).then_some(SkipReason::DryRun))
+}
+
+/// In a dry run only hooks that change nothing in one are run.
+pub(crate) fn may_run(event: &Event, hook: &Hook) -> bool {
+    !event.is_dry_run() || hook.can_dry_run
+}
+
+pub(crate) fn wants(event: &Event, hook: &Hook) -> bool {
+    hook.kinds.is_empty() || hook.kinds.contains(&event.announcement.kind)
+}
+
+fn unworthy(event: &Event, treatment: &Treatment, hook: &Hook) -> Option<SkipReason> {
+    if event.announcement.kind != Kind::Freeze {
+        return None;
+    }
+    let known_short = event.announcement.duration.filter(|duration| *duration < LONG_FREEZE);
+    match (hook.min_freeze, known_short) {
+        (Some(least), Some(duration)) => (least > duration).then_some(SkipReason::MinFreeze(least)),
+        (None, _) => treatment.only_named_freezes.then_some(SkipReason::BriefFreeze),
+        (Some(_), None) => None,
+    }
+}
+
+fn too_short(event: &Event, treatment: &Treatment, hook: &Hook) -> Option<SkipReason> {
+    let notice = event.notice_ends().minus(treatment.margin).since(event.preparation_starts());
+    let worst = hook.worst.unwrap_or(hook.timeout);
+    (hook.optional_if_short && notice < worst).then_some(SkipReason::ShortNotice { notice, worst })
+}
+
+/// Who may be the primary of its group as far as anybody knows. A failover that was begun stays this member's
+/// business, whatever it is by now.
+fn may_be_primary(state: &State, event: &Event, member: &Member, is_led: impl Fn() -> bool) -> bool {
+    let is_begun = || event.attempts.iter().any(|each| each.hook.phase == Phase::Failover && each.member == *member);
+    match state.role(member) {
+        Role::Primary => true,
+        Role::Unknown => !is_led() || is_begun(),
+        Role::Replica => is_begun(),
+    }
+}

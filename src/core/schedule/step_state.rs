@@ -1,0 +1,232 @@
+//! The progress of each required hook, derived from its attempts.
+
+use crate::model::attempt::{Attempt, Outcome};
+use crate::model::event::Event;
+use crate::model::lifecycle::Stage;
+use crate::model::time::Timestamp;
+use crate::model::workload::{Intent, OnAbsent, OnFailure, Phase};
+use crate::schedule::step::Step;
+use alloc::string::String;
+use core::time::Duration;
+
+/// The pause before the second attempt; doubled for each further one.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(30);
+
+const RESTORE_AGAIN_AFTER_AT_MOST: Duration = Duration::from_mins(1);
+
+/// The pause before a blocked hook is tried again.
+pub(crate) const BLOCKED_RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// How far a step is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StepState<'a> {
+    /// To be begun, with this intent, from this time on.
+    Due {
+        intent: Intent,
+        from: Timestamp,
+        blocked: Option<String>,
+    },
+    Running(&'a Attempt),
+    /// Done, not applicable, or waived.
+    Favourable,
+    Failed(String),
+    /// Not settled when the time for preparation was up.
+    OutOfTime,
+}
+
+/// How far a step is at a time.
+pub fn step_state<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> StepState<'a> {
+    if step.is_undo {
+        return undo_state(step, now);
+    }
+    match run_state(event, step, now) {
+        StepState::Failed(why) => of_failover(event, step, now).unwrap_or(StepState::Failed(why)),
+        other => other,
+    }
+}
+
+/// The same, whatever is taken back meanwhile.
+pub fn run_state<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> StepState<'a> {
+    if step.is_done_elsewhere
+        || event.waivers.iter().any(|waiver| waiver.member == step.member && waiver.hook == step.id)
+    {
+        return StepState::Favourable;
+    }
+    let ends = event.time_ends(step.id.phase);
+    let out_of_time = ends.is_some_and(|ends| now >= ends);
+    let last = step.forward().next_back();
+    // What was done to it is put back when it comes again.
+    if step.away == Some(OnAbsent::Skip)
+        && step.id.phase < Phase::Restore
+        && last.is_none_or(|last| last.outcome.is_some())
+    {
+        return StepState::Favourable;
+    }
+    let Some(last) = last else {
+        let from = if step.id.phase < Phase::Restore { event.first_seen() } else { now };
+        return due(Intent::Run, from, None, out_of_time);
+    };
+    let Some((outcome, at)) = &last.outcome else {
+        return StepState::Running(last);
+    };
+    let runs = step.forward().filter(|attempt| is_exhausted(attempt)).count();
+    let failed = || {
+        // What the end of the time for preparation cut short has not failed; what vanished before it has.
+        let is_cut_short = ends.is_some_and(|ends| match outcome {
+            Outcome::TimedOut(_) => last.deadline >= ends,
+            Outcome::Unknown(_) | Outcome::Cancelled => *at >= ends,
+            Outcome::Done | Outcome::NotApplicable | Outcome::NotDone | Outcome::Failed(_) | Outcome::Blocked(_) => {
+                false
+            }
+        });
+        if is_cut_short {
+            return StepState::OutOfTime;
+        }
+        StepState::Failed(outcome.reason().unwrap_or_else(|| outcome.as_word()).into())
+    };
+    let again = || {
+        if may_repeat(step, runs) {
+            due(Intent::Run, at.plus(pause_after(step, runs)), None, out_of_time)
+        } else {
+            failed()
+        }
+    };
+    // A question without an answer leaves it as doubtful as it was.
+    if last.intent == Intent::Confirm && !matches!(outcome, Outcome::Done | Outcome::NotApplicable | Outcome::NotDone) {
+        // What hung, and cannot say whether it is done, is not waited for any longer.
+        let hangs = matches!(outcome, Outcome::TimedOut(_) | Outcome::Failed(_) | Outcome::Cancelled);
+        if hangs && has_timed_out(step) {
+            return if step.id.phase == Phase::Failover { failed() } else { again() };
+        }
+        let why = outcome.reason().map(String::from);
+        return due(Intent::Confirm, at.plus(backoff(asked(step))), why, out_of_time);
+    }
+    match outcome {
+        Outcome::Done | Outcome::NotApplicable => StepState::Favourable,
+        Outcome::Blocked(reason) => due(Intent::Run, at.plus(BLOCKED_RETRY_AFTER), Some(reason.clone()), out_of_time),
+        // What was stopped may be done, or half done.
+        Outcome::Unknown(_) | Outcome::TimedOut(_) if step.hook.can_confirm => {
+            due(Intent::Confirm, *at, None, out_of_time)
+        }
+        // A failover nobody can be asked about is never run again by itself.
+        Outcome::Unknown(_) | Outcome::TimedOut(_) if step.id.phase == Phase::Failover => failed(),
+        Outcome::NotDone | Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Unknown(_) => again(),
+        // What was stopped to take the member away once more is due again when it returns.
+        Outcome::Cancelled if step.id.phase >= Phase::Restore => again(),
+        Outcome::Cancelled => failed(),
+    }
+}
+
+fn due<'a>(intent: Intent, from: Timestamp, blocked: Option<String>, out_of_time: bool) -> StepState<'a> {
+    if out_of_time { StepState::OutOfTime } else { StepState::Due { intent, from, blocked } }
+}
+
+/// Attempts that count against the number a hook has.
+fn is_exhausted(attempt: &Attempt) -> bool {
+    attempt.intent == Intent::Run && !matches!(attempt.outcome, Some((Outcome::Blocked(_), _)))
+}
+
+/// What it was asked about is that it was stopped at its deadline.
+fn has_timed_out(step: &Step<'_>) -> bool {
+    let last_run = step.forward().rfind(|attempt| attempt.intent == Intent::Run);
+    last_run.is_some_and(|run| matches!(run.outcome, Some((Outcome::TimedOut(_), _))))
+}
+
+/// How often in a row it was asked for lately.
+fn asked(step: &Step<'_>) -> usize {
+    let asked = step.forward().rev().take_while(|attempt| attempt.intent == Intent::Confirm);
+    let times = asked.map(|attempt| 1 + attempt.blocked.map_or(0, |blocked| blocked.times.saturating_sub(1)));
+    usize::try_from(times.fold(0_u32, u32::saturating_add)).unwrap_or(usize::MAX)
+}
+
+/// Restoring is owed for as long as it takes; everything else has a number of attempts.
+fn may_repeat(step: &Step<'_>, runs: usize) -> bool {
+    step.id.phase >= Phase::Restore || runs < usize::try_from(step.hook.attempts).unwrap_or(usize::MAX)
+}
+
+fn pause_after(step: &Step<'_>, runs: usize) -> Duration {
+    if step.id.phase == Phase::Restore {
+        return (RETRY_AFTER * (1 << doublings(runs, 6))).min(RESTORE_AGAIN_AFTER_AT_MOST);
+    }
+    backoff(runs)
+}
+
+/// Since when the step has answered that it is blocked, without another answer in between.
+pub fn blocked_since(step: &Step<'_>) -> Option<Timestamp> {
+    let known = step.forward().rev().filter(|attempt| attempt.outcome.is_some() || attempt.blocked.is_some());
+    known.map_while(Attempt::blocked_since).min()
+}
+
+pub(crate) fn backoff(runs: usize) -> Duration {
+    (RETRY_AFTER * (1 << doublings(runs, 5))).min(RETRY_AFTER_AT_MOST)
+}
+
+fn doublings(runs: usize, most: u32) -> u32 {
+    u32::try_from(runs.saturating_sub(1)).unwrap_or(u32::MAX).min(most)
+}
+
+/// A `done` that is too old to be relied on.
+pub fn is_stale(step: &Step<'_>, now: Timestamp) -> bool {
+    let (Some(fresh_for), true) = (step.hook.fresh_for, step.hook.can_confirm) else {
+        return false;
+    };
+    let last = step.forward().next_back().and_then(|last| last.outcome.as_ref());
+    matches!(last, Some((Outcome::Done, at)) if now.since(*at) > fresh_for)
+}
+
+/// The step no longer stands in the way of those behind it.
+pub fn is_satisfied(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
+    match step_state(event, step, now) {
+        StepState::Favourable => true,
+        // What cannot be taken back does not keep the rest from being put back.
+        StepState::Failed(_) => step.on_failure == OnFailure::Continue || step.is_undo,
+        StepState::Due { .. } | StepState::Running(_) | StepState::OutOfTime => false,
+    }
+}
+
+/// It was begun, and nothing says that it is done or was not needed.
+pub(crate) fn is_owed(step: &Step<'_>) -> bool {
+    let last = step.forward().next_back().and_then(|last| last.outcome.as_ref());
+    let is_settled = matches!(last, Some((Outcome::Done | Outcome::NotApplicable, _)));
+    step.hook.can_undo && !is_settled && step.forward().any(may_have_begun)
+}
+
+/// What is blocked has begun nothing, and what still runs is stopped first.
+fn may_have_begun(attempt: &Attempt) -> bool {
+    let idle =
+        matches!(attempt.outcome, None | Some((Outcome::Done | Outcome::NotApplicable | Outcome::Blocked(_), _)));
+    attempt.intent == Intent::Run && !idle
+}
+
+/// A failover that failed for good may have left the group without a primary, so it is taken back at once: what is to
+/// be seen of its step meanwhile. `None` where there is nothing to take back, or no time left for it.
+pub(crate) fn of_failover<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> Option<StepState<'a>> {
+    let is_pending = event.stage() < Stage::Claimed && now < event.preparation_ends();
+    let applies = step.id.phase == Phase::Failover && is_pending && is_owed(step);
+    let taken_back = applies.then(|| undo_state(step, now))?;
+    matches!(taken_back, StepState::Due { .. } | StepState::Running(_)).then_some(taken_back)
+}
+
+/// How far taking back is.
+pub(crate) fn undo_state<'a>(step: &Step<'a>, now: Timestamp) -> StepState<'a> {
+    // What was run once more has to be taken back once more.
+    let last_run = step.forward().map(|attempt| attempt.id).max();
+    let is_undo = move |attempt: &&Attempt| attempt.intent == Intent::Undo && Some(attempt.id) > last_run;
+    let undos = || step.attempts.iter().copied().filter(is_undo);
+    let due = |from, blocked| StepState::Due { intent: Intent::Undo, from, blocked };
+    let Some(last) = undos().next_back() else {
+        return due(step.forward().filter_map(|it| it.outcome.as_ref()).map(|(_, at)| *at).max().unwrap_or(now), None);
+    };
+    let Some((outcome, at)) = &last.outcome else {
+        return StepState::Running(last);
+    };
+    let spent = undos().filter(|attempt| !matches!(attempt.outcome, Some((Outcome::Blocked(_), _)))).count();
+    match outcome {
+        Outcome::Done | Outcome::NotApplicable => StepState::Favourable,
+        Outcome::Blocked(why) => due(at.plus(BLOCKED_RETRY_AFTER), Some(why.clone())),
+        _ if spent < usize::try_from(step.hook.attempts).unwrap_or(usize::MAX) => due(at.plus(backoff(spent)), None),
+        _ => StepState::Failed(outcome.reason().unwrap_or("it was not taken back").into()),
+    }
+}

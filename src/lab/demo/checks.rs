@@ -1,0 +1,315 @@
+//! What must hold at the end of a demo, checked against what the cloud and the hooks themselves wrote down.
+
+use std::collections::BTreeMap;
+
+use super::report::called;
+use crate::demo_hook::Note;
+use crate::fake_cloud::Post;
+use crate::local_cluster::snapshot::ClusterSnapshot;
+use allclear_core::model::document::Kind;
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::time::Timestamp;
+use allclear_server::replica::clock::from_rfc3339;
+use allclear_sim::cloud::{Approver, EventEnd, PlatformEvent, PlatformStartCause};
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+/// Everything that is missing; nothing when all is well. A database notes nothing of what it did, and does not want a hook
+/// run for everything.
+pub(super) fn missing(
+    events: &[PlatformEvent],
+    posts: &[Post],
+    sight: &ClusterSnapshot,
+    notes: Option<&[Note]>,
+) -> Vec<String> {
+    let mut missing = Vec::new();
+    for event in events {
+        let posts: Vec<&Post> = posts.iter().filter(|post| post.event == event.id).collect();
+        let found = match sight.event(&event.id) {
+            Some(known) => of_event(event, &posts, known, sight, notes),
+            None => vec!["no replica knows it".to_owned()],
+        };
+        missing.extend(found.into_iter().map(|what| format!("{}: {what}", called(event))));
+    }
+    missing
+}
+
+fn of_event(
+    event: &PlatformEvent,
+    posts: &[&Post],
+    known: &shown::Event,
+    sight: &ClusterSnapshot,
+    notes: Option<&[Note]>,
+) -> Vec<String> {
+    let mut missing = match &event.accepted {
+        Some((at, by)) => of_approval(*at, by, posts, known, notes),
+        None => of_no_approval(event, posts),
+    };
+    if event.ended.is_none() {
+        missing.push("the cloud still lists it".into());
+    }
+    let not_closed = sight.not_closed(&event.id);
+    if !not_closed.is_empty() {
+        missing.push(format!("not closed for {}", not_closed.join(", ")));
+    }
+    missing.extend(of_runs(&event.id, notes.unwrap_or_default()));
+    missing.extend(of_restoring(event, known));
+    missing
+}
+
+/// One all-clear, decided by the cluster, after everything was prepared.
+fn of_approval(
+    at: Timestamp,
+    by: &Approver,
+    posts: &[&Post],
+    known: &shown::Event,
+    notes: Option<&[Note]>,
+) -> Vec<String> {
+    let mut missing = Vec::new();
+    if posts.len() != 1 || !posts.iter().all(|post| post.took_effect) {
+        let results: Vec<_> = posts.iter().map(|post| post.result.unwrap_or("lost")).collect();
+        missing.push(format!("one approval that counts, not {} ({})", posts.len(), results.join(", ")));
+    }
+    let is_by = |approver: &str| matches!(by, Approver::Vm(vm) if *vm == VmName::new(approver));
+    let accepted: Vec<_> =
+        known.approvals.iter().filter(|approval| approval.outcome.as_deref() == Some("accepted")).collect();
+    let [claim] = accepted.as_slice() else {
+        missing.push(format!("one accepted approval in the cluster's record, not {}", accepted.len()));
+        return missing;
+    };
+    if !is_by(&claim.approver) {
+        missing.push(format!("the cluster named {} to post, and somebody else did", claim.approver));
+    }
+    let preparing = known.hooks.iter().enumerate().filter(|(_, hook)| prepares(hook));
+    // What is tried again counts as it ended.
+    let preparing: Vec<_> = preparing.filter(|(place, hook)| is_last(&known.hooks[place + 1..], hook)).collect();
+    let is_idle = notes.is_none() && claim.reason == "nothing_to_prepare";
+    if preparing.is_empty() && !is_idle {
+        missing.push("no hook ran before the all-clear".into());
+    }
+    for (_, hook) in preparing {
+        let what = format!("{} on {}", hook.phase, hook.on);
+        if !is_prepared(hook) {
+            missing.push(format!("{what} ended as {}", hook.outcome.as_deref().unwrap_or("nothing")));
+        }
+        let is_before = hook.ended_at.as_deref().and_then(from_rfc3339) <= from_rfc3339(&claim.claimed_at);
+        let really = |notes: &[Note]| {
+            let done = notes.iter().find(|note| note.attempt == hook.attempt && note.done);
+            hook.intent != "run" || done.is_some_and(|done| done.at() <= at)
+        };
+        if !is_before || !notes.is_none_or(really) {
+            missing.push(format!("{what} was not done before the all-clear"));
+        }
+    }
+    missing
+}
+
+/// Whether it runs before the all-clear.
+pub(super) fn prepares(hook: &shown::Hook) -> bool {
+    !matches!(hook.phase.as_str(), "restore" | "ready")
+}
+
+/// Whether none of those that came later was another attempt of the same.
+fn is_last(later: &[shown::Hook], hook: &shown::Hook) -> bool {
+    later.iter().all(|other| attempted(other) != attempted(hook))
+}
+
+fn attempted(hook: &shown::Hook) -> [&str; 4] {
+    [&hook.vm, &hook.workload, &hook.phase, &hook.intent]
+}
+
+/// Also a replica that has nothing to write to disk is.
+fn is_prepared(hook: &shown::Hook) -> bool {
+    matches!(hook.outcome.as_deref(), Some("done" | "not_applicable"))
+}
+
+/// What the platform cancels or starts by itself, before anybody could approve, needs no approval.
+fn of_no_approval(event: &PlatformEvent, posts: &[&Post]) -> Vec<String> {
+    let mut missing = Vec::new();
+    let by_itself = match (&event.started, &event.ended) {
+        (Some((_, PlatformStartCause::Failure)), _) | (None, Some((_, EventEnd::Cancelled))) => true,
+        (
+            Some((_, PlatformStartCause::Approved | PlatformStartCause::NotBefore | PlatformStartCause::Ordered))
+            | None,
+            _,
+        ) => false,
+    };
+    if !by_itself {
+        let how = if event.started.is_some() { "it started without" } else { "it still waits for" };
+        missing.push(format!("{how} an all-clear"));
+    }
+    if !posts.is_empty() {
+        missing.push(format!("{} approvals were posted that came too late", posts.len()));
+    }
+    missing
+}
+
+/// Every hook was started once, whatever became of its replica.
+fn of_runs(event: &EventId, notes: &[Note]) -> Vec<String> {
+    let mut runs: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for note in notes.iter().filter(|note| EventId::new(&note.event) == *event && !note.done) {
+        *runs.entry((&note.phase, &note.vm)).or_default() += 1;
+    }
+    let repeated = runs.into_iter().filter(|(_, count)| *count > 1);
+    repeated.map(|((phase, vm), count)| format!("{phase} of {vm} was run {count} times")).collect()
+}
+
+/// Whatever was taken away was put back, after the event was gone; on a VM that was deleted nothing is.
+fn of_restoring(event: &PlatformEvent, known: &shown::Event) -> Vec<String> {
+    if event.plan.kind == Kind::Terminate && event.started.is_some() {
+        return Vec::new();
+    }
+    let takes_away = |hook: &&shown::Hook| prepares(hook) && hook.phase != "checkpoint" && hook.intent == "run";
+    let mut taken: Vec<&str> = known.hooks.iter().filter(takes_away).map(|hook| hook.vm.as_str()).collect();
+    taken.sort_unstable();
+    taken.dedup();
+    let ended = event.ended.map(|(at, _)| at);
+    let is_restored = |vm: &&str| {
+        known.hooks.iter().any(|hook| {
+            hook.phase == "restore"
+                && hook.vm == *vm
+                && hook.outcome.as_deref() == Some("done")
+                && from_rfc3339(&hook.started_at) >= ended
+        })
+    };
+    let left = taken.into_iter().filter(|vm| !is_restored(vm));
+    left.map(|vm| format!("what was prepared on {vm} was not restored")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::local_cluster::snapshot::{ReplicaSnapshot, ReplicaStatus};
+    use allclear_core::model::document::Source;
+    use allclear_server::replica::clock::rfc3339;
+    use allclear_sim::cloud::{EventPlan, Opening};
+
+    const HOOK_DONE: Timestamp = Timestamp(2_000);
+    const APPROVED: Timestamp = Timestamp(3_000);
+    const GONE: Timestamp = Timestamp(5_000);
+
+    /// What the cloud, the cluster and the hooks say of one event.
+    struct DemoCase {
+        event: PlatformEvent,
+        posts: Vec<Post>,
+        known: shown::Event,
+        notes: Vec<Note>,
+    }
+
+    type Bend = fn(&mut DemoCase);
+
+    fn hook(phase: &str, attempt: &str, from: Timestamp, to: Timestamp) -> shown::Hook {
+        shown::Hook {
+            vm: "db-0".into(),
+            on: "db-0".into(),
+            phase: phase.into(),
+            attempt: attempt.into(),
+            intent: "run".into(),
+            outcome: Some("done".into()),
+            started_at: rfc3339(from),
+            ended_at: Some(rfc3339(to)),
+            ..shown::Hook::default()
+        }
+    }
+
+    fn note(done: bool, at: Timestamp) -> Note {
+        let (vm, phase) = ("db-0".into(), "drain".into());
+        Note { event: "E".into(), vm, phase, attempt: "E.1".into(), done, at_us: at.0 * 1_000 }
+    }
+
+    fn good() -> DemoCase {
+        let (vm, other) = (VmName::new("db-0"), VmName::new("db-1"));
+        let event = PlatformEvent {
+            id: EventId::new("E"),
+            plan: EventPlan::new(Kind::Reboot, Source::User, vec![vm]),
+            announced_at: Timestamp(0),
+            not_before: Timestamp(20_000),
+            accepted: Some((APPROVED, Approver::Vm(other.clone()))),
+            started: Some((Timestamp(4_000), PlatformStartCause::Approved)),
+            ended: Some((GONE, EventEnd::Finished)),
+            moved: 0,
+        };
+        let posts = vec![Post {
+            event: event.id.clone(),
+            vm: other,
+            at: rfc3339(APPROVED),
+            at_us: 0,
+            result: None,
+            took_effect: true,
+        }];
+        let approval = shown::Approval {
+            approver: "db-1".into(),
+            outcome: Some("accepted".into()),
+            claimed_at: rfc3339(Timestamp(2_500)),
+            ..shown::Approval::default()
+        };
+        let known = shown::Event {
+            id: "E".into(),
+            stage: "closed".into(),
+            hooks: vec![
+                hook("drain", "E.1", Timestamp(1_000), HOOK_DONE),
+                hook("restore", "E.3", Timestamp(6_000), Timestamp(7_000)),
+            ],
+            approvals: vec![approval],
+            ..shown::Event::default()
+        };
+        DemoCase { event, posts, known, notes: vec![note(false, Timestamp(1_000)), note(true, HOOK_DONE)] }
+    }
+
+    fn judged(case: DemoCase) -> String {
+        let DemoCase { event, posts, known, notes } = case;
+        let answer = ReplicaStatus { status: shown::Status::default(), events: vec![known] };
+        let sight =
+            ClusterSnapshot { replicas: vec![ReplicaSnapshot { name: "db-1".into(), answer: Some(answer.into()) }] };
+        missing(&[event], &posts, &sight, Some(&notes)).join("\n")
+    }
+
+    #[test]
+    fn nothing_is_missing_when_all_is_well() {
+        assert_eq!(judged(good()), "");
+    }
+
+    #[test]
+    fn each_thing_that_can_be_missing_is_found() {
+        let bent: [(Bend, &str); 13] = [
+            (|case| case.posts.push(case.posts[0].clone()), "one approval that counts, not 2"),
+            (|case| case.posts[0].took_effect = false, "one approval that counts"),
+            (|case| case.known.approvals.clear(), "one accepted approval in the cluster's record, not 0"),
+            (|case| case.known.approvals[0].approver = "db-2".into(), "somebody else did"),
+            (|case| drop(case.known.hooks.remove(0)), "no hook ran before"),
+            (|case| case.known.hooks[0].outcome = Some("failed".into()), "drain on db-0 ended as failed"),
+            (|case| case.known.hooks[0].ended_at = Some(rfc3339(GONE)), "was not done before the all-clear"),
+            (|case| case.notes[1].at_us = GONE.0 * 1_000, "was not done before the all-clear"),
+            (|case| case.notes.push(note(false, GONE)), "drain of db-0 was run 2 times"),
+            (|case| drop(case.known.hooks.pop()), "what was prepared on db-0 was not restored"),
+            (|case| case.known.hooks[1].started_at = rfc3339(APPROVED), "was not restored"),
+            (|case| case.known.stage = "restoring".into(), "not closed for db-1"),
+            (|case| case.event.ended = None, "the cloud still lists it"),
+        ];
+        for (bend, expected) in bent {
+            let mut case = good();
+            bend(&mut case);
+            let found = judged(case);
+            assert!(found.contains(expected), "{expected}: {found}");
+        }
+    }
+
+    #[test]
+    fn what_starts_or_ends_by_itself_needs_no_approval_and_nothing_else_does_without() {
+        let mut case = good();
+        case.event.accepted = None;
+        case.event.started = Some((Timestamp(4_000), PlatformStartCause::NotBefore));
+        case.posts.clear();
+        assert_eq!(judged(case), "Reboot of db-0: it started without an all-clear");
+
+        let mut failed = good();
+        failed.event.plan.opening = Opening::Started;
+        (failed.event.accepted, failed.event.started) = (None, Some((Timestamp(0), PlatformStartCause::Failure)));
+        assert!(judged(failed).contains("1 approvals were posted that came too late"));
+
+        let mut cancelled = good();
+        (cancelled.event.accepted, cancelled.event.started) = (None, None);
+        cancelled.event.ended = Some((GONE, EventEnd::Cancelled));
+        cancelled.posts.clear();
+        assert_eq!(judged(cancelled), "");
+    }
+}

@@ -1,0 +1,178 @@
+//! What happened, told once each, in the order of time: by the cloud, by the cluster, and by a database and its clients.
+
+use std::collections::BTreeSet;
+
+use crate::fake_cloud::Post;
+use crate::local_cluster::members::MemberReport;
+use crate::local_cluster::seconds;
+use crate::local_cluster::snapshot::ClusterSnapshot;
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::time::Timestamp;
+use allclear_server::replica::clock;
+use allclear_sim::cloud::{Approver, EventEnd, PlatformEvent, PlatformStartCause};
+
+/// One thing that happened to one event.
+struct NarratedStep {
+    event: EventId,
+    at: Timestamp,
+    who: &'static str,
+    what: String,
+}
+
+#[derive(Default)]
+pub(super) struct Narration {
+    told: BTreeSet<(EventId, Timestamp, String)>,
+    /// When the latest event was announced: zero for what belongs to none.
+    zero: Option<Timestamp>,
+}
+
+impl Narration {
+    /// What was not told before, as lines.
+    pub(super) fn news(
+        &mut self,
+        events: &[PlatformEvent],
+        posts: &[Post],
+        sight: &ClusterSnapshot,
+        said: &[MemberReport],
+    ) -> Vec<String> {
+        let mut steps = Vec::new();
+        for event in events {
+            steps.extend(by_the_cloud(event, posts));
+            let known = sight.event(&event.id).map(|event| event.timeline.as_slice()).unwrap_or_default();
+            steps.extend(known.iter().filter_map(|step| {
+                let at = clock::from_rfc3339(&step.at)?;
+                Some(NarratedStep { event: event.id.clone(), at, who: "cluster", what: step.what.clone() })
+            }));
+        }
+        steps.retain(|step| self.told.insert((step.event.clone(), step.at, step.what.clone())));
+        self.zero = events.last().map(|event| event.announced_at).or(self.zero);
+        let line = |step: &NarratedStep| {
+            let event = events.iter().find(|event| event.id == step.event)?;
+            let text = told(Some(event.announced_at), step.at, &names(&event.plan.resources), step.who, &step.what);
+            Some((step.at, rank(&step.what), text))
+        };
+        let mut lines: Vec<_> = steps.iter().filter_map(line).collect();
+        lines.extend(said.iter().map(|said| {
+            let is_about = |event: &&PlatformEvent| event.plan.resources.contains(&VmName::new(&said.vm));
+            let event = events.iter().rfind(is_about).or(events.last());
+            (said.at, 0, told(event.map(|event| event.announced_at), said.at, &said.vm, said.who, &said.what))
+        }));
+        lines.sort_by_key(|(at, rank, _)| (*at, *rank));
+        lines.into_iter().map(|(_, _, text)| text).collect()
+    }
+
+    /// What the demo itself does.
+    pub(super) fn own(&self, what: &str) -> String {
+        told(self.zero, clock::now(), "", "demo", what)
+    }
+}
+
+fn told(zero: Option<Timestamp>, at: Timestamp, vms: &str, who: &str, what: &str) -> String {
+    let after = zero.map_or_else(|| " ".repeat(9), |zero| format!("{:>7.2} s", seconds(zero, at)));
+    format!("{after}  {vms:<11}  {who:<7}  {what}")
+}
+
+/// At the same moment, what ends comes before the stage it leads to, and that before what begins in it.
+fn rank(what: &str) -> u8 {
+    if what.ends_with(" begins") || what.ends_with(" is seen") { 2 } else { u8::from(!what.contains(' ')) }
+}
+
+fn by_the_cloud(event: &PlatformEvent, posts: &[Post]) -> Vec<NarratedStep> {
+    let step = |at, what: String| NarratedStep { event: event.id.clone(), at, who: "cloud", what };
+    let notice = event.plan.notice.as_secs_f64();
+    let (kind, source) = (&event.plan.kind, &event.plan.source);
+    let begins = match event.started {
+        Some((at, PlatformStartCause::Failure)) if at == event.announced_at => "it has struck already".to_owned(),
+        Some(_) | None => format!("starts by itself after {notice:.1} s"),
+    };
+    let announced = format!("announces {kind} by {source} of {}; {begins}", names(&event.plan.resources));
+    let mut steps = vec![step(event.announced_at, announced)];
+    if let Some(last) = event.moved.checked_sub(1).and_then(|last| event.plan.moves.get(last)) {
+        let starts = seconds(event.announced_at, event.not_before);
+        let what = format!("thinks again: it starts by itself after {starts:.1} s");
+        steps.push(step(event.announced_at.plus(last.after), what));
+    }
+    for post in posts.iter().filter(|post| post.event == event.id) {
+        let result = post.result.unwrap_or("lost on its way");
+        let at = clock::from_rfc3339(&post.at).unwrap_or(event.announced_at);
+        steps.push(step(at, format!("receives the approval from {}: {result}", post.vm)));
+    }
+    if let Some((at, Approver::Other(who))) = &event.accepted {
+        steps.push(step(*at, format!("is told to go ahead by {who}")));
+    }
+    if let Some((at, cause)) = event.started {
+        let why = match cause {
+            PlatformStartCause::Failure => "the hardware has failed",
+            PlatformStartCause::Approved => "approved",
+            PlatformStartCause::NotBefore => "the notice ran out",
+            PlatformStartCause::Ordered => "it was told to",
+        };
+        steps.push(step(at, format!("starts it: {why}")));
+    }
+    if let Some((at, end)) = event.ended {
+        let what = match end {
+            EventEnd::Finished => "has finished: the event is gone",
+            EventEnd::Cancelled => "calls it off: the event is gone",
+        };
+        steps.push(step(at, what.to_owned()));
+    }
+    steps
+}
+
+pub(super) fn names(vms: &[VmName]) -> String {
+    vms.iter().map(VmName::as_str).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::local_cluster::snapshot::{ReplicaSnapshot, ReplicaStatus};
+    use allclear_core::model::document::{Kind, Source};
+    use allclear_sim::cloud::EventPlan;
+    use allclear_wire::pb::allclear::operator::v1 as shown;
+
+    fn announced() -> PlatformEvent {
+        let mut plan = EventPlan::new(Kind::Reboot, Source::User, vec![VmName::new("db-0")]);
+        plan.notice = Duration::from_secs(20);
+        let (announced_at, not_before) = (Timestamp(1_000), Timestamp(21_000));
+        let id = EventId::new("E");
+        PlatformEvent { id, plan, announced_at, not_before, accepted: None, started: None, ended: None, moved: 0 }
+    }
+
+    fn sight(steps: &[(i64, &str)]) -> ClusterSnapshot {
+        let step = |(at, what): &(i64, &str)| shown::Step {
+            at: clock::rfc3339(Timestamp(*at)),
+            what: (*what).to_owned(),
+            ..shown::Step::default()
+        };
+        let event =
+            shown::Event { id: "e".into(), timeline: steps.iter().map(step).collect(), ..shown::Event::default() };
+        let answer = ReplicaStatus { status: shown::Status::default(), events: vec![event] };
+        ClusterSnapshot { replicas: vec![ReplicaSnapshot { name: "db-1".into(), answer: Some(answer.into()) }] }
+    }
+
+    #[test]
+    fn everything_is_told_once_and_in_the_order_in_which_it_makes_sense() {
+        let mut story = Narration::default();
+        let steps = [(1_200, "announced"), (1_500, "closed"), (1_500, "restore on db-0: done")];
+        let told = story.news(&[announced()], &[], &sight(&steps), &[]);
+        let expected = [
+            "   0.00 s  db-0         cloud    announces Reboot by User of db-0; starts by itself after 20.0 s",
+            "   0.20 s  db-0         cluster  announced",
+            "   0.50 s  db-0         cluster  restore on db-0: done",
+            "   0.50 s  db-0         cluster  closed",
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(story.news(&[announced()], &[], &sight(&steps), &[]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_the_cloud_does_is_told_where_the_cluster_knows_nothing() {
+        let mut event = announced();
+        event.ended = Some((Timestamp(3_000), EventEnd::Cancelled));
+        let told = Narration::default().news(&[event], &[], &ClusterSnapshot::default(), &[]);
+        assert_eq!(told.last().unwrap(), "   2.00 s  db-0         cloud    calls it off: the event is gone");
+    }
+}

@@ -1,0 +1,198 @@
+//! The play itself: waits for the cluster, lets the cloud announce, and follows every event to its end.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use tokio::time::sleep;
+
+use super::checks;
+use super::narration::Narration;
+use super::primary::Primary;
+use super::report::{DemoReport, EventReport};
+use super::takeover::TakeoverDemo;
+use super::writes::Writes;
+use crate::demo_hook;
+use crate::fake_cloud::CloudScenario;
+use crate::local_cluster::members::{MemberPrograms, MemberReport};
+use crate::local_cluster::snapshot::{ClusterSnapshot, StatusClients};
+use crate::local_cluster::{LocalCluster, VMS};
+use crate::testbed::writers::LatestWrite;
+use allclear_server::replica::clock;
+
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+const READY_WITHIN: Duration = Duration::from_mins(1);
+/// For all events together.
+const PLAY_WITHIN: Duration = Duration::from_mins(3);
+
+/// One demo while it is on.
+pub(super) struct DemoRun<'a> {
+    pub(super) stage: &'a mut LocalCluster,
+    pub(super) scenario: &'a CloudScenario,
+    pub(super) kills_leader: bool,
+    /// Where each line of the story goes.
+    pub(super) tell: &'a dyn Fn(&str),
+    pub(super) primary: Primary,
+    /// The first write that each new primary of servers took.
+    pub(super) moves: Vec<LatestWrite>,
+    pub(super) takeover: Option<TakeoverDemo>,
+}
+
+impl DemoRun<'_> {
+    /// From a cluster that forms to events that are closed. What it finds is in the report, also when it breaks off.
+    pub(super) async fn run(mut self, speed: u32) -> DemoReport {
+        let mut sight = ClusterSnapshot::default();
+        let lines = StatusClients::to(&self.stage.replicas);
+        let mut missing = Vec::new();
+        if let Err(error) = self.play(&lines, &mut sight).await {
+            missing.push(format!("{error:#}"));
+        }
+        let writes = self.settle().await.unwrap_or_else(|error| {
+            missing.push(format!("whether all writes are there is not known: {error:#}"));
+            None
+        });
+        self.report(speed, &sight, writes, missing)
+    }
+
+    async fn play(&mut self, lines: &StatusClients, sight: &mut ClusterSnapshot) -> anyhow::Result<()> {
+        self.until_ready(lines, sight).await?;
+        let mut story = Narration::default();
+        let leader = sight.leader().map(|(leader, _)| leader.to_owned()).unwrap_or_default();
+        let primary = self.primary.now().map_or_else(String::new, |vm| format!("; {vm} is the database's primary"));
+        (self.tell)(&story.own(&format!("the replicas are ready, {leader} leads{primary}")));
+        self.stage.cloud.play(self.scenario)?;
+        let limit = clock::monotonic().plus(PLAY_WITHIN);
+        while !self.is_over(sight) {
+            if clock::monotonic() > limit {
+                bail!("it is not over after {} s", PLAY_WITHIN.as_secs());
+            }
+            sleep(LOOK_EVERY).await;
+            let mut said = self.look(lines, sight)?;
+            said.extend(self.stage.follow_the_cloud().await?);
+            let news = story.news(&self.stage.cloud.events(), &self.stage.cloud.posts(), sight, &said);
+            for line in &news {
+                (self.tell)(line);
+            }
+            if self.kills_leader {
+                let told = self.take_over(sight).await?;
+                for what in &told {
+                    (self.tell)(&story.own(what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn until_ready(&mut self, lines: &StatusClients, sight: &mut ClusterSnapshot) -> anyhow::Result<()> {
+        let limit = clock::monotonic().plus(READY_WITHIN);
+        loop {
+            self.look(lines, sight)?;
+            let unknown = || self.primary.not_registered(sight).filter(|_| self.has_database());
+            let Some(why) = sight.not_ready().or_else(unknown) else { return Ok(()) };
+            if clock::monotonic() > limit {
+                bail!("the cluster is not ready after {} s: {why}", READY_WITHIN.as_secs());
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    fn has_database(&self) -> bool {
+        self.stage.members.is_some() || self.stage.servers.is_some()
+    }
+
+    async fn take_over(&mut self, sight: &ClusterSnapshot) -> anyhow::Result<Vec<String>> {
+        if let Some(takeover) = &mut self.takeover {
+            return takeover.go_on(self.stage, sight);
+        }
+        let Some((begun, told)) = TakeoverDemo::begin(self.stage, sight).await? else { return Ok(Vec::new()) };
+        self.takeover = Some(begun);
+        Ok(vec![told])
+    }
+
+    /// What the replicas say now, what the database said, and where its primary went.
+    fn look(&mut self, lines: &StatusClients, sight: &mut ClusterSnapshot) -> anyhow::Result<Vec<MemberReport>> {
+        for replica in &mut self.stage.replicas {
+            if let Some(status) = replica.process.ended() {
+                bail!("{} ended by itself: {status}", replica.name);
+            }
+        }
+        self.stage.members.as_mut().map_or(Ok(()), MemberPrograms::all_run)?;
+        *sight = lines.look(&self.stage.replicas);
+        let mut said = Vec::new();
+        if let Some(members) = &mut self.stage.members {
+            said = members.said();
+            if let Some((vm, since)) = members.primary()? {
+                said.extend(self.primary.see(&vm, since));
+            }
+        }
+        if let Some(latest) = self.stage.servers.as_ref().and_then(|servers| servers.progress().latest) {
+            let moved = self.primary.see(VMS[latest.place], clock::now().minus(latest.since.elapsed()));
+            if let Some(moved) = moved {
+                self.moves.push(latest);
+                let pause = latest.pause.as_millis();
+                let what = format!("{}; no write was acknowledged for {pause} ms", moved.what);
+                said.push(MemberReport { who: "clients", what, ..moved });
+            }
+        }
+        Ok(said)
+    }
+
+    /// The clients stop, and what they were told is held against what is there.
+    async fn settle(&mut self) -> anyhow::Result<Option<Writes>> {
+        let Some(servers) = &mut self.stage.servers else { return Ok(None) };
+        let settled = servers.settle().await?;
+        Ok(Some(Writes::of(servers.name(), &settled, &self.moves)))
+    }
+
+    /// Every event has come and gone for the cloud, and is closed for every replica that runs.
+    fn is_over(&self, sight: &ClusterSnapshot) -> bool {
+        let runs =
+            |name: &str| self.stage.replicas.iter().any(|replica| replica.name == name && replica.process.runs());
+        let all_answer = sight.replicas.iter().all(|seen| seen.answer.is_some() || !runs(&seen.name));
+        let events = self.stage.cloud.scenario_events();
+        self.stage.cloud.is_over()
+            && all_answer
+            && events.iter().all(|event| sight.not_closed(event).is_empty())
+            && self.takeover.as_ref().is_none_or(TakeoverDemo::is_complete)
+            && (self.stage.servers.is_none() || self.primary.not_registered(sight).is_none())
+    }
+
+    fn report(
+        self,
+        speed: u32,
+        sight: &ClusterSnapshot,
+        writes: Option<Writes>,
+        mut missing: Vec<String>,
+    ) -> DemoReport {
+        let (events, posts) = (self.stage.cloud.events(), self.stage.cloud.posts());
+        let notes = demo_hook::notes(&self.stage.hook_log()).unwrap_or_else(|error| {
+            missing.push(format!("what the hooks noted cannot be read: {error}"));
+            Vec::new()
+        });
+        let planned = self.stage.cloud.scenario_events().len();
+        if planned > events.len() {
+            missing.push(format!("{} of {planned} events were not announced", planned - events.len()));
+        }
+        let has_database = self.has_database();
+        missing.extend(checks::missing(&events, &posts, sight, (!has_database).then_some(notes.as_slice())));
+        if has_database {
+            missing.extend(self.primary.missing(&events, sight));
+        }
+        missing.extend(writes.iter().flat_map(Writes::missing));
+        if self.kills_leader && !self.takeover.as_ref().is_some_and(TakeoverDemo::is_complete) {
+            let why = if self.takeover.is_none() { "no hook ran during which to kill it" } else { "it did not end" };
+            missing.push(format!("the leader's takeover: {why}"));
+        }
+        DemoReport {
+            scenario: self.scenario.name().to_owned(),
+            speed,
+            ok: missing.is_empty(),
+            missing,
+            events: events.iter().map(|event| EventReport::of(event, &posts, sight)).collect(),
+            primary: has_database.then(|| self.primary.told()),
+            moves: self.primary.moves(),
+            writes,
+            takeover: self.takeover,
+            folder: None,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! From the configuration to how hooks are run.
+
+use crate::config::{self, Config, HookTarget, Http};
+use crate::hooks::{Adapter, HookCommand, HookEnvironment, HttpHook};
+use crate::replica::hook_executor::{Configured, HookCalls};
+use allclear_core::model::workload::Phase;
+
+/// How each hook of this VM is reached.
+pub(super) fn of(config: &Config) -> Configured {
+    let mut configured = Configured::new();
+    for workload in &config.workloads {
+        let registered = workload.registered();
+        for phase in Phase::ALL {
+            let hooks = workload.hooks.iter().filter(|hook| hook.registered.phase == phase);
+            for ((id, _), hook) in registered.hooks_of(phase).zip(hooks) {
+                let of = |way: &HookTarget| command(way, hook);
+                let calls = HookCalls {
+                    run: of(&hook.run),
+                    confirm: hook.confirm.as_ref().map(of),
+                    undo: hook.undo.as_ref().map(of),
+                };
+                configured.insert((workload.name.clone(), id), calls);
+            }
+        }
+    }
+    configured
+}
+
+pub fn command(way: &HookTarget, hook: &config::ConfiguredHook) -> HookCommand {
+    let argv = match way {
+        HookTarget::Command(argv) => argv.clone(),
+        HookTarget::Http(http) => over_http(Adapter::None, http, &[]),
+        HookTarget::Patroni { api, members } => over_http(Adapter::Patroni, api, members),
+    };
+    let config::Env { written, shown, files } = hook.env.clone();
+    let (env, env_files) = (written.into_iter().collect(), files.into_iter().collect());
+    HookCommand { argv, env, shown, env_files, user: hook.user.clone() }
+}
+
+fn over_http(adapter: Adapter, http: &Http, members: &[(String, String)]) -> Vec<String> {
+    let Http { url, options } = http.clone();
+    HttpHook { adapter, url, options, members: members.to_vec() }.command()
+}
+
+/// The loader's own, and those of a clock that it loads.
+const LOADED: [&str; 2] = ["LD_", "FAKETIME"];
+
+/// What hooks and their supervisors see of this replica's own environment.
+pub fn surroundings() -> HookEnvironment {
+    let mut surroundings = HookEnvironment::default();
+    for (name, value) in config::environment() {
+        match name.as_str() {
+            "PATH" => surroundings.path = whole_paths(&value).unwrap_or(surroundings.path),
+            "HOME" => surroundings.home = value,
+            "LANG" => surroundings.lang = value,
+            loaded if LOADED.iter().any(|prefix| loaded.starts_with(prefix)) => {
+                surroundings.loaded.insert(name, value);
+            }
+            _ => {}
+        }
+    }
+    surroundings
+}
+
+/// Others would mean whatever stands in the folder that a hook happens to be in.
+fn whole_paths(path: &str) -> Option<String> {
+    let whole: Vec<_> = path.split(':').filter(|folder| folder.starts_with('/')).collect();
+    (!whole.is_empty()).then(|| whole.join(":"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hook_is_looked_for_in_whole_paths_alone() {
+        assert_eq!(whole_paths("bin::/usr/bin:.:/bin").as_deref(), Some("/usr/bin:/bin"));
+        assert_eq!(whole_paths(".:"), None);
+    }
+}

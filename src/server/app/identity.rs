@@ -1,0 +1,51 @@
+//! Who this replica is and by what endpoint it learns of events, and who the others are.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use crate::config;
+use crate::imds::{BadEndpoint, Endpoint, Timeouts};
+use allclear_core::model::id::VmName;
+
+/// Between two questions for the VM's own name.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(2);
+
+/// Only another configuration mends it: to start again would be in vain.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Misconfigured(String);
+
+/// Where events are announced to this VM.
+pub(super) fn endpoint(metadata: &config::Metadata) -> Result<Endpoint, BadEndpoint> {
+    Endpoint::new(&metadata.endpoint, metadata.api_version, Timeouts::default())
+}
+
+/// The name by which events call this VM; without it nothing can be decided, so it is asked for until it is told.
+pub(super) async fn own_name(endpoint: &Endpoint) -> VmName {
+    loop {
+        match endpoint.name().await {
+            Ok(name) => return name,
+            Err(why) => tracing::warn!(%why, "the VM's name is not known yet; set replica.name to go without asking"),
+        }
+        tokio::time::sleep(ASK_AGAIN_AFTER).await;
+    }
+}
+
+/// The address of a replica that listens for no others.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// Name and address of every replica, in the order of the configuration. Without any, this one alone.
+pub(super) fn members(cluster: &config::ClusterConfig, name: &VmName) -> Result<Vec<(String, String)>, Misconfigured> {
+    if cluster.replicas.is_empty() {
+        return Ok(vec![(name.to_string(), cluster.listen.unwrap_or(NOWHERE).to_string())]);
+    }
+    if !cluster.replicas.iter().any(|peer| peer.name == *name) {
+        let known: Vec<_> = cluster.replicas.iter().map(|peer| peer.name.to_string()).collect();
+        return Err(Misconfigured(format!(
+            "this VM is {name}, as its instance metadata says, and cluster.replicas does not list it ({}); add it there, \
+             or set replica.name to what events call this VM",
+            known.join(", ")
+        )));
+    }
+    Ok(cluster.replicas.iter().map(|peer| (peer.name.to_string(), peer.address.clone())).collect())
+}

@@ -1,0 +1,142 @@
+//! The first life: TOML as written, each key and value with its place. Knows nothing of allclear's keys.
+
+use core::fmt;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{Findings, Location};
+
+/// A value and where it was written.
+#[derive(Clone, Debug)]
+pub(super) struct Value {
+    pub(super) place: Location,
+    pub(super) shape: TomlShape,
+    /// The text of an environment variable, which has no quotes to tell a text from a number or a date.
+    pub(super) unquoted: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum TomlShape {
+    Text(String),
+    Integer(i64),
+    Boolean(bool),
+    List(Vec<Value>),
+    /// In the order of the file: the order of `cluster.replicas` means something.
+    Table(Vec<KeyValue>),
+    /// Numbers with a point, dates and too large numbers, of which no key wants any.
+    Other(&'static str),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct KeyValue {
+    pub(super) key: String,
+    pub(super) place: Location,
+    pub(super) value: Value,
+}
+
+impl fmt::Display for TomlShape {
+    /// What it is, in a mistake.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "the text {text:?}"),
+            Self::Integer(number) => write!(f, "the number {number}"),
+            Self::Boolean(boolean) => write!(f, "{boolean}"),
+            Self::List(_) => f.write_str("a list"),
+            Self::Table(_) => f.write_str("a table"),
+            Self::Other(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Reads a whole file. What is not TOML goes to the findings, all of it; the value is then not to be trusted.
+pub(super) fn parse(text: &str, findings: &Findings) -> Value {
+    let places = LineIndex::of(text);
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for error in errors {
+        let place = places.at(error.span().map_or(0, |span| span.start));
+        findings.add(&place, format!("not TOML: {}", error.message()));
+    }
+    let shape = table_shape(table.into_inner(), |span| places.at(span.start));
+    Value { place: places.at(0), shape, unquoted: None }
+}
+
+/// Reads what an environment variable sets: TOML where it is TOML, and the plain text otherwise,
+/// so that `10s` and `db-0` need no quotes inside the shell's.
+pub(super) fn parse_variable(name: &str, text: &str) -> Value {
+    let place = Location::Variable(name.to_owned());
+    let shape = match DeValue::parse(text) {
+        Ok(value) => shape(value.into_inner(), &|_| place.clone()),
+        Err(_) => TomlShape::Text(text.to_owned()),
+    };
+    Value { place, shape, unquoted: Some(text.to_owned()) }
+}
+
+fn shape(value: DeValue<'_>, place: &dyn Fn(core::ops::Range<usize>) -> Location) -> TomlShape {
+    match value {
+        DeValue::String(text) => TomlShape::Text(text.into_owned()),
+        DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
+            .map_or(TomlShape::Other("a number that is too large"), TomlShape::Integer),
+        DeValue::Boolean(boolean) => TomlShape::Boolean(boolean),
+        DeValue::Float(_) => TomlShape::Other("a number with a point"),
+        DeValue::Datetime(_) => TomlShape::Other("a date without quotes"),
+        DeValue::Array(values) => TomlShape::List(values.into_iter().map(|value| spanned(value, place)).collect()),
+        DeValue::Table(table) => table_shape(table, place),
+    }
+}
+
+fn spanned(value: Spanned<DeValue<'_>>, place: &dyn Fn(core::ops::Range<usize>) -> Location) -> Value {
+    Value { place: place(value.span()), shape: shape(value.into_inner(), place), unquoted: None }
+}
+
+fn table_shape(table: DeTable<'_>, place: impl Fn(core::ops::Range<usize>) -> Location) -> TomlShape {
+    TomlShape::Table(
+        table
+            .into_iter()
+            .map(|(key, value)| KeyValue {
+                place: place(key.span()),
+                key: key.into_inner().into_owned(),
+                value: spanned(value, &place),
+            })
+            .collect(),
+    )
+}
+
+/// From a byte's place in the text to line and column.
+struct LineIndex<'a> {
+    text: &'a str,
+    line_starts: Vec<usize>,
+}
+
+impl<'a> LineIndex<'a> {
+    fn of(text: &'a str) -> Self {
+        let line_starts = core::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { text, line_starts }
+    }
+
+    fn at(&self, byte: usize) -> Location {
+        let line = self.line_starts.partition_point(|start| *start <= byte);
+        let start = self.line_starts[line - 1];
+        let column = self.text.get(start..byte).map_or(0, |before| before.chars().count()) + 1;
+        Location::File { line, column }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters_and_not_bytes() {
+        let text = "a = 1\nü = [2, 3]\n";
+        assert_eq!(LineIndex::of(text).at(text.find('[').unwrap()), Location::File { line: 2, column: 5 });
+    }
+
+    #[test]
+    fn tables_keep_the_order_of_the_file() {
+        let value = parse("zebra = 1\napple = 2\n[mango]\n", &Findings::default());
+        let TomlShape::Table(entries) = value.shape else { panic!("{:?}", value.shape) };
+        let keys: Vec<_> = entries.iter().map(|entry| entry.key.as_str()).collect();
+        assert_eq!(keys, ["zebra", "apple", "mango"]);
+    }
+}

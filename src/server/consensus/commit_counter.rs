@@ -1,0 +1,75 @@
+//! How many writes are on the disk, told by a second witness beside the database.
+//!
+//! Where the last commit of a database does not check out, redb goes back to the one before it. That is right for a
+//! write that a power cut tore, on which nobody relied. It would be the same for one that was acknowledged and damaged
+//! later, and a vote or an entry would be gone in silence. So every commit counts itself, and the count stands in a
+//! file too, which is written when the commit is on the disk. The file is not synced, so that a commit stays one fsync:
+//! after a power cut it may be behind, and then it tells nothing; it is never ahead.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use redb::{Error, ReadableTable as _, TableDefinition, WriteTransaction};
+
+use allclear_wire::checksum;
+
+pub(super) const TALLY: TableDefinition<'static, (), u64> = TableDefinition::new("tally");
+pub(super) const FILE: &str = "tally";
+const PLACE: &[u8] = b"tally";
+/// Longer than the file is.
+const MOST: u64 = 64;
+
+/// The file, and what it says at least.
+#[derive(Debug)]
+pub(super) struct CommitCounter(Mutex<(File, u64)>);
+
+impl CommitCounter {
+    /// A file that is new or not whole tells nothing: the database is checked by itself.
+    pub(super) fn open(directory: &Path) -> io::Result<Self> {
+        let mut file =
+            File::options().read(true).write(true).create(true).truncate(false).open(directory.join(FILE))?;
+        let mut sealed = Vec::new();
+        (&mut file).take(MOST).read_to_end(&mut sealed)?;
+        let count = checksum::verify_checksum(PLACE, &sealed)
+            .ok()
+            .and_then(|count| count.try_into().ok())
+            .map(u64::from_le_bytes);
+        if count.is_none() && !sealed.is_empty() {
+            tracing::warn!(file = %directory.join(FILE).display(), "the count of writes cannot be read; it is made anew");
+        }
+        Ok(Self(Mutex::new((file, count.unwrap_or_default()))))
+    }
+
+    /// So many writes were on the disk once.
+    pub(super) fn least(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1
+    }
+
+    /// So many are.
+    pub(super) fn note(&self, count: u64) -> io::Result<()> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Writes end in any order.
+        if count > kept.1 {
+            kept.0.write_all_at(&checksum::append_checksum(PLACE, count.to_le_bytes().into()), 0)?;
+            kept.1 = count;
+        }
+        Ok(())
+    }
+
+    /// For tests: it says so.
+    #[cfg(test)]
+    pub(super) fn told(count: u64) -> Self {
+        Self(Mutex::new((tempfile::tempfile().unwrap(), count)))
+    }
+}
+
+/// Counts one more write within it.
+pub(super) fn count(transaction: &WriteTransaction) -> Result<u64, Error> {
+    let mut table = transaction.open_table(TALLY)?;
+    let count = table.get(())?.map_or(0, |count| count.value()).saturating_add(1);
+    table.insert((), count)?;
+    Ok(count)
+}

@@ -1,0 +1,248 @@
+//! The door of this room: everything a replica does with its consensus.
+
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use openraft::Raft;
+use openraft::rt::WatchReceiver as _;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+use tonic::service::Routes;
+use tonic::transport::Channel;
+
+use super::authentication::slow_down;
+use super::cluster_service::ClusterService;
+use super::contact::Start;
+use super::disk::Disk;
+use super::failure::OpenError;
+use super::join_requests::JoinRequests;
+use super::log::LogStore;
+use super::member_list::MemberNames;
+use super::membership_plan::left_behind;
+use super::membership_request::OperatorContext;
+use super::network::Network;
+use super::node::{Consensus, Parts};
+use super::options::{MAX_ENTRY_BYTES, MAX_MESSAGE_BYTES, MAX_SNAPSHOT_BYTES, Options};
+use super::peers::Peers;
+use super::raft_service::RaftService;
+use super::single_flight::SingleFlight;
+use super::state::StateStore;
+use super::state_machine::StateMachine;
+use super::status::RaftStatus;
+use super::types::SharedFold;
+use super::vouching::Vouches;
+use crate::net::limits::{MessageBudget, count_messages};
+use crate::net::tls::Credentials;
+use allclear_wire::pb::allclear::cluster::v1 as pb;
+use allclear_wire::pb::allclear::cluster::v1::consensus_server::ConsensusServer;
+use allclear_wire::pb::allclear::raft::v1::raft_server::RaftServer;
+
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+const OF_RAFT: &str = "/allclear.raft.v1.Raft/";
+/// Of messages that are received and not answered yet: a snapshot, and four of the largest others.
+const ASKED_BYTES: usize = MAX_SNAPSHOT_BYTES + 4 * MAX_MESSAGE_BYTES;
+/// The same of callers that may only greet: a removed replica is answered why it is not let in.
+const ASKED_BYTES_OF_OTHERS: usize = 1 << 20;
+
+impl Consensus {
+    /// Opens the data directory, or makes it, and starts to take part. What comes back beside the handle is to be
+    /// served on the replica's address; until then the others do not reach it.
+    pub async fn open(options: Options, fold: impl StateMachine) -> Result<(Self, Routes), OpenError> {
+        options.check()?;
+        let Options { data_dir, cluster, replica, .. } = options.clone();
+        let means = options.means;
+        let opened = means.result_of(move || Disk::open_by(means, &data_dir, &cluster, Some(&replica))).await;
+        let disk = opened.map_err(|error| OpenError::Start(error.to_string()))??;
+        Self::open_on(disk, options, Box::new(fold)).await
+    }
+
+    pub(super) async fn open_on(
+        disk: Arc<Disk>,
+        options: Options,
+        fold: Box<dyn StateMachine>,
+    ) -> Result<(Self, Routes), OpenError> {
+        let peers = Arc::new(Peers::new(&options)?);
+        let identity = disk.identity.clone();
+        let let_go = disk.closed();
+        let (weak, start) = (Arc::downgrade(&disk), Start::now());
+        let fold: SharedFold = Arc::new(RwLock::new(fold));
+        let (publish, published) = watch::channel(None);
+        let term = disk.term.clone();
+        let network = Network {
+            cluster: identity.cluster.clone(),
+            node: identity.node,
+            peers: Arc::clone(&peers),
+            term: term.clone(),
+        };
+        let state = StateStore::new(Arc::clone(&disk), Arc::clone(&fold), publish);
+        state.check()?;
+        let raft = Raft::new(identity.node, options.raft()?, network, LogStore(disk), state).await;
+        let raft = raft.map_err(|error| OpenError::Start(error.to_string()))?;
+        let opened = Self::new(Parts {
+            raft,
+            identity,
+            options,
+            peers,
+            fold,
+            published,
+            start,
+            heard: watch::Sender::new(None),
+            outside: watch::Sender::new(Some("starting".into())),
+            unreadable: watch::Sender::new(None),
+            standing: watch::Sender::new(RaftStatus::outside("starting")),
+            turns: Mutex::default(),
+            disk: weak,
+            confirming: SingleFlight::default(),
+            askers: JoinRequests::default(),
+            words: Vouches::default(),
+            term,
+            changing: tokio::sync::Mutex::new(()),
+            stop: CancellationToken::new(),
+            let_go,
+        });
+        tokio::spawn(opened.stop.clone().run_until_cancelled_owned(opened.clone().bootstrap()));
+        tokio::spawn(opened.stop.clone().run_until_cancelled_owned(opened.clone().run_autopilot()));
+        tokio::spawn(opened.stop.clone().run_until_cancelled_owned(opened.clone().keep_the_log_small()));
+        tokio::spawn(opened.clone().watch_standing());
+        Ok((opened.clone(), routes(&opened)))
+    }
+
+    pub fn status(&self) -> watch::Receiver<RaftStatus> {
+        self.standing.subscribe()
+    }
+
+    /// The standing as it is at this moment. The published one is a moment old, or as old as a freeze was long.
+    pub fn status_now(&self) -> RaftStatus {
+        if !self.stop.is_cancelled() {
+            self.update_standing();
+        }
+        self.standing.borrow().clone()
+    }
+
+    /// Whoever led before was last heard so long ago that another may be elected. On a leader: it was not handed over.
+    pub fn leader_was_silent(&self) -> bool {
+        let (shortest, _) = self.options.timing.election_timeout;
+        self.heard.borrow().is_some_and(|heard| heard.elapsed() >= shortest)
+    }
+
+    /// What the log and the snapshots take on the disk; nothing where that cannot be told.
+    pub fn bytes_on_disk(&self) -> Option<u64> {
+        Disk::bytes(&self.options.data_dir)
+    }
+
+    /// Each by its name, once. This replica itself votes only by its own node: that of a lost disk is not its own.
+    pub fn members(&self) -> MemberNames {
+        MemberNames::as_known_by(&self.membership(), &self.identity)
+    }
+
+    /// Its name has a vote that is not its own: that of a disk that was lost or replaced.
+    pub fn is_left_behind(&self) -> bool {
+        left_behind(&self.membership(), &self.identity.replica, self.identity.node).is_some()
+    }
+
+    /// False while it is no member, as far as it knows, or has yet to find out, and while it cannot follow.
+    pub fn is_member(&self) -> bool {
+        self.outside.borrow().is_none() && self.unreadable.borrow().is_none()
+    }
+
+    /// On any replica: members and leadership as somebody wishes, who is named in the logs.
+    pub fn on_behalf_of(&self, who: impl Into<String>) -> OperatorContext {
+        OperatorContext { consensus: self.clone(), who: who.into() }
+    }
+
+    /// The connection to a configured replica or a member, shared by everybody and made when it is first used.
+    pub fn channel(&self, replica: &str) -> Option<Channel> {
+        let logged = || {
+            let membership = self.membership();
+            let (_, member) = membership.nodes().find(|(_, member)| member.replica == replica)?;
+            self.peers.channel_or_dial(replica, &member.address).ok()
+        };
+        self.peers.channel(replica).or_else(logged)
+    }
+
+    /// A call over its connection was refused: where the replica is found by name, it may be somebody else's by now.
+    pub fn note_refusal(&self, replica: &str, status: &Status) {
+        self.peers.note_refusal(replica, status);
+    }
+
+    /// Why no connection to a replica could be opened from here the last time; nothing where one could.
+    pub fn last_dial_error(&self, replica: &str) -> Option<String> {
+        self.peers.last_dial_error(replica)
+    }
+
+    /// What this replica is known by; nothing where it speaks plain text.
+    pub fn tls(&self) -> Option<&Credentials> {
+        self.options.tls.as_deref()
+    }
+
+    /// This data directory's node id; another one after its disk was lost.
+    pub fn node_id(&self) -> u64 {
+        self.identity.node
+    }
+
+    /// Ends when this replica must exit: nothing more is acknowledged then. Never ends after a shutdown.
+    pub async fn fatal(&self) -> String {
+        let mut metrics = self.raft.metrics();
+        loop {
+            let stopped = self.stopped();
+            if self.stop.is_cancelled() {
+                std::future::pending::<()>().await;
+            } else if let Some(reason) = stopped {
+                return reason;
+            }
+            if metrics.changed().await.is_err() && !self.stop.is_cancelled() {
+                return self.stopped().unwrap_or_else(|| "consensus ended without a reason".into());
+            }
+        }
+    }
+
+    /// Tells the leader that this replica stops, so that a new disk under its name need not wait for long.
+    pub async fn sign_off(&self) {
+        let leader = self.leader_heard().filter(|(node, _)| *node != self.identity.node);
+        if let Some((_, leader)) = leader
+            && let Ok(channel) = self.peers.channel_or_dial(&leader.replica, &leader.address)
+        {
+            let greeting = pb::Greeting { signs_off: true, ..self.greeting() };
+            if let Err(error) = self.send_hello_as(greeting, &leader.replica, channel).await {
+                tracing::debug!(error, "the leader was not told that this replica stops");
+            }
+        }
+    }
+
+    /// Stops taking part and lets go of the data directory; false when that did not happen in time.
+    pub async fn shutdown(&self) -> bool {
+        self.stop.cancel();
+        let mut let_go = self.let_go.clone();
+        let stopped = async {
+            let ended = self.raft.shutdown().await.is_ok();
+            // Nobody ever sends on it: it closes with the directory.
+            while let_go.changed().await.is_ok() {}
+            ended
+        };
+        timeout(STOP_WITHIN, stopped).await.unwrap_or(false)
+    }
+}
+
+fn routes(consensus: &Consensus) -> Routes {
+    let raft = RaftServer::new(RaftService::new(consensus.clone()))
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let cluster = ConsensusServer::new(ClusterService(consensus.clone()))
+        .max_decoding_message_size(MAX_ENTRY_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let [asked, asked_by_others] = [ASKED_BYTES, ASKED_BYTES_OF_OTHERS].map(|most| Arc::new(MessageBudget::new(most)));
+    let node = consensus.clone();
+    // By the head of the call: whoever may not speak here takes no room from the messages of those who may.
+    count_messages(Routes::new(raft).add_service(cluster), move |path, caller| {
+        if node.may_speak(caller) {
+            return Ok(asked.clone());
+        }
+        if path.starts_with(OF_RAFT) {
+            node.authenticate_replica(caller)?;
+        }
+        slow_down(caller);
+        Ok(asked_by_others.clone())
+    })
+}

@@ -1,0 +1,52 @@
+//! What is looked at before a data directory is used: that nothing in it changed, and that nothing is missing. The
+//! pages were looked at when it was opened, see `platter`.
+//!
+//! A replica that forgot a vote or an entry could help to decide something twice. It would rather not start.
+
+use redb::{Error, ReadTransaction, ReadableTable as _, TableError};
+
+use super::checked;
+use super::commit_counter::TALLY;
+use super::disk::{LOG, META};
+use super::log::PURGED;
+use super::state::{SNAPSHOT, last_index};
+use allclear_wire::pb::allclear::raft::v1 as pb;
+
+/// Says how many writes there were, which are so many at least.
+pub(super) fn inspect(transaction: &ReadTransaction, least: u64) -> Result<u64, Error> {
+    let written = match transaction.open_table(TALLY) {
+        Ok(table) => table.get(())?.map_or(0, |count| count.value()),
+        // Nothing was counted when it was made.
+        Err(TableError::TableDoesNotExist(_)) => 0,
+        Err(error) => return Err(error.into()),
+    };
+    if written < least {
+        let why =
+            format!("{least} writes were on this disk, it holds {written}: the last ones are lost, or it is a copy");
+        return Err(Error::Corrupted(why));
+    }
+    let meta = transaction.open_table(META)?;
+    for pair in meta.iter()? {
+        let (key, sealed) = pair?;
+        checked::value(key.value(), sealed.value())?;
+    }
+    let purged = checked::get::<pb::LogId>(&meta, PURGED)?.map(|id| id.index);
+    let snapshot = last_index(checked::get(&meta, SNAPSHOT)?.as_ref());
+    if purged > snapshot {
+        let why = "the log was shortened for a snapshot that is not there".into();
+        return Err(Error::Corrupted(why));
+    }
+    let after = |index: Option<u64>| index.map_or(0, |index| index.saturating_add(1));
+    let mut next = after(purged);
+    for pair in transaction.open_table(LOG)?.iter()? {
+        let (index, sealed) = pair?;
+        let index = index.value();
+        checked::entry(index, sealed.value())?;
+        // A snapshot that came from elsewhere reaches further than the log did.
+        if index != next && (index < next || index != after(snapshot)) {
+            return Err(Error::Corrupted(format!("the log goes on at {index} where entry {next} is expected")));
+        }
+        next = index.saturating_add(1);
+    }
+    Ok(written)
+}

@@ -1,0 +1,200 @@
+//! Who takes part and who answers, asked of everybody by greeting them; and where the leader is, asked of the others
+//! when this replica hears none itself, perhaps because it was removed.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use futures_util::future::join_all;
+use tonic::transport::Channel;
+
+use super::bootstrap::HelloReply;
+use super::membership_plan::may_rejoin;
+use super::node::Consensus;
+use super::status::RaftRole;
+use super::types::{Membership, RaftMember, lineage};
+use allclear_wire::pb::allclear::raft::v1::Identity;
+
+/// Who takes part, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MemberNames {
+    pub voters: Vec<String>,
+    pub learners: Vec<String>,
+}
+
+impl MemberNames {
+    /// A name that votes is no learner, though a new disk under it may be one.
+    pub(super) fn of(membership: &Membership) -> Self {
+        Self::by(membership, |_, _| true)
+    }
+
+    pub(super) fn as_known_by(membership: &Membership, own: &Identity) -> Self {
+        Self::by(membership, |node, name| node == own.node || name != own.replica)
+    }
+
+    fn by(membership: &Membership, counts: impl Fn(u64, &str) -> bool) -> Self {
+        let names = |nodes: &mut dyn Iterator<Item = u64>| -> BTreeSet<String> {
+            let members = nodes.filter_map(|node| Some((node, membership.get_node(&node)?)));
+            let counting = members.filter(|(node, member)| counts(*node, &member.replica));
+            counting.map(|(_, member)| member.replica.clone()).collect()
+        };
+        let voters = names(&mut membership.voter_ids());
+        let learners = &names(&mut membership.learner_ids()) - &voters;
+        Self { voters: voters.into_iter().collect(), learners: learners.into_iter().collect() }
+    }
+}
+
+/// One member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberStatus {
+    pub replica: String,
+    pub address: String,
+    pub node: u64,
+    pub voter: bool,
+    pub leads: bool,
+    /// Why it does not count as reachable.
+    pub unreachable: Option<String>,
+}
+
+impl Consensus {
+    /// On any replica: who takes part and who answers now. Asks everybody, which takes at most about a second. As this
+    /// replica knows it, or, when it takes no part, as the others do.
+    pub async fn roster(&self) -> Vec<MemberStatus> {
+        let known = match self.leader_heard() {
+            Some((leader, _)) => Some((self.membership(), leader)),
+            None => self.led_elsewhere().await,
+        };
+        let (membership, leader) = known.map_or((self.membership(), None), |(known, leader)| (known, Some(leader)));
+        let seats = membership.nodes().map(async |(node, member)| MemberStatus {
+            replica: member.replica.clone(),
+            address: member.address.clone(),
+            node: *node,
+            voter: membership.voter_ids().any(|voter| voter == *node),
+            leads: leader == Some(*node),
+            unreachable: self.look_for(*node, member).await.err(),
+        });
+        let mut seats = join_all(seats).await;
+        seats.sort_by(|one, other| one.replica.cmp(&other.replica));
+        seats
+    }
+
+    /// The leader, as this replica hears it or as the others do.
+    pub(super) async fn leader_to_ask(&self) -> Option<(u64, RaftMember)> {
+        if let Some(heard) = self.leader_heard() {
+            return Some(heard);
+        }
+        let (membership, leader) = self.led_elsewhere().await?;
+        Some((leader, membership.get_node(&leader)?.clone()))
+    }
+
+    /// The leader that was heard within its lease, or this replica while it may lead.
+    pub(super) fn leader_heard(&self) -> Option<(u64, RaftMember)> {
+        let (leads, heard) = {
+            let standing = self.standing.borrow();
+            (standing.role == RaftRole::Leader, standing.leader.is_some())
+        };
+        if leads || heard { self.leader() } else { None }
+    }
+
+    /// What a member says that hears a leader: the membership and who leads.
+    async fn led_elsewhere(&self) -> Option<(Membership, u64)> {
+        self.led_as_told_by(self.peers_to_ask()).await
+    }
+
+    /// The same, asked of those who vote or did when the cluster was formed: where many miss their leader, all of them
+    /// ask, again and again.
+    pub(super) async fn led_as_voters_say(&self) -> Option<(Membership, u64)> {
+        let membership = self.membership();
+        let voters = membership.voter_ids().filter_map(|voter| Some(membership.get_node(&voter)?.replica.as_str()));
+        let voters: BTreeSet<&str> = voters.chain(self.options.founders()).collect();
+        let asked = self.peers_to_ask().into_iter().filter(|(name, _)| voters.contains(name.as_str()));
+        self.led_as_told_by(asked.collect()).await
+    }
+
+    async fn led_as_told_by(&self, asked: Vec<(String, Channel)>) -> Option<(Membership, u64)> {
+        let answers = join_all(asked.into_iter().map(async |(name, channel)| self.send_hello(&name, channel).await));
+        let led = |answer: HelloReply| {
+            let (membership, leader) = (answer.membership?, answer.leader?);
+            membership.get_node(&answer.greeting.node)?;
+            Some((membership, leader))
+        };
+        answers.await.into_iter().find_map(|answer| answer.ok().and_then(led))
+    }
+
+    /// Nobody sends the log to a replica that is no member any more, so one that hears no leader asks those who vote
+    /// whether they have one without it. Only says what is; nothing hangs on it.
+    pub(super) async fn ask_whether_removed(&self) {
+        if self.leader_heard().is_some() {
+            self.outside.send_replace(None);
+            return;
+        }
+        // As long as it is not formed, formation says why.
+        let Ok(Some(own)) = self.stored_membership().await else { return };
+        let Some((membership, _)) = self.led_as_voters_say().await else { return };
+        if membership.get_node(&self.identity.node).is_some() {
+            return;
+        }
+        let (replica, address) = (&self.identity.replica, self.own_address());
+        self.stay_non_member(&if lineage(&membership) == lineage(&own) {
+            format!(
+                "the cluster goes on without {replica}, which was removed; stop it, or bring it back with \
+                 `allclear member add {replica} {address}`"
+            )
+        } else {
+            format!(
+                "the cluster was restored from one disk without this one, whose entries must not mix with it; stop \
+                 {replica}, empty its data_dir and start it again"
+            )
+        });
+    }
+
+    /// Everybody whom the configuration or the log names.
+    pub(super) fn peers_to_ask(&self) -> Vec<(String, Channel)> {
+        let configured = self.others().map(|(name, channel)| (name.to_owned(), channel));
+        let membership = self.membership();
+        let is_other = |member: &&RaftMember| {
+            member.replica != self.identity.replica && self.peers.channel(&member.replica).is_none()
+        };
+        let logged = membership.nodes().map(|(_, member)| member).filter(is_other);
+        let logged = logged.filter_map(|member| {
+            let channel = self.peers.channel_or_dial(&member.replica, &member.address).ok()?;
+            Some((member.replica.clone(), channel))
+        });
+        configured.chain(logged).collect()
+    }
+
+    /// Whether it answers as the node that the log knows.
+    async fn look_for(&self, node: u64, member: &RaftMember) -> Result<(), String> {
+        if node == self.identity.node {
+            return Ok(());
+        }
+        let name = &member.replica;
+        let other_disk = |other| other_disk(name, other, self.is_let_in(name, node));
+        if *name == self.identity.replica {
+            return Err(other_disk(self.identity.node));
+        }
+        let channel = self.peers.channel_or_dial(name, &member.address).map_err(|error| error.to_string())?;
+        let answer = self.send_hello(name, channel).await?;
+        if answer.greeting.node == node {
+            Ok(())
+        } else if answer.is_of_another_lineage(member.lineage) {
+            Err(format!(
+                "{name} runs on a data directory of before the cluster was restored from one disk: stop it and empty \
+                 its data_dir"
+            ))
+        } else {
+            Err(other_disk(answer.greeting.node))
+        }
+    }
+
+    /// The vote of this node goes to a new disk under its name without anybody's word.
+    fn is_let_in(&self, name: &str, lost: u64) -> bool {
+        let membership = self.membership();
+        let is_contested = self.askers.nodes(Instant::now()).get(name).is_some_and(|nodes| nodes.len() > 1);
+        !is_contested && membership.voter_ids().any(|node| node == lost) && may_rejoin(membership.voter_ids().count())
+    }
+}
+
+fn other_disk(name: &str, node: u64, is_let_in: bool) -> String {
+    let next = if is_let_in { "it votes in its place by itself, after a while" } else { "remove it and add it again" };
+    format!("{name} answers as node {node:x}: its disk was lost or replaced; {next}")
+}

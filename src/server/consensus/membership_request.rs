@@ -1,0 +1,127 @@
+//! An operator's wishes about who takes part and who leads: done by the leader, forwarded by everybody else.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::failure::RequestError;
+use super::forward::left_ms;
+use super::node::Consensus;
+use super::types::RaftMember;
+use allclear_wire::pb::allclear::cluster::v1 as pb;
+use pb::change_request::Change;
+use pb::change_response::Outcome;
+
+/// Longer than an election, and than a leader that hands over first.
+const LEADER_WITHIN: Duration = Duration::from_secs(8);
+/// Longer than bringing a replica up to date and two steps of joint consensus.
+pub(super) const CHANGE_WITHIN: Duration = Duration::from_secs(50);
+
+/// Changes that somebody asks for, who is named in the logs. On any replica.
+pub struct OperatorContext {
+    pub(super) consensus: Consensus,
+    pub(super) who: String,
+}
+
+impl OperatorContext {
+    /// Brings a replica up to date and makes it a voter while there is room; returns whether it votes.
+    pub async fn add_member(&self, replica: &str, address: &str) -> Result<bool, RequestError> {
+        let add = pb::AddMember { replica: replica.into(), address: address.into() };
+        Ok(self.change(Change::Add(add)).await?.voter)
+    }
+
+    /// Removes a member, also one that is gone and also the leader, which hands over first.
+    pub async fn remove_member(&self, replica: &str) -> Result<(), RequestError> {
+        let remove = pb::RemoveMember { replica: replica.into() };
+        self.change(Change::Remove(remove)).await.map(drop)
+    }
+
+    /// Hands leadership to this voter, or to any that is up to date; returns who leads now.
+    pub async fn transfer_leadership(&self, to: Option<&str>) -> Result<String, RequestError> {
+        let transfer = pb::TransferLeader { replica: to.map(Into::into) };
+        Ok(self.change(Change::Transfer(transfer)).await?.leader)
+    }
+
+    async fn change(&self, change: Change) -> Result<pb::Changed, RequestError> {
+        tracing::info!(who = self.who, ?change, "an operator asks");
+        let (consensus, who) = (self.consensus.clone(), self.who.clone());
+        // A change that is under way is not given up because its caller is gone: half of it may be committed.
+        let changing = tokio::spawn(async move {
+            let changed = consensus.change(&change, &who).await;
+            match &changed {
+                Ok(done) => tracing::info!(who, ?change, ?done, "done for the operator"),
+                Err(error) => tracing::warn!(who, ?change, %error, "not done for the operator"),
+            }
+            changed
+        });
+        changing.await.unwrap_or_else(|_| Err(RequestError::Unknown("the change did not end".into())))
+    }
+}
+
+impl Consensus {
+    async fn change(&self, change: &Change, who: &str) -> Result<pb::Changed, RequestError> {
+        let deadline = Instant::now() + CHANGE_WITHIN;
+        let patience = Instant::now() + LEADER_WITHIN;
+        loop {
+            let tried = match self.leader_to_ask().await {
+                Some((node, _)) if node == self.identity.node => self.change_here(change).await,
+                Some((node, leader)) => self.change_at(node, &leader, change, who, deadline).await,
+                None => Err(RequestError::NoLeader),
+            };
+            if tried != Err(RequestError::NoLeader) {
+                return tried;
+            }
+            if !self.pause(patience).await {
+                return Err(self.stopped().map_or(RequestError::NoLeader, RequestError::Stopped));
+            }
+        }
+    }
+
+    /// As the leader, for another replica.
+    pub(super) async fn change_for(&self, change: &Change, who: &str, by: &str) -> Result<pb::Changed, RequestError> {
+        tracing::info!(who, by, ?change, "an operator asks through another replica");
+        let changed = self.change_here(change).await;
+        tracing::info!(who, by, ?change, ?changed, "answered");
+        changed
+    }
+
+    async fn change_here(&self, change: &Change) -> Result<pb::Changed, RequestError> {
+        match change {
+            Change::Add(pb::AddMember { replica, address }) => {
+                let voter = self.add_member(replica, address).await?;
+                Ok(pb::Changed { voter, ..pb::Changed::default() })
+            }
+            Change::Remove(pb::RemoveMember { replica }) => {
+                self.remove_member(replica).await?;
+                Ok(pb::Changed::default())
+            }
+            Change::Transfer(pb::TransferLeader { replica }) => {
+                let leader = self.transfer_to(replica.as_deref()).await?;
+                Ok(pb::Changed { leader, ..pb::Changed::default() })
+            }
+        }
+    }
+
+    async fn change_at(
+        &self,
+        node: u64,
+        leader: &RaftMember,
+        change: &Change,
+        who: &str,
+        deadline: Instant,
+    ) -> Result<pb::Changed, RequestError> {
+        let request = pb::ChangeRequest {
+            to: Some(self.destination(node)),
+            by: self.identity.replica.clone(),
+            on_behalf_of: who.into(),
+            within_ms: left_ms(deadline),
+            change: Some(change.clone()),
+        };
+        let answer = self.call_leader(leader, deadline, async |mut client| client.change(request).await).await?;
+        match answer.outcome {
+            Some(Outcome::Changed(changed)) => Ok(changed),
+            Some(Outcome::Refused(refused)) => Err(refused.into()),
+            None => Err(RequestError::Unknown(format!("{} said nothing", leader.replica))),
+        }
+    }
+}

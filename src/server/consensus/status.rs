@@ -1,0 +1,201 @@
+//! Where this replica stands, for everybody who asks: its role, its leader, and whether a quorum is behind it.
+
+use std::time::Instant;
+
+use openraft::rt::WatchReceiver as _;
+use openraft::{RaftMetrics, ServerState};
+use tokio::time::sleep_until;
+
+use super::heartbeat::{late, may_elect};
+use super::node::Consensus;
+use super::quorum_epochs::QuorumEpochs;
+use super::types::Types;
+
+/// What a replica is in its cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RaftRole {
+    Leader,
+    Follower,
+    Candidate,
+    Learner,
+    /// No member, with the reason and what to do.
+    Outside(String),
+}
+
+impl RaftRole {
+    /// The word of the status (`contract.md` 4).
+    pub const fn as_word(&self) -> &'static str {
+        match self {
+            Self::Leader => "leader",
+            Self::Follower => "follower",
+            Self::Candidate => "candidate",
+            Self::Learner => "learner",
+            Self::Outside(_) => "outside",
+        }
+    }
+}
+
+/// Where a replica stands. A leader without a quorum leads nobody: see `quorum` before believing `role`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RaftStatus {
+    pub role: RaftRole,
+    /// Whom this replica follows; nobody when it was not heard within its lease.
+    pub leader: Option<String>,
+    pub term: u64,
+    /// How often, within this term, this leader has found its quorum; 0 of anybody else. Who sees it lead twice in one
+    /// term and turn knows that its quorum was there all the time in between: a moment in which that could not be told,
+    /// as after a freeze, begins a new turn.
+    pub turn: u64,
+    /// A leader: a quorum acknowledged it within its lease. Anybody else: a leader was heard within its lease.
+    /// A hint for people and plans: after a freeze it may look fresh, so what acts in the world confirms first.
+    pub quorum: bool,
+    /// The last position that is applied and published, 0 before the first.
+    pub applied: u64,
+    /// When the leader or the term last changed, as this replica saw it.
+    pub leader_since: Instant,
+}
+
+impl RaftStatus {
+    /// It leads as far as it knows; what hangs on it is confirmed first.
+    pub fn leads(&self) -> bool {
+        self.role == RaftRole::Leader && self.quorum
+    }
+
+    /// A leader, perhaps this replica, is there within its lease.
+    pub fn has_leader(&self) -> bool {
+        self.quorum && self.leader.is_some()
+    }
+
+    /// It belongs to the cluster, and no quorum is behind it.
+    pub fn lacks_quorum(&self) -> bool {
+        !self.quorum && !matches!(self.role, RaftRole::Outside(_))
+    }
+
+    /// Of a replica that takes no part.
+    pub(crate) fn outside(reason: &str) -> Self {
+        Self {
+            role: RaftRole::Outside(reason.into()),
+            leader: None,
+            term: 0,
+            turn: 0,
+            quorum: false,
+            applied: 0,
+            leader_since: Instant::now(),
+        }
+    }
+}
+
+impl Consensus {
+    /// Keeps the standing and beats as a leader. Runs until the replica stops.
+    pub(crate) async fn watch_standing(self) {
+        let every = self.options.timing.heartbeat;
+        let (mut metrics, mut published) = (self.raft.metrics(), self.published.clone());
+        let (mut heard, mut next_beat) = (self.heard.subscribe(), Instant::now());
+        loop {
+            self.update_standing();
+            let (now, state) = (Instant::now(), metrics.borrow_watched().state);
+            self.raft.runtime_config().tick(may_elect(state, *heard.borrow_and_update(), every));
+            if state == ServerState::Leader && next_beat <= now {
+                if self.raft.trigger().heartbeat().await.is_err() {
+                    break;
+                }
+                next_beat = now + every;
+            }
+            // A lease runs out without anything happening.
+            let look = if state == ServerState::Leader { next_beat } else { now + late(every) };
+            let open = tokio::select! {
+                changed = metrics.changed() => changed.is_ok(),
+                changed = published.changed() => changed.is_ok(),
+                changed = heard.changed() => changed.is_ok(),
+                () = sleep_until(look.into()) => true,
+                () = self.stop.cancelled() => false,
+            };
+            if !open {
+                break;
+            }
+        }
+        let reason = self.stopped().unwrap_or_else(|| "shut down".into());
+        let term = self.standing.borrow().term;
+        self.set_status(RaftStatus {
+            term,
+            applied: self.applied(),
+            ..RaftStatus::outside(&format!("stopped: {reason}"))
+        });
+    }
+
+    fn applied(&self) -> u64 {
+        self.published.borrow().unwrap_or(0)
+    }
+
+    pub(crate) fn update_standing(&self) {
+        let mut turns = self.turns();
+        self.set_status(self.current_standing(&mut turns));
+    }
+
+    fn set_status(&self, now: RaftStatus) {
+        self.standing.send_if_modified(|known| {
+            if (&known.role, &known.leader, known.quorum) != (&now.role, &now.leader, now.quorum) {
+                let RaftStatus { role, leader, term, quorum, .. } = &now;
+                tracing::info!(?role, leader, term, quorum, "standing changed");
+            }
+            let leader_since = if (&known.leader, known.term) == (&now.leader, now.term) {
+                known.leader_since
+            } else {
+                now.leader_since
+            };
+            let now = RaftStatus { leader_since, ..now };
+            let changed = *known != now;
+            *known = now;
+            changed
+        });
+    }
+
+    fn current_standing(&self, turns: &mut QuorumEpochs) -> RaftStatus {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let lease = self.options.timing.lease();
+        let (turn, quorum) = match metrics.state {
+            ServerState::Leader => {
+                let acknowledged = self.quorum_acknowledged(&metrics);
+                turns.record_acknowledgement(metrics.current_term, acknowledged, Instant::now(), lease)
+            }
+            ServerState::Learner | ServerState::Follower | ServerState::Candidate | ServerState::Shutdown => {
+                turns.end();
+                let heard = self.heard.borrow().is_some_and(|heard| heard.elapsed() < lease);
+                (0, metrics.current_leader.is_some() && heard)
+            }
+        };
+        let role = self.role(&metrics, quorum);
+        let turn = if role == RaftRole::Leader { turn } else { 0 };
+        let leader = metrics.current_leader.filter(|_| quorum || role == RaftRole::Leader);
+        let leader = leader.and_then(|node| metrics.membership_config.get_node(&node));
+        RaftStatus {
+            role,
+            leader: leader.map(|member| member.replica.clone()),
+            term: metrics.current_term,
+            turn,
+            quorum,
+            applied: self.applied(),
+            leader_since: Instant::now(),
+        }
+    }
+
+    fn role(&self, metrics: &RaftMetrics<Types>, quorum: bool) -> RaftRole {
+        // One that leads has read all of it.
+        if let Some(reason) = self.unreadable.borrow().clone().filter(|_| metrics.state != ServerState::Leader) {
+            return RaftRole::Outside(reason);
+        }
+        let reason = self.outside.borrow().clone();
+        // One that was removed while it was away does not learn it from its log.
+        if metrics.membership_config.get_node(&self.identity.node).is_none() || (reason.is_some() && !quorum) {
+            return RaftRole::Outside(reason.unwrap_or_else(|| "no longer a member of the cluster".into()));
+        }
+        match metrics.state {
+            ServerState::Leader => RaftRole::Leader,
+            ServerState::Follower => RaftRole::Follower,
+            ServerState::Candidate => RaftRole::Candidate,
+            ServerState::Learner => RaftRole::Learner,
+            ServerState::Shutdown => RaftRole::Outside("stopped".into()),
+        }
+    }
+}

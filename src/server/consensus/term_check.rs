@@ -1,0 +1,105 @@
+//! How far a message of another replica may be ahead of this one. Terms and positions grow one by one: one that is far
+//! ahead is no honest one, and at the end of its numbers a cluster could elect and write nothing any more.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::types::{LogId, RaftVote};
+
+/// At the shortest election timeout a cluster that does nothing but elect needs two months for so many terms. A replica
+/// that was away does not know for how long, so the bound does not grow with time. To reach the end of the numbers by
+/// such steps takes a million million messages.
+pub(super) const TERMS_AT_MOST: u64 = 1 << 24;
+/// Thirty years of a thousand entries a second.
+const ENTRIES_AT_MOST: u64 = 1 << 40;
+
+/// The term that this replica stored last; its clones show the same.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OwnTerm(Arc<AtomicU64>);
+
+impl OwnTerm {
+    pub(super) fn stored(&self, term: u64) {
+        self.0.store(term, Ordering::SeqCst);
+    }
+
+    fn now(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// A message that nobody can have sent who keeps to the protocol.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Leap {
+    #[error("term {term} is more than {TERMS_AT_MOST} terms ahead of {own}, the term of this replica")]
+    Term { term: u64, own: u64 },
+    #[error("position {index} is more than {ENTRIES_AT_MOST} entries ahead of {own}, the last one of this replica")]
+    Index { index: u64, own: u64 },
+    #[error("the position {index} of term {of} is of a later term than the message, which is of term {term}")]
+    Later { index: u64, of: u64, term: u64 },
+}
+
+impl OwnTerm {
+    /// Refuses a vote that is too far ahead.
+    pub(super) fn check(&self, vote: &RaftVote) -> Result<(), Leap> {
+        let (term, own) = (vote.leader_id.term, self.now());
+        if term <= own.saturating_add(TERMS_AT_MOST) { Ok(()) } else { Err(Leap::Term { term, own }) }
+    }
+
+    /// The same, and refuses positions that are too far ahead of `last`, or of a later term than the vote.
+    pub(super) fn check_all(
+        &self,
+        vote: &RaftVote,
+        last: Option<u64>,
+        positions: impl IntoIterator<Item = LogId>,
+    ) -> Result<(), Leap> {
+        self.check(vote)?;
+        let (term, own) = (vote.leader_id.term, last.unwrap_or(0));
+        for position in positions {
+            let (of, index) = (position.committed_leader_id().term, position.index());
+            if of > term {
+                return Err(Leap::Later { index, of, term });
+            }
+            if index > own.saturating_add(ENTRIES_AT_MOST) {
+                return Err(Leap::Index { index, own });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::codec;
+    use super::*;
+    use allclear_wire::pb::allclear::raft::v1 as pb;
+
+    fn vote(term: u64) -> RaftVote {
+        codec::vote(Some(pb::Vote { term, node: 1, committed: false })).unwrap()
+    }
+
+    #[test]
+    fn whoever_was_away_for_two_months_of_elections_is_caught_up_with_and_a_leap_is_refused() {
+        let own = OwnTerm::default();
+        own.stored(7);
+        assert_eq!(own.check(&vote(7 + TERMS_AT_MOST)), Ok(()));
+        for term in [8 + TERMS_AT_MOST, u64::MAX] {
+            assert_eq!(own.check(&vote(term)), Err(Leap::Term { term, own: 7 }));
+        }
+        // At the end itself nothing overflows.
+        own.stored(u64::MAX);
+        assert_eq!(own.check(&vote(u64::MAX)), Ok(()));
+    }
+
+    #[test]
+    fn positions_beyond_what_can_have_been_written_are_refused() {
+        let own = OwnTerm::default();
+        let at = |term, index| codec::log_id(pb::LogId { term, index });
+        let check = |position| own.check_all(&vote(3), Some(10), [at(1, 1), position]);
+        assert_eq!(check(at(3, 10 + ENTRIES_AT_MOST)), Ok(()));
+        let index = 11 + ENTRIES_AT_MOST;
+        assert_eq!(check(at(3, index)), Err(Leap::Index { index, own: 10 }));
+        assert_eq!(check(at(3, u64::MAX)), Err(Leap::Index { index: u64::MAX, own: 10 }));
+        assert_eq!(check(at(4, 11)), Err(Leap::Later { index: 11, of: 4, term: 3 }));
+        assert_eq!(own.check_all(&vote(3), None, []), Ok(()));
+    }
+}

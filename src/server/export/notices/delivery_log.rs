@@ -1,0 +1,34 @@
+//! Has the log note what was told, so that no other leader tells it again. What comes together is noted together.
+
+use std::time::Duration;
+
+use super::pending::PendingNotifications;
+use allclear_core::model::command::Command;
+
+const AT_ONCE: usize = 256;
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+pub(super) async fn keep(board: &PendingNotifications) {
+    let mut changes = board.changes();
+    loop {
+        changes.mark_unchanged();
+        let told = board.unnoted(AT_ONCE);
+        if told.is_empty() {
+            // Its sender lives as long as the board.
+            let _ = changes.changed().await;
+            continue;
+        }
+        match board.here.propose(&Command::Notified { told: told.clone() }).await {
+            Ok(_) => {
+                for told in &told {
+                    tracing::debug!(told.receiver, told.notice, "noted");
+                }
+                board.noted(told);
+            }
+            Err(error) => {
+                tracing::debug!(%error, "not noted yet what was told");
+                tokio::time::sleep(AGAIN_AFTER).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What only one replica knows, and tells by itself: that it acts for its leader, and that it has lost its quorum.
+
+use std::time::Duration;
+
+use tokio::sync::broadcast::error::RecvError;
+
+use super::pending::PendingNotifications;
+use crate::replica::metrics::TakeoverLevel;
+use allclear_core::model::notification::{Notification, NotificationKind};
+
+/// An election takes much less.
+const LOST_AFTER: Duration = Duration::from_secs(15);
+
+pub(super) async fn watch_takeovers(board: &PendingNotifications) {
+    let mut takeovers = board.here.deeds.takeovers();
+    loop {
+        let me = &board.here.name;
+        let text = match takeovers.recv().await {
+            Ok(TakeoverLevel::LeaderSilent) => format!("{me} leads now, because the leader before was silent"),
+            Ok(TakeoverLevel::ChannelStalled) => {
+                format!("{me} acted for its leader, or gave leadership away: the leader's metadata channel was stalled")
+            }
+            // Its journal tells.
+            Ok(TakeoverLevel::Alone) | Err(RecvError::Lagged(_)) => continue,
+            Err(RecvError::Closed) => return,
+        };
+        board.add(Notification::acted(me, board.here.time.now()), text);
+    }
+}
+
+/// Once for each loss; nothing is told of its end.
+pub(super) async fn watch_quorum(board: &PendingNotifications) {
+    loop {
+        board.here.wait_quorum_lost(LOST_AFTER).await;
+        tell_of_loss(board);
+        board.here.wait_quorum().await;
+        board.withdraw(NotificationKind::QuorumLost);
+    }
+}
+
+/// A replica that never knew of a leader has lost nothing.
+fn tell_of_loss(board: &PendingNotifications) {
+    let state = board.here.state();
+    let Some(known) = &state.leadership else { return };
+    let text = format!(
+        "{} has had no quorum for {} s, so nothing is decided there; the last leader it knows of is {}, in term {}",
+        board.here.name,
+        LOST_AFTER.as_secs(),
+        known.by,
+        known.term
+    );
+    board.add(Notification::quorum_lost(known, board.here.time.now()), text);
+}

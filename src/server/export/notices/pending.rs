@@ -1,0 +1,145 @@
+//! What there is to tell, and what was told from here. Only this replica knows some of it; the rest is the cluster's, and
+//! is the leader's to tell.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::receiver::Receiver;
+use crate::replica::clock;
+use crate::replica::context::Context;
+use crate::replica::view::View;
+use allclear_core::model::isolated_approval::JournalEntry;
+use allclear_core::model::notification::{Delivery, Notification, NotificationKind, TOLD_WITHIN};
+use allclear_core::model::time::Timestamp;
+use allclear_core::notification::{BlockedSince, due};
+
+/// A leader that went may still be telling something, and has it noted within this.
+const LEFT_TO_THE_LAST: Duration = Duration::from_secs(2);
+/// Of what this replica alone knows so much is kept.
+const OWN_LIMIT: usize = 64;
+
+pub(super) struct PendingNotifications {
+    pub(super) here: Arc<Context>,
+    pub(super) view: View,
+    kept: Mutex<PendingState>,
+    changes: watch::Sender<()>,
+}
+
+#[derive(Default)]
+struct PendingState {
+    /// What only this replica knows, each in a sentence.
+    own: Vec<(Notification, String)>,
+    /// By notice and receiver.
+    told: BTreeMap<(String, String), DeliveryMark>,
+}
+
+struct DeliveryMark {
+    at: Timestamp,
+    /// The log has it, or need not have it.
+    is_noted: bool,
+}
+
+impl PendingNotifications {
+    pub(super) fn new(here: Arc<Context>, view: View) -> Self {
+        Self { here, view, kept: Mutex::default(), changes: watch::Sender::new(()) }
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    /// Only this replica knows it.
+    pub(super) fn add(&self, notice: Notification, text: String) {
+        let mut kept = self.kept();
+        let excess = (kept.own.len() + 1).saturating_sub(OWN_LIMIT);
+        kept.own.drain(..excess);
+        kept.own.push((notice, text));
+        drop(kept);
+        self.changes.send_replace(());
+    }
+
+    /// It is no longer so: whoever was not told need not know.
+    pub(super) fn withdraw(&self, topic: NotificationKind) {
+        self.kept().own.retain(|(notice, _)| notice.topic != topic);
+    }
+
+    pub(super) fn own_text(&self, notice: &Notification) -> Option<String> {
+        self.kept().own.iter().find(|(own, _)| own.id == notice.id).map(|(_, text)| text.clone())
+    }
+
+    /// What a receiver has yet to be told from here, in the order in which it happened.
+    pub(super) fn pending(&self, receiver: &Receiver, waits: &mut BlockedSince) -> Vec<Notification> {
+        let (state, situation) = (self.here.state(), self.here.planning_input());
+        let mut pending = self.alone(situation.now);
+        if self.leads_for_a_while() && self.here.reconciliation_known(&state) {
+            if receiver.topics.contains(&NotificationKind::Blocked) {
+                waits.update(&state, &situation);
+            }
+            pending.extend(due(&state, &situation, waits, receiver.blocked_after));
+        } else {
+            waits.forget();
+        }
+        let mut kept = self.kept();
+        kept.told.retain(|_, mark| situation.now.since(mark.at) < TOLD_WITHIN);
+        kept.own.retain(|(notice, _)| situation.now.since(notice.at) < TOLD_WITHIN);
+        pending.extend(kept.own.iter().map(|(notice, _)| notice.clone()));
+        let mut seen = BTreeSet::new();
+        pending.retain(|notice| {
+            let is_told = state.is_delivered(&notice.id, &receiver.name)
+                || kept.told.contains_key(&(notice.id.clone(), receiver.name.clone()));
+            receiver.topics.contains(&notice.topic) && !is_told && seen.insert(notice.id.clone())
+        });
+        pending.sort_unstable();
+        pending
+    }
+
+    /// A leader that has yet to apply what others noted would tell it again.
+    fn leads_for_a_while(&self) -> bool {
+        let since = self.here.contacts.leading_since();
+        self.here.leads() && since.is_some_and(|since| clock::monotonic().since(since) >= LEFT_TO_THE_LAST)
+    }
+
+    /// What this replica approved without a quorum, and has yet to give account of.
+    fn alone(&self, now: Timestamp) -> Vec<Notification> {
+        let is_over = |entry: &&JournalEntry| entry.takeover.outcome.is_some() && entry.takeover.may_be_posted();
+        let notice = |JournalEntry { announcement, takeover }: &JournalEntry| {
+            Notification::alone(&announcement.id, &takeover.approver, takeover.at, takeover.at)
+        };
+        let entries = self.here.journal.entries();
+        entries.iter().filter(is_over).map(notice).filter(|notice| now.since(notice.at) < TOLD_WITHIN).collect()
+    }
+
+    /// A receiver has it, or wants it no more.
+    pub(super) fn told(&self, notice: &Notification, receiver: &Receiver) {
+        let mark = DeliveryMark { at: notice.at, is_noted: !notice.is_of_the_cluster() };
+        self.kept().told.insert((notice.id.clone(), receiver.name.clone()), mark);
+        self.changes.send_replace(());
+    }
+
+    /// What the log does not know yet.
+    pub(super) fn unnoted(&self, most: usize) -> Vec<Delivery> {
+        let kept = self.kept();
+        let unnoted = kept.told.iter().filter(|(_, mark)| !mark.is_noted).take(most);
+        let told = |((notice, receiver), _): (&(String, String), &DeliveryMark)| Delivery {
+            notice: notice.clone(),
+            receiver: receiver.clone(),
+        };
+        unnoted.map(told).collect()
+    }
+
+    pub(super) fn noted(&self, told: Vec<Delivery>) {
+        let mut kept = self.kept();
+        for Delivery { notice, receiver } in told {
+            if let Some(mark) = kept.told.get_mut(&(notice, receiver)) {
+                mark.is_noted = true;
+            }
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, PendingState> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

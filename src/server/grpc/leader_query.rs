@@ -1,0 +1,69 @@
+//! Asks the other voters whom they hear, while this replica hears no leader itself.
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::contact::health;
+use crate::replica::context::Context;
+use allclear_core::model::command::bounded;
+use allclear_core::model::id::VmName;
+use allclear_core::model::isolation::PeerAnswer;
+use allclear_wire::pb::allclear::cluster::v1 as wire;
+use allclear_wire::pb::allclear::cluster::v1::contact_client::ContactClient;
+
+const ASK_EVERY: Duration = Duration::from_millis(500);
+/// Who does not answer by then has not answered.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+
+/// Runs until it is stopped.
+pub(super) async fn ask_around(here: &Context, stop: &CancellationToken) {
+    let mut standing = here.consensus.status();
+    let mut asking = async || {
+        standing.wait_for(|standing| !standing.has_leader()).await.ok()?;
+        ask_the_voters(here).await;
+        Some(())
+    };
+    while stop.run_until_cancelled(asking()).await.flatten().is_some() {}
+}
+
+/// Side by side, so that one that is silent holds up nobody's answer. Ends when a leader is heard.
+async fn ask_the_voters(here: &Context) {
+    let mut turns = interval(ASK_EVERY);
+    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut asked = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            _ = turns.tick() => {
+                if here.consensus.status().borrow().has_leader() {
+                    return;
+                }
+                let voters = here.consensus.members().voters.into_iter();
+                asked.extend(voters.filter(|voter| VmName::new(voter) != here.name).map(|voter| ask(here, voter)));
+            }
+            Some(()) = asked.next() => {}
+        }
+    }
+}
+
+/// A voter that the configuration does not name cannot be asked.
+async fn ask(here: &Context, voter: String) {
+    let Some(channel) = here.consensus.channel(&voter) else {
+        return;
+    };
+    let request = wire::AskRequest { cluster: here.cluster.clone(), replica: here.name.to_string() };
+    match timeout(ANSWER_WITHIN, ContactClient::new(channel).ask(request)).await {
+        Ok(Ok(answer)) => {
+            let wire::AskResponse { leader, channel, .. } = answer.into_inner();
+            // A leader that lost its quorum is still heard by those it reaches, and leads nobody.
+            let leader = leader.map(|leader| bounded(&leader)).filter(|leader| VmName::new(leader) != here.name);
+            here.contacts
+                .record_answer(&VmName::new(&voter), PeerAnswer { leader, channel: health(channel.as_ref()).channel });
+        }
+        Ok(Err(status)) => tracing::debug!(voter, %status, "asked whom it hears, and was refused"),
+        Err(_) => tracing::debug!(voter, "asked whom it hears, and got no answer"),
+    }
+}

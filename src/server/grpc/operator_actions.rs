@@ -1,0 +1,239 @@
+//! What operators ask about events: checked, proposed as one entry of the log with who and why, and answered in words.
+
+use allclear_core::schedule::required;
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+use tonic::Status;
+
+use super::operator::refused;
+use super::refusal::refusal;
+use crate::replica::clock::from_rfc3339;
+use crate::replica::context::Context;
+use crate::replica::view::View;
+use allclear_core::isolation::unaware_replicas::unaware_replicas;
+use allclear_core::model::command::{ApplyResult, Command};
+use allclear_core::model::event::Event;
+use allclear_core::model::id::EventId;
+use allclear_core::model::operator::OperatorRequest;
+use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
+use allclear_core::schedule::step::Step;
+use allclear_wire::pb::allclear::operator::v1 as shown;
+use allclear_wire::pb::allclear::operator::v1::end::When;
+
+/// What is kept with an event for as long as the event is.
+const MAX_REASON_BYTES: usize = 500;
+/// No platform's id is longer.
+const MAX_ID_BYTES: usize = 256;
+/// An election is waited for, a lost quorum is not; nor is a time about which nobody agrees.
+const QUORUM_WITHIN: Duration = Duration::from_secs(3);
+/// For every voter to say that it knows: several beats.
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(3);
+/// How often a wish is proposed before its asker is told that it is unclear.
+const TRIES: usize = 3;
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// What is carried out elsewhere does not wait for its note.
+const NOTED_WITHIN: Duration = Duration::from_secs(2);
+
+/// One operator's call.
+pub(super) struct OperatorCall<'a> {
+    pub(super) here: &'a Context,
+    pub(super) view: &'a View,
+    pub(super) who: String,
+}
+
+impl OperatorCall<'_> {
+    /// Notes what is carried out elsewhere. Without a quorum that fails by itself, and says so.
+    pub(super) async fn record(&self, what: String, why: Option<String>) -> Result<(), Status> {
+        let reason = why.map_or_else(|| Ok(String::new()), |why| reason(&why))?;
+        if self.here.consensus.status_now().has_leader() {
+            let command = Command::Ask { what: OperatorRequest::Wish { what }, who: self.who.clone(), reason };
+            if !matches!(timeout(NOTED_WITHIN, self.here.propose(&command)).await, Ok(Ok(_))) {
+                tracing::warn!(who = self.who, "an operator's wish was not noted in the log");
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns when it is in force and this replica knows.
+    pub(super) async fn ask(&self, what: OperatorRequest, reason: String) -> Result<(), Status> {
+        self.wait_for_quorum().await?;
+        tracing::info!(who = self.who, what = what.as_word(), reason, "an operator asks");
+        let command = Command::Ask { what: what.clone(), who: self.who.clone(), reason };
+        let (verdict, tries) = self.propose(&command).await?;
+        let caught_up = self.catch_up().await;
+        match verdict {
+            // What was repeated had been taken over already, though nobody could say so.
+            ApplyResult::Ignored(_) if tries > 1 && is_fulfilled(&self.here.state(), &what) => Ok(()),
+            ApplyResult::Applied => {
+                caught_up.map_err(|_| Status::aborted("it is done, but this replica is cut off now"))
+            }
+            ApplyResult::Ignored(why) => Err(refusal(&self.here.state(), &what, why)),
+        }
+    }
+
+    /// Repeated when a leader was lost that may have taken it: no wish does harm twice.
+    async fn propose(&self, command: &Command) -> Result<(ApplyResult, usize), Status> {
+        let mut tries = 1;
+        loop {
+            match self.here.propose(command).await {
+                Ok(verdict) => return Ok((verdict, tries)),
+                Err(error) if error.is_refusal() || tries == TRIES => {
+                    return Err(refused(&error, error.is_refusal() && tries == 1));
+                }
+                Err(_) => tries += 1,
+            }
+        }
+    }
+
+    pub(super) async fn wait_for_quorum(&self) -> Result<(), Status> {
+        if self.here.wait_for_leader(QUORUM_WITHIN).await {
+            return Ok(());
+        }
+        Err(Status::failed_precondition(
+            "too few replicas reach each other to decide anything, so nothing was changed; bring replicas or the \
+             network back, or ask a replica of the side that has a quorum; `allclear explain EVENT` says whether an operator may \
+             approve an event on this replica alone",
+        ))
+    }
+
+    /// What is committed by now is applied here.
+    pub(super) async fn catch_up(&self) -> Result<(), Status> {
+        let confirmed = self.here.consensus.ensure_linearizable().await;
+        confirmed.map(drop).map_err(|error| Status::failed_precondition(error.to_string()))
+    }
+
+    /// For a while, until every voter knows all that this replica knows.
+    pub(super) async fn wait_for_everybody(&self) {
+        let number = self.here.state().operator_seq;
+        let know = async {
+            while !unaware_replicas(&self.here.state(), &self.here.planning_input(), number).is_empty() {
+                sleep(LOOK_AGAIN).await;
+            }
+        };
+        // Who does not know by then is named in the answer.
+        let _ = timeout(ACKNOWLEDGED_WITHIN, know).await;
+    }
+
+    pub(super) fn shown(&self, event: &EventId) -> Result<shown::Event, Status> {
+        self.view.event(event.as_str()).ok_or_else(|| unknown(&self.here.state(), event))
+    }
+
+    /// When what is asked for ends by itself. A span is counted in the cluster's time.
+    pub(super) async fn end(&self, end: Option<shown::End>) -> Result<Timestamp, Status> {
+        let missing = || Status::failed_precondition("say when it ends by itself: --until");
+        match end.and_then(|end| end.when).ok_or_else(missing)? {
+            When::AfterMs(span) => {
+                self.wait_for_quorum().await?;
+                self.wait_for_the_time().await?;
+                Ok(self.here.time.now().plus(Duration::from_millis(span)))
+            }
+            When::At(text) => {
+                from_rfc3339(&text).ok_or_else(|| Status::failed_precondition(format!("{text:?} is no time")))
+            }
+        }
+    }
+
+    /// Who has just been started, or follows somebody else since a moment ago, is about to be told.
+    async fn wait_for_the_time(&self) -> Result<(), Status> {
+        let is_told = async {
+            while !self.here.has_cluster_time() {
+                sleep(LOOK_AGAIN).await;
+            }
+        };
+        let message = "the cluster has yet to agree what time it is; try again in a moment, or say when it ends";
+        timeout(QUORUM_WITHIN, is_told).await.map_err(|_| Status::failed_precondition(message))
+    }
+}
+
+fn is_fulfilled(state: &State, what: &OperatorRequest) -> bool {
+    match what {
+        OperatorRequest::Approve { event, .. } => state.event(event).is_some_and(Event::is_approved_by_operator),
+        OperatorRequest::Skip { event, member, hook } => {
+            state.event(event).is_some_and(|event| event.is_skipped(member, *hook))
+        }
+        OperatorRequest::Release { event } => state.event(event).is_some_and(|event| event.hold(state.now).is_none()),
+        OperatorRequest::Restored { member } => !state.slots.contains_key(member),
+        OperatorRequest::Resume => state.pause(state.now).is_none(),
+        OperatorRequest::Hold { .. } | OperatorRequest::Pause { .. } | OperatorRequest::Wish { .. } => false,
+    }
+}
+
+pub(super) fn unknown(state: &State, event: &EventId) -> Status {
+    if state.event(event).is_some() {
+        return Status::failed_precondition(format!("event {event} is closed"));
+    }
+    Status::not_found(format!("no event {:?} is known here; `allclear events` lists them", event.as_str()))
+}
+
+pub(super) fn event_id(given: &str) -> Result<EventId, Status> {
+    let fits = (1..=MAX_ID_BYTES).contains(&given.len()) && !given.chars().any(char::is_control);
+    if fits { Ok(EventId::new(given)) } else { Err(Status::failed_precondition(format!("{given:?} is no event's id"))) }
+}
+
+pub(super) fn reason(given: &str) -> Result<String, Status> {
+    let given = given.trim();
+    let fits = (1..=MAX_REASON_BYTES).contains(&given.len()) && !given.chars().any(char::is_control);
+    let message = || format!("say why, in 1 to {MAX_REASON_BYTES} bytes on one line: --reason");
+    if fits { Ok(given.into()) } else { Err(Status::failed_precondition(message())) }
+}
+
+/// The one hook of the event that has yet to be settled and is called so.
+pub(super) fn hook_named<'a>(state: &'a State, event: &'a Event, given: &str) -> Result<(String, Step<'a>), Status> {
+    let steps = required::preparing(state, event).into_iter();
+    let mut named: Vec<(String, Step<'_>)> = steps.map(|step| (state.hook_name(&step.member, step.id), step)).collect();
+    let all: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
+    let number = |step: &Step<'_>| state.hook_number(&step.member, step.id);
+    let is_it = |(name, step): &(String, Step<'_>)| is_called(name, given) || is_called(&number(step), given);
+    let is_exactly =
+        |(name, step): &(String, Step<'_>)| [name.clone(), number(step)].iter().any(|it| is_name(it, given));
+    let has_exact = named.iter().any(is_exactly);
+    named.retain(|it| if has_exact { is_exactly(it) } else { is_it(it) });
+    let list = |names: Vec<String>| if names.is_empty() { "none".into() } else { names.join(", ") };
+    match named.len() {
+        1 => Ok(named.remove(0)),
+        0 => {
+            let message = format!("event {} needs no hook {given:?}; it needs: {}", event.announcement.id, list(all));
+            Err(Status::failed_precondition(message))
+        }
+        _ => {
+            let choices = list(named.into_iter().map(|(name, _)| name).collect());
+            Err(Status::failed_precondition(format!("{given:?} is more than one hook, name one of: {choices}")))
+        }
+    }
+}
+
+/// The VM may be left out.
+fn is_name(name: &str, given: &str) -> bool {
+    let without_vm = name.split_once('/').map_or(name, |(_, rest)| rest);
+    name.eq_ignore_ascii_case(given) || without_vm.eq_ignore_ascii_case(given)
+}
+
+/// So may what follows the phase: the hook's own name, or its number.
+fn is_called(name: &str, given: &str) -> bool {
+    is_name(name, given) || name.rsplit_once('#').is_some_and(|(name, _)| is_name(name, given))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hook_may_be_called_without_its_vm_and_without_its_number() {
+        for given in ["db-0/postgres/drain#2", "DB-0/postgres/drain", "postgres/drain#2", "postgres/drain"] {
+            assert!(is_called("db-0/postgres/drain#2", given), "{given}");
+        }
+        for given in ["postgres", "drain", "db-1/postgres/drain", "postgres/drain#3", ""] {
+            assert!(!is_called("db-0/postgres/drain#2", given), "{given}");
+        }
+    }
+
+    #[test]
+    fn a_reason_is_a_line_of_bounded_length() {
+        assert_eq!(reason(" backup runs ").unwrap(), "backup runs");
+        for bad in ["", "  ", "two\nlines", "\u{1b}[2J", &"a".repeat(501)] {
+            assert!(reason(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Workloads that ask by themselves instead of holding a stream open: one line each, drained by `Poll`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex as Lock, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Mutex, mpsc};
+use tokio::time::timeout;
+use tonic::Status;
+
+use super::stream::new_pace;
+use super::{WorkloadRpc, hello, message};
+use crate::hooks::session::{FromWorkload, SessionToken, ToWorkload};
+use crate::net::limits::RateLimiter;
+use crate::replica::hook_executor;
+use crate::replica::metrics::{RefusalCounts, RefusalKind};
+use allclear_core::model::id::WorkloadName;
+use allclear_wire::pb::allclear::workload::v1 as pb;
+
+/// A poll waits this long at the most, and no longer than half of the lease.
+const WAITS_AT_MOST: Duration = Duration::from_secs(30);
+/// Messages of one answer.
+const AT_ONCE: usize = 32;
+/// How long a report waits for the log.
+const COMMITTED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Drained by one poll at a time.
+type Waiting = Arc<Mutex<mpsc::Receiver<ToWorkload>>>;
+
+struct PollSession {
+    visit: SessionToken,
+    /// Who registered, and nobody else asks.
+    uid: u32,
+    told: Waiting,
+    pace: RateLimiter,
+}
+
+/// One for each name that has a session, so there are no more of them than workloads.
+#[derive(Default)]
+pub(super) struct PollSessions {
+    lines: Lock<BTreeMap<WorkloadName, PollSession>>,
+}
+
+impl PollSessions {
+    pub(super) fn keep(&self, visit: &SessionToken, uid: u32, told: mpsc::Receiver<ToWorkload>) {
+        let line = PollSession { visit: visit.clone(), uid, told: Arc::new(Mutex::new(told)), pace: new_pace() };
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.retain(|_, line| line.told.try_lock().map_or(true, |told| !told.is_closed()));
+        lines.insert(visit.workload.clone(), line);
+    }
+
+    /// The line of this session, unless it is another user's, or too much was asked for.
+    fn of(&self, session: &str, uid: u32, refusals: &RefusalCounts) -> Result<(SessionToken, Waiting), Status> {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let visit = SessionToken::parse(session).ok_or_else(over)?;
+        let line = lines.get_mut(&visit.workload).filter(|line| line.visit == visit).ok_or_else(over)?;
+        if line.uid != uid {
+            refusals.note(RefusalKind::Session, &format!("uid {uid}"), None, &visit.workload.0);
+            return Err(over());
+        }
+        if !line.pace.take() {
+            return Err(Status::resource_exhausted("too many calls a second; ask less often"));
+        }
+        Ok((visit, line.told.clone()))
+    }
+}
+
+fn over() -> Status {
+    Status::not_found("this session is over; register again")
+}
+
+pub(super) async fn poll(door: &WorkloadRpc, uid: u32, request: pb::PollRequest) -> Result<pb::PollResponse, Status> {
+    let (visit, line) = door.lines.of(&request.session, uid, &door.here.deeds.refusals)?;
+    let Some(role) = hello::role(request.role) else {
+        return Err(Status::invalid_argument("role: it is not known to this version"));
+    };
+    let lease = door.hooks.front.sessions.hear(&visit, role).map_err(|_| over())?;
+    let Ok(mut told) = line.try_lock() else {
+        return Err(Status::failed_precondition("another poll of this session waits already"));
+    };
+    let waits = Duration::from_millis(request.wait_ms).min(lease / 2).min(WAITS_AT_MOST);
+    let first = tokio::select! {
+        first = timeout(waits, told.recv()) => first,
+        () = door.stop.cancelled() => return Err(Status::unavailable("this replica stops")),
+    };
+    // At the end of the line the session is over.
+    let mut found: Vec<ToWorkload> = match first {
+        Ok(first) => vec![first.ok_or_else(over)?],
+        Err(_) => Vec::new(),
+    };
+    while found.len() < AT_ONCE
+        && let Ok(next) = told.try_recv()
+    {
+        found.push(next);
+    }
+    // It is gone when it was told to go, and is told so all the same.
+    let _ = door.hooks.front.sessions.hear(&visit, None);
+    let state = door.here.state();
+    Ok(pb::PollResponse { messages: found.into_iter().map(|told| message::told(told, &state, &door.view)).collect() })
+}
+
+pub(super) async fn report(
+    door: &WorkloadRpc,
+    uid: u32,
+    request: pb::ReportRequest,
+) -> Result<pb::ReportResponse, Status> {
+    let (visit, _) = door.lines.of(&request.session, uid, &door.here.deeds.refusals)?;
+    let report = request.report.ok_or_else(|| Status::invalid_argument("report: is missing"))?;
+    let wrong = |problem: pb::Problem| {
+        Status::invalid_argument(format!("{}: {}", problem.place.unwrap_or_default(), problem.message))
+    };
+    let (attempt, said) = message::said(report).map_err(wrong)?;
+    let is_end = matches!(said, FromWorkload::Ended(_));
+    door.hooks.front.sessions.report(&visit, &attempt, said).map_err(|_| over())?;
+    if !is_end {
+        return Ok(pb::ReportResponse { committed: false });
+    }
+    let mut state = door.here.state.clone();
+    let committed = timeout(COMMITTED_WITHIN, state.wait_for(|state| hook_executor::is_settled(state, &attempt))).await;
+    Ok(pb::ReportResponse { committed: matches!(committed, Ok(Ok(_))) })
+}

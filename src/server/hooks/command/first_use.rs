@@ -1,0 +1,66 @@
+//! Whether a spool tells of everything that was ever begun on its machine. A new one does not: the disk of an earlier
+//! life may have been lost. It is marked as new until whoever knows the log says that nothing is in doubt any more.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use tracing::warn;
+
+use super::spool::{IoContext, SpoolError, sync};
+
+pub(super) const NEW: &str = ".new";
+
+pub struct Memory {
+    mark: PathBuf,
+}
+
+impl Memory {
+    /// A spool without its lock was never opened. The mark is on the disk before the lock is made.
+    pub(super) fn of(spool: &Path) -> Result<Self, SpoolError> {
+        let mark = spool.join(NEW);
+        if !spool.join(".lock").exists() {
+            File::create(&mark).and_then(|mark| mark.sync_all()).doing("write", &mark)?;
+            sync(spool)?;
+        }
+        Ok(Self { mark })
+    }
+
+    /// What is not known may have been begun here all the same, by an earlier life of this machine whose disk is lost. So it
+    /// is where the disk does not tell.
+    pub fn is_new(&self) -> bool {
+        self.mark.try_exists().unwrap_or(true)
+    }
+
+    /// From here on, what is not known was never begun. A mark that cannot be removed makes the next life ask once more.
+    ///
+    /// Removes a file, once in the life of a disk and shortly after the start, so it waits for the disk; a simulated run
+    /// can be repeated because nothing is done aside.
+    pub fn complete(&self) {
+        if let Err(error) = fs::remove_file(&self.mark) {
+            warn!(%error, mark = %self.mark.display(), "the folder of running hooks still counts as new");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spool_is_new_until_somebody_says_that_nothing_is_in_doubt() {
+        let spool = tempfile::tempdir().unwrap();
+        assert!(Memory::of(spool.path()).unwrap().is_new());
+        File::create(spool.path().join(".lock")).unwrap();
+        let memory = Memory::of(spool.path()).unwrap();
+        assert!(memory.is_new(), "the life before this one did not say so");
+        memory.complete();
+        assert!(!memory.is_new() && !Memory::of(spool.path()).unwrap().is_new());
+    }
+
+    #[test]
+    fn one_that_was_opened_before_there_were_marks_is_not_new() {
+        let spool = tempfile::tempdir().unwrap();
+        File::create(spool.path().join(".lock")).unwrap();
+        assert!(!Memory::of(spool.path()).unwrap().is_new());
+    }
+}

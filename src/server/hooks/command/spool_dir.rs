@@ -1,0 +1,37 @@
+//! The folder of all attempts: this user's alone, and one runner's at a time.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::spool::{self, SpoolError};
+use crate::files::{self, Unsafe};
+
+const LOCK_TRIES: u32 = 50;
+const LOCK_EVERY: Duration = Duration::from_millis(20);
+
+#[derive(Debug, thiserror::Error)]
+pub enum SpoolOpenError {
+    #[error("{} is in use by another replica; stop it, or give this one its own data_dir", .0.display())]
+    InUse(PathBuf),
+    #[error("the folder of running hooks cannot be used: {0}")]
+    Unsafe(#[from] Unsafe),
+    #[error("the folder of running hooks cannot be used: {0}; check data_dir and its owner")]
+    Spool(#[from] SpoolError),
+}
+
+/// Makes it where it is missing, and closes it to others. By its whole path, since supervisors run elsewhere.
+pub(super) fn make(spool: &Path) -> Result<PathBuf, SpoolOpenError> {
+    Ok(files::own_folder(spool)?)
+}
+
+/// A process that was being started when the last replica ended may hold its lock for a moment longer.
+pub(super) fn lock(spool: &Path) -> Result<File, SpoolOpenError> {
+    for _ in 0..LOCK_TRIES {
+        if let Some(lock) = spool::try_lock(&spool.join(".lock"))? {
+            return Ok(lock);
+        }
+        std::thread::sleep(LOCK_EVERY);
+    }
+    Err(SpoolOpenError::InUse(spool.to_owned()))
+}

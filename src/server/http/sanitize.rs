@@ -1,0 +1,88 @@
+//! Text from outside, such as an event's id, a description or what a hook wrote, as it may reach a terminal or a journal.
+
+use std::fmt::Write as _;
+
+/// Stands where something was that cannot be seen, so that its place is noticed.
+const MARK: char = '\u{fffd}';
+
+/// Nothing in it moves the cursor, changes colours, turns the direction of writing, or cannot be seen. Any blank is a
+/// space.
+pub fn sanitize(text: &str) -> String {
+    let seen = |letter: char| match letter {
+        '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => ' ',
+        hidden if is_hidden(hidden) => MARK,
+        letter => letter,
+    };
+    text.chars().map(seen).collect()
+}
+
+/// The same for JSON, which means what it meant: what cannot be seen is written as its number. Unseen letters stand in
+/// texts only, where JSON allows that for every letter.
+pub fn harmless_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for letter in json.chars() {
+        if is_hidden(letter) {
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
+        } else {
+            shown.push(letter);
+        }
+    }
+    shown
+}
+
+/// What steers a terminal, and what cannot be seen: marks of direction, what joins or divides unseen, line and paragraph
+/// separators, tags, and private letters.
+pub(super) fn is_hidden(letter: char) -> bool {
+    letter.is_control()
+        || matches!(
+            letter,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{e000}'..='\u{f8ff}'
+                | '\u{e0000}'..='\u{10ffff}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HIDDEN: [char; 10] =
+        ['\0', '\r', '\n', '\u{1b}', '\u{85}', '\u{9b}', '\u{202e}', '\u{2066}', '\u{feff}', '\u{e0041}'];
+
+    #[test]
+    fn what_can_be_read_stays_as_it_is() {
+        for text in ["Überholung der Maschine db-1: 100 %", "維護", "تحديث", "a\u{fffd}b"] {
+            assert_eq!(sanitize(text), text);
+            assert_eq!(harmless_json(&format!("{text:?}")), format!("{text:?}"));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_marked_and_blanks_are_spaces() {
+        assert_eq!(sanitize("a\u{a0}b\u{2003}c"), "a b c");
+        for hidden in HIDDEN {
+            assert_eq!(sanitize(&format!("x{hidden}y")), "x\u{fffd}y", "{hidden:?}");
+        }
+    }
+
+    #[test]
+    fn json_means_the_same_when_nothing_in_it_is_hidden() {
+        for hidden in HIDDEN {
+            let text = format!("x{hidden}\"\\y");
+            let json = harmless_json(&serde_json::to_string(&text).unwrap());
+            assert!(!json.contains(is_hidden), "{json}");
+            assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
+        }
+    }
+}

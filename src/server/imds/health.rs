@@ -1,0 +1,120 @@
+//! Whether one replica's way to its metadata service works. Time is an argument.
+//!
+//! Refuses to mix up silence and news: a failure changes the health only, never what was last known.
+
+use core::time::Duration;
+
+use super::no_information::NoInformation;
+use allclear_core::model::isolation::ImdsHealth as Health;
+use allclear_core::model::time::Timestamp;
+
+/// The default for `stall_after` (`behaviour.md` 2).
+pub const STALL_AFTER: Duration = Duration::from_secs(15);
+/// The service may need two minutes to switch the feature on; until then its silence means nothing.
+pub const ENROLS_WITHIN: Duration = Duration::from_secs(130);
+
+/// All times are of one clock that never goes back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ImdsHealthTracker {
+    stall_after: Duration,
+    opened_at: Timestamp,
+    /// The service has answered at least once.
+    enrolled: bool,
+    last_document: Option<Timestamp>,
+    failure: Option<NoInformation>,
+}
+
+impl ImdsHealthTracker {
+    pub fn new(stall_after: Duration, opened_at: Timestamp) -> Self {
+        Self { stall_after, opened_at, enrolled: false, last_document: None, failure: None }
+    }
+
+    /// A validated document came.
+    pub fn document(&mut self, fetched_at: Timestamp) {
+        self.enrolled = true;
+        self.last_document = Some(fetched_at);
+        self.failure = None;
+    }
+
+    /// A poll brought none.
+    pub fn failed(&mut self, why: NoInformation) {
+        self.enrolled |= why.answered();
+        if why.is_failure() {
+            self.failure = Some(why);
+        }
+    }
+
+    pub fn health(&self, now: Timestamp) -> Health {
+        match (self.age(now), now.since(self.opened_at)) {
+            (Some(age), _) if age < self.stall_after => Health::Healthy,
+            (None, waited) if waited < self.patience() => Health::Unknown,
+            (Some(_) | None, _) => Health::Stalled,
+        }
+    }
+
+    /// Since the last validated document.
+    pub fn age(&self, now: Timestamp) -> Option<Duration> {
+        self.last_document.map(|at| now.since(at))
+    }
+
+    /// Why there was no document since the last one.
+    pub const fn failure(&self) -> Option<&NoInformation> {
+        self.failure.as_ref()
+    }
+
+    /// A service that answers, only never with a document, gets no more time than any other.
+    const fn patience(&self) -> Duration {
+        if self.enrolled { self.stall_after } else { ENROLS_WITHIN }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp(seconds * 1000)
+    }
+
+    fn channel() -> ImdsHealthTracker {
+        ImdsHealthTracker::new(STALL_AFTER, at(100))
+    }
+
+    #[test]
+    fn a_service_that_has_not_answered_yet_is_unknown_for_two_minutes_and_then_stalled() {
+        let mut channel = channel();
+        channel.failed(NoInformation::Refused);
+        assert_eq!(channel.health(at(229)), Health::Unknown);
+        assert_eq!(channel.health(at(230)), Health::Stalled);
+        assert_eq!(channel.age(at(230)), None);
+    }
+
+    #[test]
+    fn a_service_that_answers_without_a_document_stalls_as_soon_as_any_other() {
+        let mut channel = channel();
+        channel.failed(NoInformation::EmptyBody);
+        assert_eq!(channel.health(at(114)), Health::Unknown);
+        assert_eq!(channel.health(at(115)), Health::Stalled);
+    }
+
+    #[test]
+    fn a_document_is_good_for_the_stall_time_and_failures_do_not_shorten_it() {
+        let mut channel = channel();
+        channel.document(at(160));
+        channel.failed(NoInformation::EmptyBody);
+        assert_eq!(channel.health(at(174)), Health::Healthy);
+        assert_eq!(channel.health(at(175)), Health::Stalled);
+        assert_eq!(channel.age(at(175)), Some(Duration::from_secs(15)));
+        assert_eq!(channel.failure(), Some(&NoInformation::EmptyBody));
+        channel.document(at(176));
+        assert_eq!(channel.health(at(176)), Health::Healthy);
+        assert_eq!(channel.failure(), None);
+    }
+
+    #[test]
+    fn a_poll_that_gave_way_to_an_approval_is_no_failure() {
+        let mut channel = channel();
+        channel.failed(NoInformation::GaveWay);
+        assert_eq!(channel.failure(), None);
+    }
+}

@@ -1,0 +1,111 @@
+//! How we stand with the service: whether it has answered yet, and which api-version it takes.
+//!
+//! Refuses to change the version quietly: an older one hides types of events and fields.
+
+use super::no_information::NoInformation;
+use super::version::ApiVersion;
+
+/// Answers under a fallback after which the configured version is asked for again: about an hour of polls. One wrong
+/// 400 must not hide what the configured version shows for as long as the program runs.
+const ANSWERS_UNDER_FALLBACK: u32 = 3600;
+
+pub(super) struct VersionFallback {
+    /// The configured one first, then its fallbacks.
+    versions: Vec<ApiVersion>,
+    current: usize,
+    answers_under_fallback: u32,
+    answered: bool,
+}
+
+impl VersionFallback {
+    pub(super) fn new(configured: ApiVersion) -> Self {
+        let fallbacks = configured.fallbacks().collect::<Vec<_>>();
+        let versions = core::iter::once(configured).chain(fallbacks).collect();
+        Self { versions, current: 0, answers_under_fallback: 0, answered: false }
+    }
+
+    pub(super) fn version(&self) -> ApiVersion {
+        self.versions[self.current]
+    }
+
+    /// Until then one answer may take two minutes.
+    pub(super) fn has_answered(&self) -> bool {
+        self.answered
+    }
+
+    /// A document came.
+    pub(super) fn answered(&mut self) {
+        self.answered = true;
+        if self.current > 0 {
+            self.answers_under_fallback += 1;
+            if self.answers_under_fallback >= ANSWERS_UNDER_FALLBACK {
+                self.turn_to(0);
+                tracing::info!(version = %self.version(), "asks for the configured api-version again");
+            }
+        }
+    }
+
+    /// None came. A refused version gives way to the next; after the last, the configured one is tried again.
+    pub(super) fn failed(&mut self, why: &NoInformation) {
+        self.answered |= why.answered();
+        if let NoInformation::VersionRefused { newest, .. } = why {
+            let refused = self.version().to_string();
+            self.turn_to((self.current + 1) % self.versions.len());
+            tracing::warn!(
+                %refused,
+                next = %self.version(),
+                offered = newest.join(" "),
+                "the metadata endpoint refuses an api-version; an older one hides types of events and fields: \
+                 set [metadata] api_version to one that it takes"
+            );
+        }
+    }
+
+    fn turn_to(&mut self, index: usize) {
+        self.current = index;
+        self.answers_under_fallback = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal() -> NoInformation {
+        NoInformation::VersionRefused { said: String::new(), newest: Vec::new() }
+    }
+
+    fn versions_after(standing: &mut VersionFallback, why: &NoInformation, times: usize) -> Vec<String> {
+        let step = |_| {
+            standing.failed(why);
+            standing.version().to_string()
+        };
+        (0..times).map(step).collect()
+    }
+
+    #[test]
+    fn refusals_go_down_the_fallbacks_and_then_back_to_the_configured_version() {
+        let mut standing = VersionFallback::new(ApiVersion::newest());
+        assert_eq!(versions_after(&mut standing, &refusal(), 3), ["2019-08-01", "2017-08-01", "2020-07-01"]);
+    }
+
+    #[test]
+    fn no_other_failure_changes_the_version() {
+        let mut standing = VersionFallback::new(ApiVersion::newest());
+        for why in [NoInformation::EmptyBody, NoInformation::Status { code: 400, said: String::new() }] {
+            assert_eq!(versions_after(&mut standing, &why, 2), ["2020-07-01", "2020-07-01"]);
+        }
+    }
+
+    #[test]
+    fn the_configured_version_is_asked_for_again_after_an_hour_under_a_fallback() {
+        let mut standing = VersionFallback::new(ApiVersion::newest());
+        standing.failed(&refusal());
+        for _ in 1..ANSWERS_UNDER_FALLBACK {
+            standing.answered();
+        }
+        assert_eq!(standing.version().to_string(), "2019-08-01");
+        standing.answered();
+        assert_eq!(standing.version().to_string(), "2020-07-01");
+    }
+}

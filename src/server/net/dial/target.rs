@@ -1,0 +1,189 @@
+//! The way to one replica: where it is, and what stood in it last.
+//!
+//! Its name is resolved anew at each dial: by one thread at the most, however long the resolver hangs, and never waited for
+//! long. While the resolver says nothing, or that it cannot say, the last addresses stay good: a cluster does not fall apart
+//! because a DNS server does. Of several addresses one is tried after the other, and whoever answers first is taken.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::{OwnedMutexGuard, oneshot};
+use tokio::time::{sleep, timeout};
+
+/// The resolver's first answer is waited for this long.
+const FIRST_WITHIN: Duration = Duration::from_secs(1);
+/// A later one this long: there are addresses to go on with, and the answer counts at the next dial.
+const NEXT_WITHIN: Duration = Duration::from_millis(100);
+/// An answer this young is used again, so that whoever dials a dead replica all the time is no burden to the resolver.
+const FRESH_FOR: Duration = Duration::from_secs(1);
+/// Addresses that nobody dials are asked for again after this time.
+const KEPT_UP_EVERY: Duration = Duration::from_mins(1);
+/// Further addresses of one host are left out.
+const MOST: usize = 8;
+/// Each address is given this long.
+const ANSWER_WITHIN: Duration = Duration::from_millis(500);
+/// The next one is tried beside those that have not answered by then.
+const SLOW_AFTER: Duration = Duration::from_millis(150);
+
+type Resolve = fn(&str) -> io::Result<Vec<SocketAddr>>;
+type Resolution = Result<Vec<SocketAddr>, String>;
+type LastResolution = Option<(Instant, Resolution)>;
+
+/// Kept for as long as a replica is dialled at an address: what is known of its name outlives a connection.
+pub struct DialTarget {
+    /// `host:port`
+    address: String,
+    resolve: Resolve,
+    /// The last addresses that were told.
+    known: Mutex<Vec<SocketAddr>>,
+    /// The resolver's last answer; held by whoever waits for the next one.
+    answered: Arc<tokio::sync::Mutex<LastResolution>>,
+    obstacle: Mutex<Option<String>>,
+}
+
+impl DialTarget {
+    /// To `host:port`; an address needs no resolver. A name is resolved as the system is told to: `/etc/hosts`, DNS and so
+    /// on, in the order in which it prefers the addresses.
+    pub fn to(address: &str) -> Arc<Self> {
+        Self::resolved_by(address, |name| Ok(name.to_socket_addrs()?.collect()))
+    }
+
+    fn resolved_by(address: &str, resolve: Resolve) -> Arc<Self> {
+        let (known, answered, obstacle) = (Mutex::default(), Arc::default(), Mutex::default());
+        Arc::new(Self { address: address.to_owned(), resolve, known, answered, obstacle })
+    }
+
+    /// It may lead elsewhere when it is gone again: behind a name may be another machine tomorrow.
+    pub fn may_change(&self) -> bool {
+        self.address.parse::<SocketAddr>().is_err()
+    }
+
+    /// Has the resolver asked when the last answer is old, and waits for nothing: who dials when it is silent goes by that.
+    pub fn keep_resolved(self: &Arc<Self>) {
+        if self.may_change()
+            && let Ok(answered) = self.answered.clone().try_lock_owned()
+            && answered.as_ref().is_none_or(|(at, _)| at.elapsed() >= KEPT_UP_EVERY)
+        {
+            self.ask(answered);
+        }
+    }
+
+    /// Why it could not be gone the last time.
+    pub fn last_error(&self) -> Option<String> {
+        self.obstacle.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Goes it: `attempt` is what is done at an address, until it has succeeded at one.
+    ///
+    /// # Errors
+    /// What stands in the way.
+    pub async fn connect<T, F>(self: &Arc<Self>, attempt: impl Fn(SocketAddr) -> F) -> io::Result<T>
+    where
+        F: Future<Output = io::Result<T>>,
+    {
+        let gone = match self.addresses().await {
+            Ok((addresses, outdated)) => happy_eyeballs(&addresses, attempt).await.map_err(|failed| match outdated {
+                Some(why) => format!("{why}; as before at {failed}"),
+                None => failed,
+            }),
+            Err(why) => Err(why),
+        };
+        *self.obstacle.lock().unwrap_or_else(PoisonError::into_inner) = gone.as_ref().err().cloned();
+        gone.map_err(io::Error::other)
+    }
+
+    /// Where it leads, as far as the resolver says so in time, and why these are the addresses of before.
+    ///
+    /// # Errors
+    /// Why nothing is known.
+    async fn addresses(self: &Arc<Self>) -> Result<(Vec<SocketAddr>, Option<String>), String> {
+        if let Ok(address) = self.address.parse() {
+            return Ok((vec![address], None));
+        }
+        let within = if self.known().is_empty() { FIRST_WITHIN } else { NEXT_WITHIN };
+        let late = |_| Err(format!("the resolver did not answer within {within:?}"));
+        let why = match timeout(within, self.answer()).await.unwrap_or_else(late) {
+            Ok(addresses) => return Ok((addresses, None)),
+            Err(why) => why,
+        };
+        let host = self.address.rsplit_once(':').map_or(self.address.as_str(), |(host, _)| host);
+        let why = format!("{host} does not resolve: {why}");
+        let addresses = self.known().clone();
+        if addresses.is_empty() { Err(why) } else { Ok((addresses, Some(why))) }
+    }
+
+    async fn answer(self: &Arc<Self>) -> Resolution {
+        let answered = self.answered.clone().lock_owned().await;
+        match &*answered {
+            Some((at, answer)) if at.elapsed() < FRESH_FOR => answer.clone(),
+            _ => self.ask(answered).await.unwrap_or_else(|_| Err("the resolver broke off".into())),
+        }
+    }
+
+    /// On a thread of its own, for a resolver that hangs must not take those that write to the disk.
+    fn ask(self: &Arc<Self>, mut answered: OwnedMutexGuard<LastResolution>) -> oneshot::Receiver<Resolution> {
+        let (tell, answer) = oneshot::channel();
+        let way = self.clone();
+        let asked = std::thread::Builder::new().name("resolver".into()).spawn(move || {
+            let told = way.resolved();
+            if let Ok(addresses) = &told {
+                way.known().clone_from(addresses);
+            }
+            *answered = Some((Instant::now(), told.clone()));
+            drop(answered);
+            let _ = tell.send(told);
+        });
+        if let Err(error) = asked {
+            tracing::warn!(%error, "no thread can ask the resolver");
+        }
+        answer
+    }
+
+    fn resolved(&self) -> Resolution {
+        let mut told = Vec::new();
+        for address in (self.resolve)(&self.address).map_err(|error| error.to_string())? {
+            if told.len() < MOST && !told.contains(&address) {
+                told.push(address);
+            }
+        }
+        if told.is_empty() { Err("it has no address".into()) } else { Ok(told) }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// # Errors
+/// What each address failed of.
+async fn happy_eyeballs<T, F>(addresses: &[SocketAddr], attempt: impl Fn(SocketAddr) -> F) -> Result<T, String>
+where
+    F: Future<Output = io::Result<T>>,
+{
+    let attempts = addresses.iter().zip(0..).map(|(address, before)| {
+        let attempt = attempt(*address);
+        async move {
+            sleep(SLOW_AFTER * before).await;
+            match timeout(ANSWER_WITHIN, attempt).await {
+                Ok(ended) => ended.map_err(|error| format!("{address}: {error}")),
+                Err(_) => Err(format!("{address}: no answer within {ANSWER_WITHIN:?}")),
+            }
+        }
+    });
+    let mut under_way: FuturesUnordered<_> = attempts.collect();
+    let mut failed = Vec::new();
+    while let Some(ended) = under_way.next().await {
+        match ended {
+            Ok(reached) => return Ok(reached),
+            Err(why) => failed.push(why),
+        }
+    }
+    Err(failed.join("; "))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,291 @@
+//! The door of a listener: every connection is met there by itself, within a time, until it may be let in.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+
+use super::connection::{BoundedConnection, ConnectionBounds, ConnectionHold, ReadRate};
+use super::connection_limit::{ConnectionLimit, ConnectionPermit};
+use super::evicting_limit::{EvictingLimit, EvictingPermit};
+use super::frames::Frames;
+use super::listener::{ClientKey, Listener};
+use super::log_limit::RejectionLog;
+use super::rate_limit::RateLimiters;
+
+/// After an error of the listener itself, as when no file can be opened any more.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(50);
+/// Let in, and yet to be served.
+const LET_IN: usize = 16;
+/// What every HTTP/2 client says first has so many bytes.
+const PREFACE_BYTES: usize = 24;
+/// A connection to which for as long nothing can be written is ended; over HTTP/1, one to which nothing is.
+const READS_WITHIN: Duration = Duration::from_secs(10);
+/// In bytes, over HTTP/1.
+const LONGEST_QUESTION: usize = 16 << 10;
+
+/// What there is room for before anybody is let in.
+#[derive(Clone, Copy, Debug)]
+pub struct HandshakeGate {
+    /// For the first words, or whatever has to be done before a connection is let in.
+    pub within: Duration,
+    /// Connections that have yet to be let in.
+    pub most: usize,
+}
+
+impl Default for HandshakeGate {
+    fn default() -> Self {
+        Self { within: Duration::from_secs(3), most: 64 }
+    }
+}
+
+/// Meets connections of one kind.
+pub trait Acceptor<S>: Send + Sync + 'static {
+    type Guest: Send + 'static;
+
+    /// What is served, when it may be let in.
+    fn accept(&self, stream: S, who: ClientKey) -> impl Future<Output = Option<Self::Guest>> + Send;
+
+    /// It took too long, or gave way at the door.
+    fn rejected(&self, who: ClientKey);
+}
+
+/// Those who were let in.
+pub struct Incoming<G>(mpsc::Receiver<G>);
+
+/// Lets in until `stop`.
+pub fn incoming<L: Listener, P: Acceptor<L::Stream>>(
+    listener: L,
+    door: HandshakeGate,
+    porter: P,
+    stop: CancellationToken,
+) -> Incoming<P::Guest> {
+    let (send, met) = mpsc::channel(LET_IN);
+    tokio::spawn(async move { stop.run_until_cancelled(keep(listener, door, Arc::new(porter), send)).await });
+    Incoming(met)
+}
+
+impl<G> Incoming<G> {
+    /// As tonic takes them.
+    pub fn into_stream(self) -> impl Stream<Item = io::Result<G>> {
+        ReceiverStream::new(self.0).map(Ok)
+    }
+}
+
+/// As axum takes them.
+impl axum::serve::Listener for Incoming<BoundedConnection<TcpStream>> {
+    type Io = BoundedConnection<TcpStream>;
+    type Addr = ClientKey;
+
+    async fn accept(&mut self) -> (Self::Io, ClientKey) {
+        match self.0.recv().await {
+            Some(guest) => {
+                let from = guest.stream().peer_addr();
+                (guest, from.map_or(ClientKey::Anybody, ClientKey::of))
+            }
+            // The listener stops, and so does whoever asks.
+            None => std::future::pending().await,
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<ClientKey> {
+        Ok(ClientKey::Anybody)
+    }
+}
+
+async fn keep<L: Listener, P: Acceptor<L::Stream>>(
+    listener: L,
+    door: HandshakeGate,
+    porter: Arc<P>,
+    send: mpsc::Sender<P::Guest>,
+) {
+    let mut crowd = EvictingLimit::new(door.most);
+    let mut meetings = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, who)) => {
+                    let (stay, gone) = crowd.acquire(who);
+                    if let Some(gone) = gone {
+                        porter.rejected(gone);
+                    }
+                    meetings.spawn(meet(stream, who, stay, door.within, porter.clone(), send.clone()));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "no connection can be accepted");
+                    sleep(ACCEPT_AGAIN_AFTER).await;
+                }
+            },
+            Some(_) = meetings.join_next() => {}
+        }
+    }
+}
+
+async fn meet<S, P: Acceptor<S>>(
+    stream: S,
+    who: ClientKey,
+    stay: EvictingPermit,
+    within: Duration,
+    porter: Arc<P>,
+    send: mpsc::Sender<P::Guest>,
+) {
+    let met = tokio::select! {
+        biased;
+        met = timeout(within, porter.accept(stream, who)) => met,
+        () = stay.evicted() => return,
+    };
+    drop(stay);
+    match met {
+        // Nobody waits for it any more when the listener stops.
+        Ok(Some(guest)) => drop(send.send(guest).await),
+        Ok(None) => {}
+        Err(_) => porter.rejected(who),
+    }
+}
+
+/// Lets in whoever has said as much as begins HTTP/2. What it is, is for whoever serves it to judge.
+pub struct Http2 {
+    pub places: ConnectionLimit,
+    /// In bytes; frame by frame where there are none.
+    pub paces: Option<RateLimiters<ClientKey>>,
+    pub turned_away: RejectionLog,
+}
+
+impl<S> Acceptor<S> for Http2
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    type Guest = BoundedConnection<S>;
+
+    async fn accept(&self, mut stream: S, who: ClientKey) -> Option<BoundedConnection<S>> {
+        let mut begun = vec![0; PREFACE_BYTES];
+        // One that goes without a word has wanted nothing.
+        stream.read_exact(&mut begun).await.ok()?;
+        let Some(place) = self.places.acquire(who) else {
+            self.turned_away.no_place(who);
+            return None;
+        };
+        Some(match &self.paces {
+            Some(paces) => by_http2(stream, begun, place, ReadRate::Bytes(paces.of(who))),
+            None => by_http2(stream, begun, place, ReadRate::Frames(Frames::after(0))),
+        })
+    }
+
+    fn rejected(&self, who: ClientKey) {
+        self.turned_away.note(who, "it has connections open that say nothing");
+    }
+}
+
+/// One that was met elsewhere and is about to begin HTTP/2, frame by frame.
+pub fn by_frames<S, W: Ord + Send + 'static>(stream: S, place: ConnectionPermit<W>) -> BoundedConnection<S> {
+    by_http2(stream, Vec::new(), place, ReadRate::Frames(Frames::after(PREFACE_BYTES)))
+}
+
+fn by_http2<S>(stream: S, begun: Vec<u8>, place: impl Into<ConnectionHold>, measure: ReadRate) -> BoundedConnection<S> {
+    let manners =
+        ConnectionBounds { footing: place.into(), measure, reads_within: READS_WITHIN, longest_question: None };
+    BoundedConnection::new(stream, begun, manners)
+}
+
+/// Lets in whoever has begun to say something, and has whoever has the most inside give way to it: whoever only reads
+/// may be sent away at any time, and comes again.
+pub struct Http1 {
+    pub crowd: Mutex<EvictingLimit>,
+    /// In bytes, for all of them.
+    pub paces: RateLimiters<ClientKey>,
+    pub turned_away: RejectionLog,
+}
+
+impl Acceptor<TcpStream> for Http1 {
+    type Guest = BoundedConnection<TcpStream>;
+
+    async fn accept(&self, stream: TcpStream, who: ClientKey) -> Option<BoundedConnection<TcpStream>> {
+        if stream.peek(&mut [0]).await.ok()? == 0 {
+            return None;
+        }
+        let (stay, gone) = self.crowd.lock().unwrap_or_else(PoisonError::into_inner).acquire(who);
+        if let Some(gone) = gone {
+            self.turned_away.note(gone, "it has too many connections open");
+        }
+        let manners = ConnectionBounds {
+            footing: stay.into(),
+            measure: ReadRate::Bytes(self.paces.of(ClientKey::Anybody)),
+            reads_within: READS_WITHIN,
+            longest_question: Some(LONGEST_QUESTION),
+        };
+        Some(BoundedConnection::new(stream, Vec::new(), manners))
+    }
+
+    fn rejected(&self, who: ClientKey) {
+        self.turned_away.note(who, "it has connections open that say nothing");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    fn porter(most: usize) -> Http2 {
+        Http2 { places: ConnectionLimit::in_all(most), paces: None, turned_away: RejectionLog::at("a test") }
+    }
+
+    async fn listener() -> (TcpListener, std::net::SocketAddr) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        (listener, address)
+    }
+
+    #[tokio::test]
+    async fn who_says_nothing_gives_way_to_who_comes() {
+        let (listener, address) = listener().await;
+        let door = HandshakeGate { within: Duration::from_mins(1), most: 4 };
+        let mut guests = incoming(listener, door, porter(1), CancellationToken::new());
+        let mut silent = Vec::new();
+        for _ in 0..20 {
+            silent.push(TcpStream::connect(address).await.expect("a connection"));
+        }
+        let mut talks = TcpStream::connect(address).await.expect("a connection");
+        talks.write_all(&[1; PREFACE_BYTES]).await.expect("room");
+        let mut guest = guests.0.recv().await.expect("a guest");
+        assert_eq!(guest.read_u8().await.ok(), Some(1));
+        // The first of them have been closed.
+        assert_eq!(silent[0].read(&mut [0]).await.ok(), Some(0));
+    }
+
+    #[tokio::test]
+    async fn who_takes_too_long_and_who_is_one_too_many_are_turned_away() {
+        let (listener, address) = listener().await;
+        let door = HandshakeGate { within: Duration::from_millis(500), most: 4 };
+        let (too_many, mut porter) = (Arc::new(AtomicUsize::new(0)), porter(1));
+        let counted = too_many.clone();
+        porter.turned_away = porter.turned_away.counted(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+        });
+        let mut guests = incoming(listener, door, porter, CancellationToken::new());
+        let mut slow = TcpStream::connect(address).await.expect("a connection");
+        slow.write_all(&[1; PREFACE_BYTES - 1]).await.expect("room");
+        assert!(matches!(slow.read(&mut [0]).await, Ok(0) | Err(_)), "it was let in");
+        let mut first = TcpStream::connect(address).await.expect("a connection");
+        first.write_all(&[1; PREFACE_BYTES]).await.expect("room");
+        let guest = guests.0.recv().await;
+        let mut second = TcpStream::connect(address).await.expect("a connection");
+        second.write_all(&[1; PREFACE_BYTES]).await.expect("room");
+        assert!(matches!(second.read(&mut [0]).await, Ok(0) | Err(_)), "it was let in");
+        assert_eq!(too_many.load(Ordering::Relaxed), 1, "who takes too long is not one too many");
+        drop(guest);
+    }
+}

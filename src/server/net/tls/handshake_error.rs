@@ -1,0 +1,190 @@
+//! Why a peer was refused, or refused this replica: one word for counting and one sentence for people.
+
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
+
+use rustls::{AlertDescription, CertificateError, InvalidMessage, OtherError};
+
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum HandshakeError {
+    #[error("it does not speak TLS; has it [cluster.tls]?")]
+    PlainText,
+    #[error("it shows no certificate")]
+    NoCertificate,
+    #[error("its certificate is of an authority that cluster.tls.ca does not hold")]
+    UnknownAuthority,
+    #[error("its certificate has expired")]
+    Expired,
+    #[error("its certificate is not valid yet; is its clock right, or this one?")]
+    NotYetValid,
+    #[error("its certificate is of another cluster: it names {0}")]
+    OtherCluster(String),
+    #[error("its certificate names no replica of allclear: it names {0}")]
+    Unnamed(String),
+    #[error("its certificate is not that of {wanted}: it names {named}")]
+    WrongName { wanted: String, named: String },
+    #[error("it is neither configured here nor a member: it names {0}; add it to cluster.replicas")]
+    UnknownReplica(String),
+    #[error("it is no member of the cluster: it names {0}; where an operator removed it, stop it or add it again")]
+    NoMember(String),
+    #[error("it refuses this replica's certificate{0}")]
+    ByPeer(&'static str),
+    #[error("it did not end the handshake")]
+    Unfinished,
+    #[error("it has too many connections open")]
+    TooMany,
+    #[error("{0}")]
+    Other(String),
+}
+
+impl HandshakeError {
+    /// In the order of `place`.
+    pub const WORDS: [&'static str; 14] = [
+        "plain_text",
+        "no_certificate",
+        "unknown_authority",
+        "expired",
+        "not_yet_valid",
+        "other_cluster",
+        "unnamed",
+        "wrong_name",
+        "unknown_replica",
+        "no_member",
+        "by_peer",
+        "unfinished",
+        "too_many",
+        "other",
+    ];
+
+    pub fn as_word(&self) -> &'static str {
+        Self::WORDS[self.place()]
+    }
+
+    pub(super) const fn place(&self) -> usize {
+        match self {
+            Self::PlainText => 0,
+            Self::NoCertificate => 1,
+            Self::UnknownAuthority => 2,
+            Self::Expired => 3,
+            Self::NotYetValid => 4,
+            Self::OtherCluster(_) => 5,
+            Self::Unnamed(_) => 6,
+            Self::WrongName { .. } => 7,
+            Self::UnknownReplica(_) => 8,
+            Self::NoMember(_) => 9,
+            Self::ByPeer(_) => 10,
+            Self::Unfinished => 11,
+            Self::TooMany => 12,
+            Self::Other(_) => 13,
+        }
+    }
+
+    /// Why a handshake, or the first reading after it, failed.
+    pub(super) fn of(error: &io::Error) -> Self {
+        match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+            Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => Self::PlainText,
+            Some(rustls::Error::NoCertificatesPresented) => Self::NoCertificate,
+            Some(rustls::Error::InvalidCertificate(why)) => Self::of_certificate(why),
+            Some(rustls::Error::AlertReceived(alert)) => Self::of_alert(*alert),
+            Some(other) => Self::Other(format!("no TLS 1.3 was agreed on: {other}")),
+            None if error.kind() == io::ErrorKind::UnexpectedEof => Self::Unfinished,
+            None => Self::Other(error.to_string()),
+        }
+    }
+
+    fn of_certificate(why: &CertificateError) -> Self {
+        match why {
+            CertificateError::Expired => Self::Expired,
+            CertificateError::NotValidYet => Self::NotYetValid,
+            CertificateError::UnknownIssuer => Self::UnknownAuthority,
+            CertificateError::Other(OtherError(told)) => match told.downcast_ref::<Self>() {
+                Some(refusal) => refusal.clone(),
+                None => Self::Other(format!("its certificate is not taken: {told}")),
+            },
+            other => Self::Other(format!("its certificate is not taken: {other}")),
+        }
+    }
+
+    fn of_alert(alert: AlertDescription) -> Self {
+        match alert {
+            AlertDescription::CertificateExpired => Self::ByPeer(": it has expired, or is not valid yet"),
+            AlertDescription::UnknownCA => Self::ByPeer(": it does not know the authority"),
+            AlertDescription::CertificateUnknown => Self::ByPeer(": it does not take its names or its kind"),
+            AlertDescription::CertificateRequired | AlertDescription::BadCertificate => Self::ByPeer(""),
+            other => Self::Other(format!("it ended the handshake: {other:?}")),
+        }
+    }
+
+    /// For the protocol, whose alert tells the peer a little of it.
+    pub(super) fn into_tls(self) -> rustls::Error {
+        rustls::Error::InvalidCertificate(match self {
+            Self::Expired => CertificateError::Expired,
+            Self::NotYetValid => CertificateError::NotValidYet,
+            Self::UnknownAuthority => CertificateError::UnknownIssuer,
+            other => CertificateError::Other(OtherError(Arc::new(other))),
+        })
+    }
+}
+
+impl From<webpki::Error> for HandshakeError {
+    fn from(error: webpki::Error) -> Self {
+        match error {
+            webpki::Error::CertExpired { .. } => Self::Expired,
+            webpki::Error::CertNotValidYet { .. } => Self::NotYetValid,
+            webpki::Error::UnknownIssuer | webpki::Error::InvalidSignatureForPublicKey => Self::UnknownAuthority,
+            other => Self::Other(format!("its certificate is not taken: {other}")),
+        }
+    }
+}
+
+/// The innermost cause: the outer ones only say that something failed.
+pub fn cause(error: &dyn Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> [HandshakeError; 14] {
+        let text = String::new;
+        [
+            HandshakeError::PlainText,
+            HandshakeError::NoCertificate,
+            HandshakeError::UnknownAuthority,
+            HandshakeError::Expired,
+            HandshakeError::NotYetValid,
+            HandshakeError::OtherCluster(text()),
+            HandshakeError::Unnamed(text()),
+            HandshakeError::WrongName { wanted: text(), named: text() },
+            HandshakeError::UnknownReplica(text()),
+            HandshakeError::NoMember(text()),
+            HandshakeError::ByPeer(""),
+            HandshakeError::Unfinished,
+            HandshakeError::TooMany,
+            HandshakeError::Other(text()),
+        ]
+    }
+
+    #[test]
+    fn every_reason_has_a_word_of_its_own() {
+        for (place, refusal) in all().iter().enumerate() {
+            assert_eq!((refusal.place(), refusal.as_word()), (place, HandshakeError::WORDS[place]));
+        }
+        let words: std::collections::BTreeSet<_> = HandshakeError::WORDS.into_iter().collect();
+        assert_eq!(words.len(), all().len());
+    }
+
+    #[test]
+    fn what_goes_through_the_protocol_comes_back_as_it_was() {
+        for refusal in all().into_iter().filter(|refusal| !matches!(refusal, HandshakeError::ByPeer(_))) {
+            let error = io::Error::new(io::ErrorKind::InvalidData, refusal.clone().into_tls());
+            assert_eq!(HandshakeError::of(&error), refusal);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! How many peers were refused and why, and the log lines about it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::handshake_error::HandshakeError;
+use crate::net::limits::LogLimiter;
+
+#[derive(Debug, Default)]
+pub(super) struct HandshakeErrors {
+    counts: [AtomicU64; HandshakeError::WORDS.len()],
+    told: LogLimiter,
+}
+
+impl HandshakeErrors {
+    pub(super) fn note(&self, who: &str, refusal: &HandshakeError) {
+        self.counts[refusal.place()].fetch_add(1, Ordering::Relaxed);
+        if let Some(untold) = self.told.is_due(who, refusal.as_word()) {
+            tracing::warn!(who, reason = refusal.as_word(), why = %refusal, untold, "refused between replicas");
+        }
+    }
+
+    pub(super) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        HandshakeError::WORDS.into_iter().zip(self.counts.iter().map(|count| count.load(Ordering::Relaxed)))
+    }
+}

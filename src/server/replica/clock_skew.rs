@@ -1,0 +1,246 @@
+//! How far wall clocks are from the cluster's time: measured by every replica, told to the leader with each beat, and told
+//! by it to everybody.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use allclear_core::cluster_time::{ClockReading, Trust};
+use allclear_core::model::id::VmName;
+use allclear_core::model::time::Timestamp;
+use allclear_core::platform_time::Interval;
+
+/// From here on people are warned.
+pub const WARN_ABOVE: Duration = Duration::from_secs(2);
+/// And told that it is well again only here, so that a clock at the border is not told of again and again.
+const WELL_BELOW: Duration = Duration::from_secs(1);
+/// Samples that the best is chosen from.
+const KEPT: usize = 8;
+/// A reply that took longer tells too little.
+const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(1);
+/// Clocks are read in whole milliseconds, and pushed about a little by those who keep them.
+const SLACK: Duration = Duration::from_millis(20);
+
+/// What one beat and its reply told about the cluster's time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sample {
+    /// The middle of the round trip, on the steady clock.
+    pub at: Timestamp,
+    /// Half of it is how wrong the rest may be.
+    pub round_trip: Duration,
+    /// The cluster's time, as the leader keeps it.
+    pub time: Timestamp,
+}
+
+/// The samples of one leader.
+#[derive(Default)]
+pub struct Samples {
+    leader: Option<String>,
+    kept: VecDeque<Sample>,
+}
+
+impl Samples {
+    /// Takes one more, and tells the most exact of the last few. What it proves wrong is forgotten: a clock was set.
+    pub fn add(&mut self, leader: &str, sample: Sample) -> Option<Sample> {
+        self.only_of(leader);
+        if sample.round_trip <= LONGEST_ROUND_TRIP {
+            if self.kept.iter().any(|other| contradict(other, &sample)) {
+                self.kept.clear();
+            }
+            self.kept.push_front(sample);
+            self.kept.truncate(KEPT);
+        }
+        self.best()
+    }
+
+    fn only_of(&mut self, leader: &str) {
+        if self.leader.as_deref() != Some(leader) {
+            *self = Self { leader: Some(leader.into()), kept: VecDeque::new() };
+        }
+    }
+
+    /// The newest of the quickest.
+    fn best(&self) -> Option<Sample> {
+        self.kept.iter().min_by_key(|sample| sample.round_trip).copied()
+    }
+}
+
+fn contradict(one: &Sample, other: &Sample) -> bool {
+    let allowed = (one.round_trip + other.round_trip) / 2 + SLACK;
+    let passed = other.at.0.saturating_sub(one.at.0);
+    Duration::from_millis(one.time.0.saturating_add(passed).abs_diff(other.time.0)) > allowed
+}
+
+/// By how many milliseconds each replica's wall clock is ahead of the cluster's time.
+pub type Ahead = BTreeMap<VmName, i64>;
+
+/// What one replica knows of everybody's.
+#[derive(Default)]
+pub struct ClockSkew {
+    table: Mutex<OffsetTable>,
+}
+
+#[derive(Default)]
+struct OffsetTable {
+    ahead: Ahead,
+    /// Of the time against which all is measured now.
+    readings: BTreeMap<VmName, ClockReading>,
+    warned_about: BTreeSet<VmName>,
+    /// By how many milliseconds the cluster's time is ahead of the platform's, as this replica's endpoint shows that.
+    platform: Option<i64>,
+    /// Since when that has been worth a warning, in the cluster's time. Survives another leader, so that nobody is told
+    /// again and again.
+    platform_differs_since: Option<Timestamp>,
+}
+
+impl ClockSkew {
+    /// Another leader, or another time: what is known was measured against the old one.
+    pub fn forget(&self) {
+        let mut table = self.lock();
+        let platform_differs_since = table.platform_differs_since;
+        *table = OffsetTable { platform_differs_since, ..OffsetTable::default() };
+    }
+
+    /// As the leader: a replica tells what it measured, or that it could not measure it.
+    pub fn record_reading(&self, replica: &VmName, reading: ClockReading, trust: Trust) {
+        let mut table = self.lock();
+        let Some(ahead_ms) = reading.wall else {
+            table.readings.entry(replica.clone()).or_default().is_asking = reading.is_asking;
+            return;
+        };
+        table.readings.insert(replica.clone(), reading);
+        table.ahead.insert(replica.clone(), ahead_ms);
+        // Against nothing that is known a clock is neither right nor wrong.
+        if trust == Trust::Unknown {
+            return;
+        }
+        let apart = Duration::from_millis(ahead_ms.unsigned_abs());
+        if apart > WARN_ABOVE && table.warned_about.insert(replica.clone()) {
+            tracing::warn!(
+                %replica,
+                ahead_ms,
+                "its wall clock and the cluster's time differ; see to it that it is synchronised"
+            );
+        } else if apart < WELL_BELOW && table.warned_about.remove(replica) {
+            tracing::info!(%replica, ahead_ms, "its wall clock and the cluster's time agree again");
+        }
+    }
+
+    /// What every replica has told of the time that is in force.
+    pub fn readings(&self) -> BTreeMap<VmName, ClockReading> {
+        self.lock().readings.clone()
+    }
+
+    /// This replica's endpoint shows that the platform's time is so far ahead of the cluster's, which is `now`.
+    pub fn measured(&self, platform: Option<Interval>, now: Timestamp) {
+        let mut table = self.lock();
+        table.platform = platform.map(|platform| platform.distance_to(0));
+        let Some(ahead_ms) = table.platform else { return };
+        let apart = Duration::from_millis(ahead_ms.unsigned_abs());
+        if apart > WARN_ABOVE && table.platform_differs_since.is_none() {
+            table.platform_differs_since = Some(now);
+            tracing::warn!(
+                ahead_ms,
+                "the cluster's time and the platform's differ, as this replica's metadata endpoint shows it; ends of \
+                 notices come earlier or later than the cluster thinks"
+            );
+        } else if apart < WELL_BELOW && table.platform_differs_since.take().is_some() {
+            tracing::info!(ahead_ms, "the cluster's time and the platform's agree again");
+        }
+    }
+
+    /// By how many milliseconds the cluster's time is ahead of the platform's; 0 as long as they may be the same, and
+    /// `None` while this replica's endpoint tells no date.
+    pub fn platform(&self) -> Option<i64> {
+        self.lock().platform
+    }
+
+    /// Since when the two have differed so that people are warned, and by how many milliseconds they do.
+    pub fn platform_differs(&self) -> Option<(Timestamp, i64)> {
+        let table = self.lock();
+        Some((table.platform_differs_since?, table.platform?))
+    }
+
+    /// The leader's reply.
+    pub fn log_differences(&self, ahead: Ahead) {
+        self.lock().ahead = ahead;
+    }
+
+    pub fn known(&self) -> Ahead {
+        self.lock().ahead.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, OffsetTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By so many milliseconds the leader's time is ahead of what it should be.
+    fn sample(at: i64, round_trip: u64, ahead: i64) -> Sample {
+        let time = Timestamp(1_000_000 + at + ahead);
+        Sample { at: Timestamp(at), round_trip: Duration::from_millis(round_trip), time }
+    }
+
+    #[test]
+    fn the_quickest_of_the_last_samples_counts() {
+        let mut samples = Samples::default();
+        samples.add("db-0", sample(0, 100, 40));
+        samples.add("db-0", sample(500, 2, 0));
+        assert_eq!(samples.add("db-0", sample(1000, 90, -40)), Some(sample(500, 2, 0)));
+        assert_eq!(samples.add("db-0", sample(1500, 5000, 0)), Some(sample(500, 2, 0)), "too slow to tell");
+        for at in 4..12 {
+            samples.add("db-0", sample(at * 500, 20, 1));
+        }
+        assert_eq!(samples.best(), Some(sample(11 * 500, 20, 1)), "the quickest one is old");
+        assert_eq!(samples.add("db-1", sample(9_000, 90, 7)), Some(sample(9_000, 90, 7)), "of another leader");
+    }
+
+    #[test]
+    fn a_time_that_was_set_counts_at_once() {
+        let mut samples = Samples::default();
+        samples.add("db-0", sample(0, 1, 600_000));
+        assert_eq!(samples.add("db-0", sample(500, 10, 3)), Some(sample(500, 10, 3)));
+    }
+
+    #[test]
+    fn a_difference_is_warned_about_once() {
+        let (differences, name) = (ClockSkew::default(), VmName::new("db-1"));
+        let warned = |ahead_ms| {
+            differences.record_reading(
+                &name,
+                ClockReading { wall: Some(ahead_ms), ..ClockReading::default() },
+                Trust::Known,
+            );
+            differences.lock().warned_about.contains(&name)
+        };
+        assert_eq!([2000, 2001, 1500, -1999, 999, -2001].map(warned), [false, true, true, true, false, true]);
+        differences.record_reading(&name, ClockReading { is_asking: true, ..ClockReading::default() }, Trust::Known);
+        assert_eq!(differences.known(), BTreeMap::from([(name.clone(), -2001)]));
+        let reading = ClockReading { wall: Some(-2001), is_asking: true, ..ClockReading::default() };
+        assert_eq!(differences.readings(), BTreeMap::from([(name.clone(), reading)]));
+        differences.forget();
+        differences.record_reading(&name, reading, Trust::Unknown);
+        assert!(differences.lock().warned_about.is_empty(), "nobody knows which clock is wrong");
+    }
+
+    #[test]
+    fn the_platforms_time_differs_only_where_it_cannot_be_the_clusters() {
+        let differences = ClockSkew::default();
+        let measured = |least: i64| {
+            differences.measured(Interval::new(least, least + 1000), Timestamp(least));
+            (differences.platform(), differences.platform_differs().map(|(since, _)| since.0))
+        };
+        // A platform that is ahead leaves the cluster behind.
+        let since = Some(2001);
+        let expected = [(0, None), (-2000, None), (-2001, since), (-1000, since), (0, None), (2001, Some(-3001))];
+        let expected = expected.map(|(ahead, since)| (Some(ahead), since));
+        assert_eq!([-500, 2000, 2001, 1000, -1000, -3001].map(measured), expected);
+        differences.forget();
+        assert_eq!((differences.platform(), differences.platform_differs()), (None, None));
+        assert_eq!(measured(-3002), (Some(2002), Some(-3001)), "the same goes on");
+    }
+}

@@ -1,0 +1,243 @@
+//! What the tasks of one replica share: who it is, what the cluster agreed on, and a way to propose.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::clock::{self, ClusterClock};
+use super::isolated_requests::IsolatedRequests;
+use super::journal::ApprovalJournal;
+use super::metrics::Metrics;
+use super::peer_tracker::PeerTracker;
+use super::readiness_poller::LatestReadiness;
+use super::watchdog::Watchdog;
+use crate::consensus::{Consensus, MemberNames, RaftStatus, RequestError};
+use allclear_core::cluster_time::Trust;
+use allclear_core::model::command::{ApplyResult, Command};
+use allclear_core::model::id::VmName;
+use allclear_core::model::isolation::IsolatedView;
+use allclear_core::model::reconcile_state::Leadership;
+use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
+use allclear_core::ownership::Grants;
+use allclear_core::planning_input::{LeaderState, PlanningInput, Timing};
+use allclear_core::policy::Policy;
+use allclear_wire::log;
+
+/// The pause before something that must be recorded is proposed again.
+const PROPOSE_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+pub struct Context {
+    pub name: VmName,
+    pub cluster: String,
+    /// In the order of the configuration.
+    pub configured: Vec<VmName>,
+    pub policy: Policy,
+    /// Of its policy and groups; see `policies`.
+    pub fingerprint: String,
+    pub timing: Timing,
+    pub time: Arc<ClusterClock>,
+    pub consensus: Consensus,
+    pub state: watch::Receiver<Arc<State>>,
+    pub contacts: Arc<PeerTracker>,
+    pub journal: ApprovalJournal,
+    /// `None` while a leader is heard.
+    pub alone: watch::Sender<Option<IsolatedView>>,
+    pub alone_requests: IsolatedRequests,
+    pub deeds: Arc<Metrics>,
+    pub rounds: Watchdog,
+    pub readiness: LatestReadiness,
+    /// What its configuration gives to those who dial in.
+    pub grants: Grants,
+}
+
+impl Context {
+    /// The state as it was applied last.
+    pub fn state(&self) -> Arc<State> {
+        self.state.borrow().clone()
+    }
+
+    pub fn leads(&self) -> bool {
+        self.consensus.status().borrow().leads()
+    }
+
+    /// Waits for an election that is under way, and no longer.
+    pub async fn wait_for_leader(&self, span: Duration) -> bool {
+        let mut standing = self.consensus.status();
+        let heard = standing.wait_for(RaftStatus::has_leader);
+        matches!(tokio::time::timeout(span, heard).await, Ok(Ok(_)))
+    }
+
+    /// Waits until no quorum has been behind this replica for so long.
+    pub async fn wait_quorum_lost(&self, span: Duration) {
+        let mut standing = self.consensus.status();
+        loop {
+            if standing.wait_for(RaftStatus::lacks_quorum).await.is_err() {
+                return std::future::pending().await;
+            }
+            let is_back = standing.wait_for(|standing| !standing.lacks_quorum());
+            match tokio::time::timeout(span, is_back).await.map(|is_back| is_back.is_ok()) {
+                Ok(true) => {}
+                Ok(false) => return std::future::pending().await,
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Waits until one is.
+    pub async fn wait_quorum(&self) {
+        if self.consensus.status().wait_for(|standing| !standing.lacks_quorum()).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// The cluster has a time, and this replica was told: deadlines may be turned into this machine's own time.
+    pub fn has_cluster_time(&self) -> bool {
+        self.time.trust() != Trust::Unknown && (self.time.follows() || self.leads())
+    }
+
+    /// The log knows of the present leadership, and so whom the cluster is not sure of.
+    pub fn reconciliation_known(&self, state: &State) -> bool {
+        let standing = self.consensus.status().borrow().clone();
+        let is_present =
+            |known: &Leadership| known.term == standing.term && (!standing.leads() || known.turn == standing.turn);
+        standing.quorum && state.leadership.as_ref().is_some_and(is_present)
+    }
+
+    /// Who belongs to the cluster: in the order of the configuration, then the others by name.
+    pub fn members(&self) -> Vec<VmName> {
+        let current = names(&self.consensus.members());
+        let state = self.state();
+        members(&self.configured, &current, |name| state.replicas.contains_key(name))
+    }
+
+    /// The members, and those of the configuration who are none.
+    pub fn members_and_configured(&self) -> Vec<VmName> {
+        let others = names(&self.consensus.members()).into_iter().filter(|name| !self.configured.contains(name));
+        self.configured.iter().cloned().chain(others).collect()
+    }
+
+    /// It is a member, or may become one: it is configured, has yet to take part, and no operator removed it.
+    pub fn may_take_part(&self, name: &VmName) -> bool {
+        let is_out = self.state().is_excluded(name) && !names(&self.consensus.members()).contains(name);
+        self.members().contains(name) && !is_out
+    }
+
+    pub fn planning_input(&self) -> PlanningInput {
+        let standing = self.consensus.status().borrow().clone();
+        self.planning_input_of(&standing)
+    }
+
+    /// One look for all: to look again while the first is held would wait for ever beside a change of standing.
+    pub(super) fn planning_input_of(&self, standing: &RaftStatus) -> PlanningInput {
+        let members = self.members();
+        let alone = self.isolated_view(standing);
+        PlanningInput {
+            now: self.time.now(),
+            me: self.name.clone(),
+            learners: self.consensus.members().learners.iter().map(|name| VmName::new(name)).collect(),
+            contacts: self.contacts.of(&members, |steady| self.at(steady)),
+            versions: self.contacts.versions(),
+            members,
+            quorum: standing.quorum,
+            leading_since: self.contacts.leading_since().map_or(Timestamp(i64::MIN), |at| self.at(at)),
+            lead: self.leader_state(standing),
+            alone,
+            policy: self.policy.clone(),
+            timing: self.timing,
+        }
+    }
+
+    /// What it has seen since it hears no leader. As soon as it hears one the log knows more: what was seen before would
+    /// take back what others say now.
+    pub(super) fn isolated_view(&self, standing: &RaftStatus) -> Option<IsolatedView> {
+        if standing.quorum { None } else { self.alone.borrow().clone() }
+    }
+
+    fn leader_state(&self, standing: &RaftStatus) -> Option<LeaderState> {
+        let acknowledged = self.consensus.acknowledged().into_iter();
+        let acknowledged = acknowledged.map(|(name, at)| (VmName::new(&name), self.at(clock::to_monotonic(at))));
+        standing.leads().then(|| LeaderState {
+            term: standing.term,
+            turn: standing.turn,
+            voters: self.consensus.members().voters.iter().map(|name| VmName::new(name)).collect(),
+            acknowledged: acknowledged.collect(),
+        })
+    }
+
+    /// A moment of the steady clock in the cluster's time, by which the machine counts.
+    pub(super) fn at(&self, steady: Timestamp) -> Timestamp {
+        self.time.now().minus(clock::monotonic().since(steady))
+    }
+
+    pub async fn propose(&self, command: &Command) -> Result<ApplyResult, RequestError> {
+        let verdict = self.consensus.propose(log::encode_command(command)).await?;
+        log::decode_verdict(&verdict).map_err(|error| RequestError::Stopped(error.to_string()))
+    }
+
+    /// Proposes what is only news while it is fresh.
+    pub(super) fn propose_once(self: &Arc<Self>, command: Command) {
+        let here = self.clone();
+        tokio::spawn(async move {
+            if let Err(error) = here.propose(&command).await {
+                tracing::debug!(%error, command = command.as_word(), "not recorded");
+            }
+        });
+    }
+
+    /// Proposes until it is in the log, applied or ignored; every command can be repeated without harm.
+    pub async fn record(&self, command: &Command) -> ApplyResult {
+        loop {
+            match self.propose(command).await {
+                Ok(verdict) => return verdict,
+                Err(error) => tracing::debug!(%error, command = command.as_word(), "not recorded yet"),
+            }
+            tokio::time::sleep(PROPOSE_AGAIN_AFTER).await;
+        }
+    }
+}
+
+fn names(members: &MemberNames) -> BTreeSet<VmName> {
+    members.voters.iter().chain(&members.learners).map(|name| VmName::new(name)).collect()
+}
+
+/// A configured replica that has yet to take part counts already: its VM is one of the cluster's. One that took part,
+/// as `registered` knows, and is no member any more was removed.
+fn members(configured: &[VmName], current: &BTreeSet<VmName>, registered: impl Fn(&VmName) -> bool) -> Vec<VmName> {
+    let counts = |name: &&VmName| current.is_empty() || current.contains(name) || !registered(name);
+    let others = current.iter().filter(|name| !configured.contains(name));
+    configured.iter().filter(counts).chain(others).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(text: &str) -> Vec<VmName> {
+        text.split_whitespace().map(VmName::new).collect()
+    }
+
+    fn shown(configured: &str, current: &str, registered: &str) -> Vec<VmName> {
+        let registered = named(registered);
+        members(&named(configured), &named(current).into_iter().collect(), |name| registered.contains(name))
+    }
+
+    #[test]
+    fn those_of_the_configuration_stand_in_its_order_and_the_others_behind_them() {
+        assert_eq!(shown("c a b", "a b c", "a b c"), named("c a b"));
+        assert_eq!(shown("c b", "a b c d", "a b c d"), named("c b a d"));
+    }
+
+    #[test]
+    fn who_was_removed_is_no_member_and_who_has_yet_to_come_is() {
+        assert_eq!(shown("a b c", "a b", "a b c"), named("a b"));
+        assert_eq!(shown("a b c", "a b", "a b"), named("a b c"));
+    }
+
+    #[test]
+    fn before_the_cluster_is_known_everybody_configured_is_a_member() {
+        assert_eq!(shown("a b", "", "a b"), named("a b"));
+    }
+}

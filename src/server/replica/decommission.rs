@@ -1,0 +1,45 @@
+//! The leader's part in departures: replicas whose VM is deleted are members no longer, and then they are dismissed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::context::Context;
+use crate::consensus::RaftStatus;
+use allclear_core::model::id::VmName;
+use allclear_core::plan::decommission::departing;
+
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Runs until it is stopped. What cannot be changed now, because a quorum would go with it, is tried again.
+pub(super) async fn run(here: Arc<Context>, stop: CancellationToken) {
+    let mut said: BTreeMap<VmName, String> = BTreeMap::new();
+    let mut standing = here.consensus.status();
+    let mut next_look = async || {
+        drop(standing.wait_for(RaftStatus::leads).await);
+        tokio::time::sleep(LOOK_EVERY).await;
+    };
+    while stop.run_until_cancelled(next_look()).await.is_some() {
+        let departing = if here.leads() { departing(&here.state(), &here.planning_input()) } else { Vec::new() };
+        said.retain(|name, _| departing.contains(name));
+        for name in departing {
+            let members = here.consensus.members();
+            let mut spelled = members.voters.iter().chain(&members.learners);
+            let Some(member) = spelled.find(|member| VmName::new(member) == name) else { continue };
+            let removing = here.consensus.remove_member(member);
+            match stop.run_until_cancelled(removing).await {
+                None => return,
+                Some(Ok(())) => tracing::info!(replica = %name, "its VM is deleted, so it was removed"),
+                Some(Err(error)) => {
+                    let error = error.to_string();
+                    if said.get(&name) != Some(&error) {
+                        tracing::warn!(replica = %name, error, "its VM is deleted, but it stays a member");
+                    }
+                    said.insert(name, error);
+                }
+            }
+        }
+    }
+}

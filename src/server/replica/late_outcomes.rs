@@ -1,0 +1,30 @@
+//! What a workload says of an attempt that was settled without it. Nothing waits for that, and the log shall know it.
+
+use std::sync::Arc;
+
+use super::context::Context;
+use super::hook_executor::{find, outcome, parse};
+use crate::hooks::HookOutcome;
+use allclear_core::model::attempt::Attempt;
+use allclear_core::model::command::Command;
+use allclear_core::model::id::WorkloadName;
+use allclear_core::model::state::State;
+
+/// Proposes it once, where it is news.
+pub fn report_late_outcomes(
+    here: &Arc<Context>,
+    state: &State,
+    workload: &WorkloadName,
+    key: &str,
+    ended: HookOutcome,
+) {
+    let outcome = outcome(ended);
+    let is_news = |attempt: &Attempt| {
+        let differs = attempt.outcome.as_ref().is_some_and(|(known, _)| known.as_word() != outcome.as_word());
+        differs && attempt.late.is_none() && attempt.on == here.name && attempt.member.workload == *workload
+    };
+    let Some((event, attempt)) = parse(key).filter(|_| find(state, key).is_some_and(is_news)) else {
+        return;
+    };
+    here.propose_once(Command::Settle { event, attempt, outcome });
+}

@@ -1,0 +1,168 @@
+//! The leader's loop: waits, reads, plans, proposes, and nothing else.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use tokio_util::sync::CancellationToken;
+
+use super::clock;
+use super::context::Context;
+use super::metrics::TakeoverLevel;
+use super::view::warning::{events_beyond, implausible_notices, second_approvals};
+use super::watchdog::Loop;
+use allclear_core::cluster_time::Trust;
+use allclear_core::leadership::transfer_target;
+use allclear_core::model::command::{ApplyResult, Command};
+use allclear_core::model::id::{EventId, WorkloadName};
+use allclear_core::model::isolation::ImdsHealth;
+use allclear_core::model::state::{HISTORY_LIMIT, State};
+use allclear_core::model::time::Timestamp;
+use allclear_core::plan::plan;
+use allclear_core::schedule::constraints::dependency_cycles;
+
+/// Deadlines pass without anybody saying so: the longest wait while an event is open.
+const TICK: Duration = Duration::from_millis(50);
+/// And while none is.
+const IDLE_TICK: Duration = Duration::from_secs(1);
+/// No more is spent on handing leadership over: a leader that cannot go decides itself.
+const HAND_OVER_WITHIN: Duration = Duration::from_secs(2);
+const HAND_OVER_AGAIN_AFTER: Duration = Duration::from_secs(10);
+/// Bounds what waits in memory.
+const PROPOSED_AT_ONCE: usize = 128;
+
+pub(super) async fn run_leader_loop(here: Arc<Context>, stop: CancellationToken) {
+    let mut standing = here.consensus.status();
+    let mut state = here.state.clone();
+    let mut contacts = here.contacts.changes();
+    let mut tried_to_go = None;
+    let mut circles = Vec::new();
+    let mut led = false;
+    let mut warnings = None;
+    // A silent voter is to be suspected in time.
+    let idle_tick = IDLE_TICK.min(here.timing.takeover_after / 8);
+    loop {
+        let leads = standing.borrow_and_update().leads();
+        here.contacts.leading(leads);
+        if leads && !led && begin_leading(&here) {
+            here.deeds.takeover(TakeoverLevel::LeaderSilent);
+        }
+        led = leads;
+        state.mark_unchanged();
+        contacts.mark_unchanged();
+        log_warnings(&here, leads, &mut warnings);
+        if leads {
+            here.time.lead();
+            log_dependency_cycles(&here.state(), &mut circles);
+            let turn = async {
+                // What is planned names times.
+                if here.time.trust() == Trust::Unknown {
+                    return;
+                }
+                if !hand_over_if_due(&here, &mut tried_to_go).await {
+                    propose_planned(&here).await;
+                }
+            };
+            if stop.run_until_cancelled(turn).await.is_none() {
+                return;
+            }
+        }
+        let is_busy = leads && !here.state().open.is_empty();
+        let wait = here.rounds.until_turn(if is_busy { TICK.min(idle_tick) } else { idle_tick });
+        here.rounds.arm(Loop::Drive, wait);
+        tokio::select! {
+            _ = standing.wait_for(|standing| standing.leads() != leads) => {}
+            _ = state.changed() => {}
+            _ = contacts.changed() => {}
+            () = tokio::time::sleep(wait) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// The leader that the log knows was silent for so long that this one was elected: it did not hand over.
+fn begin_leading(here: &Context) -> bool {
+    let is_another = here.state().leadership.as_ref().is_some_and(|known| known.by != here.name);
+    is_another && here.consensus.leader_was_silent()
+}
+
+/// Once for each change.
+fn log_dependency_cycles(state: &State, told: &mut Vec<WorkloadName>) {
+    let circles: Vec<WorkloadName> = dependency_cycles(state).into_iter().cloned().collect();
+    if !circles.is_empty() && circles != *told {
+        let names: Vec<&str> = circles.iter().map(|name| name.0.as_str()).collect();
+        let names = names.join(", ");
+        tracing::warn!(workloads = names, "`after` goes in a circle, so these do not wait for each other: break it");
+    }
+    *told = circles;
+}
+
+/// Once for each event, and once until there is room for all: everybody takes note, and whoever leads then says so.
+fn log_warnings(here: &Context, leads: bool, known: &mut Option<BTreeSet<String>>) {
+    let state = here.state();
+    if !here.reconciliation_known(&state) {
+        return;
+    }
+    let found = second_approvals(&state, here.time.now()).into_iter().chain(events_beyond(&state));
+    let found: Vec<_> = found.chain(implausible_notices(&state)).collect();
+    // What is there at the beginning was told by whoever led then. That there is no room for more names no event, and
+    // every new leader tells it.
+    let events = found.iter().map(|warning| warning.event.clone()).filter(|event| !event.is_empty());
+    let known = known.get_or_insert_with(|| events.collect());
+    if known.len() > 2 * HISTORY_LIMIT {
+        known.retain(|id| state.event(&EventId::new(id)).is_some());
+    }
+    // And again when room ran out again.
+    if !found.iter().any(|warning| warning.event.is_empty()) {
+        known.remove("");
+    }
+    for warning in found.into_iter().filter(|warning| leads || !warning.event.is_empty()) {
+        if known.insert(warning.event.clone()) && leads {
+            tracing::warn!(event = warning.event, "{}", warning.text);
+        }
+    }
+}
+
+/// True when another replica leads from now on.
+async fn hand_over_if_due(here: &Context, tried: &mut Option<Timestamp>) -> bool {
+    let Some(heir) = transfer_target(&here.state(), &here.planning_input()) else {
+        return false;
+    };
+    let now = clock::monotonic();
+    if tried.is_some_and(|tried| now.since(tried) < HAND_OVER_AGAIN_AFTER) {
+        return false;
+    }
+    *tried = Some(now);
+    let own = here.contacts.of(std::slice::from_ref(&here.name), |at| at);
+    let is_stalled = own.values().any(|own| own.channel == ImdsHealth::Stalled);
+    let transfer = here.consensus.transfer_leadership(heir.as_str());
+    match tokio::time::timeout(HAND_OVER_WITHIN, transfer).await {
+        Ok(Ok(())) => {
+            tracing::info!(%heir, "leadership was handed over");
+            if is_stalled {
+                here.deeds.takeover(TakeoverLevel::ChannelStalled);
+            }
+            true
+        }
+        Ok(Err(error)) => {
+            tracing::warn!(%heir, %error, "leadership was not handed over");
+            false
+        }
+        Err(_) => {
+            tracing::warn!(%heir, "leadership was not handed over in time");
+            false
+        }
+    }
+}
+
+/// All at once, in this order: what is begun for several workloads costs one write to disk and not several.
+async fn propose_planned(here: &Context) {
+    let propose = async |command: Command| match here.propose(&command).await {
+        Ok(ApplyResult::Applied) => tracing::debug!(command = command.as_word(), "decided"),
+        Ok(ApplyResult::Ignored(why)) => tracing::debug!(command = command.as_word(), %why, "not decided"),
+        Err(error) => tracing::debug!(command = command.as_word(), %error, "not proposed"),
+    };
+    let due = plan(&here.state(), &here.planning_input());
+    stream::iter(due.into_iter().map(propose)).buffered(PROPOSED_AT_ONCE).collect::<()>().await;
+}

@@ -1,0 +1,242 @@
+//! What this replica itself did, counted where it is done: the sum over all replicas is what the cluster did. Nothing is
+//! decided by it. Every label has a fixed set of values, and each series is there from the start, so that the first of
+//! its kind is seen as a rise.
+
+mod excess;
+mod labels;
+mod refusals;
+
+use std::time::Duration;
+
+use prometheus::core::Collector;
+use prometheus::proto::MetricFamily;
+use prometheus::{Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
+use tokio::sync::broadcast;
+
+pub use self::excess::Excess;
+pub use self::labels::{DeliveryLabel, ExportLabel, RefusalKind, TakeoverLevel};
+pub use self::refusals::RefusalCounts;
+use super::clock;
+use allclear_core::model::attempt::Outcome;
+use allclear_core::model::claim::{PostOutcome, Reason};
+use allclear_core::model::notification::NotificationKind;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::Phase;
+
+/// Seconds. Hooks have minutes at most.
+const HOOK_BUCKETS: [f64; 13] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
+/// Seconds. A notice may be long.
+const APPROVAL_BUCKETS: [f64; 14] =
+    [0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 1800.0, 3600.0, 14400.0];
+
+/// Takeovers that wait for whoever tells of them.
+const RUNGS_KEPT: usize = 16;
+
+/// The counters of one replica. They begin at zero with its process.
+pub struct Metrics {
+    registry: Registry,
+    approvals: IntCounterVec,
+    hook_attempts: IntCounterVec,
+    hook_durations: HistogramVec,
+    announce_to_approval: Histogram,
+    takeovers: IntCounterVec,
+    polls: IntCounterVec,
+    last_document_at: Gauge,
+    journal_failures: IntCounter,
+    notices: IntCounterVec,
+    trace_exports: IntCounterVec,
+    rungs: broadcast::Sender<TakeoverLevel>,
+    pub refusals: RefusalCounts,
+    pub excess: Excess,
+}
+
+fn tell_its_start(registry: &Registry) -> prometheus::Result<()> {
+    let started_at = Gauge::new("allclear_start_timestamp_seconds", "When the process of this replica began.")?;
+    kept(registry, started_at)?.set(seconds(clock::now()));
+    Ok(())
+}
+
+fn approvals() -> HistogramOpts {
+    let help = "From the first sight of an event to the platform's acceptance of this replica's post.";
+    HistogramOpts::new("allclear_announce_to_approval_seconds", help)
+}
+
+impl Metrics {
+    pub fn new() -> prometheus::Result<Self> {
+        let registry = Registry::new();
+        tell_its_start(&registry)?;
+        let hook_opts =
+            HistogramOpts::new("allclear_hook_duration_seconds", "From an attempt's entry in the log to its end here.");
+        let counters =
+            |name, help, labels: &[&str]| kept(&registry, IntCounterVec::new(Opts::new(name, help), labels)?);
+        let deeds = Self {
+            approvals: counters(
+                "allclear_approvals_total",
+                "Approvals this replica was named for or gave alone, by what became of the post.",
+                &["reason", "outcome"],
+            )?,
+            hook_attempts: counters(
+                "allclear_hook_attempts_total",
+                "Attempts of hooks this replica ended, by how.",
+                &["phase", "outcome"],
+            )?,
+            hook_durations: kept(&registry, HistogramVec::new(hook_opts.buckets(HOOK_BUCKETS.into()), &["phase"])?)?,
+            announce_to_approval: kept(&registry, Histogram::with_opts(approvals().buckets(APPROVAL_BUCKETS.into()))?)?,
+            takeovers: counters(
+                "allclear_takeovers_total",
+                "Times this replica acted for another: 2 its leader was silent, 3 its leader's metadata channel was \
+                 stalled, 4 there was no quorum and it approved alone.",
+                &["rung"],
+            )?,
+            polls: counters(
+                "allclear_metadata_polls_total",
+                "Questions to the metadata endpoint, by what the answer was; `document` is a good one.",
+                &["result"],
+            )?,
+            last_document_at: kept(
+                &registry,
+                Gauge::new(
+                    "allclear_metadata_last_success_timestamp_seconds",
+                    "When the metadata endpoint last gave a validated document; 0 before the first.",
+                )?,
+            )?,
+            journal_failures: kept(
+                &registry,
+                IntCounter::new(
+                    "allclear_journal_failures_total",
+                    "Times the journal of approvals given alone could not be written; nothing was approved then.",
+                )?,
+            )?,
+            notices: counters(
+                "allclear_notices_total",
+                "Attempts of this replica to tell a receiver something; what failed is tried again, what was refused or \
+                 expired is not.",
+                &["topic", "outcome"],
+            )?,
+            trace_exports: counters(
+                "allclear_trace_exports_total",
+                "Traces of events that this replica was to export, by what became of them.",
+                &["outcome"],
+            )?,
+            rungs: broadcast::Sender::new(RUNGS_KEPT),
+            refusals: RefusalCounts::new(&registry)?,
+            excess: Excess::new(&registry)?,
+            registry,
+        };
+        deeds.begin_at_zero();
+        Ok(deeds)
+    }
+
+    /// What there is to tell now.
+    pub fn gather(&self) -> Vec<MetricFamily> {
+        self.registry.gather()
+    }
+
+    /// What became of an approval that this replica was named for, or that it gave alone. `since_seen` is
+    /// counted from the first sight of its event.
+    pub fn approval(&self, reason: Reason, outcome: &PostOutcome, since_seen: Option<Duration>) {
+        self.approvals.with_label_values(&[reason.as_word(), outcome.as_word()]).inc();
+        if let Some(span) = since_seen.filter(|_| *outcome == PostOutcome::Accepted) {
+            self.announce_to_approval.observe(span.as_secs_f64());
+        }
+    }
+
+    /// An attempt of a hook has ended here; what was cancelled tells nothing about how long it takes.
+    pub fn hook(&self, phase: Phase, outcome: &Outcome, took: Duration) {
+        let phase = phase.as_word();
+        self.hook_attempts.with_label_values(&[phase, outcome.as_word()]).inc();
+        if *outcome != Outcome::Cancelled {
+            self.hook_durations.with_label_values(&[phase]).observe(took.as_secs_f64());
+        }
+    }
+
+    pub fn takeover(&self, rung: TakeoverLevel) {
+        self.takeovers.with_label_values(&[rung.as_word()]).inc();
+        // Nobody may want to know.
+        let _ = self.rungs.send(rung);
+    }
+
+    /// Every further takeover.
+    pub fn takeovers(&self) -> broadcast::Receiver<TakeoverLevel> {
+        self.rungs.subscribe()
+    }
+
+    pub fn notice(&self, topic: NotificationKind, telling: DeliveryLabel) {
+        self.notices.with_label_values(&[topic.as_word(), telling.as_word()]).inc();
+    }
+
+    /// What the metadata endpoint said: `None` a document, otherwise the word for what it was instead.
+    pub fn poll(&self, instead: Option<&'static str>) {
+        self.polls.with_label_values(&[instead.unwrap_or(DOCUMENT)]).inc();
+        if instead.is_none() {
+            self.last_document_at.set(seconds(clock::now()));
+        }
+    }
+
+    pub fn journal_failed(&self) {
+        self.journal_failures.inc();
+    }
+
+    pub fn export(&self, how: ExportLabel) {
+        self.trace_exports.with_label_values(&[how.as_word()]).inc();
+    }
+
+    fn begin_at_zero(&self) {
+        let why = String::new;
+        let posts = [
+            PostOutcome::Accepted,
+            PostOutcome::Refused(0),
+            PostOutcome::NotSent(why()),
+            PostOutcome::Unknown(why()),
+            PostOutcome::Withdrawn,
+        ];
+        let hooks = [
+            Outcome::Done,
+            Outcome::NotApplicable,
+            Outcome::NotDone,
+            Outcome::Failed(why()),
+            Outcome::Blocked(why()),
+            Outcome::TimedOut(why()),
+            Outcome::Cancelled,
+            Outcome::Unknown(why()),
+        ];
+        for reason in Reason::ALL {
+            for post in &posts {
+                self.approvals.with_label_values(&[reason.as_word(), post.as_word()]);
+            }
+        }
+        for phase in Phase::ALL {
+            self.hook_durations.with_label_values(&[phase.as_word()]);
+            for hook in &hooks {
+                self.hook_attempts.with_label_values(&[phase.as_word(), hook.as_word()]);
+            }
+        }
+        for rung in TakeoverLevel::ALL {
+            self.takeovers.with_label_values(&[rung.as_word()]);
+        }
+        for topic in NotificationKind::ALL {
+            for telling in DeliveryLabel::ALL {
+                self.notices.with_label_values(&[topic.as_word(), telling.as_word()]);
+            }
+        }
+        for export in ExportLabel::ALL {
+            self.trace_exports.with_label_values(&[export.as_word()]);
+        }
+        self.polls.with_label_values(&[DOCUMENT]);
+    }
+}
+
+/// The result of a poll that gave a validated document.
+const DOCUMENT: &str = "document";
+
+fn kept<C: Collector + Clone + 'static>(registry: &Registry, collector: C) -> prometheus::Result<C> {
+    registry.register(Box::new(collector.clone()))?;
+    Ok(collector)
+}
+
+/// Seconds since 1970.
+pub fn seconds(at: Timestamp) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "exact for the next 285,000 years")]
+    let millis = at.0 as f64;
+    millis / 1_000.0
+}

@@ -1,0 +1,118 @@
+//! `machine::contacts` by the steady clock of this machine, for all who share it.
+
+use allclear_core::peer_table;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use super::clock;
+use super::clock_skew::ClockSkew;
+use super::policies::Policies;
+use allclear_core::model::id::VmName;
+use allclear_core::model::isolation::PeerAnswer;
+use allclear_core::model::time::Timestamp;
+pub use allclear_core::peer_table::{BEAT_EVERY, Health, PeerReport, Told};
+use allclear_core::planning_input::PeerHealth;
+
+/// What one replica knows of all of them.
+pub struct PeerTracker {
+    me: VmName,
+    version: u64,
+    pub differences: ClockSkew,
+    pub policies: Policies,
+    /// The highest cluster version that each replica's program knows.
+    versions: Mutex<BTreeMap<VmName, u64>>,
+    known: Mutex<peer_table::PeerTable>,
+    changes: watch::Sender<()>,
+}
+
+impl PeerTracker {
+    /// Of the replica `me`, whose program knows this cluster version.
+    pub fn new(me: VmName, version: u64) -> Self {
+        let versions = Mutex::new(BTreeMap::from([(me.clone(), version)]));
+        let known = Mutex::new(peer_table::PeerTable::new(me.clone()));
+        let (differences, policies) = (ClockSkew::default(), Policies::default());
+        Self { me, version, differences, policies, versions, known, changes: watch::channel(()).0 }
+    }
+
+    /// What this replica's program knows.
+    pub const fn own_version(&self) -> u64 {
+        self.version
+    }
+
+    /// As the leader: a replica tells what its program knows.
+    pub fn knows(&self, replica: &VmName, version: u64) {
+        self.versions_mut().insert(replica.clone(), version);
+    }
+
+    /// The leader's reply.
+    pub fn told_versions(&self, versions: BTreeMap<VmName, u64>) {
+        *self.versions_mut() = versions;
+        self.knows(&self.me, self.version);
+    }
+
+    pub fn versions(&self) -> BTreeMap<VmName, u64> {
+        self.versions_mut().clone()
+    }
+
+    fn versions_mut(&self) -> MutexGuard<'_, BTreeMap<VmName, u64>> {
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    /// What is known of the others is of another use now: the time was set.
+    pub fn notify_change(&self) {
+        self.changes.send_replace(());
+    }
+
+    /// A replica, perhaps this one, says how it is, and how many wishes of operators it knows.
+    pub fn record_report(&self, replica: &VmName, health: Health, wishes: u64) {
+        let is_news = self.known().record_report(clock::monotonic(), replica, health, wishes);
+        if is_news {
+            self.changes.send_replace(());
+        }
+    }
+
+    /// The leader's reply.
+    pub fn record_leader_view(&self, contacts: Told) {
+        self.known().record_leader_view(clock::monotonic(), contacts);
+    }
+
+    /// Another replica was asked while this one heard no leader.
+    pub fn record_answer(&self, replica: &VmName, peer: PeerAnswer) {
+        self.known().record_answer(clock::monotonic(), replica, peer);
+    }
+
+    /// The others that answered a moment ago. Nobody is asked while a leader is heard.
+    pub fn peers(&self) -> BTreeMap<VmName, PeerAnswer> {
+        self.known().peers(clock::monotonic())
+    }
+
+    /// From now on this replica leads, or no longer does.
+    pub fn leading(&self, leads: bool) {
+        self.known().leading(clock::monotonic(), leads);
+    }
+
+    /// This replica leads, or one that leads takes its beats.
+    pub fn is_led(&self) -> bool {
+        self.known().is_led(clock::monotonic())
+    }
+
+    /// What is known of the members now. `at` tells the cluster's time of a moment on the steady clock.
+    pub fn of(&self, members: &[VmName], at: impl Fn(Timestamp) -> Timestamp) -> BTreeMap<VmName, PeerHealth> {
+        self.known().of(clock::monotonic(), members, at)
+    }
+
+    /// Since when this replica leads, on the steady clock.
+    pub fn leading_since(&self) -> Option<Timestamp> {
+        self.known().leading_since()
+    }
+
+    fn known(&self) -> MutexGuard<'_, peer_table::PeerTable> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,360 @@
+//! One replica's eyes: polls its metadata endpoint, always, and reports to the cluster what changed.
+
+use allclear_core::model::isolation;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::clock;
+use super::context::Context;
+use super::errands::LeftOver;
+use super::metrics::Metrics;
+use super::peer_tracker::Health;
+use super::watchdog::Loop;
+use crate::consensus::{RaftStatus, RequestError};
+use crate::imds::poll_schedule::{PollSchedule, PollSlot};
+use crate::imds::{Approval, ImdsHealthTracker, MetadataService, NoInformation, Polled};
+use allclear_core::allowance::Allowance;
+use allclear_core::cluster_time::{ASKS_FOR, ClockReading, Trust};
+use allclear_core::model::command::Command;
+use allclear_core::model::document::Document;
+use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::{Group, Workload};
+use allclear_core::observation::{Observation, Patience, PollTime};
+use allclear_core::platform_time::PlatformTime;
+
+/// The pause before a report that did not reach the log is proposed again.
+const REPORT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// Reports that may wait are proposed at multiples of this.
+const REPORT_TOGETHER_EVERY: Duration = Duration::from_millis(500);
+
+pub struct Observer {
+    service: Arc<dyn MetadataService>,
+    patience: Patience,
+    sight: Mutex<PollState>,
+    looks: Looks,
+    polls: watch::Sender<()>,
+    deeds: Arc<Metrics>,
+}
+
+struct PollState {
+    observation: Observation,
+    channel: ImdsHealthTracker,
+    pace: PollSchedule,
+    /// How long the last document took.
+    took: Duration,
+    platform: PlatformTime,
+    /// When it began to ask.
+    opened: Timestamp,
+    allowance: Allowance,
+}
+
+/// Looks of many approvals at once: one look serves all that asked before it began.
+#[derive(Default)]
+struct Looks {
+    begun: AtomicU64,
+    /// The last look that ended, by its number.
+    last: tokio::sync::Mutex<Option<(u64, Result<Document, NoInformation>)>>,
+}
+
+impl Observer {
+    pub fn new(
+        service: Arc<dyn MetadataService>,
+        pace: PollSchedule,
+        patience: Patience,
+        stall_after: Duration,
+        deeds: Arc<Metrics>,
+    ) -> Self {
+        let opened = clock::monotonic();
+        let sight = Mutex::new(PollState {
+            observation: Observation::default(),
+            channel: ImdsHealthTracker::new(stall_after, opened),
+            pace,
+            took: Duration::ZERO,
+            platform: PlatformTime::default(),
+            opened,
+            allowance: Allowance::default(),
+        });
+        Self { service, patience, sight, looks: Looks::default(), polls: watch::channel(()).0, deeds }
+    }
+
+    /// Asks the endpoint at the time of a poll.
+    pub async fn ask(&self, state: &State) -> Result<Document, NoInformation> {
+        let asked = clock::monotonic();
+        let polled = self.service.poll().await;
+        let time = PollTime { asked, answered: clock::monotonic() };
+        self.take(polled, |observation, polled| {
+            observation.record_poll(&polled.document, state, time, self.patience, |kind| polled.version.shows(kind));
+        })
+    }
+
+    /// A document that was asked for after this was called, for an approval. It is no poll: what it does not list is not
+    /// gone because of it.
+    pub async fn fetch_now(&self, state: &State) -> Result<Document, NoInformation> {
+        let begun = self.looks.begun.load(Ordering::SeqCst);
+        let mut last = self.looks.last.lock().await;
+        if let Some((_, looked)) = last.as_ref().filter(|(number, _)| *number > begun) {
+            return looked.clone();
+        }
+        let number = self.looks.begun.fetch_add(1, Ordering::SeqCst) + 1;
+        let polled = self.service.look().await;
+        let looked = self.take(polled, |observation, polled| observation.looked(&polled.document, state));
+        *last = Some((number, looked.clone()));
+        looked
+    }
+
+    fn take(
+        &self,
+        polled: Result<Polled, NoInformation>,
+        observe: impl FnOnce(&mut Observation, &Polled),
+    ) -> Result<Document, NoInformation> {
+        self.deeds.poll(polled.as_ref().err().map(NoInformation::word));
+        let now = clock::monotonic();
+        let mut sight = self.sight();
+        let result = match polled {
+            Ok(polled) => {
+                if polled.document.has_gap {
+                    tracing::warn!("the metadata endpoint lists something without a readable EventId");
+                }
+                observe(&mut sight.observation, &polled);
+                self.deeds.excess.left_out(sight.observation.left_out());
+                sight.channel.document(now);
+                if let Some(date) = polled.date {
+                    sight.platform.record_date(date, polled.took, now);
+                }
+                sight.pace.document();
+                sight.took = polled.took;
+                Ok(polled.document)
+            }
+            Err(why) => {
+                if sight.channel.failure().is_none() && why.is_failure() {
+                    tracing::warn!(%why, "the metadata endpoint gave no information");
+                }
+                sight.observation.record_failed_poll();
+                sight.channel.failed(why.clone());
+                sight.pace.failed(&why);
+                Err(why)
+            }
+        };
+        drop(sight);
+        self.polls.send_replace(());
+        result
+    }
+
+    /// What its endpoint says, as far as it is believed; `None` while the channel does not work.
+    pub fn trusted_document(&self) -> Option<Document> {
+        let sight = self.sight();
+        let is_healthy = sight.channel.health(clock::monotonic()) == isolation::ImdsHealth::Healthy;
+        sight.observation.document().filter(|_| is_healthy).cloned()
+    }
+
+    /// Posts the approval of an event through the same channel.
+    pub async fn approve(&self, event: &EventId) -> Approval {
+        self.service.approve(event).await
+    }
+
+    pub fn health(&self) -> Health {
+        let now = clock::monotonic();
+        let sight = self.sight();
+        let (channel, document_age) = (sight.channel.health(now), sight.channel.age(now));
+        Health { channel, document_age, answers_in: sight.took }
+    }
+
+    /// What the endpoint tells of the time, whatever the wall clock shows; measured against this time of the cluster.
+    pub fn reading(&self, wall: Option<i64>, time: Timestamp) -> ClockReading {
+        let now = clock::monotonic();
+        let sight = self.sight();
+        ClockReading {
+            wall,
+            platform: sight.platform.ahead_of(time, now),
+            is_asking: sight.channel.age(now).is_none() && now.since(sight.opened) < ASKS_FOR,
+        }
+    }
+
+    /// Changes after each poll, whatever it brought.
+    pub fn polls(&self) -> watch::Receiver<()> {
+        self.polls.subscribe()
+    }
+
+    /// Returns when the health is no longer this one; looked at after each poll.
+    pub async fn health_changes_from(&self, channel: isolation::ImdsHealth) {
+        let mut polls = self.polls();
+        while self.health().channel == channel {
+            if polls.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Polls at the replica's place in the rhythm of the cluster, and when it comes to lead: what the log says of the
+    /// cloud may be old then, and nothing that the platform plans is approved before somebody has looked.
+    pub(super) async fn poll(self: Arc<Self>, here: Arc<Context>, stop: CancellationToken) {
+        let random = RandomState::new();
+        let (mut standing, mut led_in) = (here.consensus.status(), 0);
+        let mut turn = 0_u64;
+        while !stop.is_cancelled() {
+            turn += 1;
+            let [jitter, ..] = random.hash_one(turn).to_le_bytes();
+            let slot = slot(&here);
+            let wait = self.sight().pace.wait(slot, here.time.wall(), !here.state().open.is_empty(), jitter);
+            here.rounds.arm(Loop::Poll, wait);
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = comes_to_lead(&mut standing, &mut led_in) => {}
+                () = stop.cancelled() => return,
+            }
+            let state = here.state();
+            tokio::select! {
+                _ = self.ask(&state) => {}
+                () = stop.cancelled() => return,
+            }
+            // The next beat may be half a second away.
+            here.contacts.record_report(&here.name, self.health(), here.state().operator_seq);
+        }
+    }
+
+    /// Keeps the log's idea of this replica's workloads and document what it should be, once it is known what earlier
+    /// lives of it left open.
+    pub(super) async fn report(
+        self: Arc<Self>,
+        here: Arc<Context>,
+        workloads: Vec<Workload>,
+        groups: Vec<Group>,
+        mut inherited: watch::Receiver<Option<LeftOver>>,
+        stop: CancellationToken,
+    ) {
+        let known = stop.run_until_cancelled(inherited.wait_for(Option::is_some)).await;
+        if known.is_none_or(|known| known.is_err()) {
+            return;
+        }
+        let mut state = here.state.clone();
+        let mut polls = self.polls();
+        loop {
+            state.mark_unchanged();
+            polls.mark_unchanged();
+            if self.may_wait(&here) {
+                let _ = stop.run_until_cancelled(tokio::time::sleep(until_all_report(here.time.now()))).await;
+            }
+            let due = self.due(&here, &workloads, &groups);
+            let again = due.is_some() || here.time.trust() == Trust::Unknown;
+            if let Some(command) = due {
+                match stop.run_until_cancelled(here.propose(&command)).await {
+                    Some(Ok(_)) => self.spend(&command),
+                    Some(Err(error)) => {
+                        tracing::debug!(%error, command = command.as_word(), "not reported yet");
+                        // The log may have taken it.
+                        if matches!(error, RequestError::Unknown(_)) {
+                            self.spend(&command);
+                        }
+                    }
+                    None => return,
+                }
+            }
+            tokio::select! {
+                _ = state.changed() => {}
+                _ = polls.changed() => {}
+                () = tokio::time::sleep(REPORT_AGAIN_AFTER), if again => {}
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    fn due(&self, here: &Context, workloads: &[Workload], groups: &[Group]) -> Option<Command> {
+        let state = here.state();
+        let known = state.replicas.get(&here.name);
+        if !known.is_some_and(|replica| replica.workloads == workloads && replica.groups == groups) {
+            return Some(Command::Register { workloads: workloads.into(), groups: groups.into() });
+        }
+        let mut sight = self.sight();
+        sight.observation.adopt_state(&state, &here.name);
+        let report = sight.observation.report_by(here.time.trust(), &state, &here.name)?;
+        let is_let = sight.allowance.admits_report(&report, &state, &here.name, clock::monotonic());
+        drop(sight);
+        self.deeds.excess.waits(!is_let);
+        is_let.then_some(report)
+    }
+
+    fn spend(&self, command: &Command) {
+        self.sight().allowance.spend_on(command, clock::monotonic());
+    }
+
+    fn may_wait(&self, here: &Context) -> bool {
+        let votes = || !here.consensus.members().learners.iter().any(|learner| VmName::new(learner) == here.name);
+        self.sight().observation.may_wait(here.time.trust(), &here.state(), &here.name, votes)
+    }
+
+    fn sight(&self) -> MutexGuard<'_, PollState> {
+        self.sight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn slot(here: &Context) -> PollSlot {
+    let members = here.members();
+    PollSlot::new(members.iter().position(|member| *member == here.name).unwrap_or_default(), members.len())
+}
+
+/// All at one moment, so that the log takes their entries together: it costs each of many replicas as much to take one.
+fn until_all_report(now: Timestamp) -> Duration {
+    let every = i64::try_from(REPORT_TOGETHER_EVERY.as_millis()).unwrap_or(i64::MAX);
+    Duration::from_millis((every - now.0.rem_euclid(every)).unsigned_abs())
+}
+
+/// Returns when it leads in another term than the last one: a quorum that comes and goes is no reason to ask again.
+async fn comes_to_lead(standing: &mut watch::Receiver<RaftStatus>, led_in: &mut u64) {
+    loop {
+        let term = Some(standing.borrow_and_update()).filter(|standing| standing.leads()).map(|standing| standing.term);
+        if let Some(term) = term.filter(|term| term != led_in) {
+            *led_in = term;
+            return;
+        }
+        if standing.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::consensus::RaftRole;
+
+    fn raft_role(role: RaftRole, term: u64, quorum: bool) -> RaftStatus {
+        RaftStatus { role, leader: None, term, turn: 1, quorum, applied: 0, leader_since: Instant::now() }
+    }
+
+    #[test]
+    fn all_report_at_one_moment_and_never_at_once() {
+        let waits = [0, 1, 499, 500, -1].map(|now| until_all_report(Timestamp(now)).as_millis());
+        assert_eq!(waits, [500, 499, 1, 500, 1]);
+    }
+
+    #[tokio::test]
+    async fn whoever_comes_to_lead_is_told_once_in_each_term() {
+        let (tell, mut standing) = watch::channel(raft_role(RaftRole::Follower, 1, true));
+        let mut led_in = 0;
+        let mut comes = || comes_to_lead(&mut standing, &mut led_in).now_or_never().is_some();
+        assert!(!comes(), "it follows");
+        for (role, term, quorum, expected) in [
+            (RaftRole::Leader, 2, true, true),
+            (RaftRole::Leader, 2, true, false),
+            (RaftRole::Leader, 2, false, false),
+            (RaftRole::Leader, 2, true, false),
+            (RaftRole::Follower, 3, true, false),
+            (RaftRole::Leader, 4, true, true),
+        ] {
+            let now = raft_role(role, term, quorum);
+            tell.send_replace(now.clone());
+            assert_eq!(comes(), expected, "{now:?}");
+        }
+    }
+}

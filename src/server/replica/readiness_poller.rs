@@ -1,0 +1,123 @@
+//! Asks the configured workloads of this VM whether they serve, also while nothing is going on, and has noted what changes.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::clock;
+use super::context::Context;
+use crate::hooks::{HookEnvironment, Owner, ReadyHook};
+use allclear_core::model::command::Command;
+use allclear_core::model::id::WorkloadName;
+use allclear_core::model::state::State;
+use allclear_core::model::workload::{Condition, Member, Origin, Readiness};
+use allclear_core::readiness::ReadinessHistory;
+
+/// The pause before what could not be noted is asked and proposed again.
+const NOTE_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+const NOTED_WITHIN: Duration = Duration::from_secs(1);
+
+/// A workload that can be asked.
+#[derive(Clone, Debug)]
+pub struct ReadinessProbe {
+    pub owner: Owner,
+    /// It is ready when all of them say so; never empty.
+    pub hooks: Vec<ReadyHook>,
+    pub every: Duration,
+}
+
+/// What each workload of this VM answered last, also while nobody writes it down.
+#[derive(Default)]
+pub struct LatestReadiness(Mutex<BTreeMap<WorkloadName, Readiness>>);
+
+impl LatestReadiness {
+    pub(super) fn all(&self) -> BTreeMap<WorkloadName, Readiness> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn keep(&self, workload: &WorkloadName, readiness: Readiness) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(workload.clone(), readiness);
+    }
+}
+
+/// Runs until it is stopped.
+pub(super) async fn run(
+    here: Arc<Context>,
+    surroundings: HookEnvironment,
+    asked: Vec<ReadinessProbe>,
+    stop: CancellationToken,
+) {
+    let tasks = TaskTracker::new();
+    for workload in asked {
+        tasks.spawn(stop.clone().run_until_cancelled_owned(ask_on(here.clone(), surroundings.clone(), workload)));
+    }
+    tasks.close();
+    tasks.wait().await;
+}
+
+async fn ask_on(here: Arc<Context>, surroundings: HookEnvironment, asked: ReadinessProbe) {
+    let member = Member { vm: here.name.clone(), workload: asked.owner.workload.clone() };
+    let mut state = here.state.clone();
+    let mut answers = ReadinessHistory::default();
+    loop {
+        // What keeps it out asks it itself when it returns.
+        while state.borrow_and_update().slots.contains_key(&member) {
+            answers = ReadinessHistory::default();
+            if state.changed().await.is_err() {
+                return;
+            }
+        }
+        let asked_at = clock::monotonic();
+        let answer = ask(&asked, &surroundings).await;
+        let mut pause = asked.every;
+        if !here.state().slots.contains_key(&member)
+            && let Some(readiness) = answers.hear(answer.is_ok())
+        {
+            here.readiness.keep(&member.workload, readiness);
+            if !note(&here, &member, readiness, &answer).await {
+                pause = pause.min(NOTE_AGAIN_AFTER);
+            }
+        }
+        let again = asked_at.plus(pause);
+        tokio::select! {
+            () = tokio::time::sleep(again.since(clock::monotonic())) => {}
+            _ = state.wait_for(|state| state.slots.contains_key(&member)) => {}
+        }
+    }
+}
+
+async fn ask(asked: &ReadinessProbe, surroundings: &HookEnvironment) -> Result<(), String> {
+    for hook in &asked.hooks {
+        hook.ask(&asked.owner, surroundings).await?;
+    }
+    Ok(())
+}
+
+/// False when the log could not be told.
+async fn note(here: &Context, member: &Member, readiness: Readiness, answer: &Result<(), String>) -> bool {
+    let Some(note) = due(&here.state(), member, readiness) else { return true };
+    // A leader that has lost its quorum waits for it, and goes on asking meanwhile.
+    let noted = tokio::time::timeout(NOTED_WITHIN, here.propose(&note)).await;
+    let is_noted = matches!(noted, Ok(Ok(_)));
+    if is_noted {
+        match answer {
+            Ok(()) => tracing::info!(workload = %member.workload, "it says that it is ready"),
+            Err(why) => tracing::warn!(workload = %member.workload, why, "it is not ready"),
+        }
+    }
+    is_noted
+}
+
+/// What of it is not in the log yet. What dials in shows by its session that it is there.
+fn due(state: &State, member: &Member, readiness: Readiness) -> Option<Command> {
+    let replica = state.replicas.get(&member.vm)?;
+    let known = replica.condition(&member.workload);
+    let is_ours = replica.workload(&member.workload)?.origin == Origin::Configured;
+    let is_due = is_ours && known.readiness != readiness && !state.slots.contains_key(member);
+    let conditions = vec![(member.workload.clone(), Condition { readiness, ..known })];
+    is_due.then_some(Command::Note { conditions })
+}

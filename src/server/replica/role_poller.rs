@@ -1,0 +1,118 @@
+//! Asks the configured workloads of this VM what they are within their groups, and has noted what changes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::clock;
+use super::context::Context;
+use crate::hooks::{HookEnvironment, RoleSource};
+use allclear_core::model::command::Command;
+use allclear_core::model::id::{EventId, GroupName, WorkloadName};
+use allclear_core::model::state::State;
+use allclear_core::model::workload::{Condition, Origin, Role};
+
+/// So many intervals without an answer make the last one worthless.
+const KEEP_FOR: u32 = 3;
+/// The pause before what could not be noted is proposed again.
+const NOTE_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+/// A workload whose role somebody can tell.
+#[derive(Clone, Debug)]
+pub struct PolledRole {
+    pub workload: WorkloadName,
+    pub group: Option<GroupName>,
+    pub source: RoleSource,
+    pub every: Duration,
+}
+
+/// Runs until it is stopped.
+pub(super) async fn run(
+    here: Arc<Context>,
+    surroundings: HookEnvironment,
+    told: Vec<PolledRole>,
+    stop: CancellationToken,
+) {
+    let tasks = TaskTracker::new();
+    for workload in told {
+        tasks.spawn(stop.clone().run_until_cancelled_owned(ask_on(here.clone(), surroundings.clone(), workload)));
+    }
+    tasks.close();
+    tasks.wait().await;
+}
+
+async fn ask_on(here: Arc<Context>, surroundings: HookEnvironment, told: PolledRole) {
+    let facts = facts(&here, &told);
+    let mut state = here.state.clone();
+    let mut latest: Option<Role> = None;
+    let mut answered = clock::monotonic();
+    loop {
+        let occasion = Occasion::of(&state.borrow_and_update(), &told.workload);
+        match told.source.ask(&facts, &surroundings).await {
+            Ok(role) => (latest, answered) = (Some(role), clock::monotonic()),
+            Err(why) if clock::monotonic().since(answered) >= told.every * KEEP_FOR => {
+                if latest != Some(Role::Unknown) {
+                    tracing::warn!(workload = %told.workload, why, "nobody tells its role; it may be the primary");
+                }
+                latest = Some(Role::Unknown);
+            }
+            Err(why) => tracing::debug!(workload = %told.workload, why, "its role was not told"),
+        }
+        let again = clock::monotonic().plus(told.every);
+        loop {
+            let due = latest.and_then(|role| due(&here, &told.workload, role));
+            let is_noted = match &due {
+                None => true,
+                Some(note) => here.propose(note).await.is_ok(),
+            };
+            let left = again.since(clock::monotonic());
+            let pause = if is_noted { left } else { left.min(NOTE_AGAIN_AFTER) };
+            tokio::select! {
+                _ = state.changed() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+            let is_news = Occasion::of(&state.borrow_and_update(), &told.workload) != occasion;
+            if is_news || clock::monotonic() >= again {
+                break;
+            }
+        }
+    }
+}
+
+/// What changes when it is worth asking before the time.
+#[derive(PartialEq)]
+struct Occasion {
+    open: Vec<EventId>,
+    /// Attempts of workloads of this name, on whichever VM, that have ended.
+    ended: usize,
+}
+
+impl Occasion {
+    fn of(state: &State, workload: &WorkloadName) -> Self {
+        let attempts = state.open_events().flat_map(|event| &event.attempts);
+        let ended = attempts.filter(|attempt| attempt.member.workload == *workload && attempt.outcome.is_some());
+        Self { ended: ended.count(), open: state.open.keys().cloned().collect() }
+    }
+}
+
+/// What of it is not in the log yet. One that dialled in says itself what it is.
+fn due(here: &Context, name: &WorkloadName, role: Role) -> Option<Command> {
+    let state = here.state();
+    let replica = state.replicas.get(&here.name)?;
+    let known = replica.condition(name);
+    let is_ours = replica.workload(name)?.origin == Origin::Configured;
+    let conditions = vec![(name.clone(), Condition { role, ..known })];
+    (is_ours && known.role != role).then_some(Command::Note { conditions })
+}
+
+fn facts(here: &Context, told: &PolledRole) -> BTreeMap<&'static str, String> {
+    let group = told.group.as_ref().map(ToString::to_string).unwrap_or_default();
+    BTreeMap::from([
+        ("ALLCLEAR_WORKLOAD", told.workload.to_string()),
+        ("ALLCLEAR_GROUP", group),
+        ("ALLCLEAR_VM", here.name.to_string()),
+    ])
+}

@@ -1,0 +1,166 @@
+//! Keeps the log right about the workloads that dial in: who is registered, who is there, and as what. What many say
+//! at once becomes one entry.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::context::Context;
+use super::hook_executor::HookExecutor;
+use crate::hooks::session::{SessionRegistration, Sessions};
+use allclear_core::model::command::Command;
+use allclear_core::model::id::WorkloadName;
+use allclear_core::model::state::Replica;
+use allclear_core::model::workload::Condition;
+
+/// What is said within this time is noted together.
+const GATHER: Duration = Duration::from_millis(100);
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Whoever the log knows may come back to this life of the replica.
+pub(super) fn expect_the_known(here: &Context, sessions: &Sessions) {
+    let state = here.state();
+    let Some(me) = state.replicas.get(&here.name) else {
+        return;
+    };
+    sessions.expect(me.dialled.values().map(|workload| (workload, me.condition(&workload.name))));
+}
+
+/// Runs until it is stopped.
+pub(super) async fn sync_sessions(here: Arc<Context>, hooks: Arc<HookExecutor>, stop: CancellationToken) {
+    let mut changes = hooks.front.sessions.changes();
+    let mut state = here.state.clone();
+    let mut keeping = async || {
+        loop {
+            changes.mark_unchanged();
+            state.mark_unchanged();
+            let is_done = record(&here, &hooks.front.sessions).await;
+            tokio::select! {
+                _ = changes.changed() => {}
+                // A snapshot may know less than was recorded.
+                _ = state.changed() => {}
+                () = tokio::time::sleep(TRY_AGAIN_AFTER), if !is_done => {}
+            }
+            tokio::time::sleep(GATHER).await;
+        }
+    };
+    stop.run_until_cancelled(keeping()).await;
+}
+
+/// False when something could not be recorded.
+async fn record(here: &Context, sessions: &Sessions) -> bool {
+    expect_the_known(here, sessions);
+    let Some(me) = here.state().replicas.get(&here.name).cloned() else {
+        return true;
+    };
+    let presences = sessions.presences();
+    for presence in presences.iter().filter(|presence| presence.is_due_to_go || !presence.has_dialled) {
+        if !me.dialled.contains_key(&presence.workload.name) {
+            sessions.deregister(&presence.workload.name);
+        }
+    }
+    let given_no_more = here.state().given_no_more(&here.name, &here.grants);
+    let due = due(&me, &presences, &given_no_more);
+    for command in due {
+        match here.propose(&command).await {
+            Ok(verdict) => {
+                tracing::debug!(command = command.as_word(), ?verdict, "recorded");
+                tell_of_one_given_no_more(&command, &given_no_more);
+            }
+            Err(error) => {
+                tracing::debug!(command = command.as_word(), %error, "not recorded yet");
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// Once for each, however long it took to be recorded.
+fn tell_of_one_given_no_more(recorded: &Command, given_no_more: &[WorkloadName]) {
+    if let Command::Delist { workload } = recorded
+        && given_no_more.contains(workload)
+    {
+        tracing::warn!(%workload, "the configuration does not give this name or its group to its user any more");
+    }
+}
+
+/// What the log does not say yet.
+fn due(me: &Replica, presences: &[SessionRegistration], given_no_more: &[WorkloadName]) -> Vec<Command> {
+    let mut commands: Vec<_> = given_no_more.iter().map(|name| Command::Delist { workload: name.clone() }).collect();
+    let mut conditions = Vec::new();
+    let given = |presence: &&SessionRegistration| !given_no_more.contains(&presence.workload.name);
+    for SessionRegistration { workload, role, connected, has_dialled, is_due_to_go } in presences.iter().filter(given) {
+        let name = &workload.name;
+        let known = me.dialled.get(name);
+        if *is_due_to_go && known.is_some() {
+            commands.push(Command::Delist { workload: name.clone() });
+        } else if !is_due_to_go && *has_dialled && *connected && !known.is_some_and(|known| known.says_what(workload)) {
+            commands.push(Command::Enlist { workload: workload.clone() });
+        }
+        let condition = Condition { role: *role, connected: *connected, ..me.condition(name) };
+        if !is_due_to_go && (known.is_some() || *has_dialled && *connected) && me.condition(name) != condition {
+            conditions.push((name.clone(), condition));
+        }
+    }
+    if !conditions.is_empty() {
+        commands.push(Command::Note { conditions });
+    }
+    commands
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use allclear_core::model::workload::{OnAbsent, Origin, Role, Workload};
+
+    fn workload(name: &str) -> Workload {
+        Workload {
+            name: WorkloadName(name.into()),
+            group: None,
+            after: Vec::new(),
+            hooks: Vec::new(),
+            origin: Origin::Dialled { owner: 0 },
+            on_absent: OnAbsent::Hold,
+        }
+    }
+
+    fn with(dialled: impl IntoIterator<Item = Workload>) -> Replica {
+        let dialled = dialled.into_iter().map(|workload| (workload.name.clone(), workload)).collect();
+        Replica { dialled, ..Replica::default() }
+    }
+
+    fn presence(name: &str, role: Role, connected: bool) -> SessionRegistration {
+        SessionRegistration { workload: workload(name), role, connected, has_dialled: true, is_due_to_go: false }
+    }
+
+    fn words(me: &Replica, presences: &[SessionRegistration]) -> Vec<&'static str> {
+        due(me, presences, &[]).iter().map(Command::as_word).collect()
+    }
+
+    #[test]
+    fn what_many_say_at_once_is_noted_in_one_entry() {
+        let presences: Vec<_> = (0..64).map(|number| presence(&format!("w{number}"), Role::Primary, true)).collect();
+        let me = with(presences.iter().map(|known| known.workload.clone()));
+        assert_eq!(words(&me, &presences), ["note"]);
+    }
+
+    #[test]
+    fn what_the_log_says_already_is_not_said_again() {
+        let me = with([workload("a"), workload("b")]);
+        let known = [presence("a", Role::Unknown, true), presence("b", Role::Unknown, true)];
+        assert_eq!(words(&me, &known), [""; 0]);
+        assert_eq!(words(&me, &[presence("a", Role::Unknown, false)]), ["note"]);
+    }
+
+    #[test]
+    fn who_is_there_and_not_in_the_log_is_enlisted_and_who_stayed_away_too_long_is_taken_off() {
+        let me = with([workload("gone")]);
+        let gone = SessionRegistration { is_due_to_go: true, ..presence("gone", Role::Unknown, false) };
+        assert_eq!(words(&me, &[gone, presence("new", Role::Unknown, true)]), ["delist", "enlist"]);
+        let expected = SessionRegistration { has_dialled: false, ..presence("taken-off", Role::Primary, true) };
+        assert_eq!(words(&me, &[expected]), [""; 0], "only who dials in is enlisted");
+        assert_eq!(words(&me, &[presence("never-came", Role::Primary, false)]), [""; 0]);
+    }
+}

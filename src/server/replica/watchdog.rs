@@ -1,0 +1,100 @@
+//! Whether the loops of this replica still go round. At each turn a loop says how long it will wait before the next; one
+//! that is overdue stands still, and nobody but a new process can help it.
+//!
+//! What a loop waits for within its turn is bounded, also without a quorum, a leader or an answer of the metadata
+//! service, so none of these is ever taken for a standstill.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use super::clock::{self, Rhythm};
+use allclear_core::model::time::Timestamp;
+use allclear_core::words;
+
+/// Longer than anything that a loop waits for within its turn; the metadata service's first answer takes longest.
+const OVERDUE_AFTER: Duration = Duration::from_mins(4);
+/// Waits for others as long as it takes.
+const RESTS: i64 = i64::MAX;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loop {
+    Drive,
+    Errands,
+    Poll,
+    Alone,
+}
+
+words!(Loop { Drive => "driver", Errands => "errands", Poll => "poll", Alone => "alone" });
+
+pub struct Watchdog {
+    /// When each loop is back at the latest, on the steady clock.
+    back_at: [AtomicI64; Loop::ALL.len()],
+    rhythm: Rhythm,
+}
+
+impl Default for Watchdog {
+    fn default() -> Self {
+        Self { back_at: Loop::ALL.map(|_| AtomicI64::new(RESTS)), rhythm: Rhythm::default() }
+    }
+}
+
+impl Watchdog {
+    /// How long until the next turn of the loops that turn this often; never longer than that. All of them turn at the
+    /// same moments, so that an idle machine is woken once for all and not once for each.
+    pub fn until_turn(&self, every: Duration) -> Duration {
+        self.rhythm.until_next(every)
+    }
+
+    pub(super) fn arm(&self, turning: Loop, wait: Duration) {
+        self.expect(turning, clock::monotonic().plus(wait).plus(OVERDUE_AFTER).0);
+    }
+
+    /// It has nothing to do, or has ended.
+    pub(super) fn disarm(&self, turning: Loop) {
+        self.expect(turning, RESTS);
+    }
+
+    /// A loop that should have been back by now.
+    pub fn stalled_loop(&self) -> Option<Loop> {
+        self.overdue(clock::monotonic())
+    }
+
+    fn overdue(&self, now: Timestamp) -> Option<Loop> {
+        Loop::ALL
+            .into_iter()
+            .zip(&self.back_at)
+            .find_map(|(turning, at)| (at.load(Ordering::Relaxed) < now.0).then_some(turning))
+    }
+
+    fn expect(&self, turning: Loop, at: i64) {
+        self.back_at[turning as usize].store(at, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAIT: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_loop_stands_still_when_it_is_not_back_long_after_it_said() {
+        let rounds = Watchdog::default();
+        let far = clock::monotonic().plus(Duration::from_hours(1));
+        assert_eq!(rounds.overdue(far), None, "none has begun");
+        rounds.arm(Loop::Poll, WAIT);
+        let began = clock::monotonic();
+        assert_eq!(rounds.overdue(began.plus(WAIT)), None);
+        assert_eq!(rounds.overdue(began.plus(WAIT + OVERDUE_AFTER + WAIT)), Some(Loop::Poll));
+        rounds.disarm(Loop::Poll);
+        assert_eq!(rounds.overdue(far), None);
+    }
+
+    #[test]
+    fn a_loop_that_goes_round_does_not_hide_one_that_does_not() {
+        let rounds = Watchdog::default();
+        rounds.arm(Loop::Alone, WAIT);
+        rounds.arm(Loop::Drive, Duration::from_hours(2));
+        assert_eq!(rounds.overdue(clock::monotonic().plus(Duration::from_hours(1))), Some(Loop::Alone));
+    }
+}

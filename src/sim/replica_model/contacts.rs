@@ -1,0 +1,157 @@
+//! Beats to the leader, its replies, and questions to the others where no leader is heard.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::ModelContext;
+use crate::network::ModelMessage;
+use crate::tasks::{SignalChanges, first};
+use crate::world::World;
+use allclear_core::cluster_time::{ClockReading, Trust};
+use allclear_core::model::isolation::PeerAnswer;
+use allclear_core::model::time::Timestamp;
+use allclear_core::peer_table::{BEAT_EVERY, Health, PeerReport, Told};
+
+/// While nobody knows the time.
+const BEAT_SOON: Duration = Duration::from_millis(100);
+
+/// Tells the leader how this replica is, and asks the others while it hears none.
+pub(super) async fn beat(here: ModelContext) {
+    let (world, tasks, signals) = (&here.world, &here.world.tasks, &here.process.signals);
+    loop {
+        let (health, wishes) = (here.health(), here.state().operator_seq);
+        let is_news = here.process.contacts.borrow_mut().record_report(here.steady(), here.name(), health, wishes);
+        if is_news {
+            signals.contact.tell(tasks);
+        }
+        match here.standing().leader {
+            Some(leader) if leader == here.me => here.set_the_time(),
+            Some(leader) => {
+                let (reading, base) = (here.reading(), here.process.base.get());
+                let known = (here.trust() == Trust::Known).then(|| here.time());
+                world.send(here.me, leader, ModelMessage::Beat { health, wishes, reading, base, known });
+            }
+            None => {
+                let members = world.nodes[here.me].kept.borrow().members.clone();
+                for other in members.voters.iter().filter(|other| **other != here.me) {
+                    world.send(here.me, *other, ModelMessage::AskPeer);
+                }
+            }
+        }
+        let leader = here.standing().leader;
+        let changes = async {
+            while here.standing().leader == leader && here.health().channel == health.channel {
+                SignalChanges::of([&signals.standing, &signals.polled]).come(tasks).await;
+            }
+        };
+        // Nothing is stamped before the leader knows what time it is.
+        let every = if here.trust() == Trust::Unknown { BEAT_SOON } else { BEAT_EVERY };
+        let _ = first(here.sleep(every), changes).await;
+    }
+}
+
+impl ModelContext {
+    /// Of the time that this replica carries on as the leader.
+    pub(crate) fn time_base(&self) -> i64 {
+        self.process.time.borrow().base()
+    }
+
+    fn reading(&self) -> ClockReading {
+        let time = self.time();
+        self.process.sight.borrow().reading(self.clocks().wall.0 - time.0, time, self.steady())
+    }
+
+    /// As the leader: what the voters tell of the time sets it, or does not.
+    fn set_the_time(&self) {
+        self.process.time.borrow_mut().lead();
+        let voters = self.world.nodes[self.me].kept.borrow().members.voters.clone();
+        let own = self.reading();
+        let mut known = self.process.readings.borrow_mut();
+        let others = voters.iter().filter(|voter| **voter != self.me).filter_map(|voter| known.get(voter).copied());
+        let mut readings: Vec<ClockReading> = std::iter::once(own).chain(others).collect();
+        if makes!(self.world.mistake, OneClockRules) {
+            readings = vec![ClockReading { platform: None, is_asking: false, ..own }; voters.len()];
+        }
+        if makes!(self.world.mistake, PlatformUnheard) {
+            for reading in &mut readings {
+                reading.platform = None;
+            }
+        }
+        if self.process.time.borrow_mut().agree(self.clocks(), &readings, voters.len()) {
+            known.clear();
+            self.process.signals.contact.tell(&self.world.tasks);
+        }
+    }
+}
+
+impl World {
+    pub(crate) fn on_beat(self: &Rc<Self>, vm: usize, from: usize, health: Health, wishes: u64) {
+        let Some(here) = self.here(vm).filter(|here| here.standing().leads()) else { return };
+        here.process.time.borrow_mut().lead();
+        let from_name = &self.nodes[from].name;
+        if here.process.contacts.borrow_mut().record_report(here.steady(), from_name, health, wishes) {
+            here.process.signals.contact.tell(&self.tasks);
+        }
+    }
+
+    /// What a replica tells of the time.
+    pub(crate) fn on_reading(
+        self: &Rc<Self>,
+        vm: usize,
+        from: usize,
+        reading: ClockReading,
+        base: Option<i64>,
+        known: Option<Timestamp>,
+    ) {
+        let Some(here) = self.here(vm).filter(|here| here.standing().leads()) else { return };
+        let is_of_this_time = base == Some(here.time_base());
+        if known.is_some_and(|time| here.process.time.borrow_mut().adopt(here.clocks(), time)) {
+            here.process.readings.borrow_mut().clear();
+            here.process.signals.contact.tell(&self.tasks);
+        }
+        {
+            let mut readings = here.process.readings.borrow_mut();
+            let told = readings.entry(from).or_default();
+            *told = if is_of_this_time { reading } else { ClockReading { is_asking: reading.is_asking, ..*told } };
+        }
+        if here.trust() == Trust::Unknown {
+            here.set_the_time();
+        }
+    }
+
+    pub(crate) fn reply_to_beat(self: &Rc<Self>, vm: usize, from: usize) {
+        let Some(here) = self.here(vm).filter(|here| here.standing().leads()) else { return };
+        let contacts = here.contacts(&here.members());
+        let told = contacts.into_iter().map(|(name, contact)| {
+            let health =
+                Health { channel: contact.channel, document_age: contact.document_age, answers_in: contact.answers_in };
+            let silent_for = if contact.reachable { Duration::ZERO } else { here.time().since(contact.since) };
+            (name, PeerReport { reachable: contact.reachable, silent_for, health, wishes: contact.wishes })
+        });
+        let base = here.time_base();
+        let trust = here.trust();
+        self.send(vm, from, ModelMessage::Reply { told: told.collect(), time: here.time(), base, trust });
+    }
+
+    pub(crate) fn on_reply(self: &Rc<Self>, vm: usize, told: Told, (time, trust): (Timestamp, Trust), base: i64) {
+        let Some(here) = self.here(vm) else { return };
+        if !here.standing().is_leader {
+            let is_followed = here.process.time.borrow_mut().follow(time, here.steady(), trust);
+            here.process.base.set(is_followed.then_some(base));
+            here.process.contacts.borrow_mut().record_leader_view(here.steady(), told);
+        }
+    }
+
+    pub(crate) fn on_ask_peer(self: &Rc<Self>, vm: usize, from: usize) {
+        let Some(here) = self.here(vm) else { return };
+        let standing = here.standing();
+        let leader = standing.leader.filter(|_| standing.quorum);
+        let leader = leader.map(|leader| self.nodes[leader].name.to_string());
+        self.send(vm, from, ModelMessage::Peer(PeerAnswer { leader, channel: here.health().channel }));
+    }
+
+    pub(crate) fn on_peer(self: &Rc<Self>, vm: usize, from: usize, peer: PeerAnswer) {
+        let Some(here) = self.here(vm) else { return };
+        here.process.contacts.borrow_mut().record_answer(here.steady(), &self.nodes[from].name, peer);
+    }
+}

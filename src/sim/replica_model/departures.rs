@@ -1,0 +1,23 @@
+//! The leader's part in who belongs to the cluster, as `replica::departures` and the upkeep of `consensus`.
+
+use std::time::Duration;
+
+use super::ModelContext;
+use allclear_core::plan::decommission::departing;
+
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(here: ModelContext) {
+    loop {
+        here.sleep(LOOK_EVERY).await;
+        if !here.standing().leads() {
+            continue;
+        }
+        for gone in departing(&here.state(), &here.situation()) {
+            if let Some(gone) = here.world.vm(&gone) {
+                here.world.remove(here.me, gone);
+            }
+        }
+        here.world.complete(here.me);
+    }
+}

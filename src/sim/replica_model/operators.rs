@@ -1,0 +1,46 @@
+//! Somebody asks a replica for something, and is told whether it was taken over.
+
+use allclear_core::schedule::required;
+use std::time::Duration;
+
+use super::ModelContext;
+use crate::scenario::ScenarioRequest;
+use allclear_core::model::command::{ApplyResult, Command};
+use allclear_core::model::event::Event;
+use allclear_core::model::operator::OperatorRequest;
+
+pub(crate) async fn ask(here: ModelContext, wish: ScenarioRequest) {
+    let Some(what) = asked(&here, wish) else { return };
+    let command = Command::Ask { what, who: "somebody".into(), reason: "a reason".into() };
+    for _ in 0..3 {
+        if let Ok(verdict) = here.propose(&command).await {
+            if verdict == ApplyResult::Applied {
+                here.world.judge.borrow_mut().acknowledged += 1;
+            }
+            return;
+        }
+        here.sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn asked(here: &ModelContext, wish: ScenarioRequest) -> Option<OperatorRequest> {
+    let state = here.state();
+    let event = |place: usize| -> Option<&Event> { state.open_events().nth(place % state.open.len().max(1)) };
+    let id = |place: usize| event(place).map(|event| event.announcement.id.clone());
+    Some(match wish {
+        ScenarioRequest::Hold(place, span) => {
+            OperatorRequest::Hold { event: id(place)?, until: here.time().plus(span), no_hooks: false }
+        }
+        ScenarioRequest::Release(place) => OperatorRequest::Release { event: id(place)? },
+        ScenarioRequest::Pause(span) => OperatorRequest::Pause { until: here.time().plus(span) },
+        ScenarioRequest::Resume => OperatorRequest::Resume,
+        ScenarioRequest::Approve(place) => {
+            OperatorRequest::Approve { event: id(place)?, revision: event(place)?.revision, over_budget: false }
+        }
+        ScenarioRequest::Skip(place) => {
+            let event = event(place)?;
+            let step = required::preparing(&state, event).into_iter().next()?;
+            OperatorRequest::Skip { event: event.announcement.id.clone(), member: step.member, hook: step.id }
+        }
+    })
+}

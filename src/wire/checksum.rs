@@ -1,0 +1,91 @@
+//! What lies on a disk, and is still what was put there: a checksum at the end of it, over its place and its bytes.
+//!
+//! Storage gives back other bytes than it was given, seldom and without a word: a bit that flipped, a block of another
+//! place, a write that was torn. A value that is taken for another one would be worse than a replica that stops.
+//!
+//! In a message the seal is a field that no message has, so that a program from before there were seals reads over
+//! it. Text has it in a line of its own. What was written before is read as it is: it has no seal.
+
+/// Field 536,870,911, the highest there is, `fixed32`: no seal is taken for the end of an unsealed message, nor the
+/// other way round.
+const TAG: [u8; 5] = [0xfd, 0xff, 0xff, 0xff, 0x0f];
+const SEAL: usize = TAG.len() + size_of::<u32>();
+/// So many bits of the tag may have flipped for it to be seen as what it was.
+const NEARLY: u32 = 8;
+/// The end of a line, eight digits, and again the end of a line.
+const LINE: usize = 10;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("it is not what was written there: its checksum does not match, so the disk is damaged")]
+pub struct Corrupted;
+
+/// `place` is where it is kept: what is found in another place is refused as well.
+pub fn append_checksum(place: &[u8], mut message: Vec<u8>) -> Vec<u8> {
+    let sum = checksum(place, &message);
+    message.extend_from_slice(&TAG);
+    message.extend_from_slice(&sum.to_le_bytes());
+    message
+}
+
+pub fn verify_checksum<'b>(place: &[u8], sealed: &'b [u8]) -> Result<&'b [u8], Corrupted> {
+    let Some((message, end)) = sealed.len().checked_sub(SEAL).map(|at| sealed.split_at(at)) else { return Ok(sealed) };
+    let flipped: u32 = end.iter().zip(TAG).map(|(found, tag)| (found ^ tag).count_ones()).sum();
+    match flipped {
+        0 if end[TAG.len()..] == checksum(place, message).to_le_bytes() => Ok(message),
+        0..=NEARLY => Err(Corrupted),
+        _ => Ok(sealed),
+    }
+}
+
+/// The same for one line of text.
+pub fn seal_text(place: &[u8], mut text: Vec<u8>) -> Vec<u8> {
+    let sum = checksum(place, &text);
+    text.extend_from_slice(format!("\n{sum:08x}\n").as_bytes());
+    text
+}
+
+/// What has no seal is whole, or its reader finds it cut off or followed by something.
+pub fn unseal_text<'b>(place: &[u8], sealed: &'b [u8]) -> Result<&'b [u8], Corrupted> {
+    let Some((text, end)) = sealed.len().checked_sub(LINE).map(|at| sealed.split_at(at)) else { return Ok(sealed) };
+    match end {
+        [b'\n', digits @ .., b'\n'] if *digits == *format!("{:08x}", checksum(place, text)).as_bytes() => Ok(text),
+        [b'\n', .., b'\n'] => Err(Corrupted),
+        _ => Ok(sealed),
+    }
+}
+
+/// CRC-32C of the place's length, the place and the bytes: every flip of up to five bits of what we store is seen.
+fn checksum(place: &[u8], bytes: &[u8]) -> u32 {
+    let length = (place.len() as u64).to_le_bytes();
+    let all = length.iter().chain(place).chain(bytes);
+    !all.fold(!0, |sum, byte| TABLE[usize::from(sum.to_le_bytes()[0] ^ byte)] ^ (sum >> 8))
+}
+
+const TABLE: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut at: u32 = 0;
+    while at < 256 {
+        let mut sum = at;
+        let mut bit = 0;
+        while bit < 8 {
+            sum = if sum & 1 == 1 { (sum >> 1) ^ 0x82f6_3b78 } else { sum >> 1 };
+            bit += 1;
+        }
+        table[at as usize] = sum;
+        at += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_the_one_of_its_name() {
+        let plain = |bytes: &[u8]| {
+            !bytes.iter().fold(!0, |sum: u32, byte| TABLE[usize::from(sum.to_le_bytes()[0] ^ byte)] ^ (sum >> 8))
+        };
+        assert_eq!(plain(b"123456789"), 0xe306_9283);
+    }
+}
