@@ -4,7 +4,7 @@
 pub mod cli;
 
 pub use allclear_client as workload;
-pub use allclear_core as machine;
+pub use allclear_core as core;
 #[cfg(feature = "lab")]
 pub use allclear_lab::{fake_cloud, testbed};
 pub use allclear_server::{

@@ -1,7 +1,7 @@
 //! How much of its endpoint's news a replica may put into the log: an endpoint that says something else at each poll is to
 //! cost no more than one that does so now and then.
 
-use crate::model::command::Command;
+use crate::model::command::{Command, ReportDocument};
 use crate::model::id::VmName;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -38,12 +38,12 @@ impl Allowance {
 
     /// The same of a report; whatever else a replica says is not told because of its endpoint.
     pub fn admits_report(&self, report: &Command, state: &State, me: &VmName, now: Timestamp) -> bool {
-        let Command::Report { document, .. } = report else { return true };
+        let Command::ReportDocument(ReportDocument { document, .. }) = report else { return true };
         self.admits(document.bytes(), concerns_us(document, state, me), now)
     }
 
     pub fn spend_on(&mut self, told: &Command, now: Timestamp) {
-        if let Command::Report { document, .. } = told {
+        if let Command::ReportDocument(ReportDocument { document, .. }) = told {
             self.spend(document.bytes(), now);
         }
     }

@@ -1,6 +1,6 @@
 //! How long an event kept a VM from running, as its own replica observed: by the ticks of its clock that it missed.
 
-use crate::model::command::Command;
+use crate::model::command::{Command, RecordImpact};
 use crate::model::event::{Ending, Event};
 use crate::model::id::VmName;
 use crate::model::lifecycle::Stage;
@@ -53,7 +53,7 @@ impl DowntimeWatch {
             let during = self.gaps.iter().filter(|gap| gap.ended >= from && gap.ended.minus(gap.lasted) <= to);
             let lasted = during.map(|gap| gap.lasted).max().unwrap_or_default();
             let event = event.announcement.id.clone();
-            (self.since <= from).then_some(Command::Observed { event, lasted })
+            (self.since <= from).then_some(Command::RecordImpact(RecordImpact { event, lasted }))
         })
     }
 }
@@ -107,7 +107,7 @@ mod tests {
 
     fn told(watch: &DowntimeWatch, state: &State, me: &str) -> Option<u64> {
         match watch.due(state, &VmName::new(me))? {
-            Command::Observed { lasted, .. } => u64::try_from(lasted.as_millis()).ok(),
+            Command::RecordImpact(RecordImpact { lasted, .. }) => u64::try_from(lasted.as_millis()).ok(),
             _ => None,
         }
     }

@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
     use crate::apply::apply;
-    use crate::model::command::{Command, Entry};
+    use crate::model::command::{ChooseTreatment, Command, Entry, RegisterWorkloads, ReportDocument};
     use crate::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
     use crate::model::id::EventId;
     use crate::planning_input::{PeerHealth, Timing};
@@ -111,9 +111,9 @@ mod tests {
         let members = ["a", "b", "c"].map(VmName::new);
         let treatment = treatment_of(&Policy::default(), &announcement, &members, NOW);
         for command in [
-            Command::Register { workloads: Vec::new(), groups: Vec::new() },
-            Command::Report { after: 0, document: Document::new(alloc::vec![announcement]) },
-            Command::Treat { event: EventId::new("e"), treatment },
+            Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() }),
+            Command::ReportDocument(ReportDocument { after: 0, document: Document::new(alloc::vec![announcement]) }),
+            Command::ChooseTreatment(ChooseTreatment { event: EventId::new("e"), treatment }),
         ] {
             apply(&mut state, &Entry { at: NOW, by: VmName::new("a"), command });
         }

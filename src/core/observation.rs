@@ -2,7 +2,7 @@
 //! when polls in a row agree (`members.md` 3, D3 and D5), and a poll that brought no information interrupts the row.
 
 use crate::cluster_time::Trust;
-use crate::model::command::Command;
+use crate::model::command::{Command, ReportDocument};
 use crate::model::document::{Announcement, Document, Kind, Status};
 use crate::model::id::{EventId, VmName};
 use crate::model::lifecycle::Stage;
@@ -247,7 +247,8 @@ impl Observation {
             None => committed.document.as_ref() != Some(&document),
         };
         // Nobody would take it.
-        (is_news && state.takes(&document)).then(|| Command::Report { after: committed.reports, document })
+        (is_news && state.takes(&document))
+            .then(|| Command::ReportDocument(ReportDocument { after: committed.reports, document }))
     }
 
     /// Whether the report that is due may wait for those of others: another replica's says the same, and this one does not

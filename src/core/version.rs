@@ -1,7 +1,7 @@
 //! The cluster version: what entries mean (`members.md` 8). It is part of the state and rises by an entry, once everybody
 //! who has to fold that entry runs a program that knows it. A program that does not know it folds nothing any more.
 
-use crate::model::command::Command;
+use crate::model::command::{Command, RaiseVersion};
 use crate::model::state::State;
 
 /// Raised to a version above what a program knows.
@@ -19,7 +19,7 @@ pub const fn check_state(state: &State, known: u64) -> Result<(), Beyond> {
 /// Whether a program that knows so much may fold this command.
 pub const fn check_command(command: &Command, known: u64) -> Result<(), Beyond> {
     match command {
-        Command::Raise { version } => check(*version, known),
+        Command::RaiseVersion(RaiseVersion { version }) => check(*version, known),
         _ => Ok(()),
     }
 }
@@ -85,7 +85,7 @@ mod tests {
 
     fn raised(state: &State, situation: &PlanningInput) -> Option<u64> {
         plan(state, situation).into_iter().find_map(|command| match command {
-            Command::Raise { version } => Some(version),
+            Command::RaiseVersion(RaiseVersion { version }) => Some(version),
             _ => None,
         })
     }
@@ -135,7 +135,7 @@ mod tests {
         let state = State { version: FIRST + 1, ..State::default() };
         assert_eq!(check_state(&state, FIRST + 1), Ok(()));
         assert_eq!(check_state(&state, FIRST), Err(Beyond { version: FIRST + 1, known: FIRST }));
-        let raise = Command::Raise { version: FIRST + 1 };
+        let raise = Command::RaiseVersion(RaiseVersion { version: FIRST + 1 });
         assert_eq!(check_command(&raise, FIRST + 1), Ok(()));
         assert_eq!(check_command(&raise, FIRST), Err(Beyond { version: FIRST + 1, known: FIRST }));
     }

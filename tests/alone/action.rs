@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use allclear::machine::assignments::{Assignment, assignments};
-use allclear::machine::isolation::reconciliation::unrecorded;
-use allclear::machine::model::attempt::Outcome;
-use allclear::machine::model::command::Command;
-use allclear::machine::model::id::{AttemptId, EventId};
-use allclear::machine::observation::{Observation, Patience, PollTime};
+use allclear::core::assignments::{Assignment, assignments};
+use allclear::core::isolation::reconciliation::unrecorded;
+use allclear::core::model::attempt::Outcome;
+use allclear::core::model::command::{Command, FinishAttempt, ReconcileJournal, RecordPost};
+use allclear::core::model::id::{AttemptId, EventId};
+use allclear::core::observation::{Observation, Patience, PollTime};
 
 use crate::mutant::Mutant;
 use crate::world::{Alone, Cluster, Post, Sent, Shown, World, event_id, name};
@@ -130,7 +130,7 @@ fn chores(cluster: &Cluster, world: &World) -> Vec<Action> {
     let next = next.or_else(|| connected().find_map(|replica| errand(world, replica)));
     let due = cluster.mutant.plan(&world.log, &situation).into_iter().next();
     // A leadership begins before or after what else is on its way; what is decided follows from what is known.
-    let is_first = next.is_none() || matches!(due, Some(Command::Lead { .. }));
+    let is_first = next.is_none() || matches!(due, Some(Command::BeginLeadership(_)));
     found.extend(due.filter(|_| is_first).map(Action::Decide));
     found.extend(next);
     found.extend(connected().filter(|replica| account(world, *replica).is_some()).map(Action::Account));
@@ -163,7 +163,10 @@ fn errand(world: &World, replica: usize) -> Option<Action> {
     let local = &world.replicas[replica];
     if let Some((claim, Post::Answered(outcome))) = &local.post {
         let event = world.event_of(*claim)?;
-        return Some(Action::Commit(replica, Command::Posted { event, attempt: *claim, outcome: outcome.clone() }));
+        return Some(Action::Commit(
+            replica,
+            Command::RecordPost(RecordPost { event, attempt: *claim, outcome: outcome.clone() }),
+        ));
     }
     assignments(&world.log, &name(replica)).into_iter().find_map(|errand| match errand {
         Assignment::Run { event, attempt, .. } => (attempt.deadline <= world.now())
@@ -177,8 +180,8 @@ fn errand(world: &World, replica: usize) -> Option<Action> {
     })
 }
 
-fn settled(event: &allclear::machine::model::event::Event, attempt: AttemptId, outcome: Outcome) -> Command {
-    Command::Settle { event: event.announcement.id.clone(), attempt, outcome }
+fn settled(event: &allclear::core::model::event::Event, attempt: AttemptId, outcome: Outcome) -> Command {
+    Command::FinishAttempt(FinishAttempt { event: event.announcement.id.clone(), attempt, outcome })
 }
 
 /// A hook ends before its deadline.
@@ -186,7 +189,7 @@ fn finishes(world: &World) -> Vec<Action> {
     let attempts = world.log.open_events().flat_map(|event| event.attempts.iter().map(move |each| (event, each)));
     let running = attempts.filter(|(_, attempt)| attempt.outcome.is_none() && world.now() < attempt.deadline);
     let of =
-        |host: &allclear::machine::model::id::VmName| (0..world.replicas.len()).find(|replica| name(*replica) == *host);
+        |host: &allclear::core::model::id::VmName| (0..world.replicas.len()).find(|replica| name(*replica) == *host);
     let ended = running.filter_map(|(event, attempt)| {
         let host = of(&attempt.on).filter(|host| world.has_contact(*host))?;
         Some(Action::Commit(host, settled(event, attempt.id, Outcome::Done)))
@@ -199,7 +202,12 @@ pub(crate) fn account(world: &World, replica: usize) -> Option<Command> {
     let suspicion = world.log.suspicions.get(&name(replica));
     let journal = unrecorded(&world.log, &world.replicas[replica].journal);
     let is_owed = suspicion.is_some_and(|suspicion| !suspicion.is_cleared) || !journal.is_empty();
-    is_owed.then(|| Command::Account { number: suspicion.map_or(0, |suspicion| suspicion.number), journal })
+    is_owed.then(|| {
+        Command::ReconcileJournal(ReconcileJournal {
+            number: suspicion.map_or(0, |suspicion| suspicion.number),
+            journal,
+        })
+    })
 }
 
 /// What was sent arrives also when who sent it has no contact any more.
@@ -279,7 +287,7 @@ fn faults(cluster: &Cluster, world: &World, chores: &[Action]) -> Vec<Fault> {
             Action::Account(replica) if world.replicas[*replica].account.is_none() => {
                 Some(Fault::DelayAccount(*replica))
             }
-            Action::Decide(claim @ Command::Claim { .. }) if world.late.is_none() => {
+            Action::Decide(claim @ Command::ClaimApproval(_)) if world.late.is_none() => {
                 Some(Fault::DelayClaim(claim.clone()))
             }
             _ => None,

@@ -26,9 +26,9 @@ mod world;
 
 use std::time::Duration;
 
-use allclear::machine::model::claim::{PostOutcome, Reason};
-use allclear::machine::model::document::Source;
-use allclear::machine::model::event::Event;
+use allclear::core::model::claim::{PostOutcome, Reason};
+use allclear::core::model::document::Source;
+use allclear::core::model::event::Event;
 use stateright::{Checker, Expectation, HasDiscoveries, Model, Property};
 
 use action::Action;

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::machine::assignments::{Assignment, assignments};
-use allclear::machine::isolation::reconciliation::unrecorded;
-use allclear::machine::model::claim::PostOutcome;
-use allclear::machine::model::command::{ApplyResult, Command};
-use allclear::machine::model::document::Source;
-use allclear::machine::model::event::Event;
-use allclear::machine::model::id::{AttemptId, EventId};
-use allclear::machine::model::isolated_approval::JournalEntry;
-use allclear::machine::model::lifecycle::Stage;
-use allclear::machine::model::operator::{OperatorAction, OperatorRequest};
-use allclear::machine::model::state::State;
-use allclear::machine::model::time::Timestamp;
+use allclear::core::assignments::{Assignment, assignments};
+use allclear::core::isolation::reconciliation::unrecorded;
+use allclear::core::model::claim::PostOutcome;
+use allclear::core::model::command::{ApplyResult, Command, RecordPost, RequestAction};
+use allclear::core::model::document::Source;
+use allclear::core::model::event::Event;
+use allclear::core::model::id::{AttemptId, EventId};
+use allclear::core::model::isolated_approval::JournalEntry;
+use allclear::core::model::lifecycle::Stage;
+use allclear::core::model::operator::{OperatorAction, OperatorRequest};
+use allclear::core::model::state::State;
+use allclear::core::model::time::Timestamp;
 
 use crate::action::{Action, Fault, account, number_of};
 use crate::mutant::Mutant;
@@ -75,7 +75,11 @@ pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
         Action::Hold(event) => {
             let what = OperatorRequest::Hold { event, until: Timestamp(0).plus(HELD_UNTIL), no_hooks: false };
             let leader = next.leader.unwrap_or_default();
-            next.commit(cluster, leader, Command::Ask { what, who: "somebody".into(), reason: String::new() });
+            next.commit(
+                cluster,
+                leader,
+                Command::RequestAction(RequestAction { what, who: "somebody".into(), reason: String::new() }),
+            );
         }
         Action::Fault(fault) => fail(cluster, &mut next, fault),
     }
@@ -84,7 +88,7 @@ pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
 }
 
 fn commit(cluster: &Cluster, next: &mut World, by: usize, command: Command) {
-    if let Command::Posted { attempt, .. } = &command {
+    if let Command::RecordPost(RecordPost { attempt, .. }) = &command {
         next.replicas[by].post.take_if(|(claim, _)| claim == attempt);
     }
     next.commit(cluster, by, command);

@@ -3,11 +3,11 @@
 
 use std::hash::{Hash, Hasher};
 
-use allclear::machine::model::claim::PostOutcome;
-use allclear::machine::model::event::Event;
-use allclear::machine::model::isolated_approval::IsolatedApproval;
-use allclear::machine::model::state::State;
-use allclear::machine::model::time::Timestamp;
+use allclear::core::model::claim::PostOutcome;
+use allclear::core::model::event::Event;
+use allclear::core::model::isolated_approval::IsolatedApproval;
+use allclear::core::model::state::State;
+use allclear::core::model::time::Timestamp;
 
 use crate::world::{Behind, Local, Shown, World, name};
 

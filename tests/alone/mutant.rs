@@ -1,16 +1,16 @@
 //! Deliberate mistakes: each is to be seen by the property that it breaks.
 
-use allclear::machine::apply;
-use allclear::machine::isolation::approval;
-use allclear::machine::model::blocker::Clearance;
-use allclear::machine::model::command::{ApplyResult, Command, Entry};
-use allclear::machine::model::document::{Announcement, Source};
-use allclear::machine::model::id::{EventId, VmName};
-use allclear::machine::model::state::State;
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::plan;
-use allclear::machine::planning_input::PlanningInput;
-use allclear::machine::schedule::clearance::clearance;
+use allclear::core::apply;
+use allclear::core::isolation::approval;
+use allclear::core::model::blocker::Clearance;
+use allclear::core::model::command::{ApplyResult, BeginLeadership, ClaimApproval, Command, Entry, ReconcileJournal};
+use allclear::core::model::document::{Announcement, Source};
+use allclear::core::model::id::{EventId, VmName};
+use allclear::core::model::state::State;
+use allclear::core::model::time::Timestamp;
+use allclear::core::plan;
+use allclear::core::planning_input::PlanningInput;
+use allclear::core::schedule::clearance::clearance;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,27 +49,35 @@ pub(crate) enum Mutant {
 impl Mutant {
     pub(crate) fn apply(self, state: &mut State, entry: &Entry) -> ApplyResult {
         match (self, &entry.command) {
-            (Self::OldAccountsClear, Command::Account { .. }) => {
+            (Self::OldAccountsClear, Command::ReconcileJournal(_)) => {
                 apply::apply(state, entry);
                 if let Some(suspicion) = state.suspicions.get_mut(&entry.by) {
                     suspicion.is_cleared = true;
                 }
                 ApplyResult::Applied
             }
-            (Self::AccountsSkipUnknown, Command::Account { number, journal }) => {
+            (Self::AccountsSkipUnknown, Command::ReconcileJournal(ReconcileJournal { number, journal })) => {
                 let known = |id: &EventId| state.event(id).is_some();
                 let journal = journal.iter().filter(|entry| known(&entry.announcement.id)).cloned().collect();
-                apply::apply(state, &Entry { command: Command::Account { number: *number, journal }, ..entry.clone() })
+                apply::apply(
+                    state,
+                    &Entry {
+                        command: Command::ReconcileJournal(ReconcileJournal { number: *number, journal }),
+                        ..entry.clone()
+                    },
+                )
             }
-            (Self::LeadSparesLeader, Command::Lead { term, turn, voters }) => {
+            (Self::LeadSparesLeader, Command::BeginLeadership(BeginLeadership { term, turn, voters })) => {
                 let voters = voters.iter().filter(|voter| **voter != entry.by).cloned().collect();
-                let command = Command::Lead { term: *term, turn: *turn, voters };
+                let command = Command::BeginLeadership(BeginLeadership { term: *term, turn: *turn, voters });
                 apply::apply(state, &Entry { command, ..entry.clone() })
             }
-            (Self::SuspectsTakeNothing, Command::Claim { .. }) => {
+            (Self::SuspectsTakeNothing, Command::ClaimApproval(_)) => {
                 self.trusting(state, &entry.by, |state| apply::apply(state, entry))
             }
-            (Self::SuspectClaims, Command::Claim { event, .. }) if is_clear(state, event, entry.at) => {
+            (Self::SuspectClaims, Command::ClaimApproval(ClaimApproval { event, .. }))
+                if is_clear(state, event, entry.at) =>
+            {
                 self.trusting(state, &entry.by, |state| apply::apply(state, entry))
             }
             _ => apply::apply(state, entry),
@@ -79,7 +87,9 @@ impl Mutant {
     pub(crate) fn plan(self, state: &State, situation: &PlanningInput) -> Vec<Command> {
         let due = self.trusting(&mut state.clone(), &situation.me, |state| plan::plan(state, situation));
         let is_kept = |due: &Command| match due {
-            Command::Claim { event, .. } => self != Self::SuspectClaims || is_clear(state, event, situation.now),
+            Command::ClaimApproval(ClaimApproval { event, .. }) => {
+                self != Self::SuspectClaims || is_clear(state, event, situation.now)
+            }
             _ => true,
         };
         due.into_iter().filter(is_kept).collect()

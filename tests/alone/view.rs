@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allclear::machine::model::id::VmName;
-use allclear::machine::model::isolated_approval::{IsolatedApproval, JournalEntry};
-use allclear::machine::model::isolation::ImdsHealth;
-use allclear::machine::model::isolation::{IsolatedView, PeerAnswer};
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::planning_input::{LeaderState, PeerHealth, PlanningInput, Timing};
-use allclear::machine::policy::Policy;
+use allclear::core::model::id::VmName;
+use allclear::core::model::isolated_approval::{IsolatedApproval, JournalEntry};
+use allclear::core::model::isolation::ImdsHealth;
+use allclear::core::model::isolation::{IsolatedView, PeerAnswer};
+use allclear::core::model::time::Timestamp;
+use allclear::core::planning_input::{LeaderState, PeerHealth, PlanningInput, Timing};
+use allclear::core::policy::Policy;
 
 use crate::mutant::Mutant;
 use crate::world::{Cluster, World, name};

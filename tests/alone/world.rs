@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::machine::model::claim::PostOutcome;
-use allclear::machine::model::command::{ApplyResult, Command, Entry};
-use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::model::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
-use allclear::machine::model::isolated_approval::JournalEntry;
-use allclear::machine::model::state::State;
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::model::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Workload};
-use allclear::machine::verify::invariants::{self, Violation};
-use allclear::machine::verify::transition;
+use allclear::core::model::claim::PostOutcome;
+use allclear::core::model::command::{ApplyResult, BeginLeadership, Command, Entry, RegisterWorkloads, ReportDocument};
+use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
+use allclear::core::model::isolated_approval::JournalEntry;
+use allclear::core::model::state::State;
+use allclear::core::model::time::Timestamp;
+use allclear::core::model::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Workload};
+use allclear::core::verify::invariants::{self, Violation};
+use allclear::core::verify::transition;
 
 use crate::mutant::Mutant;
 
@@ -268,10 +268,22 @@ impl World {
         };
         for replica in 0..cluster.replicas {
             let workloads = vec![cluster.workload()];
-            world.commit(cluster, replica, Command::Register { workloads, groups: Vec::new() });
-            world.commit(cluster, replica, Command::Report { after: 0, document: Document::default() });
+            world.commit(
+                cluster,
+                replica,
+                Command::RegisterWorkloads(RegisterWorkloads { workloads, groups: Vec::new() }),
+            );
+            world.commit(
+                cluster,
+                replica,
+                Command::ReportDocument(ReportDocument { after: 0, document: Document::default() }),
+            );
         }
-        world.commit(cluster, leader, Command::Lead { term: 1, turn: 1, voters: cluster.members() });
+        world.commit(
+            cluster,
+            leader,
+            Command::BeginLeadership(BeginLeadership { term: 1, turn: 1, voters: cluster.members() }),
+        );
         world
     }
 
@@ -329,7 +341,7 @@ impl World {
         if let Some(broken) = transition::violated(&before, &self.log).or_else(|| invariants::violated(&self.log)) {
             self.broke(broken.into());
         }
-        if matches!(entry.command, Command::Claim { .. })
+        if matches!(entry.command, Command::ClaimApproval(_))
             && verdict == ApplyResult::Applied
             && before.is_suspect(&entry.by)
         {

@@ -1,6 +1,6 @@
 //! Workloads that dial in, go away and come back, in the middle of an event.
 
-use allclear::machine::model::state::WORKLOAD_LIMIT;
+use allclear::core::model::state::WORKLOAD_LIMIT;
 use allclear::wire::pb::allclear::operator::v1::{Event, Status, Workload};
 use allclear::wire::pb::allclear::workload::v1 as pb;
 use allclear::wire::pb::allclear::workload::v1::Phase::{Checkpoint, Drain, Failover, Restore};

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use allclear::machine::model::version::VERSION;
+use allclear::core::model::version::VERSION;
 use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use allclear::{app, config};
 use serde_json::{Value, json};

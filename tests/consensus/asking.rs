@@ -5,20 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use allclear::consensus::{self, Consensus, Environment, Options};
+use allclear::core::model::document::Document;
+use allclear::core::model::id::VmName;
+use allclear::core::model::isolation::ImdsHealth;
+use allclear::core::model::isolation::{IsolatedView, PeerAnswer};
+use allclear::core::model::state::State;
+use allclear::core::model::time::Timestamp;
+use allclear::core::observation::Patience;
+use allclear::core::ownership::Grants;
+use allclear::core::planning_input::Timing;
+use allclear::core::policy::Policy;
 use allclear::fake_cloud;
 use allclear::grpc;
 use allclear::imds::poll_schedule::PollSchedule;
 use allclear::imds::{ApiVersion, Endpoint, Timeouts};
-use allclear::machine::model::document::Document;
-use allclear::machine::model::id::VmName;
-use allclear::machine::model::isolation::ImdsHealth;
-use allclear::machine::model::isolation::{IsolatedView, PeerAnswer};
-use allclear::machine::model::state::State;
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::observation::Patience;
-use allclear::machine::ownership::Grants;
-use allclear::machine::planning_input::Timing;
-use allclear::machine::policy::Policy;
 use allclear::replica::clock::ClusterClock;
 use allclear::replica::context::Context;
 use allclear::replica::journal::ApprovalJournal;
@@ -54,7 +54,7 @@ impl Asking {
         let members = options.replicas.iter().map(|(name, _)| VmName::new(name)).collect();
         let time = Arc::new(ClusterClock::default());
         let journal = ApprovalJournal::open(&options.data_dir, Environment::default()).unwrap();
-        let (folded, state) = CoreStateMachine::new(time.clone(), allclear::machine::model::version::VERSION);
+        let (folded, state) = CoreStateMachine::new(time.clone(), allclear::core::model::version::VERSION);
         let cluster = options.cluster.clone();
         let (consensus, routes) = Consensus::open(options, folded).await.unwrap();
         let here = Arc::new(Context {
@@ -67,7 +67,7 @@ impl Asking {
             time,
             consensus,
             state,
-            contacts: Arc::new(PeerTracker::new(name.clone(), allclear::machine::model::version::VERSION)),
+            contacts: Arc::new(PeerTracker::new(name.clone(), allclear::core::model::version::VERSION)),
             journal,
             alone: watch::Sender::new(None),
             alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),

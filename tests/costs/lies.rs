@@ -4,19 +4,19 @@
 
 use std::time::Duration;
 
-use allclear::machine::allowance::Allowance;
-use allclear::machine::apply::apply;
-use allclear::machine::model::bytes::{ANNOUNCEMENT_BYTES, DOCUMENT_BYTES};
-use allclear::machine::model::command::{ApplyResult, Command, Entry, Rejection};
-use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::model::event::Event;
-use allclear::machine::model::id::{EventId, VmName};
-use allclear::machine::model::lifecycle::Stage;
-use allclear::machine::model::operator::OperatorRequest;
-use allclear::machine::model::state::State;
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::observation::{Observation, Patience, PollTime, concerns_us};
-use allclear::machine::plan::plan;
+use allclear::core::allowance::Allowance;
+use allclear::core::apply::apply;
+use allclear::core::model::bytes::{ANNOUNCEMENT_BYTES, DOCUMENT_BYTES};
+use allclear::core::model::command::{ApplyResult, Command, Entry, Rejection, ReportDocument, RequestAction};
+use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::event::Event;
+use allclear::core::model::id::{EventId, VmName};
+use allclear::core::model::lifecycle::Stage;
+use allclear::core::model::operator::OperatorRequest;
+use allclear::core::model::state::State;
+use allclear::core::model::time::Timestamp;
+use allclear::core::observation::{Observation, Patience, PollTime, concerns_us};
+use allclear::core::plan::plan;
 use allclear::wire::log::{decode_state, encode_entry, encode_state};
 use allocation_counter::measure;
 
@@ -144,7 +144,10 @@ impl Liar {
         let mut liar = Self { world: World::with_hooks(1), seen: Default::default(), log: 0 };
         liar.hear(0, false);
         let hold = OperatorRequest::Hold { event: EventId::new(HELD), until: Timestamp(5_400_000), no_hooks: false };
-        let verdict = liar.commit(VMS[0], Command::Ask { what: hold, who: "root".into(), reason: "not now".into() });
+        let verdict = liar.commit(
+            VMS[0],
+            Command::RequestAction(RequestAction { what: hold, who: "root".into(), reason: "not now".into() }),
+        );
         assert_eq!(verdict, ApplyResult::Applied);
         liar
     }
@@ -174,7 +177,7 @@ impl Liar {
             let believed = observation.document().unwrap();
             assert!(believed.bytes() <= 2 * DOCUMENT_BYTES, "{} bytes are believed", believed.bytes());
             let Some(report) = observation.report(state, &me) else { continue };
-            let Command::Report { document, .. } = &report else { unreachable!() };
+            let Command::ReportDocument(ReportDocument { document, .. }) = &report else { unreachable!() };
             let bytes = document.bytes();
             if allowance.admits(bytes, concerns_us(document, state, &me), now) {
                 allowance.spend(bytes, now);

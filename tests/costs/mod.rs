@@ -10,10 +10,10 @@ mod world;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use allclear::core::model::time::Timestamp;
+use allclear::core::observation::{Observation, Patience, PollTime};
+use allclear::core::plan::plan;
 use allclear::imds::read_document;
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::observation::{Observation, Patience, PollTime};
-use allclear::machine::plan::plan;
 use allclear::wire::log::encode_state;
 use allocation_counter::measure;
 

@@ -3,23 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use allclear::core::apply::apply;
+use allclear::core::assignments::{Assignment, assignments};
+use allclear::core::model::attempt::Outcome;
+use allclear::core::model::claim::PostOutcome;
+use allclear::core::model::command::{
+    ApplyResult, Command, Entry, FinishAttempt, RecordPost, RegisterWorkloads, Rejection, ReportDocument,
+};
+use allclear::core::model::document::Document;
+use allclear::core::model::id::VmName;
+use allclear::core::model::isolation::ImdsHealth;
+use allclear::core::model::lifecycle::Stage;
+use allclear::core::model::state::State;
+use allclear::core::model::time::Timestamp;
+use allclear::core::model::workload::{Hook, OnAbsent, Origin, Phase, Workload};
+use allclear::core::plan::plan;
+use allclear::core::planning_input::{PeerHealth, PlanningInput, Timing};
+use allclear::core::policy::Policy;
+use allclear::core::verify::invariants;
 use allclear::imds::read_document;
-use allclear::machine::apply::apply;
-use allclear::machine::assignments::{Assignment, assignments};
-use allclear::machine::model::attempt::Outcome;
-use allclear::machine::model::claim::PostOutcome;
-use allclear::machine::model::command::{ApplyResult, Command, Entry, Rejection};
-use allclear::machine::model::document::Document;
-use allclear::machine::model::id::VmName;
-use allclear::machine::model::isolation::ImdsHealth;
-use allclear::machine::model::lifecycle::Stage;
-use allclear::machine::model::state::State;
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::model::workload::{Hook, OnAbsent, Origin, Phase, Workload};
-use allclear::machine::plan::plan;
-use allclear::machine::planning_input::{PeerHealth, PlanningInput, Timing};
-use allclear::machine::policy::Policy;
-use allclear::machine::verify::invariants;
 
 use super::allocations;
 
@@ -88,7 +90,7 @@ impl World {
         };
         let mut world = Self { state: State::default(), situation };
         let workload = |number: usize| Workload {
-            name: allclear::machine::model::id::WorkloadName(format!("workload-{number}").as_str().into()),
+            name: allclear::core::model::id::WorkloadName(format!("workload-{number}").as_str().into()),
             group: None,
             after: Vec::new(),
             hooks: vec![Hook::of(Phase::Drain)],
@@ -97,7 +99,7 @@ impl World {
         };
         for name in &members {
             let workloads = if *name == members[0] { (0..workloads).map(workload).collect() } else { Vec::new() };
-            world.commit(name, Command::Register { workloads, groups: Vec::new() });
+            world.commit(name, Command::RegisterWorkloads(RegisterWorkloads { workloads, groups: Vec::new() }));
         }
         world
     }
@@ -149,14 +151,14 @@ impl World {
         let _shown = self.state.clone();
         let name = VmName::new(VMS[0]);
         let (after, document) = (self.state.replicas[&name].reports, read_document(200, &wire(known + 1)).unwrap());
-        let command = Command::Report { after, document };
+        let command = Command::ReportDocument(ReportDocument { after, document });
         self.commit(&name, command)
     }
 
     fn report(&mut self, document: &Document) -> u64 {
         let report = |world: &mut Self, name: VmName| {
             let after = world.state.replicas[&name].reports;
-            world.commit(&name, Command::Report { after, document: document.clone() })
+            world.commit(&name, Command::ReportDocument(ReportDocument { after, document: document.clone() }))
         };
         VMS.map(VmName::new).into_iter().map(|name| report(self, name)).sum()
     }
@@ -200,13 +202,17 @@ impl World {
 pub(crate) fn outcomes(state: &State, name: &VmName) -> Vec<(VmName, Command)> {
     let done = |errand: Assignment<'_>| match errand {
         Assignment::Run { event, attempt, .. } | Assignment::Cancel { event, attempt } => {
-            Command::Settle { event: event.announcement.id.clone(), attempt: attempt.id, outcome: Outcome::Done }
+            Command::FinishAttempt(FinishAttempt {
+                event: event.announcement.id.clone(),
+                attempt: attempt.id,
+                outcome: Outcome::Done,
+            })
         }
-        Assignment::Post { event, claim } => Command::Posted {
+        Assignment::Post { event, claim } => Command::RecordPost(RecordPost {
             event: event.announcement.id.clone(),
             attempt: claim.attempt,
             outcome: PostOutcome::Accepted,
-        },
+        }),
     };
     assignments(state, name).into_iter().map(|errand| (name.clone(), done(errand))).collect()
 }

@@ -2,9 +2,9 @@
 
 use std::num::NonZeroU32;
 
+use allclear::core::model::id::{EventId, VmName};
+use allclear::core::model::time::Timestamp;
 use allclear::fake_cloud::{CloudScenario, Options, SCENARIOS};
-use allclear::machine::model::id::{EventId, VmName};
-use allclear::machine::model::time::Timestamp;
 use allclear_sim::cloud::{Approver, Cloud, EventEnd, PlatformBehaviour, PlatformOccurrence, PlatformStartCause, Vm};
 use serde_json::Value;
 

@@ -7,15 +7,15 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use allclear::core::model::document::{Kind, Source};
+use allclear::core::model::id::{EventId, VmName, WorkloadName};
+use allclear::core::model::time::Timestamp;
+use allclear::core::model::workload::{Intent, Phase, Role};
 use allclear::hooks::{
     Deadline, Fence, HookCommand, HookEnvironment, HookOutcome, HookReport, HookTask, HookUpdate, HttpHook, RoleSource,
     Runner,
 };
 use allclear::http_client::Options;
-use allclear::machine::model::document::{Kind, Source};
-use allclear::machine::model::id::{EventId, VmName, WorkloadName};
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::model::workload::{Intent, Phase, Role};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::Receiver;

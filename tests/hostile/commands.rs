@@ -5,10 +5,10 @@
 mod generator;
 mod odd;
 
-use allclear::machine::apply::apply;
-use allclear::machine::model::claim::Reason;
-use allclear::machine::model::command::{ApplyResult, Command, Entry};
-use allclear::machine::model::state::State;
+use allclear::core::apply::apply;
+use allclear::core::model::claim::Reason;
+use allclear::core::model::command::{ApplyResult, ClaimApproval, Command, Entry};
+use allclear::core::model::state::State;
 
 use crate::hostile::dice::{Dice, rounds};
 use crate::hostile::memory;
@@ -62,17 +62,18 @@ fn no_sequence_of_commands_breaks_a_promise() {
 
 /// A deliberate mistake: whoever says that they are the operator gets their claim.
 fn claims_for_the_asking(state: &mut State, entry: &Entry) -> ApplyResult {
-    if let Command::Claim { event, approver, reason: Reason::Operator, until, .. } = &entry.command
+    if let Command::ClaimApproval(ClaimApproval { event, approver, reason: Reason::Operator, until, .. }) =
+        &entry.command
         && let Some(open) = state.open.get_mut(event)
-        && open.stage().may_become(allclear::machine::model::lifecycle::Stage::Claimed)
+        && open.stage().may_become(allclear::core::model::lifecycle::Stage::Claimed)
     {
         let open = std::sync::Arc::make_mut(open);
         state.attempts += 1;
         state.now = state.now.max(entry.at);
-        open.entered.push((allclear::machine::model::lifecycle::Stage::Claimed, state.now));
+        open.entered.push((allclear::core::model::lifecycle::Stage::Claimed, state.now));
         open.revision += 1;
-        open.claims.push(allclear::machine::model::claim::Claim {
-            attempt: allclear::machine::model::id::AttemptId(state.attempts),
+        open.claims.push(allclear::core::model::claim::Claim {
+            attempt: allclear::core::model::id::AttemptId(state.attempts),
             approver: approver.clone(),
             reason: Reason::Operator,
             decision: 1,

@@ -4,14 +4,14 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use allclear::core::apply::apply;
+use allclear::core::model::command::{Command, Entry, RegisterWorkloads, ReportDocument};
+use allclear::core::model::document::{Document, NotBefore};
+use allclear::core::model::id::VmName;
+use allclear::core::model::state::State;
+use allclear::core::model::time::Timestamp;
+use allclear::core::verify::invariants;
 use allclear::imds::{MAX_BODY, MAX_EVENTS, MAX_RESOURCES, read_document, read_written};
-use allclear::machine::apply::apply;
-use allclear::machine::model::command::{Command, Entry};
-use allclear::machine::model::document::{Document, NotBefore};
-use allclear::machine::model::id::VmName;
-use allclear::machine::model::state::State;
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::verify::invariants;
 use allclear::wire::log;
 use serde_json::{Value, json};
 
@@ -58,9 +58,10 @@ fn held_wrongly(document: &Document) -> Option<String> {
     }
     let by = VmName::new("db-0");
     // What a replica believes has no gap.
-    let report = Command::Report { after: 0, document: Document { has_gap: false, ..document.clone() } };
+    let report =
+        Command::ReportDocument(ReportDocument { after: 0, document: Document { has_gap: false, ..document.clone() } });
     let mut state = State::default();
-    let register = Command::Register { workloads: Vec::new(), groups: Vec::new() };
+    let register = Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() });
     for command in [register, report] {
         let entry = Entry { at: Timestamp(1_000), by: by.clone(), command };
         let stored = log::encode_entry(&entry);

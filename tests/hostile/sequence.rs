@@ -5,11 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use allclear::machine::apply::apply;
-use allclear::machine::model::command::{ApplyResult, Command, Entry};
-use allclear::machine::model::state::State;
-use allclear::machine::verify::invariants::{self, Violation};
-use allclear::machine::verify::transition;
+use allclear::core::apply::apply;
+use allclear::core::model::command::{ApplyResult, Command, Entry};
+use allclear::core::model::state::State;
+use allclear::core::verify::invariants::{self, Violation};
+use allclear::core::verify::transition;
 use allclear::wire::log;
 
 /// A state of a few events is far smaller.
@@ -54,7 +54,7 @@ fn without_late(mut state: State) -> State {
 
 /// What an account says was done is done: the fold can only write it down, and that it was wrong is seen from it.
 fn is_told(broken: Violation, entry: &Entry) -> bool {
-    broken == Violation::TakenOverWrongly && matches!(entry.command, Command::Account { .. })
+    broken == Violation::TakenOverWrongly && matches!(entry.command, Command::ReconcileJournal(_))
 }
 
 /// What is wrong with how a state is stored.

@@ -14,16 +14,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-use allclear::machine::isolation::approval::{event_to_approve, forecast, overridden};
-use allclear::machine::model::command::Command;
-use allclear::machine::model::id::{VmName, WorkloadName};
-use allclear::machine::model::isolated_approval::{IsolatedApproval, JournalEntry};
-use allclear::machine::model::isolation::ImdsHealth;
-use allclear::machine::model::isolation::{IsolatedView, PeerAnswer};
-use allclear::machine::model::obstacle::ApprovalForecast;
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::model::workload::Readiness;
-use allclear::machine::planning_input::{LeaderState, PlanningInput};
+use allclear::core::isolation::approval::{event_to_approve, forecast, overridden};
+use allclear::core::model::command::{Command, ReconcileJournal};
+use allclear::core::model::id::{VmName, WorkloadName};
+use allclear::core::model::isolated_approval::{IsolatedApproval, JournalEntry};
+use allclear::core::model::isolation::ImdsHealth;
+use allclear::core::model::isolation::{IsolatedView, PeerAnswer};
+use allclear::core::model::obstacle::ApprovalForecast;
+use allclear::core::model::time::Timestamp;
+use allclear::core::model::workload::Readiness;
+use allclear::core::planning_input::{LeaderState, PlanningInput};
 
 use crate::machine::world::World;
 use crate::machine::{parse, show};
@@ -127,7 +127,7 @@ impl World {
         let current = self.state.suspicions.get(&by).map_or(0, |known| known.number);
         let number = words.next().map_or(Ok(current), |word| word.parse().map_err(|_| "a number"))?;
         let journal = self.journals.get(&by).cloned().unwrap_or_default();
-        Ok(self.commit(&by, Command::Account { number, journal }))
+        Ok(self.commit(&by, Command::ReconcileJournal(ReconcileJournal { number, journal })))
     }
 
     pub(crate) fn lead_without(&mut self, name: &str) -> Result<String, String> {

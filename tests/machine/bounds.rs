@@ -2,22 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use allclear::machine::apply::apply;
-use allclear::machine::apply::report::beyond_the_limit;
-use allclear::machine::isolation::approval::forecast;
-use allclear::machine::model::command::{ApplyResult, Command, Entry, Rejection};
-use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::model::id::{EventId, VmName, WorkloadName};
-use allclear::machine::model::isolation::IsolatedView;
-use allclear::machine::model::lifecycle::Stage;
-use allclear::machine::model::obstacle::ApprovalForecast;
-use allclear::machine::model::obstacle::ApprovalObstacle;
-use allclear::machine::model::operator::{OperatorRequest, WISH_LIMIT};
-use allclear::machine::model::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, State, WORKLOAD_LIMIT};
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::model::workload::{OnAbsent, Origin, Workload};
-use allclear::machine::planning_input::{PlanningInput, Timing};
-use allclear::machine::policy::Policy;
+use allclear::core::apply::apply;
+use allclear::core::apply::report::beyond_the_limit;
+use allclear::core::isolation::approval::forecast;
+use allclear::core::model::command::{
+    ApplyResult, Command, DeregisterSession, Entry, RegisterSession, RegisterWorkloads, Rejection, ReportDocument,
+    RequestAction,
+};
+use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::id::{EventId, VmName, WorkloadName};
+use allclear::core::model::isolation::IsolatedView;
+use allclear::core::model::lifecycle::Stage;
+use allclear::core::model::obstacle::ApprovalForecast;
+use allclear::core::model::obstacle::ApprovalObstacle;
+use allclear::core::model::operator::{OperatorRequest, WISH_LIMIT};
+use allclear::core::model::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, State, WORKLOAD_LIMIT};
+use allclear::core::model::time::Timestamp;
+use allclear::core::model::workload::{OnAbsent, Origin, Workload};
+use allclear::core::planning_input::{PlanningInput, Timing};
+use allclear::core::policy::Policy;
 
 pub(crate) fn announcement(number: usize) -> Announcement {
     Announcement {
@@ -40,13 +43,16 @@ pub(crate) fn commit(state: &mut State, command: Command) {
 
 pub(crate) fn report(state: &mut State, numbers: impl Iterator<Item = usize>) {
     let after = state.replicas[&VmName::new("a")].reports;
-    commit(state, Command::Report { after, document: Document::new(numbers.map(announcement).collect()) });
+    commit(
+        state,
+        Command::ReportDocument(ReportDocument { after, document: Document::new(numbers.map(announcement).collect()) }),
+    );
 }
 
 #[test]
 fn the_history_keeps_the_latest_events_only() {
     let mut state = State::default();
-    commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
+    commit(&mut state, Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() }));
     let batches = HISTORY_LIMIT / 100 + 2;
     for batch in 0..batches {
         report(&mut state, batch * 100..(batch + 1) * 100);
@@ -60,12 +66,12 @@ fn the_history_keeps_the_latest_events_only() {
 #[test]
 fn an_event_that_flaps_does_not_grow_without_end() {
     let mut state = State::default();
-    commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
+    commit(&mut state, Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() }));
     for round in 0..2_000 {
         let status = if round % 2 == 0 { Status::Scheduled } else { Status::Started };
         let after = state.replicas[&VmName::new("a")].reports;
         let shown = Announcement { status, ..announcement(1) };
-        commit(&mut state, Command::Report { after, document: Document::new(vec![shown]) });
+        commit(&mut state, Command::ReportDocument(ReportDocument { after, document: Document::new(vec![shown]) }));
     }
     let event = &state.open[&EventId::new("e1")];
     assert!(event.entered.len() <= 202, "{} stages", event.entered.len());
@@ -80,13 +86,14 @@ fn an_event_that_flaps_does_not_grow_without_end() {
 #[test]
 fn the_history_keeps_events_until_they_are_old() {
     let mut state = State::default();
-    commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
+    commit(&mut state, Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() }));
     report(&mut state, 0..1);
     report(&mut state, 1..2);
     let closes = |state: &mut State, at: Timestamp| {
         let document = Document::new(vec![]);
         let after = state.replicas[&VmName::new("a")].reports;
-        let entry = Entry { at, by: VmName::new("a"), command: Command::Report { after, document } };
+        let entry =
+            Entry { at, by: VmName::new("a"), command: Command::ReportDocument(ReportDocument { after, document }) };
         assert_eq!(apply(state, &entry), ApplyResult::Applied);
     };
     let known = |state: &State, id: &str| state.event(&EventId::new(id)).is_some();
@@ -101,7 +108,7 @@ fn the_history_keeps_events_until_they_are_old() {
 #[test]
 fn events_beyond_the_limit_are_taken_up_when_there_is_room() {
     let mut state = State::default();
-    commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
+    commit(&mut state, Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() }));
     report(&mut state, 0..OPEN_LIMIT + 5);
     assert_eq!(state.open.len(), OPEN_LIMIT);
     assert_eq!(beyond_the_limit(&state).len(), 5, "whoever looks is told of them");
@@ -115,7 +122,7 @@ fn events_beyond_the_limit_are_taken_up_when_there_is_room() {
 #[test]
 fn a_closed_event_that_is_listed_again_is_taken_up_when_there_is_room() {
     let mut state = State::default();
-    commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
+    commit(&mut state, Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() }));
     report(&mut state, 0..1);
     report(&mut state, 1..=OPEN_LIMIT);
     assert_eq!((state.open.len(), state.history.len()), (OPEN_LIMIT, 1));
@@ -152,7 +159,7 @@ fn cut_off() -> PlanningInput {
 #[test]
 fn an_event_beyond_the_limit_is_not_approved_alone_either() {
     let mut state = State::default();
-    commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
+    commit(&mut state, Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() }));
     let obstacle = |state: &State| match forecast(state, &cut_off(), &announcement(OPEN_LIMIT).id) {
         Some(ApprovalForecast::Not(obstacle)) => Some(obstacle),
         Some(ApprovalForecast::From(_)) | None => None,
@@ -164,13 +171,13 @@ fn an_event_beyond_the_limit_is_not_approved_alone_either() {
 }
 
 pub(crate) fn ask(state: &mut State, what: OperatorRequest) {
-    commit(state, Command::Ask { what, who: "uid 0 on a".into(), reason: "why not".into() });
+    commit(state, Command::RequestAction(RequestAction { what, who: "uid 0 on a".into(), reason: "why not".into() }));
 }
 
 #[test]
 fn the_latest_wishes_are_kept_and_whatever_is_in_force() {
     let mut state = State::default();
-    commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
+    commit(&mut state, Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() }));
     report(&mut state, 0..1);
     let event = announcement(0).id;
     ask(&mut state, OperatorRequest::Pause { until: Timestamp(1) });
@@ -191,15 +198,16 @@ fn workloads_beyond_the_limit_do_not_dial_in_until_there_is_room() {
         let (group, after, hooks, on_absent) = (None, Vec::new(), Vec::new(), OnAbsent::Hold);
         Workload { name: name(number), group, after, hooks, origin, on_absent }
     };
-    let enlist = |number| Command::Enlist { workload: workload(number, Origin::Dialled { owner: 0 }) };
+    let enlist =
+        |number| Command::RegisterSession(RegisterSession { workload: workload(number, Origin::Dialled { owner: 0 }) });
     let workloads = vec![workload(0, Origin::Configured), workload(1, Origin::Configured)];
-    commit(&mut state, Command::Register { workloads, groups: Vec::new() });
+    commit(&mut state, Command::RegisterWorkloads(RegisterWorkloads { workloads, groups: Vec::new() }));
     for number in 1..WORKLOAD_LIMIT {
         commit(&mut state, enlist(number));
     }
     let entry = |number| Entry { at: Timestamp(0), by: VmName::new("a"), command: enlist(number) };
     assert_eq!(apply(&mut state, &entry(WORKLOAD_LIMIT)), ApplyResult::Ignored(Rejection::TooManyWorkloads));
     assert_eq!(apply(&mut state, &entry(0)), ApplyResult::Applied, "it stands for a configured one");
-    commit(&mut state, Command::Delist { workload: name(7) });
+    commit(&mut state, Command::DeregisterSession(DeregisterSession { workload: name(7) }));
     assert_eq!(apply(&mut state, &entry(WORKLOAD_LIMIT)), ApplyResult::Applied);
 }

@@ -10,11 +10,11 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use allclear::machine::isolation::unaware_replicas::unaware_replicas;
-use allclear::machine::model::command::Command;
-use allclear::machine::model::id::{EventId, VmName};
-use allclear::machine::model::operator::OperatorRequest;
-use allclear::machine::model::time::Timestamp;
+use allclear::core::isolation::unaware_replicas::unaware_replicas;
+use allclear::core::model::command::{Command, RequestAction};
+use allclear::core::model::id::{EventId, VmName};
+use allclear::core::model::operator::OperatorRequest;
+use allclear::core::model::time::Timestamp;
 
 use crate::machine::parse;
 use crate::machine::proposal::{hook, member};
@@ -57,7 +57,7 @@ impl World {
         let why: Vec<&str> = words.collect();
         let why = if why.is_empty() { "maintenance".into() } else { why.join(" ") };
         let by = self.situation.members.last().ok_or("nobody is asked")?.clone();
-        Ok(self.commit(&by, Command::Ask { what, who: format!("uid 0 on {by}"), reason: why }))
+        Ok(self.commit(&by, Command::RequestAction(RequestAction { what, who: format!("uid 0 on {by}"), reason: why })))
     }
 
     pub(crate) fn knows(&mut self, rest: &str) -> Result<String, String> {

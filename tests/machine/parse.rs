@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use allclear::machine::model::attempt::Outcome;
-use allclear::machine::model::claim::PostOutcome;
-use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::model::id::{EventId, GroupName, VmName, WorkloadName};
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::model::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
+use allclear::core::model::attempt::Outcome;
+use allclear::core::model::claim::PostOutcome;
+use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::id::{EventId, GroupName, VmName, WorkloadName};
+use allclear::core::model::time::Timestamp;
+use allclear::core::model::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
 
 /// `90s`, `15m`, `1m30s`, `1500ms`, `2h`, `7d`.
 pub(crate) fn span(text: &str) -> Result<Duration, String> {

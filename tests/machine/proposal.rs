@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-use allclear::machine::model::attempt::WaiverReason;
-use allclear::machine::model::claim::Reason;
-use allclear::machine::model::command::Command;
-use allclear::machine::model::drill::Mode;
-use allclear::machine::model::hook_id::HookId;
-use allclear::machine::model::id::{AttemptId, EventId, VmName, WorkloadName};
-use allclear::machine::model::workload::{Intent, Member, Phase};
-use allclear::machine::schedule::affected_members::stints_of;
+use allclear::core::model::attempt::WaiverReason;
+use allclear::core::model::claim::Reason;
+use allclear::core::model::command::{
+    BeginAttempt, BeginDrill, BeginLastCall, ClaimApproval, ClearSuspect, Command, EndDrill, ExcludeReplica,
+    ExpireAttempt, FinishAttempt, ForgetEvent, MarkDocumentStale, ReadmitReplica, RecordPost, ReleaseSlots,
+    RemoveReplica, SuspectReplica, TakeSlots, WaiveHook,
+};
+use allclear::core::model::drill::Mode;
+use allclear::core::model::hook_id::HookId;
+use allclear::core::model::id::{AttemptId, EventId, VmName, WorkloadName};
+use allclear::core::model::workload::{Intent, Member, Phase};
+use allclear::core::schedule::affected_members::stints_of;
 
 use crate::machine::parse;
 use crate::machine::world::World;
@@ -22,7 +26,7 @@ impl World {
         let owner = self.all().find_map(|event| Some((event, event.attempt(attempt)?)));
         let (event, on) = owner.map(|(event, found)| (event.announcement.id.clone(), found.on.clone())).ok_or("no")?;
         let outcome = parse::outcome(text)?;
-        Ok(self.commit(&by.unwrap_or(on), Command::Settle { event, attempt, outcome }))
+        Ok(self.commit(&by.unwrap_or(on), Command::FinishAttempt(FinishAttempt { event, attempt, outcome })))
     }
 
     pub(crate) fn posted(&mut self, rest: &str) -> Result<String, String> {
@@ -34,14 +38,14 @@ impl World {
         let (event, approver) =
             claimed.map(|(event, claim)| (event.announcement.id.clone(), claim.approver.clone())).ok_or("no claim")?;
         let outcome = parse::post_outcome(text)?;
-        Ok(self.commit(&by.unwrap_or(approver), Command::Posted { event, attempt, outcome }))
+        Ok(self.commit(&by.unwrap_or(approver), Command::RecordPost(RecordPost { event, attempt, outcome })))
     }
 
     /// Proposals that no plan of ours would make at this moment.
     pub(crate) fn raw(&mut self, word: &str, rest: &str) -> Result<String, String> {
         let options = parse::options(rest.split_whitespace());
         let command = match (word, &options.words[..]) {
-            ("claim", [event, approver, reason]) => Command::Claim {
+            ("claim", [event, approver, reason]) => Command::ClaimApproval(ClaimApproval {
                 event: EventId::new(event),
                 approver: VmName::new(approver),
                 reason: [
@@ -62,45 +66,45 @@ impl World {
                     .map(|it| stints_of(&self.state, it))
                     .unwrap_or_default(),
                 until: self.situation.now.plus(self.situation.timing.claim_lease),
-            },
-            ("drill", [mode, ..]) => Command::Drill {
+            }),
+            ("drill", [mode, ..]) => Command::BeginDrill(BeginDrill {
                 mode: Mode::from_word(mode).ok_or("a drill is a rehearsal or a dry_run")?,
                 announcement: parse::announcement(rest.trim_start_matches(mode), self.situation.now)?,
                 who: "somebody".into(),
-            },
-            ("end_drill", [event]) => Command::EndDrill { event: EventId::new(event) },
+            }),
+            ("end_drill", [event]) => Command::EndDrill(EndDrill { event: EventId::new(event) }),
             ("expire", [attempt]) => {
                 let attempt = AttemptId(attempt.parse().map_err(|_| "an attempt is a number")?);
                 let event = self.all().find(|event| event.attempt(attempt).is_some()).ok_or("no such attempt")?;
-                Command::Expire { event: event.announcement.id.clone(), attempt }
+                Command::ExpireAttempt(ExpireAttempt { event: event.announcement.id.clone(), attempt })
             }
-            ("suspect", [vm, number]) => Command::Suspect {
+            ("suspect", [vm, number]) => Command::SuspectReplica(SuspectReplica {
                 replica: VmName::new(vm),
                 number: number.parse().map_err(|_| "a suspicion has a number")?,
-            },
-            ("absolve", [vm]) => Command::Absolve { replica: VmName::new(vm) },
-            ("exclude", [vm]) => Command::Exclude { replica: VmName::new(vm) },
-            ("readmit", [vm]) => Command::Readmit { replica: VmName::new(vm) },
-            ("discount", [vm]) => Command::Discount { replica: VmName::new(vm) },
-            ("dismiss", [vm]) => Command::Dismiss { replica: VmName::new(vm) },
-            ("forget", [event]) => Command::Forget { event: EventId::new(event) },
-            ("take", [event]) => Command::Take { event: EventId::new(event) },
-            ("give_back", [event]) => Command::GiveBack { event: EventId::new(event) },
-            ("last_call", [event]) => Command::LastCall { event: EventId::new(event) },
-            ("waive", [event, vm, name, phase]) => Command::Waive {
+            }),
+            ("absolve", [vm]) => Command::ClearSuspect(ClearSuspect { replica: VmName::new(vm) }),
+            ("exclude", [vm]) => Command::ExcludeReplica(ExcludeReplica { replica: VmName::new(vm) }),
+            ("readmit", [vm]) => Command::ReadmitReplica(ReadmitReplica { replica: VmName::new(vm) }),
+            ("discount", [vm]) => Command::MarkDocumentStale(MarkDocumentStale { replica: VmName::new(vm) }),
+            ("dismiss", [vm]) => Command::RemoveReplica(RemoveReplica { replica: VmName::new(vm) }),
+            ("forget", [event]) => Command::ForgetEvent(ForgetEvent { event: EventId::new(event) }),
+            ("take", [event]) => Command::TakeSlots(TakeSlots { event: EventId::new(event) }),
+            ("give_back", [event]) => Command::ReleaseSlots(ReleaseSlots { event: EventId::new(event) }),
+            ("last_call", [event]) => Command::BeginLastCall(BeginLastCall { event: EventId::new(event) }),
+            ("waive", [event, vm, name, phase]) => Command::WaiveHook(WaiveHook {
                 event: EventId::new(event),
                 member: member(vm, name),
                 hook: hook(phase)?,
                 why: WaiverReason::Unreachable,
-            },
-            ("begin", [event, vm, name, phase]) => Command::Begin {
+            }),
+            ("begin", [event, vm, name, phase]) => Command::BeginAttempt(BeginAttempt {
                 event: EventId::new(event),
                 member: member(vm, name),
                 hook: hook(phase)?,
                 intent: Intent::Run,
                 on: VmName::new(options.values.get("on").unwrap_or(vm)),
                 deadline: self.situation.now.plus(options.span("timeout")?.unwrap_or(Duration::from_mins(1))),
-            },
+            }),
             _ => return Err("no such command".into()),
         };
         let leader = self.situation.me.clone();

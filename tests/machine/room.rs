@@ -1,15 +1,17 @@
 //! What the state never outgrows in bytes.
 
-use allclear::machine::apply::apply;
-use allclear::machine::apply::report::beyond_the_limit;
-use allclear::machine::model::bytes::{ANNOUNCEMENT_BYTES, DOCUMENT_BYTES, HISTORY_BYTES, WISHES_BYTES};
-use allclear::machine::model::command::{ApplyResult, Command, Entry, Rejection};
-use allclear::machine::model::document::{Announcement, Document};
-use allclear::machine::model::event::Event;
-use allclear::machine::model::id::VmName;
-use allclear::machine::model::operator::{OperatorRequest, WISH_LIMIT};
-use allclear::machine::model::state::{OPEN_LIMIT_OF_OTHERS, State};
-use allclear::machine::model::time::Timestamp;
+use allclear::core::apply::apply;
+use allclear::core::apply::report::beyond_the_limit;
+use allclear::core::model::bytes::{ANNOUNCEMENT_BYTES, DOCUMENT_BYTES, HISTORY_BYTES, WISHES_BYTES};
+use allclear::core::model::command::{
+    ApplyResult, Command, Entry, RegisterWorkloads, Rejection, ReportDocument, RequestAction,
+};
+use allclear::core::model::document::{Announcement, Document};
+use allclear::core::model::event::Event;
+use allclear::core::model::id::VmName;
+use allclear::core::model::operator::{OperatorRequest, WISH_LIMIT};
+use allclear::core::model::state::{OPEN_LIMIT_OF_OTHERS, State};
+use allclear::core::model::time::Timestamp;
 
 use super::bounds::{announcement, ask, commit, report};
 
@@ -22,13 +24,20 @@ fn of_others(number: usize, vms: usize) -> Announcement {
 fn report_by(state: &mut State, by: &str, events: Vec<Announcement>) -> ApplyResult {
     let by = VmName::new(by);
     let after = state.replicas[&by].reports;
-    apply(state, &Entry { at: Timestamp(0), by, command: Command::Report { after, document: Document::new(events) } })
+    apply(
+        state,
+        &Entry {
+            at: Timestamp(0),
+            by,
+            command: Command::ReportDocument(ReportDocument { after, document: Document::new(events) }),
+        },
+    )
 }
 
 fn with_replicas(names: &[&str]) -> State {
     let mut state = State::default();
     for name in names {
-        let command = Command::Register { workloads: Vec::new(), groups: Vec::new() };
+        let command = Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() });
         assert_eq!(
             apply(&mut state, &Entry { at: Timestamp(0), by: VmName::new(name), command }),
             ApplyResult::Applied
@@ -64,7 +73,7 @@ fn events_of_others_leave_places_for_those_of_ours() {
     // Whoever joins is one of us, with the event for which there was no room.
     let waiting = beyond_the_limit(&state).iter().map(|id| (*id).clone()).next().unwrap();
     let number: usize = waiting.as_str()[1..].parse().unwrap();
-    let command = Command::Register { workloads: Vec::new(), groups: Vec::new() };
+    let command = Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() });
     let joins = Entry { at: Timestamp(0), by: of_others(number, 1).resources[0].clone(), command };
     assert_eq!(apply(&mut state, &joins), ApplyResult::Applied);
     assert!(state.open.contains_key(&waiting));
@@ -86,7 +95,7 @@ fn views_that_are_too_large_together_keep_the_vms_of_ours() {
     assert!(["a", "b", "c"].into_iter().all(|name| event.affects(&VmName::new(name))));
     // A new replica on a VM for whose name there was no room.
     let left_out = ours(2, "c").resources.into_iter().rev().find(|vm| !event.affects(vm)).unwrap();
-    let command = Command::Register { workloads: Vec::new(), groups: Vec::new() };
+    let command = Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() });
     let joins = Entry { at: Timestamp(0), by: left_out.clone(), command };
     assert_eq!(apply(&mut state, &joins), ApplyResult::Applied);
     assert!(state.open[&announcement(7).id].affects(&left_out));
@@ -114,11 +123,11 @@ fn long_wishes_are_bounded_in_bytes_and_whatever_is_in_force_is_kept() {
     let mut state = with_replicas(&["a"]);
     ask(&mut state, OperatorRequest::Pause { until: Timestamp(1) });
     for _ in 0..WISH_LIMIT {
-        let long = Command::Ask {
+        let long = Command::RequestAction(RequestAction {
             what: OperatorRequest::Wish { what: "x".repeat(1_000) },
             who: "y".into(),
             reason: "z".repeat(1_000),
-        };
+        });
         commit(&mut state, long);
     }
     let bytes = state.operator_records.iter().map(|wish| wish.who.len() + wish.reason.len()).sum::<usize>();

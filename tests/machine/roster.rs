@@ -8,16 +8,18 @@
 //! observed VM EVENT SPAN: the event kept it from running              measures EVENT
 //! ```
 
-use allclear::machine::assignments;
-use allclear::machine::schedule::attempts;
-use allclear::machine::schedule::constraints;
+use allclear::core::assignments;
+use allclear::core::schedule::attempts;
+use allclear::core::schedule::constraints;
 use std::fmt::Write;
 use std::time::Duration;
 
-use allclear::machine::model::command::Command;
-use allclear::machine::model::id::{AttemptId, EventId, VmName, WorkloadName};
-use allclear::machine::model::workload::{Condition, Member, Origin, Readiness, Role, Workload};
-use allclear::machine::start_cause::is_second_approver;
+use allclear::core::model::command::{
+    Command, DeregisterSession, ExtendAttempt, RecordImpact, RegisterSession, UpdateConditions,
+};
+use allclear::core::model::id::{AttemptId, EventId, VmName, WorkloadName};
+use allclear::core::model::workload::{Condition, Member, Origin, Readiness, Role, Workload};
+use allclear::core::start_cause::is_second_approver;
 
 use crate::machine::parse;
 use crate::machine::world::World;
@@ -32,14 +34,17 @@ impl World {
         let workload = Workload { origin: Origin::Dialled { owner }, ..parse::workload(text)? };
         let answers = self.named(vm).into_iter().map(|vm| {
             let workload = workload.clone();
-            self.commit(&vm, Command::Enlist { workload })
+            self.commit(&vm, Command::RegisterSession(RegisterSession { workload }))
         });
         Ok(answers.collect())
     }
 
     pub(crate) fn delist(&mut self, rest: &str) -> Result<String, String> {
         let (vm, name) = rest.split_once(' ').ok_or("delist VM NAME")?;
-        Ok(self.commit(&VmName::new(vm), Command::Delist { workload: WorkloadName(name.into()) }))
+        Ok(self.commit(
+            &VmName::new(vm),
+            Command::DeregisterSession(DeregisterSession { workload: WorkloadName(name.into()) }),
+        ))
     }
 
     pub(crate) fn note(&mut self, rest: &str) -> Result<String, String> {
@@ -54,7 +59,7 @@ impl World {
         };
         let condition = Condition { role, connected: !words.contains(&"away"), readiness };
         let conditions = vec![(WorkloadName((*name).into()), condition)];
-        Ok(self.commit(&VmName::new(vm), Command::Note { conditions }))
+        Ok(self.commit(&VmName::new(vm), Command::UpdateConditions(UpdateConditions { conditions })))
     }
 
     pub(crate) fn extend(&mut self, rest: &str) -> Result<String, String> {
@@ -63,7 +68,7 @@ impl World {
         let owner = self.all().find_map(|event| Some((event, event.attempt(attempt)?)));
         let (event, on) = owner.map(|(event, found)| (event.announcement.id.clone(), found.on.clone())).ok_or("no")?;
         let deadline = self.situation.now.plus(parse::span(later)?);
-        Ok(self.commit(&on, Command::Extend { event, attempt, deadline }))
+        Ok(self.commit(&on, Command::ExtendAttempt(ExtendAttempt { event, attempt, deadline })))
     }
 
     pub(crate) fn evidence(&mut self, word: &str, rest: &str) -> Result<String, String> {
@@ -73,7 +78,7 @@ impl World {
         let words: Vec<_> = rest.split_whitespace().collect();
         let [vm, event, span] = words[..] else { return Err("observed VM EVENT SPAN".into()) };
         let (event, lasted) = (EventId::new(event), parse::span(span)?);
-        Ok(self.commit(&VmName::new(vm), Command::Observed { event, lasted }))
+        Ok(self.commit(&VmName::new(vm), Command::RecordImpact(RecordImpact { event, lasted })))
     }
 
     /// What is measured of an event, and whether somebody else approved it.

@@ -2,18 +2,24 @@
 
 use std::fmt::Write;
 
-use allclear::machine::assignments::Assignment;
-use allclear::machine::model::attempt::{Outcome, WaiverReason};
-use allclear::machine::model::blocker::Blocker;
-use allclear::machine::model::claim::PostOutcome;
-use allclear::machine::model::command::Command;
-use allclear::machine::model::event::Event;
-use allclear::machine::model::hook_id::HookId;
-use allclear::machine::model::operator::{OperatorAction, OperatorRecord};
-use allclear::machine::model::state::State;
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::model::workload::{Intent, Member};
-use allclear::machine::start_cause::StartCause;
+use allclear::core::assignments::Assignment;
+use allclear::core::model::attempt::{Outcome, WaiverReason};
+use allclear::core::model::blocker::Blocker;
+use allclear::core::model::claim::PostOutcome;
+use allclear::core::model::command::{
+    BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval, ClearSuspect, Command,
+    DeregisterSession, EndDrill, ExcludeReplica, ExpireAttempt, ExtendAttempt, FinishAttempt, ForgetEvent,
+    MarkDocumentStale, RaiseVersion, ReadmitReplica, ReconcileJournal, RecordDeliveries, RecordImpact, RecordPost,
+    RecordReachability, RecordRemoval, RegisterSession, RegisterWorkloads, ReleaseSlots, RemoveReplica, ReportDocument,
+    ReportProgress, RequestAction, SuspectReplica, TakeSlots, UpdateConditions, WaiveHook,
+};
+use allclear::core::model::event::Event;
+use allclear::core::model::hook_id::HookId;
+use allclear::core::model::operator::{OperatorAction, OperatorRecord};
+use allclear::core::model::state::State;
+use allclear::core::model::time::Timestamp;
+use allclear::core::model::workload::{Intent, Member};
+use allclear::core::start_cause::StartCause;
 
 /// From the beginning of the script: `15m`, `1m30s`, `2h0m1s`.
 pub(crate) fn time(at: Timestamp) -> String {
@@ -42,51 +48,65 @@ fn hook(member: &Member, id: HookId, intent: Intent) -> String {
 
 pub(crate) fn command(command: &Command) -> String {
     match command {
-        Command::Register { workloads, .. } => format!("register {} workloads", workloads.len()),
-        Command::Report { document, .. } => format!("report {} events", document.events.len()),
-        Command::Discount { replica } => format!("discount {replica}"),
-        Command::Treat { event, treatment } => {
+        Command::RegisterWorkloads(RegisterWorkloads { workloads, .. }) => {
+            format!("register {} workloads", workloads.len())
+        }
+        Command::ReportDocument(ReportDocument { document, .. }) => format!("report {} events", document.events.len()),
+        Command::MarkDocumentStale(MarkDocumentStale { replica }) => format!("discount {replica}"),
+        Command::ChooseTreatment(ChooseTreatment { event, treatment }) => {
             let budget = treatment.budget.map_or(String::new(), |span| format!(", budget {}", span.as_secs()));
             format!("treat {event}: {} by '{}'{budget}", treatment.action, treatment.rule)
         }
-        Command::Begin { event, member, hook: id, intent, on, deadline } => {
+        Command::BeginAttempt(BeginAttempt { event, member, hook: id, intent, on, deadline }) => {
             format!("begin {event}: {} on {on} until {}", hook(member, *id, *intent), time(*deadline))
         }
-        Command::Advance { event, attempt, progress } => format!("advance {event}: {attempt}, {}", progress.text),
-        Command::Settle { event, attempt, outcome: o } => format!("settle {event}: {attempt}, {}", outcome(o)),
-        Command::Expire { event, attempt } => format!("expire {event}: {attempt}"),
-        Command::Waive { event, member, hook: id, why } => {
+        Command::ReportProgress(ReportProgress { event, attempt, progress }) => {
+            format!("advance {event}: {attempt}, {}", progress.text)
+        }
+        Command::FinishAttempt(FinishAttempt { event, attempt, outcome: o }) => {
+            format!("settle {event}: {attempt}, {}", outcome(o))
+        }
+        Command::ExpireAttempt(ExpireAttempt { event, attempt }) => format!("expire {event}: {attempt}"),
+        Command::WaiveHook(WaiveHook { event, member, hook: id, why }) => {
             format!("waive {event}: {}, {}", hook(member, *id, Intent::Run), why.as_word())
         }
-        Command::Claim { event, approver, reason, until, .. } => {
+        Command::ClaimApproval(ClaimApproval { event, approver, reason, until, .. }) => {
             format!("claim {event}: {} by {approver} until {}", reason.as_word(), time(*until))
         }
-        Command::Posted { event, attempt, outcome } => format!("posted {event}: {attempt}, {}", outcome.as_word()),
-        Command::Take { event } => format!("take {event}"),
-        Command::GiveBack { event } => format!("give back {event}"),
-        Command::LastCall { event } => format!("last call {event}"),
-        Command::Removed { replica } => format!("{replica} was removed"),
-        Command::Contact { replica, reachable } => {
+        Command::RecordPost(RecordPost { event, attempt, outcome }) => {
+            format!("posted {event}: {attempt}, {}", outcome.as_word())
+        }
+        Command::TakeSlots(TakeSlots { event }) => format!("take {event}"),
+        Command::ReleaseSlots(ReleaseSlots { event }) => format!("give back {event}"),
+        Command::BeginLastCall(BeginLastCall { event }) => format!("last call {event}"),
+        Command::RecordRemoval(RecordRemoval { replica }) => format!("{replica} was removed"),
+        Command::RecordReachability(RecordReachability { replica, reachable }) => {
             format!("{replica} is {}", if *reachable { "reachable" } else { "unreachable" })
         }
-        Command::Forget { event } => format!("forget {event}"),
-        Command::Lead { term, turn, voters } => format!("lead in term {term}, turn {turn}, {} voters", voters.len()),
-        Command::Suspect { replica, number } => format!("suspect {replica}, number {number}"),
-        Command::Absolve { replica } => format!("absolve {replica}"),
-        Command::Exclude { replica } => format!("exclude {replica}"),
-        Command::Readmit { replica } => format!("readmit {replica}"),
-        Command::Account { number, journal } => format!("account under {number}, {} entries", journal.len()),
-        Command::Dismiss { replica } => format!("dismiss {replica}"),
-        Command::Drill { announcement, mode, .. } => format!("drill {}: {mode}", announcement.id),
-        Command::EndDrill { event } => format!("end drill {event}"),
-        Command::Ask { what, who, .. } => format!("{} asked by {who}", what.as_word()),
-        Command::Enlist { workload } => format!("enlist {}", workload.name),
-        Command::Delist { workload } => format!("delist {workload}"),
-        Command::Note { conditions } => format!("note {} conditions", conditions.len()),
-        Command::Observed { event, lasted } => format!("observed {event}: {} ms", lasted.as_millis()),
-        Command::Notified { told } => format!("notified of {}", told.len()),
-        Command::Raise { version } => format!("raise to version {version}"),
-        Command::Extend { event, attempt, deadline } => format!("extend {event}: {attempt} until {}", time(*deadline)),
+        Command::ForgetEvent(ForgetEvent { event }) => format!("forget {event}"),
+        Command::BeginLeadership(BeginLeadership { term, turn, voters }) => {
+            format!("lead in term {term}, turn {turn}, {} voters", voters.len())
+        }
+        Command::SuspectReplica(SuspectReplica { replica, number }) => format!("suspect {replica}, number {number}"),
+        Command::ClearSuspect(ClearSuspect { replica }) => format!("absolve {replica}"),
+        Command::ExcludeReplica(ExcludeReplica { replica }) => format!("exclude {replica}"),
+        Command::ReadmitReplica(ReadmitReplica { replica }) => format!("readmit {replica}"),
+        Command::ReconcileJournal(ReconcileJournal { number, journal }) => {
+            format!("account under {number}, {} entries", journal.len())
+        }
+        Command::RemoveReplica(RemoveReplica { replica }) => format!("dismiss {replica}"),
+        Command::BeginDrill(BeginDrill { announcement, mode, .. }) => format!("drill {}: {mode}", announcement.id),
+        Command::EndDrill(EndDrill { event }) => format!("end drill {event}"),
+        Command::RequestAction(RequestAction { what, who, .. }) => format!("{} asked by {who}", what.as_word()),
+        Command::RegisterSession(RegisterSession { workload }) => format!("enlist {}", workload.name),
+        Command::DeregisterSession(DeregisterSession { workload }) => format!("delist {workload}"),
+        Command::UpdateConditions(UpdateConditions { conditions }) => format!("note {} conditions", conditions.len()),
+        Command::RecordImpact(RecordImpact { event, lasted }) => format!("observed {event}: {} ms", lasted.as_millis()),
+        Command::RecordDeliveries(RecordDeliveries { told }) => format!("notified of {}", told.len()),
+        Command::RaiseVersion(RaiseVersion { version }) => format!("raise to version {version}"),
+        Command::ExtendAttempt(ExtendAttempt { event, attempt, deadline }) => {
+            format!("extend {event}: {attempt} until {}", time(*deadline))
+        }
     }
 }
 

@@ -4,16 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allclear::machine::assignments::{Assignment, assignments, preferred_vms};
-use allclear::machine::model::attempt::{Attempt, Outcome};
-use allclear::machine::model::claim::PostOutcome;
-use allclear::machine::model::command::Command;
-use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::model::event::Event;
-use allclear::machine::model::id::{AttemptId, EventId, VmName, WorkloadName};
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::model::workload::{Condition, Phase, Role};
-use allclear::machine::plan::plan;
+use allclear::core::assignments::{Assignment, assignments, preferred_vms};
+use allclear::core::model::attempt::{Attempt, Outcome};
+use allclear::core::model::claim::PostOutcome;
+use allclear::core::model::command::{Command, FinishAttempt, RecordPost, ReportDocument, UpdateConditions};
+use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::event::Event;
+use allclear::core::model::id::{AttemptId, EventId, VmName, WorkloadName};
+use allclear::core::model::time::Timestamp;
+use allclear::core::model::workload::{Condition, Phase, Role};
+use allclear::core::plan::plan;
 
 use crate::machine::world::World;
 
@@ -165,7 +165,7 @@ impl Wave {
             let replica = &self.world.state.replicas[&vm];
             if self.world.situation.reaches(&vm) && replica.document.as_ref() != Some(&document) {
                 let after = replica.reports;
-                self.world.commit(&vm, Command::Report { after, document: document.clone() });
+                self.world.commit(&vm, Command::ReportDocument(ReportDocument { after, document: document.clone() }));
             }
         }
     }
@@ -214,19 +214,19 @@ impl Wave {
         for vm in VMS.map(VmName::new) {
             let role = if vm == self.primary { Role::Primary } else { Role::Replica };
             let conditions = vec![(WorkloadName("pg".into()), Condition { role, ..Condition::default() })];
-            self.world.commit(&vm, Command::Note { conditions });
+            self.world.commit(&vm, Command::UpdateConditions(UpdateConditions { conditions }));
         }
     }
 
     fn settle(&mut self, vm: &VmName, event: &Event, attempt: &Attempt, outcome: Outcome) {
         let event = event.announcement.id.clone();
-        self.world.commit(vm, Command::Settle { event, attempt: attempt.id, outcome });
+        self.world.commit(vm, Command::FinishAttempt(FinishAttempt { event, attempt: attempt.id, outcome }));
     }
 
     fn post(&mut self, vm: &VmName, event: &Event, attempt: AttemptId) {
         let event = event.announcement.id.clone();
         let place = (0..self.victims.len()).find(|place| id(*place) == event);
-        self.world.commit(vm, Command::Posted { event, attempt, outcome: PostOutcome::Accepted });
+        self.world.commit(vm, Command::RecordPost(RecordPost { event, attempt, outcome: PostOutcome::Accepted }));
         if let Some(place) = place {
             self.start(place);
         }

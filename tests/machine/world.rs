@@ -22,24 +22,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
 
-use allclear::machine::apply::apply;
-use allclear::machine::assignments::{Assignment, assignments, predates_disk};
-use allclear::machine::explain::explain;
-use allclear::machine::model::command::{ApplyResult, Command, Entry};
-use allclear::machine::model::document::{Kind, Source};
-use allclear::machine::model::event::Event;
-use allclear::machine::model::id::{AttemptId, EventId, GroupName, VmName};
-use allclear::machine::model::isolated_approval::JournalEntry;
-use allclear::machine::model::isolation::ImdsHealth;
-use allclear::machine::model::state::State;
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::model::treatment::Action;
-use allclear::machine::model::workload::{Group, Phase, Workload};
-use allclear::machine::plan::plan;
-use allclear::machine::planning_input::{PeerHealth, PlanningInput, Timing};
-use allclear::machine::policy::{Foreign, Policy, Rule};
-use allclear::machine::verify::invariants;
-use allclear::machine::verify::transition;
+use allclear::core::apply::apply;
+use allclear::core::assignments::{Assignment, assignments, predates_disk};
+use allclear::core::explain::explain;
+use allclear::core::model::command::{ApplyResult, Command, Entry, RegisterWorkloads, ReportDocument};
+use allclear::core::model::document::{Kind, Source};
+use allclear::core::model::event::Event;
+use allclear::core::model::id::{AttemptId, EventId, GroupName, VmName};
+use allclear::core::model::isolated_approval::JournalEntry;
+use allclear::core::model::isolation::ImdsHealth;
+use allclear::core::model::state::State;
+use allclear::core::model::time::Timestamp;
+use allclear::core::model::treatment::Action;
+use allclear::core::model::workload::{Group, Phase, Workload};
+use allclear::core::plan::plan;
+use allclear::core::planning_input::{PeerHealth, PlanningInput, Timing};
+use allclear::core::policy::{Foreign, Policy, Rule};
+use allclear::core::verify::invariants;
+use allclear::core::verify::transition;
 
 use crate::machine::{parse, show};
 
@@ -222,7 +222,7 @@ impl World {
     pub(crate) fn register(&mut self, vm: &VmName) -> String {
         let workloads = self.workloads.get(vm).cloned().unwrap_or_default();
         let groups = self.groups.get(vm).cloned().unwrap_or_default();
-        self.commit(vm, Command::Register { workloads, groups })
+        self.commit(vm, Command::RegisterWorkloads(RegisterWorkloads { workloads, groups }))
     }
 
     fn policy(&mut self, rest: &str) -> Result<String, String> {
@@ -269,7 +269,7 @@ impl World {
         let mut answer = String::new();
         for vm in self.named(vm) {
             let after = self.state.replicas.get(&vm).map_or(0, |replica| replica.reports).saturating_sub(ago);
-            answer += &self.commit(&vm, Command::Report { after, document: document.clone() });
+            answer += &self.commit(&vm, Command::ReportDocument(ReportDocument { after, document: document.clone() }));
         }
         Ok(answer)
     }
@@ -280,7 +280,7 @@ impl World {
         let replica = self.state.replicas.get(&vm).ok_or("no such replica")?;
         let document = replica.document.clone().ok_or("it has not reported")?;
         let after = replica.reports - 1;
-        Ok(self.commit(&vm, Command::Report { after, document }))
+        Ok(self.commit(&vm, Command::ReportDocument(ReportDocument { after, document })))
     }
 
     fn move_to(&mut self, now: Timestamp) -> Result<String, String> {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use allclear::core::model::id::EventId;
 use allclear::imds::{Approval, NoInformation, Timeouts};
-use allclear::machine::model::id::EventId;
 
 use super::server::{Answer, LIMIT, Server};
 use super::{EMPTY, HASTY, PATIENT, SHORT, endpoint, endpoint_at, http, keeps, says};

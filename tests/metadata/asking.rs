@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use allclear::core::model::id::EventId;
 use allclear::imds::{Approval, NoInformation};
-use allclear::machine::model::id::EventId;
 
 use super::server::{Answer, Server};
 use super::{EMPTY, HASTY, PATIENT, SHORT, answer, document_with, endpoint, endpoint_at, http, keeps, says};

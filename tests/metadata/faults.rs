@@ -2,8 +2,8 @@
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
+use allclear::core::model::id::EventId;
 use allclear::imds::{Approval, MAX_BODY, NoInformation, Timeouts};
-use allclear::machine::model::id::EventId;
 
 use super::server::{Answer, Server};
 use super::{EMPTY, HASTY, PATIENT, SHORT, endpoint, endpoint_at, http, says};

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::id::VmName;
+use allclear::core::model::time::Timestamp;
 use allclear::imds::{MAX_RESOURCES, read_document};
-use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::model::id::VmName;
-use allclear::machine::model::time::Timestamp;
 
 fn event() -> Value {
     json!({

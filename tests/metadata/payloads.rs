@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use allclear::machine::model::document::{Announcement, NotBefore};
+use allclear::core::model::document::{Announcement, NotBefore};
 
 use super::server::Server;
 use super::{endpoint, says};

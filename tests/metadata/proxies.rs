@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
+use allclear::core::model::id::EventId;
 use allclear::imds::Approval;
-use allclear::machine::model::id::EventId;
 
 use super::server::Server;
 use super::{EMPTY, PATIENT, endpoint_at, says};

@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use allclear::core::model::id::EventId;
 use allclear::imds::NoInformation;
-use allclear::machine::model::id::EventId;
 
 use super::server::Server;
 use super::{EMPTY, endpoint, says};

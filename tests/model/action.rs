@@ -1,25 +1,28 @@
 //! Everything that may happen next.
 
-use allclear::machine::schedule::slots;
+use allclear::core::schedule::slots;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use allclear::machine::assignments::{Assignment, assignments};
-use allclear::machine::explain::explain;
-use allclear::machine::model::attempt::{Attempt, Outcome, WaiverReason};
-use allclear::machine::model::blocker::Blocker;
-use allclear::machine::model::claim::Reason;
-use allclear::machine::model::command::Command;
-use allclear::machine::model::event::Event;
-use allclear::machine::model::id::{AttemptId, EventId, VmName};
-use allclear::machine::model::lifecycle::Stage;
-use allclear::machine::model::operator::OperatorRequest;
-use allclear::machine::model::slot::SlotState;
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::model::workload::{Condition, Intent, Member, OnAbsent, Phase, Readiness, Role, Workload};
-use allclear::machine::observation::{Observation, Patience, PollTime};
-use allclear::machine::plan::plan;
-use allclear::machine::schedule::affected_members::stints_of;
+use allclear::core::assignments::{Assignment, assignments};
+use allclear::core::explain::explain;
+use allclear::core::model::attempt::{Attempt, Outcome, WaiverReason};
+use allclear::core::model::blocker::Blocker;
+use allclear::core::model::claim::Reason;
+use allclear::core::model::command::{
+    BeginAttempt, BeginLastCall, ClaimApproval, Command, ExpireAttempt, FinishAttempt, ForgetEvent, MarkDocumentStale,
+    RecordPost, ReleaseSlots, TakeSlots, UpdateConditions, WaiveHook,
+};
+use allclear::core::model::event::Event;
+use allclear::core::model::id::{AttemptId, EventId, VmName};
+use allclear::core::model::lifecycle::Stage;
+use allclear::core::model::operator::OperatorRequest;
+use allclear::core::model::slot::SlotState;
+use allclear::core::model::time::Timestamp;
+use allclear::core::model::workload::{Condition, Intent, Member, OnAbsent, Phase, Readiness, Role, Workload};
+use allclear::core::observation::{Observation, Patience, PollTime};
+use allclear::core::plan::plan;
+use allclear::core::schedule::affected_members::stints_of;
 
 use crate::mutant::Mutant;
 use crate::world::{Cluster, GONE_BY, MOMENTS, Post, Run, Shown, Trouble, World, event_id, name};
@@ -94,13 +97,15 @@ fn proposals(cluster: &Cluster, world: &World) -> Vec<(usize, Command)> {
             if let Run::Ended(outcome) = run {
                 let (attempt, outcome) = (*attempt, outcome.clone());
                 let event = world.id_of(attempt);
-                found.extend(event.map(|event| (replica, Command::Settle { event, attempt, outcome })));
+                found.extend(
+                    event.map(|event| (replica, Command::FinishAttempt(FinishAttempt { event, attempt, outcome }))),
+                );
             }
         }
         if let Some((attempt, Post::Answered(outcome))) = &local.post {
             let (attempt, outcome) = (*attempt, outcome.clone());
             let event = world.id_of(attempt);
-            found.extend(event.map(|event| (replica, Command::Posted { event, attempt, outcome })));
+            found.extend(event.map(|event| (replica, Command::RecordPost(RecordPost { event, attempt, outcome }))));
         }
         if replica == world.leader {
             let due = plan(&world.log, &world.situation());
@@ -115,7 +120,8 @@ fn note(cluster: &Cluster, world: &World, replica: usize) -> Option<Command> {
     let workload = cluster.workload.as_ref()?.name.clone();
     let known = world.log.replicas.get(&name(replica))?.condition(&workload);
     let condition = world.conditions[replica];
-    (known != condition).then(|| Command::Note { conditions: vec![(workload, condition)] })
+    (known != condition)
+        .then(|| Command::UpdateConditions(UpdateConditions { conditions: vec![(workload, condition)] }))
 }
 
 /// What the replicas have to do by themselves: the next thing of those that watch endpoints, of those that run hooks
@@ -125,8 +131,8 @@ fn chores(cluster: &Cluster, world: &World, proposals: &[(usize, Command)]) -> V
     let mut busy = BTreeSet::new();
     for (by, command) in proposals {
         let actor = match &command {
-            Command::Report { .. } | Command::Note { .. } => Actor::Observer,
-            Command::Settle { .. } | Command::Posted { .. } => Actor::Runner,
+            Command::ReportDocument(_) | Command::UpdateConditions(_) => Actor::Observer,
+            Command::FinishAttempt(_) | Command::RecordPost(_) => Actor::Runner,
             _ => Actor::Leader,
         };
         if busy.insert(actor) {
@@ -317,10 +323,10 @@ fn rogues(cluster: &Cluster, world: &World) -> Vec<Command> {
 fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
     let event = event_id(number);
     let mut found = vec![
-        Command::Take { event: event.clone() },
-        Command::GiveBack { event: event.clone() },
-        Command::LastCall { event: event.clone() },
-        Command::Forget { event: event.clone() },
+        Command::TakeSlots(TakeSlots { event: event.clone() }),
+        Command::ReleaseSlots(ReleaseSlots { event: event.clone() }),
+        Command::BeginLastCall(BeginLastCall { event: event.clone() }),
+        Command::ForgetEvent(ForgetEvent { event: event.clone() }),
     ];
     for replica in (0..cluster.replicas).map(name) {
         for reason in
@@ -332,11 +338,18 @@ fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
             let earlier = stints.iter().map(|(member, stint)| (member.clone(), stint - 1)).collect();
             if !stints.is_empty() {
                 let (event, approver) = (event.clone(), approver.clone());
-                found.push(Command::Claim { event, approver, reason, decision, stints: earlier, until });
+                found.push(Command::ClaimApproval(ClaimApproval {
+                    event,
+                    approver,
+                    reason,
+                    decision,
+                    stints: earlier,
+                    until,
+                }));
             }
-            found.push(Command::Claim { event, approver, reason, decision, stints, until });
+            found.push(Command::ClaimApproval(ClaimApproval { event, approver, reason, decision, stints, until }));
         }
-        found.push(Command::Discount { replica: replica.clone() });
+        found.push(Command::MarkDocumentStale(MarkDocumentStale { replica: replica.clone() }));
         let Some(workload) = &cluster.workload else { continue };
         for vm in &cluster.events[number] {
             let member = Member { vm: name(*vm), workload: workload.name.clone() };
@@ -350,7 +363,9 @@ fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
         .into_iter()
         .flat_map(|event| &event.attempts)
         .filter(|attempt| attempt.outcome.is_none());
-    found.extend(open.map(|attempt| Command::Expire { event: event.clone(), attempt: attempt.id }));
+    found.extend(
+        open.map(|attempt| Command::ExpireAttempt(ExpireAttempt { event: event.clone(), attempt: attempt.id })),
+    );
     found
 }
 
@@ -363,10 +378,10 @@ fn rogue_hooks(world: &World, workload: &Workload, event: &EventId, member: &Mem
                 [(true, Intent::Run), (declared.can_undo, Intent::Undo), (declared.can_confirm, Intent::Confirm)];
             for (_, intent) in intents.into_iter().filter(|(can, _)| *can) {
                 let (event, member, on) = (event.clone(), member.clone(), on.clone());
-                found.push(Command::Begin { event, member, hook, intent, on, deadline });
+                found.push(Command::BeginAttempt(BeginAttempt { event, member, hook, intent, on, deadline }));
             }
             let (event, member, why) = (event.clone(), member.clone(), WaiverReason::Unreachable);
-            found.push(Command::Waive { event, member, hook, why });
+            found.push(Command::WaiveHook(WaiveHook { event, member, hook, why }));
         }
     }
     found

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use allclear::machine::model::document::Source;
-use allclear::machine::model::id::{GroupName, WorkloadName};
-use allclear::machine::model::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
+use allclear::core::model::document::Source;
+use allclear::core::model::id::{GroupName, WorkloadName};
+use allclear::core::model::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
 
 use crate::mutant::Mutant;
 use crate::world::{Cluster, Trouble};

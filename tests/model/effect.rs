@@ -1,15 +1,15 @@
 //! What an action does to the world, and where the properties of posts and attempts are judged.
 
-use allclear::machine::assignments::{Assignment, assignments, predates_disk};
-use allclear::machine::model::attempt::{Attempt, Outcome};
-use allclear::machine::model::claim::{Claim, PostOutcome, Reason};
-use allclear::machine::model::command::{ApplyResult, Command};
-use allclear::machine::model::event::Event;
-use allclear::machine::model::id::{AttemptId, VmName};
-use allclear::machine::model::lifecycle::Stage;
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::model::workload::{Condition, Intent, Phase, Readiness};
-use allclear::machine::schedule::claims;
+use allclear::core::assignments::{Assignment, assignments, predates_disk};
+use allclear::core::model::attempt::{Attempt, Outcome};
+use allclear::core::model::claim::{Claim, PostOutcome, Reason};
+use allclear::core::model::command::{ApplyResult, Command, FinishAttempt, RecordPost, RequestAction};
+use allclear::core::model::event::Event;
+use allclear::core::model::id::{AttemptId, VmName};
+use allclear::core::model::lifecycle::Stage;
+use allclear::core::model::time::Timestamp;
+use allclear::core::model::workload::{Condition, Intent, Phase, Readiness};
+use allclear::core::schedule::claims;
 
 use crate::action::{Action, Fault};
 use crate::mutant::Mutant;
@@ -66,7 +66,7 @@ pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
         Action::Ask(what) => {
             next.asked += 1;
             let (by, who) = (name(next.leader), "somebody".into());
-            next.commit(cluster, &by, Command::Ask { what, who, reason: String::new() });
+            next.commit(cluster, &by, Command::RequestAction(RequestAction { what, who, reason: String::new() }));
         }
         Action::Change(replica, condition) => change(cluster, &mut next, replica, condition),
         Action::Fault(fault) => fail(cluster, &mut next, fault),
@@ -76,7 +76,9 @@ pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
 
 fn commit(cluster: &Cluster, next: &mut World, by: usize, command: Command) {
     let told = match &command {
-        Command::Settle { attempt, .. } | Command::Posted { attempt, .. } => Some(*attempt),
+        Command::FinishAttempt(FinishAttempt { attempt, .. }) | Command::RecordPost(RecordPost { attempt, .. }) => {
+            Some(*attempt)
+        }
         _ => None,
     };
     let _: ApplyResult = next.commit(cluster, &name(by), command);

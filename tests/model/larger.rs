@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use allclear::machine::model::document::Source;
-use allclear::machine::model::workload::OnAbsent;
+use allclear::core::model::document::Source;
+use allclear::core::model::workload::OnAbsent;
 use stateright::{Checker, Expectation, Model};
 
 use crate::clusters::{

@@ -20,12 +20,12 @@ mod mutant;
 mod runs;
 mod world;
 
-use allclear::machine::model::attempt::{Attempt, Outcome};
-use allclear::machine::model::claim::Reason;
-use allclear::machine::model::event::{Ending, Event};
-use allclear::machine::model::lifecycle::Stage;
-use allclear::machine::model::workload::{Intent, Phase, Role, Workload};
-use allclear::machine::start_cause::StartCause;
+use allclear::core::model::attempt::{Attempt, Outcome};
+use allclear::core::model::claim::Reason;
+use allclear::core::model::event::{Ending, Event};
+use allclear::core::model::lifecycle::Stage;
+use allclear::core::model::workload::{Intent, Phase, Role, Workload};
+use allclear::core::start_cause::StartCause;
 use stateright::{Model, Property};
 
 use action::Action;

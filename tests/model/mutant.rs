@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use allclear::machine::apply::apply;
-use allclear::machine::model::attempt::{Attempt, Outcome};
-use allclear::machine::model::claim::{Claim, Reason};
-use allclear::machine::model::command::{ApplyResult, Command, Entry};
-use allclear::machine::model::document::Source;
-use allclear::machine::model::id::AttemptId;
-use allclear::machine::model::lifecycle::Stage;
-use allclear::machine::model::operator::{OperatorAction, OperatorRecord, OperatorRequest};
-use allclear::machine::model::slot::{Slot, SlotState};
-use allclear::machine::model::state::State;
-use allclear::machine::model::workload::{Intent, Member, Phase, Role};
+use allclear::core::apply::apply;
+use allclear::core::model::attempt::{Attempt, Outcome};
+use allclear::core::model::claim::{Claim, Reason};
+use allclear::core::model::command::{
+    ApplyResult, BeginAttempt, BeginLastCall, ClaimApproval, Command, EndDrill, Entry, FinishAttempt, RecordPost,
+    ReleaseSlots, RequestAction, TakeSlots,
+};
+use allclear::core::model::document::Source;
+use allclear::core::model::id::AttemptId;
+use allclear::core::model::lifecycle::Stage;
+use allclear::core::model::operator::{OperatorAction, OperatorRecord, OperatorRequest};
+use allclear::core::model::slot::{Slot, SlotState};
+use allclear::core::model::state::State;
+use allclear::core::model::workload::{Intent, Member, Phase, Role};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mutant {
@@ -95,23 +98,23 @@ impl Mutant {
     /// A broken `apply` for this entry; `None` leaves it to the real one.
     pub(crate) fn overrules(self, state: &mut State, entry: &Entry) -> Option<ApplyResult> {
         match (self, &entry.command) {
-            (Self::ClaimUnguarded, Command::Claim { event, .. }) => {
+            (Self::ClaimUnguarded, Command::ClaimApproval(ClaimApproval { event, .. })) => {
                 let event = state.open.get_mut(event).filter(|event| event.claims.is_empty()).map(Arc::make_mut)?;
                 event.entered.push((Stage::Claimed, entry.at));
                 push_claim(state, entry)
             }
-            (Self::ClaimTwice, Command::Claim { event, .. }) => {
+            (Self::ClaimTwice, Command::ClaimApproval(ClaimApproval { event, .. })) => {
                 state.open_event(event).filter(|event| event.claims.len() == 1 && event.stage() == Stage::Claimed)?;
                 push_claim(state, entry)
             }
-            (Self::ForgetRestoring, Command::Begin { event, .. }) => {
+            (Self::ForgetRestoring, Command::BeginAttempt(BeginAttempt { event, .. })) => {
                 let mut event = state.open_event(event).filter(|event| event.stage() == Stage::Restoring)?.clone();
                 event.entered.push((Stage::Closed, entry.at));
                 state.open.remove(&event.announcement.id);
                 state.history.push_back(event.into());
                 Some(ApplyResult::Applied)
             }
-            (Self::GoBack, Command::Report { .. }) => {
+            (Self::GoBack, Command::ReportDocument(_)) => {
                 let mut gone_back = false;
                 for event in state.open.values_mut().filter(|event| event.stage() == Stage::Claimed) {
                     Arc::make_mut(event).entered.push((Stage::Announced, entry.at));
@@ -119,14 +122,14 @@ impl Mutant {
                 }
                 gone_back.then_some(ApplyResult::Applied)
             }
-            (Self::ApproveRefused, Command::Posted { event, outcome, .. }) => {
+            (Self::ApproveRefused, Command::RecordPost(RecordPost { event, outcome, .. })) => {
                 let event =
                     state.open.get_mut(event).filter(|event| event.stage() == Stage::Claimed).map(Arc::make_mut)?;
                 event.entered.push((Stage::Approved, entry.at));
                 event.claims.last_mut()?.outcome = Some((outcome.clone(), entry.at));
                 Some(ApplyResult::Applied)
             }
-            (Self::Rewrite, Command::Settle { event, attempt, outcome }) => {
+            (Self::Rewrite, Command::FinishAttempt(FinishAttempt { event, attempt, outcome })) => {
                 let event = state.open.get_mut(event).map(Arc::make_mut)?;
                 let attempt = event.attempts.iter_mut().find(|found| found.id == *attempt)?;
                 attempt.outcome.is_some().then(|| attempt.outcome = Some((outcome.clone(), entry.at)))?;
@@ -138,25 +141,25 @@ impl Mutant {
 
     fn begins_wrongly(self, state: &mut State, entry: &Entry) -> Option<ApplyResult> {
         match (self, &entry.command) {
-            (Self::RestoreEarly, Command::Begin { event, member, hook, .. }) => {
+            (Self::RestoreEarly, Command::BeginAttempt(BeginAttempt { event, member, hook, .. })) => {
                 let event =
                     state.open.get_mut(event).filter(|event| event.stage() == Stage::Started).map(Arc::make_mut)?;
                 (hook.phase == Phase::Restore && event.was_prepared(member)).then_some(())?;
                 event.entered.push((Stage::Restoring, entry.at));
                 push_attempt(state, entry)
             }
-            (Self::UndoDone, Command::Begin { event, member, hook, intent: Intent::Undo, .. }) => {
+            (Self::UndoDone, Command::BeginAttempt(BeginAttempt { event, member, hook, intent: Intent::Undo, .. })) => {
                 let event = state.open_event(event)?;
                 let last = event.attempts_of(member, *hook).next_back()?;
                 matches!(last.outcome, Some((Outcome::Done, _))).then_some(())?;
                 push_attempt(state, entry)
             }
-            (Self::RunBeside, Command::Begin { event, member, hook, .. }) => {
+            (Self::RunBeside, Command::BeginAttempt(BeginAttempt { event, member, hook, .. })) => {
                 let is_free = state.open_event(event)?.attempts.is_empty() && hook.phase < Phase::Restore;
                 (is_free && state.stint(event, member).is_some()).then_some(())?;
                 push_attempt(state, entry)
             }
-            (Self::RunBesideEvent, Command::Begin { event, .. }) => {
+            (Self::RunBesideEvent, Command::BeginAttempt(BeginAttempt { event, .. })) => {
                 // As if there were no other event.
                 let mut alone = state.clone();
                 alone.open.retain(|id, _| id == event);
@@ -167,7 +170,10 @@ impl Mutant {
                 state.open.insert(event.clone(), begun);
                 Some(verdict)
             }
-            (Self::AskAgain, Command::Begin { event, member, hook, intent: Intent::Confirm, .. }) => {
+            (
+                Self::AskAgain,
+                Command::BeginAttempt(BeginAttempt { event, member, hook, intent: Intent::Confirm, .. }),
+            ) => {
                 let last = state.open_event(event)?.attempts_of(member, *hook).next_back()?;
                 (last.intent == Intent::Confirm && last.outcome.is_some()).then_some(())?;
                 push_attempt(state, entry)
@@ -178,23 +184,23 @@ impl Mutant {
 
     fn mistakes_a_drill(self, state: &mut State, entry: &Entry) -> Option<ApplyResult> {
         match (self, &entry.command) {
-            (Self::ClaimDrill, Command::EndDrill { event }) => {
+            (Self::ClaimDrill, Command::EndDrill(EndDrill { event })) => {
                 let (event, until) = (event.clone(), entry.at);
-                let claim = Command::Claim {
+                let claim = Command::ClaimApproval(ClaimApproval {
                     event,
                     approver: entry.by.clone(),
                     reason: Reason::Prepared,
                     decision: 1,
                     stints: Vec::new(),
                     until,
-                };
+                });
                 push_claim(state, &Entry { command: claim, ..entry.clone() })
             }
-            (Self::StartDrill, Command::EndDrill { event }) => {
+            (Self::StartDrill, Command::EndDrill(EndDrill { event })) => {
                 Arc::make_mut(state.open.get_mut(event)?).entered.push((Stage::Started, entry.at));
                 Some(ApplyResult::Applied)
             }
-            (Self::DrillOn, Command::Report { .. }) => {
+            (Self::DrillOn, Command::ReportDocument(_)) => {
                 let drill = state.open_events().find(|event| event.is_drill())?.clone();
                 let verdict = apply(state, entry);
                 state.open.insert(drill.announcement.id.clone(), drill.into());
@@ -206,7 +212,7 @@ impl Mutant {
 
     fn overrules_operators(self, state: &mut State, entry: &Entry) -> Option<ApplyResult> {
         match (self, &entry.command) {
-            (Self::ClaimAgainstWish, Command::Claim { event, .. }) => {
+            (Self::ClaimAgainstWish, Command::ClaimApproval(ClaimApproval { event, .. })) => {
                 let pause = state.pause(entry.at);
                 let event = state.open.get_mut(event).filter(|event| event.claims.is_empty()).map(Arc::make_mut)?;
                 pause.or_else(|| event.hold(entry.at))?;
@@ -215,7 +221,11 @@ impl Mutant {
             }
             (
                 Self::ApproveUnseen,
-                Command::Ask { what: OperatorRequest::Approve { event, revision, .. }, who, reason },
+                Command::RequestAction(RequestAction {
+                    what: OperatorRequest::Approve { event, revision, .. },
+                    who,
+                    reason,
+                }),
             ) => {
                 let event =
                     state.open.get_mut(event).filter(|event| event.stage() <= Stage::Preparing).map(Arc::make_mut)?;
@@ -231,8 +241,10 @@ impl Mutant {
 
     pub(crate) fn plans(self, due: &Command) -> bool {
         match (self, due) {
-            (Self::NeverDiscount, Command::Discount { .. }) | (Self::NeverGiveBack, Command::GiveBack { .. }) => false,
-            (Self::NeverTake, Command::Take { event }) => *event != crate::world::event_id(1),
+            (Self::NeverDiscount, Command::MarkDocumentStale(_)) | (Self::NeverGiveBack, Command::ReleaseSlots(_)) => {
+                false
+            }
+            (Self::NeverTake, Command::TakeSlots(TakeSlots { event })) => *event != crate::world::event_id(1),
             _ => true,
         }
     }
@@ -240,14 +252,14 @@ impl Mutant {
     /// What is wrong about who may be out.
     fn overrules_slots(self, state: &mut State, entry: &Entry) -> Option<ApplyResult> {
         match (self, &entry.command) {
-            (Self::TakeBeyondLimit, Command::Take { event }) => {
+            (Self::TakeBeyondLimit, Command::TakeSlots(TakeSlots { event })) => {
                 state.open_event(event).filter(|event| event.slots_since.is_none() && event.treatment.is_some())?;
                 let mut alone = state.clone();
                 alone.slots.clear();
                 alone.open.retain(|id, _| id == event);
                 apply_to(state, alone, entry)
             }
-            (Self::TakeBesideTheSick, Command::Take { .. }) | (Self::BeginAboveLimit, Command::Begin { .. }) => {
+            (Self::TakeBesideTheSick, Command::TakeSlots(_)) | (Self::BeginAboveLimit, Command::BeginAttempt(_)) => {
                 let mut healthy = state.clone();
                 for replica in healthy.replicas.values_mut().map(Arc::make_mut) {
                     replica.conditions.clear();
@@ -256,7 +268,7 @@ impl Mutant {
                 }
                 apply_to(state, healthy, entry)
             }
-            (Self::RepairAnything, Command::Take { event }) => {
+            (Self::RepairAnything, Command::TakeSlots(TakeSlots { event })) => {
                 let mut sick = state.clone();
                 let vms = sick.open_event(event)?.announcement.resources.clone();
                 for (_, replica) in sick.replicas.iter_mut().filter(|(vm, _)| vms.contains(vm)) {
@@ -265,7 +277,7 @@ impl Mutant {
                 Arc::make_mut(sick.open.get_mut(event)?).announcement.source = Source::User;
                 apply_to(state, sick, entry)
             }
-            (Self::BeginWithoutSlot, Command::Begin { event, member, hook, .. }) => {
+            (Self::BeginWithoutSlot, Command::BeginAttempt(BeginAttempt { event, member, hook, .. })) => {
                 let is_idle = state.open_event(event)?.attempts.is_empty() && hook.phase == Phase::Drain;
                 (is_idle && !state.slots.contains_key(member)).then_some(())?;
                 push_attempt(state, entry)
@@ -276,13 +288,13 @@ impl Mutant {
 
     fn mixes_stints(self, state: &mut State, entry: &Entry) -> Option<ApplyResult> {
         match (self, &entry.command) {
-            (Self::LastCallEarly, Command::LastCall { event }) => {
+            (Self::LastCallEarly, Command::BeginLastCall(BeginLastCall { event })) => {
                 let event = state.open.get_mut(event).map(Arc::make_mut)?;
                 (event.last_call.is_none() && event.stage() <= Stage::Preparing).then_some(())?;
                 event.last_call = Some(entry.at);
                 Some(ApplyResult::Applied)
             }
-            (Self::ClaimOldStint, Command::Claim { event, stints, .. }) => {
+            (Self::ClaimOldStint, Command::ClaimApproval(ClaimApproval { event, stints, .. })) => {
                 let claimable = state.open_event(event)?;
                 (claimable.claims.is_empty() && claimable.stage() == Stage::Preparing).then_some(())?;
                 let is_old =
@@ -291,7 +303,7 @@ impl Mutant {
                 Arc::make_mut(state.open.get_mut(event)?).entered.push((Stage::Claimed, entry.at));
                 push_claim(state, entry)
             }
-            (Self::CountOldStint, Command::Take { event }) => {
+            (Self::CountOldStint, Command::TakeSlots(TakeSlots { event })) => {
                 let verdict = apply(state, entry);
                 let stints: Vec<(Member, u64)> =
                     state.slots.iter().map(|(member, slot)| (member.clone(), slot.stint)).collect();
@@ -307,19 +319,22 @@ impl Mutant {
 
     fn forgets_members(self, state: &mut State, entry: &Entry) -> Option<ApplyResult> {
         match (self, &entry.command) {
-            (Self::ForgetDebt, Command::Report { .. }) => {
+            (Self::ForgetDebt, Command::ReportDocument(_)) => {
                 let verdict = apply(state, entry);
                 let over = |slot: &Slot| slot.state == SlotState::Returning;
                 state.slots.retain(|_, slot| !over(slot));
                 Some(verdict)
             }
-            (Self::RestoredByFailure, Command::Settle { event, attempt, outcome: Outcome::Failed(_) }) => {
+            (
+                Self::RestoredByFailure,
+                Command::FinishAttempt(FinishAttempt { event, attempt, outcome: Outcome::Failed(_) }),
+            ) => {
                 let known = state.open_event(event)?.attempt(*attempt)?.clone();
                 let verdict = apply(state, entry);
                 (known.hook.phase == Phase::Restore).then(|| state.slots.remove(&known.member))?;
                 Some(verdict)
             }
-            (Self::GiveBackForEver, Command::GiveBack { event }) => {
+            (Self::GiveBackForEver, Command::ReleaseSlots(ReleaseSlots { event })) => {
                 let verdict = apply(state, entry);
                 let event = Arc::make_mut(state.open.get_mut(event)?);
                 event.given_back = if event.given_back == 1 { 3 } else { event.given_back };
@@ -327,7 +342,7 @@ impl Mutant {
             }
             (
                 Self::FailoverBeside | Self::DrainPrimary,
-                Command::Begin { event, member, hook, intent: Intent::Run, .. },
+                Command::BeginAttempt(BeginAttempt { event, member, hook, intent: Intent::Run, .. }),
             ) => {
                 let is_it = match self {
                     Self::FailoverBeside => hook.phase == Phase::Failover,
@@ -338,7 +353,10 @@ impl Mutant {
                 (is_it && !has_run && state.stint(event, member).is_some()).then_some(())?;
                 push_attempt(state, entry)
             }
-            (Self::RestoreKeptOut, Command::Begin { event, member, hook, intent: Intent::Run, .. }) => {
+            (
+                Self::RestoreKeptOut,
+                Command::BeginAttempt(BeginAttempt { event, member, hook, intent: Intent::Run, .. }),
+            ) => {
                 let is_idle = state.open_event(event)?.attempts.iter().all(|attempt| attempt.outcome.is_some());
                 let is_out = state.slots.get(member).is_some_and(|slot| !slot.events.is_empty());
                 (hook.phase == Phase::Restore && is_idle && is_out).then_some(())?;
@@ -352,7 +370,10 @@ impl Mutant {
 /// What becomes of the event in another state counts in this one.
 fn apply_to(state: &mut State, mut other: State, entry: &Entry) -> Option<ApplyResult> {
     let verdict = apply(&mut other, entry);
-    let (Command::Take { event } | Command::Begin { event, .. }) = &entry.command else { return None };
+    let (Command::TakeSlots(TakeSlots { event }) | Command::BeginAttempt(BeginAttempt { event, .. })) = &entry.command
+    else {
+        return None;
+    };
     if verdict != ApplyResult::Applied {
         return Some(verdict);
     }
@@ -369,7 +390,10 @@ fn apply_to(state: &mut State, mut other: State, entry: &Entry) -> Option<ApplyR
 }
 
 fn push_claim(state: &mut State, entry: &Entry) -> Option<ApplyResult> {
-    let Command::Claim { event, approver, reason, decision, stints, until } = &entry.command else { return None };
+    let Command::ClaimApproval(ClaimApproval { event, approver, reason, decision, stints, until }) = &entry.command
+    else {
+        return None;
+    };
     state.attempts += 1;
     let attempt = AttemptId(state.attempts);
     let event = state.open.get_mut(event).map(Arc::make_mut)?;
@@ -380,7 +404,9 @@ fn push_claim(state: &mut State, entry: &Entry) -> Option<ApplyResult> {
 }
 
 fn push_attempt(state: &mut State, entry: &Entry) -> Option<ApplyResult> {
-    let Command::Begin { event, member, hook, intent, on, deadline } = &entry.command else { return None };
+    let Command::BeginAttempt(BeginAttempt { event, member, hook, intent, on, deadline }) = &entry.command else {
+        return None;
+    };
     state.attempts += 1;
     let id = AttemptId(state.attempts);
     let stint = state.slots.get(member).map_or(0, |slot| slot.stint);

@@ -1,7 +1,7 @@
 //! What every run of the suite explores, and that each mistake is seen.
 
-use allclear::machine::model::document::Source;
-use allclear::machine::model::workload::OnAbsent;
+use allclear::core::model::document::Source;
+use allclear::core::model::workload::OnAbsent;
 use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::clusters::{

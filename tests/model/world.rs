@@ -3,22 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allclear::machine::apply::apply;
-use allclear::machine::model::attempt::Outcome;
-use allclear::machine::model::claim::PostOutcome;
-use allclear::machine::model::command::{ApplyResult, Command, Entry};
-use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::model::drill::Mode;
-use allclear::machine::model::event::Event;
-use allclear::machine::model::id::{AttemptId, EventId, VmName};
-use allclear::machine::model::isolation::ImdsHealth;
-use allclear::machine::model::state::State;
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::model::workload::{Condition, OnAbsent, OnFailure, Origin, Workload};
-use allclear::machine::planning_input::{PeerHealth, PlanningInput, Timing};
-use allclear::machine::policy::Policy;
-use allclear::machine::verify::invariants::{self, Violation};
-use allclear::machine::verify::transition;
+use allclear::core::apply::apply;
+use allclear::core::model::attempt::Outcome;
+use allclear::core::model::claim::PostOutcome;
+use allclear::core::model::command::{ApplyResult, BeginDrill, Command, Entry, RegisterSession, RegisterWorkloads};
+use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::drill::Mode;
+use allclear::core::model::event::Event;
+use allclear::core::model::id::{AttemptId, EventId, VmName};
+use allclear::core::model::isolation::ImdsHealth;
+use allclear::core::model::state::State;
+use allclear::core::model::time::Timestamp;
+use allclear::core::model::workload::{Condition, OnAbsent, OnFailure, Origin, Workload};
+use allclear::core::planning_input::{PeerHealth, PlanningInput, Timing};
+use allclear::core::policy::Policy;
+use allclear::core::verify::invariants::{self, Violation};
+use allclear::core::verify::transition;
 
 use crate::mutant::Mutant;
 
@@ -270,16 +270,23 @@ impl World {
             let stands_in = dialled.filter(|workload| workload.on_absent == OnAbsent::Command);
             let configured = cluster.workload.iter().find(|workload| !workload.dials_in()).or(stands_in);
             let workloads = configured.map(|it| Workload { origin: Origin::Configured, ..it.clone() });
-            let register = Command::Register { workloads: workloads.into_iter().collect(), groups: Vec::new() };
+            let register = Command::RegisterWorkloads(RegisterWorkloads {
+                workloads: workloads.into_iter().collect(),
+                groups: Vec::new(),
+            });
             world.commit(cluster, &by, register);
             if let Some(workload) = dialled.cloned() {
-                world.commit(cluster, &by, Command::Enlist { workload });
+                world.commit(cluster, &by, Command::RegisterSession(RegisterSession { workload }));
             }
         }
         if cluster.drill {
             let made_up = announcement(cluster, EventId::new("drill-a"), Status::Scheduled);
             let (announcement, who) = (Announcement { resources: cluster.vms(0, false), ..made_up }, "it".into());
-            world.commit(cluster, &name(0), Command::Drill { announcement, mode: Mode::Rehearsal, who });
+            world.commit(
+                cluster,
+                &name(0),
+                Command::BeginDrill(BeginDrill { announcement, mode: Mode::Rehearsal, who }),
+            );
         }
         world
     }

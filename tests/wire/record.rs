@@ -1,8 +1,8 @@
 //! Anything that is stored, so that one test covers all of it.
 
-use allclear::machine::model::command::{ApplyResult, Command, Entry};
-use allclear::machine::model::isolated_approval::JournalEntry;
-use allclear::machine::model::state::State;
+use allclear::core::model::command::{ApplyResult, Command, Entry};
+use allclear::core::model::isolated_approval::JournalEntry;
+use allclear::core::model::state::State;
 use allclear::wire::log::{self, Undecodable};
 
 #[derive(Clone, PartialEq, Debug)]

@@ -2,17 +2,24 @@
 
 use std::time::Duration;
 
-use allclear::machine::model::attempt::{Outcome, Progress, WaiverReason};
-use allclear::machine::model::claim::{PostOutcome, Reason};
-use allclear::machine::model::command::{ApplyResult, Command, Entry, Rejection};
-use allclear::machine::model::document::Document;
-use allclear::machine::model::drill::Mode;
-use allclear::machine::model::hook_id::HookId;
-use allclear::machine::model::id::{AttemptId, EventId, VmName, WorkloadName};
-use allclear::machine::model::operator::OperatorRequest;
-use allclear::machine::model::state::State;
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::model::workload::{Intent, Phase};
+use allclear::core::model::attempt::{Outcome, Progress, WaiverReason};
+use allclear::core::model::claim::{PostOutcome, Reason};
+use allclear::core::model::command::{
+    ApplyResult, BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval,
+    ClearSuspect, Command, DeregisterSession, EndDrill, Entry, ExcludeReplica, ExpireAttempt, ExtendAttempt,
+    FinishAttempt, ForgetEvent, MarkDocumentStale, RaiseVersion, ReadmitReplica, ReconcileJournal, RecordDeliveries,
+    RecordImpact, RecordPost, RecordReachability, RecordRemoval, RegisterSession, RegisterWorkloads, Rejection,
+    ReleaseSlots, RemoveReplica, ReportDocument, ReportProgress, RequestAction, SuspectReplica, TakeSlots,
+    UpdateConditions, WaiveHook,
+};
+use allclear::core::model::document::Document;
+use allclear::core::model::drill::Mode;
+use allclear::core::model::hook_id::HookId;
+use allclear::core::model::id::{AttemptId, EventId, VmName, WorkloadName};
+use allclear::core::model::operator::OperatorRequest;
+use allclear::core::model::state::State;
+use allclear::core::model::time::Timestamp;
+use allclear::core::model::workload::{Intent, Phase};
 
 use crate::wire::record::Record;
 use crate::wire::values::{
@@ -60,87 +67,120 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
     let attempt = AttemptId(300);
     let hook = HookId { phase: Phase::Failover, key: 1 };
     let mut commands: Vec<Command> = vec![
-        Command::Register { workloads: vec![postgres(), cache()], groups: Vec::new() },
-        Command::Report { after: 41, document: document() },
-        Command::Discount { replica: VmName::new("db-1") },
-        Command::Treat { event: event.clone(), treatment: treatment() },
-        Command::Begin {
+        Command::RegisterWorkloads(RegisterWorkloads { workloads: vec![postgres(), cache()], groups: Vec::new() }),
+        Command::ReportDocument(ReportDocument { after: 41, document: document() }),
+        Command::MarkDocumentStale(MarkDocumentStale { replica: VmName::new("db-1") }),
+        Command::ChooseTreatment(ChooseTreatment { event: event.clone(), treatment: treatment() }),
+        Command::BeginAttempt(BeginAttempt {
             event: event.clone(),
             member: member("postgres"),
             hook,
             intent: Intent::Confirm,
             on: VmName::new("db-1"),
             deadline: Timestamp(NOW + 60_000),
-        },
-        Command::Advance {
+        }),
+        Command::ReportProgress(ReportProgress {
             event: event.clone(),
             attempt,
             progress: Progress { text: "switching over".into(), expected_end: Some(Timestamp(NOW + 9_000)) },
-        },
-        Command::Expire { event: event.clone(), attempt },
-        Command::Waive { event: event.clone(), member: member("postgres"), hook, why: WaiverReason::Unreachable },
-        Command::Claim {
+        }),
+        Command::ExpireAttempt(ExpireAttempt { event: event.clone(), attempt }),
+        Command::WaiveHook(WaiveHook {
+            event: event.clone(),
+            member: member("postgres"),
+            hook,
+            why: WaiverReason::Unreachable,
+        }),
+        Command::ClaimApproval(ClaimApproval {
             event: event.clone(),
             approver: VmName::new("db-2"),
             reason: Reason::BudgetSpent,
             decision: 2,
             stints: vec![(member("postgres"), 7)],
             until: Timestamp(NOW + 5_000),
-        },
-        Command::Forget { event: event.clone() },
-        Command::Lead { term: 3, turn: 2, voters: vec![VmName::new("db-0"), VmName::new("db-1")] },
-        Command::Suspect { replica: VmName::new("db-1"), number: 9 },
-        Command::Account { number: 9, journal: journal() },
-        Command::Absolve { replica: VmName::new("db-1") },
-        Command::Exclude { replica: VmName::new("db-1") },
-        Command::Readmit { replica: VmName::new("db-1") },
-        Command::Dismiss { replica: VmName::new("_DB-2") },
-        Command::Drill { announcement: announcement("drill-1"), mode: Mode::Rehearsal, who: "uid 0 on db-0".into() },
-        Command::EndDrill { event: event.clone() },
-        Command::Enlist { workload: dialled() },
-        Command::Delist { workload: WorkloadName("postgres".into()) },
-        Command::Note { conditions: conditions() },
-        Command::Extend { event: event.clone(), attempt, deadline: Timestamp(NOW + 90_000) },
-        Command::Observed { event: event.clone(), lasted: Duration::from_millis(8_250) },
-        Command::Notified { told: told() },
-        Command::Raise { version: 2 },
+        }),
+        Command::ForgetEvent(ForgetEvent { event: event.clone() }),
+        Command::BeginLeadership(BeginLeadership {
+            term: 3,
+            turn: 2,
+            voters: vec![VmName::new("db-0"), VmName::new("db-1")],
+        }),
+        Command::SuspectReplica(SuspectReplica { replica: VmName::new("db-1"), number: 9 }),
+        Command::ReconcileJournal(ReconcileJournal { number: 9, journal: journal() }),
+        Command::ClearSuspect(ClearSuspect { replica: VmName::new("db-1") }),
+        Command::ExcludeReplica(ExcludeReplica { replica: VmName::new("db-1") }),
+        Command::ReadmitReplica(ReadmitReplica { replica: VmName::new("db-1") }),
+        Command::RemoveReplica(RemoveReplica { replica: VmName::new("_DB-2") }),
+        Command::BeginDrill(BeginDrill {
+            announcement: announcement("drill-1"),
+            mode: Mode::Rehearsal,
+            who: "uid 0 on db-0".into(),
+        }),
+        Command::EndDrill(EndDrill { event: event.clone() }),
+        Command::RegisterSession(RegisterSession { workload: dialled() }),
+        Command::DeregisterSession(DeregisterSession { workload: WorkloadName("postgres".into()) }),
+        Command::UpdateConditions(UpdateConditions { conditions: conditions() }),
+        Command::ExtendAttempt(ExtendAttempt { event: event.clone(), attempt, deadline: Timestamp(NOW + 90_000) }),
+        Command::RecordImpact(RecordImpact { event: event.clone(), lasted: Duration::from_millis(8_250) }),
+        Command::RecordDeliveries(RecordDeliveries { told: told() }),
+        Command::RaiseVersion(RaiseVersion { version: 2 }),
     ];
-    commands.extend(outcomes().into_iter().map(|outcome| Command::Settle { event: event.clone(), attempt, outcome }));
-    commands.extend(posts().into_iter().map(|outcome| Command::Posted { event: event.clone(), attempt, outcome }));
+    commands.extend(
+        outcomes()
+            .into_iter()
+            .map(|outcome| Command::FinishAttempt(FinishAttempt { event: event.clone(), attempt, outcome })),
+    );
+    commands.extend(
+        posts().into_iter().map(|outcome| Command::RecordPost(RecordPost { event: event.clone(), attempt, outcome })),
+    );
     let all = commands.into_iter().chain(of_members(&event));
     let mut named: Vec<(String, Command)> = all.map(|command| (name(&command), command)).collect();
-    named.push(("report nothing".into(), Command::Report { after: 0, document: Document::default() }));
-    let nothing_said = Command::Advance { event, attempt: AttemptId(u64::MAX), progress: Progress::default() };
+    named.push((
+        "report nothing".into(),
+        Command::ReportDocument(ReportDocument { after: 0, document: Document::default() }),
+    ));
+    let nothing_said =
+        Command::ReportProgress(ReportProgress { event, attempt: AttemptId(u64::MAX), progress: Progress::default() });
     named.push(("advance nothing".into(), nothing_said));
-    named.push(("register nothing".into(), Command::Register { workloads: Vec::new(), groups: Vec::new() }));
+    named.push((
+        "register nothing".into(),
+        Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() }),
+    ));
     named.push(("claim takeover".into(), claim(Reason::Takeover)));
-    named.push(("account nothing".into(), Command::Account { number: 1, journal: Vec::new() }));
-    let drill = Command::Drill { announcement: announcement("drill-2"), mode: Mode::DryRun, who: String::new() };
+    named.push((
+        "account nothing".into(),
+        Command::ReconcileJournal(ReconcileJournal { number: 1, journal: Vec::new() }),
+    ));
+    let drill = Command::BeginDrill(BeginDrill {
+        announcement: announcement("drill-2"),
+        mode: Mode::DryRun,
+        who: String::new(),
+    });
     named.push(("drill dry_run".into(), drill));
     named.extend(wishes().into_iter().map(|command| (name(&command), command)));
     named.push(("claim operator".into(), claim(Reason::Operator)));
-    let grouped = Command::Register { workloads: vec![postgres()], groups: groups() };
+    let grouped = Command::RegisterWorkloads(RegisterWorkloads { workloads: vec![postgres()], groups: groups() });
     named.into_iter().chain([("register groups".into(), grouped)]).collect()
 }
 
 fn claim(reason: Reason) -> Command {
-    Command::Claim {
+    Command::ClaimApproval(ClaimApproval {
         event: EventId::new("e"),
         approver: VmName::new("db-2"),
         reason,
         decision: 1,
         stints: Vec::new(),
         until: Timestamp(NOW),
-    }
+    })
 }
 
 fn of_members(event: &EventId) -> [Command; 5] {
     [
-        Command::Take { event: event.clone() },
-        Command::GiveBack { event: event.clone() },
-        Command::LastCall { event: event.clone() },
-        Command::Contact { replica: VmName::new("db-1"), reachable: true },
-        Command::Removed { replica: VmName::new("db-1") },
+        Command::TakeSlots(TakeSlots { event: event.clone() }),
+        Command::ReleaseSlots(ReleaseSlots { event: event.clone() }),
+        Command::BeginLastCall(BeginLastCall { event: event.clone() }),
+        Command::RecordReachability(RecordReachability { replica: VmName::new("db-1"), reachable: true }),
+        Command::RecordRemoval(RecordRemoval { replica: VmName::new("db-1") }),
     ]
 }
 
@@ -157,47 +197,49 @@ fn wishes() -> Vec<Command> {
         OperatorRequest::Skip { event, member: member("postgres"), hook },
         OperatorRequest::Wish { what: "leadership to go to db-1".into() },
     ];
-    let ask = |what| Command::Ask { what, who: "uid 0 on db-0".into(), reason: "backup runs".into() };
+    let ask = |what| {
+        Command::RequestAction(RequestAction { what, who: "uid 0 on db-0".into(), reason: "backup runs".into() })
+    };
     all.map(ask).into()
 }
 
 fn name(command: &Command) -> String {
     let word = command.as_word();
     match command {
-        Command::Settle { outcome, .. } => format!("{word} {}", outcome.as_word()),
-        Command::Posted { outcome, .. } => format!("{word} {}", outcome.as_word()),
-        Command::Register { .. }
-        | Command::Report { .. }
-        | Command::Discount { .. }
-        | Command::Treat { .. }
-        | Command::Begin { .. }
-        | Command::Advance { .. }
-        | Command::Expire { .. }
-        | Command::Waive { .. }
-        | Command::Claim { .. }
-        | Command::Take { .. }
-        | Command::GiveBack { .. }
-        | Command::LastCall { .. }
-        | Command::Contact { .. }
-        | Command::Removed { .. }
-        | Command::Forget { .. }
-        | Command::Lead { .. }
-        | Command::Suspect { .. }
-        | Command::Account { .. }
-        | Command::Absolve { .. }
-        | Command::Exclude { .. }
-        | Command::Readmit { .. }
-        | Command::Dismiss { .. }
-        | Command::Drill { .. }
-        | Command::EndDrill { .. }
-        | Command::Ask { .. }
-        | Command::Enlist { .. }
-        | Command::Delist { .. }
-        | Command::Note { .. }
-        | Command::Extend { .. }
-        | Command::Observed { .. }
-        | Command::Notified { .. }
-        | Command::Raise { .. } => word.into(),
+        Command::FinishAttempt(FinishAttempt { outcome, .. }) => format!("{word} {}", outcome.as_word()),
+        Command::RecordPost(RecordPost { outcome, .. }) => format!("{word} {}", outcome.as_word()),
+        Command::RegisterWorkloads(_)
+        | Command::ReportDocument(_)
+        | Command::MarkDocumentStale(_)
+        | Command::ChooseTreatment(_)
+        | Command::BeginAttempt(_)
+        | Command::ReportProgress(_)
+        | Command::ExpireAttempt(_)
+        | Command::WaiveHook(_)
+        | Command::ClaimApproval(_)
+        | Command::TakeSlots(_)
+        | Command::ReleaseSlots(_)
+        | Command::BeginLastCall(_)
+        | Command::RecordReachability(_)
+        | Command::RecordRemoval(_)
+        | Command::ForgetEvent(_)
+        | Command::BeginLeadership(_)
+        | Command::SuspectReplica(_)
+        | Command::ReconcileJournal(_)
+        | Command::ClearSuspect(_)
+        | Command::ExcludeReplica(_)
+        | Command::ReadmitReplica(_)
+        | Command::RemoveReplica(_)
+        | Command::BeginDrill(_)
+        | Command::EndDrill(_)
+        | Command::RequestAction(_)
+        | Command::RegisterSession(_)
+        | Command::DeregisterSession(_)
+        | Command::UpdateConditions(_)
+        | Command::ExtendAttempt(_)
+        | Command::RecordImpact(_)
+        | Command::RecordDeliveries(_)
+        | Command::RaiseVersion(_) => word.into(),
     }
 }
 

@@ -1,15 +1,18 @@
 //! A replica that starts from a snapshot goes on exactly like one that folded the whole log.
 
-use allclear::machine::apply::apply;
-use allclear::machine::model::attempt::{Outcome, Progress};
-use allclear::machine::model::claim::{PostOutcome, Reason};
-use allclear::machine::model::command::{ApplyResult, Command, Entry};
-use allclear::machine::model::document::{Announcement, Document, Status};
-use allclear::machine::model::id::{AttemptId, EventId, VmName};
-use allclear::machine::model::state::State;
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::model::treatment::Treatment;
-use allclear::machine::model::workload::{Intent, Phase};
+use allclear::core::apply::apply;
+use allclear::core::model::attempt::{Outcome, Progress};
+use allclear::core::model::claim::{PostOutcome, Reason};
+use allclear::core::model::command::{
+    ApplyResult, BeginAttempt, ChooseTreatment, ClaimApproval, Command, Entry, FinishAttempt, RecordPost,
+    RegisterWorkloads, ReportDocument, ReportProgress,
+};
+use allclear::core::model::document::{Announcement, Document, Status};
+use allclear::core::model::id::{AttemptId, EventId, VmName};
+use allclear::core::model::state::State;
+use allclear::core::model::time::Timestamp;
+use allclear::core::model::treatment::Treatment;
+use allclear::core::model::workload::{Intent, Phase};
 use allclear::wire::log::{decode_entry, decode_state, encode_entry, encode_state};
 
 use crate::wire::values::{NOW, announcement, member, postgres, treatment};
@@ -38,39 +41,44 @@ fn log() -> Vec<(&'static str, Command)> {
     let treatment = Treatment { phases: vec![Phase::Failover], ..treatment() };
     let workload = postgres();
     let (hook, _) = workload.hooks_of(Phase::Failover).next().unwrap();
-    let listed = |after, announcement| Command::Report { after, document: Document::new(vec![announcement]) };
+    let listed = |after, announcement| {
+        Command::ReportDocument(ReportDocument { after, document: Document::new(vec![announcement]) })
+    };
     let [attempt, claim] = [AttemptId(1), AttemptId(2)];
     vec![
-        ("db-0", Command::Register { workloads: vec![postgres()], groups: Vec::new() }),
-        ("db-1", Command::Register { workloads: Vec::new(), groups: Vec::new() }),
+        ("db-0", Command::RegisterWorkloads(RegisterWorkloads { workloads: vec![postgres()], groups: Vec::new() })),
+        ("db-1", Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() })),
         ("db-0", listed(0, announcement("A-1"))),
         ("db-1", listed(0, Announcement { description: "told again".into(), ..announcement("a-1") })),
-        ("db-1", Command::Treat { event: event.clone(), treatment }),
+        ("db-1", Command::ChooseTreatment(ChooseTreatment { event: event.clone(), treatment })),
         (
             "db-1",
-            Command::Begin {
+            Command::BeginAttempt(BeginAttempt {
                 event: event.clone(),
                 member: member("postgres"),
                 hook,
                 intent: Intent::Run,
                 on: VmName::new("db-0"),
                 deadline: Timestamp(NOW + 50_000),
-            },
+            }),
         ),
-        ("db-0", Command::Advance { event: event.clone(), attempt, progress: Progress::default() }),
-        ("db-0", Command::Settle { event: event.clone(), attempt, outcome: Outcome::Done }),
+        (
+            "db-0",
+            Command::ReportProgress(ReportProgress { event: event.clone(), attempt, progress: Progress::default() }),
+        ),
+        ("db-0", Command::FinishAttempt(FinishAttempt { event: event.clone(), attempt, outcome: Outcome::Done })),
         (
             "db-1",
-            Command::Claim {
+            Command::ClaimApproval(ClaimApproval {
                 event: event.clone(),
                 approver: VmName::new("db-1"),
                 reason: Reason::Prepared,
                 decision: 1,
                 stints: vec![(member("postgres"), 1)],
                 until: Timestamp(NOW + 9_000),
-            },
+            }),
         ),
-        ("db-1", Command::Posted { event, attempt: claim, outcome: PostOutcome::Accepted }),
+        ("db-1", Command::RecordPost(RecordPost { event, attempt: claim, outcome: PostOutcome::Accepted })),
         ("db-1", listed(1, Announcement { status: Status::Started, ..announcement("a-1") })),
     ]
 }

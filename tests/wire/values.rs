@@ -4,23 +4,23 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::machine::model::attempt::{Attempt, Blocked, Outcome, Progress, Waiver, WaiverReason};
-use allclear::machine::model::claim::{Claim, PostOutcome, Reason};
-use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::model::drill::{Drill, Mode};
-use allclear::machine::model::event::{Ending, Event};
-use allclear::machine::model::hook_id::HookId;
-use allclear::machine::model::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
-use allclear::machine::model::isolated_approval::{IsolatedApproval, JournalEntry};
-use allclear::machine::model::lifecycle::Stage;
-use allclear::machine::model::notification::{Delivery, DeliveryRecord};
-use allclear::machine::model::operator::{OperatorAction, OperatorRecord};
-use allclear::machine::model::reconcile_state::{Leadership, ReconcileState};
-use allclear::machine::model::slot::{Slot, SlotState};
-use allclear::machine::model::state::{Replica, State};
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::model::treatment::{Action, Treatment};
-use allclear::machine::model::workload::{
+use allclear::core::model::attempt::{Attempt, Blocked, Outcome, Progress, Waiver, WaiverReason};
+use allclear::core::model::claim::{Claim, PostOutcome, Reason};
+use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::drill::{Drill, Mode};
+use allclear::core::model::event::{Ending, Event};
+use allclear::core::model::hook_id::HookId;
+use allclear::core::model::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
+use allclear::core::model::isolated_approval::{IsolatedApproval, JournalEntry};
+use allclear::core::model::lifecycle::Stage;
+use allclear::core::model::notification::{Delivery, DeliveryRecord};
+use allclear::core::model::operator::{OperatorAction, OperatorRecord};
+use allclear::core::model::reconcile_state::{Leadership, ReconcileState};
+use allclear::core::model::slot::{Slot, SlotState};
+use allclear::core::model::state::{Replica, State};
+use allclear::core::model::time::Timestamp;
+use allclear::core::model::treatment::{Action, Treatment};
+use allclear::core::model::workload::{
     Condition, Group, Hook, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Readiness, Role, RunsOn, Workload,
 };
 

@@ -6,13 +6,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use allclear::core::model::document::{Kind, Source};
+use allclear::core::model::id::{EventId, GroupName, VmName, WorkloadName};
+use allclear::core::model::time::Timestamp;
+use allclear::core::model::workload::{Intent, Phase};
 use allclear::hooks::{
     Deadline, Fence, HookCommand, HookEnvironment, HookOutcome, HookReport, HookTask, HookUpdate, Runner,
 };
-use allclear::machine::model::document::{Kind, Source};
-use allclear::machine::model::id::{EventId, GroupName, VmName, WorkloadName};
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::model::workload::{Intent, Phase};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::sync::mpsc::Receiver;

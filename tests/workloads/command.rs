@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use allclear::core::model::id::VmName;
+use allclear::core::model::time::Timestamp;
 use allclear::hooks::{HookCommand, HookOutcome, HookTask, HookUpdate};
-use allclear::machine::model::id::VmName;
-use allclear::machine::model::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::workloads::bench::{ATTEMPT, Bench, LIMIT, end, next, outcome, task, until};

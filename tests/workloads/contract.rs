@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use allclear::core::model::command::TEXT_LIMIT;
+use allclear::core::model::workload::Intent;
 use allclear::hooks::{AttemptState, HookOutcome, HookReport, HookTask, HookUpdate};
-use allclear::machine::model::command::TEXT_LIMIT;
-use allclear::machine::model::workload::Intent;
 use tokio::sync::mpsc::Receiver;
 
 use crate::workloads::bench::{ATTEMPT, end, next, task, until, within};

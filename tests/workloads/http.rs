@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use allclear::core::model::workload::Intent;
 use allclear::hooks::{HookCommand, HookOutcome, HookTask, HttpHook};
-use allclear::machine::model::workload::Intent;
 
 use crate::workloads::bench::{Bench, end, task};
 use crate::workloads::server::{Server, answer};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use allclear::core::model::workload::Role;
 use allclear::hooks::{HookCommand, HookEnvironment, RoleSource};
 use allclear::http_client::Options;
-use allclear::machine::model::workload::Role;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 

@@ -6,9 +6,9 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use allclear::core::model::workload::Role;
 use allclear::hooks::{HookCommand, HookEnvironment, HookOutcome, HttpHook, RoleSource};
 use allclear::http_client::{ClientCertificate, Login, Options};
-use allclear::machine::model::workload::Role;
 use tempfile::TempDir;
 
 use crate::workloads::bench::{ATTEMPT, Bench, end, next, task};

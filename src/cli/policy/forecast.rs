@@ -13,7 +13,9 @@ use allclear_core::apply::apply;
 use allclear_core::apply::settle::settle_all;
 use allclear_core::explain::explain;
 use allclear_core::model::attempt::Outcome;
-use allclear_core::model::command::{Command, Entry};
+use allclear_core::model::command::{
+    BeginAttempt, ChooseTreatment, Command, Entry, FinishAttempt, RegisterWorkloads, ReportDocument, TakeSlots,
+};
 use allclear_core::model::document::{Announcement, Document, NotBefore};
 use allclear_core::model::event::Event;
 use allclear_core::model::id::{AttemptId, EventId, VmName};
@@ -102,14 +104,14 @@ pub(super) fn forecasts(config: &Config, document: &Document, now: Timestamp) ->
     let mut enter = |by: &VmName, command| apply(&mut state, &Entry { at: now, by: by.clone(), command });
     for name in &members {
         let workloads = config.workloads.iter().map(allclear_server::config::ConfiguredWorkload::registered).collect();
-        enter(name, Command::Register { workloads, groups: config.groups.clone() });
+        enter(name, Command::RegisterWorkloads(RegisterWorkloads { workloads, groups: config.groups.clone() }));
     }
     for name in &members {
-        enter(name, Command::Report { after: 0, document: document.clone() });
+        enter(name, Command::ReportDocument(ReportDocument { after: 0, document: document.clone() }));
     }
     for announcement in &document.events {
         let treatment = policy::treatment_of(&config.policy, announcement, &members, now);
-        enter(&members[0], Command::Treat { event: announcement.id.clone(), treatment });
+        enter(&members[0], Command::ChooseTreatment(ChooseTreatment { event: announcement.id.clone(), treatment }));
     }
     let situation = situation(config, &members, now);
     document.events.iter().filter_map(|announcement| forecast(config, &state, announcement, &situation)).collect()
@@ -191,19 +193,21 @@ fn runs(state: &State, event: &EventId, situation: &PlanningInput) -> (Vec<Forec
     while turn < TURNS {
         let due = plan(&state, &situation);
         let at = situation.now;
-        let take = due.iter().find(|command| matches!(command, Command::Take { event: of } if of == event));
+        let take =
+            due.iter().find(|command| matches!(command, Command::TakeSlots(TakeSlots { event: of }) if of == event));
         if let Some(take) = take {
             apply(&mut state, &Entry { at, by: situation.me.clone(), command: take.clone() });
             continue;
         }
-        let is_begin = |command: &Command| matches!(command, Command::Begin { event: of, .. } if of == event);
+        let is_begin =
+            |command: &Command| matches!(command, Command::BeginAttempt(BeginAttempt { event: of, .. }) if of == event);
         let begins: Vec<Command> = due.into_iter().filter(is_begin).collect();
         if begins.is_empty() {
             break;
         }
         turn += 1;
         for begin in begins {
-            let Command::Begin { member, hook: id, on, deadline, .. } = &begin else { continue };
+            let Command::BeginAttempt(BeginAttempt { member, hook: id, on, deadline, .. }) = &begin else { continue };
             runs.extend(state.hook(member, *id).map(|hook| ForecastRun {
                 turn,
                 workload: member.workload.to_string(),
@@ -215,7 +219,8 @@ fn runs(state: &State, event: &EventId, situation: &PlanningInput) -> (Vec<Forec
                 on_failure: hook.on_failure.as_word(),
             }));
             let attempt = AttemptId(state.attempts + 1);
-            let settle = Command::Settle { event: event.clone(), attempt, outcome: Outcome::Done };
+            let settle =
+                Command::FinishAttempt(FinishAttempt { event: event.clone(), attempt, outcome: Outcome::Done });
             for (by, command) in [(situation.me.clone(), begin.clone()), (on.clone(), settle)] {
                 apply(&mut state, &Entry { at, by, command });
             }

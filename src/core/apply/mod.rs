@@ -23,7 +23,14 @@ use crate::apply::operator::Requester;
 use crate::model::attempt::{Attempt, Waiver, WaiverReason};
 use crate::model::blocker::Clearance;
 use crate::model::claim::{Claim, PostOutcome, Reason};
-use crate::model::command::{ApplyResult, Command, Entry, Rejection};
+use crate::model::command::{
+    ApplyResult, BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval,
+    ClearSuspect, Command, DeregisterSession, EndDrill, Entry, ExcludeReplica, ExpireAttempt, ExtendAttempt,
+    FinishAttempt, ForgetEvent, MarkDocumentStale, RaiseVersion, ReadmitReplica, ReconcileJournal, RecordDeliveries,
+    RecordImpact, RecordPost, RecordReachability, RecordRemoval, RegisterSession, RegisterWorkloads, Rejection,
+    ReleaseSlots, RemoveReplica, ReportDocument, ReportProgress, RequestAction, SuspectReplica, TakeSlots,
+    UpdateConditions, WaiveHook,
+};
 use crate::model::document::Status;
 use crate::model::event::Ending;
 use crate::model::hook_id::HookId;
@@ -57,47 +64,63 @@ pub fn apply(state: &mut State, entry: &Entry) -> ApplyResult {
 
 fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
     match command {
-        Command::Register { workloads, groups } => registry::register(state, by, workloads, groups),
-        Command::Report { after, document } => report::report(state, by, *after, document),
-        Command::Discount { replica } => report::discount(state, replica),
-        Command::Treat { event, treatment } => choose_treatment(state, event, treatment),
-        Command::Begin { event, member, hook, intent, on, deadline } => {
+        Command::RegisterWorkloads(RegisterWorkloads { workloads, groups }) => {
+            registry::register(state, by, workloads, groups)
+        }
+        Command::ReportDocument(ReportDocument { after, document }) => report::report(state, by, *after, document),
+        Command::MarkDocumentStale(MarkDocumentStale { replica }) => report::discount(state, replica),
+        Command::ChooseTreatment(ChooseTreatment { event, treatment }) => choose_treatment(state, event, treatment),
+        Command::BeginAttempt(BeginAttempt { event, member, hook, intent, on, deadline }) => {
             begin_attempt(state, event, member, *hook, *intent, on, *deadline)
         }
-        Command::Advance { event, attempt, progress } => {
+        Command::ReportProgress(ReportProgress { event, attempt, progress }) => {
             attempts::report_progress(state, by, event, *attempt, progress)
         }
-        Command::Settle { event, attempt, outcome } => attempts::finish_attempt(state, by, event, *attempt, outcome),
-        Command::Expire { event, attempt } => attempts::expire_attempts(state, event, *attempt),
-        Command::Waive { event, member, hook, why } => waive_hook(state, event, member, *hook, why),
-        Command::Claim { event, approver, reason, decision, stints, until } => {
+        Command::FinishAttempt(FinishAttempt { event, attempt, outcome }) => {
+            attempts::finish_attempt(state, by, event, *attempt, outcome)
+        }
+        Command::ExpireAttempt(ExpireAttempt { event, attempt }) => attempts::expire_attempts(state, event, *attempt),
+        Command::WaiveHook(WaiveHook { event, member, hook, why }) => waive_hook(state, event, member, *hook, why),
+        Command::ClaimApproval(ClaimApproval { event, approver, reason, decision, stints, until }) => {
             let made = Decided { reason: *reason, decision: *decision, stints };
             claim_approval(state, by, event, approver, made, *until)
         }
-        Command::Posted { event, attempt, outcome } => record_post(state, by, event, *attempt, outcome),
-        Command::Take { event } => slots::take(state, event),
-        Command::GiveBack { event } => slots::give_back(state, event),
-        Command::LastCall { event } => slots::record_last_call(state, event),
-        Command::Removed { replica } => slots::removed(state, replica),
-        Command::Contact { replica, reachable } => slots::record_reachability(state, replica, *reachable),
-        Command::Forget { event } => report::forget_event(state, event),
-        Command::Lead { term, turn, voters } => reconciliation::begin_leadership(state, by, *term, *turn, voters),
-        Command::Suspect { replica, number } => reconciliation::suspect(state, replica, *number),
-        Command::Absolve { replica } => reconciliation::clear_suspect(state, replica),
-        Command::Exclude { replica } => exclusion::exclude(state, replica),
-        Command::Readmit { replica } => exclusion::readmit(state, replica),
-        Command::Account { number, journal } => reconciliation::reconcile_journal(state, by, *number, journal),
-        Command::Dismiss { replica } => decommission::remove_replica(state, replica),
-        Command::Drill { announcement, mode, who } => drill::begin_drill(state, by, announcement, *mode, who),
-        Command::EndDrill { event } => drill::end_drill(state, event),
-        Command::Ask { what, who, reason } => operator::apply_request(state, what, Requester { who, reason }),
-        Command::Enlist { workload } => registry::register_session(state, by, workload),
-        Command::Delist { workload } => registry::deregister_session(state, by, workload),
-        Command::Note { conditions } => registry::update_condition(state, by, conditions),
-        Command::Extend { event, attempt, deadline } => attempts::extend_attempt(state, by, event, *attempt, *deadline),
-        Command::Observed { event, lasted } => impact::record_impact(state, by, event, *lasted),
-        Command::Notified { told } => notification::record_deliveries(state, told),
-        Command::Raise { version } => version::raise_version(state, by, *version),
+        Command::RecordPost(RecordPost { event, attempt, outcome }) => record_post(state, by, event, *attempt, outcome),
+        Command::TakeSlots(TakeSlots { event }) => slots::take(state, event),
+        Command::ReleaseSlots(ReleaseSlots { event }) => slots::give_back(state, event),
+        Command::BeginLastCall(BeginLastCall { event }) => slots::record_last_call(state, event),
+        Command::RecordRemoval(RecordRemoval { replica }) => slots::removed(state, replica),
+        Command::RecordReachability(RecordReachability { replica, reachable }) => {
+            slots::record_reachability(state, replica, *reachable)
+        }
+        Command::ForgetEvent(ForgetEvent { event }) => report::forget_event(state, event),
+        Command::BeginLeadership(BeginLeadership { term, turn, voters }) => {
+            reconciliation::begin_leadership(state, by, *term, *turn, voters)
+        }
+        Command::SuspectReplica(SuspectReplica { replica, number }) => reconciliation::suspect(state, replica, *number),
+        Command::ClearSuspect(ClearSuspect { replica }) => reconciliation::clear_suspect(state, replica),
+        Command::ExcludeReplica(ExcludeReplica { replica }) => exclusion::exclude(state, replica),
+        Command::ReadmitReplica(ReadmitReplica { replica }) => exclusion::readmit(state, replica),
+        Command::ReconcileJournal(ReconcileJournal { number, journal }) => {
+            reconciliation::reconcile_journal(state, by, *number, journal)
+        }
+        Command::RemoveReplica(RemoveReplica { replica }) => decommission::remove_replica(state, replica),
+        Command::BeginDrill(BeginDrill { announcement, mode, who }) => {
+            drill::begin_drill(state, by, announcement, *mode, who)
+        }
+        Command::EndDrill(EndDrill { event }) => drill::end_drill(state, event),
+        Command::RequestAction(RequestAction { what, who, reason }) => {
+            operator::apply_request(state, what, Requester { who, reason })
+        }
+        Command::RegisterSession(RegisterSession { workload }) => registry::register_session(state, by, workload),
+        Command::DeregisterSession(DeregisterSession { workload }) => registry::deregister_session(state, by, workload),
+        Command::UpdateConditions(UpdateConditions { conditions }) => registry::update_condition(state, by, conditions),
+        Command::ExtendAttempt(ExtendAttempt { event, attempt, deadline }) => {
+            attempts::extend_attempt(state, by, event, *attempt, *deadline)
+        }
+        Command::RecordImpact(RecordImpact { event, lasted }) => impact::record_impact(state, by, event, *lasted),
+        Command::RecordDeliveries(RecordDeliveries { told }) => notification::record_deliveries(state, told),
+        Command::RaiseVersion(RaiseVersion { version }) => version::raise_version(state, by, *version),
     }
 }
 

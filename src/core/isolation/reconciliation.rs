@@ -2,7 +2,7 @@
 
 use crate::apply::reconciliation::record;
 use crate::apply::report;
-use crate::model::command::Command;
+use crate::model::command::{Command, ReconcileJournal};
 use crate::model::document::{Announcement, Document};
 use crate::model::event::Event;
 use crate::model::id::{EventId, VmName};
@@ -93,7 +93,7 @@ pub fn reconciliation_due(state: &State, me: &VmName, journal: &[JournalEntry]) 
     let is_all = journal.len() <= ENTRIES_AT_ONCE;
     journal.truncate(ENTRIES_AT_ONCE);
     let number = suspicion.filter(|_| is_all).map_or(MORE_FOLLOWS, |suspicion| suspicion.number);
-    is_owed.then_some(Command::Account { number, journal })
+    is_owed.then_some(Command::ReconcileJournal(ReconcileJournal { number, journal }))
 }
 
 #[cfg(test)]

@@ -28,131 +28,322 @@ pub struct Entry {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Command {
-    /// The workloads and groups of the asking replica's configuration; replaces what it registered before.
-    Register { workloads: Vec<Workload>, groups: Vec<Group> },
-    /// What the asking replica's endpoint says now.
-    Report {
-        /// How many reports of this replica are in the log already: a repeated or overtaken report does not fit.
-        after: u64,
-        document: Document,
-    },
-    /// The leader has not heard from this replica, or its channel is stalled, for so long that its document no longer
-    /// counts.
-    Discount { replica: VmName },
-    /// Policy's choice.
-    Treat { event: EventId, treatment: Treatment },
-    /// An attempt is assigned to a replica.
-    Begin { event: EventId, member: Member, hook: HookId, intent: Intent, on: VmName, deadline: Timestamp },
-    /// A running hook said something of itself.
-    Advance { event: EventId, attempt: AttemptId, progress: Progress },
-    /// An attempt ended.
-    Settle { event: EventId, attempt: AttemptId, outcome: Outcome },
-    /// The leader no longer waits for an attempt whose deadline has passed.
-    Expire { event: EventId, attempt: AttemptId },
-    /// A hook is no longer waited for.
-    Waive { event: EventId, member: Member, hook: HookId, why: WaiverReason },
-    /// What of the event was decided is to be approved by this replica; `until` is when another may be named.
-    Claim {
-        event: EventId,
-        approver: VmName,
-        reason: Reason,
-        decision: u64,
-        stints: Vec<(Member, u64)>,
-        until: Timestamp,
-    },
-    /// What became of a claim.
-    Posted { event: EventId, attempt: AttemptId, outcome: PostOutcome },
-    /// The event takes every slot that it lacks.
-    Take { event: EventId },
-    /// The event does not go on, and its members return.
-    GiveBack { event: EventId },
-    /// The end of the notice is near: the event is prepared over the budget as far as that moves service away.
-    LastCall { event: EventId },
-    /// The leader has not heard from this replica for some time, or hears it again.
-    Contact { replica: VmName, reachable: bool },
-    /// This replica is no member any more: what is owed to its workloads is not waited for.
-    Removed { replica: VmName },
-    /// Nobody has listed the event for `forget_after`.
-    Forget { event: EventId },
-    /// The asking replica leads; only it may claim from here on. Starts a new number of suspicion for every voter.
-    Lead {
-        term: u64,
-        /// How often it has found a quorum within the term.
-        turn: u64,
-        voters: Vec<VmName>,
-    },
-    /// The leader has not heard from this voter for so long that it may come to act alone.
-    Suspect { replica: VmName, number: u64 },
-    /// Somebody vouches that this replica, which is no member any more, does not run.
-    Absolve { replica: VmName },
-    /// An operator removes this replica: it is not brought in again by itself.
-    Exclude { replica: VmName },
-    /// An operator adds this replica, which may have been excluded before.
-    Readmit { replica: VmName },
-    /// What the asking replica did alone, as it stands in its journal; clears it under the current number.
-    Account { number: u64, journal: Vec<JournalEntry> },
-    /// This replica's VM is deleted by an event, and it is no member any more.
-    Dismiss { replica: VmName },
-    /// A made-up event is to go through the hooks.
-    Drill { announcement: Announcement, mode: Mode, who: String },
-    /// A drill is over, and what it took away is put back.
-    EndDrill { event: EventId },
-    /// Of an operator.
-    Ask { what: OperatorRequest, who: String, reason: String },
-    /// A workload has dialled in at the asking replica; replaces what the one of its name said before.
-    Enlist { workload: Workload },
-    /// A workload that dialled in at the asking replica takes its leave.
-    Delist { workload: WorkloadName },
-    /// What changed about the workloads on the asking replica's VM.
-    Note { conditions: Vec<(WorkloadName, Condition)> },
-    /// A running hook asks for more time.
-    Extend { event: EventId, attempt: AttemptId, deadline: Timestamp },
-    /// For how long the event, which is over, kept the asking replica from running.
-    Observed { event: EventId, lasted: Duration },
-    /// Other systems were told something, and are not told again.
-    Notified { told: Vec<Delivery> },
-    /// Everybody knows this cluster version, so entries mean from here on what it says.
-    Raise { version: u64 },
+    RegisterWorkloads(RegisterWorkloads),
+    ReportDocument(ReportDocument),
+    MarkDocumentStale(MarkDocumentStale),
+    ChooseTreatment(ChooseTreatment),
+    BeginAttempt(BeginAttempt),
+    ReportProgress(ReportProgress),
+    FinishAttempt(FinishAttempt),
+    ExpireAttempt(ExpireAttempt),
+    WaiveHook(WaiveHook),
+    ClaimApproval(ClaimApproval),
+    RecordPost(RecordPost),
+    TakeSlots(TakeSlots),
+    ReleaseSlots(ReleaseSlots),
+    BeginLastCall(BeginLastCall),
+    RecordReachability(RecordReachability),
+    RecordRemoval(RecordRemoval),
+    ForgetEvent(ForgetEvent),
+    BeginLeadership(BeginLeadership),
+    SuspectReplica(SuspectReplica),
+    ClearSuspect(ClearSuspect),
+    ExcludeReplica(ExcludeReplica),
+    ReadmitReplica(ReadmitReplica),
+    ReconcileJournal(ReconcileJournal),
+    RemoveReplica(RemoveReplica),
+    BeginDrill(BeginDrill),
+    EndDrill(EndDrill),
+    RequestAction(RequestAction),
+    RegisterSession(RegisterSession),
+    DeregisterSession(DeregisterSession),
+    UpdateConditions(UpdateConditions),
+    ExtendAttempt(ExtendAttempt),
+    RecordImpact(RecordImpact),
+    RecordDeliveries(RecordDeliveries),
+    RaiseVersion(RaiseVersion),
+}
+
+/// The workloads and groups of the asking replica's configuration; replaces what it registered before.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RegisterWorkloads {
+    pub workloads: Vec<Workload>,
+    pub groups: Vec<Group>,
+}
+
+/// What the asking replica's endpoint says now.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ReportDocument {
+    /// How many reports of this replica are in the log already: a repeated or overtaken report does not fit.
+    pub after: u64,
+    pub document: Document,
+}
+
+/// The leader has not heard from this replica, or its channel is stalled, for so long that its document no longer
+/// counts.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct MarkDocumentStale {
+    pub replica: VmName,
+}
+
+/// Policy's choice.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ChooseTreatment {
+    pub event: EventId,
+    pub treatment: Treatment,
+}
+
+/// An attempt is assigned to a replica.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct BeginAttempt {
+    pub event: EventId,
+    pub member: Member,
+    pub hook: HookId,
+    pub intent: Intent,
+    pub on: VmName,
+    pub deadline: Timestamp,
+}
+
+/// A running hook said something of itself.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ReportProgress {
+    pub event: EventId,
+    pub attempt: AttemptId,
+    pub progress: Progress,
+}
+
+/// An attempt ended.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct FinishAttempt {
+    pub event: EventId,
+    pub attempt: AttemptId,
+    pub outcome: Outcome,
+}
+
+/// The leader no longer waits for an attempt whose deadline has passed.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ExpireAttempt {
+    pub event: EventId,
+    pub attempt: AttemptId,
+}
+
+/// A hook is no longer waited for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct WaiveHook {
+    pub event: EventId,
+    pub member: Member,
+    pub hook: HookId,
+    pub why: WaiverReason,
+}
+
+/// What of the event was decided is to be approved by this replica; `until` is when another may be named.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ClaimApproval {
+    pub event: EventId,
+    pub approver: VmName,
+    pub reason: Reason,
+    pub decision: u64,
+    pub stints: Vec<(Member, u64)>,
+    pub until: Timestamp,
+}
+
+/// What became of a claim.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RecordPost {
+    pub event: EventId,
+    pub attempt: AttemptId,
+    pub outcome: PostOutcome,
+}
+
+/// The event takes every slot that it lacks.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TakeSlots {
+    pub event: EventId,
+}
+
+/// The event does not go on, and its members return.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ReleaseSlots {
+    pub event: EventId,
+}
+
+/// The end of the notice is near: the event is prepared over the budget as far as that moves service away.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct BeginLastCall {
+    pub event: EventId,
+}
+
+/// The leader has not heard from this replica for some time, or hears it again.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RecordReachability {
+    pub replica: VmName,
+    pub reachable: bool,
+}
+
+/// This replica is no member any more: what is owed to its workloads is not waited for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RecordRemoval {
+    pub replica: VmName,
+}
+
+/// Nobody has listed the event for `forget_after`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ForgetEvent {
+    pub event: EventId,
+}
+
+/// The asking replica leads; only it may claim from here on. Starts a new number of suspicion for every voter.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct BeginLeadership {
+    pub term: u64,
+    /// How often it has found a quorum within the term.
+    pub turn: u64,
+    pub voters: Vec<VmName>,
+}
+
+/// The leader has not heard from this voter for so long that it may come to act alone.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct SuspectReplica {
+    pub replica: VmName,
+    pub number: u64,
+}
+
+/// Somebody vouches that this replica, which is no member any more, does not run.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ClearSuspect {
+    pub replica: VmName,
+}
+
+/// An operator removes this replica: it is not brought in again by itself.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ExcludeReplica {
+    pub replica: VmName,
+}
+
+/// An operator adds this replica, which may have been excluded before.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ReadmitReplica {
+    pub replica: VmName,
+}
+
+/// What the asking replica did alone, as it stands in its journal; clears it under the current number.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ReconcileJournal {
+    pub number: u64,
+    pub journal: Vec<JournalEntry>,
+}
+
+/// This replica's VM is deleted by an event, and it is no member any more.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RemoveReplica {
+    pub replica: VmName,
+}
+
+/// A made-up event is to go through the hooks.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct BeginDrill {
+    pub announcement: Announcement,
+    pub mode: Mode,
+    pub who: String,
+}
+
+/// A drill is over, and what it took away is put back.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct EndDrill {
+    pub event: EventId,
+}
+
+/// Of an operator.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RequestAction {
+    pub what: OperatorRequest,
+    pub who: String,
+    pub reason: String,
+}
+
+/// A workload has dialled in at the asking replica; replaces what the one of its name said before.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RegisterSession {
+    pub workload: Workload,
+}
+
+/// A workload that dialled in at the asking replica takes its leave.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct DeregisterSession {
+    pub workload: WorkloadName,
+}
+
+/// What changed about the workloads on the asking replica's VM.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct UpdateConditions {
+    pub conditions: Vec<(WorkloadName, Condition)>,
+}
+
+/// A running hook asks for more time.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ExtendAttempt {
+    pub event: EventId,
+    pub attempt: AttemptId,
+    pub deadline: Timestamp,
+}
+
+/// For how long the event, which is over, kept the asking replica from running.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RecordImpact {
+    pub event: EventId,
+    pub lasted: Duration,
+}
+
+/// Other systems were told something, and are not told again.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RecordDeliveries {
+    pub told: Vec<Delivery>,
+}
+
+/// Everybody knows this cluster version, so entries mean from here on what it says.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RaiseVersion {
+    pub version: u64,
 }
 
 impl Command {
     /// For logs and metrics.
     pub const fn as_word(&self) -> &'static str {
         match self {
-            Self::Register { .. } => "register",
-            Self::Report { .. } => "report",
-            Self::Discount { .. } => "discount",
-            Self::Treat { .. } => "treat",
-            Self::Begin { .. } => "begin",
-            Self::Advance { .. } => "advance",
-            Self::Settle { .. } => "settle",
-            Self::Expire { .. } => "expire",
-            Self::Waive { .. } => "waive",
-            Self::Claim { .. } => "claim",
-            Self::Posted { .. } => "posted",
-            Self::Take { .. } => "take",
-            Self::GiveBack { .. } => "give_back",
-            Self::LastCall { .. } => "last_call",
-            Self::Contact { .. } => "contact",
-            Self::Removed { .. } => "removed",
-            Self::Forget { .. } => "forget",
-            Self::Lead { .. } => "lead",
-            Self::Suspect { .. } => "suspect",
-            Self::Account { .. } => "account",
-            Self::Absolve { .. } => "absolve",
-            Self::Exclude { .. } => "exclude",
-            Self::Readmit { .. } => "readmit",
-            Self::Dismiss { .. } => "dismiss",
-            Self::Drill { .. } => "drill",
-            Self::EndDrill { .. } => "end_drill",
-            Self::Ask { what, .. } => what.as_word(),
-            Self::Enlist { .. } => "enlist",
-            Self::Delist { .. } => "delist",
-            Self::Note { .. } => "note",
-            Self::Extend { .. } => "extend",
-            Self::Observed { .. } => "observed",
-            Self::Notified { .. } => "notified",
-            Self::Raise { .. } => "raise",
+            Self::RegisterWorkloads(_) => "register",
+            Self::ReportDocument(_) => "report",
+            Self::MarkDocumentStale(_) => "discount",
+            Self::ChooseTreatment(_) => "treat",
+            Self::BeginAttempt(_) => "begin",
+            Self::ReportProgress(_) => "advance",
+            Self::FinishAttempt(_) => "settle",
+            Self::ExpireAttempt(_) => "expire",
+            Self::WaiveHook(_) => "waive",
+            Self::ClaimApproval(_) => "claim",
+            Self::RecordPost(_) => "posted",
+            Self::TakeSlots(_) => "take",
+            Self::ReleaseSlots(_) => "give_back",
+            Self::BeginLastCall(_) => "last_call",
+            Self::RecordReachability(_) => "contact",
+            Self::RecordRemoval(_) => "removed",
+            Self::ForgetEvent(_) => "forget",
+            Self::BeginLeadership(_) => "lead",
+            Self::SuspectReplica(_) => "suspect",
+            Self::ReconcileJournal(_) => "account",
+            Self::ClearSuspect(_) => "absolve",
+            Self::ExcludeReplica(_) => "exclude",
+            Self::ReadmitReplica(_) => "readmit",
+            Self::RemoveReplica(_) => "dismiss",
+            Self::BeginDrill(_) => "drill",
+            Self::EndDrill(_) => "end_drill",
+            Self::RequestAction(request) => request.what.as_word(),
+            Self::RegisterSession(_) => "enlist",
+            Self::DeregisterSession(_) => "delist",
+            Self::UpdateConditions(_) => "note",
+            Self::ExtendAttempt(_) => "extend",
+            Self::RecordImpact(_) => "observed",
+            Self::RecordDeliveries(_) => "notified",
+            Self::RaiseVersion(_) => "raise",
         }
     }
 }

@@ -7,8 +7,8 @@ use crate::apply::notification::RECEIVERS;
 use crate::apply::notification::REMEMBERED;
 use crate::apply::notification::REMEMBERED_FOR;
 use crate::model::claim::{Claim, PostOutcome, Reason};
-use crate::model::command::Rejection;
 use crate::model::command::{ApplyResult, Command, Entry};
+use crate::model::command::{RecordDeliveries, RegisterWorkloads, Rejection, ReportDocument};
 use crate::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
 use crate::model::drill::{Drill, Mode};
 use crate::model::id::AttemptId;
@@ -47,8 +47,8 @@ fn event() -> Event {
 fn with(event: Event) -> State {
     let mut state = State::default();
     for command in [
-        Command::Register { workloads: Vec::new(), groups: Vec::new() },
-        Command::Report { after: 0, document: Document::new(alloc::vec![announcement()]) },
+        Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() }),
+        Command::ReportDocument(ReportDocument { after: 0, document: Document::new(alloc::vec![announcement()]) }),
     ] {
         assert_eq!(apply(&mut state, &Entry { at: SEEN, by: vm("a"), command }), ApplyResult::Applied);
     }
@@ -178,7 +178,10 @@ fn a_stalled_channel_has_one_id_whoever_leads() {
 fn note(state: &mut State, at: Timestamp, told: &[(&str, &str)]) -> ApplyResult {
     let told =
         told.iter().map(|(notice, receiver)| Delivery { notice: (*notice).into(), receiver: (*receiver).into() });
-    apply(state, &Entry { at, by: vm("a"), command: Command::Notified { told: told.collect() } })
+    apply(
+        state,
+        &Entry { at, by: vm("a"), command: Command::RecordDeliveries(RecordDeliveries { told: told.collect() }) },
+    )
 }
 
 #[test]

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::*;
 use crate::apply::apply;
 use crate::model::attempt::Attempt;
-use crate::model::command::Entry;
+use crate::model::command::{Entry, MarkDocumentStale, RegisterWorkloads, ReportDocument};
 use crate::model::document::tests::announced;
 use crate::model::document::{NotBefore, Status};
 use crate::model::event::Event;
@@ -213,13 +213,13 @@ fn a_document_is_reported_once_and_again_when_it_no_longer_counts() {
         apply(state, &Entry { at: Timestamp(0), by: me.clone(), command });
     };
     let mut observation = Observation::default();
-    commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
+    commit(&mut state, Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() }));
     assert_eq!(observation.report(&state, &me), None, "nothing is known yet");
     poll(&mut observation, &state, 1, &listing(&[]));
     let first = observation.report(&state, &me).expect("that there is nothing is news");
     commit(&mut state, first);
     assert_eq!(observation.report(&state, &me), None);
-    commit(&mut state, Command::Discount { replica: me.clone() });
+    commit(&mut state, Command::MarkDocumentStale(MarkDocumentStale { replica: me.clone() }));
     assert!(observation.report(&state, &me).is_some());
     observation.record_failed_poll();
     assert_eq!(observation.report(&state, &me), None, "it would be discounted again at once");
@@ -260,7 +260,10 @@ fn ends_of_notices_are_told_when_it_is_known_what_time_it_is() {
     poll(&mut observation, &state, 1, &listed);
     assert_eq!(observation.report_by(Trust::Unknown, &state, &me), None);
     let mut tell = |trust: Trust| {
-        let Some(Command::Report { document, .. }) = observation.report_by(trust, &state, &me) else { return None };
+        let Some(Command::ReportDocument(ReportDocument { document, .. })) = observation.report_by(trust, &state, &me)
+        else {
+            return None;
+        };
         Arc::make_mut(state.replicas.entry(me.clone()).or_default()).document = Some(document.clone());
         Some(document.events[0].not_before)
     };

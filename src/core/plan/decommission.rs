@@ -1,6 +1,6 @@
 //! Replicas whose VM an event deletes, as the leader sees them.
 
-use crate::model::command::Command;
+use crate::model::command::{Command, RemoveReplica};
 use crate::model::id::VmName;
 use crate::model::state::State;
 use crate::planning_input::PlanningInput;
@@ -18,5 +18,5 @@ pub fn departing(state: &State, situation: &PlanningInput) -> Vec<VmName> {
 /// As long as a replica is a member it could register again at once, so its membership ends first.
 pub(crate) fn replica_to_remove(state: &State, situation: &PlanningInput) -> impl Iterator<Item = Command> {
     let gone = departing(state, situation).into_iter().filter(|name| !situation.members.contains(name));
-    gone.map(|replica| Command::Dismiss { replica })
+    gone.map(|replica| Command::RemoveReplica(RemoveReplica { replica }))
 }

@@ -1,6 +1,6 @@
 //! When a drill ends.
 
-use crate::model::command::Command;
+use crate::model::command::{Command, EndDrill};
 use crate::model::event::Event;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -26,5 +26,5 @@ pub(crate) fn is_finished(state: &State, event: &Event, now: Timestamp) -> bool 
 
 pub(crate) fn drill_to_end(state: &State, event: &Event, now: Timestamp) -> Option<Command> {
     let is_over = event.is_drill() && is_finished(state, event, now);
-    is_over.then(|| Command::EndDrill { event: event.announcement.id.clone() })
+    is_over.then(|| Command::EndDrill(EndDrill { event: event.announcement.id.clone() }))
 }

@@ -9,7 +9,10 @@ pub mod version;
 
 use crate::model::attempt::{ENDED_WITHIN, Outcome, WaiverReason};
 use crate::model::blocker::Clearance;
-use crate::model::command::Command;
+use crate::model::command::{
+    BeginAttempt, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval, Command, ExpireAttempt, ForgetEvent,
+    MarkDocumentStale, RecordReachability, RecordRemoval, ReleaseSlots, SuspectReplica, TakeSlots, WaiveHook,
+};
 use crate::model::event::Event;
 use crate::model::id::VmName;
 use crate::model::lifecycle::Stage;
@@ -64,7 +67,7 @@ pub fn plan(state: &State, situation: &PlanningInput) -> Vec<Command> {
             // Whoever asks for a drill wants it now.
             let ahead = chosen.ahead.filter(|_| !event.is_drill());
             let treatment = Treatment { ahead, ..chosen };
-            due.push(Command::Treat { event: event.announcement.id.clone(), treatment });
+            due.push(Command::ChooseTreatment(ChooseTreatment { event: event.announcement.id.clone(), treatment }));
             continue;
         }
         due.extend(overrun(event, situation));
@@ -84,7 +87,9 @@ fn leadership_to_begin(state: &State, situation: &PlanningInput) -> Option<Comma
     let known = state.leadership.as_ref();
     let is_known =
         known.is_some_and(|known| known.by == situation.me && (known.term, known.turn) == (lead.term, lead.turn));
-    (!is_known).then(|| Command::Lead { term: lead.term, turn: lead.turn, voters: lead.voters.clone() })
+    (!is_known).then(|| {
+        Command::BeginLeadership(BeginLeadership { term: lead.term, turn: lead.turn, voters: lead.voters.clone() })
+    })
 }
 
 /// Once for every loss of contact, early enough that it is committed before the voter acts alone.
@@ -101,13 +106,17 @@ fn voters_to_suspect(state: &State, situation: &PlanningInput) -> Vec<Command> {
         (is_silent && !has_its_number).then(|| known.map_or(0, |known| known.number) + 1)
     };
     let others = lead.voters.iter().filter(|voter| **voter != situation.me);
-    let suspect = |voter: &VmName| Some(Command::Suspect { number: number_to_start(voter)?, replica: voter.clone() });
+    let suspect = |voter: &VmName| {
+        Some(Command::SuspectReplica(SuspectReplica { number: number_to_start(voter)?, replica: voter.clone() }))
+    };
     // Nobody counts the silence of one that was removed, and it may not know.
     let removed = state
         .suspicions
         .iter()
         .filter(|(name, known)| known.is_cleared && !lead.voters.contains(name) && !situation.learners.contains(name));
-    let removed = removed.map(|(name, known)| Command::Suspect { number: known.number + 1, replica: name.clone() });
+    let removed = removed.map(|(name, known)| {
+        Command::SuspectReplica(SuspectReplica { number: known.number + 1, replica: name.clone() })
+    });
     others.filter_map(suspect).chain(removed).collect()
 }
 
@@ -122,7 +131,7 @@ fn stale_documents(state: &State, situation: &PlanningInput) -> impl Iterator<It
     let silent = state.replicas.iter().filter(move |(name, replica)| {
         replica.document.is_some() && replica.discounted.is_none() && too_long(name) && matters(name)
     });
-    silent.map(|(name, _)| Command::Discount { replica: name.clone() })
+    silent.map(|(name, _)| Command::MarkDocumentStale(MarkDocumentStale { replica: name.clone() }))
 }
 
 /// Who is out of reach for so long that it counts as out of service, and who is back.
@@ -137,7 +146,7 @@ fn reachability_changes(state: &State, situation: &PlanningInput) -> impl Iterat
             Some(_) if !is_member || situation.reaches(name) => true,
             None | Some(_) => return None,
         };
-        Some(Command::Contact { replica: name.clone(), reachable })
+        Some(Command::RecordReachability(RecordReachability { replica: name.clone(), reachable }))
     })
 }
 
@@ -152,24 +161,24 @@ fn removed_to_forget(state: &State, situation: &PlanningInput) -> Vec<Command> {
     let owing = state.slots.iter().filter(|(member, slot)| is_removed(&member.vm, slot));
     let mut removed: Vec<&VmName> = owing.map(|(member, _)| &member.vm).collect();
     removed.dedup();
-    removed.into_iter().map(|replica| Command::Removed { replica: replica.clone() }).collect()
+    removed.into_iter().map(|replica| Command::RecordRemoval(RecordRemoval { replica: replica.clone() })).collect()
 }
 
 /// Slots that the event takes or gives back.
 fn slots_to_change(state: &State, event: &Event, situation: &PlanningInput) -> Option<Command> {
     let (id, now) = (|| event.announcement.id.clone(), situation.now);
     if last_call::is_due(state, event, now) {
-        return Some(Command::LastCall { event: id() });
+        return Some(Command::BeginLastCall(BeginLastCall { event: id() }));
     }
     // What the log says of the cloud may be old: it may have started.
     let gives_back = || is_up_to_date(situation) && slots::gives_back_at(state, event).is_some_and(|at| now >= at);
     if gives_back() && slots::is_stuck(state, event, now) {
-        return Some(Command::GiveBack { event: id() });
+        return Some(Command::ReleaseSlots(ReleaseSlots { event: id() }));
     }
     let takes = event.slots_since.is_none()
         && slots::is_able(state, event, now)
         && slots::taking_barred_by(state, event, now).is_none();
-    takes.then(|| Command::Take { event: id() })
+    takes.then(|| Command::TakeSlots(TakeSlots { event: id() }))
 }
 
 /// Attempts whose replica has not said in time how they ended.
@@ -179,7 +188,9 @@ fn overrun(event: &Event, situation: &PlanningInput) -> impl Iterator<Item = Com
         let could_speak = event.deadline_of(attempt).max(situation.leading_since);
         attempt.outcome.is_none() && situation.now >= could_speak.plus(ENDED_WITHIN)
     });
-    late.map(|attempt| Command::Expire { event: event.announcement.id.clone(), attempt: attempt.id })
+    late.map(|attempt| {
+        Command::ExpireAttempt(ExpireAttempt { event: event.announcement.id.clone(), attempt: attempt.id })
+    })
 }
 
 /// The machine hangs, which is why somebody reboots it: its hooks are not waited for.
@@ -204,11 +215,13 @@ fn hooks_to_waive(state: &State, event: &Event, situation: &PlanningInput) -> Ve
         StepState::Favourable | StepState::OutOfTime => false,
     };
     let steps = required::preparing(state, event);
-    let waived = steps.into_iter().filter(waits).map(|step| Command::Waive {
-        event: event.announcement.id.clone(),
-        member: step.member,
-        hook: step.id,
-        why: WaiverReason::Unreachable,
+    let waived = steps.into_iter().filter(waits).map(|step| {
+        Command::WaiveHook(WaiveHook {
+            event: event.announcement.id.clone(),
+            member: step.member,
+            hook: step.id,
+            why: WaiverReason::Unreachable,
+        })
     });
     waived.collect()
 }
@@ -224,14 +237,14 @@ fn attempts_to_begin(state: &State, event: &Event, situation: &PlanningInput) ->
         let on = host(state, event, &next.step, next.intent, situation)?;
         let ends = if next.intent == Intent::Undo { None } else { event.time_ends(next.step.id.phase) };
         let timeout = situation.now.plus(next.step.hook.timeout);
-        Some(Command::Begin {
+        Some(Command::BeginAttempt(BeginAttempt {
             event: event.announcement.id.clone(),
             member: next.step.member,
             hook: next.step.id,
             intent: next.intent,
             on,
             deadline: ends.map_or(timeout, |ends| timeout.min(ends)),
-        })
+        }))
     };
     next_steps::next_steps(state, event, situation.now).into_iter().filter_map(begin).collect()
 }
@@ -254,7 +267,14 @@ fn claim_to_make(state: &State, event: &Event, situation: &PlanningInput) -> Opt
     // The approver looks once more and posts, each perhaps behind a poll: a slow endpoint is not a dead one.
     let answers_in = situation.contacts.get(&approver).map_or(Duration::ZERO, |contact| contact.answers_in);
     let until = situation.now.plus(situation.timing.claim_lease + answers_in * 3);
-    Some(Command::Claim { event: event.announcement.id.clone(), approver, reason, decision, stints, until })
+    Some(Command::ClaimApproval(ClaimApproval {
+        event: event.announcement.id.clone(),
+        approver,
+        reason,
+        decision,
+        stints,
+        until,
+    }))
 }
 
 /// What the log says of the cloud may be old when its leader was lost: somebody has looked since this one leads.
@@ -278,5 +298,5 @@ fn event_to_forget(state: &State, event: &Event, situation: &PlanningInput) -> O
         let Some(replica) = state.replicas.get(name) else { return true };
         replica.discounted.is_some_and(|since| situation.now.since(since) >= situation.timing.forget_after)
     });
-    (forgotten && !event.is_drill()).then(|| Command::Forget { event: event.announcement.id.clone() })
+    (forgotten && !event.is_drill()).then(|| Command::ForgetEvent(ForgetEvent { event: event.announcement.id.clone() }))
 }

@@ -1,6 +1,6 @@
 //! When the leader raises the cluster version.
 
-use crate::model::command::Command;
+use crate::model::command::{Command, RaiseVersion};
 use crate::model::id::VmName;
 use crate::model::state::State;
 use crate::planning_input::{LeaderState, PlanningInput};
@@ -8,7 +8,7 @@ use crate::planning_input::{LeaderState, PlanningInput};
 /// The leader's command, once everybody knows a higher version.
 pub(crate) fn version_to_raise(state: &State, situation: &PlanningInput) -> Option<Command> {
     let version = agreed(situation.lead.as_ref()?, situation)?;
-    (version > state.version).then_some(Command::Raise { version })
+    (version > state.version).then_some(Command::RaiseVersion(RaiseVersion { version }))
 }
 
 /// The highest version that everybody knows; nothing where somebody has not said what it knows.

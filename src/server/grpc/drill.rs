@@ -7,7 +7,7 @@ use tonic::Status;
 
 use crate::replica::clock::from_rfc3339;
 use crate::replica::context::Context;
-use allclear_core::model::command::{ApplyResult, Command, Rejection, bounded};
+use allclear_core::model::command::{ApplyResult, BeginDrill, Command, EndDrill, Rejection, bounded};
 use allclear_core::model::document::{Announcement, Kind, NotBefore, Source};
 use allclear_core::model::drill::{Mode, PREFIX};
 use allclear_core::model::id::{EventId, VmName};
@@ -36,7 +36,7 @@ pub(super) async fn begin(here: &Context, asked: shown::DrillRequest, who: Strin
         }
         why => format!("the drill was not begun: {why}; try again"),
     };
-    decided(here, &Command::Drill { announcement, mode, who }, refused).await.map(|()| id)
+    decided(here, &Command::BeginDrill(BeginDrill { announcement, mode, who }), refused).await.map(|()| id)
 }
 
 pub(super) async fn end(here: &Context, id: EventId) -> Result<(), Status> {
@@ -45,7 +45,7 @@ pub(super) async fn end(here: &Context, id: EventId) -> Result<(), Status> {
         Rejection::Repeated => format!("{id} has ended, and what it took away is being put back"),
         _ => format!("no drill {id} is open"),
     };
-    decided(here, &Command::EndDrill { event: id.clone() }, refused).await
+    decided(here, &Command::EndDrill(EndDrill { event: id.clone() }), refused).await
 }
 
 async fn decided(here: &Context, command: &Command, refused: impl Fn(Rejection) -> String) -> Result<(), Status> {

@@ -15,7 +15,7 @@ use super::uid_policy::caller;
 use crate::replica::clock::from_rfc3339;
 use crate::replica::context::Context;
 use crate::replica::view::{PageStart, View};
-use allclear_core::model::command::{ApplyResult, Command, bounded};
+use allclear_core::model::command::{ApplyResult, ClearSuspect, Command, ExcludeReplica, ReadmitReplica, bounded};
 use allclear_core::model::event::Event;
 use allclear_core::model::id::{EventId, VmName, WorkloadName};
 use allclear_core::model::lifecycle::Stage;
@@ -126,7 +126,7 @@ impl operator_server::Operator for OperatorService {
         asking.record(format!("{replica} at {shown_address:?} to be added to the members"), reason).await?;
         let added = asked.add_member(&replica, &address).await;
         let voter = added.map_err(|error| refused(&error, error.is_refusal()))?;
-        self.record(Command::Readmit { replica: VmName::new(&replica) }).await?;
+        self.record(Command::ReadmitReplica(ReadmitReplica { replica: VmName::new(&replica) })).await?;
         Ok(Response::new(shown::AddMemberResponse { voter }))
     }
 
@@ -141,18 +141,18 @@ impl operator_server::Operator for OperatorService {
         if is_member {
             asking.wait_for_quorum().await?;
             // First: one with an empty disk would be brought in again at once.
-            self.record(Command::Exclude { replica: vm.clone() }).await?;
+            self.record(Command::ExcludeReplica(ExcludeReplica { replica: vm.clone() })).await?;
         }
         if (is_member || !gone)
             && let Err(error) = asked.remove_member(&replica).await
         {
             if is_member && error.is_refusal() {
-                self.record(Command::Readmit { replica: vm }).await?;
+                self.record(Command::ReadmitReplica(ReadmitReplica { replica: vm })).await?;
             }
             return Err(refused(&error, error.is_refusal()));
         }
         if gone {
-            let absolved = self.here.propose(&Command::Absolve { replica: vm }).await;
+            let absolved = self.here.propose(&Command::ClearSuspect(ClearSuspect { replica: vm })).await;
             let unknown = format!("{replica} is no member, and nobody waits for its account");
             match absolved {
                 Ok(ApplyResult::Applied) => {}

@@ -12,7 +12,7 @@ use crate::replica::clock::from_rfc3339;
 use crate::replica::context::Context;
 use crate::replica::view::View;
 use allclear_core::isolation::unaware_replicas::unaware_replicas;
-use allclear_core::model::command::{ApplyResult, Command};
+use allclear_core::model::command::{ApplyResult, Command, RequestAction};
 use allclear_core::model::event::Event;
 use allclear_core::model::id::EventId;
 use allclear_core::model::operator::OperatorRequest;
@@ -48,7 +48,11 @@ impl OperatorCall<'_> {
     pub(super) async fn record(&self, what: String, why: Option<String>) -> Result<(), Status> {
         let reason = why.map_or_else(|| Ok(String::new()), |why| reason(&why))?;
         if self.here.consensus.status_now().has_leader() {
-            let command = Command::Ask { what: OperatorRequest::Wish { what }, who: self.who.clone(), reason };
+            let command = Command::RequestAction(RequestAction {
+                what: OperatorRequest::Wish { what },
+                who: self.who.clone(),
+                reason,
+            });
             if !matches!(timeout(NOTED_WITHIN, self.here.propose(&command)).await, Ok(Ok(_))) {
                 tracing::warn!(who = self.who, "an operator's wish was not noted in the log");
             }
@@ -60,7 +64,7 @@ impl OperatorCall<'_> {
     pub(super) async fn ask(&self, what: OperatorRequest, reason: String) -> Result<(), Status> {
         self.wait_for_quorum().await?;
         tracing::info!(who = self.who, what = what.as_word(), reason, "an operator asks");
-        let command = Command::Ask { what: what.clone(), who: self.who.clone(), reason };
+        let command = Command::RequestAction(RequestAction { what: what.clone(), who: self.who.clone(), reason });
         let (verdict, tries) = self.propose(&command).await?;
         let caught_up = self.catch_up().await;
         match verdict {

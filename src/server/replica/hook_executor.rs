@@ -16,7 +16,7 @@ use super::late_outcomes;
 use super::trace::TraceId;
 use crate::hooks::{AttemptState, Fence, HookCall, HookOutcome, HookReport, HookRunner, HookTask, HookUpdate};
 use allclear_core::model::attempt::{Attempt, Outcome, Progress};
-use allclear_core::model::command::{ApplyResult, Command, bounded};
+use allclear_core::model::command::{ApplyResult, Command, ExtendAttempt, FinishAttempt, ReportProgress, bounded};
 use allclear_core::model::event::Event;
 use allclear_core::model::id::{AttemptId, EventId, WorkloadName};
 use allclear_core::model::state::State;
@@ -134,7 +134,7 @@ impl HookExecutor {
                     let expected_end = expected_end.map(|at| here.time.from_wall_time(at));
                     let progress = Progress { text: bounded(text.as_deref().unwrap_or_default()), expected_end };
                     if let Some((event, attempt)) = parse(&attempt) {
-                        here.propose_once(Command::Advance { event, attempt, progress });
+                        here.propose_once(Command::ReportProgress(ReportProgress { event, attempt, progress }));
                     }
                 }
                 HookUpdate::MoreTime { needs } => self.clone().extend(&here, attempt, needs),
@@ -189,7 +189,7 @@ impl HookExecutor {
         }
         let (here, deadline) = (here.clone(), here.time.now().plus(needs));
         tokio::spawn(async move {
-            let verdict = here.propose(&Command::Extend { event, attempt, deadline }).await;
+            let verdict = here.propose(&Command::ExtendAttempt(ExtendAttempt { event, attempt, deadline })).await;
             tracing::info!(attempt = key, ?verdict, "a hook asked for more time");
             if !matches!(verdict, Ok(ApplyResult::Applied)) {
                 self.front.sessions.remind(&key);
@@ -218,7 +218,7 @@ impl HookExecutor {
         }
         tokio::spawn(async move {
             tracing::info!(attempt = key, outcome = outcome.as_word(), reason = outcome.reason(), "a hook ended");
-            here.record(&Command::Settle { event, attempt, outcome }).await;
+            here.record(&Command::FinishAttempt(FinishAttempt { event, attempt, outcome })).await;
         });
     }
 

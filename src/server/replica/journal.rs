@@ -157,7 +157,7 @@ fn replace(folder: &Path, bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
     use allclear_core::apply::apply;
-    use allclear_core::model::command::{ApplyResult, Command, Entry};
+    use allclear_core::model::command::{ApplyResult, Command, Entry, ReconcileJournal};
     use allclear_core::model::document::{Announcement, Kind, NotBefore, Source, Status};
     use allclear_core::model::id::{EventId, VmName};
     use allclear_core::model::reconcile_state::ReconcileState;
@@ -231,7 +231,8 @@ mod tests {
         let suspicion = ReconcileState { number: 1, since: Timestamp(0), is_cleared: false };
         state.suspicions.insert(VmName::new("db-1"), suspicion);
         let give_account = |state: &mut State, journal: &ApprovalJournal| {
-            let command = Command::Account { number: 1, journal: journal.entries().as_ref().clone() };
+            let command =
+                Command::ReconcileJournal(ReconcileJournal { number: 1, journal: journal.entries().as_ref().clone() });
             apply(state, &Entry { at: Timestamp(2), by: VmName::new("db-1"), command })
         };
         assert_eq!(give_account(&mut state, &journal), ApplyResult::Applied);

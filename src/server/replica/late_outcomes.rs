@@ -6,7 +6,7 @@ use super::context::Context;
 use super::hook_executor::{find, outcome, parse};
 use crate::hooks::HookOutcome;
 use allclear_core::model::attempt::Attempt;
-use allclear_core::model::command::Command;
+use allclear_core::model::command::{Command, FinishAttempt};
 use allclear_core::model::id::WorkloadName;
 use allclear_core::model::state::State;
 
@@ -26,5 +26,5 @@ pub fn report_late_outcomes(
     let Some((event, attempt)) = parse(key).filter(|_| find(state, key).is_some_and(is_news)) else {
         return;
     };
-    here.propose_once(Command::Settle { event, attempt, outcome });
+    here.propose_once(Command::FinishAttempt(FinishAttempt { event, attempt, outcome }));
 }

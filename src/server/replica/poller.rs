@@ -20,7 +20,7 @@ use crate::imds::poll_schedule::{PollSchedule, PollSlot};
 use crate::imds::{Approval, ImdsHealthTracker, MetadataService, NoInformation, Polled};
 use allclear_core::allowance::Allowance;
 use allclear_core::cluster_time::{ASKS_FOR, ClockReading, Trust};
-use allclear_core::model::command::Command;
+use allclear_core::model::command::{Command, RegisterWorkloads};
 use allclear_core::model::document::Document;
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::state::State;
@@ -269,7 +269,10 @@ impl Observer {
         let state = here.state();
         let known = state.replicas.get(&here.name);
         if !known.is_some_and(|replica| replica.workloads == workloads && replica.groups == groups) {
-            return Some(Command::Register { workloads: workloads.into(), groups: groups.into() });
+            return Some(Command::RegisterWorkloads(RegisterWorkloads {
+                workloads: workloads.into(),
+                groups: groups.into(),
+            }));
         }
         let mut sight = self.sight();
         sight.observation.adopt_state(&state, &here.name);

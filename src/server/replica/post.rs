@@ -13,7 +13,7 @@ use super::errands::Executor;
 use super::metrics::TakeoverLevel;
 use crate::imds::Approval;
 use allclear_core::model::claim::{PostOutcome, Reason};
-use allclear_core::model::command::{Command, bounded};
+use allclear_core::model::command::{Command, RecordPost, bounded};
 use allclear_core::model::id::{AttemptId, EventId};
 use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::time::Timestamp;
@@ -50,7 +50,7 @@ pub(super) async fn post(hands: Arc<Executor>, claimed: OwnClaim, stop: Cancella
     };
     tracing::info!(%event, %claim, outcome = outcome.as_word(), "what became of the claim");
     count(&hands.here, reason, &outcome, event_since);
-    hands.here.record(&Command::Posted { event, attempt: claim, outcome }).await;
+    hands.here.record(&Command::RecordPost(RecordPost { event, attempt: claim, outcome })).await;
 }
 
 fn count(here: &Context, reason: Reason, outcome: &PostOutcome, event_since: Timestamp) {

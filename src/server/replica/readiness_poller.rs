@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::clock;
 use super::context::Context;
 use crate::hooks::{HookEnvironment, Owner, ReadyHook};
-use allclear_core::model::command::Command;
+use allclear_core::model::command::{Command, UpdateConditions};
 use allclear_core::model::id::WorkloadName;
 use allclear_core::model::state::State;
 use allclear_core::model::workload::{Condition, Member, Origin, Readiness};
@@ -119,5 +119,5 @@ fn due(state: &State, member: &Member, readiness: Readiness) -> Option<Command> 
     let is_ours = replica.workload(&member.workload)?.origin == Origin::Configured;
     let is_due = is_ours && known.readiness != readiness && !state.slots.contains_key(member);
     let conditions = vec![(member.workload.clone(), Condition { readiness, ..known })];
-    is_due.then_some(Command::Note { conditions })
+    is_due.then_some(Command::UpdateConditions(UpdateConditions { conditions }))
 }

@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::clock;
 use super::context::Context;
 use crate::hooks::{HookEnvironment, RoleSource};
-use allclear_core::model::command::Command;
+use allclear_core::model::command::{Command, UpdateConditions};
 use allclear_core::model::id::{EventId, GroupName, WorkloadName};
 use allclear_core::model::state::State;
 use allclear_core::model::workload::{Condition, Origin, Role};
@@ -105,7 +105,7 @@ fn due(here: &Context, name: &WorkloadName, role: Role) -> Option<Command> {
     let known = replica.condition(name);
     let is_ours = replica.workload(name)?.origin == Origin::Configured;
     let conditions = vec![(name.clone(), Condition { role, ..known })];
-    (is_ours && known.role != role).then_some(Command::Note { conditions })
+    (is_ours && known.role != role).then_some(Command::UpdateConditions(UpdateConditions { conditions }))
 }
 
 fn facts(here: &Context, told: &PolledRole) -> BTreeMap<&'static str, String> {

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::context::Context;
 use super::hook_executor::HookExecutor;
 use crate::hooks::session::{SessionRegistration, Sessions};
-use allclear_core::model::command::Command;
+use allclear_core::model::command::{Command, DeregisterSession, RegisterSession, UpdateConditions};
 use allclear_core::model::id::WorkloadName;
 use allclear_core::model::state::Replica;
 use allclear_core::model::workload::Condition;
@@ -79,7 +79,7 @@ async fn record(here: &Context, sessions: &Sessions) -> bool {
 
 /// Once for each, however long it took to be recorded.
 fn tell_of_one_given_no_more(recorded: &Command, given_no_more: &[WorkloadName]) {
-    if let Command::Delist { workload } = recorded
+    if let Command::DeregisterSession(DeregisterSession { workload }) = recorded
         && given_no_more.contains(workload)
     {
         tracing::warn!(%workload, "the configuration does not give this name or its group to its user any more");
@@ -88,16 +88,19 @@ fn tell_of_one_given_no_more(recorded: &Command, given_no_more: &[WorkloadName])
 
 /// What the log does not say yet.
 fn due(me: &Replica, presences: &[SessionRegistration], given_no_more: &[WorkloadName]) -> Vec<Command> {
-    let mut commands: Vec<_> = given_no_more.iter().map(|name| Command::Delist { workload: name.clone() }).collect();
+    let mut commands: Vec<_> = given_no_more
+        .iter()
+        .map(|name| Command::DeregisterSession(DeregisterSession { workload: name.clone() }))
+        .collect();
     let mut conditions = Vec::new();
     let given = |presence: &&SessionRegistration| !given_no_more.contains(&presence.workload.name);
     for SessionRegistration { workload, role, connected, has_dialled, is_due_to_go } in presences.iter().filter(given) {
         let name = &workload.name;
         let known = me.dialled.get(name);
         if *is_due_to_go && known.is_some() {
-            commands.push(Command::Delist { workload: name.clone() });
+            commands.push(Command::DeregisterSession(DeregisterSession { workload: name.clone() }));
         } else if !is_due_to_go && *has_dialled && *connected && !known.is_some_and(|known| known.says_what(workload)) {
-            commands.push(Command::Enlist { workload: workload.clone() });
+            commands.push(Command::RegisterSession(RegisterSession { workload: workload.clone() }));
         }
         let condition = Condition { role: *role, connected: *connected, ..me.condition(name) };
         if !is_due_to_go && (known.is_some() || *has_dialled && *connected) && me.condition(name) != condition {
@@ -105,7 +108,7 @@ fn due(me: &Replica, presences: &[SessionRegistration], given_no_more: &[Workloa
         }
     }
     if !conditions.is_empty() {
-        commands.push(Command::Note { conditions });
+        commands.push(Command::UpdateConditions(UpdateConditions { conditions }));
     }
     commands
 }

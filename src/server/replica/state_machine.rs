@@ -9,7 +9,7 @@ use super::clock::ClusterClock;
 use crate::consensus::{NotUnderstood, StateMachine};
 use allclear_core::apply::apply;
 use allclear_core::cluster_time::Trust;
-use allclear_core::model::command::{ApplyResult, Entry};
+use allclear_core::model::command::{ApplyResult, Entry, RaiseVersion};
 use allclear_core::model::id::VmName;
 use allclear_core::model::state::State;
 use allclear_core::version::Beyond;
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_know_the_clusters_version_folds_neither_its_entry_nor_its_snapshot() {
-        let command = Command::Raise { version: VERSION + 1 };
+        let command = Command::RaiseVersion(RaiseVersion { version: VERSION + 1 });
         let entry = log::encode_entry(&Entry { at: Timestamp(1), by: VmName::new("db-0"), command });
         let (mut newer, mut older) = (folded(VERSION + 1), folded(VERSION));
         assert!(newer.understands(&entry).is_ok());

@@ -10,7 +10,7 @@ use allclear_core::isolation::approval::event_to_approve;
 use allclear_core::model::attempt::Outcome;
 use allclear_core::model::blocker::Clearance;
 use allclear_core::model::claim::{Claim, Reason};
-use allclear_core::model::command::{ApplyResult, Command, Entry};
+use allclear_core::model::command::{ApplyResult, ClaimApproval, Command, Entry, FinishAttempt, TakeSlots};
 use allclear_core::model::document::Source;
 use allclear_core::model::event::Event;
 use allclear_core::model::id::{AttemptId, EventId};
@@ -28,13 +28,14 @@ use super::Mutation;
 impl Mutation {
     pub(crate) fn apply(self, state: &mut State, entry: &Entry) -> ApplyResult {
         match (self, &entry.command) {
-            (Self::HoldIgnored | Self::ClaimUnprepared | Self::ClaimAgain, Command::Claim { event, .. }) => {
-                match self.claims(state, event, entry.at) {
-                    Some(reason) => push_claim(state, entry, reason),
-                    None => apply(state, entry),
-                }
-            }
-            (Self::BudgetIgnored, Command::Take { event }) => {
+            (
+                Self::HoldIgnored | Self::ClaimUnprepared | Self::ClaimAgain,
+                Command::ClaimApproval(ClaimApproval { event, .. }),
+            ) => match self.claims(state, event, entry.at) {
+                Some(reason) => push_claim(state, entry, reason),
+                None => apply(state, entry),
+            },
+            (Self::BudgetIgnored, Command::TakeSlots(TakeSlots { event })) => {
                 state.now = state.now.max(entry.at);
                 take_all(state, event);
                 ApplyResult::Applied
@@ -53,12 +54,12 @@ impl Mutation {
                 }
                 verdict
             }
-            (Self::FormerForgotten, Command::Register { .. }) => {
+            (Self::FormerForgotten, Command::RegisterWorkloads(_)) => {
                 let verdict = apply(state, entry);
                 state.replicas.values_mut().for_each(|replica| Arc::make_mut(replica).former.clear());
                 verdict
             }
-            (Self::LateOutcomeCounts, Command::Settle { event, attempt, outcome }) => {
+            (Self::LateOutcomeCounts, Command::FinishAttempt(FinishAttempt { event, attempt, outcome })) => {
                 let known = state.open.get_mut(event).map(Arc::make_mut);
                 let known = known.and_then(|event| event.attempts.iter_mut().find(|known| known.id == *attempt));
                 match known {
@@ -76,14 +77,14 @@ impl Mutation {
     pub(crate) fn plan(self, state: &State, situation: &PlanningInput) -> Vec<Command> {
         let mut due = plan(state, situation);
         due.retain(|due| match due {
-            Command::Expire { .. } => self != Self::NeverExpires,
-            Command::Claim { event, .. } => {
+            Command::ExpireAttempt(_) => self != Self::NeverExpires,
+            Command::ClaimApproval(ClaimApproval { event, .. }) => {
                 let is_first = state.open_event(event).is_none_or(|event| event.claims.is_empty());
                 self != Self::NeverClaimsAgain || is_first
             }
             _ => true,
         });
-        if situation.lead.as_ref().is_some() && !matches!(due.first(), Some(Command::Lead { .. })) {
+        if situation.lead.as_ref().is_some() && !matches!(due.first(), Some(Command::BeginLeadership(_))) {
             for id in state.open.keys() {
                 let approver = situation.approver(state, id).cloned();
                 let (Some(reason), Some(approver)) = (self.claims(state, id, situation.now), approver) else {
@@ -92,12 +93,19 @@ impl Mutation {
                 let until = situation.now.plus(situation.timing.claim_lease);
                 let stints = state.open_event(id).map(|event| stints_of(state, event)).unwrap_or_default();
                 let decision = state.open_event(id).map_or(0, |event| event.decision);
-                due.push(Command::Claim { event: id.clone(), approver, reason, decision, stints, until });
+                due.push(Command::ClaimApproval(ClaimApproval {
+                    event: id.clone(),
+                    approver,
+                    reason,
+                    decision,
+                    stints,
+                    until,
+                }));
             }
             if self == Self::BudgetIgnored {
                 let waits = |event: &&Event| event.slots_since.is_none() && slots::is_able(state, event, situation.now);
                 let waiting = state.open_events().filter(waits).map(|event| event.announcement.id.clone());
-                due.extend(waiting.map(|event| Command::Take { event }));
+                due.extend(waiting.map(|event| Command::TakeSlots(TakeSlots { event })));
             }
         }
         due
@@ -184,7 +192,7 @@ impl Mutation {
 }
 
 fn push_claim(state: &mut State, entry: &Entry, reason: Reason) -> ApplyResult {
-    let Command::Claim { event, approver, until, decision, stints, .. } = &entry.command else {
+    let Command::ClaimApproval(ClaimApproval { event, approver, until, decision, stints, .. }) = &entry.command else {
         return apply(state, entry);
     };
     state.now = state.now.max(entry.at);

@@ -9,7 +9,9 @@ use crate::verdict::Property;
 use crate::world::World;
 use allclear_core::model::attempt::Outcome;
 use allclear_core::model::claim::Reason;
-use allclear_core::model::command::{ApplyResult, Command, Entry};
+use allclear_core::model::command::{
+    ApplyResult, ClaimApproval, Command, Entry, FinishAttempt, RecordPost, ReportDocument,
+};
 use allclear_core::model::document::{Announcement, Document, Source, Status};
 use allclear_core::model::id::{AttemptId, EventId, VmName};
 use allclear_core::model::state::State;
@@ -36,15 +38,15 @@ impl World {
                 .broke(broken.into(), format!("{broken}, after a {word} that {} appended", self.nodes[vm].name));
         }
         match &entry.command {
-            Command::Claim { event, reason, .. } => {
+            Command::ClaimApproval(ClaimApproval { event, reason, .. }) => {
                 self.judge_registration(vm, before, event, *reason);
                 self.note_claim(after, event);
                 self.come(&self.counts.claims, TriggerPoint::Claim);
             }
-            Command::Begin { .. } => self.come(&self.counts.begun, TriggerPoint::Begin),
-            Command::Posted { attempt, .. } => self.lapse(*attempt),
-            Command::Report { document, .. } => self.judge_report(before, entry, document),
-            Command::Settle { event, attempt, outcome: Outcome::Done } => {
+            Command::BeginAttempt(_) => self.come(&self.counts.begun, TriggerPoint::Begin),
+            Command::RecordPost(RecordPost { attempt, .. }) => self.lapse(*attempt),
+            Command::ReportDocument(ReportDocument { document, .. }) => self.judge_report(before, entry, document),
+            Command::FinishAttempt(FinishAttempt { event, attempt, outcome: Outcome::Done }) => {
                 let key = (event.clone(), *attempt);
                 if self.judge.borrow().ended.get(&key) != Some(&Outcome::Done) {
                     let what = format!("attempt {attempt} of {event} is taken for done, and no hook has said so");

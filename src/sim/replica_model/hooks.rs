@@ -7,7 +7,7 @@ use super::ModelContext;
 use crate::program::{Key, Program, ProgramTask};
 use allclear_core::assignments::preferred_vms;
 use allclear_core::model::attempt::{Attempt, Outcome};
-use allclear_core::model::command::Command;
+use allclear_core::model::command::{Command, ExtendAttempt, FinishAttempt};
 use allclear_core::model::event::Event;
 use allclear_core::model::state::State;
 use allclear_core::model::workload::{Intent, Member};
@@ -160,11 +160,11 @@ fn settle(here: &ModelContext, key: Key, outcome: Outcome, is_twice: bool) {
     let (here, world) = (here.clone(), here.world.clone());
     world.tasks.spawn(here.me, async move {
         let (event, attempt) = key;
-        here.record(&Command::Settle { event: event.clone(), attempt, outcome }).await;
+        here.record(&Command::FinishAttempt(FinishAttempt { event: event.clone(), attempt, outcome })).await;
         if is_twice {
             here.sleep(Duration::from_secs(2)).await;
             let outcome = Outcome::Failed("it says so once more, and something else".into());
-            let _ = here.propose(&Command::Settle { event, attempt, outcome }).await;
+            let _ = here.propose(&Command::FinishAttempt(FinishAttempt { event, attempt, outcome })).await;
         }
     });
 }
@@ -200,5 +200,5 @@ pub(crate) async fn ask_for_more_time(here: ModelContext, key: Key) {
         return;
     }
     let deadline = here.time().plus(Duration::from_mins(2));
-    let _ = here.propose(&Command::Extend { event, attempt, deadline }).await;
+    let _ = here.propose(&Command::ExtendAttempt(ExtendAttempt { event, attempt, deadline })).await;
 }

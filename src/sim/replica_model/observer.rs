@@ -7,7 +7,7 @@ use crate::endpoint::{PollFailed, PollResult};
 use crate::tasks::SignalChanges;
 use allclear_core::allowance::Allowance;
 use allclear_core::cluster_time::{ASKS_FOR, ClockReading, Trust};
-use allclear_core::model::command::Command;
+use allclear_core::model::command::{Command, RegisterWorkloads};
 use allclear_core::model::document::Document;
 use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::time::Timestamp;
@@ -177,7 +177,7 @@ fn due(here: &ModelContext) -> Option<Command> {
     let groups: Vec<Group> = groups(here);
     let known = state.replicas.get(here.name());
     if !known.is_some_and(|replica| replica.workloads == *workloads && replica.groups == groups) {
-        return Some(Command::Register { workloads: workloads.clone(), groups });
+        return Some(Command::RegisterWorkloads(RegisterWorkloads { workloads: workloads.clone(), groups }));
     }
     let sight = &mut *here.process.sight.borrow_mut();
     sight.observation.adopt_state(&state, here.name());

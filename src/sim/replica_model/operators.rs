@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use super::ModelContext;
 use crate::scenario::ScenarioRequest;
-use allclear_core::model::command::{ApplyResult, Command};
+use allclear_core::model::command::{ApplyResult, Command, RequestAction};
 use allclear_core::model::event::Event;
 use allclear_core::model::operator::OperatorRequest;
 
 pub(crate) async fn ask(here: ModelContext, wish: ScenarioRequest) {
     let Some(what) = asked(&here, wish) else { return };
-    let command = Command::Ask { what, who: "somebody".into(), reason: "a reason".into() };
+    let command = Command::RequestAction(RequestAction { what, who: "somebody".into(), reason: "a reason".into() });
     for _ in 0..3 {
         if let Ok(verdict) = here.propose(&command).await {
             if verdict == ApplyResult::Applied {

@@ -7,7 +7,7 @@ use super::ModelContext;
 use crate::endpoint::Why;
 use crate::scenario::TriggerPoint;
 use allclear_core::model::claim::PostOutcome;
-use allclear_core::model::command::Command;
+use allclear_core::model::command::{Command, RecordPost};
 use allclear_core::model::document::Document;
 use allclear_core::model::id::{AttemptId, EventId};
 use allclear_core::model::time::Timestamp;
@@ -32,7 +32,7 @@ pub(super) async fn post(here: ModelContext, claimed: ModelClaim) {
     };
     let ModelClaim { event, claim, .. } = claimed;
     if let Some(outcome) = outcome {
-        here.record(&Command::Posted { event, attempt: claim, outcome }).await;
+        here.record(&Command::RecordPost(RecordPost { event, attempt: claim, outcome })).await;
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::ModelContext;
 use crate::tasks::SignalChanges;
-use allclear_core::model::command::Command;
+use allclear_core::model::command::{Command, DeregisterSession, RegisterSession, UpdateConditions};
 use allclear_core::model::workload::{Condition, Role};
 
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -39,15 +39,15 @@ fn due(here: &ModelContext) -> Vec<Command> {
         let name = &guest.workload.name;
         let listed = known.dialled.get(name);
         if !guest.is_here && guest.says_farewell && listed.is_some() {
-            commands.push(Command::Delist { workload: name.clone() });
+            commands.push(Command::DeregisterSession(DeregisterSession { workload: name.clone() }));
         } else if guest.is_here && listed.is_none_or(|listed| !listed.says_what(&guest.workload)) {
-            commands.push(Command::Enlist { workload: guest.workload.clone() });
+            commands.push(Command::RegisterSession(RegisterSession { workload: guest.workload.clone() }));
         }
         let condition = Condition { role: Role::Unknown, connected: guest.is_here, ..Condition::default() };
         if listed.is_some() && !guest.says_farewell && known.condition(name) != condition {
             conditions.push((name.clone(), condition));
         }
     }
-    commands.extend((!conditions.is_empty()).then_some(Command::Note { conditions }));
+    commands.extend((!conditions.is_empty()).then_some(Command::UpdateConditions(UpdateConditions { conditions })));
     commands
 }

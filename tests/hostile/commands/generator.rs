@@ -3,18 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allclear::machine::assignments::{Assignment, assignments};
-use allclear::machine::model::attempt::{Outcome, Progress};
-use allclear::machine::model::claim::PostOutcome;
-use allclear::machine::model::command::{Command, Entry};
-use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::model::id::{EventId, VmName};
-use allclear::machine::model::isolation::ImdsHealth;
-use allclear::machine::model::state::State;
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::plan::plan;
-use allclear::machine::planning_input::{LeaderState, PeerHealth, PlanningInput, Timing};
-use allclear::machine::policy::{Foreign, Policy};
+use allclear::core::assignments::{Assignment, assignments};
+use allclear::core::model::attempt::{Outcome, Progress};
+use allclear::core::model::claim::PostOutcome;
+use allclear::core::model::command::{
+    Command, Entry, ExtendAttempt, FinishAttempt, RecordPost, ReportDocument, ReportProgress,
+};
+use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::id::{EventId, VmName};
+use allclear::core::model::isolation::ImdsHealth;
+use allclear::core::model::state::State;
+use allclear::core::model::time::Timestamp;
+use allclear::core::plan::plan;
+use allclear::core::planning_input::{LeaderState, PeerHealth, PlanningInput, Timing};
+use allclear::core::policy::{Foreign, Policy};
 
 use super::odd;
 use crate::hostile::dice::Dice;
@@ -165,7 +167,7 @@ impl World {
         if dice.once_in(12) {
             events.push(odd::announcement(dice, state));
         }
-        (vm, Command::Report { after, document: Document::new(events) })
+        (vm, Command::ReportDocument(ReportDocument { after, document: Document::new(events) }))
     }
 }
 
@@ -185,18 +187,24 @@ fn answered(dice: &mut Dice, state: &State) -> (&'static str, Command) {
         Assignment::Run { event, attempt, .. } | Assignment::Cancel { event, attempt } => {
             let (event, attempt, deadline) = (event.announcement.id.clone(), attempt.id, attempt.deadline);
             match dice.below(8) {
-                0 => Command::Advance {
+                0 => Command::ReportProgress(ReportProgress {
                     event,
                     attempt,
                     progress: Progress { text: "on it".into(), expected_end: Some(deadline) },
-                },
-                1 => Command::Extend { event, attempt, deadline: deadline.plus(Duration::from_secs(30)) },
-                _ => Command::Settle { event, attempt, outcome: outcome(dice) },
+                }),
+                1 => Command::ExtendAttempt(ExtendAttempt {
+                    event,
+                    attempt,
+                    deadline: deadline.plus(Duration::from_secs(30)),
+                }),
+                _ => Command::FinishAttempt(FinishAttempt { event, attempt, outcome: outcome(dice) }),
             }
         }
-        Assignment::Post { event, claim } => {
-            Command::Posted { event: event.announcement.id.clone(), attempt: claim.attempt, outcome: posted(dice) }
-        }
+        Assignment::Post { event, claim } => Command::RecordPost(RecordPost {
+            event: event.announcement.id.clone(),
+            attempt: claim.attempt,
+            outcome: posted(dice),
+        }),
     };
     (vm, command)
 }

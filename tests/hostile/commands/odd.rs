@@ -2,24 +2,30 @@
 
 use std::time::Duration;
 
-use allclear::machine::model::attempt::{Progress, WaiverReason};
-use allclear::machine::model::claim::Reason;
-use allclear::machine::model::command::Command;
-use allclear::machine::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::model::drill::Mode;
-use allclear::machine::model::event::Event;
-use allclear::machine::model::hook_id::HookId;
-use allclear::machine::model::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
-use allclear::machine::model::isolated_approval::{IsolatedApproval, JournalEntry};
-use allclear::machine::model::notification::Delivery;
-use allclear::machine::model::operator::OperatorRequest;
-use allclear::machine::model::state::State;
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::model::treatment::{Action, Treatment};
-use allclear::machine::model::workload::{
+use allclear::core::model::attempt::{Progress, WaiverReason};
+use allclear::core::model::claim::Reason;
+use allclear::core::model::command::{
+    BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval, ClearSuspect, Command,
+    DeregisterSession, EndDrill, ExcludeReplica, ExpireAttempt, ExtendAttempt, FinishAttempt, ForgetEvent,
+    MarkDocumentStale, RaiseVersion, ReadmitReplica, ReconcileJournal, RecordDeliveries, RecordPost,
+    RecordReachability, RecordRemoval, RegisterSession, RegisterWorkloads, ReleaseSlots, RemoveReplica, ReportDocument,
+    ReportProgress, RequestAction, SuspectReplica, TakeSlots, UpdateConditions, WaiveHook,
+};
+use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::drill::Mode;
+use allclear::core::model::event::Event;
+use allclear::core::model::hook_id::HookId;
+use allclear::core::model::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
+use allclear::core::model::isolated_approval::{IsolatedApproval, JournalEntry};
+use allclear::core::model::notification::Delivery;
+use allclear::core::model::operator::OperatorRequest;
+use allclear::core::model::state::State;
+use allclear::core::model::time::Timestamp;
+use allclear::core::model::treatment::{Action, Treatment};
+use allclear::core::model::workload::{
     Condition, Group, Hook, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Readiness, Role, RunsOn, Workload,
 };
-use allclear::machine::schedule::affected_members::stints_of;
+use allclear::core::schedule::affected_members::stints_of;
 
 use super::generator::{a_vm, outcome, posted};
 use crate::hostile::dice::Dice;
@@ -35,7 +41,10 @@ pub(super) fn register(dice: &mut Dice) -> Command {
     let workloads = (0..=dice.below(2)).map(|at| workload(dice, WORKLOADS[at], Origin::Configured)).collect();
     let max_unavailable = if dice.once_in(8) { u32::try_from(dice.number() % (1 << 32)).unwrap() } else { 1 };
     let group = Group { name: GroupName("g".into()), max_unavailable };
-    Command::Register { workloads, groups: if dice.once_in(3) { Vec::new() } else { vec![group] } }
+    Command::RegisterWorkloads(RegisterWorkloads {
+        workloads,
+        groups: if dice.once_in(3) { Vec::new() } else { vec![group] },
+    })
 }
 
 fn workload(dice: &mut Dice, name: &str, origin: Origin) -> Workload {
@@ -168,20 +177,25 @@ fn journal(dice: &mut Dice, state: &State, by: &VmName) -> Vec<JournalEntry> {
 fn account(dice: &mut Dice, state: &State) -> Command {
     let by = a_vm(dice);
     let number = state.suspicions.get(&by).map_or(0, |known| known.number);
-    Command::Account { number, journal: journal(dice, state, &by) }
+    Command::ReconcileJournal(ReconcileJournal { number, journal: journal(dice, state, &by) })
 }
 
 fn suspect(dice: &mut Dice, state: &State) -> Command {
     let replica = vm(dice);
     let number = state.suspicions.get(&replica).map_or(0, |known| known.number);
-    Command::Suspect { replica, number: if dice.once_in(3) { dice.number() } else { number + 1 } }
+    Command::SuspectReplica(SuspectReplica {
+        replica,
+        number: if dice.once_in(3) { dice.number() } else { number + 1 },
+    })
 }
 
 fn note(dice: &mut Dice) -> Command {
     let role = *dice.one(&[Role::Unknown, Role::Primary, Role::Replica]);
     let readiness = *dice.one(&Readiness::ALL);
     let condition = Condition { role, connected: !dice.once_in(2), readiness };
-    Command::Note { conditions: vec![(WorkloadName((*dice.one(&WORKLOADS)).into()), condition)] }
+    Command::UpdateConditions(UpdateConditions {
+        conditions: vec![(WorkloadName((*dice.one(&WORKLOADS)).into()), condition)],
+    })
 }
 
 fn asked(dice: &mut Dice, state: &State) -> OperatorRequest {
@@ -208,7 +222,7 @@ fn notified(dice: &mut Dice, event: &EventId) -> Command {
         notice: format!("{event}/{}", "x".repeat(dice.below(4) * 200)),
         receiver: (*dice.one(&["chat", "grid", ""])).into(),
     });
-    Command::Notified { told: told.collect() }
+    Command::RecordDeliveries(RecordDeliveries { told: told.collect() })
 }
 
 /// Mostly the right ones, or nothing of what a claim rests on would be tried.
@@ -222,9 +236,9 @@ fn stints(dice: &mut Dice, state: &State, of: &EventId) -> Vec<(Member, u64)> {
 /// What operators ask for of a replica that is, or was, a member.
 fn of_members(dice: &mut Dice) -> Command {
     match dice.below(3) {
-        0 => Command::Absolve { replica: vm(dice) },
-        1 => Command::Exclude { replica: vm(dice) },
-        _ => Command::Readmit { replica: vm(dice) },
+        0 => Command::ClearSuspect(ClearSuspect { replica: vm(dice) }),
+        1 => Command::ExcludeReplica(ExcludeReplica { replica: vm(dice) }),
+        _ => Command::ReadmitReplica(ReadmitReplica { replica: vm(dice) }),
     }
 }
 
@@ -232,29 +246,37 @@ pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
     let id = event(dice, state);
     match dice.below(27) {
         0 => register(dice),
-        1 => Command::Report { after: dice.number(), document: Document::new(vec![announcement(dice, state)]) },
-        2 => Command::Discount { replica: vm(dice) },
-        3 => Command::Treat { event: id, treatment: treatment(dice) },
-        4 => Command::Begin {
+        1 => Command::ReportDocument(ReportDocument {
+            after: dice.number(),
+            document: Document::new(vec![announcement(dice, state)]),
+        }),
+        2 => Command::MarkDocumentStale(MarkDocumentStale { replica: vm(dice) }),
+        3 => Command::ChooseTreatment(ChooseTreatment { event: id, treatment: treatment(dice) }),
+        4 => Command::BeginAttempt(BeginAttempt {
             event: id,
             member: member(dice),
             hook: hook_id(dice),
             intent: *dice.one(&[Intent::Run, Intent::Confirm, Intent::Undo]),
             on: vm(dice),
             deadline: time(dice, state),
-        },
+        }),
         5 => {
             let expected_end = dice.once_in(2).then(|| time(dice, state));
-            Command::Advance {
+            Command::ReportProgress(ReportProgress {
                 event: id,
                 attempt: attempt(dice, state),
                 progress: Progress { text: "é".into(), expected_end },
-            }
+            })
         }
-        6 => Command::Settle { event: id, attempt: attempt(dice, state), outcome: outcome(dice) },
-        7 => Command::Expire { event: id, attempt: attempt(dice, state) },
-        8 => Command::Waive { event: id, member: member(dice), hook: hook_id(dice), why: WaiverReason::Unreachable },
-        9 | 10 => Command::Claim {
+        6 => Command::FinishAttempt(FinishAttempt { event: id, attempt: attempt(dice, state), outcome: outcome(dice) }),
+        7 => Command::ExpireAttempt(ExpireAttempt { event: id, attempt: attempt(dice, state) }),
+        8 => Command::WaiveHook(WaiveHook {
+            event: id,
+            member: member(dice),
+            hook: hook_id(dice),
+            why: WaiverReason::Unreachable,
+        }),
+        9 | 10 => Command::ClaimApproval(ClaimApproval {
             stints: stints(dice, state, &id),
             decision: if dice.once_in(8) { 0 } else { state.open_event(&id).map_or(1, |event| event.decision) },
             event: id,
@@ -268,32 +290,50 @@ pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
                 Reason::Operator,
             ]),
             until: time(dice, state),
-        },
-        11 => Command::Posted { event: id, attempt: attempt(dice, state), outcome: posted(dice) },
+        }),
+        11 => Command::RecordPost(RecordPost { event: id, attempt: attempt(dice, state), outcome: posted(dice) }),
         12 => match dice.below(5) {
-            0 => Command::GiveBack { event: id },
-            1 => Command::LastCall { event: id },
-            2 => Command::Contact { replica: vm(dice), reachable: dice.once_in(2) },
-            3 => Command::Removed { replica: vm(dice) },
-            _ => Command::Take { event: id },
+            0 => Command::ReleaseSlots(ReleaseSlots { event: id }),
+            1 => Command::BeginLastCall(BeginLastCall { event: id }),
+            2 => Command::RecordReachability(RecordReachability { replica: vm(dice), reachable: dice.once_in(2) }),
+            3 => Command::RecordRemoval(RecordRemoval { replica: vm(dice) }),
+            _ => Command::TakeSlots(TakeSlots { event: id }),
         },
-        13 => Command::Forget { event: id },
-        14 => Command::Lead { term: dice.number() % 50, turn: dice.number() % 50, voters: vec![vm(dice), vm(dice)] },
+        13 => Command::ForgetEvent(ForgetEvent { event: id }),
+        14 => Command::BeginLeadership(BeginLeadership {
+            term: dice.number() % 50,
+            turn: dice.number() % 50,
+            voters: vec![vm(dice), vm(dice)],
+        }),
         15 => suspect(dice, state),
         16 => account(dice, state),
         17 => of_members(dice),
-        18 if dice.once_in(2) => Command::Dismiss { replica: vm(dice) },
-        18 => Command::Raise { version: dice.number() },
+        18 if dice.once_in(2) => Command::RemoveReplica(RemoveReplica { replica: vm(dice) }),
+        18 => Command::RaiseVersion(RaiseVersion { version: dice.number() }),
         19 => {
             let announcement = announcement(dice, state);
-            Command::Drill { announcement, mode: *dice.one(&[Mode::DryRun, Mode::Rehearsal]), who: "uid 0".into() }
+            Command::BeginDrill(BeginDrill {
+                announcement,
+                mode: *dice.one(&[Mode::DryRun, Mode::Rehearsal]),
+                who: "uid 0".into(),
+            })
         }
-        20 => Command::EndDrill { event: id },
-        21 => Command::Ask { what: asked(dice, state), who: "uid 0 on db-0".into(), reason: String::new() },
-        22 => Command::Enlist { workload: workload(dice, "pg", Origin::Dialled { owner: 0 }) },
-        23 => Command::Delist { workload: WorkloadName((*dice.one(&WORKLOADS)).into()) },
+        20 => Command::EndDrill(EndDrill { event: id }),
+        21 => Command::RequestAction(RequestAction {
+            what: asked(dice, state),
+            who: "uid 0 on db-0".into(),
+            reason: String::new(),
+        }),
+        22 => {
+            Command::RegisterSession(RegisterSession { workload: workload(dice, "pg", Origin::Dialled { owner: 0 }) })
+        }
+        23 => Command::DeregisterSession(DeregisterSession { workload: WorkloadName((*dice.one(&WORKLOADS)).into()) }),
         24 => note(dice),
         25 => notified(dice, &id),
-        _ => Command::Extend { event: id, attempt: attempt(dice, state), deadline: time(dice, state) },
+        _ => Command::ExtendAttempt(ExtendAttempt {
+            event: id,
+            attempt: attempt(dice, state),
+            deadline: time(dice, state),
+        }),
     }
 }

@@ -5,11 +5,11 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use allclear::consensus::{NotUnderstood, StateMachine};
-use allclear::machine::apply::apply;
-use allclear::machine::model::command::{ApplyResult, Command};
-use allclear::machine::model::operator::OperatorRequest;
-use allclear::machine::model::state::State;
-use allclear::machine::{verify::invariants, verify::transition};
+use allclear::core::apply::apply;
+use allclear::core::model::command::{ApplyResult, Command, RequestAction};
+use allclear::core::model::operator::OperatorRequest;
+use allclear::core::model::state::State;
+use allclear::core::{verify::invariants, verify::transition};
 use allclear::replica::state_machine::CoreStateMachine;
 use allclear::wire::log;
 
@@ -171,7 +171,7 @@ impl StateMachine for Watched {
             self.fold.apply(index, entry)?
         };
         self.world.trace.line(format_args!("{} folds {index}: {}", self.who, decoded.command.as_word()));
-        if let Command::Ask { what: OperatorRequest::Wish { what }, .. } = &decoded.command {
+        if let Command::RequestAction(RequestAction { what: OperatorRequest::Wish { what }, .. }) = &decoded.command {
             self.world.history.proposed(what, index);
         }
         self.world.history.folded(&self.who, index, entry, &verdict, &before, &self.state);

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use allclear::consensus::{self, Consensus, MAX_VOTERS, Options};
+use allclear::core::model::command::{Command, RequestAction};
+use allclear::core::model::id::VmName;
+use allclear::core::model::operator::OperatorRequest;
+use allclear::core::model::state::State;
+use allclear::core::model::time::Timestamp;
+use allclear::core::observation::Patience;
+use allclear::core::ownership::Grants;
+use allclear::core::planning_input::Timing;
+use allclear::core::policy::Policy;
 use allclear::grpc;
 use allclear::hooks::session::Sessions;
 use allclear::hooks::{HookEnvironment, HookRunner, Runner, Wall};
 use allclear::imds::health::STALL_AFTER;
 use allclear::imds::poll_schedule::PollSchedule;
-use allclear::machine::model::command::Command;
-use allclear::machine::model::id::VmName;
-use allclear::machine::model::operator::OperatorRequest;
-use allclear::machine::model::state::State;
-use allclear::machine::model::time::Timestamp;
-use allclear::machine::observation::Patience;
-use allclear::machine::ownership::Grants;
-use allclear::machine::planning_input::Timing;
-use allclear::machine::policy::Policy;
 use allclear::replica::clock::{self, ClusterClock};
 use allclear::replica::context::Context;
 use allclear::replica::hook_executor::{Configured, Former, HookExecutor};
@@ -105,7 +105,7 @@ async fn open(
 ) -> Started<(Arc<Context>, grpc::Routes)> {
     let manner = world.manner;
     let time = Arc::new(ClusterClock::on(wall(world, place)));
-    let (fold, state) = CoreStateMachine::new(time.clone(), allclear::machine::model::version::VERSION);
+    let (fold, state) = CoreStateMachine::new(time.clone(), allclear::core::model::version::VERSION);
     let is_last = world.platform.vms.last() == Some(name);
     let forgets = (world.mistake == Mistake::Forgets && is_last).then_some(FORGETS_EVERY);
     let fold = Watched { fold, state: State::default(), who: name.to_string(), world: world.clone(), forgets };
@@ -137,7 +137,7 @@ async fn open(
         time,
         consensus,
         state,
-        contacts: Arc::new(PeerTracker::new(name.clone(), allclear::machine::model::version::VERSION)),
+        contacts: Arc::new(PeerTracker::new(name.clone(), allclear::core::model::version::VERSION)),
         journal: ApprovalJournal::open(folder, net::means())?,
         alone: tokio::sync::watch::Sender::new(None),
         alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
@@ -161,7 +161,8 @@ async fn propose(world: Arc<World>, here: Arc<Context>, place: usize, life: u32)
         tokio::time::sleep(world.dice.millis(100, 3_000)).await;
         let what = format!("{} {life}.{number}", here.name);
         let asked = OperatorRequest::Wish { what: what.clone() };
-        let command = Command::Ask { what: asked, who: "a client".into(), reason: String::new() };
+        let command =
+            Command::RequestAction(RequestAction { what: asked, who: "a client".into(), reason: String::new() });
         let proposed = here.propose(&command);
         if world.mistake == Mistake::EarlyAcknowledgement {
             let is_late = tokio::time::timeout(Duration::from_millis(200), proposed).await.is_err();

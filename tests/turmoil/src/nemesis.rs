@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::machine::model::id::VmName;
-use allclear::machine::model::time::Timestamp;
+use allclear::core::model::id::VmName;
+use allclear::core::model::time::Timestamp;
 use turmoil::Sim;
 
 use crate::dice::Dice;

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use allclear::core::model::document::{Document, Kind, Source};
+use allclear::core::model::id::{EventId, VmName};
+use allclear::core::model::time::Timestamp;
 use allclear::imds::{ApiVersion, Approval, MetadataService, NoInformation, Polled};
-use allclear::machine::model::document::{Document, Kind, Source};
-use allclear::machine::model::id::{EventId, VmName};
-use allclear::machine::model::time::Timestamp;
 use allclear::replica::clock;
 use allclear_sim::cloud::{self, Approver, Cloud, EventPlan, PlatformBehaviour, Vm};
 use futures_util::future::BoxFuture;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::machine::model::time::Timestamp;
+use allclear::core::model::time::Timestamp;
 use turmoil::Builder;
 
 use crate::dice::Dice;

@@ -5,12 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use allclear::core::model::id::{GroupName, VmName, WorkloadName};
+use allclear::core::model::workload::{Hook, Intent, OnAbsent, OnFailure, Origin, Phase, Role, Workload as Registered};
 use allclear::hooks::session::{FromWorkload, Hello, SessionToken, ToWorkload};
 use allclear::hooks::{HookOutcome, HookTask};
-use allclear::machine::model::id::{GroupName, VmName, WorkloadName};
-use allclear::machine::model::workload::{
-    Hook, Intent, OnAbsent, OnFailure, Origin, Phase, Role, Workload as Registered,
-};
 use allclear::replica::hook_executor::HookExecutor;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep, sleep_until};

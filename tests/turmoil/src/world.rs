@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use allclear::machine::model::id::VmName;
+use allclear::core::model::id::VmName;
 
 use crate::dice::Dice;
 use crate::history::History;

@@ -9,16 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use allclear::consensus::{self, Consensus, Environment};
+use allclear::core::cluster_time::ClockReading;
+use allclear::core::model::command::{Command, RegisterWorkloads, ReportDocument};
+use allclear::core::model::document::{Announcement, Document, NotBefore, Status};
+use allclear::core::model::id::WorkloadName;
+use allclear::core::ownership::Grants;
+use allclear::core::planning_input::Timing;
+use allclear::core::policy::Policy;
 use allclear::grpc;
 use allclear::hooks::session::{Dispatch, Sessions};
 use allclear::hooks::{AttemptState, HookCall, HookOutcome, HookReport, HookRunner, HookTask};
-use allclear::machine::cluster_time::ClockReading;
-use allclear::machine::model::command::Command;
-use allclear::machine::model::document::{Announcement, Document, NotBefore, Status};
-use allclear::machine::model::id::WorkloadName;
-use allclear::machine::ownership::Grants;
-use allclear::machine::planning_input::Timing;
-use allclear::machine::policy::Policy;
 use allclear::replica::clock::{self, ClusterClock};
 use allclear::replica::context::Context;
 use allclear::replica::hook_executor::{Configured, Former, HookExecutor};
@@ -124,7 +124,7 @@ fn socket(folder: &Path) -> PathBuf {
 pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
     let name = task().vm;
     let time = Arc::new(ClusterClock::default());
-    let (fold, state) = CoreStateMachine::new(time.clone(), allclear::machine::model::version::VERSION);
+    let (fold, state) = CoreStateMachine::new(time.clone(), allclear::core::model::version::VERSION);
     let data_dir = folder.join("data");
     let options = consensus::Options {
         cluster: "tests".into(),
@@ -151,7 +151,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
         time,
         consensus,
         state,
-        contacts: Arc::new(PeerTracker::new(name, allclear::machine::model::version::VERSION)),
+        contacts: Arc::new(PeerTracker::new(name, allclear::core::model::version::VERSION)),
         journal: ApprovalJournal::open(&data_dir, Environment::default()).unwrap(),
         alone: tokio::sync::watch::Sender::new(None),
         alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
@@ -184,7 +184,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
 
 /// The replica is in the log, and so is the event.
 async fn learn(here: &Context) {
-    here.record(&Command::Register { workloads: Vec::new(), groups: Vec::new() }).await;
+    here.record(&Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() })).await;
     let task = task();
     let event = Announcement {
         id: task.event_id,
@@ -197,7 +197,7 @@ async fn learn(here: &Context) {
         description: String::new(),
         duration: None,
     };
-    here.record(&Command::Report { after: 0, document: Document::new(vec![event]) }).await;
+    here.record(&Command::ReportDocument(ReportDocument { after: 0, document: Document::new(vec![event]) })).await;
 }
 
 async fn perform(folder: PathBuf, behaviour: Behaviour, step: workload::Step) -> Outcome {

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
+use allclear::core::model::drill::Mode;
+use allclear::core::model::workload::{Intent, Phase};
 use allclear::hooks::{HookOutcome, HookTask, HookUpdate, HttpHook};
 use allclear::http_client::{Login, Options};
-use allclear::machine::model::drill::Mode;
-use allclear::machine::model::workload::{Intent, Phase};
 use serde_json::json;
 
 use self::cluster::{CHECK, Patroni};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::pending::PendingNotifications;
-use allclear_core::model::command::Command;
+use allclear_core::model::command::{Command, RecordDeliveries};
 
 const AT_ONCE: usize = 256;
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -18,7 +18,7 @@ pub(super) async fn keep(board: &PendingNotifications) {
             let _ = changes.changed().await;
             continue;
         }
-        match board.here.propose(&Command::Notified { told: told.clone() }).await {
+        match board.here.propose(&Command::RecordDeliveries(RecordDeliveries { told: told.clone() })).await {
             Ok(_) => {
                 for told in &told {
                     tracing::debug!(told.receiver, told.notice, "noted");

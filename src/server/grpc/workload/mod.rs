@@ -32,7 +32,7 @@ use crate::replica::hook_executor::{HookExecutor, is_recorded};
 use crate::replica::late_outcomes;
 use crate::replica::metrics::RefusalKind;
 use crate::replica::view::View;
-use allclear_core::model::command::{ApplyResult, Command, Rejection};
+use allclear_core::model::command::{ApplyResult, Command, DeregisterSession, RegisterSession, Rejection};
 use allclear_core::model::id::WorkloadName;
 use allclear_core::model::workload::Workload;
 use allclear_wire::pb::allclear::workload::v1 as pb;
@@ -119,7 +119,8 @@ impl WorkloadRpc {
             let mut state = self.here.state.clone();
             // It registers its own configuration first.
             let _ = state.wait_for(|state| state.replicas.contains_key(&self.here.name)).await;
-            let verdict = self.here.record(&Command::Enlist { workload: workload.clone() }).await;
+            let verdict =
+                self.here.record(&Command::RegisterSession(RegisterSession { workload: workload.clone() })).await;
             if matches!(verdict, ApplyResult::Applied | ApplyResult::Ignored(Rejection::Repeated)) {
                 let _ = state.wait_for(is_listed).await;
             }
@@ -173,7 +174,7 @@ impl WorkloadRpc {
         let may = state.may_delist(&self.here.name, name, (uid, &self.here.grants), force);
         may.map_err(|why| self.denied(uid, name, &why))?;
         sessions.mark_expired(name);
-        let delist = Command::Delist { workload: name.clone() };
+        let delist = Command::DeregisterSession(DeregisterSession { workload: name.clone() });
         let delisting = async {
             self.here.record(&delist).await;
             let _ = self.here.state.clone().wait_for(|state| self.listed(state, name).is_none()).await;

@@ -222,7 +222,9 @@ mod tests {
     use super::*;
     use crate::imds::read_document;
     use allclear_core::apply::apply;
-    use allclear_core::model::command::{Command, Entry};
+    use allclear_core::model::command::{
+        ChooseTreatment, Command, Entry, RecordReachability, RegisterWorkloads, ReportDocument,
+    };
     use allclear_core::model::id::{EventId, GroupName, VmName, WorkloadName};
     use allclear_core::model::workload::{OnAbsent, Origin, Workload};
     use allclear_core::policy;
@@ -241,12 +243,16 @@ mod tests {
             apply(&mut state, &Entry { at: Timestamp(7), by: VmName::new("a"), command });
             events_beyond(&state)
         };
-        assert_eq!(commit(Command::Register { workloads: Vec::new(), groups: Vec::new() }), None);
-        assert_eq!(commit(Command::Report { after: 0, document: listing(OPEN_LIMIT) }), None);
-        let told = commit(Command::Report { after: 1, document: listing(OPEN_LIMIT + 2) }).unwrap();
+        assert_eq!(
+            commit(Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() })),
+            None
+        );
+        assert_eq!(commit(Command::ReportDocument(ReportDocument { after: 0, document: listing(OPEN_LIMIT) })), None);
+        let told =
+            commit(Command::ReportDocument(ReportDocument { after: 1, document: listing(OPEN_LIMIT + 2) })).unwrap();
         assert!(told.text.starts_with("2 announced events, 0256 among them, are beyond the 256 "), "{}", told.text);
         assert_eq!(told.since, rfc3339(Timestamp(7)));
-        assert_eq!(commit(Command::Report { after: 2, document: listing(OPEN_LIMIT) }), None);
+        assert_eq!(commit(Command::ReportDocument(ReportDocument { after: 2, document: listing(OPEN_LIMIT) })), None);
     }
 
     #[test]
@@ -263,12 +269,15 @@ mod tests {
             );
             read_document(200, format!(r#"{{"DocumentIncarnation":1,"Events":[{event}]}}"#).as_bytes()).unwrap()
         };
-        commit(0, Command::Register { workloads: Vec::new(), groups: Vec::new() });
-        let told = commit(20 * 60_000, Command::Report { after: 0, document: listing(15) });
+        commit(0, Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() }));
+        let told = commit(20 * 60_000, Command::ReportDocument(ReportDocument { after: 0, document: listing(15) }));
         let expected = "event e was first seen at 1970-01-01T00:20:00.000Z, and its notice had ended at \
                         1970-01-01T00:15:00.000Z: ";
         assert!(told.len() == 1 && told[0].starts_with(expected), "{told:?}");
-        assert_eq!(commit(21 * 60_000, Command::Report { after: 1, document: listing(35) }), [""; 0]);
+        assert_eq!(
+            commit(21 * 60_000, Command::ReportDocument(ReportDocument { after: 1, document: listing(35) })),
+            [""; 0]
+        );
     }
 
     #[test]
@@ -286,16 +295,24 @@ mod tests {
             apply(state, &Entry { at: Timestamp(0), by: VmName::new(by), command });
         };
         for vm in ["a", "b"] {
-            commit(&mut state, vm, Command::Register { workloads: vec![workload()], groups: Vec::new() });
+            commit(
+                &mut state,
+                vm,
+                Command::RegisterWorkloads(RegisterWorkloads { workloads: vec![workload()], groups: Vec::new() }),
+            );
         }
-        commit(&mut state, "b", Command::Contact { replica: VmName::new("a"), reachable: false });
+        commit(
+            &mut state,
+            "b",
+            Command::RecordReachability(RecordReachability { replica: VmName::new("a"), reachable: false }),
+        );
         let body = r#"{"DocumentIncarnation":1,"Events":[{"EventId":"e","EventType":"Reboot","EventStatus":"Scheduled",
             "ResourceType":"VirtualMachine","Resources":["b"],"NotBefore":"Thu, 01 Jan 1970 00:15:00 GMT"}]}"#;
         let document = read_document(200, body.as_bytes()).unwrap();
-        commit(&mut state, "b", Command::Report { after: 0, document });
+        commit(&mut state, "b", Command::ReportDocument(ReportDocument { after: 0, document }));
         let announcement = &state.open_event(&EventId::new("e")).unwrap().announcement;
         let treatment = policy::treatment_of(&Policy::default(), announcement, &[VmName::new("b")], Timestamp(0));
-        commit(&mut state, "b", Command::Treat { event: EventId::new("e"), treatment });
+        commit(&mut state, "b", Command::ChooseTreatment(ChooseTreatment { event: EventId::new("e"), treatment }));
         let told = |minute: i64| overdrafts(&state, Timestamp(minute * 60_000)).next();
         assert_eq!(told(12), None);
         let text = told(13).unwrap().text;
