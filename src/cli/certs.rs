@@ -88,7 +88,7 @@ fn issue_into(dir: &Path, replica: &str, days: u32) -> anyhow::Result<()> {
     let ca = read(&dir.join(CA))?;
     let authority = Authority::read(&ca, &read(&dir.join(CA_KEY))?).with_context(|| dir.display().to_string())?;
     let folder = dir.join(replica);
-    let expires_at = issue(&authority, &ca, replica, days, &folder, clock::now())?;
+    let expires_at = issue((&authority, &ca), replica, days, &folder, clock::now())?;
     let (cluster, until, shown) = (authority.cluster(), rfc3339(expires_at), folder.display());
     say(format_args!("made a certificate for {replica} of cluster {cluster:?}, valid until {until}, in {shown}"));
     say(format_args!(

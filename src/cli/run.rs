@@ -56,7 +56,7 @@ fn keep_to_itself() {
     hooks::close_descriptors();
     files::keep_to_oneself();
     if let Err(error) = set_dumpable(false) {
-        tracing::warn!(%error, "this process can be looked into by others of its user");
+        tracing::warn!(%error, "memory readable by other processes of this user");
     }
 }
 
@@ -68,6 +68,6 @@ pub(super) fn allow_many_connections() {
         if now < wanted { setrlimit(Resource::RLIMIT_NOFILE, wanted, most) } else { Ok(()) }
     });
     if let Err(error) = raised {
-        tracing::warn!(%error, "the number of open files stays limited, and so do connections of workloads");
+        tracing::warn!(%error, "limit of open files not raised; connections of workloads stay limited");
     }
 }

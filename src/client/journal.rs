@@ -61,6 +61,10 @@ pub(super) struct AttemptRecord {
 }
 
 impl AttemptRecord {
+    const fn new(attempt: String, step: String, act: Act, scope: (String, String), fence: (u64, u64)) -> Self {
+        Self { attempt, step, act, scope, fence, outcome: None, is_acknowledged: false, is_interrupted: false }
+    }
+
     fn is_open(&self) -> bool {
         !self.is_acknowledged && !self.is_interrupted
     }
@@ -95,28 +99,18 @@ impl Journal {
         let fence = (fence.term, fence.sequence);
         let scope = (step.event.as_ref().map_or(String::new(), |event| event.id.clone()), step.vm.clone());
         let is_stale = self.records.iter().any(|record| record.scope == scope && record.fence > fence);
-        self.begin(step.attempt.clone(), step.step.clone(), act, scope, fence);
+        self.begin(AttemptRecord::new(step.attempt.clone(), step.step.clone(), act, scope, fence));
         if is_stale {
             self.end(&step.attempt, Outcome::Stale);
         }
         Ok(!is_stale)
     }
 
-    fn begin(&mut self, attempt: String, step: String, act: Act, scope: (String, String), fence: (u64, u64)) {
+    fn begin(&mut self, record: AttemptRecord) {
         if self.records.len() >= REMEMBERED {
             let oldest = self.records.iter().position(|record| !record.is_open());
             oldest.and_then(|at| self.records.remove(at));
         }
-        let record = AttemptRecord {
-            attempt,
-            step,
-            act,
-            scope,
-            fence,
-            outcome: None,
-            is_acknowledged: false,
-            is_interrupted: false,
-        };
         self.records.push_back(record);
     }
 
@@ -187,7 +181,7 @@ impl Journal {
                     return Err(format!("it has version {version}, this program knows 1"));
                 }
                 JournalLine::Begun { attempt, step, act, event, vm, fence } => {
-                    journal.begin(attempt, step, act, (event, vm), fence);
+                    journal.begin(AttemptRecord::new(attempt, step, act, (event, vm), fence));
                 }
                 JournalLine::Ended { attempt, outcome, reason } => {
                     let known = Outcome::from_words(&outcome, reason);

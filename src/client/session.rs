@@ -82,7 +82,7 @@ impl Dialler {
             } else {
                 ConnectionState::Dialling { why: told }
             };
-            tracing::info!(workload = self.hello.workload, ?standing, "no session with the replica");
+            tracing::info!(workload = self.hello.workload, ?standing, "session with the replica lost");
             self.standing.send_replace(standing);
             tokio::select! {
                 () = sleep(pause) => {}
@@ -112,7 +112,7 @@ impl Dialler {
         pace.reset();
         for problem in &welcome.problems {
             let (at, message) = (problem.place.as_deref().unwrap_or_default(), &problem.message);
-            tracing::warn!(workload = self.hello.workload, at, message, "odd about the registration");
+            tracing::warn!(workload = self.hello.workload, at, message, "registration warning received");
         }
         for attempt in welcome.acknowledged {
             self.desk.acknowledge(attempt);
@@ -183,7 +183,7 @@ impl Dialler {
             Some(Heard::Step(step)) => self.step(step, talk).await?,
             Some(Heard::Cancel(cancel)) => {
                 if let Some(controls) = self.desk.controls(&cancel.attempt) {
-                    tracing::info!(cancel.attempt, cancel.reason, "cancelled");
+                    tracing::info!(cancel.attempt, cancel.reason, "step cancelled");
                     controls.cancel.cancel();
                 }
             }
@@ -195,7 +195,7 @@ impl Dialler {
             Some(Heard::Acknowledged(acknowledged)) => self.desk.acknowledge(acknowledged.attempt),
             Some(Heard::GoAway(away)) => return Err(SessionEnd::away(&away)),
             Some(Heard::Problem(problem)) => {
-                tracing::warn!(workload = self.hello.workload, problem.message, "the replica sees a problem");
+                tracing::warn!(workload = self.hello.workload, problem.message, "problem reported by the replica");
             }
             // the last of them is of a newer replica
             Some(Heard::Welcome(_) | Heard::Event(_) | Heard::Pong(_)) | None => {}
@@ -206,7 +206,7 @@ impl Dialler {
     async fn step(&self, step: v1::Step, talk: &mut Talk) -> Result<(), SessionEnd> {
         let ids = [&step.attempt, &step.step];
         if ids.iter().any(|id| id.is_empty() || id.len() > LONGEST_ID) {
-            tracing::warn!("the replica sent a step without a proper id");
+            tracing::warn!("step without a valid id received");
             return Ok(());
         }
         let attempt = step.attempt.clone();

@@ -74,7 +74,7 @@ impl AttemptTracker {
         let begun = if is_begun { None } else { self.book().journal.begun(attempt) };
         let lines = begun.into_iter().chain([ended(attempt, &outcome)]).collect();
         if let Err(error) = self.write(lines).await {
-            tracing::warn!(attempt, %error, "the end of an attempt cannot be written into the journal");
+            tracing::warn!(attempt, %error, "attempt outcome not written to the journal");
         }
         let mut book = self.book();
         book.journal.end(attempt, outcome);

@@ -28,6 +28,7 @@ pub mod plan;
 pub mod planning_input;
 pub mod platform_time;
 pub mod policy;
+pub mod procedure;
 pub mod readiness;
 pub mod report_limits;
 pub mod schedule;

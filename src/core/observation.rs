@@ -54,6 +54,14 @@ pub struct Observation {
     left_out: usize,
 }
 
+/// A poll that brought a document.
+#[derive(Clone, Copy, Debug)]
+pub struct Poll<'a> {
+    pub document: &'a Document,
+    pub time: PollTime,
+    pub patience: Patience,
+}
+
 /// When a poll was asked for and answered, on a clock that never goes back: what it says was so at some time in between.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PollTime {
@@ -124,10 +132,8 @@ impl Observation {
     /// The document of a poll arrived. An old api-version hides some kinds of events: what it cannot show is not missed.
     pub fn record_poll(
         &mut self,
-        polled: &Document,
+        Poll { document: polled, time, patience }: Poll<'_>,
         state: &State,
-        time: PollTime,
-        patience: Patience,
         can_show: impl Fn(&Kind) -> bool,
     ) {
         let (was_missed, was_taken_back) = (core::mem::take(&mut self.missed), core::mem::take(&mut self.taken_back));

@@ -32,7 +32,6 @@ use crate::hooks::{HookRunner, Runner};
 use crate::imds::Endpoint;
 use crate::imds::poll_schedule::PollSchedule;
 use crate::net::tls::Credentials;
-use crate::replica::ReplicaTasks;
 use crate::replica::clock::{self, ClusterClock};
 use crate::replica::context::Context;
 use crate::replica::hook_executor::{Former, HookExecutor};
@@ -46,6 +45,7 @@ use crate::replica::readiness_poller::LatestReadiness;
 use crate::replica::state_machine::CoreStateMachine;
 use crate::replica::view::View;
 use crate::replica::watchdog::Watchdog;
+use crate::replica::{ReplicaTasks, Startup};
 use crate::{grpc, http};
 use allclear_core::model::id::VmName;
 use allclear_core::model::version::VERSION;
@@ -106,7 +106,7 @@ pub async fn run_until(
     let spool = config.replica.data_dir.join("hooks");
     let (commands, of_commands) = Runner::open(&spool, PathBuf::from(OWN_PROGRAM), hook_commands::surroundings())?;
     let (sessions, of_sessions) = Sessions::open(Arc::new(clock::now));
-    let deeds = Arc::new(Metrics::new()?);
+    let metrics = Arc::new(Metrics::new()?);
     let here = Arc::new(Context {
         name: name.clone(),
         cluster: config.cluster.name.clone(),
@@ -121,12 +121,12 @@ pub async fn run_until(
         journal: ApprovalJournal::open(&config.replica.data_dir, consensus::Environment::default())?,
         alone: watch::Sender::new(None),
         alone_requests: IsolatedRequests::default(),
-        deeds: deeds.clone(),
-        rounds: Watchdog::default(),
+        metrics: metrics.clone(),
+        watchdog: Watchdog::default(),
         readiness: LatestReadiness::default(),
         grants: Grants { trusted: grpc::trusted_users(), ..config.registration.grants.clone() },
     });
-    let observer = Arc::new(observer(&config.metadata, endpoint, deeds));
+    let observer = Arc::new(observer(&config.metadata, endpoint, metrics));
     let hooks = Arc::new(hooks(&config, &spool, HookRunner::new(commands, sessions))?);
     let configured: Vec<Workload> = config.workloads.iter().map(config::ConfiguredWorkload::registered).collect();
     let questions = questions::all(&config, &name);
@@ -137,17 +137,28 @@ pub async fn run_until(
     // Not `stop`: a post that is under way still has to be confirmed and recorded.
     let serving = CancellationToken::new();
     let telling = notices::tell(here.clone(), view.clone(), config.receivers.clone(), serving.clone());
-    let servers = serve(&config, listeners, tls, routes, &here, &observer, &hooks, &view, &serving, answering);
+    let answers = Serving {
+        config: &config,
+        tls,
+        here: &here,
+        observer: &observer,
+        hooks: &hooks,
+        view: &view,
+        stop: &serving,
+        answering,
+    };
+    let servers = serve(answers, listeners, routes);
     servers.spawn(telling);
     if let Some(collector) = config.tracing.clone() {
         servers.spawn(traces::export(here.clone(), collector, serving.clone()));
     }
     let reports = [of_commands, of_sessions];
-    let replica = ReplicaTasks::start(&here, &observer, &hooks, configured, config.groups.clone(), questions, reports);
+    let startup = Startup { workloads: configured, groups: config.groups.clone(), questions, reports };
+    let replica = ReplicaTasks::start(&here, &observer, &hooks, startup);
 
     let failure = until_over(&here, &stop).await;
     if tokio::time::timeout(STOP_WITHIN, end(replica, &here, &serving, &servers)).await.is_err() {
-        tracing::warn!("not everything ended in time; it is recovered at the next start");
+        tracing::warn!("tasks not ended in time; the next start recovers them");
     }
     remove(&sockets);
     match failure {
@@ -163,25 +174,29 @@ async fn name(config: &Config, endpoint: &Endpoint) -> VmName {
     }
 }
 
-fn observer(config: &config::Metadata, endpoint: Arc<Endpoint>, deeds: Arc<Metrics>) -> Observer {
+fn observer(config: &config::Metadata, endpoint: Arc<Endpoint>, metrics: Arc<Metrics>) -> Observer {
     let config::Metadata { poll_interval, gone_after, stale_after, stall_after, .. } = *config;
     let patience = Patience { poll_interval, gone_after, stale_after };
-    Observer::new(endpoint, PollSchedule::new(poll_interval), patience, stall_after, deeds)
+    Observer::new(endpoint, PollSchedule::new(poll_interval), patience, stall_after, metrics)
 }
 
-/// Answers the other replicas and the operators, and beats, until it is stopped.
-#[expect(clippy::too_many_arguments, reason = "everything that answers somebody is started here")]
-fn serve(
-    config: &Config,
-    listeners: Listeners,
+/// What the servers of one replica answer with.
+struct Serving<'a> {
+    config: &'a Config,
     tls: Option<Arc<Credentials>>,
+    here: &'a Arc<Context>,
+    observer: &'a Arc<Observer>,
+    hooks: &'a Arc<HookExecutor>,
+    view: &'a View,
+    stop: &'a CancellationToken,
+    answering: &'a Handle,
+}
+
+/// Serves the other replicas, workloads and operators, and sends status reports, until `stop`.
+fn serve(
+    Serving { config, tls, here, observer, hooks, view, stop, answering }: Serving<'_>,
+    listeners: Listeners,
     routes: Routes,
-    here: &Arc<Context>,
-    observer: &Arc<Observer>,
-    hooks: &Arc<HookExecutor>,
-    view: &View,
-    stop: &CancellationToken,
-    answering: &Handle,
 ) -> TaskTracker {
     let servers = TaskTracker::new();
     // What their routes start of their own accord runs there as well.
@@ -202,12 +217,12 @@ fn serve(
     let serving = http::server::serve(listeners.status, view.clone(), names, stop.clone());
     servers.spawn_on(logged("status.listen", serving), answering);
     if let Some(listener) = listeners.workloads {
-        let guard = UidPolicy::of_workloads(&config.registration.uids(), here.deeds.clone());
+        let guard = UidPolicy::of_workloads(&config.registration.uids(), here.metrics.clone());
         let routes = grpc::with_health_and_reflection(for_workloads);
         let serving = grpc::serve(listener, routes, guard, stop.clone());
         servers.spawn_on(logged("workloads.socket", serving), answering);
     }
-    let guard = UidPolicy::of_operators(here.deeds.clone());
+    let guard = UidPolicy::of_operators(here.metrics.clone());
     let routes = grpc::with_health_and_reflection(for_operators);
     let serving = grpc::serve(listeners.operator, routes, guard, stop.clone());
     servers.spawn_on(logged("operator.socket", serving), answering);
@@ -221,7 +236,7 @@ async fn until_over(here: &Context, stop: &CancellationToken) -> Option<String> 
     let failure = tokio::select! {
         fatal = here.consensus.fatal() => Some(fatal),
         () = stop.cancelled() => None,
-        () = systemd::keep_told(|| here.rounds.stalled_loop()) => None,
+        () = systemd::keep_told(|| here.watchdog.stalled_loop()) => None,
     };
     systemd::tell_of_the_end();
     failure
@@ -247,13 +262,13 @@ async fn hand_over(here: &Context) {
     if let Some(heir) = situation.members.iter().find(fit)
         && let Err(error) = here.consensus.transfer_leadership(heir.as_str()).await
     {
-        tracing::info!(%error, "leadership was not handed over");
+        tracing::info!(%error, "leadership not transferred");
     }
 }
 
 async fn logged<E: std::fmt::Display>(what: &str, serving: impl Future<Output = Result<(), E>>) {
     if let Err(error) = serving.await {
-        tracing::error!(what, %error, "a server ended");
+        tracing::error!(what, %error, "server ended");
     }
 }
 
@@ -283,7 +298,7 @@ fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> an
     let replica = spelled.cloned().unwrap_or_else(|| name.to_string());
     let (insecure, tls) = (config.cluster.insecure, credentials::of(config, &replica)?);
     if insecure {
-        tracing::warn!("plain text between replicas: whoever reaches cluster.listen can speak for any of them");
+        tracing::warn!("plain text allowed between replicas: anyone who reaches cluster.listen can act as any of them");
     }
     Ok(consensus::Options {
         cluster: config.cluster.name.clone(),

@@ -12,8 +12,9 @@ use super::tasks::Oneshot;
 use super::world::World;
 use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::document::{Announcement, Document, Status};
-use allclear_core::model::id::{AttemptId, EventId, VmName};
+use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
+use allclear_core::procedure::PostReason;
 
 /// A request that is not answered by then is given up.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
@@ -30,19 +31,11 @@ pub(super) struct PollResult {
     pub(super) date: Option<Timestamp>,
 }
 
-/// Why an approval is posted.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Why {
-    Claim(AttemptId),
-    /// The entry of the journal with this time.
-    Takeover(Timestamp),
-}
-
 /// A post on its way.
 pub(super) struct Letter {
     by: usize,
     event: EventId,
-    why: Why,
+    why: PostReason,
     /// `None` where the reply is lost.
     answer: Option<Oneshot<PostOutcome>>,
 }
@@ -170,7 +163,7 @@ impl ModelContext {
     }
 
     /// Posts an approval, once.
-    pub(super) async fn post_approval(&self, event: &EventId, why: Why) -> PostOutcome {
+    pub(super) async fn post_approval(&self, event: &EventId, why: PostReason) -> PostOutcome {
         let (world, vm) = (&self.world, self.me);
         world.judge_post(vm, event, why);
         let trouble = world.trouble(vm, |trouble| trouble.is_of_posts() || trouble == FaultClass::Silent);

@@ -130,7 +130,7 @@ impl World {
             ModelMessage::Confirmed(waiting, index) => waiting.give(&self.tasks, index),
             ModelMessage::Beat { health, wishes, reading, base, known } => {
                 self.on_beat(to, from, health, wishes);
-                self.on_reading(to, from, reading, base, known);
+                self.on_reading(to, from, reading, (base, known));
                 self.reply_to_beat(to, from);
             }
             ModelMessage::Reply { told, time, base, trust } => self.on_reply(to, told, (time, trust), base),

@@ -153,6 +153,15 @@ impl<'a, const N: usize> SignalChanges<'a, N> {
         Self(signals.map(|signal| (signal, signal.version.get())))
     }
 
+    /// The signals as they stood at these versions.
+    pub(super) fn since(signals: [&'a Signal; N], versions: [u64; N]) -> Self {
+        Self(std::array::from_fn(|place| (signals[place], versions[place])))
+    }
+
+    pub(super) fn versions(&self) -> [u64; N] {
+        self.0.map(|(_, version)| version)
+    }
+
     pub(super) async fn come(&self, tasks: &Tasks) {
         poll_fn(|_| {
             if self.0.iter().any(|(signal, since)| signal.version.get() != *since) {

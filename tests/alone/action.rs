@@ -7,7 +7,7 @@ use allclear::core::isolation::reconciliation::unrecorded;
 use allclear::core::model::attempt::Outcome;
 use allclear::core::model::command::{Command, FinishAttempt, ReconcileJournal, RecordPost};
 use allclear::core::model::id::{AttemptId, EventId};
-use allclear::core::observation::{Observation, Patience, PollTime};
+use allclear::core::observation::{Observation, Patience, Poll, PollTime};
 
 use crate::mutant::Mutant;
 use crate::world::{Alone, Cluster, Post, Sent, Shown, World, event_id, name};
@@ -148,10 +148,12 @@ fn report(cluster: &Cluster, world: &World, replica: usize) -> Option<Action> {
     observation.adopt_state(&world.log, &me);
     for _ in 0..POLLS {
         observation.record_poll(
-            &world.document(cluster, replica),
+            Poll {
+                document: &world.document(cluster, replica),
+                time: PollTime::at_once(world.now()),
+                patience: AT_ONCE,
+            },
             &world.log,
-            PollTime::at_once(world.now()),
-            AT_ONCE,
             |_| true,
         );
     }
@@ -197,7 +199,7 @@ fn finishes(world: &World) -> Vec<Action> {
     ended.collect()
 }
 
-/// What `src/server/replica/account.rs` would build now.
+/// What `core::procedure::reconciliation` would propose now.
 pub(crate) fn account(world: &World, replica: usize) -> Option<Command> {
     let suspicion = world.log.suspicions.get(&name(replica));
     let journal = unrecorded(&world.log, &world.replicas[replica].journal);

@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// What `src/server/replica/alone.rs` knows; `None` while it hears a leader.
+    /// What `core::procedure::isolation` knows; `None` while it hears a leader.
     pub(crate) fn situation_alone(&self, cluster: &Cluster, me: usize) -> Option<PlanningInput> {
         let local = &self.replicas[me];
         if !local.up || self.has_contact(me) {

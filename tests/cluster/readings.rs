@@ -16,11 +16,11 @@ struct Readings(String);
 impl Readings {
     /// Waits until the event waits for that, and reads it, from the verdict to what can be done.
     async fn read(&mut self, cluster: &Cluster, place: usize, id: &str, code: &str) {
-        self.read_with(cluster, place, id, code, &[]).await;
+        self.read_with(cluster, place, id, (code, &[])).await;
     }
 
     /// The same, when all of these stand there too: hooks that are tried again come and go.
-    async fn read_with(&mut self, cluster: &Cluster, place: usize, id: &str, code: &str, parts: &[&str]) {
+    async fn read_with(&mut self, cluster: &Cluster, place: usize, id: &str, (code, parts): (&str, &[&str])) {
         let waits = |event: &Event| {
             let is_known = event.hold.as_ref().is_none_or(|hold| hold.unacknowledged_by.is_empty());
             event.blocker.as_ref().is_some_and(|blocker| {
@@ -135,7 +135,7 @@ async fn hooks_that_hold_an_event_are_told_with_the_command_to_skip_each() {
     let both = |event: &Event| event.blocker.as_ref().is_some_and(|blocker| blocker.hooks.len() == 2);
     cluster.until_event(0, &id, "held by both", both).await;
     let skips = ["db-0/queue/drain --reason", "db-0/database/drain --reason"];
-    readings.read_with(&cluster, 0, &id, "hook_failed", &skips).await;
+    readings.read_with(&cluster, 0, &id, ("hook_failed", &skips)).await;
     let (_, all, _) = cluster.says(0, &["explain"]);
     assert!(all.starts_with("Reboot of db-0 by Platform: preparing\n"), "the only one: {all}");
     assert!(!all.contains(['\u{1b}', '\u{202e}']), "{all:?}");

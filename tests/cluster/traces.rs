@@ -129,7 +129,7 @@ async fn a_collector_that_is_down_delays_nothing_and_gets_the_trace_when_it_is_b
     let address = free_addresses(1).remove(0);
     let cluster = traced(&address, "").await;
     played(&cluster).await;
-    let is_tried = async || (0..3).any(|place| cluster.log(place).contains("the trace is not exported yet"));
+    let is_tried = async || (0..3).any(|place| cluster.log(place).contains("trace not exported yet"));
     cluster.until_true("an attempt", is_tried).await;
     let collector = Collector::at(&address).await;
     collector.is_busy_for(2);

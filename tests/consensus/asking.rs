@@ -71,8 +71,8 @@ impl Asking {
             journal,
             alone: watch::Sender::new(None),
             alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
-            deeds: Arc::new(Metrics::new().unwrap()),
-            rounds: Watchdog::default(),
+            metrics: Arc::new(Metrics::new().unwrap()),
+            watchdog: Watchdog::default(),
             readiness: LatestReadiness::default(),
             grants: Grants { trusted: vec![0], ..Grants::default() },
         });

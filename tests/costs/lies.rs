@@ -15,7 +15,7 @@ use allclear::core::model::lifecycle::Stage;
 use allclear::core::model::operator::OperatorRequest;
 use allclear::core::model::state::State;
 use allclear::core::model::time::Timestamp;
-use allclear::core::observation::{Observation, Patience, PollTime, concerns_us};
+use allclear::core::observation::{Observation, Patience, Poll, PollTime, concerns_us};
 use allclear::core::plan::plan;
 use allclear::wire::log::{decode_state, encode_entry, encode_state};
 use allocation_counter::measure;
@@ -173,7 +173,11 @@ impl Liar {
             let (me, state) = (VmName::new(name), &self.world.state);
             let (observation, allowance) = &mut self.seen[place];
             observation.adopt_state(state, &me);
-            observation.record_poll(&document, state, PollTime::at_once(now), Patience::default(), |_| true);
+            observation.record_poll(
+                Poll { document: &document, time: PollTime::at_once(now), patience: Patience::default() },
+                state,
+                |_| true,
+            );
             let believed = observation.document().unwrap();
             assert!(believed.bytes() <= 2 * DOCUMENT_BYTES, "{} bytes are believed", believed.bytes());
             let Some(report) = observation.report(state, &me) else { continue };

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use allclear::core::model::time::Timestamp;
-use allclear::core::observation::{Observation, Patience, PollTime};
+use allclear::core::observation::{Observation, Patience, Poll, PollTime};
 use allclear::core::plan::plan;
 use allclear::imds::read_document;
 use allclear::wire::log::encode_state;
@@ -61,13 +61,19 @@ fn rows() -> Vec<Row> {
             let world = World::with_history(closed);
             let body = wire(1);
             let mut observation = Observation::default();
-            observation.record_poll(&document(0), &world.state, AT_ONCE, Patience::default(), |_| true);
+            observation.record_poll(
+                Poll { document: &document(0), time: AT_ONCE, patience: Patience::default() },
+                &world.state,
+                |_| true,
+            );
             allocations(|| {
                 observation.record_poll(
-                    &read_document(200, &body).unwrap(),
+                    Poll {
+                        document: &read_document(200, &body).unwrap(),
+                        time: AT_ONCE,
+                        patience: Patience::default(),
+                    },
                     &world.state,
-                    AT_ONCE,
-                    Patience::default(),
                     |_| true,
                 );
                 assert!(plan(&world.state, &world.situation).is_empty());

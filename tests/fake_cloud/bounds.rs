@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::fake_cloud::stage::{Stage, reboot};
 
-async fn refused(stage: &Stage, method: Method, path: &str, body: Value, status: u16, word: &str) {
+async fn refused(stage: &Stage, method: Method, path: &str, body: Value, (status, word): (u16, &str)) {
     let reply = stage.control(method, path, Some(body.clone())).await;
     let shown: String = body.to_string().chars().take(200).collect();
     assert_eq!(reply.status, status, "{path} {shown}: {reply:?}");
@@ -35,9 +35,9 @@ async fn wrong_orders_are_refused_with_words() {
         (with("duration_s", json!(-2)), "-1 for unknown"),
         (with("typo", json!(1)), "typo"),
     ] {
-        refused(&stage, Method::POST, "/events", event, 400, word).await;
+        refused(&stage, Method::POST, "/events", event, (400, word)).await;
     }
-    refused(&stage, Method::POST, "/events", with("after", json!({ "event": "no such" })), 404, "no such").await;
+    refused(&stage, Method::POST, "/events", with("after", json!({ "event": "no such" })), (404, "no such")).await;
     for (fault, word) in [
         (json!({ "kind": "explode" }), "explode"),
         (json!({ "kind": "slow", "ms": 600_001 }), "600000"),
@@ -45,11 +45,11 @@ async fn wrong_orders_are_refused_with_words() {
         (json!({ "kind": "status", "status": 42 }), "42"),
         (json!({ "kind": "oversized", "bytes": 1_000_000_000 }), "use less"),
     ] {
-        refused(&stage, Method::POST, "/faults", json!({ "fault": fault }), 400, word).await;
+        refused(&stage, Method::POST, "/faults", json!({ "fault": fault }), (400, word)).await;
     }
     let hang = json!({ "kind": "hang" });
-    refused(&stage, Method::POST, "/faults", json!({ "times": 0, "fault": hang }), 400, "1 or more").await;
-    refused(&stage, Method::POST, "/faults", json!({ "vm": "db-9", "fault": hang }), 404, "db-9").await;
+    refused(&stage, Method::POST, "/faults", json!({ "times": 0, "fault": hang }), (400, "1 or more")).await;
+    refused(&stage, Method::POST, "/faults", json!({ "vm": "db-9", "fault": hang }), (404, "db-9")).await;
     assert_eq!(stage.read("/events").await["events"], json!([]));
     stage.cloud.shutdown().await;
 }
@@ -58,18 +58,18 @@ async fn wrong_orders_are_refused_with_words() {
 async fn events_faults_and_bodies_have_an_upper_limit() {
     let stage = Stage::open(&["db-0"]).await;
     stage.announce(json!({ "id": "known", "type": "Reboot", "vms": [0] })).await;
-    refused(&stage, Method::POST, "/events", json!({ "id": "KNOWN", "type": "Reboot", "vms": [0] }), 409, "exists")
+    refused(&stage, Method::POST, "/events", json!({ "id": "KNOWN", "type": "Reboot", "vms": [0] }), (409, "exists"))
         .await;
     for _ in 0..999 {
         stage.announce(json!({ "type": "Reboot", "vms": [0], "at": "10days" })).await;
     }
-    refused(&stage, Method::POST, "/events", reboot("db-0"), 409, "not ended").await;
+    refused(&stage, Method::POST, "/events", reboot("db-0"), (409, "not ended")).await;
     stage.order("/events/known/cancel", json!({})).await;
     stage.announce(reboot("db-0")).await;
     for _ in 0..100 {
         stage.fault_once("db-0", "post", json!({ "kind": "hang" })).await;
     }
-    refused(&stage, Method::POST, "/faults", json!({ "fault": { "kind": "hang" } }), 409, "clear").await;
+    refused(&stage, Method::POST, "/faults", json!({ "fault": { "kind": "hang" } }), (409, "clear")).await;
     let huge = json!({ "type": "x".repeat(300_000) });
     assert_eq!(stage.control(Method::POST, "/events", Some(huge)).await.status, 413);
     stage.cloud.shutdown().await;

@@ -83,6 +83,6 @@ async fn a_flood_at_every_door_costs_little_memory_and_delays_no_approval() {
     let after = cluster.until(victim, "led", |status| status.quorum && status.leader.is_some()).await;
     assert_eq!(after.term, term, "leadership was lost");
     let log = cluster.log(victim);
-    let told = log.lines().filter(|line| line.contains("turned away")).count();
+    let told = log.lines().filter(|line| line.contains("connection rejected")).count();
     assert!((1..100).contains(&told), "{told} lines about those who were turned away");
 }

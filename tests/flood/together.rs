@@ -151,7 +151,7 @@ async fn everything_at_once_costs_no_leader_no_approval_and_little_memory() {
     }
     for place in [victim, other] {
         let log = cluster.log(place);
-        log.lines().filter(|line| line.contains("standing changed")).for_each(|line| println!("db-{place}: {line}"));
+        log.lines().filter(|line| line.contains("raft state changed")).for_each(|line| println!("db-{place}: {line}"));
     }
     println!("{}", somebody.told());
     println!("{approved} events approved in {:?}", began.elapsed());

@@ -20,7 +20,7 @@ use allclear::core::model::operator::OperatorRequest;
 use allclear::core::model::slot::SlotState;
 use allclear::core::model::time::Timestamp;
 use allclear::core::model::workload::{Condition, Intent, Member, OnAbsent, Phase, Readiness, Role, Workload};
-use allclear::core::observation::{Observation, Patience, PollTime};
+use allclear::core::observation::{Observation, Patience, Poll, PollTime};
 use allclear::core::plan::plan;
 use allclear::core::schedule::affected_members::stints_of;
 
@@ -84,10 +84,8 @@ fn proposals(cluster: &Cluster, world: &World) -> Vec<(usize, Command)> {
         observation.adopt_state(&world.log, &me);
         for _ in 0..POLLS {
             observation.record_poll(
-                &world.document(cluster),
+                Poll { document: &world.document(cluster), time: PollTime::at_once(world.now()), patience: AT_ONCE },
                 &world.log,
-                PollTime::at_once(world.now()),
-                AT_ONCE,
                 |_| true,
             );
         }

@@ -118,8 +118,12 @@ async fn no_secret_stands_anywhere_whatever_fails_and_however_much_is_logged() {
     assert!(format!("{event:?}").contains("*** at ***"), "{event:#?}");
     let leader = cluster.leader(0).await;
     for receiver in ["angry", "closed", "user", "scheme", "unsigned", "headless"] {
-        let is_told =
-            || cluster.log(leader).lines().any(|line| line.contains("not told yet") && line.contains(receiver));
+        let is_told = || {
+            cluster
+                .log(leader)
+                .lines()
+                .any(|line| line.contains("notification not delivered") && line.contains(receiver))
+        };
         cluster.until_true(receiver, async || is_told()).await;
     }
     cluster.cloud.cancel(&id).await;

@@ -39,7 +39,7 @@ async fn whoever_shows_a_wrong_certificate_is_refused_counted_and_told() {
         refused_more(&cluster, 0, reason, before).await;
         let log = cluster.log(0);
         let is_told = |line: &str| {
-            line.contains("refused between replicas") && line.contains(&format!("\"reason\":\"{reason}\""))
+            line.contains("handshake between replicas refused") && line.contains(&format!("\"reason\":\"{reason}\""))
         };
         assert!(log.lines().any(is_told), "{who} is not told of as {reason}:\n{log}");
     }

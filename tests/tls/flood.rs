@@ -60,7 +60,7 @@ async fn half_open_connections_cost_no_leader_and_an_event_goes_its_way() {
     assert_eq!(after.term, before.term + handed_over, "leadership was lost");
     for place in 0..3 {
         let log = cluster.log(place);
-        let told = log.lines().filter(|line| line.contains("refused between replicas")).count();
+        let told = log.lines().filter(|line| line.contains("handshake between replicas refused")).count();
         assert!(told < 200, "{told} lines about it");
     }
 }

@@ -22,7 +22,7 @@ use crate::apply::access::{Applied, known, open};
 use crate::apply::operator::Requester;
 use crate::model::attempt::{Attempt, Waiver, WaiverReason};
 use crate::model::blocker::Clearance;
-use crate::model::claim::{Claim, PostOutcome, Reason};
+use crate::model::claim::{Claim, PostOutcome};
 use crate::model::command::{
     ApplyResult, BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval,
     ClearSuspect, Command, DeregisterSession, EndDrill, Entry, ExcludeReplica, ExpireAttempt, ExtendAttempt,
@@ -33,11 +33,9 @@ use crate::model::command::{
 };
 use crate::model::document::Status;
 use crate::model::event::Ending;
-use crate::model::hook_id::HookId;
-use crate::model::id::{AttemptId, EventId, VmName};
+use crate::model::id::{EventId, VmName};
 use crate::model::lifecycle::Stage;
 use crate::model::state::State;
-use crate::model::time::Timestamp;
 use crate::model::treatment::{Action, Treatment};
 use crate::model::workload::{Intent, Member, Phase};
 use crate::schedule::affected_members::stints_of;
@@ -70,9 +68,7 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::ReportDocument(ReportDocument { after, document }) => report::report(state, by, *after, document),
         Command::MarkDocumentStale(MarkDocumentStale { replica }) => report::discount(state, replica),
         Command::ChooseTreatment(ChooseTreatment { event, treatment }) => choose_treatment(state, event, treatment),
-        Command::BeginAttempt(BeginAttempt { event, member, hook, intent, on, deadline }) => {
-            begin_attempt(state, event, member, *hook, *intent, on, *deadline)
-        }
+        Command::BeginAttempt(begun) => begin_attempt(state, begun),
         Command::ReportProgress(ReportProgress { event, attempt, progress }) => {
             attempts::report_progress(state, by, event, *attempt, progress)
         }
@@ -80,12 +76,9 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
             attempts::finish_attempt(state, by, event, *attempt, outcome)
         }
         Command::ExpireAttempt(ExpireAttempt { event, attempt }) => attempts::expire_attempts(state, event, *attempt),
-        Command::WaiveHook(WaiveHook { event, member, hook, why }) => waive_hook(state, event, member, *hook, why),
-        Command::ClaimApproval(ClaimApproval { event, approver, reason, decision, stints, until }) => {
-            let made = Decided { reason: *reason, decision: *decision, stints };
-            claim_approval(state, by, event, approver, made, *until)
-        }
-        Command::RecordPost(RecordPost { event, attempt, outcome }) => record_post(state, by, event, *attempt, outcome),
+        Command::WaiveHook(waived) => waive_hook(state, waived),
+        Command::ClaimApproval(claim) => claim_approval(state, by, claim),
+        Command::RecordPost(post) => record_post(state, by, post),
         Command::TakeSlots(TakeSlots { event }) => slots::take(state, event),
         Command::ReleaseSlots(ReleaseSlots { event }) => slots::give_back(state, event),
         Command::BeginLastCall(BeginLastCall { event }) => slots::record_last_call(state, event),
@@ -145,15 +138,9 @@ fn choose_treatment(state: &mut State, id: &EventId, treatment: &Treatment) -> A
     Ok(())
 }
 
-fn begin_attempt(
-    state: &mut State,
-    id: &EventId,
-    member: &Member,
-    hook: HookId,
-    intent: Intent,
-    on: &VmName,
-    deadline: Timestamp,
-) -> Applied {
+fn begin_attempt(state: &mut State, begun: &BeginAttempt) -> Applied {
+    let BeginAttempt { event: id, member, on, .. } = begun;
+    let (hook, intent, deadline) = (begun.hook, begun.intent, begun.deadline);
     let now = state.now;
     if !state.replicas.contains_key(on) {
         return Err(Rejection::UnknownReplica);
@@ -199,7 +186,9 @@ fn begin_attempt(
     Ok(())
 }
 
-fn waive_hook(state: &mut State, id: &EventId, member: &Member, hook: HookId, why: &WaiverReason) -> Applied {
+fn waive_hook(state: &mut State, waived: &WaiveHook) -> Applied {
+    let WaiveHook { event: id, member, hook, why } = waived;
+    let hook = *hook;
     let now = state.now;
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
     // What puts back is owed, whatever happens to the VM meanwhile.
@@ -224,21 +213,9 @@ fn waive_hook(state: &mut State, id: &EventId, member: &Member, hook: HookId, wh
     Ok(())
 }
 
-/// What a claim is for.
-struct Decided<'a> {
-    reason: Reason,
-    decision: u64,
-    stints: &'a [(Member, u64)],
-}
-
-fn claim_approval(
-    state: &mut State,
-    by: &VmName,
-    id: &EventId,
-    approver: &VmName,
-    Decided { reason, decision, stints }: Decided<'_>,
-    until: Timestamp,
-) -> Applied {
+fn claim_approval(state: &mut State, by: &VmName, claim: &ClaimApproval) -> Applied {
+    let ClaimApproval { event: id, approver, stints, .. } = claim;
+    let (reason, decision, until) = (claim.reason, claim.decision, claim.until);
     let now = state.now;
     if state.leadership.as_ref().is_some_and(|leadership| leadership.by != *by) {
         return Err(Rejection::NotYours);
@@ -248,7 +225,7 @@ fn claim_approval(
         return Err(Rejection::NotNow);
     }
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
-    if clearance(state, event, now) != Clearance::Clear(reason) || stints_of(state, event) != stints {
+    if clearance(state, event, now) != Clearance::Clear(reason) || stints_of(state, event) != *stints {
         return Err(Rejection::NotDue);
     }
     if event.decision != decision {
@@ -264,17 +241,18 @@ fn claim_approval(
     let attempt = state.next_attempt();
     let event = open(state, id)?;
     report::enter_stage(event, Stage::Claimed, now);
-    let (approver, stints) = (approver.clone(), stints.into());
+    let (approver, stints) = (approver.clone(), stints.clone());
     event.claims.push(Claim { attempt, approver, reason, decision, stints, at: now, until, outcome: None });
     event.revision += 1;
     Ok(())
 }
 
-fn record_post(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, outcome: &PostOutcome) -> Applied {
+fn record_post(state: &mut State, by: &VmName, post: &RecordPost) -> Applied {
+    let RecordPost { event: id, attempt, outcome } = post;
     let now = state.now;
     // The event may have left the document while the reply was on its way; the post is recorded all the same.
     let event = known(state, id)?;
-    let claim = event.claims.iter_mut().find(|claim| claim.attempt == attempt).ok_or(Rejection::UnknownAttempt)?;
+    let claim = event.claims.iter_mut().find(|claim| claim.attempt == *attempt).ok_or(Rejection::UnknownAttempt)?;
     if claim.approver != *by {
         return Err(Rejection::NotYours);
     }

@@ -4,7 +4,6 @@ use crate::apply::reconciliation::record;
 use crate::apply::report;
 use crate::model::command::{Command, ReconcileJournal};
 use crate::model::document::{Announcement, Document};
-use crate::model::event::Event;
 use crate::model::id::{EventId, VmName};
 use crate::model::isolated_approval::{IsolatedApproval, JournalEntry};
 use crate::model::isolation::IsolatedView;
@@ -65,17 +64,22 @@ fn as_approved(document: &Document, journal: &[JournalEntry]) -> Document {
     Document::new(document.events.iter().map(before).collect())
 }
 
-/// The takeovers of one replica that the log does not know yet, or not as they ended.
+/// The entries of one replica's journal that the log does not have, or has without their outcome.
 pub fn unrecorded(state: &State, journal: &[JournalEntry]) -> Vec<JournalEntry> {
-    let is_known = |entry: &&JournalEntry| {
-        let of_event = |event: &&Event| event.announcement.id == entry.announcement.id;
-        let known = state.events().filter(of_event).flat_map(|event| &event.takeovers);
-        known.into_iter().any(|known| {
-            let same = known.approver == entry.takeover.approver && known.at == entry.takeover.at;
-            same && known.outcome.is_some() >= entry.takeover.outcome.is_some()
-        })
-    };
-    journal.iter().filter(|entry| !is_known(entry)).cloned().collect()
+    journal.iter().filter(|entry| is_unrecorded(state, entry)).cloned().collect()
+}
+
+/// A journal keeps the entry: its outcome is not known, or the log does not have the entry with it.
+pub fn is_entry_needed(state: &State, entry: &JournalEntry) -> bool {
+    entry.takeover.outcome.is_none() || is_unrecorded(state, entry)
+}
+
+fn is_unrecorded(state: &State, entry: &JournalEntry) -> bool {
+    let of_event = state.events().filter(|event| event.announcement.id == entry.announcement.id);
+    !of_event.flat_map(|event| &event.takeovers).any(|known| {
+        let is_same = known.approver == entry.takeover.approver && known.at == entry.takeover.at;
+        is_same && known.outcome.is_some() >= entry.takeover.outcome.is_some()
+    })
 }
 
 /// Under a number that there never is, an account clears nobody.

@@ -28,8 +28,11 @@ fn with_reported(me: &VmName, reports: u64, ids: &[&str]) -> State {
 
 /// A poll at this second, with everything that the api-version can show.
 fn poll(observation: &mut Observation, state: &State, second: i64, document: &Document) {
-    observation
-        .record_poll(document, state, PollTime::at_once(Timestamp(second * 1000)), Patience::default(), |_| true);
+    observation.record_poll(
+        Poll { document, time: PollTime::at_once(Timestamp(second * 1000)), patience: Patience::default() },
+        state,
+        |_| true,
+    );
 }
 
 /// Any run of a hook.
@@ -61,7 +64,8 @@ fn an_event_is_gone_when_two_polls_in_a_row_do_not_list_it() {
     poll(&mut observation, &state, 1, &listing(&["e2"]));
     assert_eq!(reported(&observation), listing(&["e1", "e2"]));
     let time = PollTime { asked: Timestamp(1_200), answered: Timestamp(5_000) };
-    observation.record_poll(&listing(&["e2"]), &state, time, Patience::default(), |_| true);
+    observation
+        .record_poll(Poll { document: &listing(&["e2"]), time, patience: Patience::default() }, &state, |_| true);
     assert_eq!(reported(&observation), listing(&["e1", "e2"]), "they are not an interval apart");
     poll(&mut observation, &state, 2, &listing(&["e2"]));
     assert_eq!(reported(&observation), listing(&["e2"]));
@@ -200,7 +204,11 @@ fn an_event_that_the_api_version_cannot_show_is_not_missed() {
     poll(&mut observation, &state, 0, &listing(&["e1"]));
     for second in 1..4 {
         let now = PollTime::at_once(Timestamp(second * 1000));
-        observation.record_poll(&listing(&[]), &state, now, Patience::default(), |kind| *kind != Kind::Reboot);
+        observation.record_poll(
+            Poll { document: &listing(&[]), time: now, patience: Patience::default() },
+            &state,
+            |kind| *kind != Kind::Reboot,
+        );
     }
     assert_eq!(reported(&observation), listing(&["e1"]));
 }

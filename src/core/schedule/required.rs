@@ -52,7 +52,7 @@ pub(crate) fn required_or_skipped<'a>(state: &'a State, event: &'a Event) -> Vec
             if event.is_dry_run() { (Phase::Check, Phase::Ready) } else { (Phase::Checkpoint, Phase::Shutdown) };
         for phase in Phase::ALL.into_iter().filter(|phase| (first..=last).contains(phase)) {
             found.extend(workload.hooks_of(phase).map(|(id, hook)| {
-                let step = step(state, event, &member, id, hook, away);
+                let step = step(state, event, &member, (id, hook), away);
                 let why = skip_reason(state, event, treatment, &step, is_led);
                 (step, why)
             }));
@@ -73,8 +73,7 @@ fn step<'a>(
     state: &'a State,
     event: &'a Event,
     member: &Member,
-    id: HookId,
-    hook: &'a Hook,
+    (id, hook): (HookId, &'a Hook),
     away: Option<OnAbsent>,
 ) -> Step<'a> {
     let event_id = &event.announcement.id;

@@ -4,6 +4,7 @@
 
 use self::claimed::effective;
 use crate::model::attempt::{Attempt, Outcome};
+use crate::model::claim::Claim;
 use crate::model::document::{Kind, Source};
 use crate::model::drill::Mode;
 use crate::model::event::Event;
@@ -32,10 +33,9 @@ pub fn violated(before: &State, after: &State) -> Option<Violation> {
         let Some(later) = successor(event, after) else {
             return Some(Violation::Rewritten);
         };
-        let is_new = |attempt: &&Attempt| event.attempt(attempt.id).is_none();
-        let begun: Vec<&Attempt> = later.attempts.iter().filter(is_new).collect();
-        let claimed = later.claims.get(event.claims.len()..).unwrap_or_default();
-        let out = out::violated(before, after, event, later, &begun, claimed);
+        let began = Began::of(event, later);
+        let Began { begun, claimed } = &began;
+        let out = out::violated(before, after, event, later, &began);
         if out.is_some() {
             out
         } else if begun.iter().any(|attempt| is_restored_wrongly(before, event, attempt)) {
@@ -55,6 +55,22 @@ pub fn violated(before: &State, after: &State) -> Option<Violation> {
         }
     });
     of_events.or_else(|| out::not_restored(before, after))
+}
+
+/// The attempts and claims that a step began for one event.
+struct Began<'a> {
+    begun: Vec<&'a Attempt>,
+    claimed: &'a [Claim],
+}
+
+impl<'a> Began<'a> {
+    fn of(event: &Event, later: &'a Event) -> Self {
+        let is_new = |attempt: &&Attempt| event.attempt(attempt.id).is_none();
+        Self {
+            begun: later.attempts.iter().filter(is_new).collect(),
+            claimed: later.claims.get(event.claims.len()..).unwrap_or_default(),
+        }
+    }
 }
 
 /// A deletion that names it has started, or was approved and is over, and the replica was not heard since.

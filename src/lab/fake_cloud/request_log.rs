@@ -79,7 +79,7 @@ impl RequestLog {
         if let Some(file) = &mut self.file
             && let Err(error) = file.write_all(&line)
         {
-            tracing::warn!(%error, "the request log cannot be written any more");
+            tracing::warn!(%error, "request log closed after a failed write");
             self.file = None;
         }
     }

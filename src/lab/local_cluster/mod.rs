@@ -108,7 +108,7 @@ impl LocalCluster {
         let peers: Vec<String> = vms.iter().zip(clusters).map(|(vm, at)| format!("{vm} = \"{at}\"")).collect();
         for ((vm, cluster), status) in vms.iter().zip(clusters).zip(statuses) {
             let replica = LocalReplica::new(&stage.folder, vm, *status);
-            issued::issue(&authority, &ca, vm, VALID_DAYS, &stage.certificates(vm), clock::now())?;
+            issued::issue((&authority, &ca), vm, VALID_DAYS, &stage.certificates(vm), clock::now())?;
             replica.configure(&stage.configuration(&replica, *cluster, &peers, who)?)?;
             stage.replicas.push(replica);
         }

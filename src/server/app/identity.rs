@@ -25,7 +25,9 @@ pub(super) async fn own_name(endpoint: &Endpoint) -> VmName {
     loop {
         match endpoint.name().await {
             Ok(name) => return name,
-            Err(why) => tracing::warn!(%why, "the VM's name is not known yet; set replica.name to go without asking"),
+            Err(why) => {
+                tracing::warn!(%why, "name of the VM not received yet; set replica.name to start without the metadata service");
+            }
         }
         tokio::time::sleep(ASK_AGAIN_AFTER).await;
     }

@@ -39,7 +39,7 @@ impl Listeners {
 
     pub(super) fn tell(&self, name: &VmName, cluster: &str) -> io::Result<()> {
         let cluster_address = self.cluster.as_ref().map(TcpListener::local_addr).transpose()?.map(field::display);
-        tracing::info!(replica = %name, cluster, cluster_address, status_address = %self.status.local_addr()?, "running");
+        tracing::info!(replica = %name, cluster, cluster_address, status_address = %self.status.local_addr()?, "replica started");
         Ok(())
     }
 
@@ -55,7 +55,7 @@ async fn listen_for_workloads(registration: &config::Registration) -> anyhow::Re
     match grpc::bind(&registration.path(), 0o660).await {
         Ok(listener) => Ok(Some(listener)),
         Err(why) if registration.socket.is_none() => {
-            tracing::warn!(%why, "no workload can dial in; set workloads.socket to a path of this replica's own");
+            tracing::warn!(%why, "sessions of workloads disabled; set workloads.socket to a path of this replica's own");
             Ok(None)
         }
         Err(why) => Err(why).context("workloads.socket"),

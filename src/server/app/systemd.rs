@@ -29,10 +29,7 @@ async fn give_signs(every: Duration, standstill: impl Fn() -> Option<Loop>, give
         match stuck {
             None => give(),
             Some(stuck) if told != Some(stuck) => {
-                tracing::error!(
-                    r#loop = stuck.as_word(),
-                    "a loop stands still: the service manager is to start this replica anew"
-                );
+                tracing::error!(r#loop = stuck.as_word(), "loop stalled: restart requested from the service manager");
             }
             Some(_) => {}
         }
@@ -43,7 +40,7 @@ async fn give_signs(every: Duration, standstill: impl Fn() -> Option<Loop>, give
 
 fn tell(what: NotifyState) {
     if let Err(error) = sd_notify::notify(&[what]) {
-        tracing::warn!(%error, "the service manager cannot be told");
+        tracing::warn!(%error, "service manager not notified");
     }
 }
 

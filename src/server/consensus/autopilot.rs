@@ -91,10 +91,10 @@ impl Consensus {
             log_contested_names(&mut contests, contested(&view));
             let Some(due) = membership_changes(&view) else { continue };
             match self.carry_out(&due).await {
-                Ok(()) => tracing::info!(?due, "the membership was changed"),
+                Ok(()) => tracing::info!(?due, "membership changed"),
                 // It is tried again at once, and told once.
                 Err(error) if said.as_ref() != Some(&error) => {
-                    tracing::warn!(?due, %error, "the membership was not changed");
+                    tracing::warn!(?due, %error, "membership not changed");
                     said = Some(error);
                 }
                 Err(_) => {}

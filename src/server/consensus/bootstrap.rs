@@ -94,7 +94,8 @@ impl Consensus {
             let all: Vec<&str> = self.options.replicas.iter().map(|(name, _)| name.as_str()).collect();
             let needed = if Instant::now() < patience { &all } else { &founders };
             let rejoin_after = self.options.rejoin_after;
-            match next(&self.greeting(), self.own_address(), &founders, needed, rejoin_after, answers) {
+            let expected = Expected { address: self.own_address(), founders: &founders, needed, rejoin_after };
+            match next(&self.greeting(), &expected, answers) {
                 Ok(nodes) => self.initialize(nodes).await,
                 Err(reason) => self.stay_non_member(&reason),
             }
@@ -162,22 +163,29 @@ impl Consensus {
             (node, RaftMember { replica, address, lineage: 0 })
         };
         let members: BTreeMap<u64, RaftMember> = nodes.into_iter().map(member).collect();
-        tracing::info!(members = members.len(), "forming the cluster");
+        tracing::info!(members = members.len(), "cluster bootstrap started");
         if let Err(error) = self.raft.initialize(members).await {
             self.stay_non_member(&format!("the cluster could not be formed: {error}"));
         }
     }
 }
 
+/// What a replica expects of the others before the cluster is formed.
+pub(super) struct Expected<'a> {
+    /// Where the others find this replica.
+    pub(super) address: &'a str,
+    /// The replicas that are to vote.
+    pub(super) founders: &'a [&'a str],
+    /// The replicas that have to answer.
+    pub(super) needed: &'a [&'a str],
+    pub(super) rejoin_after: Duration,
+}
+
 /// Decides from the answers of the other configured replicas which nodes form the cluster now, those of the founders, who
 /// are to vote; or why none do, or not by this replica's doing. Who did not answer and is needed is named with the reason.
-/// The address is where the others find this replica.
 pub(super) fn next(
     own: &pb::Greeting,
-    address: &str,
-    founders: &[&str],
-    needed: &[&str],
-    rejoin_after: Duration,
+    Expected { address, founders, needed, rejoin_after }: &Expected<'_>,
     answers: Vec<(String, Result<HelloReply, String>)>,
 ) -> Result<BTreeMap<u64, String>, String> {
     let mut heard = Vec::new();
@@ -190,7 +198,7 @@ pub(super) fn next(
         }
     }
     if heard.iter().any(|answer| answer.membership.is_some()) {
-        return Err(met_formed(own, address, rejoin_after, &heard));
+        return Err(met_formed(own, address, *rejoin_after, &heard));
     }
     if let Some(other) = heard.iter().map(|answer| &answer.greeting).find(|other| other.replicas != own.replicas) {
         let (theirs, ours) = (other.replicas.join(", "), own.replicas.join(", "));

@@ -38,7 +38,7 @@ impl CommitCounter {
             .and_then(|count| count.try_into().ok())
             .map(u64::from_le_bytes);
         if count.is_none() && !sealed.is_empty() {
-            tracing::warn!(file = %directory.join(FILE).display(), "the count of writes cannot be read; it is made anew");
+            tracing::warn!(file = %directory.join(FILE).display(), "commit counter not read; a new one created");
         }
         Ok(Self(Mutex::new((file, count.unwrap_or_default()))))
     }

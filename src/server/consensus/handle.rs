@@ -206,7 +206,7 @@ impl Consensus {
         {
             let greeting = pb::Greeting { signs_off: true, ..self.greeting() };
             if let Err(error) = self.send_hello_as(greeting, &leader.replica, channel).await {
-                tracing::debug!(error, "the leader was not told that this replica stops");
+                tracing::debug!(error, "leader not notified of this replica's stop");
             }
         }
     }

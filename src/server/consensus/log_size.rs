@@ -119,7 +119,7 @@ impl Consensus {
                 return;
             }
         }
-        tracing::debug!(upto, "the log is longer than its bound: what is in the snapshot goes");
+        tracing::debug!(upto, "log over its limit: entries in the snapshot purged");
         // One that is shut down keeps what it has.
         let _ = self.raft.trigger().purge_log(upto).await;
     }

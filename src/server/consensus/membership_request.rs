@@ -43,14 +43,14 @@ impl OperatorContext {
     }
 
     async fn change(&self, change: Change) -> Result<pb::Changed, RequestError> {
-        tracing::info!(who = self.who, ?change, "an operator asks");
+        tracing::info!(who = self.who, ?change, "operator request received");
         let (consensus, who) = (self.consensus.clone(), self.who.clone());
         // A change that is under way is not given up because its caller is gone: half of it may be committed.
         let changing = tokio::spawn(async move {
             let changed = consensus.change(&change, &who).await;
             match &changed {
-                Ok(done) => tracing::info!(who, ?change, ?done, "done for the operator"),
-                Err(error) => tracing::warn!(who, ?change, %error, "not done for the operator"),
+                Ok(done) => tracing::info!(who, ?change, ?done, "membership request completed"),
+                Err(error) => tracing::warn!(who, ?change, %error, "membership request failed"),
             }
             changed
         });
@@ -65,7 +65,7 @@ impl Consensus {
         loop {
             let tried = match self.leader_to_ask().await {
                 Some((node, _)) if node == self.identity.node => self.change_here(change).await,
-                Some((node, leader)) => self.change_at(node, &leader, change, who, deadline).await,
+                Some((node, leader)) => self.change_at((node, &leader), change, who, deadline).await,
                 None => Err(RequestError::NoLeader),
             };
             if tried != Err(RequestError::NoLeader) {
@@ -79,9 +79,9 @@ impl Consensus {
 
     /// As the leader, for another replica.
     pub(super) async fn change_for(&self, change: &Change, who: &str, by: &str) -> Result<pb::Changed, RequestError> {
-        tracing::info!(who, by, ?change, "an operator asks through another replica");
+        tracing::info!(who, by, ?change, "membership request received through another replica");
         let changed = self.change_here(change).await;
-        tracing::info!(who, by, ?change, ?changed, "answered");
+        tracing::info!(who, by, ?change, ?changed, "membership request answered");
         changed
     }
 
@@ -104,8 +104,7 @@ impl Consensus {
 
     async fn change_at(
         &self,
-        node: u64,
-        leader: &RaftMember,
+        (node, leader): (u64, &RaftMember),
         change: &Change,
         who: &str,
         deadline: Instant,

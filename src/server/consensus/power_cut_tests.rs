@@ -14,7 +14,7 @@ struct Epoch {
     /// Everything that was synced before.
     synced: Vec<u8>,
     pending: Vec<Step>,
-    /// Of the deeds, how many were acknowledged, and how many writes had been counted.
+    /// Of the metrics, how many were acknowledged, and how many writes had been counted.
     acknowledged: usize,
     counted: u64,
 }
@@ -114,7 +114,7 @@ fn after_a_power_cut_at_any_moment_all_that_was_acknowledged_is_there_and_nothin
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let life = live(&runtime);
     let (mut tried, mut failed) = (0, Vec::new());
-    // The first deeds of all make the database, under another name: see `disk::create`.
+    // The first metrics of all make the database, under another name: see `disk::create`.
     for (number, epoch) in epochs(&life.steps).iter().enumerate().filter(|(_, epoch)| epoch.acknowledged > 0) {
         images(epoch, &mut |image, how| {
             tried += 1;

@@ -189,7 +189,7 @@ impl RaftService {
     /// Tells of it in the log, once a minute for each node.
     fn refused(&self, node: u64, word: &'static str, status: Status) -> Status {
         if let Some(untold) = self.told.is_due(&format!("{node:x}"), word) {
-            tracing::warn!(node = format!("{node:x}"), why = status.message(), untold, "a message was refused");
+            tracing::warn!(node = format!("{node:x}"), why = status.message(), untold, "message of Raft refused");
         }
         status
     }

@@ -192,7 +192,7 @@ enum Deed {
     Purge(LogId),
 }
 
-fn deeds() -> Vec<Deed> {
+fn metrics() -> Vec<Deed> {
     let first = RaftEntry::new(id(0, 0), EntryPayload::Membership(members()));
     vec![
         Deed::Vote(1),
@@ -217,7 +217,7 @@ pub(super) fn live(runtime: &Runtime) -> Life {
     let acknowledged = || tape.lock().unwrap().push(Step::Acknowledged(disk.written()));
     let mut held = vec![read(runtime, &disk).unwrap()];
     acknowledged();
-    for deed in deeds() {
+    for deed in metrics() {
         runtime.block_on(enact(&disk, deed));
         acknowledged();
         held.push(read(runtime, &disk).unwrap());

@@ -156,7 +156,7 @@ impl RaftSnapshotBuilder<Types> for TakenSnapshot {
 
     async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
         if self.state.len() > MAX_SNAPSHOT_BYTES {
-            tracing::error!(bytes = self.state.len(), "the state has outgrown what is sent to a replica that lags");
+            tracing::error!(bytes = self.state.len(), "snapshot not sent: the state exceeds its limit");
         }
         store(&self.disk, &self.meta, self.state.clone()).await?;
         Ok(Snapshot { meta: self.meta.clone(), snapshot: self.state.clone() })

@@ -136,7 +136,7 @@ impl Consensus {
         self.standing.send_if_modified(|known| {
             if (&known.role, &known.leader, known.quorum) != (&now.role, &now.leader, now.quorum) {
                 let RaftStatus { role, leader, term, quorum, .. } = &now;
-                tracing::info!(?role, leader, term, quorum, "standing changed");
+                tracing::info!(?role, leader, term, quorum, "raft state changed");
             }
             let leader_since = if (&known.leader, known.term) == (&now.leader, now.term) {
                 known.leader_since

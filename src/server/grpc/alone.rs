@@ -24,7 +24,7 @@ impl OperatorCall<'_> {
         reason: String,
     ) -> Result<shown::ApproveResponse, Status> {
         let Some(revision) = revision else { return Err(self.what_it_risks(&id)) };
-        tracing::warn!(who = self.who, event = %id, reason, "approval without a quorum requested");
+        tracing::warn!(who = self.who, event = %id, reason, "isolated approval requested");
         let requested_by = RequestedBy { who: self.who.clone(), reason };
         let approved = self.here.alone_requests.approve(id.clone(), revision, requested_by);
         let unclear =

@@ -118,12 +118,12 @@ async fn tell_the_leader(here: &Context, observer: &Observer, stop: &Cancellatio
                 true
             }
             Some(leader) => tokio::select! {
-                is_taken = speak(here, observer, leader, own, wishes, &mut told) => is_taken,
+                is_taken = speak(here, observer, leader, (own, wishes), &mut told) => is_taken,
                 () = stop.cancelled() => return,
             },
             None => true,
         };
-        let turn = here.rounds.until_turn(BEAT_EVERY);
+        let turn = here.watchdog.until_turn(BEAT_EVERY);
         // Nothing is stamped before the leader knows what time it is.
         let is_done = is_taken && (leader.is_none() || here.time.trust() != Trust::Unknown);
         let wait = if is_done { turn } else { turn.min(again) };
@@ -154,8 +154,7 @@ async fn speak(
     here: &Context,
     observer: &Observer,
     leader: &str,
-    own: Health,
-    wishes: u64,
+    (own, operator_seq): (Health, u64),
     told: &mut ToldTime,
 ) -> bool {
     let Some(channel) = here.consensus.channel(leader) else {
@@ -174,7 +173,7 @@ async fn speak(
         time_base: told.base,
         policy: here.fingerprint.clone(),
         version: here.contacts.own_version(),
-        wishes,
+        wishes: operator_seq,
     };
     let mut client = ContactClient::new(channel);
     let sent = clock::monotonic();
@@ -200,9 +199,9 @@ async fn speak(
         }
         Ok(Err(status)) => {
             here.consensus.note_refusal(leader, &status);
-            tracing::debug!(leader, %status, "the leader did not take the beat");
+            tracing::debug!(leader, %status, "status report not accepted by the leader");
         }
-        Err(_) => tracing::debug!(leader, "the leader did not answer the beat"),
+        Err(_) => tracing::debug!(leader, "status report not answered by the leader"),
     }
     false
 }

@@ -63,7 +63,7 @@ async fn ask(here: &Context, voter: String) {
             here.contacts
                 .record_answer(&VmName::new(&voter), PeerAnswer { leader, channel: health(channel.as_ref()).channel });
         }
-        Ok(Err(status)) => tracing::debug!(voter, %status, "asked whom it hears, and was refused"),
-        Err(_) => tracing::debug!(voter, "asked whom it hears, and got no answer"),
+        Ok(Err(status)) => tracing::debug!(voter, %status, "leader query refused"),
+        Err(_) => tracing::debug!(voter, "leader query not answered"),
     }
 }

@@ -54,7 +54,7 @@ impl OperatorCall<'_> {
                 reason,
             });
             if !matches!(timeout(NOTED_WITHIN, self.here.propose(&command)).await, Ok(Ok(_))) {
-                tracing::warn!(who = self.who, "an operator's wish was not noted in the log");
+                tracing::warn!(who = self.who, "operator request not recorded in the log");
             }
         }
         Ok(())
@@ -63,7 +63,7 @@ impl OperatorCall<'_> {
     /// Returns when it is in force and this replica knows.
     pub(super) async fn ask(&self, what: OperatorRequest, reason: String) -> Result<(), Status> {
         self.wait_for_quorum().await?;
-        tracing::info!(who = self.who, what = what.as_word(), reason, "an operator asks");
+        tracing::info!(who = self.who, what = what.as_word(), reason, "operator request received");
         let command = Command::RequestAction(RequestAction { what: what.clone(), who: self.who.clone(), reason });
         let (verdict, tries) = self.propose(&command).await?;
         let caught_up = self.catch_up().await;

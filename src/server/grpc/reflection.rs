@@ -16,7 +16,7 @@ pub fn with_health_and_reflection(routes: Routes) -> Routes {
     match descriptors.build_v1() {
         Ok(reflection) => routes.add_service(reflection.max_decoding_message_size(MAX_MESSAGE_BYTES)),
         Err(error) => {
-            tracing::warn!(%error, "server reflection is off");
+            tracing::warn!(%error, "server reflection disabled");
             routes
         }
     }

@@ -48,9 +48,9 @@ pub async fn serve(
     guard: UidPolicy,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    let deeds = guard.deeds.clone();
+    let metrics = guard.metrics.clone();
     let (bounds, turned_away) = if guard.why == RefusalKind::Workload {
-        let count = move || deeds.refusals.count(RefusalKind::Connection);
+        let count = move || metrics.refusals.count(RefusalKind::Connection);
         (WORKLOADS, RejectionLog::at("workloads.socket").counted(count))
     } else {
         (OPERATORS, RejectionLog::at("operator.socket"))

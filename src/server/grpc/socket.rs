@@ -31,7 +31,7 @@ pub async fn bind(path: &Path, mode: u32) -> Result<UnixListener, SocketError> {
     let failed = |source| SocketError::Io { path: path.into(), source };
     make_way(path).await?;
     if let Some(Err(why)) = path.parent().map(files::check_way) {
-        tracing::warn!(socket = %path.display(), %why, "others can serve another socket in its place");
+        tracing::warn!(socket = %path.display(), %why, "socket replaceable by other users");
     }
     made(path, mode).and_then(|socket| socket.listen(BACKLOG)).map_err(failed)
 }

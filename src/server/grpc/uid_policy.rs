@@ -41,18 +41,18 @@ impl Users {
 /// What stands before everything that one socket serves, health and reflection among it.
 pub struct UidPolicy {
     pub(super) users: Users,
-    pub(super) deeds: Arc<Metrics>,
+    pub(super) metrics: Arc<Metrics>,
     /// As what whoever may not is refused.
     pub(super) why: RefusalKind,
 }
 
 impl UidPolicy {
-    pub fn of_operators(deeds: Arc<Metrics>) -> Self {
-        Self { users: Users::own_and(&[]), deeds, why: RefusalKind::Operator }
+    pub fn of_operators(metrics: Arc<Metrics>) -> Self {
+        Self { users: Users::own_and(&[]), metrics, why: RefusalKind::Operator }
     }
 
-    pub fn of_workloads(uids: &[u32], deeds: Arc<Metrics>) -> Self {
-        Self { users: Users::own_and(uids), deeds, why: RefusalKind::Workload }
+    pub fn of_workloads(uids: &[u32], metrics: Arc<Metrics>) -> Self {
+        Self { users: Users::own_and(uids), metrics, why: RefusalKind::Workload }
     }
 
     pub(super) fn before(self: Arc<Self>, routes: Routes) -> Routes {
@@ -74,7 +74,7 @@ impl UidPolicy {
             return Ok(());
         }
         let who = caller.map_or_else(|| "nobody known".into(), |(uid, _)| format!("uid {uid}"));
-        self.deeds.refusals.note(self.why, &who, caller.and_then(|(_, pid)| pid), call.uri().path());
+        self.metrics.refusals.note(self.why, &who, caller.and_then(|(_, pid)| pid), call.uri().path());
         Err(Status::permission_denied(if self.why == RefusalKind::Workload {
             format!(
                 "{who} may not register here: add it to `workloads.allow_uids`, or to that of its group or workload, in \

@@ -40,7 +40,7 @@ impl VersionFallback {
             self.answers_under_fallback += 1;
             if self.answers_under_fallback >= ANSWERS_UNDER_FALLBACK {
                 self.turn_to(0);
-                tracing::info!(version = %self.version(), "asks for the configured api-version again");
+                tracing::info!(version = %self.version(), "configured api-version requested again");
             }
         }
     }

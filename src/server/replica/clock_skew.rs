@@ -119,10 +119,10 @@ impl ClockSkew {
             tracing::warn!(
                 %replica,
                 ahead_ms,
-                "its wall clock and the cluster's time differ; see to it that it is synchronised"
+                "wall clock not synchronised with the cluster's time; check its time service"
             );
         } else if apart < WELL_BELOW && table.warned_about.remove(replica) {
-            tracing::info!(%replica, ahead_ms, "its wall clock and the cluster's time agree again");
+            tracing::info!(%replica, ahead_ms, "wall clock synchronised with the cluster's time again");
         }
     }
 
@@ -145,7 +145,7 @@ impl ClockSkew {
                  notices come earlier or later than the cluster thinks"
             );
         } else if apart < WELL_BELOW && table.platform_differs_since.take().is_some() {
-            tracing::info!(ahead_ms, "the cluster's time and the platform's agree again");
+            tracing::info!(ahead_ms, "cluster's time synchronised with the platform's again");
         }
     }
 

@@ -46,8 +46,8 @@ pub struct Context {
     /// `None` while a leader is heard.
     pub alone: watch::Sender<Option<IsolatedView>>,
     pub alone_requests: IsolatedRequests,
-    pub deeds: Arc<Metrics>,
-    pub rounds: Watchdog,
+    pub metrics: Arc<Metrics>,
+    pub watchdog: Watchdog,
     pub readiness: LatestReadiness,
     /// What its configuration gives to those who dial in.
     pub grants: Grants,
@@ -182,7 +182,7 @@ impl Context {
         let here = self.clone();
         tokio::spawn(async move {
             if let Err(error) = here.propose(&command).await {
-                tracing::debug!(%error, command = command.as_word(), "not recorded");
+                tracing::debug!(%error, command = command.as_word(), "command not recorded");
             }
         });
     }
@@ -192,7 +192,7 @@ impl Context {
         loop {
             match self.propose(command).await {
                 Ok(verdict) => return verdict,
-                Err(error) => tracing::debug!(%error, command = command.as_word(), "not recorded yet"),
+                Err(error) => tracing::debug!(%error, command = command.as_word(), "command not recorded yet"),
             }
             tokio::time::sleep(PROPOSE_AGAIN_AFTER).await;
         }

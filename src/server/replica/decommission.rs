@@ -31,11 +31,11 @@ pub(super) async fn run(here: Arc<Context>, stop: CancellationToken) {
             let removing = here.consensus.remove_member(member);
             match stop.run_until_cancelled(removing).await {
                 None => return,
-                Some(Ok(())) => tracing::info!(replica = %name, "its VM is deleted, so it was removed"),
+                Some(Ok(())) => tracing::info!(replica = %name, "replica removed: its VM was deleted"),
                 Some(Err(error)) => {
                     let error = error.to_string();
                     if said.get(&name) != Some(&error) {
-                        tracing::warn!(replica = %name, error, "its VM is deleted, but it stays a member");
+                        tracing::warn!(replica = %name, error, "replica not removed, though its VM was deleted");
                     }
                     said.insert(name, error);
                 }

@@ -53,7 +53,7 @@ pub(super) async fn watch(here: Arc<Context>, stop: CancellationToken) {
     let mut state = here.state.clone();
     let mut is_awaited = is_expected(&state.borrow_and_update(), &here.name);
     while !stop.is_cancelled() {
-        let tick = here.rounds.until_turn(if is_awaited { TICK } else { IDLE_TICK });
+        let tick = here.watchdog.until_turn(if is_awaited { TICK } else { IDLE_TICK });
         tokio::select! {
             () = tokio::time::sleep(tick) => {}
             _ = state.changed() => is_awaited = is_expected(&state.borrow_and_update(), &here.name),
@@ -125,6 +125,6 @@ async fn write(here: Arc<Context>, pulse: Option<String>) {
         None => std::fs::remove_file(path),
     };
     if let Ok(Err(error)) = here.journal.means().result_of(work).await {
-        tracing::debug!(%error, "the pulse is not written");
+        tracing::debug!(%error, "pulse not written");
     }
 }

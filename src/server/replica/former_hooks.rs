@@ -65,7 +65,7 @@ impl Former {
         }
         let Some(file) = &self.file else { return };
         if let Err(error) = write(file, configured.iter().chain(&*known)) {
-            tracing::warn!(%error, file = %file.display(), "hooks of a former configuration stay on the disk");
+            tracing::warn!(%error, file = %file.display(), "hooks of a former configuration not removed from the disk");
         }
     }
 

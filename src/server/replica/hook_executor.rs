@@ -1,6 +1,7 @@
 //! Runs the hook attempts that the log assigns to this replica, and records how they end.
 
 use allclear_core::assignments;
+use allclear_core::procedure::assignments::AssignedAttempt;
 use allclear_core::schedule::attempts;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,16 +41,9 @@ impl HookExecutor {
         call(&self.configured, &self.former, here, attempt, is_inherited)
     }
 
-    /// Starts the attempt, records how it ended, or leaves it running. An earlier life of this replica may have begun
-    /// what is inherited.
-    pub fn reconcile_attempt(
-        self: &Arc<Self>,
-        here: &Arc<Context>,
-        event: &Event,
-        attempt: &Attempt,
-        again_if_lost: bool,
-        is_inherited: bool,
-    ) {
+    /// Starts the attempt, records its outcome, or leaves it running.
+    pub fn reconcile_attempt(self: &Arc<Self>, here: &Arc<Context>, assigned: AssignedAttempt<'_>) {
+        let AssignedAttempt { event, attempt, again_if_lost, .. } = assigned;
         let key = event.announcement.id.key_of(attempt.id);
         match self.front.known(&key) {
             Some(AttemptState::Running) if !here.has_cluster_time() => {}
@@ -62,24 +56,25 @@ impl HookExecutor {
             Some(AttemptState::Ended(HookOutcome::Lost(why)))
                 if again_if_lost && here.time.now() < attempt.deadline =>
             {
-                tracing::warn!(attempt = key, why, "a hook was lost and is run again under the same id");
+                tracing::warn!(attempt = key, why, "lost hook started again under the same id");
                 self.front.forget(&key);
-                self.start(here, event, attempt, key, false);
+                self.start(here, AssignedAttempt { is_left_over: false, ..assigned }, key);
             }
             Some(AttemptState::Ended(ended)) => self.settle(here, key, outcome(ended)),
-            None => self.start(here, event, attempt, key, is_inherited),
+            None => self.start(here, assigned, key),
         }
     }
 
     /// Stops the attempt; what was never started is settled at once.
-    pub fn stop(self: &Arc<Self>, here: &Arc<Context>, event: &Event, attempt: &Attempt, is_inherited: bool) {
+    pub fn stop(self: &Arc<Self>, here: &Arc<Context>, assigned: AssignedAttempt<'_>) {
+        let AssignedAttempt { event, attempt, is_left_over, .. } = assigned;
         let key = event.announcement.id.key_of(attempt.id);
         match self.front.known(&key) {
             Some(AttemptState::Running) => self.front.cancel(&key),
             Some(AttemptState::Ended(ended)) => self.settle(here, key, outcome(ended)),
-            None => match self.call(here, attempt, is_inherited) {
+            None => match self.call(here, attempt, is_left_over) {
                 // It may run since an earlier life of this replica. This sends nothing.
-                Some(call @ HookCall::Session(_)) if is_inherited => {
+                Some(call @ HookCall::Session(_)) if is_left_over => {
                     self.front.run(&task(here, event, attempt, key.clone(), self.are_traced), &call);
                     self.front.cancel(&key);
                 }
@@ -149,11 +144,12 @@ impl HookExecutor {
         }
     }
 
-    fn start(self: &Arc<Self>, here: &Arc<Context>, event: &Event, attempt: &Attempt, key: String, is_inherited: bool) {
+    fn start(self: &Arc<Self>, here: &Arc<Context>, assigned: AssignedAttempt<'_>, key: String) {
+        let AssignedAttempt { event, attempt, is_left_over, .. } = assigned;
         if self.busy().contains(&key) {
             return;
         }
-        let Some(call) = self.call(here, attempt, is_inherited) else {
+        let Some(call) = self.call(here, attempt, is_left_over) else {
             let reason = format!("{} has no such hook, nor a workload that dialled in with it", here.name);
             return self.settle(here, key, Outcome::Failed(reason));
         };
@@ -172,7 +168,7 @@ impl HookExecutor {
                 attempt.outcome.is_none() && attempts::is_wanted(&state, event, attempt)
             });
             if confirmed && wanted {
-                tracing::info!(attempt = task.attempt, phase = %task.phase, workload = %task.workload, "a hook starts");
+                tracing::info!(attempt = task.attempt, phase = %task.phase, workload = %task.workload, "hook started");
                 hooks.front.run(&task, &call);
             }
             hooks.busy().remove(&task.attempt);
@@ -190,7 +186,7 @@ impl HookExecutor {
         let (here, deadline) = (here.clone(), here.time.now().plus(needs));
         tokio::spawn(async move {
             let verdict = here.propose(&Command::ExtendAttempt(ExtendAttempt { event, attempt, deadline })).await;
-            tracing::info!(attempt = key, ?verdict, "a hook asked for more time");
+            tracing::info!(attempt = key, ?verdict, "more time requested by a hook");
             if !matches!(verdict, Ok(ApplyResult::Applied)) {
                 self.front.sessions.remind(&key);
             }
@@ -214,10 +210,10 @@ impl HookExecutor {
         };
         let (here, outcome) = (here.clone(), in_time(here, &key, outcome));
         if let Some(ended) = find(&here.state(), &key) {
-            here.deeds.hook(ended.hook.phase, &outcome, here.time.now().since(ended.begun_at));
+            here.metrics.hook(ended.hook.phase, &outcome, here.time.now().since(ended.begun_at));
         }
         tokio::spawn(async move {
-            tracing::info!(attempt = key, outcome = outcome.as_word(), reason = outcome.reason(), "a hook ended");
+            tracing::info!(attempt = key, outcome = outcome.as_word(), reason = outcome.reason(), "hook ended");
             here.record(&Command::FinishAttempt(FinishAttempt { event, attempt, outcome })).await;
         });
     }

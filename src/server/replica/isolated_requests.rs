@@ -5,34 +5,18 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::id::EventId;
 use allclear_core::model::isolated_approval::RequestedBy;
-use allclear_core::model::obstacle::ApprovalObstacle;
+use allclear_core::procedure::isolation::{IsolatedRequest, NotApproved};
 
-/// An operator asks this replica to approve an event without a quorum.
-pub(super) struct IsolatedRequest {
-    pub(super) event: EventId,
-    /// The revision of the event that the operator saw.
-    pub(super) revision: u64,
-    pub(super) requested_by: RequestedBy,
+/// A request, and the caller who waits for its answer.
+pub(super) struct QueuedRequest {
+    pub(super) request: IsolatedRequest,
     answer: oneshot::Sender<Result<PostOutcome, NotApproved>>,
-}
-
-/// Why an operator's request came to no approval. Nothing was posted.
-#[derive(Debug, thiserror::Error)]
-pub enum NotApproved {
-    #[error("this replica hears a leader: approve the event without --alone")]
-    Led,
-    #[error("{0}")]
-    Impossible(ApprovalObstacle),
-    #[error("the event has changed: it is at revision {0} now")]
-    Changed(u64),
-    #[error("{0}")]
-    Failed(String),
 }
 
 /// The queue of requests. One waits at a time; further callers wait for its place.
 pub struct IsolatedRequests {
-    sender: mpsc::Sender<IsolatedRequest>,
-    receiver: Mutex<mpsc::Receiver<IsolatedRequest>>,
+    sender: mpsc::Sender<QueuedRequest>,
+    receiver: Mutex<mpsc::Receiver<QueuedRequest>>,
 }
 
 impl Default for IsolatedRequests {
@@ -42,7 +26,7 @@ impl Default for IsolatedRequests {
     }
 }
 
-impl IsolatedRequest {
+impl QueuedRequest {
     pub(super) fn answer(self, answer: Result<PostOutcome, NotApproved>) {
         // A caller that has gone reads the outcome in the event's timeline.
         drop(self.answer.send(answer));
@@ -59,12 +43,13 @@ impl IsolatedRequests {
         requested_by: RequestedBy,
     ) -> Option<Result<PostOutcome, NotApproved>> {
         let (answer, answered) = oneshot::channel();
-        self.sender.send(IsolatedRequest { event, revision, requested_by, answer }).await.ok()?;
+        let request = IsolatedRequest { event, revision, requested_by };
+        self.sender.send(QueuedRequest { request, answer }).await.ok()?;
         answered.await.ok()
     }
 
     /// The next request whose caller still waits.
-    pub(super) async fn next(&self) -> IsolatedRequest {
+    pub(super) async fn next(&self) -> QueuedRequest {
         let mut receiver = self.receiver.lock().await;
         loop {
             match receiver.recv().await {
@@ -91,7 +76,8 @@ mod tests {
         assert!(tokio::time::timeout(Duration::from_millis(1), gone).await.is_err(), "nobody answers it");
         let (answered, ()) = tokio::join!(requests.approve(EventId::new("e2"), 2, by("eve")), async {
             let next = requests.next().await;
-            assert_eq!((next.event.as_str(), next.revision, next.requested_by.who.as_str()), ("e2", 2, "eve"));
+            let asked = &next.request;
+            assert_eq!((asked.event.as_str(), asked.revision, asked.requested_by.who.as_str()), ("e2", 2, "eve"));
             next.answer(Ok(PostOutcome::Accepted));
         });
         assert!(matches!(answered, Some(Ok(PostOutcome::Accepted))));

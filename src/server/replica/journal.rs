@@ -10,10 +10,8 @@ use tokio::sync::{Mutex, MutexGuard, watch};
 
 use super::clock;
 use crate::consensus::Environment;
-use allclear_core::isolation::reconciliation::unrecorded;
 use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::isolated_approval::{IsolatedApproval, JournalEntry};
-use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_wire::{checksum, log};
 
@@ -120,12 +118,12 @@ impl ApprovalJournal {
     }
 
     /// Lets go of what the log knows to its end.
-    pub async fn prune(&self, state: &State) -> io::Result<()> {
+    pub async fn prune(&self, is_needed: impl Fn(&JournalEntry) -> bool) -> io::Result<()> {
         let _turn = self.turn.lock().await;
-        let entries = self.entries();
-        let unknown = unrecorded(state, &entries);
-        let is_needed = |entry: &JournalEntry| entry.takeover.outcome.is_none() || unknown.contains(entry);
-        if entries.iter().all(is_needed) { Ok(()) } else { self.write(|entries| entries.retain(is_needed)).await }
+        if self.entries().iter().all(&is_needed) {
+            return Ok(());
+        }
+        self.write(|entries| entries.retain(|entry| is_needed(entry))).await
     }
 
     async fn write(&self, change: impl FnOnce(&mut Vec<JournalEntry>)) -> io::Result<()> {
@@ -157,10 +155,12 @@ fn replace(folder: &Path, bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
     use allclear_core::apply::apply;
+    use allclear_core::isolation::reconciliation::is_entry_needed;
     use allclear_core::model::command::{ApplyResult, Command, Entry, ReconcileJournal};
     use allclear_core::model::document::{Announcement, Kind, NotBefore, Source, Status};
     use allclear_core::model::id::{EventId, VmName};
     use allclear_core::model::reconcile_state::ReconcileState;
+    use allclear_core::model::state::State;
 
     fn entry(id: &str) -> JournalEntry {
         let announcement = Announcement {
@@ -236,13 +236,13 @@ mod tests {
             apply(state, &Entry { at: Timestamp(2), by: VmName::new("db-1"), command })
         };
         assert_eq!(give_account(&mut state, &journal), ApplyResult::Applied);
-        journal.prune(&state).await.unwrap();
+        journal.prune(|entry| is_entry_needed(&state, entry)).await.unwrap();
         assert_eq!(journal.entries().len(), 1, "its end is not known");
         journal.end(&entry("e1").takeover, PostOutcome::Accepted, Timestamp(9)).await.unwrap();
-        journal.prune(&state).await.unwrap();
+        journal.prune(|entry| is_entry_needed(&state, entry)).await.unwrap();
         assert_eq!(journal.entries().len(), 1, "its end is not in the log");
         assert_eq!(give_account(&mut state, &journal), ApplyResult::Applied);
-        journal.prune(&state).await.unwrap();
+        journal.prune(|entry| is_entry_needed(&state, entry)).await.unwrap();
         assert!(ApprovalJournal::open(folder.path(), Environment::default()).unwrap().entries().is_empty());
     }
 

@@ -46,7 +46,7 @@ pub(super) async fn run_leader_loop(here: Arc<Context>, stop: CancellationToken)
         let leads = standing.borrow_and_update().leads();
         here.contacts.leading(leads);
         if leads && !led && begin_leading(&here) {
-            here.deeds.takeover(TakeoverLevel::LeaderSilent);
+            here.metrics.takeover(TakeoverLevel::LeaderSilent);
         }
         led = leads;
         state.mark_unchanged();
@@ -69,8 +69,8 @@ pub(super) async fn run_leader_loop(here: Arc<Context>, stop: CancellationToken)
             }
         }
         let is_busy = leads && !here.state().open.is_empty();
-        let wait = here.rounds.until_turn(if is_busy { TICK.min(idle_tick) } else { idle_tick });
-        here.rounds.arm(Loop::Drive, wait);
+        let wait = here.watchdog.until_turn(if is_busy { TICK.min(idle_tick) } else { idle_tick });
+        here.watchdog.arm(Loop::Drive, wait);
         tokio::select! {
             _ = standing.wait_for(|standing| standing.leads() != leads) => {}
             _ = state.changed() => {}
@@ -93,7 +93,7 @@ fn log_dependency_cycles(state: &State, told: &mut Vec<WorkloadName>) {
     if !circles.is_empty() && circles != *told {
         let names: Vec<&str> = circles.iter().map(|name| name.0.as_str()).collect();
         let names = names.join(", ");
-        tracing::warn!(workloads = names, "`after` goes in a circle, so these do not wait for each other: break it");
+        tracing::warn!(workloads = names, "cycle of `after` ignored: these workloads do not wait for each other");
     }
     *told = circles;
 }
@@ -139,18 +139,18 @@ async fn hand_over_if_due(here: &Context, tried: &mut Option<Timestamp>) -> bool
     let transfer = here.consensus.transfer_leadership(heir.as_str());
     match tokio::time::timeout(HAND_OVER_WITHIN, transfer).await {
         Ok(Ok(())) => {
-            tracing::info!(%heir, "leadership was handed over");
+            tracing::info!(%heir, "leadership transferred");
             if is_stalled {
-                here.deeds.takeover(TakeoverLevel::ChannelStalled);
+                here.metrics.takeover(TakeoverLevel::ChannelStalled);
             }
             true
         }
         Ok(Err(error)) => {
-            tracing::warn!(%heir, %error, "leadership was not handed over");
+            tracing::warn!(%heir, %error, "leadership not transferred");
             false
         }
         Err(_) => {
-            tracing::warn!(%heir, "leadership was not handed over in time");
+            tracing::warn!(%heir, "leadership transfer timed out");
             false
         }
     }
@@ -159,9 +159,9 @@ async fn hand_over_if_due(here: &Context, tried: &mut Option<Timestamp>) -> bool
 /// All at once, in this order: what is begun for several workloads costs one write to disk and not several.
 async fn propose_planned(here: &Context) {
     let propose = async |command: Command| match here.propose(&command).await {
-        Ok(ApplyResult::Applied) => tracing::debug!(command = command.as_word(), "decided"),
-        Ok(ApplyResult::Ignored(why)) => tracing::debug!(command = command.as_word(), %why, "not decided"),
-        Err(error) => tracing::debug!(command = command.as_word(), %error, "not proposed"),
+        Ok(ApplyResult::Applied) => tracing::debug!(command = command.as_word(), "command decided"),
+        Ok(ApplyResult::Ignored(why)) => tracing::debug!(command = command.as_word(), %why, "command not decided"),
+        Err(error) => tracing::debug!(command = command.as_word(), %error, "command not proposed"),
     };
     let due = plan(&here.state(), &here.planning_input());
     stream::iter(due.into_iter().map(propose)).buffered(PROPOSED_AT_ONCE).collect::<()>().await;

@@ -69,7 +69,7 @@ impl Metrics {
             HistogramOpts::new("allclear_hook_duration_seconds", "From an attempt's entry in the log to its end here.");
         let counters =
             |name, help, labels: &[&str]| kept(&registry, IntCounterVec::new(Opts::new(name, help), labels)?);
-        let deeds = Self {
+        let metrics = Self {
             approvals: counters(
                 "allclear_approvals_total",
                 "Approvals this replica was named for or gave alone, by what became of the post.",
@@ -123,8 +123,8 @@ impl Metrics {
             excess: Excess::new(&registry)?,
             registry,
         };
-        deeds.begin_at_zero();
-        Ok(deeds)
+        metrics.begin_at_zero();
+        Ok(metrics)
     }
 
     /// What there is to tell now.

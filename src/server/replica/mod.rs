@@ -1,19 +1,20 @@
 //! Making it happen: one replica's tasks around the pure core. Nothing is decided here.
 //!
-//! [`ReplicaTasks::start`] begins polling, reporting, driving and running errands, and [`ReplicaTasks::stop`] ends them.
+//! [`ReplicaTasks::start`] begins polling, reporting, driving and running assignments, and [`ReplicaTasks::stop`] ends them.
 
-mod account;
-mod alone;
+mod approve;
 pub mod clock;
 pub mod clock_skew;
 pub mod context;
 mod decommission;
 mod downtime;
-mod errands;
+mod executor;
 mod former_hooks;
 mod hook_calls;
 pub mod hook_executor;
+mod host;
 pub mod isolated_requests;
+mod isolation;
 pub mod journal;
 pub mod late_outcomes;
 mod leader_loop;
@@ -21,7 +22,6 @@ pub mod metrics;
 pub mod peer_tracker;
 pub mod policies;
 pub mod poller;
-mod post;
 pub mod readiness_poller;
 pub mod role_poller;
 mod session_sync;
@@ -38,13 +38,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::context::Context;
-use self::errands::Executor;
 use self::hook_executor::HookExecutor;
+use self::host::ReplicaHost;
 use self::poller::Observer;
 use self::readiness_poller::ReadinessProbe;
 use self::role_poller::PolledRole;
 use crate::hooks::{HookEnvironment, HookReport};
 use allclear_core::model::workload::{Group, Workload};
+use allclear_core::procedure::reconciliation::reconcile_journal;
 
 /// What the configured workloads of this VM are asked, whatever goes on.
 pub struct Questions {
@@ -54,6 +55,15 @@ pub struct Questions {
     pub ready: Vec<ReadinessProbe>,
 }
 
+/// What the configuration registers and asks.
+pub struct Startup {
+    pub workloads: Vec<Workload>,
+    pub groups: Vec<Group>,
+    pub questions: Questions,
+    /// The reports of command hooks and of session hooks.
+    pub reports: [Receiver<HookReport>; 2],
+}
+
 /// The running tasks of one replica.
 pub struct ReplicaTasks {
     tasks: TaskTracker,
@@ -61,24 +71,25 @@ pub struct ReplicaTasks {
 }
 
 impl ReplicaTasks {
-    pub fn start(
-        here: &Arc<Context>,
-        observer: &Arc<Observer>,
-        hooks: &Arc<HookExecutor>,
-        workloads: Vec<Workload>,
-        groups: Vec<Group>,
-        questions: Questions,
-        reports: [Receiver<HookReport>; 2],
-    ) -> Self {
+    pub fn start(here: &Arc<Context>, observer: &Arc<Observer>, hooks: &Arc<HookExecutor>, startup: Startup) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        let hands = Arc::new(Executor { here: here.clone(), hooks: hooks.clone(), observer: observer.clone() });
+        let (left_over_sender, left_over) = watch::channel(None);
+        let host = ReplicaHost {
+            context: here.clone(),
+            hooks: hooks.clone(),
+            observer: observer.clone(),
+            approvals: TaskTracker::new(),
+            left_over,
+            stop: stop.clone(),
+        };
+        let Startup { workloads, groups, questions, reports } = startup;
         tasks.spawn(leader_loop::run_leader_loop(here.clone(), stop.clone()));
         tasks.spawn(downtime::watch(here.clone(), stop.clone()));
         tasks.spawn(decommission::run(here.clone(), stop.clone()));
-        let (inherits, inherited) = watch::channel(None);
-        tasks.spawn(errands::run(hands.clone(), inherits, stop.clone()));
-        tasks.spawn(alone::watch(hands, stop.clone()));
-        tasks.spawn(account::give(here.clone(), observer.clone(), inherited.clone(), stop.clone()));
+        tasks.spawn(executor::run(host.clone(), left_over_sender));
+        tasks.spawn(isolation::run(host.clone()));
+        let reconciler = host.clone();
+        tasks.spawn(stop.clone().run_until_cancelled_owned(async move { reconcile_journal(&reconciler).await }));
         let Questions { surroundings, roles, ready } = questions;
         tasks.spawn(role_poller::run(here.clone(), surroundings.clone(), roles, stop.clone()));
         tasks.spawn(readiness_poller::run(here.clone(), surroundings, ready, stop.clone()));
@@ -87,7 +98,7 @@ impl ReplicaTasks {
             tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(here.clone(), reports)));
         }
         tasks.spawn(observer.clone().poll(here.clone(), stop.clone()));
-        tasks.spawn(observer.clone().report(here.clone(), workloads, groups, inherited, stop.clone()));
+        tasks.spawn(poller::report(host, workloads, groups));
         tasks.close();
         Self { tasks, stop }
     }

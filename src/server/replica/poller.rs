@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock;
 use super::context::Context;
-use super::errands::LeftOver;
+use super::host::ReplicaHost;
 use super::metrics::Metrics;
 use super::peer_tracker::Health;
 use super::watchdog::Loop;
@@ -26,7 +26,7 @@ use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::{Group, Workload};
-use allclear_core::observation::{Observation, Patience, PollTime};
+use allclear_core::observation::{Observation, Patience, Poll, PollTime};
 use allclear_core::platform_time::PlatformTime;
 
 /// The pause before a report that did not reach the log is proposed again.
@@ -40,7 +40,7 @@ pub struct Observer {
     sight: Mutex<PollState>,
     looks: Looks,
     polls: watch::Sender<()>,
-    deeds: Arc<Metrics>,
+    metrics: Arc<Metrics>,
 }
 
 struct PollState {
@@ -69,7 +69,7 @@ impl Observer {
         pace: PollSchedule,
         patience: Patience,
         stall_after: Duration,
-        deeds: Arc<Metrics>,
+        metrics: Arc<Metrics>,
     ) -> Self {
         let opened = clock::monotonic();
         let sight = Mutex::new(PollState {
@@ -81,7 +81,7 @@ impl Observer {
             opened,
             allowance: Allowance::default(),
         });
-        Self { service, patience, sight, looks: Looks::default(), polls: watch::channel(()).0, deeds }
+        Self { service, patience, sight, looks: Looks::default(), polls: watch::channel(()).0, metrics }
     }
 
     /// Asks the endpoint at the time of a poll.
@@ -90,7 +90,8 @@ impl Observer {
         let polled = self.service.poll().await;
         let time = PollTime { asked, answered: clock::monotonic() };
         self.take(polled, |observation, polled| {
-            observation.record_poll(&polled.document, state, time, self.patience, |kind| polled.version.shows(kind));
+            let poll = Poll { document: &polled.document, time, patience: self.patience };
+            observation.record_poll(poll, state, |kind| polled.version.shows(kind));
         })
     }
 
@@ -114,16 +115,16 @@ impl Observer {
         polled: Result<Polled, NoInformation>,
         observe: impl FnOnce(&mut Observation, &Polled),
     ) -> Result<Document, NoInformation> {
-        self.deeds.poll(polled.as_ref().err().map(NoInformation::word));
+        self.metrics.poll(polled.as_ref().err().map(NoInformation::word));
         let now = clock::monotonic();
         let mut sight = self.sight();
         let result = match polled {
             Ok(polled) => {
                 if polled.document.has_gap {
-                    tracing::warn!("the metadata endpoint lists something without a readable EventId");
+                    tracing::warn!("element without a readable EventId received");
                 }
                 observe(&mut sight.observation, &polled);
-                self.deeds.excess.left_out(sight.observation.left_out());
+                self.metrics.excess.left_out(sight.observation.left_out());
                 sight.channel.document(now);
                 if let Some(date) = polled.date {
                     sight.platform.record_date(date, polled.took, now);
@@ -134,7 +135,7 @@ impl Observer {
             }
             Err(why) => {
                 if sight.channel.failure().is_none() && why.is_failure() {
-                    tracing::warn!(%why, "the metadata endpoint gave no information");
+                    tracing::warn!(%why, "metadata poll failed");
                 }
                 sight.observation.record_failed_poll();
                 sight.channel.failed(why.clone());
@@ -203,7 +204,7 @@ impl Observer {
             let [jitter, ..] = random.hash_one(turn).to_le_bytes();
             let slot = slot(&here);
             let wait = self.sight().pace.wait(slot, here.time.wall(), !here.state().open.is_empty(), jitter);
-            here.rounds.arm(Loop::Poll, wait);
+            here.watchdog.arm(Loop::Poll, wait);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = comes_to_lead(&mut standing, &mut led_in) => {}
@@ -216,52 +217,6 @@ impl Observer {
             }
             // The next beat may be half a second away.
             here.contacts.record_report(&here.name, self.health(), here.state().operator_seq);
-        }
-    }
-
-    /// Keeps the log's idea of this replica's workloads and document what it should be, once it is known what earlier
-    /// lives of it left open.
-    pub(super) async fn report(
-        self: Arc<Self>,
-        here: Arc<Context>,
-        workloads: Vec<Workload>,
-        groups: Vec<Group>,
-        mut inherited: watch::Receiver<Option<LeftOver>>,
-        stop: CancellationToken,
-    ) {
-        let known = stop.run_until_cancelled(inherited.wait_for(Option::is_some)).await;
-        if known.is_none_or(|known| known.is_err()) {
-            return;
-        }
-        let mut state = here.state.clone();
-        let mut polls = self.polls();
-        loop {
-            state.mark_unchanged();
-            polls.mark_unchanged();
-            if self.may_wait(&here) {
-                let _ = stop.run_until_cancelled(tokio::time::sleep(until_all_report(here.time.now()))).await;
-            }
-            let due = self.due(&here, &workloads, &groups);
-            let again = due.is_some() || here.time.trust() == Trust::Unknown;
-            if let Some(command) = due {
-                match stop.run_until_cancelled(here.propose(&command)).await {
-                    Some(Ok(_)) => self.spend(&command),
-                    Some(Err(error)) => {
-                        tracing::debug!(%error, command = command.as_word(), "not reported yet");
-                        // The log may have taken it.
-                        if matches!(error, RequestError::Unknown(_)) {
-                            self.spend(&command);
-                        }
-                    }
-                    None => return,
-                }
-            }
-            tokio::select! {
-                _ = state.changed() => {}
-                _ = polls.changed() => {}
-                () = tokio::time::sleep(REPORT_AGAIN_AFTER), if again => {}
-                () = stop.cancelled() => return,
-            }
         }
     }
 
@@ -279,7 +234,7 @@ impl Observer {
         let report = sight.observation.report_by(here.time.trust(), &state, &here.name)?;
         let is_let = sight.allowance.admits_report(&report, &state, &here.name, clock::monotonic());
         drop(sight);
-        self.deeds.excess.waits(!is_let);
+        self.metrics.excess.waits(!is_let);
         is_let.then_some(report)
     }
 
@@ -294,6 +249,47 @@ impl Observer {
 
     fn sight(&self) -> MutexGuard<'_, PollState> {
         self.sight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Registers this replica's workloads and reports its document whenever the log has others. Begins once it is known what a
+/// previous run left over.
+pub(super) async fn report(mut host: ReplicaHost, workloads: Vec<Workload>, groups: Vec<Group>) {
+    let stop = host.stop.clone();
+    let known = stop.run_until_cancelled(host.left_over.wait_for(Option::is_some)).await;
+    if known.is_none_or(|known| known.is_err()) {
+        return;
+    }
+    let (here, observer) = (&host.context, &host.observer);
+    let mut state = here.state.clone();
+    let mut polls = observer.polls();
+    loop {
+        state.mark_unchanged();
+        polls.mark_unchanged();
+        if observer.may_wait(here) {
+            let _ = stop.run_until_cancelled(tokio::time::sleep(until_all_report(here.time.now()))).await;
+        }
+        let due = observer.due(here, &workloads, &groups);
+        let again = due.is_some() || here.time.trust() == Trust::Unknown;
+        if let Some(command) = due {
+            match stop.run_until_cancelled(here.propose(&command)).await {
+                Some(Ok(_)) => observer.spend(&command),
+                Some(Err(error)) => {
+                    tracing::debug!(%error, command = command.as_word(), "document not reported yet");
+                    // The log may have taken it.
+                    if matches!(error, RequestError::Unknown(_)) {
+                        observer.spend(&command);
+                    }
+                }
+                None => return,
+            }
+        }
+        tokio::select! {
+            _ = state.changed() => {}
+            _ = polls.changed() => {}
+            () = tokio::time::sleep(REPORT_AGAIN_AFTER), if again => {}
+            () = stop.cancelled() => return,
+        }
     }
 }
 

@@ -105,8 +105,8 @@ async fn note(here: &Context, member: &Member, readiness: Readiness, answer: &Re
     let is_noted = matches!(noted, Ok(Ok(_)));
     if is_noted {
         match answer {
-            Ok(()) => tracing::info!(workload = %member.workload, "it says that it is ready"),
-            Err(why) => tracing::warn!(workload = %member.workload, why, "it is not ready"),
+            Ok(()) => tracing::info!(workload = %member.workload, "workload reported ready"),
+            Err(why) => tracing::warn!(workload = %member.workload, why, "workload reported not ready"),
         }
     }
     is_noted

@@ -65,11 +65,11 @@ async fn record(here: &Context, sessions: &Sessions) -> bool {
     for command in due {
         match here.propose(&command).await {
             Ok(verdict) => {
-                tracing::debug!(command = command.as_word(), ?verdict, "recorded");
+                tracing::debug!(command = command.as_word(), ?verdict, "sessions recorded");
                 tell_of_one_given_no_more(&command, &given_no_more);
             }
             Err(error) => {
-                tracing::debug!(command = command.as_word(), %error, "not recorded yet");
+                tracing::debug!(command = command.as_word(), %error, "sessions not recorded yet");
                 return false;
             }
         }
@@ -82,7 +82,7 @@ fn tell_of_one_given_no_more(recorded: &Command, given_no_more: &[WorkloadName])
     if let Command::DeregisterSession(DeregisterSession { workload }) = recorded
         && given_no_more.contains(workload)
     {
-        tracing::warn!(%workload, "the configuration does not give this name or its group to its user any more");
+        tracing::warn!(%workload, "session workload not permitted by the configuration any more");
     }
 }
 

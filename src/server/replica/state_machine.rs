@@ -9,7 +9,7 @@ use super::clock::ClusterClock;
 use crate::consensus::{NotUnderstood, StateMachine};
 use allclear_core::apply::apply;
 use allclear_core::cluster_time::Trust;
-use allclear_core::model::command::{ApplyResult, Entry, RaiseVersion};
+use allclear_core::model::command::{ApplyResult, Entry};
 use allclear_core::model::id::VmName;
 use allclear_core::model::state::State;
 use allclear_core::version::Beyond;
@@ -76,10 +76,10 @@ impl StateMachine for CoreStateMachine {
         match &verdict {
             ApplyResult::Applied => {
                 self.is_news = true;
-                tracing::debug!(index, by = %entry.by, command = entry.command.as_word(), "applied");
+                tracing::debug!(index, by = %entry.by, command = entry.command.as_word(), "entry applied");
             }
             ApplyResult::Ignored(why) => {
-                tracing::debug!(index, by = %entry.by, command = entry.command.as_word(), %why, "ignored");
+                tracing::debug!(index, by = %entry.by, command = entry.command.as_word(), %why, "entry rejected");
             }
         }
         Ok(log::encode_verdict(&verdict))
@@ -120,6 +120,7 @@ fn undecodable(error: &log::Undecodable) -> NotUnderstood {
 mod tests {
     use super::*;
     use allclear_core::model::command::Command;
+    use allclear_core::model::command::RaiseVersion;
     use allclear_core::model::time::Timestamp;
     use allclear_core::model::version::VERSION;
 

@@ -79,22 +79,22 @@ mod tests {
 
     #[test]
     fn a_loop_stands_still_when_it_is_not_back_long_after_it_said() {
-        let rounds = Watchdog::default();
+        let watchdog = Watchdog::default();
         let far = clock::monotonic().plus(Duration::from_hours(1));
-        assert_eq!(rounds.overdue(far), None, "none has begun");
-        rounds.arm(Loop::Poll, WAIT);
+        assert_eq!(watchdog.overdue(far), None, "none has begun");
+        watchdog.arm(Loop::Poll, WAIT);
         let began = clock::monotonic();
-        assert_eq!(rounds.overdue(began.plus(WAIT)), None);
-        assert_eq!(rounds.overdue(began.plus(WAIT + OVERDUE_AFTER + WAIT)), Some(Loop::Poll));
-        rounds.disarm(Loop::Poll);
-        assert_eq!(rounds.overdue(far), None);
+        assert_eq!(watchdog.overdue(began.plus(WAIT)), None);
+        assert_eq!(watchdog.overdue(began.plus(WAIT + OVERDUE_AFTER + WAIT)), Some(Loop::Poll));
+        watchdog.disarm(Loop::Poll);
+        assert_eq!(watchdog.overdue(far), None);
     }
 
     #[test]
     fn a_loop_that_goes_round_does_not_hide_one_that_does_not() {
-        let rounds = Watchdog::default();
-        rounds.arm(Loop::Alone, WAIT);
-        rounds.arm(Loop::Drive, Duration::from_hours(2));
-        assert_eq!(rounds.overdue(clock::monotonic().plus(Duration::from_hours(1))), Some(Loop::Alone));
+        let watchdog = Watchdog::default();
+        watchdog.arm(Loop::Alone, WAIT);
+        watchdog.arm(Loop::Drive, Duration::from_hours(2));
+        assert_eq!(watchdog.overdue(clock::monotonic().plus(Duration::from_hours(1))), Some(Loop::Alone));
     }
 }

@@ -9,9 +9,7 @@ use crate::verdict::Property;
 use crate::world::World;
 use allclear_core::model::attempt::Outcome;
 use allclear_core::model::claim::Reason;
-use allclear_core::model::command::{
-    ApplyResult, ClaimApproval, Command, Entry, FinishAttempt, RecordPost, ReportDocument,
-};
+use allclear_core::model::command::{ClaimApproval, Command, Entry, FinishAttempt, RecordPost, ReportDocument};
 use allclear_core::model::document::{Announcement, Document, Source, Status};
 use allclear_core::model::id::{AttemptId, EventId, VmName};
 use allclear_core::model::state::State;
@@ -27,11 +25,9 @@ const LATE_WITHIN: i64 = 60_000;
 const TOLD_WITHIN: Duration = Duration::from_secs(10);
 
 impl World {
-    pub(crate) fn judge_entry(&self, vm: usize, before: &State, after: &State, entry: &Entry, verdict: &ApplyResult) {
+    /// Judges an entry that was applied.
+    pub(crate) fn judge_entry(&self, vm: usize, before: &State, after: &State, entry: &Entry) {
         self.judge_time(vm, entry);
-        if *verdict != ApplyResult::Applied {
-            return;
-        }
         if let Some(broken) = transition::violated(before, after).or_else(|| invariants::violated(after)) {
             let word = entry.command.as_word();
             return self
@@ -59,7 +55,7 @@ impl World {
 
     /// S13: where most clocks have been right all the time, or one of two whose endpoints tell the time, no time comes before
     /// it is.
-    fn judge_time(&self, leader: usize, entry: &Entry) {
+    pub(crate) fn judge_time(&self, leader: usize, entry: &Entry) {
         let early = entry.at.0 - self.now().0;
         if self.is_time_told(leader) && early > 2 * RIGHT_WITHIN {
             self.broke(Property::S13, format!("{} stamps an entry {early} ms early", self.nodes[leader].name));

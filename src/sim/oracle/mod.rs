@@ -8,12 +8,12 @@ mod rest;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::endpoint::Why;
 use super::program::Key;
 use allclear_core::model::attempt::Outcome;
 use allclear_core::model::id::{AttemptId, EventId, GroupName, VmName};
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::{Member, Phase};
+use allclear_core::procedure::PostReason;
 
 /// What was seen so far. All times are true ones.
 #[derive(Default)]
@@ -63,5 +63,5 @@ struct ClaimMade {
 struct Posted {
     by: usize,
     event: EventId,
-    why: Why,
+    why: PostReason,
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::Posted;
 use crate::cloud::{ApprovalEffect, Approver};
-use crate::endpoint::Why;
 use crate::scenario::TriggerPoint;
 use crate::verdict::Property;
 use crate::world::World;
@@ -17,17 +16,18 @@ use allclear_core::model::slot::Slot;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::{Member, Phase};
 use allclear_core::planning_input::PlanningInput;
+use allclear_core::procedure::PostReason;
 
 /// Before a lone replica posts.
 const LOOKED_WITHIN: Duration = Duration::from_secs(10);
 
 impl World {
-    pub(crate) fn judge_post(&self, vm: usize, event: &EventId, why: Why) {
+    pub(crate) fn judge_post(&self, vm: usize, event: &EventId, why: PostReason) {
         self.tell(|| format!("{} posts the approval of {event}: {why:?}", self.nodes[vm].name));
         self.come(&self.counts.posted, TriggerPoint::Post);
         let broken = match why {
-            Why::Claim(claim) => self.wrong_with_claim(vm, event, claim),
-            Why::Takeover(at) => {
+            PostReason::Claim(claim) => self.wrong_with_claim(vm, event, claim),
+            PostReason::Isolated(at) => {
                 self.counts.alone.set(self.counts.alone.get() + 1);
                 self.wrong_with_takeover(vm, event, at)
             }
@@ -53,7 +53,7 @@ impl World {
         let Some(made) = made.filter(|made| made.event == *event && made.approver == self.nodes[vm].name) else {
             return Some((Property::S3, "no such claim is committed"));
         };
-        if judge.posts.iter().any(|posted| posted.why == Why::Claim(claim)) {
+        if judge.posts.iter().any(|posted| posted.why == PostReason::Claim(claim)) {
             return Some((Property::S2, "the same claim was posted before"));
         }
         if let Some((lapsed, stood)) = &made.lapsed {
@@ -126,7 +126,7 @@ impl World {
     }
 
     /// S4: what was approved by us and is not over takes no more of a group than it may lose.
-    pub(crate) fn judge_arrival(&self, by: usize, event: &EventId, why: Why, approval: ApprovalEffect) {
+    pub(crate) fn judge_arrival(&self, by: usize, event: &EventId, why: PostReason, approval: ApprovalEffect) {
         if approval != ApprovalEffect::Accepted || self.judge.borrow().is_forgotten {
             return;
         }

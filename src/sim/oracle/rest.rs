@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::cloud::EventPlan;
-use crate::endpoint::Why;
 use crate::event_queue::QueuedEvent;
 use crate::replica_model::ModelContext;
 use crate::scenario::FaultKind;
@@ -20,6 +19,7 @@ use allclear_core::model::isolated_approval::IsolatedApproval;
 use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
+use allclear_core::procedure::PostReason;
 
 const EVERY: Duration = Duration::from_secs(1);
 /// For a leader to be found, beside what anything takes.
@@ -237,7 +237,7 @@ impl World {
         }
         let latest = chain.latest();
         let is_known = |posted: &&super::Posted| {
-            let Why::Takeover(at) = posted.why else { return true };
+            let PostReason::Isolated(at) = posted.why else { return true };
             let mut events = latest.events();
             let by = &self.nodes[posted.by];
             by.body.borrow().is_deleted

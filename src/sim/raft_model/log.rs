@@ -69,8 +69,10 @@ impl World {
         }
         let link = ChainLink { slot: slot.clone(), verdict: verdict.clone(), after: after.clone() };
         self.chain.borrow_mut().links.push(link);
-        if let (Some(entry), Some(verdict)) = (slot.entry(), verdict) {
-            self.judge_entry(vm, &before, &after, entry, &verdict);
+        if let Some(entry) = slot.entry().filter(|_| verdict == Some(ApplyResult::Applied)) {
+            self.judge_entry(vm, &before, &after, entry);
+        } else if let Some(entry) = slot.entry() {
+            self.judge_time(vm, entry);
         }
     }
 }

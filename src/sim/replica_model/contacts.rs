@@ -100,8 +100,7 @@ impl World {
         vm: usize,
         from: usize,
         reading: ClockReading,
-        base: Option<i64>,
-        known: Option<Timestamp>,
+        (base, known): (Option<i64>, Option<Timestamp>),
     ) {
         let Some(here) = self.here(vm).filter(|here| here.standing().leads()) else { return };
         let is_of_this_time = base == Some(here.time_base());

@@ -11,12 +11,14 @@ use allclear_core::model::command::{Command, ExtendAttempt, FinishAttempt};
 use allclear_core::model::event::Event;
 use allclear_core::model::state::State;
 use allclear_core::model::workload::{Intent, Member};
+use allclear_core::procedure::assignments::AssignedAttempt;
 
 /// A workload that dials in and does not come back is not waited for longer.
 const LEASE: Duration = Duration::from_secs(30);
 
 /// Starts the attempt, records how it ended, or leaves it running.
-pub(super) fn see_to(here: &ModelContext, event: &Event, attempt: &Attempt, again_if_lost: bool, is_inherited: bool) {
+pub(super) fn reconcile_attempt(here: &ModelContext, assigned: AssignedAttempt<'_>) {
+    let AssignedAttempt { event, attempt, again_if_lost, is_left_over } = assigned;
     let key = (event.announcement.id.clone(), attempt.id);
     let known = here.world.nodes[here.me].programs.borrow().get(&key).cloned();
     match known {
@@ -39,7 +41,7 @@ pub(super) fn see_to(here: &ModelContext, event: &Event, attempt: &Attempt, agai
             start(here, event, attempt, key, false);
         }
         Some(program) => settle(here, key, program.outcome, program.is_twice),
-        None => start(here, event, attempt, key, is_inherited),
+        None => start(here, event, attempt, key, is_left_over),
     }
 }
 
@@ -49,7 +51,7 @@ fn is_lost(here: &ModelContext, program: &Program) -> bool {
 }
 
 /// Stops the attempt; what was never started is settled at once.
-pub(super) fn stop(here: &ModelContext, event: &Event, attempt: &Attempt) {
+pub(super) fn stop(here: &ModelContext, AssignedAttempt { event, attempt, .. }: AssignedAttempt<'_>) {
     let key = (event.announcement.id.clone(), attempt.id);
     let known = here.world.nodes[here.me].programs.borrow().get(&key).cloned();
     match known {
@@ -64,7 +66,7 @@ pub(super) fn knows(here: &ModelContext, event: &Event, attempt: &Attempt) -> bo
 }
 
 /// Ends what still runs though the log is done with it, and forgets what is recorded.
-pub(super) fn clear_away(here: &ModelContext, state: &State) -> bool {
+pub(super) fn cleanup(here: &ModelContext, state: &State) -> bool {
     let known: Vec<(Key, bool)> =
         here.world.nodes[here.me].programs.borrow().iter().map(|(key, it)| (key.clone(), it.is_running)).collect();
     let mut is_busy = false;
@@ -80,7 +82,7 @@ pub(super) fn clear_away(here: &ModelContext, state: &State) -> bool {
     is_busy
 }
 
-fn start(here: &ModelContext, event: &Event, attempt: &Attempt, key: Key, is_inherited: bool) {
+fn start(here: &ModelContext, event: &Event, attempt: &Attempt, key: Key, is_left_over: bool) {
     let state = here.state();
     let own = Member { vm: here.name().clone(), workload: attempt.member.workload.clone() };
     let id = state.hook_run_on(here.name(), &attempt.member, attempt.hook);
@@ -90,7 +92,7 @@ fn start(here: &ModelContext, event: &Event, attempt: &Attempt, key: Key, is_inh
     if workload.dials_in() {
         let is_here = here.world.nodes[here.me].guest.borrow().as_ref().is_some_and(|guest| guest.is_here);
         // An earlier life may have sent it, and nobody knows of it.
-        if is_inherited && is_here {
+        if is_left_over && is_here {
             return settle(here, key, Outcome::Unknown("its workload does not know it".into()), false);
         }
         if !is_here {

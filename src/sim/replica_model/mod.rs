@@ -1,22 +1,24 @@
-//! One replica around the machine, as `replica` is: the same tasks with the same contract, on virtual time. Nothing is
-//! decided here.
+//! One simulated replica around the core: the tasks of the server's `replica`, on virtual time. The README of the crate says what
+//! of them is the program's own code and what is a model.
 
-mod account;
-mod alone;
+mod approve;
 mod contacts;
 mod departures;
 mod driver;
-mod errands;
+mod executor;
 mod here;
 pub(super) mod hooks;
+mod host;
+mod isolation;
 mod observer;
 pub(super) mod operators;
-mod post;
 mod presences;
 mod process;
 
 pub(super) use here::ModelContext;
 pub(super) use process::ProcessState;
+
+use allclear_core::procedure::reconciliation::reconcile_journal;
 
 /// Begins all that a replica does.
 pub(super) fn start(here: &ModelContext) {
@@ -24,9 +26,10 @@ pub(super) fn start(here: &ModelContext) {
     tasks.spawn(here.me, observer::poll(here.clone()));
     tasks.spawn(here.me, driver::drive(here.clone()));
     tasks.spawn(here.me, departures::run(here.clone()));
-    tasks.spawn(here.me, errands::run(here.clone()));
-    tasks.spawn(here.me, alone::watch(here.clone()));
-    tasks.spawn(here.me, account::give(here.clone()));
+    tasks.spawn(here.me, executor::run(here.clone()));
+    tasks.spawn(here.me, isolation::run(here.clone()));
+    let reconciler = here.clone();
+    tasks.spawn(here.me, async move { reconcile_journal(&reconciler).await });
     tasks.spawn(here.me, presences::keep(here.clone()));
     tasks.spawn(here.me, contacts::beat(here.clone()));
 }

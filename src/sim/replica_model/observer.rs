@@ -12,7 +12,7 @@ use allclear_core::model::document::Document;
 use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::Group;
-use allclear_core::observation::{Observation, Patience, PollTime};
+use allclear_core::observation::{Observation, Patience, Poll, PollTime};
 use allclear_core::peer_table::Health;
 use allclear_core::platform_time::PlatformTime;
 
@@ -69,7 +69,7 @@ impl ModelContext {
         let (state, asked) = (self.state(), self.steady());
         self.take(|observation, document| {
             let time = PollTime { asked, answered: self.steady() };
-            observation.record_poll(document, &state, time, Patience::default(), |_| true);
+            observation.record_poll(Poll { document, time, patience: Patience::default() }, &state, |_| true);
         })
         .await
     }
@@ -103,7 +103,8 @@ impl ModelContext {
                     if makes!(mistake, AbsenceAtOnce) {
                         for _ in 0..5 {
                             let time = PollTime::at_once(asked_at);
-                            sight.observation.record_poll(&document, &self.state(), time, NO_PATIENCE, |_| true);
+                            let poll = Poll { document: &document, time, patience: NO_PATIENCE };
+                            sight.observation.record_poll(poll, &self.state(), |_| true);
                         }
                     }
                     sight.last = Some(self.steady());

@@ -5,7 +5,13 @@ use super::pb::command::{self, Variant};
 use super::stored::Stored;
 use super::tables::{message, store, take};
 use super::undecodable::{DecodeFault, Undecodable};
-use allclear_core::model::command::*;
+use allclear_core::model::command::{
+    BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval, ClearSuspect, Command,
+    DeregisterSession, EndDrill, Entry, ExcludeReplica, ExpireAttempt, ExtendAttempt, FinishAttempt, ForgetEvent,
+    MarkDocumentStale, RaiseVersion, ReadmitReplica, ReconcileJournal, RecordDeliveries, RecordImpact, RecordPost,
+    RecordReachability, RecordRemoval, RegisterSession, RegisterWorkloads, ReleaseSlots, RemoveReplica, ReportDocument,
+    ReportProgress, RequestAction, SuspectReplica, TakeSlots, UpdateConditions, WaiveHook,
+};
 use allclear_core::model::operator::OperatorRequest;
 
 message!(Entry as Entry { at: at_unix_ms, by: by, command: command required });

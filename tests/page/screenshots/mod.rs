@@ -36,7 +36,7 @@ impl Album {
     async fn take(&self, cluster: &Cluster, place: usize, name: &str, says: &[&str]) {
         self.write(name, &terminal::of(cluster, place, None));
         for look in LOOKS {
-            self.picture(cluster, place, name, look, says).await;
+            self.picture((cluster, place), name, look, says).await;
         }
     }
 
@@ -55,7 +55,7 @@ impl Album {
         for look in LOOKS {
             for tries in 1.. {
                 let before = waits_for(cluster, place, id, code).await;
-                self.picture(cluster, place, name, look, &[id]).await;
+                self.picture((cluster, place), name, look, &[id]).await;
                 if message(cluster, place, id).await == Some(before) {
                     break;
                 }
@@ -64,7 +64,7 @@ impl Album {
         }
     }
 
-    async fn picture(&self, cluster: &Cluster, place: usize, name: &str, look: (&str, u32, &str), says: &[&str]) {
+    async fn picture(&self, (cluster, place): (&Cluster, usize), name: &str, look: (&str, u32, &str), says: &[&str]) {
         let (look, width, scheme) = look;
         self.browser.look(width, scheme).await;
         self.browser.open(&format!("{}/", cluster.replicas[place].page)).await;

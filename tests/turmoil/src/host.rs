@@ -77,7 +77,7 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
         PollSchedule::new(POLL_EVERY),
         Patience::default(),
         STALL_AFTER,
-        here.deeds.clone(),
+        here.metrics.clone(),
     ));
     let hooks =
         Arc::new(HookExecutor::new(HookRunner::new(commands, sessions), Configured::new(), Former::default(), false));
@@ -141,8 +141,8 @@ async fn open(
         journal: ApprovalJournal::open(folder, net::means())?,
         alone: tokio::sync::watch::Sender::new(None),
         alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
-        deeds: Arc::new(Metrics::new()?),
-        rounds: Watchdog::default(),
+        metrics: Arc::new(Metrics::new()?),
+        watchdog: Watchdog::default(),
         readiness: LatestReadiness::default(),
         grants: Grants { trusted: vec![0], ..Grants::default() },
     });

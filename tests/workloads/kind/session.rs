@@ -155,8 +155,8 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
         journal: ApprovalJournal::open(&data_dir, Environment::default()).unwrap(),
         alone: tokio::sync::watch::Sender::new(None),
         alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
-        deeds: Arc::new(Metrics::new().unwrap()),
-        rounds: Watchdog::default(),
+        metrics: Arc::new(Metrics::new().unwrap()),
+        watchdog: Watchdog::default(),
         readiness: LatestReadiness::default(),
         grants: Grants { trusted: vec![0], ..Grants::default() },
     });
@@ -172,7 +172,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
     // one that was killed leaves it
     let _ = fs::remove_file(&path);
     let listener = UnixListener::bind(&path).unwrap();
-    let guard = grpc::UidPolicy::of_workloads(&[], here.deeds.clone());
+    let guard = grpc::UidPolicy::of_workloads(&[], here.metrics.clone());
     let stop = CancellationToken::new();
     let routes = grpc::workload_routes(here.clone(), hooks.clone(), View::new(here), stop.clone());
     tokio::spawn(grpc::serve(listener, routes, guard, stop.clone()));

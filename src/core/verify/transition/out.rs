@@ -3,9 +3,10 @@
 
 use alloc::collections::BTreeSet;
 
+use super::Began;
 use super::claimed::{effective, is_waived, may_be_told, needed};
 use crate::model::attempt::{Attempt, Outcome};
-use crate::model::claim::{Claim, Reason};
+use crate::model::claim::Reason;
 use crate::model::document::{Kind, Source, Status};
 use crate::model::drill::Mode;
 use crate::model::event::Event;
@@ -23,8 +24,7 @@ pub(super) fn violated(
     after: &State,
     event: &Event,
     later: &Event,
-    begun: &[&Attempt],
-    claimed: &[Claim],
+    Began { begun, claimed }: &Began<'_>,
 ) -> Option<Violation> {
     let is_dry = event.drill.as_ref().is_some_and(|drill| drill.mode == Mode::DryRun);
     let disrupts = |attempt: &&&Attempt| {

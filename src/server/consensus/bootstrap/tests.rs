@@ -43,7 +43,8 @@ fn next_of(
     answers: Vec<Result<HelloReply, String>>,
 ) -> Next {
     let others = ["a", "b", "c"].into_iter().filter(|name| *name != own.replica).map(String::from);
-    super::next(own, address, founders, needed, Duration::from_mins(1), others.zip(answers).collect())
+    let expected = Expected { address, founders, needed, rejoin_after: Duration::from_mins(1) };
+    super::next(own, &expected, others.zip(answers).collect())
 }
 
 fn waits(next: &Next, because: &str) {

@@ -73,8 +73,8 @@ fn give_up(
         pending.iter().map(|notice| (notice.id.clone(), notice.clone())).collect();
     let left = core::mem::replace(untold, pending);
     for notice in expired(left, untold, board.here.time.now()) {
-        tracing::warn!(receiver = receiver.name, notice = notice.id, "not told within an hour: given up");
-        board.here.deeds.notice(notice.topic, DeliveryLabel::Expired);
+        tracing::warn!(receiver = receiver.name, notice = notice.id, "notification abandoned after an hour");
+        board.here.metrics.notice(notice.topic, DeliveryLabel::Expired);
     }
 }
 
@@ -95,31 +95,36 @@ fn settle(
     outcome: DeliveryOutcome,
     pace: &mut RetrySchedule,
 ) {
-    let (deeds, name, id) = (&board.here.deeds, &receiver.name, &notice.id);
+    let (metrics, name, id) = (&board.here.metrics, &receiver.name, &notice.id);
     match outcome {
         DeliveryOutcome::Delivered => {
-            tracing::debug!(receiver = name, notice = id, "told");
+            tracing::debug!(receiver = name, notice = id, "notification delivered");
             if pace.failures() > 0 {
-                tracing::info!(receiver = name, "can be told again");
+                tracing::info!(receiver = name, "receiver reachable again");
             }
-            deeds.notice(notice.topic, DeliveryLabel::Delivered);
+            metrics.notice(notice.topic, DeliveryLabel::Delivered);
             pace.succeeded();
             board.told(notice, receiver);
         }
         DeliveryOutcome::Refused(why) => {
-            tracing::warn!(receiver = name, notice = id, why, "refused: not told again");
-            deeds.notice(notice.topic, DeliveryLabel::Refused);
+            tracing::warn!(receiver = name, notice = id, why, "notification refused by the receiver; not sent again");
+            metrics.notice(notice.topic, DeliveryLabel::Refused);
             pace.succeeded();
             board.told(notice, receiver);
         }
         DeliveryOutcome::Failed(why, asked) => {
             let jitter = RandomState::new().hash_one(id).to_le_bytes()[0];
             pace.failed(clock::monotonic(), asked, jitter);
-            deeds.notice(notice.topic, DeliveryLabel::Failed);
+            metrics.notice(notice.topic, DeliveryLabel::Failed);
             if pace.failures() == 1 {
-                tracing::warn!(receiver = name, notice = id, why, "not told yet: tried again for an hour at the most");
+                tracing::warn!(
+                    receiver = name,
+                    notice = id,
+                    why,
+                    "notification not delivered; retried for an hour at most"
+                );
             } else {
-                tracing::debug!(receiver = name, notice = id, why, "not told yet");
+                tracing::debug!(receiver = name, notice = id, why, "notification not delivered yet");
             }
         }
     }

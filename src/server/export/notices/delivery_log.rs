@@ -21,12 +21,12 @@ pub(super) async fn keep(board: &PendingNotifications) {
         match board.here.propose(&Command::RecordDeliveries(RecordDeliveries { told: told.clone() })).await {
             Ok(_) => {
                 for told in &told {
-                    tracing::debug!(told.receiver, told.notice, "noted");
+                    tracing::debug!(told.receiver, told.notice, "delivery recorded");
                 }
                 board.noted(told);
             }
             Err(error) => {
-                tracing::debug!(%error, "not noted yet what was told");
+                tracing::debug!(%error, "delivery not recorded yet");
                 tokio::time::sleep(AGAIN_AFTER).await;
             }
         }

@@ -12,7 +12,7 @@ use allclear_core::model::notification::{Notification, NotificationKind};
 const LOST_AFTER: Duration = Duration::from_secs(15);
 
 pub(super) async fn watch_takeovers(board: &PendingNotifications) {
-    let mut takeovers = board.here.deeds.takeovers();
+    let mut takeovers = board.here.metrics.takeovers();
     loop {
         let me = &board.here.name;
         let text = match takeovers.recv().await {

@@ -74,8 +74,8 @@ impl ExportProgress {
         self.waiting.retain(|id, why| {
             let may_wait = recent.contains(id);
             if !may_wait {
-                tracing::warn!(trace = %id, why, "a trace could not be exported and is given up: see [tracing]");
-                here.deeds.export(ExportLabel::GivenUp);
+                tracing::warn!(trace = %id, why, "trace export abandoned: see [tracing]");
+                here.metrics.export(ExportLabel::GivenUp);
             }
             may_wait
         });
@@ -85,19 +85,19 @@ impl ExportProgress {
         let event = &event.announcement.id;
         match taken {
             ExportResult::NotNow(why, wish) => {
-                tracing::debug!(%event, trace = %id, why, "the trace is not exported yet");
+                tracing::debug!(%event, trace = %id, why, "trace not exported yet");
                 // Only the leader exports, so nobody would come together with it.
                 self.pace.failed(clock::monotonic(), Some(wish.min(GIVEN_UP_AFTER)), u8::MAX);
                 self.waiting.insert(id, why);
                 return;
             }
             ExportResult::Accepted => {
-                tracing::debug!(%event, trace = %id, "the trace is exported");
-                here.deeds.export(ExportLabel::Accepted);
+                tracing::debug!(%event, trace = %id, "trace exported");
+                here.metrics.export(ExportLabel::Accepted);
             }
             ExportResult::Refused(why) => {
-                tracing::warn!(%event, trace = %id, why, "the collector refused the trace: see [tracing]");
-                here.deeds.export(ExportLabel::Refused);
+                tracing::warn!(%event, trace = %id, why, "trace refused by the collector: see [tracing]");
+                here.metrics.export(ExportLabel::Refused);
             }
         }
         self.pace.succeeded();

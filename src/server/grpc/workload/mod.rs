@@ -90,7 +90,7 @@ impl WorkloadRpc {
         let configured = state.replicas.get(&self.here.name).map(|me| me.workloads.as_slice()).unwrap_or_default();
         let problems = hello::odd(&greeting.workload, configured);
         let lease_ms = ms(greeting.lease);
-        tracing::info!(workload = %greeting.workload.name, uid, boot = greeting.boot, "a workload dialled in");
+        tracing::info!(workload = %greeting.workload.name, uid, boot = greeting.boot, "session workload registered");
         let (visit, told) = sessions.admit(&reserved, greeting);
         let welcome = pb::Welcome {
             version: hello::VERSION,
@@ -161,7 +161,7 @@ impl WorkloadRpc {
         if matches!(why, ownership::OwnershipError::Needed { .. }) {
             return Status::failed_precondition(why.to_string());
         }
-        self.here.deeds.refusals.note(RefusalKind::Session, &format!("uid {uid}"), None, &name.0);
+        self.here.metrics.refusals.note(RefusalKind::Session, &format!("uid {uid}"), None, &name.0);
         Status::permission_denied(format!("{why} (you are uid {uid})"))
     }
 
@@ -182,7 +182,7 @@ impl WorkloadRpc {
         if timeout(RECORDED_WITHIN, delisting).await.is_err() {
             return Err(Status::unavailable("no quorum answers: it is recorded as soon as one does"));
         }
-        tracing::info!(workload = %name, "a workload was unregistered");
+        tracing::info!(workload = %name, "session workload deregistered");
         sessions.deregister(name);
         Ok(())
     }

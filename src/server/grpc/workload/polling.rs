@@ -70,7 +70,7 @@ fn over() -> Status {
 }
 
 pub(super) async fn poll(door: &WorkloadRpc, uid: u32, request: pb::PollRequest) -> Result<pb::PollResponse, Status> {
-    let (visit, line) = door.lines.of(&request.session, uid, &door.here.deeds.refusals)?;
+    let (visit, line) = door.lines.of(&request.session, uid, &door.here.metrics.refusals)?;
     let Some(role) = hello::role(request.role) else {
         return Err(Status::invalid_argument("role: it is not known to this version"));
     };
@@ -104,7 +104,7 @@ pub(super) async fn report(
     uid: u32,
     request: pb::ReportRequest,
 ) -> Result<pb::ReportResponse, Status> {
-    let (visit, _) = door.lines.of(&request.session, uid, &door.here.deeds.refusals)?;
+    let (visit, _) = door.lines.of(&request.session, uid, &door.here.metrics.refusals)?;
     let report = request.report.ok_or_else(|| Status::invalid_argument("report: is missing"))?;
     let wrong = |problem: pb::Problem| {
         Status::invalid_argument(format!("{}: {}", problem.place.unwrap_or_default(), problem.message))

@@ -59,7 +59,7 @@ impl Stream {
             Err(end) => end,
         };
         self.door.hooks.front.sessions.leave(&self.visit);
-        tracing::debug!(workload = %self.visit.workload, "a session ended");
+        tracing::debug!(workload = %self.visit.workload, "session ended");
         if let StreamEnd::With(status) = end {
             let _ = timeout(READS_WITHIN, self.out.send(Err(status))).await;
         }

@@ -75,7 +75,7 @@ impl Sessions {
         match &attempt.standing {
             AttemptState::Ended(ended) => tell(reports, key, HookUpdate::Ended(ended.clone())),
             AttemptState::Running if attempt.reach == Reach::Unsent => {
-                end(reports, key, attempt, HookOutcome::Cancelled)
+                end(reports, key, attempt, HookOutcome::Cancelled);
             }
             AttemptState::Running => stop(seats, attempt, Instant::now(), false),
         }

@@ -119,7 +119,7 @@ impl Sessions {
                 tell_progress(reports, key, attempt, now);
             }
             FromWorkload::MoreTime(needs) if attempt.may_ask_for_time(now) => {
-                tell(reports, key, HookUpdate::MoreTime { needs })
+                tell(reports, key, HookUpdate::MoreTime { needs });
             }
             // Told how much there is.
             FromWorkload::MoreTime(_) => _ = seat.tell(attempt.reminder()),

@@ -138,7 +138,7 @@ impl DialTarget {
             let _ = tell.send(told);
         });
         if let Err(error) = asked {
-            tracing::warn!(%error, "no thread can ask the resolver");
+            tracing::warn!(%error, "resolver thread not started");
         }
         answer
     }

@@ -108,6 +108,7 @@ async fn keep<L: Listener, P: Acceptor<L::Stream>>(
     send: mpsc::Sender<P::Guest>,
 ) {
     let mut crowd = EvictingLimit::new(door.most);
+    let reception = Reception { porter, within: door.within, send };
     let mut meetings = JoinSet::new();
     loop {
         tokio::select! {
@@ -115,12 +116,12 @@ async fn keep<L: Listener, P: Acceptor<L::Stream>>(
                 Ok((stream, who)) => {
                     let (stay, gone) = crowd.acquire(who);
                     if let Some(gone) = gone {
-                        porter.rejected(gone);
+                        reception.porter.rejected(gone);
                     }
-                    meetings.spawn(meet(stream, who, stay, door.within, porter.clone(), send.clone()));
+                    meetings.spawn(shake_hands(stream, who, stay, reception.clone()));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "no connection can be accepted");
+                    tracing::warn!(%error, "connection not accepted");
                     sleep(ACCEPT_AGAIN_AFTER).await;
                 }
             },
@@ -129,13 +130,24 @@ async fn keep<L: Listener, P: Acceptor<L::Stream>>(
     }
 }
 
-async fn meet<S, P: Acceptor<S>>(
+/// What every handshake of a listener uses.
+struct Reception<P, G> {
+    porter: Arc<P>,
+    within: Duration,
+    send: mpsc::Sender<G>,
+}
+
+impl<P, G> Clone for Reception<P, G> {
+    fn clone(&self) -> Self {
+        Self { porter: self.porter.clone(), within: self.within, send: self.send.clone() }
+    }
+}
+
+async fn shake_hands<S, P: Acceptor<S>>(
     stream: S,
     who: ClientKey,
     stay: EvictingPermit,
-    within: Duration,
-    porter: Arc<P>,
-    send: mpsc::Sender<P::Guest>,
+    Reception { porter, within, send }: Reception<P, P::Guest>,
 ) {
     let met = tokio::select! {
         biased;

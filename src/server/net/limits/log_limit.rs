@@ -72,7 +72,7 @@ impl RejectionLog {
 
     pub(super) fn note(&self, who: ClientKey, why: &'static str) {
         if let Some(untold) = self.told.is_due(&who.to_string(), why) {
-            tracing::warn!(door = self.door, %who, why, untold, "turned away");
+            tracing::warn!(door = self.door, %who, why, untold, "connection rejected");
         }
     }
 }

@@ -105,7 +105,7 @@ impl Credentials {
                 let (since, looks) = before.map_or(((self.options.clock)(), 0), |before| (before.since, before.looks));
                 let looks = looks.saturating_add(1);
                 if looks == TOLD_AT {
-                    tracing::warn!(%why, "new certificates are not taken over; those from before stay in use");
+                    tracing::warn!(%why, "new certificates not loaded; the previous ones stay in use");
                 }
                 *unfit = Some(Spoilt { why, since, looks });
                 None
@@ -118,7 +118,7 @@ impl Credentials {
         let is_news = in_use.key.cert != found.key.cert || in_use.authorities != found.authorities;
         if is_news {
             let expires_at_ms = found.expires_at.map(|at| at.0);
-            tracing::info!(names = %found.names, authorities = found.authorities.len(), expires_at_ms, "new certificates are in use");
+            tracing::info!(names = %found.names, authorities = found.authorities.len(), expires_at_ms, "new certificates loaded");
         }
         *in_use = found;
     }

@@ -15,7 +15,7 @@ impl HandshakeErrors {
     pub(super) fn note(&self, who: &str, refusal: &HandshakeError) {
         self.counts[refusal.place()].fetch_add(1, Ordering::Relaxed);
         if let Some(untold) = self.told.is_due(who, refusal.as_word()) {
-            tracing::warn!(who, reason = refusal.as_word(), why = %refusal, untold, "refused between replicas");
+            tracing::warn!(who, reason = refusal.as_word(), why = %refusal, untold, "handshake between replicas refused");
         }
     }
 

@@ -15,8 +15,7 @@ pub const CA: &str = "ca.pem";
 
 /// A new key and certificate, and the authority's certificate, as files of the folder; until when the certificate is valid.
 pub fn issue(
-    authority: &Authority,
-    ca: &str,
+    (authority, ca): (&Authority, &str),
     replica: &str,
     days: u32,
     folder: &Path,

@@ -47,10 +47,7 @@ impl Excess {
         if events > 0 {
             self.counts.with_label_values(&[LEFT_OUT]).inc_by(events as u64);
             if self.note(0) {
-                tracing::warn!(
-                    events,
-                    "the metadata endpoint lists more than there is room for: some events are left out"
-                );
+                tracing::warn!(events, "document over its limit: some events left out");
             }
         }
     }
@@ -60,7 +57,7 @@ impl Excess {
         if waits {
             self.counts.with_label_values(&[WAITED]).inc();
             if self.note(1) {
-                tracing::warn!("the metadata endpoint says so much that is new that reports of it wait");
+                tracing::warn!("reports of documents delayed: the metadata service changes them too often");
             }
         }
     }

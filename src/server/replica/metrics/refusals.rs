@@ -39,7 +39,7 @@ impl RefusalCounts {
         let [door, reason] = why.as_words();
         if let Some(untold) = self.told[why as usize].is_due(who, reason) {
             let asked: String = asked.chars().flat_map(char::escape_default).take(SHOWN_LETTERS).collect();
-            tracing::warn!(door, reason, who, pid, asked, untold, "refused");
+            tracing::warn!(door, reason, who, pid, asked, untold, "call refused");
         }
     }
 }

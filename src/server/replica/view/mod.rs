@@ -65,7 +65,7 @@ impl View {
 
     /// What this replica itself did.
     pub fn metrics(&self) -> &Metrics {
-        &self.here.deeds
+        &self.here.metrics
     }
 
     /// By how many milliseconds this wall clock is ahead of the cluster's time; `None` before it was measured.
@@ -117,7 +117,7 @@ impl View {
         warnings.extend(warning::overdrafts(&state, now));
         warnings.extend(warning::events_beyond(&state));
         warnings.extend(warning::implausible_notices(&state));
-        warnings.extend(warning::excess(&self.here.deeds.excess));
+        warnings.extend(warning::excess(&self.here.metrics.excess));
         warnings.extend(warning::platform_time_differs(&self.here.contacts.differences));
         warnings.extend(warning::policies_differ(&self.here.contacts.policies));
         warnings.extend(self.tls().into_iter().flat_map(|tls| warning::of_certificate(tls, clock::now())));
@@ -182,7 +182,7 @@ impl View {
 
     /// Why this process does nothing useful any more.
     pub fn stalled_loop(&self) -> Option<String> {
-        let stuck = self.here.rounds.stalled_loop()?;
+        let stuck = self.here.watchdog.stalled_loop()?;
         Some(format!("the {} loop of this replica stands still", stuck.as_word()))
     }
 

@@ -1,0 +1,95 @@
+//! The approval of a claimed event: a fresh document, a confirmation by a quorum, and the post. A step that fails becomes the
+//! outcome of the claim, so that the leader names another approver without delay.
+
+use super::{Host, PostReason};
+use crate::model::claim::{Claim, PostOutcome, Reason};
+use crate::model::command::bounded;
+use crate::model::document::Document;
+use crate::model::event::Event;
+use crate::model::id::{AttemptId, EventId};
+use crate::model::time::Timestamp;
+use crate::schedule::claims;
+use alloc::format;
+use core::time::Duration;
+
+/// The pause after a confirmation that no quorum gave.
+const CONFIRM_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// A claim that names this replica as the approver.
+#[derive(Clone, Debug)]
+pub struct OwnClaim {
+    pub event: EventId,
+    pub attempt: AttemptId,
+    pub reason: Reason,
+    /// When the event was first seen, in the cluster's time.
+    pub event_since: Timestamp,
+    /// When this replica saw the claim, on its monotonic clock.
+    pub seen_at: Timestamp,
+    /// How long the claim is valid after `seen_at`.
+    pub lease: Duration,
+    /// A previous run of this replica may have posted the approval.
+    pub is_left_over: bool,
+}
+
+impl OwnClaim {
+    pub(super) fn new(event: &Event, claim: &Claim, seen_at: Timestamp, is_left_over: bool) -> Self {
+        Self {
+            event: event.announcement.id.clone(),
+            attempt: claim.attempt,
+            reason: claim.reason,
+            event_since: event.first_seen(),
+            seen_at,
+            lease: claim.until.since(claim.at),
+            is_left_over,
+        }
+    }
+}
+
+/// What an approver asks of its host beside [`Host`].
+#[allow(async_fn_in_trait, reason = "as in `Host`")]
+pub trait ApprovalHost: Host {
+    /// True once a quorum has confirmed that `state` was current after this call.
+    async fn confirm_claim(&self) -> bool {
+        self.ensure_linearizable().await
+    }
+
+    /// The outcome of the claim where a fresh document forbids the post (`members.md` 2.1).
+    fn withdrawal(&self, claim: &OwnClaim, fresh: &Document) -> Option<PostOutcome> {
+        claims::withdrawn_by(&self.state(), self.name(), &claim.event, claim.attempt, fresh)
+    }
+}
+
+/// Posts the approval of a claim and returns its outcome. `None` if the claim expired or another replica has it: then nothing
+/// was sent.
+pub async fn approve<H: ApprovalHost>(host: &H, claim: &OwnClaim) -> Option<PostOutcome> {
+    if claim.is_left_over {
+        return Some(PostOutcome::Unknown("this replica was restarted and cannot tell whether it had posted".into()));
+    }
+    let document = match host.fresh_document().await {
+        Ok(document) => document,
+        Err(why) => return Some(PostOutcome::NotSent(bounded(&format!("no fresh document: {why}")))),
+    };
+    while !host.confirm_claim().await {
+        if !holds_claim(host, claim) {
+            return None;
+        }
+        host.sleep(CONFIRM_AGAIN_AFTER).await;
+    }
+    if let Some(withdrawn) = host.withdrawal(claim, &document) {
+        return Some(withdrawn);
+    }
+    // The platform may have paused this machine since the confirmation. The lease bounds the age of the confirmation.
+    if !holds_claim(host, claim) {
+        return None;
+    }
+    let listed = document.get(&claim.event).map_or(&claim.event, |announced| &announced.id);
+    Some(host.post(listed, PostReason::Claim(claim.attempt)).await)
+}
+
+/// True while the state has this claim for this replica and the lease lasts.
+fn holds_claim<H: Host>(host: &H, claim: &OwnClaim) -> bool {
+    let state = host.state();
+    let open = state.open_event(&claim.event).and_then(|event| event.open_claim());
+    open.is_some_and(|open| open.attempt == claim.attempt && open.approver == *host.name())
+        && host.monotonic().since(claim.seen_at) < claim.lease
+}

@@ -1,0 +1,123 @@
+//! The executor: gives each assignment of the committed state to the host.
+
+use super::Host;
+use super::approval::OwnClaim;
+use crate::assignments::{Assignment, assignments, predates_disk};
+use crate::model::attempt::Attempt;
+use crate::model::event::Event;
+use crate::model::id::AttemptId;
+use crate::model::state::State;
+use alloc::collections::BTreeSet;
+use core::time::Duration;
+
+/// The pause after a confirmation that no quorum gave.
+const CONFIRM_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// What the log held of this replica when its current run had caught up.
+#[derive(Clone, Copy, Debug)]
+pub struct LeftOver {
+    /// The last attempt of the log. A previous run may have acted on this attempt and on earlier ones.
+    pub attempt: AttemptId,
+    /// A previous run had registered.
+    pub is_known: bool,
+}
+
+/// An attempt that the log assigns to this replica.
+#[derive(Clone, Copy, Debug)]
+pub struct AssignedAttempt<'a> {
+    pub event: &'a Event,
+    pub attempt: &'a Attempt,
+    /// A second start is allowed where the first one was lost with its machine.
+    pub again_if_lost: bool,
+    /// A previous run may have begun the attempt.
+    pub is_left_over: bool,
+}
+
+/// What the executor asks of its host beside [`Host`].
+pub trait ExecutorHost: Host {
+    /// The host runs this attempt, or has a record of it.
+    fn knows_attempt(&self, event: &Event, attempt: &Attempt) -> bool;
+
+    /// Starts the attempt, records its outcome, or leaves it running.
+    fn reconcile_attempt(&self, assigned: AssignedAttempt<'_>);
+
+    /// Stops the attempt. The outcome of an attempt that never started is recorded at once.
+    fn stop_attempt(&self, assigned: AssignedAttempt<'_>);
+
+    /// Begins the approval of a claim beside the executor.
+    fn begin_approval(&self, claim: OwnClaim);
+
+    /// Stops attempts that the log has settled, and drops their records; true while some of them still run.
+    fn cleanup(&self, state: &State) -> bool;
+
+    /// Every attempt that predates this disk is settled: from now on the disk counts as complete.
+    fn complete_disk(&self);
+}
+
+/// Waits until this replica has applied every entry that was committed before the wait began.
+pub async fn catch_up<H: Host>(host: &H) -> LeftOver {
+    while !host.ensure_linearizable().await {
+        host.sleep(CONFIRM_AGAIN_AFTER).await;
+    }
+    let state = host.state();
+    LeftOver { attempt: AttemptId(state.attempts), is_known: state.replicas.contains_key(host.name()) }
+}
+
+/// The state of an executor between two passes.
+#[derive(Debug)]
+pub struct Executor {
+    /// Attempts up to this one may be left over from a previous run.
+    left_over: AttemptId,
+    /// Attempts up to this one may have begun on a disk that was lost.
+    lost_disk: AttemptId,
+    is_disk_new: bool,
+    approvals_begun: BTreeSet<AttemptId>,
+}
+
+impl Executor {
+    pub const fn new(left_over: AttemptId, is_disk_new: bool) -> Self {
+        let lost_disk = if is_disk_new { left_over } else { AttemptId(0) };
+        Self { left_over, lost_disk, is_disk_new, approvals_begun: BTreeSet::new() }
+    }
+
+    /// Gives each assignment to the host. True if another pass is due soon, though the state does not change.
+    pub fn run<H: ExecutorHost>(&mut self, host: &H, state: &State) -> bool {
+        let assignments = assignments(state, host.name());
+        let is_busy = !assignments.is_empty();
+        let mut is_in_doubt = false;
+        for assignment in assignments {
+            match assignment {
+                // The attempt may run on the lost disk's machine. The leader settles it once it must have ended.
+                Assignment::Run { event, attempt, .. } | Assignment::Cancel { event, attempt }
+                    if predates_disk(state, attempt, self.lost_disk) && !host.knows_attempt(event, attempt) =>
+                {
+                    is_in_doubt = true;
+                }
+                Assignment::Run { event, attempt, again_if_lost } => {
+                    let is_left_over = attempt.id <= self.left_over;
+                    host.reconcile_attempt(AssignedAttempt { event, attempt, again_if_lost, is_left_over });
+                }
+                Assignment::Cancel { event, attempt } => {
+                    let is_left_over = attempt.id <= self.left_over;
+                    host.stop_attempt(AssignedAttempt { event, attempt, again_if_lost: false, is_left_over });
+                }
+                Assignment::Post { event, claim } => {
+                    if self.approvals_begun.insert(claim.attempt) {
+                        let is_left_over = claim.attempt <= self.left_over;
+                        host.begin_approval(OwnClaim::new(event, claim, host.monotonic(), is_left_over));
+                    }
+                }
+            }
+        }
+        if self.is_disk_new && !is_in_doubt {
+            host.complete_disk();
+            self.is_disk_new = false;
+        }
+        self.approvals_begun.retain(|claim| is_open(state, *claim));
+        host.cleanup(state) || is_busy
+    }
+}
+
+fn is_open(state: &State, claim: AttemptId) -> bool {
+    state.open_events().any(|event| event.open_claim().is_some_and(|open| open.attempt == claim))
+}

@@ -1,0 +1,43 @@
+//! Runs the assignments of the committed state. Each act follows a linearizable read, so that a replica which was cut off or
+//! paused starts nothing new.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::host::ReplicaHost;
+use super::session_sync;
+use super::watchdog::Loop;
+use allclear_core::procedure::assignments::{Executor, LeftOver, catch_up};
+
+/// Some causes of an assignment are outside the state: a hook was lost, a read failed, the cluster's time became known.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Runs until the replica stops; then waits for approvals under way, so that their outcome is recorded. Publishes what a previous
+/// run left over as soon as it is known: until then this replica registers nothing that it could be asked to run.
+pub(super) async fn run(host: ReplicaHost, left_over: watch::Sender<Option<LeftOver>>) {
+    let Some(found) = host.stop.run_until_cancelled(catch_up(&host)).await else { return };
+    let mut executor = Executor::new(found.attempt, host.hooks.front.commands.memory.is_new());
+    left_over.send_replace(Some(found));
+    let context = &host.context;
+    let mut state = context.state.clone();
+    session_sync::expect_the_known(context, &host.hooks.front.sessions);
+    let mut claims = host.hooks.front.sessions.changes();
+    loop {
+        let current = state.borrow_and_update().clone();
+        let is_busy = executor.run(&host, &current);
+        if is_busy {
+            context.watchdog.arm(Loop::Errands, TICK);
+        } else {
+            context.watchdog.disarm(Loop::Errands);
+        }
+        tokio::select! {
+            _ = state.changed() => {}
+            _ = claims.changed() => {}
+            () = tokio::time::sleep(TICK), if is_busy => {}
+            () = host.stop.cancelled() => break,
+        }
+    }
+    host.approvals.close();
+    host.approvals.wait().await;
+}
