@@ -70,7 +70,7 @@ pub fn predates_disk(state: &State, attempt: &Attempt, up_to: AttemptId) -> bool
 /// Where nothing of this workload's group may be moved to (R8b): VMs that an event takes away, those whose replicas do not
 /// answer, and those where a member of the group is out or not ready. Not every VM that an event names: where all wait
 /// for their turn, the first could not go.
-pub fn vms_to_avoid(state: &State, situation: &PlanningInput, member: &Member) -> Vec<VmName> {
+pub fn vms_to_avoid(state: &State, input: &PlanningInput, member: &Member) -> Vec<VmName> {
     let taking = || state.open_events().filter(|event| is_taking(event));
     let group = group_of(state, member);
     let is_away = |name: &VmName| {
@@ -80,10 +80,10 @@ pub fn vms_to_avoid(state: &State, situation: &PlanningInput, member: &Member) -
             !replica.is_connected(group) || of_group.into_iter().any(|it| state.cause(&it.on(name)).is_some())
         })
     };
-    let unfit = |name: &&VmName| !situation.reaches(name) || is_away(name) || taking().any(|event| event.affects(name));
+    let unfit = |name: &&VmName| !input.reaches(name) || is_away(name) || taking().any(|event| event.affects(name));
     let named =
         taking().flat_map(|event| event.announcement.resources.iter().filter(|name| !event.departed.contains(*name)));
-    let mut avoided: Vec<VmName> = situation.members.iter().filter(unfit).chain(named).cloned().collect();
+    let mut avoided: Vec<VmName> = input.members.iter().filter(unfit).chain(named).cloned().collect();
     avoided.sort();
     avoided.dedup();
     avoided
@@ -98,8 +98,8 @@ fn is_taking(event: &Event) -> bool {
 
 /// Where something of this workload's group is best moved to, the best first (R8b): the VMs of the other members that a
 /// wave of maintenance has been through already, then those that no event names, then those whose turn comes last.
-pub fn preferred_vms(state: &State, situation: &PlanningInput, member: &Member) -> Vec<VmName> {
-    let avoided = vms_to_avoid(state, situation, member);
+pub fn preferred_vms(state: &State, input: &PlanningInput, member: &Member) -> Vec<VmName> {
+    let avoided = vms_to_avoid(state, input, member);
     let group = group_of(state, member);
     let is_peer = |name: &VmName| {
         let replica = state.replicas.get(name).filter(|_| *name != member.vm);
@@ -114,11 +114,11 @@ pub fn preferred_vms(state: &State, situation: &PlanningInput, member: &Member) 
         let naming = state.open_events().filter(|event| event.affects(name) && !event.stage().is_over());
         naming.map(Event::notice_ends).min().unwrap_or(Timestamp(i64::MAX))
     };
-    let mut preferred: Vec<(&VmName, Option<Timestamp>, Timestamp)> = situation
+    let mut preferred: Vec<(&VmName, Option<Timestamp>, Timestamp)> = input
         .members
         .iter()
         .filter(|name| is_peer(name) && !avoided.contains(name))
-        .map(|name| (name, last_impact(name).filter(|at| situation.now.since(*at) < SAME_WAVE), turn(name)))
+        .map(|name| (name, last_impact(name).filter(|at| input.now.since(*at) < SAME_WAVE), turn(name)))
         .collect();
     preferred.sort_by_key(|(_, impact, turn)| core::cmp::Reverse((*impact, *turn)));
     preferred.into_iter().map(|(name, ..)| name.clone()).collect()

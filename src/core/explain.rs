@@ -16,25 +16,24 @@ use crate::schedule::clearance::{clearance, prepared};
 use crate::schedule::required;
 
 /// Why the event has not started, for people; `None` when there is nothing to wait for.
-pub fn explain(state: &State, event: &Event, situation: &PlanningInput) -> Option<Blocker> {
-    let found = waits_for(state, event, situation)?;
-    Some(replica_away(state, event, situation, &found).unwrap_or(found))
+pub fn explain(state: &State, event: &Event, input: &PlanningInput) -> Option<Blocker> {
+    let found = waits_for(state, event, input)?;
+    Some(replica_away(state, event, input, &found).unwrap_or(found))
 }
 
-fn waits_for(state: &State, event: &Event, situation: &PlanningInput) -> Option<Blocker> {
+fn waits_for(state: &State, event: &Event, input: &PlanningInput) -> Option<Blocker> {
     if let Some(since) = event.entered_at(Stage::Approved).filter(|_| event.stage() == Stage::Approved) {
         return Some(Blocker::WaitingForPlatform { since });
     }
     if event.stage() >= Stage::Started {
         return None;
     }
-    if !situation.quorum {
-        let takeover =
-            if event.is_drill() { None } else { approval::forecast(state, situation, &event.announcement.id) };
+    if !input.quorum {
+        let takeover = if event.is_drill() { None } else { approval::forecast(state, input, &event.announcement.id) };
         return Some(Blocker::NoQuorum { takeover });
     }
     if event.is_drill() {
-        let prepared = event.treatment.as_ref().map(|_| prepared(state, event, situation.now));
+        let prepared = event.treatment.as_ref().map(|_| prepared(state, event, input.now));
         return Some(match prepared {
             Some(Clearance::Blocked(blocker)) => blocker,
             Some(Clearance::Clear(_) | Clearance::NothingToApprove) | None => Blocker::Deciding,
@@ -43,17 +42,17 @@ fn waits_for(state: &State, event: &Event, situation: &PlanningInput) -> Option<
     if let Some(claim) = event.open_claim() {
         return Some(Blocker::Posting { approver: claim.approver.clone(), since: claim.at, until: claim.until });
     }
-    match clearance(state, event, situation.now) {
+    match clearance(state, event, input.now) {
         Clearance::NothingToApprove if state.is_listed(&event.announcement.id) => Some(Blocker::Observing),
         // Nobody's document counts, so nobody knows.
         Clearance::NothingToApprove => Some(Blocker::NoHealthyChannel),
         Clearance::Blocked(blocker) => Some(blocker),
-        Clearance::Clear(_) if situation.approver(state, &event.announcement.id).is_none() => {
+        Clearance::Clear(_) if input.approver(state, &event.announcement.id).is_none() => {
             Some(Blocker::NoHealthyChannel)
         }
         Clearance::Clear(reason) => {
             let failed = || event.claims.last().and_then(|last| post_failed(event, last));
-            unregistered(state, event, reason, situation).or_else(failed).or(Some(Blocker::Deciding))
+            unregistered(state, event, reason, input).or_else(failed).or(Some(Blocker::Deciding))
         }
     }
 }
@@ -65,16 +64,16 @@ fn post_failed(event: &Event, last: &Claim) -> Option<Blocker> {
 }
 
 /// Who answers is not in the log.
-fn replica_away(state: &State, event: &Event, situation: &PlanningInput, found: &Blocker) -> Option<Blocker> {
+fn replica_away(state: &State, event: &Event, input: &PlanningInput, found: &Blocker) -> Option<Blocker> {
     let Blocker::HookWaiting { member, hook, .. } = found else { return None };
     let steps = required::preparing(state, event);
     let step = steps.iter().find(|step| step.member == *member && step.id == *hook)?;
-    if hosts::host(state, event, step, Intent::Run, situation).is_some() {
+    if hosts::host(state, event, step, Intent::Run, input).is_some() {
         return None;
     }
-    let silent = situation.contacts.get(&member.vm).filter(|contact| !contact.reachable);
+    let silent = input.contacts.get(&member.vm).filter(|contact| !contact.reachable);
     let since = silent.map(|contact| to_the_second(contact.since));
-    let passed_over_at = hosts::no_longer_waited_for_at(&member.vm, situation).filter(|_| event.is_user_initiated());
+    let passed_over_at = hosts::no_longer_waited_for_at(&member.vm, input).filter(|_| event.is_user_initiated());
     let passed_over_at = passed_over_at.map(to_the_second);
     Some(Blocker::ReplicaAway { member: member.clone(), hook: *hook, since, passed_over_at })
 }

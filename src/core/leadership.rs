@@ -14,21 +14,21 @@ use core::time::Duration;
 const BLIND_FOR: Duration = Duration::from_secs(15);
 
 /// The replica to hand leadership to; `None` while `me` may go on, or when nobody would be better.
-pub fn transfer_target(state: &State, situation: &PlanningInput) -> Option<VmName> {
+pub fn transfer_target(state: &State, input: &PlanningInput) -> Option<VmName> {
     // First, because it is cheap to tell that there is none: who fits is asked of every open event.
-    if !is_threatened(state, &situation.me, situation.now) && !is_blind(situation) {
+    if !is_threatened(state, &input.me, input.now) && !is_blind(input) {
         return None;
     }
     let fit = |name: &&VmName| {
-        **name != situation.me
-            && !situation.learners.contains(name)
-            && situation
+        **name != input.me
+            && !input.learners.contains(name)
+            && input
                 .contacts
                 .get(name)
                 .is_some_and(|contact| contact.reachable && contact.channel == ImdsHealth::Healthy)
             && !state.open_events().any(|event| is_to_come(event) && event.affects(name))
     };
-    situation.members.iter().find(fit).cloned()
+    input.members.iter().find(fit).cloned()
 }
 
 /// An event that is being dealt with names this VM. One that is far away or for others to handle does not count yet.
@@ -45,9 +45,9 @@ fn is_to_come(event: &Event) -> bool {
     !event.stage().is_over() && !event.is_drill()
 }
 
-fn is_blind(situation: &PlanningInput) -> bool {
-    situation.contacts.get(&situation.me).is_some_and(|contact| {
-        contact.channel == ImdsHealth::Stalled && situation.now.since(contact.channel_since) >= BLIND_FOR
+fn is_blind(input: &PlanningInput) -> bool {
+    input.contacts.get(&input.me).is_some_and(|contact| {
+        contact.channel == ImdsHealth::Stalled && input.now.since(contact.channel_since) >= BLIND_FOR
     })
 }
 
@@ -67,7 +67,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp(1_000_000);
 
-    fn situation(channels: [ImdsHealth; 3]) -> PlanningInput {
+    fn input(channels: [ImdsHealth; 3]) -> PlanningInput {
         let members: Vec<VmName> = ["a", "b", "c"].map(VmName::new).into();
         let contact = |channel| PeerHealth {
             reachable: true,
@@ -124,20 +124,20 @@ mod tests {
 
     #[test]
     fn a_leader_that_is_not_threatened_stays() {
-        assert_eq!(transfer_target(&State::default(), &situation(HEALTHY)), None);
-        assert_eq!(transfer_target(&with_event(&["b"], NOW), &situation(HEALTHY)), None);
+        assert_eq!(transfer_target(&State::default(), &input(HEALTHY)), None);
+        assert_eq!(transfer_target(&with_event(&["b"], NOW), &input(HEALTHY)), None);
     }
 
     #[test]
     fn a_threatened_leader_gives_way_to_one_that_is_not() {
-        assert_eq!(transfer_target(&with_event(&["a"], NOW), &situation(HEALTHY)), Some(VmName::new("b")));
-        assert_eq!(transfer_target(&with_event(&["a", "b"], NOW), &situation(HEALTHY)), Some(VmName::new("c")));
-        assert_eq!(transfer_target(&with_event(&["a", "b", "c"], NOW), &situation(HEALTHY)), None);
+        assert_eq!(transfer_target(&with_event(&["a"], NOW), &input(HEALTHY)), Some(VmName::new("b")));
+        assert_eq!(transfer_target(&with_event(&["a", "b"], NOW), &input(HEALTHY)), Some(VmName::new("c")));
+        assert_eq!(transfer_target(&with_event(&["a", "b", "c"], NOW), &input(HEALTHY)), None);
     }
 
     #[test]
     fn a_learner_is_no_heir() {
-        let mut with_learner = situation(HEALTHY);
+        let mut with_learner = input(HEALTHY);
         with_learner.learners = BTreeSet::from([VmName::new("b")]);
         assert_eq!(transfer_target(&with_event(&["a"], NOW), &with_learner), Some(VmName::new("c")));
     }
@@ -145,16 +145,16 @@ mod tests {
     #[test]
     fn an_event_that_is_days_away_moves_nobody_yet() {
         let days = NOW.plus(Duration::from_hours(72));
-        assert_eq!(transfer_target(&with_event(&["a"], days), &situation(HEALTHY)), None);
+        assert_eq!(transfer_target(&with_event(&["a"], days), &input(HEALTHY)), None);
     }
 
     #[test]
     fn a_blind_leader_gives_way_to_one_that_sees() {
         let blind = [ImdsHealth::Stalled, ImdsHealth::Unknown, ImdsHealth::Healthy];
-        assert_eq!(transfer_target(&State::default(), &situation(blind)), Some(VmName::new("c")));
+        assert_eq!(transfer_target(&State::default(), &input(blind)), Some(VmName::new("c")));
         let all_blind = [ImdsHealth::Stalled; 3];
-        assert_eq!(transfer_target(&State::default(), &situation(all_blind)), None);
-        let mut just_now = situation(blind);
+        assert_eq!(transfer_target(&State::default(), &input(all_blind)), None);
+        let mut just_now = input(blind);
         just_now.now = NOW.minus(Duration::from_millis(1));
         assert_eq!(transfer_target(&State::default(), &just_now), None);
     }

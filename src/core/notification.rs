@@ -37,14 +37,14 @@ struct BlockedWait {
 }
 
 impl BlockedSince {
-    pub fn update(&mut self, state: &State, situation: &PlanningInput) {
+    pub fn update(&mut self, state: &State, input: &PlanningInput) {
         let mut open: Vec<&Event> = state.open_events().filter(|event| !event.is_drill()).collect();
         open.sort_by_key(|event| event.first_seen());
-        let waiting = |event: &&Event| Some((event.announcement.id.clone(), waits_for(state, event, situation)?));
+        let waiting = |event: &&Event| Some((event.announcement.id.clone(), waits_for(state, event, input)?));
         let waiting: BTreeMap<EventId, String> = open.iter().take(EXPLAINED).filter_map(waiting).collect();
         self.0.retain(|id, wait| waiting.get(id) == Some(&wait.what));
         for (id, what) in waiting {
-            self.0.entry(id).or_insert(BlockedWait { what, since: situation.now });
+            self.0.entry(id).or_insert(BlockedWait { what, since: input.now });
         }
     }
 
@@ -61,8 +61,8 @@ impl BlockedSince {
 }
 
 /// What somebody could do something about; `None` while it waits for its time, or for others.
-fn waits_for(state: &State, event: &Event, situation: &PlanningInput) -> Option<String> {
-    let blocker = explain(state, event, situation)?;
+fn waits_for(state: &State, event: &Event, input: &PlanningInput) -> Option<String> {
+    let blocker = explain(state, event, input)?;
     if matches!(blocker, Blocker::TooEarly { .. } | Blocker::Observing | Blocker::WaitingForPlatform { .. }) {
         return None;
     }
@@ -71,17 +71,12 @@ fn waits_for(state: &State, event: &Event, situation: &PlanningInput) -> Option<
 }
 
 /// What the leader has to tell now, in the order in which it happened; what is told already is among it.
-pub fn due(
-    state: &State,
-    situation: &PlanningInput,
-    waits: &BlockedSince,
-    blocked_after: Duration,
-) -> Vec<Notification> {
-    let now = situation.now;
+pub fn due(state: &State, input: &PlanningInput, waits: &BlockedSince, blocked_after: Duration) -> Vec<Notification> {
+    let now = input.now;
     let is_recent = |event: &&Event| event.entered_at(Stage::Closed).is_none_or(|at| now.since(at) < TOLD_WITHIN);
     let events = state.open_events().chain(state.closed_events().rev().take_while(is_recent));
     let of_events = events.filter(|event| !event.is_drill()).flat_map(of_event);
-    let all = of_events.chain(waits.longer_than(state, blocked_after)).chain(failing(state)).chain(stalled(situation));
+    let all = of_events.chain(waits.longer_than(state, blocked_after)).chain(failing(state)).chain(stalled(input));
     let mut due: Vec<Notification> = all.filter(|notice| notice.is_due(now)).collect();
     due.sort_unstable();
     due
@@ -111,13 +106,13 @@ fn failing(state: &State) -> impl Iterator<Item = Notification> {
     state.slots.iter().filter_map(notice)
 }
 
-fn stalled(situation: &PlanningInput) -> impl Iterator<Item = Notification> {
+fn stalled(input: &PlanningInput) -> impl Iterator<Item = Notification> {
     let is_stalled = |name: &VmName| {
-        let contact = situation.contacts.get(name)?;
-        let since = contact.document_age.map_or(contact.channel_since, |age| situation.now.minus(age));
+        let contact = input.contacts.get(name)?;
+        let since = contact.document_age.map_or(contact.channel_since, |age| input.now.minus(age));
         (contact.reachable && contact.channel == ImdsHealth::Stalled).then_some(since)
     };
-    situation.members.iter().filter_map(move |name| Some(Notification::stalled(name, is_stalled(name)?)))
+    input.members.iter().filter_map(move |name| Some(Notification::stalled(name, is_stalled(name)?)))
 }
 
 #[cfg(test)]

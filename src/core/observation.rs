@@ -140,7 +140,7 @@ impl Observation {
         // A timer that is late makes the next span a little shorter.
         let apart = patience.poll_interval * 9 / 10;
         let (mut missed, mut taken_back) = (BTreeMap::new(), BTreeMap::new());
-        self.adopt_leadership(polled, state, |before, seen| {
+        self.adopt_listed(polled, state, |before, seen| {
             let id = &before.id;
             let (is_decided, has_begun) = (is_decided(state, before), is_begun(state, id));
             let (polls, span) =
@@ -171,14 +171,14 @@ impl Observation {
     /// A validated document arrived that was asked for beside the polls. What it lists is news, and what it does not list
     /// is none.
     pub fn looked(&mut self, document: &Document, state: &State) {
-        self.adopt_leadership(document, state, |known, _| Some(known.status.clone()));
+        self.adopt_listed(document, state, |known, _| Some(known.status.clone()));
         self.missed.retain(|id, _| document.get(id).is_none());
         self.taken_back.retain(|id, _| document.get(id).is_none_or(|seen| seen.status < Status::Started));
     }
 
     /// Takes what is listed for what is believed. What is believed and not listed, or is believed to have started and is
     /// shown otherwise, is kept as `kept_as` says.
-    fn adopt_leadership(
+    fn adopt_listed(
         &mut self,
         listed: &Document,
         state: &State,

@@ -58,7 +58,7 @@ mod tests {
     }
 
     /// Three voters and a learner, of whom each knows so much, led by the first.
-    fn situation(known: [Option<u64>; 4]) -> PlanningInput {
+    fn input(known: [Option<u64>; 4]) -> PlanningInput {
         let contact = contact(true, Timestamp(0));
         let versions = names().into_iter().zip(known).filter_map(|(name, known)| Some((name, known?)));
         let lead = LeaderState { term: 1, turn: 1, voters: names()[..3].into(), acknowledged: [].into() };
@@ -83,8 +83,8 @@ mod tests {
         State { leadership: Some(leadership), ..State::default() }
     }
 
-    fn raised(state: &State, situation: &PlanningInput) -> Option<u64> {
-        plan(state, situation).into_iter().find_map(|command| match command {
+    fn raised(state: &State, input: &PlanningInput) -> Option<u64> {
+        plan(state, input).into_iter().find_map(|command| match command {
             Command::RaiseVersion(RaiseVersion { version }) => Some(version),
             _ => None,
         })
@@ -93,13 +93,13 @@ mod tests {
     #[test]
     fn the_cluster_is_raised_when_everybody_knows_and_has_said_so() {
         let (two, state) = (Some(FIRST + 1), state());
-        assert_eq!(raised(&state, &situation([two; 4])), Some(FIRST + 1));
-        assert_eq!(raised(&state, &situation([Some(FIRST + 7), two, two, two])), Some(FIRST + 1));
-        assert_eq!(raised(&state, &situation([two, Some(FIRST), two, two])), None);
-        assert_eq!(raised(&state, &situation([two, two, two, Some(FIRST)])), None);
-        assert_eq!(raised(&state, &situation([two, None, two, two])), None);
-        assert_eq!(raised(&state, &situation([Some(FIRST); 4])), None);
-        let follower = PlanningInput { lead: None, ..situation([two; 4]) };
+        assert_eq!(raised(&state, &input([two; 4])), Some(FIRST + 1));
+        assert_eq!(raised(&state, &input([Some(FIRST + 7), two, two, two])), Some(FIRST + 1));
+        assert_eq!(raised(&state, &input([two, Some(FIRST), two, two])), None);
+        assert_eq!(raised(&state, &input([two, two, two, Some(FIRST)])), None);
+        assert_eq!(raised(&state, &input([two, None, two, two])), None);
+        assert_eq!(raised(&state, &input([Some(FIRST); 4])), None);
+        let follower = PlanningInput { lead: None, ..input([two; 4]) };
         assert_eq!(raised(&state, &follower), None);
     }
 
@@ -107,10 +107,10 @@ mod tests {
     fn a_voter_that_is_silent_is_waited_for_and_a_learner_that_is_gone_is_not() {
         let two = Some(FIRST + 1);
         let silent = |name: &str, silent_for: Duration, known| {
-            let mut situation = situation(known);
-            let since = situation.now.minus(silent_for);
-            situation.contacts.insert(VmName::new(name), contact(false, since));
-            raised(&state(), &situation)
+            let mut input = input(known);
+            let since = input.now.minus(silent_for);
+            input.contacts.insert(VmName::new(name), contact(false, since));
+            raised(&state(), &input)
         };
         let replace_after = Duration::from_mins(10);
         assert_eq!(silent("c", replace_after, [two; 4]), None);

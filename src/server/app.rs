@@ -33,15 +33,15 @@ use crate::imds::Endpoint;
 use crate::imds::poll_schedule::PollSchedule;
 use crate::net::tls::Credentials;
 use crate::replica::clock::{self, ClusterClock};
-use crate::replica::context::Context;
+use crate::replica::context::{Context, Node};
 use crate::replica::hook_executor::{Former, HookExecutor};
 use crate::replica::isolated_requests::IsolatedRequests;
 use crate::replica::journal::ApprovalJournal;
+use crate::replica::latest_readiness::LatestReadiness;
 use crate::replica::metrics::Metrics;
 use crate::replica::peer_tracker::PeerTracker;
 use crate::replica::policies;
 use crate::replica::poller::Observer;
-use crate::replica::readiness_poller::LatestReadiness;
 use crate::replica::state_machine::CoreStateMachine;
 use crate::replica::view::View;
 use crate::replica::watchdog::Watchdog;
@@ -107,40 +107,34 @@ pub async fn run_until(
     let (commands, of_commands) = Runner::open(&spool, PathBuf::from(OWN_PROGRAM), hook_commands::surroundings())?;
     let (sessions, of_sessions) = Sessions::open(Arc::new(clock::now));
     let metrics = Arc::new(Metrics::new()?);
-    let here = Arc::new(Context {
-        name: name.clone(),
-        cluster: config.cluster.name.clone(),
-        configured: members.iter().map(|(name, _)| VmName::new(name)).collect(),
-        policy: config.policy.clone(),
-        fingerprint: policies::fingerprint(&config.policy, &config.groups),
-        timing: timing(&config),
+    let context = Arc::new(Context {
+        node: node(&config, &name, &members),
         time,
         consensus: consensus.clone(),
         state,
         contacts: Arc::new(PeerTracker::new(name.clone(), version)),
         journal: ApprovalJournal::open(&config.replica.data_dir, consensus::Environment::default())?,
         alone: watch::Sender::new(None),
-        alone_requests: IsolatedRequests::default(),
+        isolated_requests: IsolatedRequests::default(),
         metrics: metrics.clone(),
         watchdog: Watchdog::default(),
         readiness: LatestReadiness::default(),
-        grants: Grants { trusted: grpc::trusted_users(), ..config.registration.grants.clone() },
     });
     let observer = Arc::new(observer(&config.metadata, endpoint, metrics));
     let hooks = Arc::new(hooks(&config, &spool, HookRunner::new(commands, sessions))?);
     let configured: Vec<Workload> = config.workloads.iter().map(config::ConfiguredWorkload::registered).collect();
     let questions = questions::all(&config, &name);
-    let view = View::new(here.clone());
+    let view = View::new(context.clone());
     listeners.tell(&name, &config.cluster.name)?;
 
     let sockets = listeners.paths(&config);
     // Not `stop`: a post that is under way still has to be confirmed and recorded.
     let serving = CancellationToken::new();
-    let telling = notices::tell(here.clone(), view.clone(), config.receivers.clone(), serving.clone());
+    let telling = notices::tell(context.clone(), view.clone(), config.receivers.clone(), serving.clone());
     let answers = Serving {
         config: &config,
         tls,
-        here: &here,
+        context: &context,
         observer: &observer,
         hooks: &hooks,
         view: &view,
@@ -150,20 +144,32 @@ pub async fn run_until(
     let servers = serve(answers, listeners, routes);
     servers.spawn(telling);
     if let Some(collector) = config.tracing.clone() {
-        servers.spawn(traces::export(here.clone(), collector, serving.clone()));
+        servers.spawn(traces::export(context.clone(), collector, serving.clone()));
     }
     let reports = [of_commands, of_sessions];
     let startup = Startup { workloads: configured, groups: config.groups.clone(), questions, reports };
-    let replica = ReplicaTasks::start(&here, &observer, &hooks, startup);
+    let replica = ReplicaTasks::start(&context, &observer, &hooks, startup);
 
-    let failure = until_over(&here, &stop).await;
-    if tokio::time::timeout(STOP_WITHIN, end(replica, &here, &serving, &servers)).await.is_err() {
+    let failure = until_over(&context, &stop).await;
+    if tokio::time::timeout(STOP_WITHIN, end(replica, &context, &serving, &servers)).await.is_err() {
         tracing::warn!("tasks not ended in time; the next start recovers them");
     }
     remove(&sockets);
     match failure {
         Some(fatal) => bail!("this replica cannot go on: {fatal}"),
         None => Ok(()),
+    }
+}
+
+fn node(config: &Config, name: &VmName, members: &[(String, String)]) -> Node {
+    Node {
+        name: name.clone(),
+        cluster: config.cluster.name.clone(),
+        configured: members.iter().map(|(name, _)| VmName::new(name)).collect(),
+        policy: config.policy.clone(),
+        fingerprint: policies::fingerprint(&config.policy, &config.groups),
+        timing: timing(config),
+        grants: Grants { trusted: grpc::trusted_users(), ..config.registration.grants.clone() },
     }
 }
 
@@ -184,7 +190,7 @@ fn observer(config: &config::Metadata, endpoint: Arc<Endpoint>, metrics: Arc<Met
 struct Serving<'a> {
     config: &'a Config,
     tls: Option<Arc<Credentials>>,
-    here: &'a Arc<Context>,
+    context: &'a Arc<Context>,
     observer: &'a Arc<Observer>,
     hooks: &'a Arc<HookExecutor>,
     view: &'a View,
@@ -194,17 +200,17 @@ struct Serving<'a> {
 
 /// Serves the other replicas, workloads and operators, and sends status reports, until `stop`.
 fn serve(
-    Serving { config, tls, here, observer, hooks, view, stop, answering }: Serving<'_>,
+    Serving { config, tls, context, observer, hooks, view, stop, answering }: Serving<'_>,
     listeners: Listeners,
     routes: Routes,
 ) -> TaskTracker {
     let servers = TaskTracker::new();
     // What their routes start of their own accord runs there as well.
     let entered = answering.enter();
-    let for_operators = grpc::operator_routes(view.clone(), here.clone(), stop.clone());
-    let for_workloads = grpc::workload_routes(here.clone(), hooks.clone(), view.clone(), stop.clone());
+    let for_operators = grpc::operator_routes(view.clone(), context.clone(), stop.clone());
+    let for_workloads = grpc::workload_routes(context.clone(), hooks.clone(), view.clone(), stop.clone());
     drop(entered);
-    let contact = grpc::contact_service(here.clone(), observer.clone());
+    let contact = grpc::contact_service(context.clone(), observer.clone());
     let between_replicas = grpc::with_health_and_reflection(routes.add_service(contact));
     if let Some(listener) = listeners.cluster {
         let serving = consensus::serve(listener, tls.clone(), between_replicas, stop.clone());
@@ -213,54 +219,54 @@ fn serve(
     if let Some(credentials) = tls {
         servers.spawn(credentials.keep_current(stop.clone()));
     }
-    let names = listening::host_names(config, &here.name);
+    let names = listening::host_names(config, &context.node.name);
     let serving = http::server::serve(listeners.status, view.clone(), names, stop.clone());
     servers.spawn_on(logged("status.listen", serving), answering);
     if let Some(listener) = listeners.workloads {
-        let guard = UidPolicy::of_workloads(&config.registration.uids(), here.metrics.clone());
+        let guard = UidPolicy::of_workloads(&config.registration.uids(), context.metrics.clone());
         let routes = grpc::with_health_and_reflection(for_workloads);
         let serving = grpc::serve(listener, routes, guard, stop.clone());
         servers.spawn_on(logged("workloads.socket", serving), answering);
     }
-    let guard = UidPolicy::of_operators(here.metrics.clone());
+    let guard = UidPolicy::of_operators(context.metrics.clone());
     let routes = grpc::with_health_and_reflection(for_operators);
     let serving = grpc::serve(listeners.operator, routes, guard, stop.clone());
     servers.spawn_on(logged("operator.socket", serving), answering);
-    servers.spawn(grpc::beat(here.clone(), observer.clone(), stop.clone()));
+    servers.spawn(grpc::beat(context.clone(), observer.clone(), stop.clone()));
     servers.close();
     servers
 }
 
 /// Why this replica cannot go on; `None` when it is to stop.
-async fn until_over(here: &Context, stop: &CancellationToken) -> Option<String> {
+async fn until_over(context: &Context, stop: &CancellationToken) -> Option<String> {
     let failure = tokio::select! {
-        fatal = here.consensus.fatal() => Some(fatal),
+        fatal = context.consensus.fatal() => Some(fatal),
         () = stop.cancelled() => None,
-        () = systemd::keep_told(|| here.watchdog.stalled_loop()) => None,
+        () = systemd::keep_told(|| context.watchdog.stalled_loop()) => None,
     };
     systemd::tell_of_the_end();
     failure
 }
 
-async fn end(replica: ReplicaTasks, here: &Context, serving: &CancellationToken, servers: &TaskTracker) {
+async fn end(replica: ReplicaTasks, context: &Context, serving: &CancellationToken, servers: &TaskTracker) {
     replica.stop().await;
-    hand_over(here).await;
-    here.consensus.sign_off().await;
+    hand_over(context).await;
+    context.consensus.sign_off().await;
     serving.cancel();
-    here.consensus.shutdown().await;
+    context.consensus.shutdown().await;
     // A client that does not close its connection is not waited for.
     let _ = tokio::time::timeout(CLIENTS_LEAVE_WITHIN, servers.wait()).await;
 }
 
 /// A leader that stops on purpose spares the others an election.
-async fn hand_over(here: &Context) {
-    if !here.leads() {
+async fn hand_over(context: &Context) {
+    if !context.leads() {
         return;
     }
-    let situation = here.planning_input();
-    let fit = |name: &&VmName| **name != here.name && situation.reaches(name) && !situation.learners.contains(name);
-    if let Some(heir) = situation.members.iter().find(fit)
-        && let Err(error) = here.consensus.transfer_leadership(heir.as_str()).await
+    let input = context.planning_input();
+    let fit = |name: &&VmName| **name != context.node.name && input.reaches(name) && !input.learners.contains(name);
+    if let Some(heir) = input.members.iter().find(fit)
+        && let Err(error) = context.consensus.transfer_leadership(heir.as_str()).await
     {
         tracing::info!(%error, "leadership not transferred");
     }

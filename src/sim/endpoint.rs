@@ -114,7 +114,7 @@ impl ModelContext {
                 self.sleep(ANSWERS_WITHIN).await;
                 return Err(PollFailed);
             }
-            Some(FaultClass::Empty) if makes!(world.mistake, EmptyIsNoEvents) => {
+            Some(FaultClass::Empty) if makes!(world.mutation, EmptyIsNoEvents) => {
                 return Ok(PollResult { document: Document::default(), incarnation: 0, date: None });
             }
             Some(FaultClass::Empty | FaultClass::Status(_)) => {

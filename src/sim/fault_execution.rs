@@ -121,7 +121,7 @@ impl World {
         }
         self.tell(|| format!("{} begins", node.name));
         self.read_back(vm);
-        if makes!(self.mistake, JournalLost) {
+        if makes!(self.mutation, JournalLost) {
             node.journal.borrow_mut().clear();
         }
         let at = node.wall(self.now());

@@ -36,8 +36,8 @@ pub use scenario::{
 pub use verdict::{Breach, Property, RunVerdict, SimulationRun};
 
 /// Plays one scenario to its end.
-pub fn run(scenario: &Scenario, mistake: Mutation, is_traced: bool) -> SimulationRun {
-    let world = world::World::new(scenario, mistake, is_traced);
+pub fn run(scenario: &Scenario, mutation: Mutation, is_traced: bool) -> SimulationRun {
+    let world = world::World::new(scenario, mutation, is_traced);
     world.run();
     world.result()
 }

@@ -12,16 +12,16 @@ use super::verdict::Property;
 /// Whether this mistake is made.
 #[cfg(feature = "mutations")]
 macro_rules! makes {
-    ($mistake:expr, $name:ident) => {
-        $mistake == $crate::Mutation::$name
+    ($mutation:expr, $name:ident) => {
+        $mutation == $crate::Mutation::$name
     };
 }
 
 /// None is made.
 #[cfg(not(feature = "mutations"))]
 macro_rules! makes {
-    ($mistake:expr, $name:ident) => {{
-        let _ = $mistake;
+    ($mutation:expr, $name:ident) => {{
+        let _ = $mutation;
         false
     }};
 }

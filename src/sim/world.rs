@@ -26,7 +26,7 @@ const LONGEST: Duration = Duration::from_mins(90);
 
 pub(super) struct World {
     pub(super) scenario: Scenario,
-    pub(super) mistake: Mutation,
+    pub(super) mutation: Mutation,
     now: Cell<Timestamp>,
     agenda: RefCell<Agenda>,
     pub(super) tasks: Tasks,
@@ -64,7 +64,7 @@ struct Window {
 }
 
 impl World {
-    pub(super) fn new(scenario: &Scenario, mistake: Mutation, is_traced: bool) -> Rc<Self> {
+    pub(super) fn new(scenario: &Scenario, mutation: Mutation, is_traced: bool) -> Rc<Self> {
         let names: Vec<VmName> = (0..scenario.replicas).map(name).collect();
         let members = Rc::new(ModelMembers::first(scenario.replicas, scenario.voters));
         let vms = names.iter().map(|name| Vm { name: name.clone(), zone: None });
@@ -79,7 +79,7 @@ impl World {
             Node::new(name.clone(), ahead, members.clone(), scenario.workloads[vm].clone())
         };
         Rc::new(Self {
-            mistake,
+            mutation,
             now: Cell::new(BEGIN),
             agenda: RefCell::default(),
             tasks: Tasks::default(),

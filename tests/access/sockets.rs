@@ -127,7 +127,7 @@ async fn a_folder_in_which_others_could_exchange_the_socket_is_told_of() {
     std::fs::write(cluster.configuration(0), toml).unwrap();
     let told = |cluster: &Cluster, who: &str| {
         let lines = cluster.log(0);
-        lines.lines().filter(|line| line.contains("others can serve another socket") && line.contains(who)).count()
+        lines.lines().filter(|line| line.contains("socket replaceable by other users") && line.contains(who)).count()
     };
     for (mode, owner, who, times) in [
         (0o1777, None, "", 0),

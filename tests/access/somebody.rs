@@ -118,5 +118,5 @@ pub(crate) fn told(cluster: &Cluster, door: &str, reason: &str) -> Vec<serde_jso
     let log = cluster.log(0);
     let lines = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let is_it = |line: &serde_json::Value| line["door"] == door && line["reason"] == reason;
-    lines.filter(|line| line["message"] == "refused" && is_it(line)).collect()
+    lines.filter(|line| line["message"] == "call refused" && is_it(line)).collect()
 }

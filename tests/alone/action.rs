@@ -125,10 +125,10 @@ fn chores(cluster: &Cluster, world: &World) -> Vec<Action> {
         return found;
     };
     let connected = || (0..cluster.replicas).filter(|replica| world.connected(*replica));
-    let situation = world.situation_of_leader(cluster, leader);
+    let input = world.situation_of_leader(cluster, leader);
     let next = connected().find_map(|replica| report(cluster, world, replica));
     let next = next.or_else(|| connected().find_map(|replica| errand(world, replica)));
-    let due = cluster.mutant.plan(&world.log, &situation).into_iter().next();
+    let due = cluster.mutant.plan(&world.log, &input).into_iter().next();
     // A leadership begins before or after what else is on its way; what is decided follows from what is known.
     let is_first = next.is_none() || matches!(due, Some(Command::BeginLeadership(_)));
     found.extend(due.filter(|_| is_first).map(Action::Decide));

@@ -84,11 +84,11 @@ impl Mutant {
         }
     }
 
-    pub(crate) fn plan(self, state: &State, situation: &PlanningInput) -> Vec<Command> {
-        let due = self.trusting(&mut state.clone(), &situation.me, |state| plan::plan(state, situation));
+    pub(crate) fn plan(self, state: &State, input: &PlanningInput) -> Vec<Command> {
+        let due = self.trusting(&mut state.clone(), &input.me, |state| plan::plan(state, input));
         let is_kept = |due: &Command| match due {
             Command::ClaimApproval(ClaimApproval { event, .. }) => {
-                self != Self::SuspectClaims || is_clear(state, event, situation.now)
+                self != Self::SuspectClaims || is_clear(state, event, input.now)
             }
             _ => true,
         };
@@ -111,9 +111,9 @@ impl Mutant {
     }
 
     /// The event that the replica approves alone.
-    pub(crate) fn takeover(self, state: &State, situation: &PlanningInput) -> Option<EventId> {
-        let (mut state, mut situation) = (state.clone(), situation.clone());
-        let alone = situation.alone.as_mut()?;
+    pub(crate) fn takeover(self, state: &State, input: &PlanningInput) -> Option<EventId> {
+        let (mut state, mut input) = (state.clone(), input.clone());
+        let alone = input.alone.as_mut()?;
         let document = alone.document.as_mut()?;
         match self {
             Self::OthersIgnored => {
@@ -125,11 +125,11 @@ impl Mutant {
             }
             Self::HoldIgnored => state.open.values_mut().for_each(|event| Arc::make_mut(event).wishes.clear()),
             Self::MinorityActs => {
-                let other = alone.voters.iter().find(|name| **name != situation.me).cloned();
-                alone.voters = other.into_iter().chain([situation.me.clone()]).collect();
+                let other = alone.voters.iter().find(|name| **name != input.me).cloned();
+                alone.voters = other.into_iter().chain([input.me.clone()]).collect();
             }
             Self::TakesItself => {
-                let lost: Vec<VmName> = alone.voters.iter().filter(|name| **name != situation.me).cloned().collect();
+                let lost: Vec<VmName> = alone.voters.iter().filter(|name| **name != input.me).cloned().collect();
                 for event in &mut document.events {
                     event.resources.clone_from(&lost);
                 }
@@ -141,7 +141,7 @@ impl Mutant {
             }
             _ => {}
         }
-        approval::event_to_approve(&state, &situation).map(|announced| announced.id.clone())
+        approval::event_to_approve(&state, &input).map(|announced| announced.id.clone())
     }
 }
 

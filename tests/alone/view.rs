@@ -15,7 +15,7 @@ use crate::mutant::Mutant;
 use crate::world::{Cluster, World, name};
 
 impl World {
-    fn situation(&self, cluster: &Cluster, me: usize) -> PlanningInput {
+    fn planning_input(&self, cluster: &Cluster, me: usize) -> PlanningInput {
         let timing = Timing { stale_after: Duration::from_hours(1), ..Timing::default() };
         PlanningInput {
             now: self.now(),
@@ -53,7 +53,13 @@ impl World {
             acknowledged: acknowledged.collect(),
         };
         let leading_since = self.leading_since;
-        PlanningInput { contacts, quorum: true, leading_since, lead: Some(lead), ..self.situation(cluster, leader) }
+        PlanningInput {
+            contacts,
+            quorum: true,
+            leading_since,
+            lead: Some(lead),
+            ..self.planning_input(cluster, leader)
+        }
     }
 
     fn acknowledged(&self, replica: usize) -> Option<Timestamp> {
@@ -82,27 +88,27 @@ impl World {
             readiness: BTreeMap::new(),
             journal: local.journal.clone(),
         };
-        Some(PlanningInput { alone: Some(alone), ..self.situation(cluster, me) })
+        Some(PlanningInput { alone: Some(alone), ..self.planning_input(cluster, me) })
     }
 
     /// What it would write into its journal now.
     pub(crate) fn takeover(&self, cluster: &Cluster, me: usize) -> Option<JournalEntry> {
         let local = &self.replicas[me];
-        let situation = self.situation_alone(cluster, me)?;
-        let is_silent = self.now().since(local.alone_since) >= situation.timing.takeover_after;
+        let input = self.situation_alone(cluster, me)?;
+        let is_silent = self.now().since(local.alone_since) >= input.timing.takeover_after;
         if !is_silent || local.alone.is_some() {
             return None;
         }
         let applied = local.behind.as_ref().and_then(|behind| behind.applied.as_ref());
         let state = applied.filter(|_| cluster.mutant == Mutant::TailIgnored).unwrap_or_else(|| self.known(me));
-        let id = cluster.mutant.takeover(state, &situation)?;
-        let alone = situation.alone.as_ref()?;
+        let id = cluster.mutant.takeover(state, &input)?;
+        let alone = input.alone.as_ref()?;
         let last = alone.journal.iter().map(|entry| entry.takeover.at).max();
         let takeover = IsolatedApproval {
-            approver: situation.me.clone(),
-            at: last.map_or(situation.now, |last| situation.now.max(last.plus(Duration::from_millis(1)))),
+            approver: input.me.clone(),
+            at: last.map_or(input.now, |last| input.now.max(last.plus(Duration::from_millis(1)))),
             alone_since: alone.since,
-            out_of_reach: alone.unreachable_voters(&situation.me),
+            out_of_reach: alone.unreachable_voters(&input.me),
             requested_by: None,
             outcome: None,
             recorded: None,

@@ -141,7 +141,7 @@ async fn a_name_that_the_configuration_takes_for_itself_is_taken_from_its_user()
     std::fs::write(&file, toml.replace("name = \"guarded\"", "name = \"later\"")).unwrap();
     cluster.start(0);
     cluster.ready().await;
-    let is_told = async || cluster.log(0).contains("does not give this name or its group");
+    let is_told = async || cluster.log(0).contains("not permitted by the configuration");
     cluster.until_true("a word about it", is_told).await;
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;
     cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;

@@ -20,12 +20,12 @@ use allclear::grpc;
 use allclear::imds::poll_schedule::PollSchedule;
 use allclear::imds::{ApiVersion, Endpoint, Timeouts};
 use allclear::replica::clock::ClusterClock;
-use allclear::replica::context::Context;
+use allclear::replica::context::{Context, Node};
 use allclear::replica::journal::ApprovalJournal;
+use allclear::replica::latest_readiness::LatestReadiness;
 use allclear::replica::metrics::Metrics;
 use allclear::replica::peer_tracker::PeerTracker;
 use allclear::replica::poller::Observer;
-use allclear::replica::readiness_poller::LatestReadiness;
 use allclear::replica::state_machine::CoreStateMachine;
 use allclear::replica::view::View;
 use allclear::replica::watchdog::Watchdog;
@@ -58,23 +58,25 @@ impl Asking {
         let cluster = options.cluster.clone();
         let (consensus, routes) = Consensus::open(options, folded).await.unwrap();
         let here = Arc::new(Context {
-            name: name.clone(),
-            cluster,
-            configured: members,
-            policy: Policy::default(),
-            fingerprint: String::new(),
-            timing: Timing::default(),
+            node: Node {
+                name: name.clone(),
+                cluster,
+                configured: members,
+                policy: Policy::default(),
+                fingerprint: String::new(),
+                timing: Timing::default(),
+                grants: Grants { trusted: vec![0], ..Grants::default() },
+            },
             time,
             consensus,
             state,
             contacts: Arc::new(PeerTracker::new(name.clone(), allclear::core::model::version::VERSION)),
             journal,
             alone: watch::Sender::new(None),
-            alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
+            isolated_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
             metrics: Arc::new(Metrics::new().unwrap()),
             watchdog: Watchdog::default(),
             readiness: LatestReadiness::default(),
-            grants: Grants { trusted: vec![0], ..Grants::default() },
         });
         let observer = Arc::new(observer(name.as_str()).await);
         let stop = CancellationToken::new();
@@ -97,7 +99,7 @@ impl Asking {
         let began = Instant::now();
         while !holds(&self.here.contacts.peers()) {
             let peers = self.here.contacts.peers();
-            assert!(began.elapsed() < LIMIT, "{}: {what}; peers {peers:?}", self.here.name);
+            assert!(began.elapsed() < LIMIT, "{}: {what}; peers {peers:?}", self.here.node.name);
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }

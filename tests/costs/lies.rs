@@ -153,7 +153,7 @@ impl Liar {
     }
 
     fn commit(&mut self, by: &str, command: Command) -> ApplyResult {
-        let entry = Entry { at: self.world.situation.now, by: VmName::new(by), command };
+        let entry = Entry { at: self.world.input.now, by: VmName::new(by), command };
         self.log += encode_entry(&entry).len();
         apply(&mut self.world.state, &entry)
     }
@@ -166,7 +166,7 @@ impl Liar {
 
     fn hear(&mut self, poll: u64, with_lies: bool) {
         let now = Timestamp(i64::try_from(poll).unwrap() * 1_000);
-        self.world.situation.now = now;
+        self.world.input.now = now;
         for (place, name) in VMS.iter().enumerate() {
             let lies = if with_lies { lies(poll, place as u64) } else { Vec::new() };
             let document = Document::new(truth(poll).into_iter().chain(lies).collect());
@@ -192,7 +192,7 @@ impl Liar {
 
     fn act(&mut self) {
         for _ in 0..8 {
-            let due = plan(&self.world.state, &self.world.situation);
+            let due = plan(&self.world.state, &self.world.input);
             let ended =
                 VMS.map(VmName::new).iter().flat_map(|name| outcomes(&self.world.state, name)).collect::<Vec<_>>();
             if due.is_empty() && ended.is_empty() {

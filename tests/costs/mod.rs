@@ -76,7 +76,7 @@ fn rows() -> Vec<Row> {
                     &world.state,
                     |_| true,
                 );
-                assert!(plan(&world.state, &world.situation).is_empty());
+                assert!(plan(&world.state, &world.input).is_empty());
             })
         }),
         row("a whole event by `plan`, so many events in the history", Growth::Not, |closed| {
@@ -93,11 +93,11 @@ fn rows() -> Vec<Row> {
         }),
         row("one plan, so many open events that wait", Growth::Linear, |open| {
             let world = World::with_open(open);
-            allocations(|| assert!(plan(&world.state, &world.situation).is_empty()))
+            allocations(|| assert!(plan(&world.state, &world.input).is_empty()))
         }),
         row("one plan, so many workloads without an event", Growth::Not, |hooks| {
             let world = World::with_hooks(hooks);
-            allocations(|| assert!(plan(&world.state, &world.situation).is_empty()))
+            allocations(|| assert!(plan(&world.state, &world.input).is_empty()))
         }),
         row("the state shown anew, so many open events", Growth::Linear, |open| {
             let world = World::with_open(open);

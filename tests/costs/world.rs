@@ -30,7 +30,7 @@ const ROUNDS_AT_MOST: usize = 5_000;
 
 pub(crate) struct World {
     pub(crate) state: State,
-    pub(crate) situation: PlanningInput,
+    pub(crate) input: PlanningInput,
 }
 
 /// What one life allocated.
@@ -74,7 +74,7 @@ impl World {
             wishes: 0,
         };
         let members = VMS.map(VmName::new);
-        let situation = PlanningInput {
+        let input = PlanningInput {
             now: Timestamp(0),
             me: members[1].clone(),
             members: members.to_vec(),
@@ -88,7 +88,7 @@ impl World {
             policy: Policy::default(),
             timing: Timing::default(),
         };
-        let mut world = Self { state: State::default(), situation };
+        let mut world = Self { state: State::default(), input };
         let workload = |number: usize| Workload {
             name: allclear::core::model::id::WorkloadName(format!("workload-{number}").as_str().into()),
             group: None,
@@ -134,7 +134,7 @@ impl World {
     /// From the announcement of an event until it is closed.
     pub(crate) fn live(&mut self, number: usize) -> Cost {
         let mut cost = Cost::default();
-        self.situation.now = self.situation.now.plus(Duration::from_secs(1));
+        self.input.now = self.input.now.plus(Duration::from_secs(1));
         for document in
             [document(number), read_document(200, &body(&[event(number, "Started")])).unwrap(), Document::default()]
         {
@@ -167,10 +167,10 @@ impl World {
     fn carry_on(&mut self, cost: &mut Cost, ends: bool) {
         for _ in 0..ROUNDS_AT_MOST {
             let mut due = Vec::new();
-            cost.planned += allocations(|| due = plan(&self.state, &self.situation));
+            cost.planned += allocations(|| due = plan(&self.state, &self.input));
             // Everybody who asks has the state as it was before the batch, so that what is changed is copied.
             let _shown = self.state.clone();
-            let me = self.situation.me.clone();
+            let me = self.input.me.clone();
             let mut entries: Vec<_> = due.into_iter().map(|command| (me.clone(), command)).collect();
             if ends {
                 entries.extend(VMS.map(VmName::new).iter().flat_map(|name| outcomes(&self.state, name)));
@@ -187,7 +187,7 @@ impl World {
 
     /// What it allocated, without the check of debug builds.
     fn commit(&mut self, by: &VmName, command: Command) -> u64 {
-        let entry = Entry { at: self.situation.now, by: by.clone(), command };
+        let entry = Entry { at: self.input.now, by: by.clone(), command };
         let mut verdict = None;
         let all = allocations(|| verdict = Some(apply(&mut self.state, &entry)));
         // Of several events for one workload the leader begins one.

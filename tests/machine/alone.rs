@@ -34,16 +34,16 @@ impl World {
         let number = |text: &str| text.parse::<u64>().map_err(|_| format!("'{text}' is not a number"));
         let term = number(options.words.first().ok_or("term N")?)?;
         let turn = options.values.get("turn").map_or(Ok(1), |turn| number(turn))?;
-        let (now, voters) = (self.situation.now, self.situation.members.clone());
+        let (now, voters) = (self.input.now, self.input.members.clone());
         let acknowledged = voters.iter().map(|voter| (voter.clone(), now)).collect();
-        self.situation.lead = Some(LeaderState { term, turn, voters, acknowledged });
-        self.situation.leading_since = now;
+        self.input.lead = Some(LeaderState { term, turn, voters, acknowledged });
+        self.input.leading_since = now;
         Ok(String::new())
     }
 
     pub(crate) fn heard(&mut self, names: &str) -> Result<String, String> {
-        let lead = self.situation.lead.as_mut().ok_or("nobody leads")?;
-        lead.acknowledged.extend(names.split_whitespace().map(|name| (VmName::new(name), self.situation.now)));
+        let lead = self.input.lead.as_mut().ok_or("nobody leads")?;
+        lead.acknowledged.extend(names.split_whitespace().map(|name| (VmName::new(name), self.input.now)));
         Ok(String::new())
     }
 
@@ -54,16 +54,16 @@ impl World {
         let moment = |key: &str| Ok::<_, String>(options.span(key)?.map(|span| Timestamp(0).plus(span)));
         let since = moment("since")?.ok_or("since when?")?;
         let seen = moment("seen")?.unwrap_or(since);
-        let document = parse::document(text, self.situation.now)?;
+        let document = parse::document(text, self.input.now)?;
         let peer = |name: &str| {
             let leader = options.values.get("led").filter(|led| **led == name);
             (VmName::new(name), PeerAnswer { leader: leader.map(|_| "somebody".into()), channel: ImdsHealth::Healthy })
         };
         let alone = IsolatedView {
             since,
-            voters: self.situation.members.clone(),
+            voters: self.input.members.clone(),
             reached: options.list("reaches").map(peer).collect(),
-            log_time: moment("log")?.unwrap_or(self.situation.now),
+            log_time: moment("log")?.unwrap_or(self.input.now),
             tail: Vec::new(),
             readiness: options.list("unready").map(|name| (WorkloadName(name.into()), Readiness::NotReady)).collect(),
             seen_since: document.events.iter().map(|event| (event.id.clone(), seen)).collect::<BTreeMap<_, _>>(),
@@ -71,16 +71,15 @@ impl World {
             journal: self.journals.get(&me).cloned().unwrap_or_default(),
         };
         let lost = alone.unreachable_voters(&me);
-        let situation =
-            PlanningInput { me, lead: None, quorum: false, alone: Some(alone.clone()), ..self.situation.clone() };
+        let input = PlanningInput { me, lead: None, quorum: false, alone: Some(alone.clone()), ..self.input.clone() };
         let mut answer = String::new();
         for event in &document.events {
-            let outlook = match forecast(&self.state, &situation, &event.id).ok_or("it is not alone")? {
+            let outlook = match forecast(&self.state, &input, &event.id).ok_or("it is not alone")? {
                 ApprovalForecast::From(at) => format!("from {}", show::time(at)),
                 ApprovalForecast::Not(obstacle) => format!("not: {obstacle}"),
             };
             let _ = writeln!(answer, "{}: {outlook}, out of reach: {}", event.id, lost.len());
-            let asked = match overridden(&self.state, &situation, &event.id).ok_or("it is not alone")? {
+            let asked = match overridden(&self.state, &input, &event.id).ok_or("it is not alone")? {
                 Ok(obstacles) if obstacles.is_empty() => "nothing".into(),
                 Ok(obstacles) => obstacles.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
                 Err(obstacle) => format!("refused: {obstacle}"),
@@ -89,7 +88,7 @@ impl World {
                 let _ = writeln!(answer, "  an operator overrides: {asked}");
             }
         }
-        if let Some(event) = event_to_approve(&self.state, &situation) {
+        if let Some(event) = event_to_approve(&self.state, &input) {
             let _ = writeln!(answer, "approves {} alone", event.id);
         }
         Ok(answer)
@@ -97,7 +96,7 @@ impl World {
 
     pub(crate) fn journal(&mut self, rest: &str) -> Result<String, String> {
         let (name, text) = rest.split_once(':').ok_or("journal VM: …")?;
-        let (approver, now) = (VmName::new(name), self.situation.now);
+        let (approver, now) = (VmName::new(name), self.input.now);
         for announcement in parse::document(text, now)?.events {
             let takeover = IsolatedApproval {
                 approver: approver.clone(),
@@ -117,7 +116,7 @@ impl World {
         let (name, text) = rest.split_once(' ').ok_or("ended VM OUTCOME")?;
         let entries = self.journals.get_mut(&VmName::new(name)).ok_or("it has no journal")?;
         let last = entries.last_mut().ok_or("its journal is empty")?;
-        last.takeover.outcome = Some((parse::post_outcome(text)?, self.situation.now));
+        last.takeover.outcome = Some((parse::post_outcome(text)?, self.input.now));
         Ok(String::new())
     }
 
@@ -131,7 +130,7 @@ impl World {
     }
 
     pub(crate) fn lead_without(&mut self, name: &str) -> Result<String, String> {
-        let lead = self.situation.lead.as_mut().ok_or("nobody leads")?;
+        let lead = self.input.lead.as_mut().ok_or("nobody leads")?;
         lead.voters.retain(|voter| *voter != VmName::new(name));
         Ok(String::new())
     }

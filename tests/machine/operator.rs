@@ -24,7 +24,7 @@ use crate::machine::world::World;
 impl World {
     pub(crate) fn ask(&mut self, word: &str, rest: &str) -> Result<String, String> {
         let options = parse::options(rest.split_whitespace());
-        let until = self.situation.now.plus(options.span("until")?.unwrap_or(Duration::ZERO));
+        let until = self.input.now.plus(options.span("until")?.unwrap_or(Duration::ZERO));
         let mut words = options.words.into_iter();
         let mut next = || words.next().ok_or("too few words");
         let what = match word {
@@ -56,21 +56,21 @@ impl World {
         };
         let why: Vec<&str> = words.collect();
         let why = if why.is_empty() { "maintenance".into() } else { why.join(" ") };
-        let by = self.situation.members.last().ok_or("nobody is asked")?.clone();
+        let by = self.input.members.last().ok_or("nobody is asked")?.clone();
         Ok(self.commit(&by, Command::RequestAction(RequestAction { what, who: format!("uid 0 on {by}"), reason: why })))
     }
 
     pub(crate) fn knows(&mut self, rest: &str) -> Result<String, String> {
         let (vm, number) = rest.split_once(' ').ok_or("knows VM N")?;
         let number = number.parse().map_err(|_| "a wish has a number")?;
-        self.situation.contacts.get_mut(&VmName::new(vm)).ok_or("no such VM")?.wishes = number;
+        self.input.contacts.get_mut(&VmName::new(vm)).ok_or("no such VM")?.wishes = number;
         Ok(String::new())
     }
 
     pub(crate) fn unaware(&self, number: &str) -> Result<String, String> {
         let number = number.parse().map_err(|_| "a wish has a number")?;
         let names: Vec<_> =
-            unaware_replicas(&self.state, &self.situation, number).iter().map(ToString::to_string).collect();
+            unaware_replicas(&self.state, &self.input, number).iter().map(ToString::to_string).collect();
         Ok(if names.is_empty() { "everybody knows\n".into() } else { format!("unaware: {}\n", names.join(" ")) })
     }
 

@@ -65,11 +65,11 @@ impl World {
                     .open_event(&EventId::new(event))
                     .map(|it| stints_of(&self.state, it))
                     .unwrap_or_default(),
-                until: self.situation.now.plus(self.situation.timing.claim_lease),
+                until: self.input.now.plus(self.input.timing.claim_lease),
             }),
             ("drill", [mode, ..]) => Command::BeginDrill(BeginDrill {
                 mode: Mode::from_word(mode).ok_or("a drill is a rehearsal or a dry_run")?,
-                announcement: parse::announcement(rest.trim_start_matches(mode), self.situation.now)?,
+                announcement: parse::announcement(rest.trim_start_matches(mode), self.input.now)?,
                 who: "somebody".into(),
             }),
             ("end_drill", [event]) => Command::EndDrill(EndDrill { event: EventId::new(event) }),
@@ -103,11 +103,11 @@ impl World {
                 hook: hook(phase)?,
                 intent: Intent::Run,
                 on: VmName::new(options.values.get("on").unwrap_or(vm)),
-                deadline: self.situation.now.plus(options.span("timeout")?.unwrap_or(Duration::from_mins(1))),
+                deadline: self.input.now.plus(options.span("timeout")?.unwrap_or(Duration::from_mins(1))),
             }),
             _ => return Err("no such command".into()),
         };
-        let leader = self.situation.me.clone();
+        let leader = self.input.me.clone();
         Ok(self.commit(&leader, command))
     }
 }

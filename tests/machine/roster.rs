@@ -67,7 +67,7 @@ impl World {
         let attempt = AttemptId(id.parse().map_err(|_| "an attempt is a number")?);
         let owner = self.all().find_map(|event| Some((event, event.attempt(attempt)?)));
         let (event, on) = owner.map(|(event, found)| (event.announcement.id.clone(), found.on.clone())).ok_or("no")?;
-        let deadline = self.situation.now.plus(parse::span(later)?);
+        let deadline = self.input.now.plus(parse::span(later)?);
         Ok(self.commit(&on, Command::ExtendAttempt(ExtendAttempt { event, attempt, deadline })))
     }
 
@@ -118,17 +118,17 @@ impl World {
 
     pub(crate) fn overrun(&self, id: &str) -> Result<String, String> {
         let event = self.event(id)?;
-        let overrun = event.attempts.iter().filter(|each| attempts::is_overrun(event, each, self.situation.now));
+        let overrun = event.attempts.iter().filter(|each| attempts::is_overrun(event, each, self.input.now));
         let ids: Vec<_> = overrun.map(|attempt| attempt.id.to_string()).collect();
         Ok(if ids.is_empty() { "none\n".into() } else { ids.join(" ") + "\n" })
     }
 
     pub(crate) fn avoid(&self, rest: &str) -> Result<String, String> {
-        Ok(names(&assignments::vms_to_avoid(&self.state, &self.situation, &member(rest)?)))
+        Ok(names(&assignments::vms_to_avoid(&self.state, &self.input, &member(rest)?)))
     }
 
     pub(crate) fn prefer(&self, rest: &str) -> Result<String, String> {
-        Ok(names(&assignments::preferred_vms(&self.state, &self.situation, &member(rest)?)))
+        Ok(names(&assignments::preferred_vms(&self.state, &self.input, &member(rest)?)))
     }
 }
 

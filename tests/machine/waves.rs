@@ -79,11 +79,11 @@ impl Wave {
             self.move_cloud();
             self.report();
             for _ in 0..10 {
-                let due = plan(&self.world.state, &self.world.situation);
+                let due = plan(&self.world.state, &self.world.input);
                 if due.is_empty() && !self.act() {
                     break;
                 }
-                let leader = self.world.situation.me.clone();
+                let leader = self.world.input.me.clone();
                 for command in due {
                     self.commit(&leader, command)?;
                 }
@@ -94,13 +94,13 @@ impl Wave {
             if self.over.len() == self.victims.len() && self.world.state.open.is_empty() {
                 return Ok(self.moves);
             }
-            self.world.situation.now = self.world.situation.now.plus(STEP);
+            self.world.input.now = self.world.input.now.plus(STEP);
         }
         Err("it never ends".into())
     }
 
     fn move_cloud(&mut self) {
-        let now = self.world.situation.now;
+        let now = self.world.input.now;
         let ended: Vec<usize> =
             self.started.iter().filter(|(_, since)| now.since(**since) >= IMPACT).map(|(place, _)| *place).collect();
         for place in ended {
@@ -131,7 +131,7 @@ impl Wave {
     }
 
     fn start(&mut self, place: usize) {
-        self.started.insert(place, self.world.situation.now);
+        self.started.insert(place, self.world.input.now);
         self.listed.insert(place, Status::Started);
         self.reach(place, false);
     }
@@ -141,9 +141,9 @@ impl Wave {
         let line = format!("{word} {}", self.victims[place].0);
         obey(&mut self.world, &line);
         // Leadership leaves the VM before it is gone.
-        let situation = &self.world.situation;
-        if let Some(heir) = situation.members.iter().find(|name| situation.reaches(name)).cloned() {
-            self.world.situation.me = heir;
+        let input = &self.world.input;
+        if let Some(heir) = input.members.iter().find(|name| input.reaches(name)).cloned() {
+            self.world.input.me = heir;
         }
     }
 
@@ -163,7 +163,7 @@ impl Wave {
         let document = Document::new(events.collect());
         for vm in VMS.map(VmName::new) {
             let replica = &self.world.state.replicas[&vm];
-            if self.world.situation.reaches(&vm) && replica.document.as_ref() != Some(&document) {
+            if self.world.input.reaches(&vm) && replica.document.as_ref() != Some(&document) {
                 let after = replica.reports;
                 self.world.commit(&vm, Command::ReportDocument(ReportDocument { after, document: document.clone() }));
             }
@@ -174,7 +174,7 @@ impl Wave {
     fn act(&mut self) -> bool {
         let mut has_acted = false;
         for vm in VMS.map(VmName::new) {
-            if !self.world.situation.reaches(&vm) {
+            if !self.world.input.reaches(&vm) {
                 continue;
             }
             let state = self.world.state.clone();
@@ -200,7 +200,7 @@ impl Wave {
         if attempt.member.vm != self.primary {
             return Outcome::NotApplicable;
         }
-        let preferred = preferred_vms(&self.world.state, &self.world.situation, &attempt.member);
+        let preferred = preferred_vms(&self.world.state, &self.world.input, &attempt.member);
         let Some(chosen) = (self.choice)(&preferred) else {
             return Outcome::Blocked("no healthy standby".into());
         };

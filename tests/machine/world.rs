@@ -48,7 +48,7 @@ const STEPS_AT_MOST: usize = 20;
 
 pub(crate) struct World {
     pub(crate) state: State,
-    pub(crate) situation: PlanningInput,
+    pub(crate) input: PlanningInput,
     workloads: BTreeMap<VmName, Vec<Workload>>,
     groups: BTreeMap<VmName, Vec<Group>>,
     planned: Vec<Command>,
@@ -57,7 +57,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let situation = PlanningInput {
+        let input = PlanningInput {
             now: Timestamp(0),
             me: VmName::new("nobody"),
             members: Vec::new(),
@@ -73,7 +73,7 @@ impl World {
         };
         Self {
             state: State::default(),
-            situation,
+            input,
             workloads: BTreeMap::new(),
             groups: BTreeMap::new(),
             planned: Vec::new(),
@@ -94,7 +94,7 @@ impl World {
             "overtaken" => self.report(rest, 1),
             "repeat" => self.repeat(rest),
             "now" => self.move_to(Timestamp(0).plus(parse::span(rest)?)),
-            "wait" => self.move_to(self.situation.now.plus(parse::span(rest)?)),
+            "wait" => self.move_to(self.input.now.plus(parse::span(rest)?)),
             "lead" => Ok(self.lead(rest)),
             "leave" => Ok(self.leave(rest)),
             "join" => Ok(self.join(rest)),
@@ -117,7 +117,7 @@ impl World {
             "errands" => self.errands(rest),
             "explain" => {
                 let event = self.event(rest)?;
-                let blocker = explain(&self.state, event, &self.situation);
+                let blocker = explain(&self.state, event, &self.input);
                 Ok(format!("{}\n", blocker.map_or("nothing to wait for".into(), |blocker| show::blocker(&blocker))))
             }
             "show" => Ok(show::event(self.event(rest)?)),
@@ -152,17 +152,17 @@ impl World {
     }
 
     fn cluster(&mut self, names: &str) -> Result<String, String> {
-        self.situation.members.clear();
+        self.input.members.clear();
         self.join(names);
-        self.situation.me = self.situation.members.first().ok_or("a cluster has members")?.clone();
-        for name in self.situation.members.clone() {
+        self.input.me = self.input.members.first().ok_or("a cluster has members")?.clone();
+        for name in self.input.members.clone() {
             self.register(&name);
         }
         Ok(String::new())
     }
 
     fn join(&mut self, names: &str) -> String {
-        let now = self.situation.now;
+        let now = self.input.now;
         for name in names.split_whitespace().map(VmName::new) {
             let contact = PeerHealth {
                 reachable: true,
@@ -173,14 +173,14 @@ impl World {
                 answers_in: Duration::ZERO,
                 wishes: 0,
             };
-            self.situation.contacts.insert(name.clone(), contact);
-            self.situation.members.push(name);
+            self.input.contacts.insert(name.clone(), contact);
+            self.input.members.push(name);
         }
         String::new()
     }
 
     pub(crate) fn named(&self, word: &str) -> Vec<VmName> {
-        if word == "*" { self.situation.members.clone() } else { vec![VmName::new(word)] }
+        if word == "*" { self.input.members.clone() } else { vec![VmName::new(word)] }
     }
 
     fn workload(&mut self, rest: &str) -> Result<String, String> {
@@ -227,7 +227,7 @@ impl World {
 
     fn policy(&mut self, rest: &str) -> Result<String, String> {
         let options = parse::options(rest.split_whitespace());
-        let policy = &mut self.situation.policy;
+        let policy = &mut self.input.policy;
         for (key, value) in options.values {
             match key {
                 "user_budget" => policy.user_budget = parse::span(value)?,
@@ -248,7 +248,7 @@ impl World {
         let options = parse::options(rest.split_whitespace());
         let action = options.values.get("action").and_then(|word| Action::from_word(word)).ok_or("a rule acts")?;
         let phases: Vec<Phase> = options.list("phases").filter_map(Phase::from_word).collect();
-        self.situation.policy.rules.push(Rule {
+        self.input.policy.rules.push(Rule {
             name: options.words.join(" "),
             kinds: options.list("type").map(Kind::from_word).collect(),
             sources: options.list("source").map(Source::from_word).collect(),
@@ -265,7 +265,7 @@ impl World {
     /// Made so many reports ago.
     fn report(&mut self, rest: &str, ago: u64) -> Result<String, String> {
         let (vm, text) = rest.split_once(':').ok_or("report VM: …")?;
-        let document = parse::document(text, self.situation.now)?;
+        let document = parse::document(text, self.input.now)?;
         let mut answer = String::new();
         for vm in self.named(vm) {
             let after = self.state.replicas.get(&vm).map_or(0, |replica| replica.reports).saturating_sub(ago);
@@ -284,47 +284,47 @@ impl World {
     }
 
     fn move_to(&mut self, now: Timestamp) -> Result<String, String> {
-        if now < self.situation.now {
+        if now < self.input.now {
             return Err("time does not go back".into());
         }
-        self.situation.now = now;
+        self.input.now = now;
         Ok(String::new())
     }
 
     fn lead(&mut self, vm: &str) -> String {
-        self.situation.me = VmName::new(vm);
+        self.input.me = VmName::new(vm);
         String::new()
     }
 
     /// These are no members any more.
     fn leave(&mut self, names: &str) -> String {
         let left: Vec<VmName> = names.split_whitespace().map(VmName::new).collect();
-        self.situation.members.retain(|name| !left.contains(name));
+        self.input.members.retain(|name| !left.contains(name));
         String::new()
     }
 
     fn set_quorum(&mut self, quorum: bool) -> String {
-        self.situation.quorum = quorum;
+        self.input.quorum = quorum;
         String::new()
     }
 
     fn contact(&mut self, names: &str, change: impl Fn(&mut PeerHealth, Timestamp)) -> String {
         for name in names.split_whitespace().map(VmName::new) {
-            if let Some(contact) = self.situation.contacts.get_mut(&name) {
-                change(contact, self.situation.now);
+            if let Some(contact) = self.input.contacts.get_mut(&name) {
+                change(contact, self.input.now);
             }
         }
         String::new()
     }
 
     fn plan(&mut self) -> String {
-        self.planned = plan(&self.state, &self.situation);
+        self.planned = plan(&self.state, &self.input);
         let lines: Vec<_> = self.planned.iter().map(show::command).collect();
         if lines.is_empty() { "nothing is due\n".into() } else { lines.join("\n") + "\n" }
     }
 
     fn propose(&mut self) -> String {
-        let leader = self.situation.me.clone();
+        let leader = self.input.me.clone();
         let answers = self.planned.clone().into_iter().map(|command| {
             let shown = show::command(&command);
             format!("{shown}: {}", self.commit(&leader, command))
@@ -334,14 +334,14 @@ impl World {
     }
 
     fn step(&mut self) -> String {
-        self.planned = plan(&self.state, &self.situation);
+        self.planned = plan(&self.state, &self.input);
         self.propose()
     }
 
     fn run(&mut self) -> Result<String, String> {
         let mut answers = String::new();
         for _ in 0..STEPS_AT_MOST {
-            self.planned = plan(&self.state, &self.situation);
+            self.planned = plan(&self.state, &self.input);
             if self.planned.is_empty() {
                 return Ok(if answers.is_empty() { "nothing is due\n".into() } else { answers });
             }
@@ -387,7 +387,7 @@ impl World {
     /// Appends one entry and tells its verdict, and the stages that it changed.
     pub(crate) fn commit(&mut self, by: &VmName, command: Command) -> String {
         let before = self.state.clone();
-        let entry = Entry { at: self.situation.now, by: by.clone(), command };
+        let entry = Entry { at: self.input.now, by: by.clone(), command };
         let mut answer = match apply(&mut self.state, &entry) {
             ApplyResult::Applied => String::from("ok"),
             ApplyResult::Ignored(why) => format!("ignored, {why}"),

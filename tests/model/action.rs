@@ -6,26 +6,22 @@ use std::time::Duration;
 
 use allclear::core::assignments::{Assignment, assignments};
 use allclear::core::explain::explain;
-use allclear::core::model::attempt::{Attempt, Outcome, WaiverReason};
+use allclear::core::model::attempt::{Attempt, Outcome};
 use allclear::core::model::blocker::Blocker;
-use allclear::core::model::claim::Reason;
-use allclear::core::model::command::{
-    BeginAttempt, BeginLastCall, ClaimApproval, Command, ExpireAttempt, FinishAttempt, ForgetEvent, MarkDocumentStale,
-    RecordPost, ReleaseSlots, TakeSlots, UpdateConditions, WaiveHook,
-};
+use allclear::core::model::command::{Command, FinishAttempt, RecordPost, UpdateConditions};
 use allclear::core::model::event::Event;
-use allclear::core::model::id::{AttemptId, EventId, VmName};
+use allclear::core::model::id::AttemptId;
 use allclear::core::model::lifecycle::Stage;
 use allclear::core::model::operator::OperatorRequest;
 use allclear::core::model::slot::SlotState;
 use allclear::core::model::time::Timestamp;
-use allclear::core::model::workload::{Condition, Intent, Member, OnAbsent, Phase, Readiness, Role, Workload};
+use allclear::core::model::workload::{Condition, Intent, Member, OnAbsent, Phase, Readiness, Role};
 use allclear::core::observation::{Observation, Patience, Poll, PollTime};
 use allclear::core::plan::plan;
-use allclear::core::schedule::affected_members::stints_of;
 
 use crate::mutant::Mutant;
-use crate::world::{Cluster, GONE_BY, MOMENTS, Post, Run, Shown, Trouble, World, event_id, name};
+use crate::rogues::rogues;
+use crate::world::{Cluster, GONE_BY, MOMENTS, Post, Run, Shown, Trouble, World, name};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Action {
@@ -106,7 +102,7 @@ fn proposals(cluster: &Cluster, world: &World) -> Vec<(usize, Command)> {
             found.extend(event.map(|event| (replica, Command::RecordPost(RecordPost { event, attempt, outcome }))));
         }
         if replica == world.leader {
-            let due = plan(&world.log, &world.situation());
+            let due = plan(&world.log, &world.planning_input());
             found.extend(due.into_iter().filter(|due| cluster.mutant.plans(due)).map(|due| (replica, due)));
         }
     }
@@ -313,78 +309,6 @@ fn losses(world: &World, is_idle: bool) -> Vec<Fault> {
     found
 }
 
-/// Everything that a leader gone mad could propose.
-fn rogues(cluster: &Cluster, world: &World) -> Vec<Command> {
-    (0..cluster.events.len()).flat_map(|event| rogues_of(cluster, world, event)).collect()
-}
-
-fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
-    let event = event_id(number);
-    let mut found = vec![
-        Command::TakeSlots(TakeSlots { event: event.clone() }),
-        Command::ReleaseSlots(ReleaseSlots { event: event.clone() }),
-        Command::BeginLastCall(BeginLastCall { event: event.clone() }),
-        Command::ForgetEvent(ForgetEvent { event: event.clone() }),
-    ];
-    for replica in (0..cluster.replicas).map(name) {
-        for reason in
-            [Reason::Prepared, Reason::NothingToPrepare, Reason::BudgetSpent, Reason::Policy, Reason::Operator]
-        {
-            let (event, approver, until) = (event.clone(), replica.clone(), Timestamp(world.now().0 + 5_000));
-            let stints = world.log.open_event(&event).map(|event| stints_of(&world.log, event)).unwrap_or_default();
-            let decision = world.log.open_event(&event).map_or(0, |event| event.decision);
-            let earlier = stints.iter().map(|(member, stint)| (member.clone(), stint - 1)).collect();
-            if !stints.is_empty() {
-                let (event, approver) = (event.clone(), approver.clone());
-                found.push(Command::ClaimApproval(ClaimApproval {
-                    event,
-                    approver,
-                    reason,
-                    decision,
-                    stints: earlier,
-                    until,
-                }));
-            }
-            found.push(Command::ClaimApproval(ClaimApproval { event, approver, reason, decision, stints, until }));
-        }
-        found.push(Command::MarkDocumentStale(MarkDocumentStale { replica: replica.clone() }));
-        let Some(workload) = &cluster.workload else { continue };
-        for vm in &cluster.events[number] {
-            let member = Member { vm: name(*vm), workload: workload.name.clone() };
-            found.extend(rogue_hooks(world, workload, &event, &member, &replica));
-        }
-    }
-    let open = world
-        .log
-        .open
-        .get(&event)
-        .into_iter()
-        .flat_map(|event| &event.attempts)
-        .filter(|attempt| attempt.outcome.is_none());
-    found.extend(
-        open.map(|attempt| Command::ExpireAttempt(ExpireAttempt { event: event.clone(), attempt: attempt.id })),
-    );
-    found
-}
-
-fn rogue_hooks(world: &World, workload: &Workload, event: &EventId, member: &Member, on: &VmName) -> Vec<Command> {
-    let mut found = Vec::new();
-    let deadline = Timestamp(world.now().0 + 60_000);
-    for phase in [Phase::Failover, Phase::Drain, Phase::Restore] {
-        for (hook, declared) in workload.hooks_of(phase) {
-            let intents =
-                [(true, Intent::Run), (declared.can_undo, Intent::Undo), (declared.can_confirm, Intent::Confirm)];
-            for (_, intent) in intents.into_iter().filter(|(can, _)| *can) {
-                let (event, member, on) = (event.clone(), member.clone(), on.clone());
-                found.push(Command::BeginAttempt(BeginAttempt { event, member, hook, intent, on, deadline }));
-            }
-            let (event, member, why) = (event.clone(), member.clone(), WaiverReason::Unreachable);
-            found.push(Command::WaiveHook(WaiveHook { event, member, hook, why }));
-        }
-    }
-    found
-}
-
 /// At every moment, also what is too late, and what was seen before the last change.
 fn asks(cluster: &Cluster, world: &World) -> Vec<Action> {
     let until = Timestamp(500_000.max(world.now().0 + 100_000));
@@ -466,8 +390,8 @@ pub(crate) fn is_quiet(cluster: &Cluster, world: &World) -> bool {
 
 /// The disruption budget stands between an event and its claim.
 pub(crate) fn is_held(world: &World) -> bool {
-    let situation = world.situation();
-    let mut blockers = world.log.open_events().filter_map(|event| explain(&world.log, event, &situation));
+    let input = world.planning_input();
+    let mut blockers = world.log.open_events().filter_map(|event| explain(&world.log, event, &input));
     blockers.any(|blocker| matches!(blocker, Blocker::Budget { .. }))
 }
 

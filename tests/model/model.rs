@@ -17,6 +17,7 @@ mod clusters;
 mod effect;
 mod larger;
 mod mutant;
+mod rogues;
 mod runs;
 mod world;
 

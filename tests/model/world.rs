@@ -350,7 +350,7 @@ impl World {
         known.is_some_and(Workload::dials_in)
     }
 
-    pub(crate) fn situation(&self) -> PlanningInput {
+    pub(crate) fn planning_input(&self) -> PlanningInput {
         let contact = |replica: usize| PeerHealth {
             reachable: self.connected(replica),
             since: self.replicas[replica].since,

@@ -107,8 +107,9 @@ async fn what_was_told_is_not_told_again_by_a_leader_that_was_chosen_or_by_repli
     let id = live(&cluster, &grid).await;
     grid.has(&LIFE).await;
     let is_noted = async || {
-        let of_the_end =
-            |line: &str| line.contains("noted") && line.contains(&format!("{id}@")) && line.contains("/closed");
+        let of_the_end = |line: &str| {
+            line.contains("delivery recorded") && line.contains(&format!("{id}@")) && line.contains("/closed")
+        };
         (0..3).any(|place| cluster.log(place).lines().any(of_the_end))
     };
     cluster.until_true("a note of it", is_noted).await;

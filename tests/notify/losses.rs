@@ -100,7 +100,7 @@ async fn an_approval_given_alone_is_told_at_once_by_its_giver_and_by_nobody_agai
     grid.has(&["all_clear"]).await;
     let is_noted = |place| {
         let log = cluster.log(place);
-        log.lines().any(|line| line.contains("noted") && line.contains(&told[0].id()))
+        log.lines().any(|line| line.contains("delivery recorded") && line.contains(&told[0].id()))
     };
     cluster.until_true("a note of it", async || is_noted(secondary)).await;
     cluster.a_few_polls_later().await;

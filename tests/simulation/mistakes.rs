@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use allclear::simulator::cloud::EventPlan;
 use allclear::simulator::{
     ConfigChange, Fault, FaultClass, FaultKind, Mutation, Property, Scenario, ScenarioAction, ScenarioStep,
     TriggerPoint, generate, run,
@@ -121,13 +122,17 @@ fn aimed(mistake: Mutation, seed: u64) -> Scenario {
         }
         _ => return scenario,
     }
-    for happening in &mut scenario.happenings {
-        if let ScenarioAction::Announce(plan) = &mut happening.what {
-            // It stays Scheduled for a while after its approval, and is not started by itself.
-            plan.other_tenants = secs(60);
-            plan.notice = secs(600);
-            (plan.cancel_after, plan.approved_after, plan.strikes_after) = (None, None, None);
-        }
-    }
+    let plans = scenario.happenings.iter_mut().filter_map(|it| match &mut it.what {
+        ScenarioAction::Announce(plan) => Some(plan),
+        _ => None,
+    });
+    plans.for_each(|plan| wait_for_approval(plan));
     scenario
+}
+
+/// The event stays Scheduled for a while after its approval, and is not started by itself.
+fn wait_for_approval(plan: &mut EventPlan) {
+    plan.other_tenants = Duration::from_mins(1);
+    plan.notice = Duration::from_mins(10);
+    (plan.cancel_after, plan.approved_after, plan.strikes_after) = (None, None, None);
 }

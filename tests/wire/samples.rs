@@ -65,66 +65,8 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
 pub(crate) fn commands() -> Vec<(String, Command)> {
     let event = EventId::new("C7061BAC-AFDC-4513-B24B-AA5F13A16123");
     let attempt = AttemptId(300);
-    let hook = HookId { phase: Phase::Failover, key: 1 };
-    let mut commands: Vec<Command> = vec![
-        Command::RegisterWorkloads(RegisterWorkloads { workloads: vec![postgres(), cache()], groups: Vec::new() }),
-        Command::ReportDocument(ReportDocument { after: 41, document: document() }),
-        Command::MarkDocumentStale(MarkDocumentStale { replica: VmName::new("db-1") }),
-        Command::ChooseTreatment(ChooseTreatment { event: event.clone(), treatment: treatment() }),
-        Command::BeginAttempt(BeginAttempt {
-            event: event.clone(),
-            member: member("postgres"),
-            hook,
-            intent: Intent::Confirm,
-            on: VmName::new("db-1"),
-            deadline: Timestamp(NOW + 60_000),
-        }),
-        Command::ReportProgress(ReportProgress {
-            event: event.clone(),
-            attempt,
-            progress: Progress { text: "switching over".into(), expected_end: Some(Timestamp(NOW + 9_000)) },
-        }),
-        Command::ExpireAttempt(ExpireAttempt { event: event.clone(), attempt }),
-        Command::WaiveHook(WaiveHook {
-            event: event.clone(),
-            member: member("postgres"),
-            hook,
-            why: WaiverReason::Unreachable,
-        }),
-        Command::ClaimApproval(ClaimApproval {
-            event: event.clone(),
-            approver: VmName::new("db-2"),
-            reason: Reason::BudgetSpent,
-            decision: 2,
-            stints: vec![(member("postgres"), 7)],
-            until: Timestamp(NOW + 5_000),
-        }),
-        Command::ForgetEvent(ForgetEvent { event: event.clone() }),
-        Command::BeginLeadership(BeginLeadership {
-            term: 3,
-            turn: 2,
-            voters: vec![VmName::new("db-0"), VmName::new("db-1")],
-        }),
-        Command::SuspectReplica(SuspectReplica { replica: VmName::new("db-1"), number: 9 }),
-        Command::ReconcileJournal(ReconcileJournal { number: 9, journal: journal() }),
-        Command::ClearSuspect(ClearSuspect { replica: VmName::new("db-1") }),
-        Command::ExcludeReplica(ExcludeReplica { replica: VmName::new("db-1") }),
-        Command::ReadmitReplica(ReadmitReplica { replica: VmName::new("db-1") }),
-        Command::RemoveReplica(RemoveReplica { replica: VmName::new("_DB-2") }),
-        Command::BeginDrill(BeginDrill {
-            announcement: announcement("drill-1"),
-            mode: Mode::Rehearsal,
-            who: "uid 0 on db-0".into(),
-        }),
-        Command::EndDrill(EndDrill { event: event.clone() }),
-        Command::RegisterSession(RegisterSession { workload: dialled() }),
-        Command::DeregisterSession(DeregisterSession { workload: WorkloadName("postgres".into()) }),
-        Command::UpdateConditions(UpdateConditions { conditions: conditions() }),
-        Command::ExtendAttempt(ExtendAttempt { event: event.clone(), attempt, deadline: Timestamp(NOW + 90_000) }),
-        Command::RecordImpact(RecordImpact { event: event.clone(), lasted: Duration::from_millis(8_250) }),
-        Command::RecordDeliveries(RecordDeliveries { told: told() }),
-        Command::RaiseVersion(RaiseVersion { version: 2 }),
-    ];
+    let mut commands = of_events(&event, attempt);
+    commands.extend(of_the_cluster(&event, attempt));
     commands.extend(
         outcomes()
             .into_iter()
@@ -161,6 +103,74 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
     named.push(("claim operator".into(), claim(Reason::Operator)));
     let grouped = Command::RegisterWorkloads(RegisterWorkloads { workloads: vec![postgres()], groups: groups() });
     named.into_iter().chain([("register groups".into(), grouped)]).collect()
+}
+
+fn of_events(event: &EventId, attempt: AttemptId) -> Vec<Command> {
+    let hook = HookId { phase: Phase::Failover, key: 1 };
+    vec![
+        Command::RegisterWorkloads(RegisterWorkloads { workloads: vec![postgres(), cache()], groups: Vec::new() }),
+        Command::ReportDocument(ReportDocument { after: 41, document: document() }),
+        Command::MarkDocumentStale(MarkDocumentStale { replica: VmName::new("db-1") }),
+        Command::ChooseTreatment(ChooseTreatment { event: event.clone(), treatment: treatment() }),
+        Command::BeginAttempt(BeginAttempt {
+            event: event.clone(),
+            member: member("postgres"),
+            hook,
+            intent: Intent::Confirm,
+            on: VmName::new("db-1"),
+            deadline: Timestamp(NOW + 60_000),
+        }),
+        Command::ReportProgress(ReportProgress {
+            event: event.clone(),
+            attempt,
+            progress: Progress { text: "switching over".into(), expected_end: Some(Timestamp(NOW + 9_000)) },
+        }),
+        Command::ExpireAttempt(ExpireAttempt { event: event.clone(), attempt }),
+        Command::WaiveHook(WaiveHook {
+            event: event.clone(),
+            member: member("postgres"),
+            hook,
+            why: WaiverReason::Unreachable,
+        }),
+        Command::ClaimApproval(ClaimApproval {
+            event: event.clone(),
+            approver: VmName::new("db-2"),
+            reason: Reason::BudgetSpent,
+            decision: 2,
+            stints: vec![(member("postgres"), 7)],
+            until: Timestamp(NOW + 5_000),
+        }),
+    ]
+}
+
+fn of_the_cluster(event: &EventId, attempt: AttemptId) -> Vec<Command> {
+    vec![
+        Command::ForgetEvent(ForgetEvent { event: event.clone() }),
+        Command::BeginLeadership(BeginLeadership {
+            term: 3,
+            turn: 2,
+            voters: vec![VmName::new("db-0"), VmName::new("db-1")],
+        }),
+        Command::SuspectReplica(SuspectReplica { replica: VmName::new("db-1"), number: 9 }),
+        Command::ReconcileJournal(ReconcileJournal { number: 9, journal: journal() }),
+        Command::ClearSuspect(ClearSuspect { replica: VmName::new("db-1") }),
+        Command::ExcludeReplica(ExcludeReplica { replica: VmName::new("db-1") }),
+        Command::ReadmitReplica(ReadmitReplica { replica: VmName::new("db-1") }),
+        Command::RemoveReplica(RemoveReplica { replica: VmName::new("_DB-2") }),
+        Command::BeginDrill(BeginDrill {
+            announcement: announcement("drill-1"),
+            mode: Mode::Rehearsal,
+            who: "uid 0 on db-0".into(),
+        }),
+        Command::EndDrill(EndDrill { event: event.clone() }),
+        Command::RegisterSession(RegisterSession { workload: dialled() }),
+        Command::DeregisterSession(DeregisterSession { workload: WorkloadName("postgres".into()) }),
+        Command::UpdateConditions(UpdateConditions { conditions: conditions() }),
+        Command::ExtendAttempt(ExtendAttempt { event: event.clone(), attempt, deadline: Timestamp(NOW + 90_000) }),
+        Command::RecordImpact(RecordImpact { event: event.clone(), lasted: Duration::from_millis(8_250) }),
+        Command::RecordDeliveries(RecordDeliveries { told: told() }),
+        Command::RaiseVersion(RaiseVersion { version: 2 }),
+    ]
 }
 
 fn claim(reason: Reason) -> Command {

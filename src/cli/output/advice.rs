@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{OutputContext, moments};
+use super::moments;
+use super::text::{OutputContext, quoted};
 use allclear_server::http::sanitize::sanitize;
 use allclear_server::replica::clock::{from_rfc3339, rfc3339};
 use allclear_wire::pb::allclear::operator::v1 as shown;
@@ -31,16 +32,6 @@ impl OutputContext {
         let between = if words.is_empty() { "" } else { " " };
         let why = if asks_why { " --reason 'WHY'" } else { "" };
         format!("allclear {command}{between}{}{why}{}", words.join(" "), self.at)
-    }
-}
-
-/// As one word of a shell's line, whatever stands in it.
-pub(super) fn quoted(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.into()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

@@ -1,8 +1,9 @@
 //! `allclear explain`, for people: why is it not approved yet, what happens next by itself and when, who can do what.
 
 use super::advice::{DOCTOR, advice};
+use super::moments;
 use super::page::{Span, TextBuilder, bold, faint, green, plain, red, yellow};
-use super::{OutputContext, how_far, moments, summary, what};
+use super::text::{OutputContext, how_far, summary, what};
 use allclear_server::replica::clock::from_rfc3339;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 

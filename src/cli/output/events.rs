@@ -1,7 +1,8 @@
 //! `allclear events`, for people: open ones first, then the most recent.
 
+use super::moments;
 use super::page::{TextBuilder, faint, plain};
-use super::{OutputContext, how_far, moments};
+use super::text::{OutputContext, how_far};
 use allclear_server::replica::clock::from_rfc3339;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 

@@ -1,7 +1,7 @@
 //! `allclear member list`, for people.
 
-use super::OutputContext;
 use super::page::{TextBuilder, faint, green, plain, red};
+use super::text::OutputContext;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 pub(in crate::cli) fn members(reader: &OutputContext, list: &shown::MemberList) -> String {

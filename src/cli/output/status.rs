@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::advice::DOCTOR;
 use super::page::{Span, TextBuilder, bold, faint, green, plain, red, yellow};
-use super::{OutputContext, event, how_far, moments, what};
+use super::text::{OutputContext, how_far, what};
+use super::{event, moments};
 use allclear_server::replica::clock_skew::WARN_ABOVE;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 

@@ -113,11 +113,11 @@ pub(super) fn forecasts(config: &Config, document: &Document, now: Timestamp) ->
         let treatment = policy::treatment_of(&config.policy, announcement, &members, now);
         enter(&members[0], Command::ChooseTreatment(ChooseTreatment { event: announcement.id.clone(), treatment }));
     }
-    let situation = situation(config, &members, now);
-    document.events.iter().filter_map(|announcement| forecast(config, &state, announcement, &situation)).collect()
+    let input = input(config, &members, now);
+    document.events.iter().filter_map(|announcement| forecast(config, &state, announcement, &input)).collect()
 }
 
-fn situation(config: &Config, members: &[VmName], now: Timestamp) -> PlanningInput {
+fn input(config: &Config, members: &[VmName], now: Timestamp) -> PlanningInput {
     let well = PeerHealth {
         reachable: true,
         since: now,
@@ -143,12 +143,12 @@ fn situation(config: &Config, members: &[VmName], now: Timestamp) -> PlanningInp
     }
 }
 
-fn forecast(config: &Config, state: &State, seen: &Announcement, situation: &PlanningInput) -> Option<Forecast> {
+fn forecast(config: &Config, state: &State, seen: &Announcement, input: &PlanningInput) -> Option<Forecast> {
     let event = state.open_event(&seen.id)?;
     let treatment = event.treatment.as_ref()?;
-    let choice = policy::explain(&config.policy, seen, &situation.members, situation.now);
+    let choice = policy::explain(&config.policy, seen, &input.members, input.now);
     let words = |names: &[VmName]| names.iter().map(ToString::to_string).collect();
-    let (hooks, stuck) = runs(state, &seen.id, situation);
+    let (hooks, stuck) = runs(state, &seen.id, input);
     let left_out = skipped_steps(state, event).into_iter();
     let left_out = left_out.map(|(step, reason)| not_run(&step, why::left_out(reason))).chain(stuck).collect();
     Some(Forecast {
@@ -165,8 +165,8 @@ fn forecast(config: &Config, state: &State, seen: &Announcement, situation: &Pla
         description: seen.description.clone(),
         treatment: treatment.action.as_word(),
         rule: treatment.rule.clone(),
-        matched: why::matched(&choice, &config.policy, seen, situation.now),
-        passed_over: why::passed_over(&choice, seen, situation.now),
+        matched: why::matched(&choice, &config.policy, seen, input.now),
+        passed_over: why::passed_over(&choice, seen, input.now),
         phases: treatment.phases.iter().map(|phase| phase.as_word()).collect(),
         preparation_starts: rfc3339(event.preparation_starts()),
         preparation_ends: rfc3339(event.preparation_ends()),
@@ -175,28 +175,28 @@ fn forecast(config: &Config, state: &State, seen: &Announcement, situation: &Pla
         in_the_end: in_the_end(state, event, treatment.action),
         hooks,
         left_out,
-        waits_for: explain(state, event, situation).map(|blocker| told::shown(&blocker, event, state, situation)),
+        waits_for: explain(state, event, input).map(|blocker| told::shown(&blocker, event, state, input)),
     })
 }
 
 /// Lets the leader's plan begin hooks from the start of preparation on, and each end at once. What is never begun is
 /// told with what the event does not need.
-fn runs(state: &State, event: &EventId, situation: &PlanningInput) -> (Vec<ForecastRun>, Vec<NotRun>) {
+fn runs(state: &State, event: &EventId, input: &PlanningInput) -> (Vec<ForecastRun>, Vec<NotRun>) {
     let (mut state, mut runs) = (state.clone(), Vec::new());
     // When it has room: whom it waits for is told by itself.
     state.open.retain(|id, _| id == event);
     state.slots.clear();
     settle_all(&mut state);
     let Some(starts) = state.open_event(event).map(Event::preparation_starts) else { return (runs, Vec::new()) };
-    let situation = PlanningInput { now: starts.max(situation.now), ..situation.clone() };
+    let input = PlanningInput { now: starts.max(input.now), ..input.clone() };
     let mut turn = 0;
     while turn < TURNS {
-        let due = plan(&state, &situation);
-        let at = situation.now;
+        let due = plan(&state, &input);
+        let at = input.now;
         let take =
             due.iter().find(|command| matches!(command, Command::TakeSlots(TakeSlots { event: of }) if of == event));
         if let Some(take) = take {
-            apply(&mut state, &Entry { at, by: situation.me.clone(), command: take.clone() });
+            apply(&mut state, &Entry { at, by: input.me.clone(), command: take.clone() });
             continue;
         }
         let is_begin =
@@ -221,7 +221,7 @@ fn runs(state: &State, event: &EventId, situation: &PlanningInput) -> (Vec<Forec
             let attempt = AttemptId(state.attempts + 1);
             let settle =
                 Command::FinishAttempt(FinishAttempt { event: event.clone(), attempt, outcome: Outcome::Done });
-            for (by, command) in [(situation.me.clone(), begin.clone()), (on.clone(), settle)] {
+            for (by, command) in [(input.me.clone(), begin.clone()), (on.clone(), settle)] {
                 apply(&mut state, &Entry { at, by, command });
             }
         }

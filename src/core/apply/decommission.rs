@@ -26,7 +26,7 @@ pub(crate) fn remove_replica(state: &mut State, replica: &VmName) -> Applied {
     }
     // A machine that does not exist approves nothing.
     state.suspicions.remove(replica);
-    remove_state_of(state, replica);
+    mark_departed(state, replica);
     let now = state.now;
     // What it ran for others may still run: nothing of theirs begins beside it until it must have ended.
     let is_lost =
@@ -44,7 +44,7 @@ pub(crate) fn remove_replica(state: &mut State, replica: &VmName) -> Applied {
 }
 
 /// A replica registers under a name that nobody bears: what deleted the name's former VM has nothing to do with it.
-pub(crate) fn remove_state_of(state: &mut State, name: &VmName) {
+pub(crate) fn mark_departed(state: &mut State, name: &VmName) {
     for event in state.open.values_mut().chain(&mut state.history) {
         if event.deletes_vms() && event.affects(name) {
             let event = Arc::make_mut(event);

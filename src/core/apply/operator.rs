@@ -56,13 +56,13 @@ fn hold(state: &mut State, id: &EventId, until: Timestamp, no_hooks: bool, asker
     if undecided(state, id)?.is_drill() {
         return Err(Rejection::NotDue);
     }
-    event_of_request(state, id, asker, OperatorAction::Hold { until, no_hooks })
+    record_for_event(state, id, asker, OperatorAction::Hold { until, no_hooks })
 }
 
 fn release(state: &mut State, id: &EventId, asker: Requester<'_>) -> Applied {
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
     event.hold(state.now).ok_or(Rejection::Repeated)?;
-    event_of_request(state, id, asker, OperatorAction::Release)
+    record_for_event(state, id, asker, OperatorAction::Release)
 }
 
 fn pause(state: &mut State, until: Timestamp, asker: Requester<'_>) -> Applied {
@@ -95,7 +95,7 @@ fn approve(state: &mut State, id: &EventId, revision: u64, over_budget: bool, as
     if event.revision != revision {
         return Err(Rejection::Changed);
     }
-    event_of_request(state, id, asker, OperatorAction::Approve { revision, over_budget })
+    record_for_event(state, id, asker, OperatorAction::Approve { revision, over_budget })
 }
 
 /// What puts back is owed and never skipped.
@@ -118,13 +118,13 @@ fn skip(state: &mut State, id: &EventId, member: &Member, hook: HookId, asker: R
 /// A wish about no single event.
 fn record_request(state: &mut State, asker: Requester<'_>, what: OperatorAction) {
     let wish = next(state, asker, what);
-    keep_record(&mut state.operator_records, wish);
+    push_record(&mut state.operator_records, wish);
 }
 
-fn event_of_request(state: &mut State, id: &EventId, asker: Requester<'_>, what: OperatorAction) -> Applied {
+fn record_for_event(state: &mut State, id: &EventId, asker: Requester<'_>, what: OperatorAction) -> Applied {
     let wish = next(state, asker, what);
     let event = open(state, id)?;
-    keep_record(&mut event.wishes, wish);
+    push_record(&mut event.wishes, wish);
     event.revision += 1;
     Ok(())
 }
@@ -141,7 +141,7 @@ fn next(state: &mut State, asker: Requester<'_>, what: OperatorAction) -> Operat
 }
 
 /// What is in force stays, however many came after it.
-fn keep_record(wishes: &mut Vec<OperatorRecord>, wish: OperatorRecord) {
+fn push_record(wishes: &mut Vec<OperatorRecord>, wish: OperatorRecord) {
     wishes.push(wish);
     let kinds =
         [OperatorRecord::holds_or_releases, OperatorRecord::holds_or_approves, OperatorRecord::pauses_or_resumes];

@@ -22,7 +22,7 @@ pub(crate) fn register(state: &mut State, by: &VmName, workloads: &[Workload], g
     }
     let is_new = !state.replicas.contains_key(by);
     if is_new {
-        decommission::remove_state_of(state, by);
+        decommission::mark_departed(state, by);
     }
     let before = effective(state, by);
     let replica = Arc::make_mut(state.replicas.entry(by.clone()).or_default());
@@ -34,7 +34,7 @@ pub(crate) fn register(state: &mut State, by: &VmName, workloads: &[Workload], g
     drop_unknown_workloads(replica);
     keep_owed_restores(state, by, &before);
     if is_new {
-        report::add_event(state);
+        report::reconsider_for_new_replica(state);
     }
     let is_new = |workload: &&Workload| before.iter().all(|known| known.name != workload.name);
     for workload in workloads.iter().filter(is_new) {

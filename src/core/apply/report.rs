@@ -151,7 +151,7 @@ pub(crate) fn reevaluate(state: &mut State) {
         let status = state.observed_status(id);
         let reached = event.stage();
         let next = match status {
-            None if !reached.is_over() && state.is_decommissioned(id, &event.seen_by) => Some(Stage::Closed),
+            None if !reached.is_over() && state.is_event_gone(id, &event.seen_by) => Some(Stage::Closed),
             Some(Status::Started) if reached < Stage::Started || reached.is_over() => Some(Stage::Started),
             // Where some say that it is gone, the others may be those that say nothing any more.
             Some(Status::Scheduled) if reached == Stage::Started && event.may_return() && !is_cleared(state, event) => {
@@ -317,7 +317,7 @@ pub(crate) fn reopen_listed(state: &mut State) {
 }
 
 /// A replica is new: what names its VM concerns this cluster, though there was no room for it before.
-pub(crate) fn add_event(state: &mut State) {
+pub(crate) fn reconsider_for_new_replica(state: &mut State) {
     let is_full = |event: &&Event| event.announcement.bytes() > ANNOUNCEMENT_BYTES / 2;
     let full: Vec<EventId> = state.open_events().filter(is_full).map(|event| event.announcement.id.clone()).collect();
     for id in full {

@@ -30,14 +30,14 @@ const AGAIN_AFTER_AT_MOST: Duration = Duration::from_mins(5);
 
 impl IsolatedApproval {
     /// One that `situation.me` is about to write down.
-    pub fn begun(situation: &PlanningInput, requested_by: Option<RequestedBy>) -> Self {
-        let alone = situation.alone.clone().unwrap_or_default();
+    pub fn begun(input: &PlanningInput, requested_by: Option<RequestedBy>) -> Self {
+        let alone = input.alone.clone().unwrap_or_default();
         let last = alone.journal.iter().map(|entry| entry.takeover.at).max();
         Self {
-            approver: situation.me.clone(),
-            at: last.map_or(situation.now, |last| situation.now.max(last.plus(Duration::from_millis(1)))),
+            approver: input.me.clone(),
+            at: last.map_or(input.now, |last| input.now.max(last.plus(Duration::from_millis(1)))),
             alone_since: alone.since,
-            out_of_reach: alone.unreachable_voters(&situation.me),
+            out_of_reach: alone.unreachable_voters(&input.me),
             requested_by,
             outcome: None,
             recorded: None,
@@ -46,20 +46,20 @@ impl IsolatedApproval {
 }
 
 /// Whether and when `situation.me` approves the event alone; `None` while it hears a leader.
-pub fn forecast(state: &State, situation: &PlanningInput, id: &EventId) -> Option<ApprovalForecast> {
-    let alone = situation.alone.as_ref()?;
-    let state = &alone.furthest_statuses(state);
-    Some(match obstacle(state, situation, alone, id) {
+pub fn forecast(state: &State, input: &PlanningInput, id: &EventId) -> Option<ApprovalForecast> {
+    let alone = input.alone.as_ref()?;
+    let state = &alone.with_unapplied(state);
+    Some(match obstacle(state, input, alone, id) {
         Some(obstacle) => ApprovalForecast::Not(obstacle),
-        None => earliest(state, situation, alone, id),
+        None => earliest(state, input, alone, id),
     })
 }
 
 /// The event that `situation.me` approves alone now.
-pub fn event_to_approve<'a>(state: &State, situation: &'a PlanningInput) -> Option<&'a Announcement> {
-    let listed = situation.alone.as_ref()?.document.iter().flat_map(|document| &document.events);
-    let is_due = |announced: &&Announcement| match forecast(state, situation, &announced.id) {
-        Some(ApprovalForecast::From(at)) => at <= situation.now,
+pub fn event_to_approve<'a>(state: &State, input: &'a PlanningInput) -> Option<&'a Announcement> {
+    let listed = input.alone.as_ref()?.document.iter().flat_map(|document| &document.events);
+    let is_due = |announced: &&Announcement| match forecast(state, input, &announced.id) {
+        Some(ApprovalForecast::From(at)) => at <= input.now,
         Some(ApprovalForecast::Not(_)) | None => false,
     };
     listed.filter(|announced| announced.source == Source::User).find(is_due)
@@ -69,37 +69,32 @@ pub fn event_to_approve<'a>(state: &State, situation: &'a PlanningInput) -> Opti
 /// operator can. `None` while it hears a leader.
 pub fn overridden(
     state: &State,
-    situation: &PlanningInput,
+    input: &PlanningInput,
     id: &EventId,
 ) -> Option<Result<Vec<ApprovalObstacle>, ApprovalObstacle>> {
-    let alone = situation.alone.as_ref()?;
-    let state = &alone.furthest_statuses(state);
-    let ready_at = alone.since.plus(situation.timing.takeover_after);
-    let too_soon = || (situation.now < ready_at).then_some(ApprovalObstacle::TooSoon(ready_at));
-    Some(match impossible(state, situation, alone, id).or_else(too_soon) {
+    let alone = input.alone.as_ref()?;
+    let state = &alone.with_unapplied(state);
+    let ready_at = alone.since.plus(input.timing.takeover_after);
+    let too_soon = || (input.now < ready_at).then_some(ApprovalObstacle::TooSoon(ready_at));
+    Some(match impossible(state, input, alone, id).or_else(too_soon) {
         Some(obstacle) => Err(obstacle),
-        None => Ok(objections(state, situation, alone, id)),
+        None => Ok(objections(state, input, alone, id)),
     })
 }
 
 /// What stands between an event and its approval by this replica itself, apart from time.
-fn obstacle(state: &State, situation: &PlanningInput, alone: &IsolatedView, id: &EventId) -> Option<ApprovalObstacle> {
+fn obstacle(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &EventId) -> Option<ApprovalObstacle> {
     let not_a_pair = || (!alone.is_one_of_a_pair()).then_some(ApprovalObstacle::NotAPair);
     let objection = || {
-        let mut all = objections(state, situation, alone, id).into_iter();
+        let mut all = objections(state, input, alone, id).into_iter();
         all.find(|objection| !matches!(objection, ApprovalObstacle::HookMayRun(_)))
     };
-    impossible(state, situation, alone, id).or_else(not_a_pair).or_else(objection)
+    impossible(state, input, alone, id).or_else(not_a_pair).or_else(objection)
 }
 
 /// Why nobody approves the event here.
-fn impossible(
-    state: &State,
-    situation: &PlanningInput,
-    alone: &IsolatedView,
-    id: &EventId,
-) -> Option<ApprovalObstacle> {
-    let me = &situation.me;
+fn impossible(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &EventId) -> Option<ApprovalObstacle> {
+    let me = &input.me;
     let known = state.open_event(id);
     let is_scheduled = alone.listed(id).is_some_and(|announced| announced.status == Status::Scheduled);
     if !is_scheduled || known.is_some_and(Event::is_drill) {
@@ -123,14 +118,14 @@ fn impossible(
 }
 
 /// What this replica knows against an approval of the event; an operator may override it.
-fn objections(state: &State, situation: &PlanningInput, alone: &IsolatedView, id: &EventId) -> Vec<ApprovalObstacle> {
+fn objections(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &EventId) -> Vec<ApprovalObstacle> {
     let Some(announced) = alone.listed(id) else { return Vec::new() };
     let known = state.open_event(id);
-    let treatment = known.and_then(|event| event.treatment.clone()).unwrap_or_else(|| chosen(situation, announced));
-    let failed = known.is_some_and(|event| failure::failed_for_good(state, event, situation.now).is_some());
-    let mut others = own_approvals(state, alone, &situation.me).filter(|(of, it)| *of != id && it.may_be_posted());
+    let treatment = known.and_then(|event| event.treatment.clone()).unwrap_or_else(|| chosen(input, announced));
+    let failed = known.is_some_and(|event| failure::failed_for_good(state, event, input.now).is_some());
+    let mut others = own_approvals(state, alone, &input.me).filter(|(of, it)| *of != id && it.may_be_posted());
     let approved = others.find(|(of, _)| alone.listed(of).is_some());
-    let running_until = hooks_may_run_until(situation, alone, known).filter(|until| situation.now < *until);
+    let running_until = hooks_may_run_until(input, alone, known).filter(|until| input.now < *until);
     let objections = [
         (announced.source != Source::User).then_some(ApprovalObstacle::NotUserInitiated),
         // By the time of the log, which is never ahead of the cluster's: this replica sees no end before the others do.
@@ -138,10 +133,10 @@ fn objections(state: &State, situation: &PlanningInput, alone: &IsolatedView, id
         state.pause(alone.log_time).map(ApprovalObstacle::Paused),
         (treatment.action == Action::Observe).then_some(ApprovalObstacle::Observed),
         failed.then_some(ApprovalObstacle::HookFailed),
-        other_event(state, situation, alone, announced).map(ApprovalObstacle::OtherEvent),
+        other_event(state, input, alone, announced).map(ApprovalObstacle::OtherEvent),
         approved.map(|(other, _)| ApprovalObstacle::OtherApproval(other.clone())),
-        takes_more_away(alone, &situation.me, announced).map(ApprovalObstacle::TakesMoreAway),
-        own_member_out(state, alone, &situation.me).map(ApprovalObstacle::OwnMemberOut),
+        takes_more_away(alone, &input.me, announced).map(ApprovalObstacle::TakesMoreAway),
+        own_member_out(state, alone, &input.me).map(ApprovalObstacle::OwnMemberOut),
         running_until.map(ApprovalObstacle::HookMayRun),
     ];
     objections.into_iter().flatten().collect()
@@ -166,8 +161,8 @@ fn own_member_out(state: &State, alone: &IsolatedView, me: &VmName) -> Option<Wo
     own.map(|(_, workload)| workload).find(|workload| is_out(workload)).map(|workload| workload.name.clone())
 }
 
-fn chosen(situation: &PlanningInput, announced: &Announcement) -> treatment::Treatment {
-    policy::treatment_of(&situation.policy, announced, &situation.members, situation.now)
+fn chosen(input: &PlanningInput, announced: &Announcement) -> treatment::Treatment {
+    policy::treatment_of(&input.policy, announced, &input.members, input.now)
 }
 
 /// What this replica did alone, by its journal and by its log.
@@ -186,11 +181,11 @@ fn own_approvals<'a>(
 /// is gone is not taken away once more.
 fn other_event(
     state: &State,
-    situation: &PlanningInput,
+    input: &PlanningInput,
     alone: &IsolatedView,
     announced: &Announcement,
 ) -> Option<EventId> {
-    let known = |vm: &&VmName| situation.members.contains(vm) || state.replicas.contains_key(vm);
+    let known = |vm: &&VmName| input.members.contains(vm) || state.replicas.contains_key(vm);
     let ours = |vms: &[VmName]| -> Vec<VmName> { vms.iter().filter(known).cloned().collect() };
     let own = ours(&announced.resources);
     let is_near = |vms: &[VmName]| groups::share_a_group(state, &own, &ours(vms));
@@ -212,12 +207,12 @@ fn taken_by(event: &Event) -> Vec<VmName> {
 
 /// When the wait is over. Documents agree within half of `takeover_after`: so an event is also waited with for as long as
 /// it takes to see another one of its group.
-fn earliest(state: &State, situation: &PlanningInput, alone: &IsolatedView, id: &EventId) -> ApprovalForecast {
-    let seen = alone.seen_since.get(id).copied().unwrap_or(situation.now);
-    let at = alone.since.max(seen).plus(situation.timing.takeover_after);
-    let running_until = hooks_may_run_until(situation, alone, state.open_event(id));
+fn earliest(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &EventId) -> ApprovalForecast {
+    let seen = alone.seen_since.get(id).copied().unwrap_or(input.now);
+    let at = alone.since.max(seen).plus(input.timing.takeover_after);
+    let running_until = hooks_may_run_until(input, alone, state.open_event(id));
     let tried: Vec<&IsolatedApproval> =
-        own_approvals(state, alone, &situation.me).filter(|(of, _)| *of == id).map(|(_, it)| it).collect();
+        own_approvals(state, alone, &input.me).filter(|(of, _)| *of == id).map(|(_, it)| it).collect();
     let last = tried.iter().map(|it| it.outcome.as_ref().map_or(it.at, |(_, at)| *at)).max();
     let again = last.map(|last| last.plus(pause_after(tried.len())));
     let waits = running_until.into_iter().chain(again);
@@ -225,9 +220,9 @@ fn earliest(state: &State, situation: &PlanningInput, alone: &IsolatedView, id: 
 }
 
 /// When the last committed hook has certainly ended, by this replica's time: deadlines stand in the time of the log.
-fn hooks_may_run_until(situation: &PlanningInput, alone: &IsolatedView, event: Option<&Event>) -> Option<Timestamp> {
+fn hooks_may_run_until(input: &PlanningInput, alone: &IsolatedView, event: Option<&Event>) -> Option<Timestamp> {
     let in_own_time =
-        |moment: Timestamp| situation.now.plus(moment.since(alone.log_time)).minus(alone.log_time.since(moment));
+        |moment: Timestamp| input.now.plus(moment.since(alone.log_time)).minus(alone.log_time.since(moment));
     let running = event?.attempts.iter().filter(|attempt| attempt.outcome.is_none());
     running.map(|attempt| in_own_time(attempt.deadline.plus(ENDED_WITHIN))).max()
 }

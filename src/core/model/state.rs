@@ -286,7 +286,7 @@ impl State {
     }
 
     /// Every replica that listed the event says that it is gone, or no longer counts beside one that says so.
-    pub fn is_decommissioned(&self, event: &EventId, seen_by: &BTreeSet<VmName>) -> bool {
+    pub fn is_event_gone(&self, event: &EventId, seen_by: &BTreeSet<VmName>) -> bool {
         let mut seers = seen_by
             .iter()
             .filter_map(|name| self.replicas.get(name))

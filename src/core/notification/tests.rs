@@ -56,7 +56,7 @@ fn with(event: Event) -> State {
     state
 }
 
-fn situation(now: Timestamp) -> PlanningInput {
+fn input(now: Timestamp) -> PlanningInput {
     let members = [vm("a"), vm("b")];
     let contact = PeerHealth {
         reachable: true,
@@ -83,12 +83,12 @@ fn situation(now: Timestamp) -> PlanningInput {
     }
 }
 
-fn ids(state: &State, situation: &PlanningInput, waits: &BlockedSince) -> Vec<String> {
-    due(state, situation, waits, MINUTE).into_iter().map(|notice| notice.id).collect()
+fn ids(state: &State, input: &PlanningInput, waits: &BlockedSince) -> Vec<String> {
+    due(state, input, waits, MINUTE).into_iter().map(|notice| notice.id).collect()
 }
 
 fn ids_at(state: &State, now: Timestamp) -> Vec<String> {
-    ids(state, &situation(now), &BlockedSince::default())
+    ids(state, &input(now), &BlockedSince::default())
 }
 
 #[test]
@@ -124,16 +124,15 @@ fn a_drill_is_told_to_nobody() {
 #[test]
 fn an_event_is_blocked_when_it_has_waited_for_the_same_for_long_enough() {
     let (state, mut waits) = (with(event()), BlockedSince::default());
-    let blocked =
-        |waits: &BlockedSince, now| ids(&state, &situation(now), waits).into_iter().skip(1).collect::<Vec<_>>();
-    waits.update(&state, &situation(SEEN));
-    waits.update(&state, &situation(SEEN.plus(MINUTE / 2)));
+    let blocked = |waits: &BlockedSince, now| ids(&state, &input(now), waits).into_iter().skip(1).collect::<Vec<_>>();
+    waits.update(&state, &input(SEEN));
+    waits.update(&state, &input(SEEN.plus(MINUTE / 2)));
     assert_eq!(blocked(&waits, SEEN.plus(Duration::from_millis(59_999))), [""; 0]);
     let id = format!("e@{}/blocked/deciding", SEEN.0);
     assert_eq!(blocked(&waits, SEEN.plus(MINUTE)), [id]);
     // It waits for something else, and then for this again.
-    waits.update(&State::default(), &situation(SEEN.plus(MINUTE)));
-    waits.update(&state, &situation(SEEN.plus(MINUTE)));
+    waits.update(&State::default(), &input(SEEN.plus(MINUTE)));
+    waits.update(&state, &input(SEEN.plus(MINUTE)));
     assert_eq!(blocked(&waits, SEEN.plus(MINUTE)), [""; 0]);
     waits.forget();
     assert_eq!(blocked(&waits, SEEN.plus(9 * MINUTE)), [""; 0]);
@@ -161,13 +160,13 @@ fn an_approval_given_alone_is_told_by_its_giver_first_and_under_one_id() {
 #[test]
 fn a_stalled_channel_has_one_id_whoever_leads() {
     let stalled = |now: Timestamp, channel_since| {
-        let mut situation = situation(now);
-        for contact in situation.contacts.values_mut().take(1) {
+        let mut input = input(now);
+        for contact in input.contacts.values_mut().take(1) {
             contact.channel = ImdsHealth::Stalled;
             contact.channel_since = channel_since;
             contact.document_age = Some(now.since(SEEN));
         }
-        ids(&State::default(), &situation, &BlockedSince::default())
+        ids(&State::default(), &input, &BlockedSince::default())
     };
     let by_one = stalled(SEEN.plus(MINUTE), SEEN.plus(MINUTE / 4));
     assert_eq!(by_one, [format!("a/channel_stalled/{}", SEEN.0 / 3_600_000)]);

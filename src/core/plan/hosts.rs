@@ -13,12 +13,12 @@ use crate::schedule::step::Step;
 use alloc::vec::Vec;
 
 /// From when on hooks that only this replica could run are not waited for; `None` while it answers.
-pub(crate) fn no_longer_waited_for_at(replica: &VmName, situation: &PlanningInput) -> Option<Timestamp> {
-    if !situation.members.contains(replica) {
-        return Some(situation.now);
+pub(crate) fn no_longer_waited_for_at(replica: &VmName, input: &PlanningInput) -> Option<Timestamp> {
+    if !input.members.contains(replica) {
+        return Some(input.now);
     }
-    let contact = situation.contacts.get(replica).filter(|contact| !contact.reachable)?;
-    Some(contact.since.plus(situation.timing.takeover_after))
+    let contact = input.contacts.get(replica).filter(|contact| !contact.reachable)?;
+    Some(contact.since.plus(input.timing.takeover_after))
 }
 
 /// Where a step can be run now.
@@ -27,36 +27,36 @@ pub(crate) fn host(
     event: &Event,
     step: &Step<'_>,
     intent: Intent,
-    situation: &PlanningInput,
+    input: &PlanningInput,
 ) -> Option<VmName> {
     let own = &step.member.vm;
     // Only a replica that is back and has reported knows that the event is over.
     let is_back = state.replicas.get(own).is_some_and(|replica| replica.discounted.is_none());
-    let is_home = situation.reaches(own) && step.away.is_none() && (is_back || !event.stage().is_over());
+    let is_home = input.reaches(own) && step.away.is_none() && (is_back || !event.stage().is_over());
     if step.id.phase >= Phase::Restore {
         return is_home.then(|| own.clone());
     }
     match step.hook.runs_on {
         RunsOn::Affected => is_home.then(|| own.clone()),
         RunsOn::Any if is_home && event.stage() != Stage::Started => Some(own.clone()),
-        RunsOn::Any | RunsOn::Peer => peer(state, event, step, intent, situation),
+        RunsOn::Any | RunsOn::Peer => peer(state, event, step, intent, input),
     }
 }
 
 /// An unaffected replica whose VM has the same workload of the same group with the same hook. Where nothing may be moved to
 /// nothing is begun, either; what was begun there can be asked, and taken back.
-fn peer(state: &State, event: &Event, step: &Step<'_>, intent: Intent, situation: &PlanningInput) -> Option<VmName> {
+fn peer(state: &State, event: &Event, step: &Step<'_>, intent: Intent, input: &PlanningInput) -> Option<VmName> {
     let is_there = |name: &VmName| {
         let replica = state.replicas.get(name);
         let own = replica.and_then(|replica| Some((replica, replica.workload(&step.member.workload)?)));
         own.is_some_and(|(replica, own)| own.group.is_some() && !replica.is_absent(own))
     };
     let fits = |name: &&VmName| {
-        let is_other = **name != step.member.vm && is_there(name) && situation.reaches(name);
+        let is_other = **name != step.member.vm && is_there(name) && input.reaches(name);
         is_other && may_run_on(state, event, step, intent, name)
     };
-    let mut fitting = situation.members.iter().filter(fits).peekable();
+    let mut fitting = input.members.iter().filter(fits).peekable();
     fitting.peek()?;
-    let avoided = if intent == Intent::Run { vms_to_avoid(state, situation, &step.member) } else { Vec::new() };
+    let avoided = if intent == Intent::Run { vms_to_avoid(state, input, &step.member) } else { Vec::new() };
     fitting.find(|name| !avoided.contains(name)).cloned()
 }

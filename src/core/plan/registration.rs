@@ -13,15 +13,15 @@ use crate::planning_input::PlanningInput;
 
 /// What an event that may be claimed for this reason waits for all the same, because the reason rests on what is
 /// registered. Who is a member is not in the log, so `apply` cannot mind it.
-pub(crate) fn unregistered(state: &State, event: &Event, reason: Reason, situation: &PlanningInput) -> Option<Blocker> {
+pub(crate) fn unregistered(state: &State, event: &Event, reason: Reason, input: &PlanningInput) -> Option<Blocker> {
     // What the platform may have been told stays decided. A claim that was withdrawn told it nothing.
     if !matches!(reason, Reason::Prepared | Reason::NothingToPrepare) || event.reason_to_repeat().is_some() {
         return None;
     }
-    let unknown = situation.members.iter().filter(|vm| !state.replicas.contains_key(*vm) && event.affects(vm));
+    let unknown = input.members.iter().filter(|vm| !state.replicas.contains_key(*vm) && event.affects(vm));
     let mut awaited = unknown.filter(|vm| !is_deleted(state, event, vm)).filter_map(|replica| {
-        let passed_over_at = registration_waived_at(event, replica, situation);
-        let is_awaited = passed_over_at.is_none_or(|at| situation.now < at);
+        let passed_over_at = registration_waived_at(event, replica, input);
+        let is_awaited = passed_over_at.is_none_or(|at| input.now < at);
         let passed_over_at = passed_over_at.map(to_the_second);
         is_awaited.then(|| Blocker::Unregistered { replica: replica.clone(), passed_over_at })
     });
@@ -38,7 +38,7 @@ fn is_deleted(state: &State, event: &Event, vm: &VmName) -> bool {
 }
 
 /// Nobody waits beyond the budget; and a machine that hangs is why somebody reboots it.
-fn registration_waived_at(event: &Event, replica: &VmName, situation: &PlanningInput) -> Option<Timestamp> {
-    let silence_ends = no_longer_waited_for_at(replica, situation).filter(|_| event.is_user_initiated());
+fn registration_waived_at(event: &Event, replica: &VmName, input: &PlanningInput) -> Option<Timestamp> {
+    let silence_ends = no_longer_waited_for_at(replica, input).filter(|_| event.is_user_initiated());
     silence_ends.into_iter().chain(event.budget_ends()).min()
 }

@@ -44,7 +44,7 @@ fn of_member<'a>(state: &'a State, event: &Event, member: &Member, slot: &Slot) 
     };
     let mut steps: Vec<Step<'a>> = Vec::new();
     if slot.needs_restore {
-        let taken_away = former.into_iter().chain(now).flat_map(begun_restores);
+        let taken_away = former.into_iter().chain(now).flat_map(steps_to_undo);
         let may_be_run = |step: &Step<'_>| has_host(state, event, step);
         steps.extend(taken_away.map(|it| step(it, true)).filter(is_owed).filter(may_be_run));
         // The last first.
@@ -138,7 +138,7 @@ pub(crate) fn has_become_ready(state: &State, member: &Member, slot: &Slot) -> b
 }
 
 /// What may have to be taken back of a workload.
-fn begun_restores(workload: &Workload) -> impl Iterator<Item = (HookId, &Hook)> {
+fn steps_to_undo(workload: &Workload) -> impl Iterator<Item = (HookId, &Hook)> {
     let phases = Phase::ALL.into_iter().filter(|phase| *phase < Phase::Restore);
     phases.flat_map(|phase| workload.hooks_of(phase))
 }

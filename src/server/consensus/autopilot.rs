@@ -1,5 +1,5 @@
 //! The leader's care for the membership: it brings in who is configured and answers, lets learners vote where there is
-//! room, and replaces a voter that is gone for long. What is due is decided in `membership_changes`; here it is looked and done. Every
+//! room, and replaces a voter that is gone for long. What is due is decided in `membership_change`; here it is looked and done. Every
 //! replica keeps up where the others are, for it may lead tomorrow.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,10 +13,10 @@ use super::failure::RequestError;
 use super::join_requests::contest_message;
 use super::membership::{CHANGE_WITHIN, catching_up, changed, without};
 use super::membership_plan::{
-    JoinCandidate, MemberState, MembershipChange, MembershipView, SILENT_AFTER, contested, membership_changes,
+    JoinCandidate, MemberState, MembershipChange, MembershipView, SILENT_AFTER, contested, membership_change,
 };
 use super::node::Consensus;
-use super::status::RaftStatus;
+use super::raft_status::RaftStatus;
 use super::types::{RaftMember, Types, lineage};
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -89,7 +89,7 @@ impl Consensus {
             let Ok(_one_at_a_time) = self.changing.try_lock() else { continue };
             let view = self.view(&silences).await;
             log_contested_names(&mut contests, contested(&view));
-            let Some(due) = membership_changes(&view) else { continue };
+            let Some(due) = membership_change(&view) else { continue };
             match self.carry_out(&due).await {
                 Ok(()) => tracing::info!(?due, "membership changed"),
                 // It is tried again at once, and told once.

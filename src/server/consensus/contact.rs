@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use openraft::alias::InstantOf;
 use openraft::rt::WatchReceiver as _;
-use openraft::{Instant as _, RaftMetrics, ServerState};
+use openraft::{RaftMetrics, ServerState};
 
 use super::node::Consensus;
 use super::types::Types;
@@ -47,26 +46,5 @@ impl Consensus {
             return Some(Instant::now());
         }
         metrics.last_quorum_acked.map(|acked| self.start.of(acked.into_inner()))
-    }
-}
-
-/// One moment in openraft's instants, which cannot be taken apart, and in the standard library's. With it the same moment
-/// is the same however often it is asked for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Start {
-    standard: Instant,
-    openraft: InstantOf<Types>,
-}
-
-impl Start {
-    /// The standard library's is read first, so that no moment becomes later than it was.
-    pub(super) fn now() -> Self {
-        let standard = Instant::now();
-        Self { standard, openraft: InstantOf::<Types>::now() }
-    }
-
-    /// A moment after the start.
-    fn of(self, moment: InstantOf<Types>) -> Instant {
-        self.standard + (moment - self.openraft)
     }
 }

@@ -6,8 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use redb::ReadableTable as _;
 use tokio::runtime::Runtime;
 
-use super::disk::{Disk, LOG, META};
+use super::disk::Disk;
 use super::recorded_tests::{Held, Image, Life, live, open, read};
+use super::tables::{LOG, META};
 
 const PAGE: usize = 4096;
 /// The database's own header: every bit of it is tried.

@@ -9,19 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use prost::Message;
 use redb::backends::FileBackend;
-use redb::{
-    Database, Durability, ReadTransaction, ReadableDatabase as _, StorageBackend, TableDefinition, WriteTransaction,
-};
+use redb::{Database, Durability, ReadTransaction, ReadableDatabase as _, StorageBackend, WriteTransaction};
 use tokio::sync::watch;
 
 use super::backend::NeverClosed;
 use super::commit_counter::{self, CommitCounter};
 use super::environment::Environment;
 use super::failure::OpenError;
-use super::log::{VOTE, put_committed};
-use super::log_size::Weights;
+use super::tables::{IDENTITY, LOG, META, VOTE, put_committed};
 use super::term_check::OwnTerm;
 use super::unstable_log::UnstableLog;
+use super::weights::Weights;
 use super::{checked, integrity};
 use crate::files;
 use allclear_wire::pb::allclear::raft::v1::{Identity, Vote};
@@ -32,10 +30,6 @@ const FILE: &str = "consensus.redb";
 const LOCK: &str = "lock";
 /// What is read again and again is the end of the log; redb would take a gigabyte.
 const CACHE_BYTES: usize = 512 << 10;
-
-pub(super) const LOG: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("log");
-pub(super) const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
-pub(super) const IDENTITY: &str = "identity";
 
 /// Dropped when nothing uses the directory any more; its fields are let go in this order.
 #[derive(Debug)]

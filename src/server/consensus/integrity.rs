@@ -7,9 +7,7 @@ use redb::{Error, ReadTransaction, ReadableTable as _, TableError};
 
 use super::checked;
 use super::commit_counter::TALLY;
-use super::disk::{LOG, META};
-use super::log::PURGED;
-use super::state::{SNAPSHOT, last_index};
+use super::tables::{LOG, META, PURGED, SNAPSHOT, last_index};
 use allclear_wire::pb::allclear::raft::v1 as pb;
 
 /// Says how many writes there were, which are so many at least.

@@ -9,22 +9,15 @@ use std::sync::Arc;
 use openraft::storage::{IOFlushed, RaftLogStorage};
 use openraft::{LogState, OptionalSend, RaftLogReader};
 use prost::Message as _;
-use redb::{ReadableTable as _, WriteTransaction};
+use redb::ReadableTable as _;
 
-use super::disk::{Disk, LOG, META};
+use super::disk::Disk;
 use super::failure::OpenError;
-use super::state::WHAT_TO_DO;
+use super::tables::{COMMITTED, LOG, MAX_BATCH_BYTES, META, PURGED, VOTE, WHAT_TO_DO, put_committed};
 use super::types::{LogId, RaftEntry, RaftVote, Types};
 use super::unstable_log::Batch;
 use super::{checked, codec};
 use allclear_wire::pb::allclear::raft::v1 as pb;
-
-/// Entries that are sent together hold at most this many bytes, unless one alone holds more.
-pub(super) const MAX_BATCH_BYTES: usize = 1 << 20;
-
-pub(super) const VOTE: &str = "vote";
-pub(super) const COMMITTED: &str = "committed";
-pub(super) const PURGED: &str = "purged";
 
 /// The log of one replica; its clones read the same log.
 #[derive(Clone, Debug)]
@@ -71,10 +64,6 @@ pub(super) fn decode(index: u64, message: &[u8]) -> Result<RaftEntry, OpenError>
     let entry = codec::entry(entry).map_err(|why| undecodable(why.to_string()))?;
     let found = entry.log_id.index();
     if found == index { Ok(entry) } else { Err(undecodable(format!("entry {found} stands in its place"))) }
-}
-
-pub(super) fn put_committed(transaction: &WriteTransaction, committed: &LogId) -> Result<(), redb::Error> {
-    checked::put(&mut transaction.open_table(META)?, COMMITTED, &codec::pb_log_id(committed))
 }
 
 impl LogStore {

@@ -10,7 +10,7 @@ use tonic::transport::Channel;
 use super::bootstrap::HelloReply;
 use super::membership_plan::may_rejoin;
 use super::node::Consensus;
-use super::status::RaftRole;
+use super::raft_status::RaftRole;
 use super::types::{Membership, RaftMember, lineage};
 use allclear_wire::pb::allclear::raft::v1::Identity;
 

@@ -70,7 +70,7 @@ pub(super) enum MembershipChange {
 }
 
 /// The change that is due, if any.
-pub(super) fn membership_changes(view: &MembershipView) -> Option<MembershipChange> {
+pub(super) fn membership_change(view: &MembershipView) -> Option<MembershipChange> {
     if !has_quorum(view) {
         return None;
     }

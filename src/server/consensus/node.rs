@@ -10,19 +10,19 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::contact::Start;
 use super::disk::Disk;
 use super::failure::RequestError;
 use super::join_requests::JoinRequests;
 use super::options::{Options, RaftTiming};
 use super::peers::Peers;
 use super::quorum_epochs::QuorumEpochs;
+use super::raft_status::RaftStatus;
 use super::single_flight::SingleFlight;
+use super::start::Start;
 use super::state::StateStore;
-use super::status::RaftStatus;
 use super::term_check::OwnTerm;
 use super::types::{Membership, RaftMember, RaftVote, SharedFold, Types};
-use super::vouching::Vouches;
+use super::vouches::Vouches;
 use allclear_wire::pb::allclear::raft::v1::{Destination, Identity};
 
 /// A handle on this replica's consensus; cheap to clone.

@@ -8,7 +8,7 @@ use super::failure::RequestError;
 use super::forward::left_ms;
 use super::node::Consensus;
 use super::options::{MAX_ENTRY_BYTES, MAX_PROPOSAL_BYTES};
-use super::status::RaftStatus;
+use super::raft_status::RaftStatus;
 use super::types::{Proposed, RaftMember};
 use allclear_wire::pb::allclear::cluster::v1 as pb;
 

@@ -12,13 +12,13 @@ use std::sync::Arc;
 use openraft::EntryPayload;
 use openraft::entry::RaftEntry as _;
 
-use super::disk::{Disk, IDENTITY, LOG, META, random_node};
+use super::disk::{Disk, random_node};
 use super::environment::Environment;
 use super::failure::OpenError;
-use super::log::{COMMITTED, PURGED, VOTE, decode};
+use super::log::decode;
 use super::member_list::MemberNames;
-use super::state::SNAPSHOT;
 use super::state_machine::StateMachine;
+use super::tables::{COMMITTED, IDENTITY, LOG, META, PURGED, SNAPSHOT, VOTE};
 use super::term_check::TERMS_AT_MOST;
 use super::types::{LogId, Membership, Proposed, RaftEntry, RaftMember};
 use super::{checked, codec};

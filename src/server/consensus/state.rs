@@ -10,21 +10,14 @@ use openraft::storage::{EntryResponder, RaftStateMachine};
 use openraft::{EntryPayload, OptionalSend, RaftSnapshotBuilder};
 use tokio::sync::watch;
 
-use super::disk::{Disk, META};
+use super::disk::Disk;
 use super::failure::OpenError;
-use super::log::MAX_BATCH_BYTES;
 use super::options::MAX_SNAPSHOT_BYTES;
 use super::state_machine::{NotUnderstood, StateMachine};
+use super::tables::{MAX_BATCH_BYTES, META, SNAPSHOT, WHAT_TO_DO, last_index};
 use super::types::{LogId, Proposed, SharedFold, Snapshot, SnapshotMeta, StoredMembership, Types};
 use super::{checked, codec};
 use allclear_wire::pb::allclear::raft::v1 as pb;
-
-/// About what is stored and cannot be read.
-pub(super) const WHAT_TO_DO: &str = "nothing is skipped. Run the program version that wrote it. Where there is none, and \
-    the other replicas go on: stop this one, empty its data_dir and start it again; it comes back as a new one. Where all \
-    replicas stop at it: run `allclear member restore` beside one of them, which cuts its log before the entry";
-
-pub(super) const SNAPSHOT: &str = "snapshot";
 
 /// The folded state in memory, rebuilt from the snapshot and the log at every start.
 pub(crate) struct StateStore {
@@ -178,8 +171,4 @@ async fn store(disk: &Arc<Disk>, meta: &SnapshotMeta, state: Bytes) -> io::Resul
         })
     };
     disk.run(write).await
-}
-
-pub(super) fn last_index(snapshot: Option<&pb::Snapshot>) -> Option<u64> {
-    Some(snapshot?.head.as_ref()?.last?.index)
 }

@@ -14,11 +14,12 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::disk::{Disk, META};
+use super::disk::Disk;
 use super::environment::Environment;
 use super::log::LogStore;
 use super::options::MAX_LOG_BYTES;
-use super::state::{SNAPSHOT, StateStore};
+use super::state::StateStore;
+use super::tables::{META, SNAPSHOT};
 use super::types::{LogId, SnapshotMeta, StoredMembership, Types};
 use super::{Consensus, NotUnderstood, Options, RaftRole, RaftTiming, RequestError, SNAPSHOT_EVERY, StateMachine};
 

@@ -5,20 +5,12 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use tokio::sync::Mutex;
 
 use super::node::Consensus;
-use super::types::Membership;
+use super::vouches::Word;
 
 /// The others are asked again only then, however many calls of unknown nodes come.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
-
-/// What one of the others said: its name, and the membership that its log holds.
-pub(super) type Word = (String, Membership);
-
-/// What the others said last, and when.
-#[derive(Debug, Default)]
-pub(super) struct Vouches(Mutex<Option<(Instant, Vec<Word>)>>);
 
 impl Consensus {
     /// The replica that bears this node, as others say who are entitled to. Goes on asking when the caller gives up.
@@ -72,6 +64,7 @@ fn vouched_for(node: u64, members: &BTreeSet<&str>, others: &BTreeSet<&str>, wor
 mod tests {
     use std::collections::BTreeMap;
 
+    use super::super::types::Membership;
     use super::super::types::RaftMember;
     use super::*;
 

@@ -8,31 +8,31 @@ use allclear_core::platform_time::Interval;
 use allclear_wire::pb::allclear::cluster::v1 as wire;
 
 /// As the leader: what the voters tell of the time sets it, or does not.
-pub(super) fn set_the_time(here: &Context, observer: &Observer) {
-    here.time.lead();
-    let differences = &here.contacts.differences;
+pub(super) fn set_the_time(context: &Context, observer: &Observer) {
+    context.time.lead();
+    let differences = &context.contacts.differences;
     let known = differences.readings();
-    let voters: Vec<VmName> = here.consensus.members().voters.iter().map(|name| VmName::new(name)).collect();
-    let others = voters.iter().filter(|name| **name != here.name).filter_map(|name| known.get(name).copied());
-    let readings: Vec<ClockReading> = core::iter::once(own_reading(here, observer)).chain(others).collect();
-    if here.time.agree(&readings, voters.len()) {
-        tell_of_a_step(here);
+    let voters: Vec<VmName> = context.consensus.members().voters.iter().map(|name| VmName::new(name)).collect();
+    let others = voters.iter().filter(|name| **name != context.node.name).filter_map(|name| known.get(name).copied());
+    let readings: Vec<ClockReading> = core::iter::once(own_reading(context, observer)).chain(others).collect();
+    if context.time.agree(&readings, voters.len()) {
+        tell_of_a_step(context);
     }
-    let own = own_reading(here, observer);
-    differences.record_reading(&here.name, own, here.time.trust());
-    differences.measured(own.platform, here.time.now());
+    let own = own_reading(context, observer);
+    differences.record_reading(&context.node.name, own, context.time.trust());
+    differences.measured(own.platform, context.time.now());
 }
 
-pub(super) fn own_reading(here: &Context, observer: &Observer) -> ClockReading {
-    let time = here.time.now();
-    observer.reading(Some(here.time.wall().0.saturating_sub(time.0)), time)
+pub(super) fn own_reading(context: &Context, observer: &Observer) -> ClockReading {
+    let time = context.time.now();
+    observer.reading(Some(context.time.wall().0.saturating_sub(time.0)), time)
 }
 
 /// What was measured against another time is of no use, and whatever waited for a time goes on.
-pub(super) fn tell_of_a_step(here: &Context) {
-    here.contacts.differences.forget();
-    here.contacts.notify_change();
-    if here.time.trust() == Trust::Guessed {
+pub(super) fn tell_of_a_step(context: &Context) {
+    context.contacts.differences.forget();
+    context.contacts.notify_change();
+    if context.time.trust() == Trust::Guessed {
         tracing::warn!(
             "the wall clocks of the voters do not agree, and no metadata endpoint tells the time: this replica's counts, \
              and ends of notices are taken for unknown; see to it that clocks are synchronised"

@@ -31,24 +31,24 @@ const REPLY_WITHIN: Duration = Duration::from_secs(1);
 const BEAT_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
 struct ContactService {
-    here: Arc<Context>,
+    context: Arc<Context>,
     observer: Arc<Observer>,
 }
 
 /// Hears the beats and answers the questions of the other replicas.
-pub fn contact_service(here: Arc<Context>, observer: Arc<Observer>) -> ContactServer<impl contact_server::Contact> {
-    ContactServer::new(ContactService { here, observer }).max_decoding_message_size(MAX_MESSAGE_BYTES)
+pub fn contact_service(context: Arc<Context>, observer: Arc<Observer>) -> ContactServer<impl contact_server::Contact> {
+    ContactServer::new(ContactService { context, observer }).max_decoding_message_size(MAX_MESSAGE_BYTES)
 }
 
 impl ContactService {
     /// Who speaks; refuses whoever is not of this cluster, or somebody else of it.
     fn admit(&self, extensions: &Extensions, cluster: &str, replica: &str) -> Result<VmName, Status> {
         let name = VmName::new(replica);
-        if cluster != self.here.cluster || !self.here.may_take_part(&name) {
+        if cluster != self.context.node.cluster || !self.context.may_take_part(&name) {
             let message = format!("{replica} of cluster {cluster:?} is no member here");
             return Err(Status::permission_denied(message));
         }
-        self.here.consensus.authenticate(extensions, replica)?;
+        self.context.consensus.authenticate(extensions, replica)?;
         Ok(name)
     }
 }
@@ -58,74 +58,74 @@ impl contact_server::Contact for ContactService {
     async fn beat(&self, request: Request<wire::BeatRequest>) -> Result<Response<wire::BeatResponse>, Status> {
         let (_, extensions, beat) = request.into_parts();
         let replica = self.admit(&extensions, &beat.cluster, &beat.replica)?;
-        if !self.here.leads() {
-            return Err(Status::failed_precondition(format!("{} does not lead", self.here.name)));
+        if !self.context.leads() {
+            return Err(Status::failed_precondition(format!("{} does not lead", self.context.node.name)));
         }
-        self.here.time.lead();
-        self.here.contacts.record_report(&replica, health(beat.channel.as_ref()), beat.wishes);
-        if beat.known_time_ms.is_some_and(|time| self.here.time.adopt(Timestamp(time))) {
-            tell_of_a_step(&self.here);
+        self.context.time.lead();
+        self.context.contacts.record_report(&replica, health(beat.channel.as_ref()), beat.wishes);
+        if beat.known_time_ms.is_some_and(|time| self.context.time.adopt(Timestamp(time))) {
+            tell_of_a_step(&self.context);
         }
-        let reading = reading_of(&beat, beat.time_base == self.here.time.base());
-        self.here.contacts.differences.record_reading(&replica, reading, self.here.time.trust());
-        if self.here.time.trust() == Trust::Unknown {
-            set_the_time(&self.here, &self.observer);
+        let reading = reading_of(&beat, beat.time_base == self.context.time.base());
+        self.context.contacts.differences.record_reading(&replica, reading, self.context.time.trust());
+        if self.context.time.trust() == Trust::Unknown {
+            set_the_time(&self.context, &self.observer);
         }
-        self.here.contacts.policies.record_fingerprint(&replica, beat.policy);
-        self.here.contacts.knows(&replica, beat.version);
-        let contacts = told(&self.here.contacts, &self.here.members_and_configured());
-        let (time_ms, time_base) = (Some(self.here.time.now().0), self.here.time.base());
-        let time_trust = self.here.time.trust().as_word().into();
+        self.context.contacts.policies.record_fingerprint(&replica, beat.policy);
+        self.context.contacts.knows(&replica, beat.version);
+        let contacts = told(&self.context.contacts, &self.context.members_and_configured());
+        let (time_ms, time_base) = (Some(self.context.time.now().0), self.context.time.base());
+        let time_trust = self.context.time.trust().as_word().into();
         Ok(Response::new(wire::BeatResponse { contacts, time_ms, time_base, time_trust }))
     }
 
     async fn ask(&self, request: Request<wire::AskRequest>) -> Result<Response<wire::AskResponse>, Status> {
         let (_, extensions, asked) = request.into_parts();
         self.admit(&extensions, &asked.cluster, &asked.replica)?;
-        let standing = self.here.consensus.status_now();
+        let standing = self.context.consensus.status_now();
         let leader = if standing.has_leader() { standing.leader } else { None };
         let channel = Some(wire_health(self.observer.health()));
-        Ok(Response::new(wire::AskResponse { leader, channel, wall_ms: Some(self.here.time.wall().0) }))
+        Ok(Response::new(wire::AskResponse { leader, channel, wall_ms: Some(self.context.time.wall().0) }))
     }
 }
 
 /// Tells the leader how this replica is, and asks the others while it hears none, until it is stopped.
-pub async fn beat(here: Arc<Context>, observer: Arc<Observer>, stop: CancellationToken) {
-    tokio::join!(tell_the_leader(&here, &observer, &stop), ask_around(&here, &stop));
+pub async fn beat(context: Arc<Context>, observer: Arc<Observer>, stop: CancellationToken) {
+    tokio::join!(tell_the_leader(&context, &observer, &stop), ask_around(&context, &stop));
 }
 
-async fn tell_the_leader(here: &Context, observer: &Observer, stop: &CancellationToken) {
-    let mut standing = here.consensus.status();
-    let mut state = here.state.clone();
+async fn tell_the_leader(context: &Context, observer: &Observer, stop: &CancellationToken) {
+    let mut standing = context.consensus.status();
+    let mut state = context.state.clone();
     let mut told = ToldTime::default();
     let mut before = None;
     let mut again = BEAT_AGAIN_AFTER;
     loop {
         let leader = standing.borrow_and_update().leader.clone();
         let own = observer.health();
-        let wishes = here.state().operator_seq;
-        here.contacts.record_report(&here.name, own, wishes);
+        let wishes = context.state().operator_seq;
+        context.contacts.record_report(&context.node.name, own, wishes);
         if leader.is_some() && leader != before {
-            here.contacts.differences.forget();
+            context.contacts.differences.forget();
             before.clone_from(&leader);
             told.is_followed = false;
             again = BEAT_AGAIN_AFTER;
         }
         let is_taken = match leader.as_deref() {
-            Some(leader) if VmName::new(leader) == here.name => {
-                set_the_time(here, observer);
-                here.contacts.policies.record_fingerprint(&here.name, here.fingerprint.clone());
+            Some(leader) if VmName::new(leader) == context.node.name => {
+                set_the_time(context, observer);
+                context.contacts.policies.record_fingerprint(&context.node.name, context.node.fingerprint.clone());
                 true
             }
             Some(leader) => tokio::select! {
-                is_taken = speak(here, observer, leader, (own, wishes), &mut told) => is_taken,
+                is_taken = speak(context, observer, leader, (own, wishes), &mut told) => is_taken,
                 () = stop.cancelled() => return,
             },
             None => true,
         };
-        let turn = here.watchdog.until_turn(BEAT_EVERY);
+        let turn = context.watchdog.until_turn(BEAT_EVERY);
         // Nothing is stamped before the leader knows what time it is.
-        let is_done = is_taken && (leader.is_none() || here.time.trust() != Trust::Unknown);
+        let is_done = is_taken && (leader.is_none() || context.time.trust() != Trust::Unknown);
         let wait = if is_done { turn } else { turn.min(again) };
         again = if is_done { BEAT_AGAIN_AFTER } else { BEAT_EVERY.min(again * 2) };
         tokio::select! {
@@ -151,28 +151,28 @@ struct ToldTime {
 
 /// True when it was heard.
 async fn speak(
-    here: &Context,
+    context: &Context,
     observer: &Observer,
     leader: &str,
     (own, operator_seq): (Health, u64),
     told: &mut ToldTime,
 ) -> bool {
-    let Some(channel) = here.consensus.channel(leader) else {
+    let Some(channel) = context.consensus.channel(leader) else {
         return false;
     };
-    let reading = own_reading(here, observer);
-    let knows = here.time.trust() == Trust::Known;
+    let reading = own_reading(context, observer);
+    let knows = context.time.trust() == Trust::Known;
     let request = wire::BeatRequest {
-        cluster: here.cluster.clone(),
-        replica: here.name.to_string(),
+        cluster: context.node.cluster.clone(),
+        replica: context.node.name.to_string(),
         channel: Some(wire_health(own)),
         clock_difference_ms: reading.wall.filter(|_| told.is_followed),
         platform: reading.platform.filter(|_| told.is_followed).map(wire_platform),
         asking: reading.is_asking,
-        known_time_ms: knows.then(|| here.time.now().0),
+        known_time_ms: knows.then(|| context.time.now().0),
         time_base: told.base,
-        policy: here.fingerprint.clone(),
-        version: here.contacts.own_version(),
+        policy: context.node.fingerprint.clone(),
+        version: context.contacts.own_version(),
         wishes: operator_seq,
     };
     let mut client = ContactClient::new(channel);
@@ -183,22 +183,23 @@ async fn speak(
             told.base = reply.time_base;
             if let Some(best) = sample(sent, &reply).and_then(|sample| told.samples.add(leader, sample)) {
                 let trust = Trust::from_word(&reply.time_trust).unwrap_or_default();
-                told.is_followed = here.time.follow(best.time, best.at, trust);
+                told.is_followed = context.time.follow(best.time, best.at, trust);
             }
-            here.contacts.differences.measured(own_reading(here, observer).platform, here.time.now());
-            here.contacts.differences.log_differences(ahead(&reply.contacts));
+            context.contacts.differences.measured(own_reading(context, observer).platform, context.time.now());
+            context.contacts.differences.record_leader_view(ahead(&reply.contacts));
             let told = reply.contacts.iter().filter(|each| !each.policy.is_empty());
-            here.contacts
+            context
+                .contacts
                 .policies
-                .log_differences(told.map(|each| (VmName::new(&each.replica), each.policy.clone())).collect());
+                .record_leader_view(told.map(|each| (VmName::new(&each.replica), each.policy.clone())).collect());
             let versions = reply.contacts.iter().filter(|each| each.version > 0);
             let versions = versions.map(|each| (VmName::new(&each.replica), each.version)).collect();
-            here.contacts.told_versions(versions);
-            here.contacts.record_leader_view(read(&reply.contacts));
+            context.contacts.told_versions(versions);
+            context.contacts.record_leader_view(read(&reply.contacts));
             return true;
         }
         Ok(Err(status)) => {
-            here.consensus.note_refusal(leader, &status);
+            context.consensus.note_refusal(leader, &status);
             tracing::debug!(leader, %status, "status report not accepted by the leader");
         }
         Err(_) => tracing::debug!(leader, "status report not answered by the leader"),

@@ -20,29 +20,29 @@ const ASK_EVERY: Duration = Duration::from_millis(500);
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
 /// Runs until it is stopped.
-pub(super) async fn ask_around(here: &Context, stop: &CancellationToken) {
-    let mut standing = here.consensus.status();
+pub(super) async fn ask_around(context: &Context, stop: &CancellationToken) {
+    let mut standing = context.consensus.status();
     let mut asking = async || {
         standing.wait_for(|standing| !standing.has_leader()).await.ok()?;
-        ask_the_voters(here).await;
+        ask_the_voters(context).await;
         Some(())
     };
     while stop.run_until_cancelled(asking()).await.flatten().is_some() {}
 }
 
 /// Side by side, so that one that is silent holds up nobody's answer. Ends when a leader is heard.
-async fn ask_the_voters(here: &Context) {
+async fn ask_the_voters(context: &Context) {
     let mut turns = interval(ASK_EVERY);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut asked = FuturesUnordered::new();
     loop {
         tokio::select! {
             _ = turns.tick() => {
-                if here.consensus.status().borrow().has_leader() {
+                if context.consensus.status().borrow().has_leader() {
                     return;
                 }
-                let voters = here.consensus.members().voters.into_iter();
-                asked.extend(voters.filter(|voter| VmName::new(voter) != here.name).map(|voter| ask(here, voter)));
+                let voters = context.consensus.members().voters.into_iter();
+                asked.extend(voters.filter(|voter| VmName::new(voter) != context.node.name).map(|voter| ask(context, voter)));
             }
             Some(()) = asked.next() => {}
         }
@@ -50,17 +50,19 @@ async fn ask_the_voters(here: &Context) {
 }
 
 /// A voter that the configuration does not name cannot be asked.
-async fn ask(here: &Context, voter: String) {
-    let Some(channel) = here.consensus.channel(&voter) else {
+async fn ask(context: &Context, voter: String) {
+    let Some(channel) = context.consensus.channel(&voter) else {
         return;
     };
-    let request = wire::AskRequest { cluster: here.cluster.clone(), replica: here.name.to_string() };
+    let request = wire::AskRequest { cluster: context.node.cluster.clone(), replica: context.node.name.to_string() };
     match timeout(ANSWER_WITHIN, ContactClient::new(channel).ask(request)).await {
         Ok(Ok(answer)) => {
             let wire::AskResponse { leader, channel, .. } = answer.into_inner();
             // A leader that lost its quorum is still heard by those it reaches, and leads nobody.
-            let leader = leader.map(|leader| bounded(&leader)).filter(|leader| VmName::new(leader) != here.name);
-            here.contacts
+            let leader =
+                leader.map(|leader| bounded(&leader)).filter(|leader| VmName::new(leader) != context.node.name);
+            context
+                .contacts
                 .record_answer(&VmName::new(&voter), PeerAnswer { leader, channel: health(channel.as_ref()).channel });
         }
         Ok(Err(status)) => tracing::debug!(voter, %status, "leader query refused"),

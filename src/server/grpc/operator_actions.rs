@@ -38,7 +38,7 @@ const NOTED_WITHIN: Duration = Duration::from_secs(2);
 
 /// One operator's call.
 pub(super) struct OperatorCall<'a> {
-    pub(super) here: &'a Context,
+    pub(super) context: &'a Context,
     pub(super) view: &'a View,
     pub(super) who: String,
 }
@@ -47,13 +47,13 @@ impl OperatorCall<'_> {
     /// Notes what is carried out elsewhere. Without a quorum that fails by itself, and says so.
     pub(super) async fn record(&self, what: String, why: Option<String>) -> Result<(), Status> {
         let reason = why.map_or_else(|| Ok(String::new()), |why| reason(&why))?;
-        if self.here.consensus.status_now().has_leader() {
+        if self.context.consensus.status_now().has_leader() {
             let command = Command::RequestAction(RequestAction {
                 what: OperatorRequest::Wish { what },
                 who: self.who.clone(),
                 reason,
             });
-            if !matches!(timeout(NOTED_WITHIN, self.here.propose(&command)).await, Ok(Ok(_))) {
+            if !matches!(timeout(NOTED_WITHIN, self.context.propose(&command)).await, Ok(Ok(_))) {
                 tracing::warn!(who = self.who, "operator request not recorded in the log");
             }
         }
@@ -69,11 +69,11 @@ impl OperatorCall<'_> {
         let caught_up = self.catch_up().await;
         match verdict {
             // What was repeated had been taken over already, though nobody could say so.
-            ApplyResult::Ignored(_) if tries > 1 && is_fulfilled(&self.here.state(), &what) => Ok(()),
+            ApplyResult::Ignored(_) if tries > 1 && is_fulfilled(&self.context.state(), &what) => Ok(()),
             ApplyResult::Applied => {
                 caught_up.map_err(|_| Status::aborted("it is done, but this replica is cut off now"))
             }
-            ApplyResult::Ignored(why) => Err(refusal(&self.here.state(), &what, why)),
+            ApplyResult::Ignored(why) => Err(refusal(&self.context.state(), &what, why)),
         }
     }
 
@@ -81,7 +81,7 @@ impl OperatorCall<'_> {
     async fn propose(&self, command: &Command) -> Result<(ApplyResult, usize), Status> {
         let mut tries = 1;
         loop {
-            match self.here.propose(command).await {
+            match self.context.propose(command).await {
                 Ok(verdict) => return Ok((verdict, tries)),
                 Err(error) if error.is_refusal() || tries == TRIES => {
                     return Err(refused(&error, error.is_refusal() && tries == 1));
@@ -92,7 +92,7 @@ impl OperatorCall<'_> {
     }
 
     pub(super) async fn wait_for_quorum(&self) -> Result<(), Status> {
-        if self.here.wait_for_leader(QUORUM_WITHIN).await {
+        if self.context.wait_for_leader(QUORUM_WITHIN).await {
             return Ok(());
         }
         Err(Status::failed_precondition(
@@ -104,15 +104,15 @@ impl OperatorCall<'_> {
 
     /// What is committed by now is applied here.
     pub(super) async fn catch_up(&self) -> Result<(), Status> {
-        let confirmed = self.here.consensus.ensure_linearizable().await;
+        let confirmed = self.context.consensus.ensure_linearizable().await;
         confirmed.map(drop).map_err(|error| Status::failed_precondition(error.to_string()))
     }
 
     /// For a while, until every voter knows all that this replica knows.
     pub(super) async fn wait_for_everybody(&self) {
-        let number = self.here.state().operator_seq;
+        let number = self.context.state().operator_seq;
         let know = async {
-            while !unaware_replicas(&self.here.state(), &self.here.planning_input(), number).is_empty() {
+            while !unaware_replicas(&self.context.state(), &self.context.planning_input(), number).is_empty() {
                 sleep(LOOK_AGAIN).await;
             }
         };
@@ -121,7 +121,7 @@ impl OperatorCall<'_> {
     }
 
     pub(super) fn shown(&self, event: &EventId) -> Result<shown::Event, Status> {
-        self.view.event(event.as_str()).ok_or_else(|| unknown(&self.here.state(), event))
+        self.view.event(event.as_str()).ok_or_else(|| unknown(&self.context.state(), event))
     }
 
     /// When what is asked for ends by itself. A span is counted in the cluster's time.
@@ -131,7 +131,7 @@ impl OperatorCall<'_> {
             When::AfterMs(span) => {
                 self.wait_for_quorum().await?;
                 self.wait_for_the_time().await?;
-                Ok(self.here.time.now().plus(Duration::from_millis(span)))
+                Ok(self.context.time.now().plus(Duration::from_millis(span)))
             }
             When::At(text) => {
                 from_rfc3339(&text).ok_or_else(|| Status::failed_precondition(format!("{text:?} is no time")))
@@ -142,7 +142,7 @@ impl OperatorCall<'_> {
     /// Who has just been started, or follows somebody else since a moment ago, is about to be told.
     async fn wait_for_the_time(&self) -> Result<(), Status> {
         let is_told = async {
-            while !self.here.has_cluster_time() {
+            while !self.context.has_cluster_time() {
                 sleep(LOOK_AGAIN).await;
             }
         };

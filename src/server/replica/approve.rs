@@ -6,7 +6,9 @@ use super::metrics::TakeoverLevel;
 use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::command::{Command, RecordPost};
 use allclear_core::model::isolation::ImdsHealth;
-use allclear_core::procedure::approval::{OwnClaim, approve};
+use allclear_core::procedure::approval::{ApprovalHost, OwnClaim, approve};
+
+impl ApprovalHost for ReplicaHost {}
 
 /// Returns when the outcome is in the log, or when this replica no longer holds the claim.
 pub(super) async fn run(host: ReplicaHost, claim: OwnClaim) {
@@ -25,7 +27,7 @@ fn count(context: &Context, claim: &OwnClaim, outcome: &PostOutcome) {
     let waited = context.time.now().since(claim.event_since);
     context.metrics.approval(claim.reason, outcome, Some(waited));
     let leader =
-        context.state().leadership.as_ref().map(|known| known.by.clone()).filter(|leader| *leader != context.name);
+        context.state().leadership.as_ref().map(|known| known.by.clone()).filter(|leader| *leader != context.node.name);
     let contacts = context.contacts.of(leader.as_slice(), |at| at);
     if contacts.values().any(|leader| leader.channel == ImdsHealth::Stalled) {
         context.metrics.takeover(TakeoverLevel::ChannelStalled);

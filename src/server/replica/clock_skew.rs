@@ -162,7 +162,7 @@ impl ClockSkew {
     }
 
     /// The leader's reply.
-    pub fn log_differences(&self, ahead: Ahead) {
+    pub fn record_leader_view(&self, ahead: Ahead) {
         self.lock().ahead = ahead;
     }
 

@@ -9,9 +9,9 @@ use tokio::sync::watch;
 use super::clock::{self, ClusterClock};
 use super::isolated_requests::IsolatedRequests;
 use super::journal::ApprovalJournal;
+use super::latest_readiness::LatestReadiness;
 use super::metrics::Metrics;
 use super::peer_tracker::PeerTracker;
-use super::readiness_poller::LatestReadiness;
 use super::watchdog::Watchdog;
 use crate::consensus::{Consensus, MemberNames, RaftStatus, RequestError};
 use allclear_core::cluster_time::Trust;
@@ -29,15 +29,23 @@ use allclear_wire::log;
 /// The pause before something that must be recorded is proposed again.
 const PROPOSE_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-pub struct Context {
+/// What the configuration says of this replica.
+pub struct Node {
     pub name: VmName,
     pub cluster: String,
-    /// In the order of the configuration.
+    /// The replicas in the order of the configuration.
     pub configured: Vec<VmName>,
     pub policy: Policy,
-    /// Of its policy and groups; see `policies`.
+    /// A digest of the policy and the groups; see `policies`.
     pub fingerprint: String,
     pub timing: Timing,
+    /// What session workloads are permitted.
+    pub grants: Grants,
+}
+
+/// What the tasks of one replica share.
+pub struct Context {
+    pub node: Node,
     pub time: Arc<ClusterClock>,
     pub consensus: Consensus,
     pub state: watch::Receiver<Arc<State>>,
@@ -45,12 +53,10 @@ pub struct Context {
     pub journal: ApprovalJournal,
     /// `None` while a leader is heard.
     pub alone: watch::Sender<Option<IsolatedView>>,
-    pub alone_requests: IsolatedRequests,
+    pub isolated_requests: IsolatedRequests,
     pub metrics: Arc<Metrics>,
     pub watchdog: Watchdog,
     pub readiness: LatestReadiness,
-    /// What its configuration gives to those who dial in.
-    pub grants: Grants,
 }
 
 impl Context {
@@ -110,13 +116,13 @@ impl Context {
     pub fn members(&self) -> Vec<VmName> {
         let current = names(&self.consensus.members());
         let state = self.state();
-        members(&self.configured, &current, |name| state.replicas.contains_key(name))
+        members(&self.node.configured, &current, |name| state.replicas.contains_key(name))
     }
 
     /// The members, and those of the configuration who are none.
     pub fn members_and_configured(&self) -> Vec<VmName> {
-        let others = names(&self.consensus.members()).into_iter().filter(|name| !self.configured.contains(name));
-        self.configured.iter().cloned().chain(others).collect()
+        let others = names(&self.consensus.members()).into_iter().filter(|name| !self.node.configured.contains(name));
+        self.node.configured.iter().cloned().chain(others).collect()
     }
 
     /// It is a member, or may become one: it is configured, has yet to take part, and no operator removed it.
@@ -136,7 +142,7 @@ impl Context {
         let alone = self.isolated_view(standing);
         PlanningInput {
             now: self.time.now(),
-            me: self.name.clone(),
+            me: self.node.name.clone(),
             learners: self.consensus.members().learners.iter().map(|name| VmName::new(name)).collect(),
             contacts: self.contacts.of(&members, |steady| self.at(steady)),
             versions: self.contacts.versions(),
@@ -145,8 +151,8 @@ impl Context {
             leading_since: self.contacts.leading_since().map_or(Timestamp(i64::MIN), |at| self.at(at)),
             lead: self.leader_state(standing),
             alone,
-            policy: self.policy.clone(),
-            timing: self.timing,
+            policy: self.node.policy.clone(),
+            timing: self.node.timing,
         }
     }
 
@@ -179,9 +185,9 @@ impl Context {
 
     /// Proposes what is only news while it is fresh.
     pub(super) fn propose_once(self: &Arc<Self>, command: Command) {
-        let here = self.clone();
+        let context = self.clone();
         tokio::spawn(async move {
-            if let Err(error) = here.propose(&command).await {
+            if let Err(error) = context.propose(&command).await {
                 tracing::debug!(%error, command = command.as_word(), "command not recorded");
             }
         });

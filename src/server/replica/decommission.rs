@@ -14,21 +14,22 @@ use allclear_core::plan::decommission::departing;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Runs until it is stopped. What cannot be changed now, because a quorum would go with it, is tried again.
-pub(super) async fn run(here: Arc<Context>, stop: CancellationToken) {
+pub(super) async fn run(context: Arc<Context>, stop: CancellationToken) {
     let mut said: BTreeMap<VmName, String> = BTreeMap::new();
-    let mut standing = here.consensus.status();
+    let mut standing = context.consensus.status();
     let mut next_look = async || {
         drop(standing.wait_for(RaftStatus::leads).await);
         tokio::time::sleep(LOOK_EVERY).await;
     };
     while stop.run_until_cancelled(next_look()).await.is_some() {
-        let departing = if here.leads() { departing(&here.state(), &here.planning_input()) } else { Vec::new() };
+        let departing =
+            if context.leads() { departing(&context.state(), &context.planning_input()) } else { Vec::new() };
         said.retain(|name, _| departing.contains(name));
         for name in departing {
-            let members = here.consensus.members();
+            let members = context.consensus.members();
             let mut spelled = members.voters.iter().chain(&members.learners);
             let Some(member) = spelled.find(|member| VmName::new(member) == name) else { continue };
-            let removing = here.consensus.remove_member(member);
+            let removing = context.consensus.remove_member(member);
             match stop.run_until_cancelled(removing).await {
                 None => return,
                 Some(Ok(())) => tracing::info!(replica = %name, "replica removed: its VM was deleted"),

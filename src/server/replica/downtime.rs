@@ -36,8 +36,8 @@ struct BothClocks {
 }
 
 impl BothClocks {
-    fn now(here: &Context) -> Self {
-        Self { steady: clock::monotonic(), wall: here.time.wall() }
+    fn now(context: &Context) -> Self {
+        Self { steady: clock::monotonic(), wall: context.time.wall() }
     }
 
     fn since(self, earlier: Self) -> Duration {
@@ -45,32 +45,32 @@ impl BothClocks {
     }
 }
 
-pub(super) async fn watch(here: Arc<Context>, stop: CancellationToken) {
-    let Some((mut watch, since)) = stop.run_until_cancelled(begin(&here)).await else { return };
-    let (mut last, mut pulse_due) = (BothClocks::now(&here), clock::monotonic());
+pub(super) async fn watch(context: Arc<Context>, stop: CancellationToken) {
+    let Some((mut watch, since)) = stop.run_until_cancelled(begin(&context)).await else { return };
+    let (mut last, mut pulse_due) = (BothClocks::now(&context), clock::monotonic());
     let (mut writing, mut telling): (Option<JoinHandle<()>>, Option<JoinHandle<()>>) = (None, None);
     let mut is_pulsing = true;
-    let mut state = here.state.clone();
-    let mut is_awaited = is_expected(&state.borrow_and_update(), &here.name);
+    let mut state = context.state.clone();
+    let mut is_awaited = is_expected(&state.borrow_and_update(), &context.node.name);
     while !stop.is_cancelled() {
-        let tick = here.watchdog.until_turn(if is_awaited { TICK } else { IDLE_TICK });
+        let tick = context.watchdog.until_turn(if is_awaited { TICK } else { IDLE_TICK });
         tokio::select! {
             () = tokio::time::sleep(tick) => {}
-            _ = state.changed() => is_awaited = is_expected(&state.borrow_and_update(), &here.name),
+            _ = state.changed() => is_awaited = is_expected(&state.borrow_and_update(), &context.node.name),
             () = stop.cancelled() => break,
         }
-        let now = BothClocks::now(&here);
+        let now = BothClocks::now(&context);
         let late = now.since(last).saturating_sub(tick);
         last = now;
         if late >= MISSED {
-            watch.missed(late, here.time.now());
+            watch.missed(late, context.time.now());
         }
         if is_idle(telling.as_ref())
-            && let Some(command) = watch.due(&here.state(), &here.name)
+            && let Some(command) = watch.due(&context.state(), &context.node.name)
         {
-            let here = here.clone();
+            let context = context.clone();
             telling = Some(tokio::spawn(async move {
-                if !matches!(here.propose(&command).await, Ok(ApplyResult::Applied)) {
+                if !matches!(context.propose(&command).await, Ok(ApplyResult::Applied)) {
                     tokio::time::sleep(TELL_AGAIN_AFTER).await;
                 }
             }));
@@ -78,7 +78,7 @@ pub(super) async fn watch(here: Arc<Context>, stop: CancellationToken) {
         let is_pulse_due = is_awaited && now.steady >= pulse_due;
         if is_idle(writing.as_ref()) && (is_pulse_due || is_pulsing != is_awaited) {
             let pulse = is_awaited.then(|| format!("{} {}", since.0, now.wall.0));
-            writing = Some(tokio::spawn(write(here.clone(), pulse)));
+            writing = Some(tokio::spawn(write(context.clone(), pulse)));
             (pulse_due, is_pulsing) = (now.steady.plus(PULSE_EVERY), is_awaited);
         }
     }
@@ -92,16 +92,16 @@ fn is_idle(task: Option<&JoinHandle<()>>) -> bool {
 }
 
 /// Takes up where an earlier life of this replica left off; also tells since when it watches, on the wall clock.
-async fn begin(here: &Context) -> (DowntimeWatch, Timestamp) {
-    let now = BothClocks::now(here);
-    let path = pulse_of(here.journal.folder());
-    let earlier = here.journal.means().result_of(move || std::fs::read_to_string(path).ok()).await.ok().flatten();
+async fn begin(context: &Context) -> (DowntimeWatch, Timestamp) {
+    let now = BothClocks::now(context);
+    let path = pulse_of(context.journal.folder());
+    let earlier = context.journal.means().result_of(move || std::fs::read_to_string(path).ok()).await.ok().flatten();
     let earlier = earlier.as_deref().and_then(read);
-    while !here.has_cluster_time() {
+    while !context.has_cluster_time() {
         tokio::time::sleep(TICK).await;
     }
     // What the wall clock said then, in the cluster's time.
-    let began = here.at(now.steady);
+    let began = context.at(now.steady);
     let Some((since, last)) = earlier else { return (DowntimeWatch::since(began), now.wall) };
     let mut watch = DowntimeWatch::since(began.minus(now.wall.since(since)));
     watch.missed(now.wall.since(last), began);
@@ -118,13 +118,13 @@ fn pulse_of(folder: &Path) -> PathBuf {
 }
 
 /// Nothing but a measurement is lost where it cannot be written.
-async fn write(here: Arc<Context>, pulse: Option<String>) {
-    let path = pulse_of(here.journal.folder());
+async fn write(context: Arc<Context>, pulse: Option<String>) {
+    let path = pulse_of(context.journal.folder());
     let work = move || match pulse {
         Some(pulse) => std::fs::write(path, pulse),
         None => std::fs::remove_file(path),
     };
-    if let Ok(Err(error)) = here.journal.means().result_of(work).await {
+    if let Ok(Err(error)) = context.journal.means().result_of(work).await {
         tracing::debug!(%error, "pulse not written");
     }
 }

@@ -5,13 +5,44 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::approve;
 use super::host::ReplicaHost;
 use super::session_sync;
 use super::watchdog::Loop;
-use allclear_core::procedure::assignments::{Executor, LeftOver, catch_up};
+use allclear_core::model::attempt::Attempt;
+use allclear_core::model::event::Event;
+use allclear_core::model::state::State;
+use allclear_core::procedure::approval::OwnClaim;
+use allclear_core::procedure::assignments::{AssignedAttempt, Executor, ExecutorHost, LeftOver, catch_up};
 
 /// Some causes of an assignment are outside the state: a hook was lost, a read failed, the cluster's time became known.
 const TICK: Duration = Duration::from_millis(250);
+
+impl ExecutorHost for ReplicaHost {
+    fn knows_attempt(&self, event: &Event, attempt: &Attempt) -> bool {
+        self.hooks.knows(event, attempt)
+    }
+
+    fn reconcile_attempt(&self, assigned: AssignedAttempt<'_>) {
+        self.hooks.reconcile_attempt(&self.context, assigned);
+    }
+
+    fn stop_attempt(&self, assigned: AssignedAttempt<'_>) {
+        self.hooks.stop(&self.context, assigned);
+    }
+
+    fn begin_approval(&self, claim: OwnClaim) {
+        self.approvals.spawn(approve::run(self.clone(), claim));
+    }
+
+    fn cleanup(&self, state: &State) -> bool {
+        self.hooks.cleanup(&self.context, state)
+    }
+
+    fn complete_disk(&self) {
+        self.hooks.front.commands.memory.complete();
+    }
+}
 
 /// Runs until the replica stops; then waits for approvals under way, so that their outcome is recorded. Publishes what a previous
 /// run left over as soon as it is known: until then this replica registers nothing that it could be asked to run.

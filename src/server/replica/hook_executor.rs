@@ -9,17 +9,17 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::Receiver;
 
+use super::attempt_key::{find, is_settled, outcome, parse};
 use super::context::Context;
 pub use super::former_hooks::Former;
-use super::hook_calls::call;
 pub use super::hook_calls::{Configured, HookCalls};
+use super::hook_lookup::call;
 use super::late_outcomes;
 use super::trace::TraceId;
 use crate::hooks::{AttemptState, Fence, HookCall, HookOutcome, HookReport, HookRunner, HookTask, HookUpdate};
 use allclear_core::model::attempt::{Attempt, Outcome, Progress};
 use allclear_core::model::command::{ApplyResult, Command, ExtendAttempt, FinishAttempt, ReportProgress, bounded};
 use allclear_core::model::event::Event;
-use allclear_core::model::id::{AttemptId, EventId, WorkloadName};
 use allclear_core::model::state::State;
 
 pub struct HookExecutor {
@@ -37,48 +37,48 @@ impl HookExecutor {
         Self { front, configured, former, are_traced, busy: Mutex::default() }
     }
 
-    fn call(&self, here: &Context, attempt: &Attempt, is_inherited: bool) -> Option<HookCall> {
-        call(&self.configured, &self.former, here, attempt, is_inherited)
+    fn call(&self, context: &Context, attempt: &Attempt, is_inherited: bool) -> Option<HookCall> {
+        call(&self.configured, &self.former, context, attempt, is_inherited)
     }
 
     /// Starts the attempt, records its outcome, or leaves it running.
-    pub fn reconcile_attempt(self: &Arc<Self>, here: &Arc<Context>, assigned: AssignedAttempt<'_>) {
+    pub fn reconcile_attempt(self: &Arc<Self>, context: &Arc<Context>, assigned: AssignedAttempt<'_>) {
         let AssignedAttempt { event, attempt, again_if_lost, .. } = assigned;
         let key = event.announcement.id.key_of(attempt.id);
         match self.front.known(&key) {
-            Some(AttemptState::Running) if !here.has_cluster_time() => {}
+            Some(AttemptState::Running) if !context.has_cluster_time() => {}
             Some(AttemptState::Running) => {
                 let (ends, is_over) =
-                    (event.deadline_of(attempt), attempts::is_overrun(event, attempt, here.time.now()));
-                self.front.change_deadline(&key, ends, here.time.deadline(ends), is_over);
+                    (event.deadline_of(attempt), attempts::is_overrun(event, attempt, context.time.now()));
+                self.front.change_deadline(&key, ends, context.time.deadline(ends), is_over);
             }
-            Some(AttemptState::Ended(HookOutcome::Lost(_))) if again_if_lost && !here.has_cluster_time() => {}
+            Some(AttemptState::Ended(HookOutcome::Lost(_))) if again_if_lost && !context.has_cluster_time() => {}
             Some(AttemptState::Ended(HookOutcome::Lost(why)))
-                if again_if_lost && here.time.now() < attempt.deadline =>
+                if again_if_lost && context.time.now() < attempt.deadline =>
             {
                 tracing::warn!(attempt = key, why, "lost hook started again under the same id");
                 self.front.forget(&key);
-                self.start(here, AssignedAttempt { is_left_over: false, ..assigned }, key);
+                self.start(context, AssignedAttempt { is_left_over: false, ..assigned }, key);
             }
-            Some(AttemptState::Ended(ended)) => self.settle(here, key, outcome(ended)),
-            None => self.start(here, assigned, key),
+            Some(AttemptState::Ended(ended)) => self.settle(context, key, outcome(ended)),
+            None => self.start(context, assigned, key),
         }
     }
 
     /// Stops the attempt; what was never started is settled at once.
-    pub fn stop(self: &Arc<Self>, here: &Arc<Context>, assigned: AssignedAttempt<'_>) {
+    pub fn stop(self: &Arc<Self>, context: &Arc<Context>, assigned: AssignedAttempt<'_>) {
         let AssignedAttempt { event, attempt, is_left_over, .. } = assigned;
         let key = event.announcement.id.key_of(attempt.id);
         match self.front.known(&key) {
             Some(AttemptState::Running) => self.front.cancel(&key),
-            Some(AttemptState::Ended(ended)) => self.settle(here, key, outcome(ended)),
-            None => match self.call(here, attempt, is_left_over) {
+            Some(AttemptState::Ended(ended)) => self.settle(context, key, outcome(ended)),
+            None => match self.call(context, attempt, is_left_over) {
                 // It may run since an earlier life of this replica. This sends nothing.
                 Some(call @ HookCall::Session(_)) if is_left_over => {
-                    self.front.run(&task(here, event, attempt, key.clone(), self.are_traced), &call);
+                    self.front.run(&task(context, event, attempt, key.clone(), self.are_traced), &call);
                     self.front.cancel(&key);
                 }
-                _ => self.settle(here, key, Outcome::Cancelled),
+                _ => self.settle(context, key, Outcome::Cancelled),
             },
         }
     }
@@ -89,7 +89,7 @@ impl HookExecutor {
 
     /// Ends what still runs though the log is done with it, and forgets what has ended and is recorded.
     /// True while there is something to see to.
-    pub fn cleanup(&self, here: &Arc<Context>, state: &State) -> bool {
+    pub fn cleanup(&self, context: &Arc<Context>, state: &State) -> bool {
         let mut is_busy = false;
         for (key, standing) in self.front.attempts() {
             if !is_settled(state, &key) {
@@ -108,61 +108,61 @@ impl HookExecutor {
             let is_waited_for = |attempt: &Attempt| attempt.outcome.is_none() && attempt.member.workload == workload;
             if !find(state, &key).is_some_and(is_waited_for) {
                 if let Some(ended) = ended {
-                    late_outcomes::report_late_outcomes(here, state, &workload, &key, ended);
+                    late_outcomes::report_late_outcomes(context, state, &workload, &key, ended);
                 }
                 self.front.sessions.dismiss_claim(&workload, &key);
             }
         }
         self.busy().retain(|key| !is_settled(state, key));
         self.former.keep(&self.configured, |workload, id| {
-            state.may_still_run(&here.name, workload, id, self.configured.keys())
+            state.may_still_run(&context.node.name, workload, id, self.configured.keys())
         });
         is_busy
     }
 
     /// Hands on what running hooks say of themselves. Ends when the runner does.
-    pub async fn listen(self: Arc<Self>, here: Arc<Context>, mut reports: Receiver<HookReport>) {
+    pub async fn listen(self: Arc<Self>, context: Arc<Context>, mut reports: Receiver<HookReport>) {
         while let Some(HookReport { attempt, news }) = reports.recv().await {
             match news {
-                HookUpdate::Ended(ended) => self.ended(&here, attempt, ended),
+                HookUpdate::Ended(ended) => self.ended(&context, attempt, ended),
                 HookUpdate::Progress { text, expected_end } => {
-                    let expected_end = expected_end.map(|at| here.time.from_wall_time(at));
+                    let expected_end = expected_end.map(|at| context.time.from_wall_time(at));
                     let progress = Progress { text: bounded(text.as_deref().unwrap_or_default()), expected_end };
                     if let Some((event, attempt)) = parse(&attempt) {
-                        here.propose_once(Command::ReportProgress(ReportProgress { event, attempt, progress }));
+                        context.propose_once(Command::ReportProgress(ReportProgress { event, attempt, progress }));
                     }
                 }
-                HookUpdate::MoreTime { needs } => self.clone().extend(&here, attempt, needs),
+                HookUpdate::MoreTime { needs } => self.clone().extend(&context, attempt, needs),
             }
         }
     }
 
-    fn ended(self: &Arc<Self>, here: &Arc<Context>, key: String, ended: HookOutcome) {
+    fn ended(self: &Arc<Self>, context: &Arc<Context>, key: String, ended: HookOutcome) {
         // Whether a lost hook is run again is decided with the errands, which come round shortly.
         if !matches!(ended, HookOutcome::Lost(_)) {
-            self.settle(here, key, outcome(ended));
+            self.settle(context, key, outcome(ended));
         }
     }
 
-    fn start(self: &Arc<Self>, here: &Arc<Context>, assigned: AssignedAttempt<'_>, key: String) {
+    fn start(self: &Arc<Self>, context: &Arc<Context>, assigned: AssignedAttempt<'_>, key: String) {
         let AssignedAttempt { event, attempt, is_left_over, .. } = assigned;
         if self.busy().contains(&key) {
             return;
         }
-        let Some(call) = self.call(here, attempt, is_left_over) else {
-            let reason = format!("{} has no such hook, nor a workload that dialled in with it", here.name);
-            return self.settle(here, key, Outcome::Failed(reason));
+        let Some(call) = self.call(context, attempt, is_left_over) else {
+            let reason = format!("{} has no such hook, nor a workload that dialled in with it", context.node.name);
+            return self.settle(context, key, Outcome::Failed(reason));
         };
         // An earlier attempt of the same hook that nobody waits for any more may still be on its way out.
-        if self.is_beside_itself(&here.state(), attempt) || !here.has_cluster_time() || !self.begin(&key) {
+        if self.is_beside_itself(&context.state(), attempt) || !context.has_cluster_time() || !self.begin(&key) {
             return;
         }
-        let (hooks, here) = (self.clone(), here.clone());
-        let task = task(&here, event, attempt, key, hooks.are_traced);
+        let (hooks, context) = (self.clone(), context.clone());
+        let task = task(&context, event, attempt, key, hooks.are_traced);
         let (event, attempt) = (event.announcement.id.clone(), attempt.id);
         tokio::spawn(async move {
-            let confirmed = here.consensus.ensure_linearizable().await.is_ok();
-            let state = here.state();
+            let confirmed = context.consensus.ensure_linearizable().await.is_ok();
+            let state = context.state();
             let open = state.open_event(&event).and_then(|event| Some((event, event.attempt(attempt)?)));
             let wanted = open.is_some_and(|(event, attempt)| {
                 attempt.outcome.is_none() && attempts::is_wanted(&state, event, attempt)
@@ -176,16 +176,16 @@ impl HookExecutor {
     }
 
     /// What is granted comes back with the log; what is not is told at once.
-    fn extend(self: Arc<Self>, here: &Arc<Context>, key: String, needs: Duration) {
+    fn extend(self: Arc<Self>, context: &Arc<Context>, key: String, needs: Duration) {
         let Some((event, attempt)) = parse(&key) else {
             return;
         };
-        if !here.has_cluster_time() {
+        if !context.has_cluster_time() {
             return self.front.sessions.remind(&key);
         }
-        let (here, deadline) = (here.clone(), here.time.now().plus(needs));
+        let (context, deadline) = (context.clone(), context.time.now().plus(needs));
         tokio::spawn(async move {
-            let verdict = here.propose(&Command::ExtendAttempt(ExtendAttempt { event, attempt, deadline })).await;
+            let verdict = context.propose(&Command::ExtendAttempt(ExtendAttempt { event, attempt, deadline })).await;
             tracing::info!(attempt = key, ?verdict, "more time requested by a hook");
             if !matches!(verdict, Ok(ApplyResult::Applied)) {
                 self.front.sessions.remind(&key);
@@ -204,17 +204,17 @@ impl HookExecutor {
     }
 
     /// Records the outcome. The attempt is forgotten when this replica has applied that.
-    fn settle(self: &Arc<Self>, here: &Arc<Context>, key: String, outcome: Outcome) {
+    fn settle(self: &Arc<Self>, context: &Arc<Context>, key: String, outcome: Outcome) {
         let Some((event, attempt)) = parse(&key).filter(|_| self.begin(&key)) else {
             return;
         };
-        let (here, outcome) = (here.clone(), in_time(here, &key, outcome));
-        if let Some(ended) = find(&here.state(), &key) {
-            here.metrics.hook(ended.hook.phase, &outcome, here.time.now().since(ended.begun_at));
+        let (context, outcome) = (context.clone(), in_time(context, &key, outcome));
+        if let Some(ended) = find(&context.state(), &key) {
+            context.metrics.hook(ended.hook.phase, &outcome, context.time.now().since(ended.begun_at));
         }
         tokio::spawn(async move {
             tracing::info!(attempt = key, outcome = outcome.as_word(), reason = outcome.reason(), "hook ended");
-            here.record(&Command::FinishAttempt(FinishAttempt { event, attempt, outcome })).await;
+            context.record(&Command::FinishAttempt(FinishAttempt { event, attempt, outcome })).await;
         });
     }
 
@@ -228,31 +228,10 @@ impl HookExecutor {
     }
 }
 
-/// What `EventId::key_of` made.
-pub(super) fn parse(key: &str) -> Option<(EventId, AttemptId)> {
-    let (event, attempt) = key.rsplit_once('.')?;
-    Some((EventId::new(event), AttemptId(attempt.parse().ok()?)))
-}
-
-pub(super) fn find<'a>(state: &'a State, key: &str) -> Option<&'a Attempt> {
-    let (event, attempt) = parse(key)?;
-    state.event(&event)?.attempt(attempt)
-}
-
-/// The log waits for nothing more of this attempt.
-pub fn is_settled(state: &State, key: &str) -> bool {
-    find(state, key).is_none_or(|attempt| attempt.outcome.is_some())
-}
-
-/// The log has an outcome of this attempt of a workload.
-pub fn is_recorded(state: &State, workload: &WorkloadName, key: &str) -> bool {
-    find(state, key).is_some_and(|attempt| attempt.member.workload == *workload && attempt.outcome.is_some())
-}
-
-fn task(here: &Context, event: &Event, attempt: &Attempt, key: String, is_traced: bool) -> HookTask {
+fn task(context: &Context, event: &Event, attempt: &Attempt, key: String, is_traced: bool) -> HookTask {
     let announcement = &event.announcement;
-    let state = here.state();
-    let situation = here.planning_input();
+    let state = context.state();
+    let input = context.planning_input();
     HookTask {
         attempt: key,
         step: event.step_id(attempt),
@@ -262,58 +241,34 @@ fn task(here: &Context, event: &Event, attempt: &Attempt, key: String, is_traced
         event_source: announcement.source.clone(),
         resources: announcement.resources.clone(),
         phase: attempt.hook.phase,
-        place: place_of(&state, here, attempt),
+        place: place_of(&state, context, attempt),
         workload: attempt.member.workload.clone(),
         group: state.workload(&attempt.member).and_then(|workload| workload.group.clone()),
         vm: attempt.member.vm.clone(),
         intent: attempt.intent,
-        deadline: here.time.deadline(event.deadline_of(attempt)),
-        avoid: assignments::vms_to_avoid(&state, &situation, &attempt.member),
-        prefer: assignments::preferred_vms(&state, &situation, &attempt.member),
-        traceparent: is_traced.then(|| TraceId::of(&here.cluster, event).parent(attempt.id)),
+        deadline: context.time.deadline(event.deadline_of(attempt)),
+        avoid: assignments::vms_to_avoid(&state, &input, &attempt.member),
+        prefer: assignments::preferred_vms(&state, &input, &attempt.member),
+        traceparent: is_traced.then(|| TraceId::of(&context.node.cluster, event).parent(attempt.id)),
         drill: event.drill.as_ref().map(|drill| drill.mode),
     }
 }
 
 /// Where the hook stands among those of its phase, on this VM.
-fn place_of(state: &State, here: &Context, attempt: &Attempt) -> usize {
-    let workload = state.replicas.get(&here.name).and_then(|replica| replica.workload(&attempt.member.workload));
-    let id = state.hook_run_on(&here.name, &attempt.member, attempt.hook);
+fn place_of(state: &State, context: &Context, attempt: &Attempt) -> usize {
+    let workload =
+        state.replicas.get(&context.node.name).and_then(|replica| replica.workload(&attempt.member.workload));
+    let id = state.hook_run_on(&context.node.name, &attempt.member, attempt.hook);
     workload.zip(id).and_then(|(workload, id)| workload.place_of(id)).unwrap_or_default()
 }
 
 /// What was stopped because the event leaves it less time than it had at its start has run out of time.
-fn in_time(here: &Context, key: &str, outcome: Outcome) -> Outcome {
-    let state = here.state();
+fn in_time(context: &Context, key: &str, outcome: Outcome) -> Outcome {
+    let state = context.state();
     let event = parse(key).and_then(|(event, _)| state.event(&event));
-    let is_overrun = |event| find(&state, key).is_some_and(|it| attempts::is_overrun(event, it, here.time.now()));
+    let is_overrun = |event| find(&state, key).is_some_and(|it| attempts::is_overrun(event, it, context.time.now()));
     if outcome == Outcome::Cancelled && event.is_some_and(is_overrun) {
         return Outcome::TimedOut("the event left it less time than there was when it began".into());
     }
     outcome
-}
-
-pub(super) fn outcome(ended: HookOutcome) -> Outcome {
-    match ended {
-        HookOutcome::Done => Outcome::Done,
-        HookOutcome::NotApplicable => Outcome::NotApplicable,
-        HookOutcome::NotDone => Outcome::NotDone,
-        HookOutcome::Failed(reason) => Outcome::Failed(bounded(&reason)),
-        HookOutcome::Blocked(reason) => Outcome::Blocked(bounded(&reason)),
-        HookOutcome::TimedOut => Outcome::TimedOut("it did not end by its deadline".into()),
-        HookOutcome::Cancelled => Outcome::Cancelled,
-        HookOutcome::Unknown(reason) | HookOutcome::Lost(reason) => Outcome::Unknown(bounded(&reason)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_attempt_is_found_again_by_its_key() {
-        let event = EventId::new("E.1");
-        assert_eq!(parse(&event.key_of(AttemptId(7))), Some((event, AttemptId(7))));
-        assert_eq!(parse("no number"), None);
-    }
 }

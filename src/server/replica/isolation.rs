@@ -1,17 +1,117 @@
 //! Watches for the time when this replica hears no leader, and approves by the core's procedure: by itself as one of a pair, or on
 //! an operator's request.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::clock;
 use super::host::ReplicaHost;
+use super::metrics::TakeoverLevel;
 use super::watchdog::Loop;
 use allclear_core::isolation::watch::IsolationWatch;
+use allclear_core::model::claim::PostOutcome;
+use allclear_core::model::command::Entry;
+use allclear_core::model::id::{VmName, WorkloadName};
+use allclear_core::model::isolated_approval::JournalEntry;
+use allclear_core::model::isolation::PeerAnswer;
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::Readiness;
+use allclear_core::planning_input::PlanningInput;
 use allclear_core::procedure::isolation::{AGAIN_AFTER, IsolatedHost, NotApproved, approve_isolated, isolated_view};
+use allclear_wire::log;
 
 const TICK: Duration = Duration::from_millis(250);
 /// The tick while a leader is heard: only new documents matter then.
 const IDLE_TICK: Duration = Duration::from_millis(500);
+
+impl IsolatedHost for ReplicaHost {
+    fn has_quorum(&self) -> bool {
+        self.context.consensus.status_now().quorum
+    }
+
+    fn last_leader_contact(&self) -> Option<Timestamp> {
+        self.context.consensus.last_contact().map(clock::to_monotonic)
+    }
+
+    fn voters(&self) -> Vec<VmName> {
+        let context = &self.context;
+        if !context.consensus.is_member() {
+            return Vec::new();
+        }
+        let voters: Vec<VmName> = context.consensus.members().voters.iter().map(|name| VmName::new(name)).collect();
+        let configured = context.node.configured.iter().filter(|name| voters.contains(name));
+        let others = voters.iter().filter(|name| !context.node.configured.contains(name));
+        configured.chain(others).cloned().collect()
+    }
+
+    fn peer_answers(&self) -> BTreeMap<VmName, PeerAnswer> {
+        self.context.contacts.peers()
+    }
+
+    fn readiness(&self) -> BTreeMap<WorkloadName, Readiness> {
+        self.context.readiness.all()
+    }
+
+    fn log_time(&self) -> Timestamp {
+        self.context.time.of_the_log()
+    }
+
+    fn journal(&self) -> Vec<JournalEntry> {
+        self.context.journal.entries().as_ref().clone()
+    }
+
+    async fn unapplied_entries(&self) -> Option<Vec<Entry>> {
+        let entries = match self.context.consensus.unapplied_entries().await {
+            Ok(entries) => entries,
+            Err(error) => {
+                tracing::warn!(%error, "end of the log not readable, isolated approval withheld");
+                return None;
+            }
+        };
+        let decoded: Result<Vec<Entry>, _> = entries.iter().map(|entry| log::decode_entry(entry)).collect();
+        decoded
+            .inspect_err(|error| tracing::warn!(%error, "end of the log not decoded, isolated approval withheld"))
+            .ok()
+    }
+
+    fn planning_input(&self) -> PlanningInput {
+        self.context.planning_input()
+    }
+
+    async fn fence(&self) -> bool {
+        matches!(self.context.consensus.fence().await, Ok(true))
+    }
+
+    async fn begin_journal_entry(
+        &self,
+        entry: JournalEntry,
+        _input: &PlanningInput,
+        is_still_allowed: impl Fn() -> bool,
+    ) -> Result<bool, String> {
+        let event = entry.announcement.id.clone();
+        let requested_by = entry.takeover.requested_by.as_ref().map(|requested_by| requested_by.who.clone());
+        let begun = self.context.journal.begin(entry, is_still_allowed).await.map_err(|error| {
+            self.context.metrics.journal_failed();
+            error.to_string()
+        })?;
+        if begun {
+            self.context.metrics.takeover(TakeoverLevel::Alone);
+            tracing::warn!(%event, requested_by, "isolated approval begun");
+        }
+        Ok(begun)
+    }
+
+    async fn end_journal_entry(&self, begun: &JournalEntry, outcome: &PostOutcome) {
+        let (context, event, approval) = (&self.context, &begun.announcement.id, &begun.takeover);
+        tracing::warn!(%event, outcome = outcome.as_word(), "isolated approval ended");
+        let seen = context.alone.borrow().as_ref().and_then(|view| view.seen_since.get(event).copied());
+        context.metrics.approval(approval.reason(), outcome, seen.map(|seen| context.time.now().since(seen)));
+        if let Err(error) = context.journal.end(approval, outcome.clone(), context.time.now()).await {
+            context.metrics.journal_failed();
+            tracing::error!(%error, %event, "outcome of the isolated approval not written");
+        }
+    }
+}
 
 pub(super) async fn run(host: ReplicaHost) {
     let mut watch = IsolationWatch::new(clock::monotonic());
@@ -26,7 +126,7 @@ pub(super) async fn run(host: ReplicaHost) {
             () = tokio::time::sleep(wait) => None,
             _ = polls.changed() => None,
             _ = status.wait_for(|status| !status.quorum), if is_led => None,
-            request = context.alone_requests.next() => Some(request),
+            request = context.isolated_requests.next() => Some(request),
             () = host.stop.cancelled() => return,
         };
         let view = isolated_view(&host, &mut watch).await;

@@ -5,17 +5,17 @@
 mod excess;
 mod labels;
 mod refusals;
+mod registration;
 
-use std::time::Duration;
-
-use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
+use std::time::Duration;
 use tokio::sync::broadcast;
 
 pub use self::excess::Excess;
 pub use self::labels::{DeliveryLabel, ExportLabel, RefusalKind, TakeoverLevel};
 pub use self::refusals::RefusalCounts;
+use self::registration::registered;
 use super::clock;
 use allclear_core::model::attempt::Outcome;
 use allclear_core::model::claim::{PostOutcome, Reason};
@@ -52,7 +52,7 @@ pub struct Metrics {
 
 fn tell_its_start(registry: &Registry) -> prometheus::Result<()> {
     let started_at = Gauge::new("allclear_start_timestamp_seconds", "When the process of this replica began.")?;
-    kept(registry, started_at)?.set(seconds(clock::now()));
+    registered(registry, started_at)?.set(seconds(clock::now()));
     Ok(())
 }
 
@@ -68,7 +68,7 @@ impl Metrics {
         let hook_opts =
             HistogramOpts::new("allclear_hook_duration_seconds", "From an attempt's entry in the log to its end here.");
         let counters =
-            |name, help, labels: &[&str]| kept(&registry, IntCounterVec::new(Opts::new(name, help), labels)?);
+            |name, help, labels: &[&str]| registered(&registry, IntCounterVec::new(Opts::new(name, help), labels)?);
         let metrics = Self {
             approvals: counters(
                 "allclear_approvals_total",
@@ -80,8 +80,14 @@ impl Metrics {
                 "Attempts of hooks this replica ended, by how.",
                 &["phase", "outcome"],
             )?,
-            hook_durations: kept(&registry, HistogramVec::new(hook_opts.buckets(HOOK_BUCKETS.into()), &["phase"])?)?,
-            announce_to_approval: kept(&registry, Histogram::with_opts(approvals().buckets(APPROVAL_BUCKETS.into()))?)?,
+            hook_durations: registered(
+                &registry,
+                HistogramVec::new(hook_opts.buckets(HOOK_BUCKETS.into()), &["phase"])?,
+            )?,
+            announce_to_approval: registered(
+                &registry,
+                Histogram::with_opts(approvals().buckets(APPROVAL_BUCKETS.into()))?,
+            )?,
             takeovers: counters(
                 "allclear_takeovers_total",
                 "Times this replica acted for another: 2 its leader was silent, 3 its leader's metadata channel was \
@@ -93,14 +99,14 @@ impl Metrics {
                 "Questions to the metadata endpoint, by what the answer was; `document` is a good one.",
                 &["result"],
             )?,
-            last_document_at: kept(
+            last_document_at: registered(
                 &registry,
                 Gauge::new(
                     "allclear_metadata_last_success_timestamp_seconds",
                     "When the metadata endpoint last gave a validated document; 0 before the first.",
                 )?,
             )?,
-            journal_failures: kept(
+            journal_failures: registered(
                 &registry,
                 IntCounter::new(
                     "allclear_journal_failures_total",
@@ -228,11 +234,6 @@ impl Metrics {
 
 /// The result of a poll that gave a validated document.
 const DOCUMENT: &str = "document";
-
-fn kept<C: Collector + Clone + 'static>(registry: &Registry, collector: C) -> prometheus::Result<C> {
-    registry.register(Box::new(collector.clone()))?;
-    Ok(collector)
-}
 
 /// Seconds since 1970.
 pub fn seconds(at: Timestamp) -> f64 {

@@ -3,6 +3,7 @@
 //! [`ReplicaTasks::start`] begins polling, reporting, driving and running assignments, and [`ReplicaTasks::stop`] ends them.
 
 mod approve;
+pub mod attempt_key;
 pub mod clock;
 pub mod clock_skew;
 pub mod context;
@@ -12,17 +13,21 @@ mod executor;
 mod former_hooks;
 mod hook_calls;
 pub mod hook_executor;
+mod hook_lookup;
 mod host;
 pub mod isolated_requests;
 mod isolation;
 pub mod journal;
+mod journal_sync;
 pub mod late_outcomes;
+pub mod latest_readiness;
 mod leader_loop;
 pub mod metrics;
 pub mod peer_tracker;
 pub mod policies;
 pub mod poller;
 pub mod readiness_poller;
+mod reporter;
 pub mod role_poller;
 mod session_sync;
 pub mod state_machine;
@@ -45,7 +50,6 @@ use self::readiness_poller::ReadinessProbe;
 use self::role_poller::PolledRole;
 use crate::hooks::{HookEnvironment, HookReport};
 use allclear_core::model::workload::{Group, Workload};
-use allclear_core::procedure::reconciliation::reconcile_journal;
 
 /// What the configured workloads of this VM are asked, whatever goes on.
 pub struct Questions {
@@ -71,11 +75,16 @@ pub struct ReplicaTasks {
 }
 
 impl ReplicaTasks {
-    pub fn start(here: &Arc<Context>, observer: &Arc<Observer>, hooks: &Arc<HookExecutor>, startup: Startup) -> Self {
+    pub fn start(
+        context: &Arc<Context>,
+        observer: &Arc<Observer>,
+        hooks: &Arc<HookExecutor>,
+        startup: Startup,
+    ) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let (left_over_sender, left_over) = watch::channel(None);
         let host = ReplicaHost {
-            context: here.clone(),
+            context: context.clone(),
             hooks: hooks.clone(),
             observer: observer.clone(),
             approvals: TaskTracker::new(),
@@ -83,22 +92,21 @@ impl ReplicaTasks {
             stop: stop.clone(),
         };
         let Startup { workloads, groups, questions, reports } = startup;
-        tasks.spawn(leader_loop::run_leader_loop(here.clone(), stop.clone()));
-        tasks.spawn(downtime::watch(here.clone(), stop.clone()));
-        tasks.spawn(decommission::run(here.clone(), stop.clone()));
+        tasks.spawn(leader_loop::run_leader_loop(context.clone(), stop.clone()));
+        tasks.spawn(downtime::watch(context.clone(), stop.clone()));
+        tasks.spawn(decommission::run(context.clone(), stop.clone()));
         tasks.spawn(executor::run(host.clone(), left_over_sender));
         tasks.spawn(isolation::run(host.clone()));
-        let reconciler = host.clone();
-        tasks.spawn(stop.clone().run_until_cancelled_owned(async move { reconcile_journal(&reconciler).await }));
+        tasks.spawn(journal_sync::run(host.clone()));
         let Questions { surroundings, roles, ready } = questions;
-        tasks.spawn(role_poller::run(here.clone(), surroundings.clone(), roles, stop.clone()));
-        tasks.spawn(readiness_poller::run(here.clone(), surroundings, ready, stop.clone()));
-        tasks.spawn(session_sync::sync_sessions(here.clone(), hooks.clone(), stop.clone()));
+        tasks.spawn(role_poller::run(context.clone(), surroundings.clone(), roles, stop.clone()));
+        tasks.spawn(readiness_poller::run(context.clone(), surroundings, ready, stop.clone()));
+        tasks.spawn(session_sync::sync_sessions(context.clone(), hooks.clone(), stop.clone()));
         for reports in reports {
-            tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(here.clone(), reports)));
+            tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(context.clone(), reports)));
         }
-        tasks.spawn(observer.clone().poll(here.clone(), stop.clone()));
-        tasks.spawn(poller::report(host, workloads, groups));
+        tasks.spawn(observer.clone().poll(context.clone(), stop.clone()));
+        tasks.spawn(reporter::run(host, workloads, groups));
         tasks.close();
         Self { tasks, stop }
     }

@@ -48,7 +48,7 @@ impl Policies {
     }
 
     /// The leader's reply.
-    pub fn log_differences(&self, all: Fingerprints) {
+    pub fn record_leader_view(&self, all: Fingerprints) {
         let mut known = self.lock();
         known.of = all;
         known.judge();

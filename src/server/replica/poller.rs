@@ -1,4 +1,4 @@
-//! One replica's eyes: polls its metadata endpoint, always, and reports to the cluster what changed.
+//! Polls the metadata service, for as long as the replica runs.
 
 use allclear_core::model::isolation;
 use std::hash::{BuildHasher as _, RandomState};
@@ -11,15 +11,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock;
 use super::context::Context;
-use super::host::ReplicaHost;
 use super::metrics::Metrics;
 use super::peer_tracker::Health;
 use super::watchdog::Loop;
-use crate::consensus::{RaftStatus, RequestError};
+use crate::consensus::RaftStatus;
 use crate::imds::poll_schedule::{PollSchedule, PollSlot};
 use crate::imds::{Approval, ImdsHealthTracker, MetadataService, NoInformation, Polled};
 use allclear_core::allowance::Allowance;
-use allclear_core::cluster_time::{ASKS_FOR, ClockReading, Trust};
+use allclear_core::cluster_time::{ASKS_FOR, ClockReading};
 use allclear_core::model::command::{Command, RegisterWorkloads};
 use allclear_core::model::document::Document;
 use allclear_core::model::id::{EventId, VmName};
@@ -28,11 +27,6 @@ use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::{Group, Workload};
 use allclear_core::observation::{Observation, Patience, Poll, PollTime};
 use allclear_core::platform_time::PlatformTime;
-
-/// The pause before a report that did not reach the log is proposed again.
-const REPORT_AGAIN_AFTER: Duration = Duration::from_millis(100);
-/// Reports that may wait are proposed at multiples of this.
-const REPORT_TOGETHER_EVERY: Duration = Duration::from_millis(500);
 
 pub struct Observer {
     service: Arc<dyn MetadataService>,
@@ -195,34 +189,34 @@ impl Observer {
 
     /// Polls at the replica's place in the rhythm of the cluster, and when it comes to lead: what the log says of the
     /// cloud may be old then, and nothing that the platform plans is approved before somebody has looked.
-    pub(super) async fn poll(self: Arc<Self>, here: Arc<Context>, stop: CancellationToken) {
+    pub(super) async fn poll(self: Arc<Self>, context: Arc<Context>, stop: CancellationToken) {
         let random = RandomState::new();
-        let (mut standing, mut led_in) = (here.consensus.status(), 0);
+        let (mut standing, mut led_in) = (context.consensus.status(), 0);
         let mut turn = 0_u64;
         while !stop.is_cancelled() {
             turn += 1;
             let [jitter, ..] = random.hash_one(turn).to_le_bytes();
-            let slot = slot(&here);
-            let wait = self.sight().pace.wait(slot, here.time.wall(), !here.state().open.is_empty(), jitter);
-            here.watchdog.arm(Loop::Poll, wait);
+            let slot = slot(&context);
+            let wait = self.sight().pace.wait(slot, context.time.wall(), !context.state().open.is_empty(), jitter);
+            context.watchdog.arm(Loop::Poll, wait);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = comes_to_lead(&mut standing, &mut led_in) => {}
                 () = stop.cancelled() => return,
             }
-            let state = here.state();
+            let state = context.state();
             tokio::select! {
                 _ = self.ask(&state) => {}
                 () = stop.cancelled() => return,
             }
             // The next beat may be half a second away.
-            here.contacts.record_report(&here.name, self.health(), here.state().operator_seq);
+            context.contacts.record_report(&context.node.name, self.health(), context.state().operator_seq);
         }
     }
 
-    fn due(&self, here: &Context, workloads: &[Workload], groups: &[Group]) -> Option<Command> {
-        let state = here.state();
-        let known = state.replicas.get(&here.name);
+    pub(super) fn due(&self, context: &Context, workloads: &[Workload], groups: &[Group]) -> Option<Command> {
+        let state = context.state();
+        let known = state.replicas.get(&context.node.name);
         if !known.is_some_and(|replica| replica.workloads == workloads && replica.groups == groups) {
             return Some(Command::RegisterWorkloads(RegisterWorkloads {
                 workloads: workloads.into(),
@@ -230,21 +224,22 @@ impl Observer {
             }));
         }
         let mut sight = self.sight();
-        sight.observation.adopt_state(&state, &here.name);
-        let report = sight.observation.report_by(here.time.trust(), &state, &here.name)?;
-        let is_let = sight.allowance.admits_report(&report, &state, &here.name, clock::monotonic());
+        sight.observation.adopt_state(&state, &context.node.name);
+        let report = sight.observation.report_by(context.time.trust(), &state, &context.node.name)?;
+        let is_let = sight.allowance.admits_report(&report, &state, &context.node.name, clock::monotonic());
         drop(sight);
         self.metrics.excess.waits(!is_let);
         is_let.then_some(report)
     }
 
-    fn spend(&self, command: &Command) {
+    pub(super) fn spend(&self, command: &Command) {
         self.sight().allowance.spend_on(command, clock::monotonic());
     }
 
-    fn may_wait(&self, here: &Context) -> bool {
-        let votes = || !here.consensus.members().learners.iter().any(|learner| VmName::new(learner) == here.name);
-        self.sight().observation.may_wait(here.time.trust(), &here.state(), &here.name, votes)
+    pub(super) fn may_wait(&self, context: &Context) -> bool {
+        let votes =
+            || !context.consensus.members().learners.iter().any(|learner| VmName::new(learner) == context.node.name);
+        self.sight().observation.may_wait(context.time.trust(), &context.state(), &context.node.name, votes)
     }
 
     fn sight(&self) -> MutexGuard<'_, PollState> {
@@ -252,56 +247,9 @@ impl Observer {
     }
 }
 
-/// Registers this replica's workloads and reports its document whenever the log has others. Begins once it is known what a
-/// previous run left over.
-pub(super) async fn report(mut host: ReplicaHost, workloads: Vec<Workload>, groups: Vec<Group>) {
-    let stop = host.stop.clone();
-    let known = stop.run_until_cancelled(host.left_over.wait_for(Option::is_some)).await;
-    if known.is_none_or(|known| known.is_err()) {
-        return;
-    }
-    let (here, observer) = (&host.context, &host.observer);
-    let mut state = here.state.clone();
-    let mut polls = observer.polls();
-    loop {
-        state.mark_unchanged();
-        polls.mark_unchanged();
-        if observer.may_wait(here) {
-            let _ = stop.run_until_cancelled(tokio::time::sleep(until_all_report(here.time.now()))).await;
-        }
-        let due = observer.due(here, &workloads, &groups);
-        let again = due.is_some() || here.time.trust() == Trust::Unknown;
-        if let Some(command) = due {
-            match stop.run_until_cancelled(here.propose(&command)).await {
-                Some(Ok(_)) => observer.spend(&command),
-                Some(Err(error)) => {
-                    tracing::debug!(%error, command = command.as_word(), "document not reported yet");
-                    // The log may have taken it.
-                    if matches!(error, RequestError::Unknown(_)) {
-                        observer.spend(&command);
-                    }
-                }
-                None => return,
-            }
-        }
-        tokio::select! {
-            _ = state.changed() => {}
-            _ = polls.changed() => {}
-            () = tokio::time::sleep(REPORT_AGAIN_AFTER), if again => {}
-            () = stop.cancelled() => return,
-        }
-    }
-}
-
-fn slot(here: &Context) -> PollSlot {
-    let members = here.members();
-    PollSlot::new(members.iter().position(|member| *member == here.name).unwrap_or_default(), members.len())
-}
-
-/// All at one moment, so that the log takes their entries together: it costs each of many replicas as much to take one.
-fn until_all_report(now: Timestamp) -> Duration {
-    let every = i64::try_from(REPORT_TOGETHER_EVERY.as_millis()).unwrap_or(i64::MAX);
-    Duration::from_millis((every - now.0.rem_euclid(every)).unsigned_abs())
+fn slot(context: &Context) -> PollSlot {
+    let members = context.members();
+    PollSlot::new(members.iter().position(|member| *member == context.node.name).unwrap_or_default(), members.len())
 }
 
 /// Returns when it leads in another term than the last one: a quorum that comes and goes is no reason to ask again.
@@ -327,19 +275,13 @@ mod tests {
     use super::*;
     use crate::consensus::RaftRole;
 
-    fn raft_role(role: RaftRole, term: u64, quorum: bool) -> RaftStatus {
+    fn status_of(role: RaftRole, term: u64, quorum: bool) -> RaftStatus {
         RaftStatus { role, leader: None, term, turn: 1, quorum, applied: 0, leader_since: Instant::now() }
-    }
-
-    #[test]
-    fn all_report_at_one_moment_and_never_at_once() {
-        let waits = [0, 1, 499, 500, -1].map(|now| until_all_report(Timestamp(now)).as_millis());
-        assert_eq!(waits, [500, 499, 1, 500, 1]);
     }
 
     #[tokio::test]
     async fn whoever_comes_to_lead_is_told_once_in_each_term() {
-        let (tell, mut standing) = watch::channel(raft_role(RaftRole::Follower, 1, true));
+        let (tell, mut standing) = watch::channel(status_of(RaftRole::Follower, 1, true));
         let mut led_in = 0;
         let mut comes = || comes_to_lead(&mut standing, &mut led_in).now_or_never().is_some();
         assert!(!comes(), "it follows");
@@ -351,7 +293,7 @@ mod tests {
             (RaftRole::Follower, 3, true, false),
             (RaftRole::Leader, 4, true, true),
         ] {
-            let now = raft_role(role, term, quorum);
+            let now = status_of(role, term, quorum);
             tell.send_replace(now.clone());
             assert_eq!(comes(), expected, "{now:?}");
         }

@@ -1,7 +1,5 @@
 //! Asks the configured workloads of this VM whether they serve, also while nothing is going on, and has noted what changes.
-
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -11,7 +9,6 @@ use super::clock;
 use super::context::Context;
 use crate::hooks::{HookEnvironment, Owner, ReadyHook};
 use allclear_core::model::command::{Command, UpdateConditions};
-use allclear_core::model::id::WorkloadName;
 use allclear_core::model::state::State;
 use allclear_core::model::workload::{Condition, Member, Origin, Readiness};
 use allclear_core::readiness::ReadinessHistory;
@@ -30,38 +27,24 @@ pub struct ReadinessProbe {
     pub every: Duration,
 }
 
-/// What each workload of this VM answered last, also while nobody writes it down.
-#[derive(Default)]
-pub struct LatestReadiness(Mutex<BTreeMap<WorkloadName, Readiness>>);
-
-impl LatestReadiness {
-    pub(super) fn all(&self) -> BTreeMap<WorkloadName, Readiness> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn keep(&self, workload: &WorkloadName, readiness: Readiness) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(workload.clone(), readiness);
-    }
-}
-
 /// Runs until it is stopped.
 pub(super) async fn run(
-    here: Arc<Context>,
+    context: Arc<Context>,
     surroundings: HookEnvironment,
     asked: Vec<ReadinessProbe>,
     stop: CancellationToken,
 ) {
     let tasks = TaskTracker::new();
     for workload in asked {
-        tasks.spawn(stop.clone().run_until_cancelled_owned(ask_on(here.clone(), surroundings.clone(), workload)));
+        tasks.spawn(stop.clone().run_until_cancelled_owned(ask_on(context.clone(), surroundings.clone(), workload)));
     }
     tasks.close();
     tasks.wait().await;
 }
 
-async fn ask_on(here: Arc<Context>, surroundings: HookEnvironment, asked: ReadinessProbe) {
-    let member = Member { vm: here.name.clone(), workload: asked.owner.workload.clone() };
-    let mut state = here.state.clone();
+async fn ask_on(context: Arc<Context>, surroundings: HookEnvironment, asked: ReadinessProbe) {
+    let member = Member { vm: context.node.name.clone(), workload: asked.owner.workload.clone() };
+    let mut state = context.state.clone();
     let mut answers = ReadinessHistory::default();
     loop {
         // What keeps it out asks it itself when it returns.
@@ -74,11 +57,11 @@ async fn ask_on(here: Arc<Context>, surroundings: HookEnvironment, asked: Readin
         let asked_at = clock::monotonic();
         let answer = ask(&asked, &surroundings).await;
         let mut pause = asked.every;
-        if !here.state().slots.contains_key(&member)
+        if !context.state().slots.contains_key(&member)
             && let Some(readiness) = answers.hear(answer.is_ok())
         {
-            here.readiness.keep(&member.workload, readiness);
-            if !note(&here, &member, readiness, &answer).await {
+            context.readiness.keep(&member.workload, readiness);
+            if !note(&context, &member, readiness, &answer).await {
                 pause = pause.min(NOTE_AGAIN_AFTER);
             }
         }
@@ -98,10 +81,10 @@ async fn ask(asked: &ReadinessProbe, surroundings: &HookEnvironment) -> Result<(
 }
 
 /// False when the log could not be told.
-async fn note(here: &Context, member: &Member, readiness: Readiness, answer: &Result<(), String>) -> bool {
-    let Some(note) = due(&here.state(), member, readiness) else { return true };
+async fn note(context: &Context, member: &Member, readiness: Readiness, answer: &Result<(), String>) -> bool {
+    let Some(note) = due(&context.state(), member, readiness) else { return true };
     // A leader that has lost its quorum waits for it, and goes on asking meanwhile.
-    let noted = tokio::time::timeout(NOTED_WITHIN, here.propose(&note)).await;
+    let noted = tokio::time::timeout(NOTED_WITHIN, context.propose(&note)).await;
     let is_noted = matches!(noted, Ok(Ok(_)));
     if is_noted {
         match answer {

@@ -19,23 +19,23 @@ const GATHER: Duration = Duration::from_millis(100);
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Whoever the log knows may come back to this life of the replica.
-pub(super) fn expect_the_known(here: &Context, sessions: &Sessions) {
-    let state = here.state();
-    let Some(me) = state.replicas.get(&here.name) else {
+pub(super) fn expect_the_known(context: &Context, sessions: &Sessions) {
+    let state = context.state();
+    let Some(me) = state.replicas.get(&context.node.name) else {
         return;
     };
     sessions.expect(me.dialled.values().map(|workload| (workload, me.condition(&workload.name))));
 }
 
 /// Runs until it is stopped.
-pub(super) async fn sync_sessions(here: Arc<Context>, hooks: Arc<HookExecutor>, stop: CancellationToken) {
+pub(super) async fn sync_sessions(context: Arc<Context>, hooks: Arc<HookExecutor>, stop: CancellationToken) {
     let mut changes = hooks.front.sessions.changes();
-    let mut state = here.state.clone();
+    let mut state = context.state.clone();
     let mut keeping = async || {
         loop {
             changes.mark_unchanged();
             state.mark_unchanged();
-            let is_done = record(&here, &hooks.front.sessions).await;
+            let is_done = record(&context, &hooks.front.sessions).await;
             tokio::select! {
                 _ = changes.changed() => {}
                 // A snapshot may know less than was recorded.
@@ -49,9 +49,9 @@ pub(super) async fn sync_sessions(here: Arc<Context>, hooks: Arc<HookExecutor>, 
 }
 
 /// False when something could not be recorded.
-async fn record(here: &Context, sessions: &Sessions) -> bool {
-    expect_the_known(here, sessions);
-    let Some(me) = here.state().replicas.get(&here.name).cloned() else {
+async fn record(context: &Context, sessions: &Sessions) -> bool {
+    expect_the_known(context, sessions);
+    let Some(me) = context.state().replicas.get(&context.node.name).cloned() else {
         return true;
     };
     let presences = sessions.presences();
@@ -60,10 +60,10 @@ async fn record(here: &Context, sessions: &Sessions) -> bool {
             sessions.deregister(&presence.workload.name);
         }
     }
-    let given_no_more = here.state().given_no_more(&here.name, &here.grants);
+    let given_no_more = context.state().given_no_more(&context.node.name, &context.node.grants);
     let due = due(&me, &presences, &given_no_more);
     for command in due {
-        match here.propose(&command).await {
+        match context.propose(&command).await {
             Ok(verdict) => {
                 tracing::debug!(command = command.as_word(), ?verdict, "sessions recorded");
                 tell_of_one_given_no_more(&command, &given_no_more);

@@ -74,8 +74,8 @@ impl Mutation {
         }
     }
 
-    pub(crate) fn plan(self, state: &State, situation: &PlanningInput) -> Vec<Command> {
-        let mut due = plan(state, situation);
+    pub(crate) fn plan(self, state: &State, input: &PlanningInput) -> Vec<Command> {
+        let mut due = plan(state, input);
         due.retain(|due| match due {
             Command::ExpireAttempt(_) => self != Self::NeverExpires,
             Command::ClaimApproval(ClaimApproval { event, .. }) => {
@@ -84,13 +84,13 @@ impl Mutation {
             }
             _ => true,
         });
-        if situation.lead.as_ref().is_some() && !matches!(due.first(), Some(Command::BeginLeadership(_))) {
+        if input.lead.as_ref().is_some() && !matches!(due.first(), Some(Command::BeginLeadership(_))) {
             for id in state.open.keys() {
-                let approver = situation.approver(state, id).cloned();
-                let (Some(reason), Some(approver)) = (self.claims(state, id, situation.now), approver) else {
+                let approver = input.approver(state, id).cloned();
+                let (Some(reason), Some(approver)) = (self.claims(state, id, input.now), approver) else {
                     continue;
                 };
-                let until = situation.now.plus(situation.timing.claim_lease);
+                let until = input.now.plus(input.timing.claim_lease);
                 let stints = state.open_event(id).map(|event| stints_of(state, event)).unwrap_or_default();
                 let decision = state.open_event(id).map_or(0, |event| event.decision);
                 due.push(Command::ClaimApproval(ClaimApproval {
@@ -103,7 +103,7 @@ impl Mutation {
                 }));
             }
             if self == Self::BudgetIgnored {
-                let waits = |event: &&Event| event.slots_since.is_none() && slots::is_able(state, event, situation.now);
+                let waits = |event: &&Event| event.slots_since.is_none() && slots::is_able(state, event, input.now);
                 let waiting = state.open_events().filter(waits).map(|event| event.announcement.id.clone());
                 due.extend(waiting.map(|event| Command::TakeSlots(TakeSlots { event })));
             }
@@ -141,41 +141,41 @@ impl Mutation {
     }
 
     /// The event that the replica approves alone.
-    pub(crate) fn takeover(self, state: &State, situation: &PlanningInput) -> Option<EventId> {
+    pub(crate) fn takeover(self, state: &State, input: &PlanningInput) -> Option<EventId> {
         let mut known = None;
         let mut changed = None;
         match self {
             Self::TakeoverTooEarly => {
-                let mut situation = situation.clone();
-                let alone = situation.alone.as_mut()?;
+                let mut input = input.clone();
+                let alone = input.alone.as_mut()?;
                 alone.since = Timestamp(0);
                 alone.seen_since.values_mut().for_each(|seen| *seen = Timestamp(0));
-                changed = Some(situation);
+                changed = Some(input);
             }
             Self::TakeoverOfAnything => {
-                let mut situation = situation.clone();
-                for event in &mut situation.alone.as_mut()?.document.as_mut()?.events {
+                let mut input = input.clone();
+                for event in &mut input.alone.as_mut()?.document.as_mut()?.events {
                     event.source = Source::User;
                 }
                 let mut state = state.clone();
                 state.open.values_mut().map(Arc::make_mut).for_each(|event| event.treatment = None);
-                (known, changed) = (Some(state), Some(situation));
+                (known, changed) = (Some(state), Some(input));
             }
             Self::TakeoverOfItself => {
-                let mut situation = situation.clone();
-                let alone = situation.alone.as_mut()?;
-                let lost = alone.unreachable_voters(&situation.me);
+                let mut input = input.clone();
+                let alone = input.alone.as_mut()?;
+                let lost = alone.unreachable_voters(&input.me);
                 for event in &mut alone.document.as_mut()?.events {
                     event.resources.clone_from(&lost);
                 }
-                changed = Some(situation);
+                changed = Some(input);
             }
             Self::TakeoverByMinority => {
-                let mut situation = situation.clone();
-                let alone = situation.alone.as_mut()?;
-                let others = alone.voters.iter().filter(|name| **name != situation.me).take(1);
-                alone.voters = others.chain([&situation.me]).cloned().collect();
-                changed = Some(situation);
+                let mut input = input.clone();
+                let alone = input.alone.as_mut()?;
+                let others = alone.voters.iter().filter(|name| **name != input.me).take(1);
+                alone.voters = others.chain([&input.me]).cloned().collect();
+                changed = Some(input);
             }
             Self::TakeoverDuringHooks => {
                 let mut state = state.clone();
@@ -186,7 +186,7 @@ impl Mutation {
             }
             _ => {}
         }
-        let (known, changed) = (known.as_ref().unwrap_or(state), changed.as_ref().unwrap_or(situation));
+        let (known, changed) = (known.as_ref().unwrap_or(state), changed.as_ref().unwrap_or(input));
         event_to_approve(known, changed).map(|announced| announced.id.clone())
     }
 }

@@ -16,12 +16,12 @@ impl Mutation {
         apply(state, entry)
     }
 
-    pub(crate) fn plan(self, state: &State, situation: &PlanningInput) -> Vec<Command> {
-        plan(state, situation)
+    pub(crate) fn plan(self, state: &State, input: &PlanningInput) -> Vec<Command> {
+        plan(state, input)
     }
 
     /// The event that the replica approves alone.
-    pub(crate) fn takeover(self, state: &State, situation: &PlanningInput) -> Option<EventId> {
-        event_to_approve(state, situation).map(|announced| announced.id.clone())
+    pub(crate) fn takeover(self, state: &State, input: &PlanningInput) -> Option<EventId> {
+        event_to_approve(state, input).map(|announced| announced.id.clone())
     }
 }

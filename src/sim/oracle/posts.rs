@@ -83,7 +83,7 @@ impl World {
     }
 
     /// S5, at the moment before a replica posts alone.
-    pub(crate) fn judge_alone(&self, vm: usize, announced: &Announcement, situation: &PlanningInput) {
+    pub(crate) fn judge_alone(&self, vm: usize, announced: &Announcement, input: &PlanningInput) {
         let node = &self.nodes[vm];
         let steady = node.steady(self.now());
         let takeover_after = self.scenario.timing.takeover_after;
@@ -96,7 +96,7 @@ impl World {
             let mut programs = nodes.flat_map(|node| node.programs.borrow().clone());
             programs.any(|(key, it)| key.0 == *id && it.is_running && it.task.hook.phase < Phase::Restore)
         };
-        let log_time = situation.alone.as_ref().map_or(Timestamp(0), |alone| alone.log_time);
+        let log_time = input.alone.as_ref().map_or(Timestamp(0), |alone| alone.log_time);
         let applied = node.agreement.borrow().applied;
         let known = self.chain.borrow().state(applied);
         let is_held = || {

@@ -169,11 +169,11 @@ impl World {
             // Its platform may have started it meanwhile.
             let is_pending = event.stage() == Stage::Claimed && state.is_listed(id) && event.is_scheduled();
             let last = event.claims.last().filter(|_| is_pending && event.claims.len() < MANY_CLAIMS);
-            let is_able = || leader.situation().approver(state, id).is_some();
+            let is_able = || leader.planning_input().approver(state, id).is_some();
             if last.is_some_and(|claim| now > claim.until.plus(SETTLED_WITHIN)) && is_able() {
                 return self.broke(Property::L4, format!("a claim of {id} outlives its lease"));
             }
-            if event.stage() < Stage::Started && explain(state, event, &leader.situation()).is_none() {
+            if event.stage() < Stage::Started && explain(state, event, &leader.planning_input()).is_none() {
                 return self.broke(Property::L1, format!("nobody can say what {id} waits for"));
             }
         }
@@ -213,7 +213,7 @@ impl World {
         };
         let patience = self.scenario.policy.user_budget + ELECTION;
         if !is_accepted && self.now().since(announced) > patience {
-            let why = state.open_event(&id).and_then(|event| explain(state, event, &leader.situation()));
+            let why = state.open_event(&id).and_then(|event| explain(state, event, &leader.planning_input()));
             let what = format!("an event that a user asked for is not approved within its budget: {why:?}");
             return self.broke(Property::L3, what);
         }
@@ -230,7 +230,7 @@ impl World {
         let (chain, judge) = (self.chain.borrow(), self.judge.borrow());
         let mut folded = State::default();
         for entry in chain.entries() {
-            self.mistake.apply(&mut folded, entry);
+            self.mutation.apply(&mut folded, entry);
         }
         if folded != *chain.latest() {
             return self.broke(Property::S9, "the log gives another state when it is folded once more".into());

@@ -40,7 +40,7 @@ impl World {
     /// What a restart finds on the disk.
     pub(crate) fn read_back(&self, vm: usize) {
         let node = &self.nodes[vm];
-        if makes!(self.mistake, LogNotSynced) {
+        if makes!(self.mutation, LogNotSynced) {
             let mut kept = node.kept.borrow_mut();
             let len = kept.len().saturating_sub(3);
             kept.truncate(len);

@@ -64,7 +64,7 @@ impl World {
         let mut after = before.clone();
         let mut verdict = None;
         if let Some(entry) = slot.entry() {
-            let told = verdict.insert(self.mistake.apply(Rc::make_mut(&mut after), entry));
+            let told = verdict.insert(self.mutation.apply(Rc::make_mut(&mut after), entry));
             self.tell(|| format!("  log: {:?} by {}: {told:?}", entry.command, entry.by));
         }
         let link = ChainLink { slot: slot.clone(), verdict: verdict.clone(), after: after.clone() };

@@ -69,10 +69,10 @@ impl ModelContext {
         let mut known = self.process.readings.borrow_mut();
         let others = voters.iter().filter(|voter| **voter != self.me).filter_map(|voter| known.get(voter).copied());
         let mut readings: Vec<ClockReading> = std::iter::once(own).chain(others).collect();
-        if makes!(self.world.mistake, OneClockRules) {
+        if makes!(self.world.mutation, OneClockRules) {
             readings = vec![ClockReading { platform: None, is_asking: false, ..own }; voters.len()];
         }
-        if makes!(self.world.mistake, PlatformUnheard) {
+        if makes!(self.world.mutation, PlatformUnheard) {
             for reading in &mut readings {
                 reading.platform = None;
             }

@@ -13,7 +13,7 @@ pub(super) async fn run(here: ModelContext) {
         if !here.standing().leads() {
             continue;
         }
-        for gone in departing(&here.state(), &here.situation()) {
+        for gone in departing(&here.state(), &here.planning_input()) {
             if let Some(gone) = here.world.vm(&gone) {
                 here.world.remove(here.me, gone);
             }

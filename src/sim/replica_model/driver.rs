@@ -39,7 +39,8 @@ async fn hand_over_if_due(here: &ModelContext, tried: &mut Option<Timestamp>) ->
     if tried.is_some_and(|tried| now.since(tried) < HAND_OVER_AGAIN_AFTER) {
         return false;
     }
-    let Some(heir) = transfer_target(&here.state(), &here.situation()).and_then(|heir| here.world.vm(&heir)) else {
+    let Some(heir) = transfer_target(&here.state(), &here.planning_input()).and_then(|heir| here.world.vm(&heir))
+    else {
         return false;
     };
     *tried = Some(now);
@@ -50,7 +51,7 @@ async fn hand_over_if_due(here: &ModelContext, tried: &mut Option<Timestamp>) ->
 }
 
 async fn propose_what_is_due(here: &ModelContext) {
-    let due = here.world.mistake.plan(&here.state(), &here.situation());
+    let due = here.world.mutation.plan(&here.state(), &here.planning_input());
     for command in due {
         if here.propose(&command).await.is_err() {
             return;

@@ -11,11 +11,11 @@ use allclear_core::procedure::assignments::{Executor, catch_up};
 const TICK: Duration = Duration::from_millis(250);
 
 pub(super) async fn run(here: ModelContext) {
-    let (tasks, signals, mistake) = (&here.world.tasks, &here.process.signals, here.world.mistake);
+    let (tasks, signals, mutation) = (&here.world.tasks, &here.process.signals, here.world.mutation);
     let found = catch_up(&here).await;
     here.process.is_known.set(Some(found.is_known));
-    let left_over = if makes!(mistake, NothingInherited) { AttemptId(0) } else { found.attempt };
-    let is_disk_new = here.world.nodes[here.me].is_new.get() && !makes!(mistake, NewDiskUnnoticed);
+    let left_over = if makes!(mutation, NothingInherited) { AttemptId(0) } else { found.attempt };
+    let is_disk_new = here.world.nodes[here.me].is_new.get() && !makes!(mutation, NewDiskUnnoticed);
     let mut executor = Executor::new(left_over, is_disk_new);
     tasks.spawn(here.me, observer::report(here.clone()));
     loop {

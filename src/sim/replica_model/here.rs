@@ -95,7 +95,7 @@ impl ModelContext {
         contacts.of(self.steady(), members, |steady| self.at(steady))
     }
 
-    pub(crate) fn situation(&self) -> PlanningInput {
+    pub(crate) fn planning_input(&self) -> PlanningInput {
         let (standing, members, voters) = (self.standing(), self.members(), self.voters());
         let leading_since = self.process.contacts.borrow().leading_since();
         PlanningInput {

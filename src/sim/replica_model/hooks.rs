@@ -33,7 +33,7 @@ pub(super) fn reconcile_attempt(here: &ModelContext, assigned: AssignedAttempt<'
         }
         Some(program) if again_if_lost && is_lost(here, &program) && !here.knows_the_time() => {}
         Some(program)
-            if (again_if_lost || makes!(here.world.mistake, LostRunAgain))
+            if (again_if_lost || makes!(here.world.mutation, LostRunAgain))
                 && is_lost(here, &program)
                 && here.time() < attempt.deadline =>
         {
@@ -47,7 +47,7 @@ pub(super) fn reconcile_attempt(here: &ModelContext, assigned: AssignedAttempt<'
 
 fn is_lost(here: &ModelContext, program: &Program) -> bool {
     let is_doubtful = matches!(program.outcome, Outcome::Unknown(_));
-    program.is_lost || (is_doubtful && makes!(here.world.mistake, UnknownRunAgain))
+    program.is_lost || (is_doubtful && makes!(here.world.mutation, UnknownRunAgain))
 }
 
 /// Stops the attempt; what was never started is settled at once.
@@ -110,14 +110,14 @@ fn start(here: &ModelContext, event: &Event, attempt: &Attempt, key: Key, is_lef
     let (here, id) = (here.clone(), attempt.id);
     let tasks = here.world.clone();
     tasks.tasks.spawn(here.me, async move {
-        let confirmed = makes!(here.world.mistake, HookUnconfirmed) || here.confirm().await.is_ok();
+        let confirmed = makes!(here.world.mutation, HookUnconfirmed) || here.confirm().await.is_ok();
         let state = here.state();
         let open = state.open_event(&key.0).and_then(|event| Some((event, event.attempt(id)?)));
         let wanted =
             open.filter(|(event, attempt)| attempt.outcome.is_none() && attempts::is_wanted(&state, event, attempt));
         if let Some((event, attempt)) = wanted.filter(|_| confirmed) {
             let left = event.deadline_of(attempt).since(here.time());
-            if left.is_zero() && !makes!(here.world.mistake, HookUnconfirmed) {
+            if left.is_zero() && !makes!(here.world.mutation, HookUnconfirmed) {
                 here.process.busy.borrow_mut().remove(&key);
                 return settle(&here, key, Outcome::TimedOut("it did not end by its deadline".into()), false);
             }
@@ -135,7 +135,7 @@ fn task(here: &ModelContext, state: &State, event: &Event, attempt: &Attempt, ke
         intent: attempt.intent,
         step: event.step_id(attempt),
         prefer: if attempt.intent == Intent::Run {
-            preferred_vms(state, &here.situation(), &attempt.member)
+            preferred_vms(state, &here.planning_input(), &attempt.member)
         } else {
             Vec::new()
         },

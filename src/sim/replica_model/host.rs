@@ -59,7 +59,7 @@ impl Host for ModelContext {
     }
 
     async fn fresh_document(&self) -> Result<Document, String> {
-        if makes!(self.world.mistake, DocumentNotFresh) {
+        if makes!(self.world.mutation, DocumentNotFresh) {
             return self.believed().ok_or_else(|| "no document".into());
         }
         self.look().await.map_err(|_| "no fresh document".into())
@@ -81,12 +81,12 @@ impl Host for ModelContext {
 impl ApprovalHost for ModelContext {
     async fn confirm_claim(&self) -> bool {
         self.world.come(&self.world.counts.confirmed, TriggerPoint::Confirm);
-        makes!(self.world.mistake, PostUnconfirmed) || self.ensure_linearizable().await
+        makes!(self.world.mutation, PostUnconfirmed) || self.ensure_linearizable().await
     }
 
     fn withdrawal(&self, claim: &OwnClaim, fresh: &Document) -> Option<PostOutcome> {
         let withdrawn = claims::withdrawn_by(&self.state(), self.name(), &claim.event, claim.attempt, fresh);
-        withdrawn.filter(|outcome| !makes!(self.world.mistake, DecisionUnchecked) || *outcome != PostOutcome::Differs)
+        withdrawn.filter(|outcome| !makes!(self.world.mutation, DecisionUnchecked) || *outcome != PostOutcome::Differs)
     }
 }
 
@@ -104,7 +104,7 @@ impl ExecutorHost for ModelContext {
     }
 
     fn begin_approval(&self, mut claim: OwnClaim) {
-        if makes!(self.world.mistake, LeaseUnchecked) {
+        if makes!(self.world.mutation, LeaseUnchecked) {
             claim.lease = Duration::MAX;
         }
         self.world.tasks.spawn(self.me, approve::run(self.clone(), claim));
@@ -154,11 +154,11 @@ impl IsolatedHost for ModelContext {
     }
 
     fn planning_input(&self) -> PlanningInput {
-        self.situation()
+        self.planning_input()
     }
 
     fn event_to_approve(&self, input: &PlanningInput) -> Option<EventId> {
-        self.world.mistake.takeover(&self.state(), input)
+        self.world.mutation.takeover(&self.state(), input)
     }
 
     async fn fence(&self) -> bool {
@@ -180,7 +180,7 @@ impl IsolatedHost for ModelContext {
             return Ok(false);
         }
         let announced = entry.announcement.clone();
-        if !makes!(self.world.mistake, JournalSkipped) {
+        if !makes!(self.world.mutation, JournalSkipped) {
             self.write_journal(|journal| journal.push(entry)).await;
         }
         self.world.judge_alone(self.me, &announced, input);
@@ -246,7 +246,7 @@ impl JournalHost for ModelContext {
     }
 
     async fn propose(&self, command: &Command) {
-        if !makes!(self.world.mistake, NoAccount) {
+        if !makes!(self.world.mutation, NoAccount) {
             drop(self.propose(command).await);
         }
     }

@@ -13,13 +13,13 @@ pub(super) async fn run(here: ModelContext) {
     let mut not_before = watch.last_tick;
     loop {
         here.sleep(TICK).await;
-        if makes!(here.world.mistake, PauseCounts) {
+        if makes!(here.world.mutation, PauseCounts) {
             watch.last_tick = here.steady();
         }
         let view = isolated_view(&here, &mut watch).await;
         let is_isolated = view.is_some();
         here.process.alone.replace(view);
-        let input = is_isolated.then(|| here.situation());
+        let input = is_isolated.then(|| here.planning_input());
         let due = input.filter(|input| here.steady() >= not_before && here.event_to_approve(input).is_some());
         if let Some(input) = due {
             let _ = approve_isolated(&here, input, None).await;

@@ -83,12 +83,12 @@ impl ModelContext {
     async fn take(&self, observe: impl Fn(&mut Observation, &Document)) -> Result<Document, PollFailed> {
         let asked_at = self.steady();
         let polled = self.ask_endpoint().await;
-        let mistake = self.world.mistake;
+        let mutation = self.world.mutation;
         let result = {
             let mut sight = self.process.sight.borrow_mut();
             match polled {
                 Ok(PollResult { incarnation, .. })
-                    if makes!(mistake, IncarnationRules) && incarnation < sight.incarnation =>
+                    if makes!(mutation, IncarnationRules) && incarnation < sight.incarnation =>
                 {
                     sight.last = Some(self.steady());
                     Err(PollFailed)
@@ -100,7 +100,7 @@ impl ModelContext {
                     }
                     sight.incarnation = incarnation;
                     observe(&mut sight.observation, &document);
-                    if makes!(mistake, AbsenceAtOnce) {
+                    if makes!(mutation, AbsenceAtOnce) {
                         for _ in 0..5 {
                             let time = PollTime::at_once(asked_at);
                             let poll = Poll { document: &document, time, patience: NO_PATIENCE };
@@ -113,7 +113,7 @@ impl ModelContext {
                     Ok(document)
                 }
                 Err(why) => {
-                    if !makes!(mistake, BadReadDoesNotInterrupt) {
+                    if !makes!(mutation, BadReadDoesNotInterrupt) {
                         sight.observation.record_failed_poll();
                     }
                     sight.failures += 1;

@@ -118,7 +118,7 @@ impl World {
         }
     }
 
-    fn situation(&self, dice: &mut Dice) -> PlanningInput {
+    fn planning_input(&self, dice: &mut Dice) -> PlanningInput {
         let now = self.now;
         let since = now.minus(Duration::from_millis(dice.next() % 600_000));
         let contact = |dice: &mut Dice| PeerHealth {
@@ -154,7 +154,7 @@ impl World {
     }
 
     fn planned(&self, dice: &mut Dice, state: &State) -> (&'static str, Command) {
-        let due = plan(state, &self.situation(dice));
+        let due = plan(state, &self.planning_input(dice));
         let command = if due.is_empty() { odd::command(dice, state) } else { dice.one(&due).clone() };
         (VMS[self.leader], command)
     }

@@ -299,6 +299,12 @@ pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
             3 => Command::RecordRemoval(RecordRemoval { replica: vm(dice) }),
             _ => Command::TakeSlots(TakeSlots { event: id }),
         },
+        number => of_the_cluster(dice, state, id, number),
+    }
+}
+
+fn of_the_cluster(dice: &mut Dice, state: &State, id: EventId, number: usize) -> Command {
+    match number {
         13 => Command::ForgetEvent(ForgetEvent { event: id }),
         14 => Command::BeginLeadership(BeginLeadership {
             term: dice.number() % 50,

@@ -21,13 +21,13 @@ use allclear::hooks::{HookEnvironment, HookRunner, Runner, Wall};
 use allclear::imds::health::STALL_AFTER;
 use allclear::imds::poll_schedule::PollSchedule;
 use allclear::replica::clock::{self, ClusterClock};
-use allclear::replica::context::Context;
+use allclear::replica::context::{Context, Node};
 use allclear::replica::hook_executor::{Configured, Former, HookExecutor};
 use allclear::replica::journal::ApprovalJournal;
+use allclear::replica::latest_readiness::LatestReadiness;
 use allclear::replica::metrics::Metrics;
 use allclear::replica::peer_tracker::PeerTracker;
 use allclear::replica::poller::Observer;
-use allclear::replica::readiness_poller::LatestReadiness;
 use allclear::replica::state_machine::CoreStateMachine;
 use allclear::replica::watchdog::Watchdog;
 use allclear::replica::{Questions, ReplicaTasks};
@@ -124,27 +124,29 @@ async fn open(
     };
     let (consensus, routes) = Consensus::open(options, fold).await?;
     let here = Arc::new(Context {
-        name: name.clone(),
-        cluster: CLUSTER.into(),
-        configured: world.platform.vms.clone(),
-        fingerprint: String::new(),
-        policy: Policy {
-            user_budget: Duration::from_secs(20),
-            give_back_after: Duration::from_secs(30),
-            ..Policy::default()
+        node: Node {
+            name: name.clone(),
+            cluster: CLUSTER.into(),
+            configured: world.platform.vms.clone(),
+            fingerprint: String::new(),
+            policy: Policy {
+                user_budget: Duration::from_secs(20),
+                give_back_after: Duration::from_secs(30),
+                ..Policy::default()
+            },
+            timing: Timing::default(),
+            grants: Grants { trusted: vec![0], ..Grants::default() },
         },
-        timing: Timing::default(),
         time,
         consensus,
         state,
         contacts: Arc::new(PeerTracker::new(name.clone(), allclear::core::model::version::VERSION)),
         journal: ApprovalJournal::open(folder, net::means())?,
         alone: tokio::sync::watch::Sender::new(None),
-        alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
+        isolated_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
         metrics: Arc::new(Metrics::new()?),
         watchdog: Watchdog::default(),
         readiness: LatestReadiness::default(),
-        grants: Grants { trusted: vec![0], ..Grants::default() },
     });
     Ok((here, routes))
 }
@@ -159,7 +161,7 @@ fn wall(world: &Arc<World>, place: usize) -> Wall {
 async fn propose(world: Arc<World>, here: Arc<Context>, place: usize, life: u32) {
     for number in 0_u64.. {
         tokio::time::sleep(world.dice.millis(100, 3_000)).await;
-        let what = format!("{} {life}.{number}", here.name);
+        let what = format!("{} {life}.{number}", here.node.name);
         let asked = OperatorRequest::Wish { what: what.clone() };
         let command =
             Command::RequestAction(RequestAction { what: asked, who: "a client".into(), reason: String::new() });
@@ -189,7 +191,9 @@ async fn read(world: Arc<World>, here: Arc<Context>) {
         if let Ok(index) = here.consensus.ensure_linearizable().await
             && index < acknowledged
         {
-            world.history.wrong(format!("{} read at {index}, and {acknowledged} was acknowledged before", here.name));
+            world
+                .history
+                .wrong(format!("{} read at {index}, and {acknowledged} was acknowledged before", here.node.name));
         }
     }
 }

@@ -20,12 +20,12 @@ use allclear::grpc;
 use allclear::hooks::session::{Dispatch, Sessions};
 use allclear::hooks::{AttemptState, HookCall, HookOutcome, HookReport, HookRunner, HookTask};
 use allclear::replica::clock::{self, ClusterClock};
-use allclear::replica::context::Context;
+use allclear::replica::context::{Context, Node};
 use allclear::replica::hook_executor::{Configured, Former, HookExecutor};
 use allclear::replica::journal::ApprovalJournal;
+use allclear::replica::latest_readiness::LatestReadiness;
 use allclear::replica::metrics::Metrics;
 use allclear::replica::peer_tracker::PeerTracker;
-use allclear::replica::readiness_poller::LatestReadiness;
 use allclear::replica::state_machine::CoreStateMachine;
 use allclear::replica::view::View;
 use allclear::replica::watchdog::Watchdog;
@@ -142,23 +142,25 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
     };
     let (consensus, _) = Consensus::open(options, fold).await.unwrap();
     let here = Arc::new(Context {
-        name: name.clone(),
-        cluster: "tests".into(),
-        configured: vec![name.clone()],
-        policy: Policy::default(),
-        fingerprint: String::new(),
-        timing: Timing::default(),
+        node: Node {
+            name: name.clone(),
+            cluster: "tests".into(),
+            configured: vec![name.clone()],
+            policy: Policy::default(),
+            fingerprint: String::new(),
+            timing: Timing::default(),
+            grants: Grants { trusted: vec![0], ..Grants::default() },
+        },
         time,
         consensus,
         state,
         contacts: Arc::new(PeerTracker::new(name, allclear::core::model::version::VERSION)),
         journal: ApprovalJournal::open(&data_dir, Environment::default()).unwrap(),
         alone: tokio::sync::watch::Sender::new(None),
-        alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
+        isolated_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
         metrics: Arc::new(Metrics::new().unwrap()),
         watchdog: Watchdog::default(),
         readiness: LatestReadiness::default(),
-        grants: Grants { trusted: vec![0], ..Grants::default() },
     });
     // nobody beats here, so nobody tells the time
     here.time.lead();

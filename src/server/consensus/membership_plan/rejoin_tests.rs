@@ -31,15 +31,11 @@ fn askers(nodes: &[u64]) -> BTreeMap<String, BTreeSet<u64>> {
 fn the_new_disk_of_a_voter_joins_as_a_learner_as_soon_as_the_old_one_is_silent() {
     let members = three_of_whom_one_is_silent(SILENT_AFTER);
     let expected = MembershipChange::Add { learners: BTreeMap::from([(NEW, member(LOST))]), instead_of: vec![] };
-    assert_eq!(membership_changes(&MembershipView { callers: asks(), ..view(members) }), Some(expected));
-    assert_eq!(
-        membership_changes(&MembershipView { callers: asks(), ..view(three()) }),
-        None,
-        "two answer by one name"
-    );
+    assert_eq!(membership_change(&MembershipView { callers: asks(), ..view(members) }), Some(expected));
+    assert_eq!(membership_change(&MembershipView { callers: asks(), ..view(three()) }), None, "two answer by one name");
     let known_already = vec![caller(NEW, member(LOST), false)];
     assert_eq!(
-        membership_changes(&MembershipView {
+        membership_change(&MembershipView {
             callers: known_already,
             ..view(three_of_whom_one_is_silent(SILENT_AFTER))
         }),
@@ -53,25 +49,21 @@ fn a_second_disk_that_is_lost_makes_room_for_the_third() {
     let members = three_of_whom_one_is_silent(REJOIN_AFTER).into_iter().chain([second]).collect();
     let callers = vec![caller(10, member(LOST), true)];
     let expected = MembershipChange::Add { learners: BTreeMap::from([(10, member(LOST))]), instead_of: vec![NEW] };
-    assert_eq!(membership_changes(&MembershipView { callers, ..view(members) }), Some(expected));
+    assert_eq!(membership_change(&MembershipView { callers, ..view(members) }), Some(expected));
 }
 
 #[test]
 fn it_votes_in_the_place_of_the_lost_one_once_that_is_out_of_contact_for_long_enough() {
     let rejoins = Some(MembershipChange::Rejoin { lost: LOST, learner: NEW });
     let just_not = REJOIN_AFTER.saturating_sub(Duration::from_millis(1));
-    assert_eq!(membership_changes(&view(with_its_new_disk(just_not))), None);
-    assert_eq!(membership_changes(&view(with_its_new_disk(REJOIN_AFTER))), rejoins);
-    assert_eq!(
-        membership_changes(&view(with_its_new_disk(REPLACE_AFTER))),
-        rejoins,
-        "no other learner takes its place"
-    );
+    assert_eq!(membership_change(&view(with_its_new_disk(just_not))), None);
+    assert_eq!(membership_change(&view(with_its_new_disk(REJOIN_AFTER))), rejoins);
+    assert_eq!(membership_change(&view(with_its_new_disk(REPLACE_AFTER))), rejoins, "no other learner takes its place");
     let mut lagging = with_its_new_disk(REJOIN_AFTER);
     lagging[3].lag = Some(LAG_AT_MOST + 1);
-    assert_eq!(membership_changes(&view(lagging)), None);
+    assert_eq!(membership_change(&view(lagging)), None);
     let half = MembershipView { half_changed: true, ..view(with_its_new_disk(REJOIN_AFTER)) };
-    assert_eq!(membership_changes(&half), Some(MembershipChange::Finish));
+    assert_eq!(membership_change(&half), Some(MembershipChange::Finish));
 }
 
 #[test]
@@ -79,7 +71,7 @@ fn where_the_lost_one_signed_off_nobody_waits() {
     let signed_off = |silent_for| {
         let mut members = with_its_new_disk(silent_for);
         members[1].signed_off = true;
-        membership_changes(&view(members))
+        membership_change(&view(members))
     };
     assert_eq!(signed_off(SILENT_AFTER), Some(MembershipChange::Rejoin { lost: LOST, learner: NEW }));
     assert_eq!(signed_off(Duration::ZERO), None, "it answers");
@@ -90,23 +82,23 @@ fn of_a_pair_nobody_comes_back_without_an_operator() {
     let pair = vec![known(0, true), silent(LOST, true, REPLACE_AFTER), known(2, true)];
     let two: Vec<_> = pair.into_iter().take(2).collect();
     // Whatever is thought of who is left: both have to vote, and one of them never will.
-    assert_eq!(membership_changes(&MembershipView { callers: asks(), ..view(two) }), None);
+    assert_eq!(membership_change(&MembershipView { callers: asks(), ..view(two) }), None);
     assert!(!may_rejoin(2) && may_rejoin(3));
     let answers_again = vec![known(0, true), known(LOST, true)];
-    assert_eq!(membership_changes(&MembershipView { callers: asks(), ..view(answers_again) }), None);
+    assert_eq!(membership_change(&MembershipView { callers: asks(), ..view(answers_again) }), None);
 }
 
 #[test]
 fn two_that_ask_under_one_name_are_both_refused() {
     let members = three_of_whom_one_is_silent(REJOIN_AFTER);
     let two = MembershipView { callers: asks(), askers: askers(&[NEW, 10]), ..view(members) };
-    assert_eq!(membership_changes(&two), None);
+    assert_eq!(membership_change(&two), None);
     assert_eq!(contested(&two), askers(&[NEW, 10]));
     let one =
         MembershipView { callers: asks(), askers: askers(&[NEW]), ..view(three_of_whom_one_is_silent(REJOIN_AFTER)) };
-    assert!(matches!(membership_changes(&one), Some(MembershipChange::Add { .. })) && contested(&one).is_empty());
+    assert!(matches!(membership_change(&one), Some(MembershipChange::Add { .. })) && contested(&one).is_empty());
     let beside_a_learner = MembershipView { askers: askers(&[10]), ..view(with_its_new_disk(REJOIN_AFTER)) };
-    assert_eq!(membership_changes(&beside_a_learner), None);
+    assert_eq!(membership_change(&beside_a_learner), None);
     let beside_the_voter = MembershipView { askers: askers(&[10]), ..view(three()) };
     assert_eq!(contested(&beside_the_voter), askers(&[LOST, 10]));
 }
@@ -114,7 +106,7 @@ fn two_that_ask_under_one_name_are_both_refused() {
 #[test]
 fn one_name_never_has_two_votes() {
     let room = MembershipView { max_voters: 5, ..view(with_its_new_disk(SILENT_AFTER)) };
-    assert_eq!(membership_changes(&room), None, "its vote is not taken from it yet");
+    assert_eq!(membership_change(&room), None, "its vote is not taken from it yet");
     // Another voter is gone for longer than it.
     let members = vec![
         known(0, true),
@@ -124,7 +116,7 @@ fn one_name_never_has_two_votes() {
         known(4, true),
         new(false),
     ];
-    assert_eq!(membership_changes(&MembershipView { max_voters: 5, ..view(members) }), None);
+    assert_eq!(membership_change(&MembershipView { max_voters: 5, ..view(members) }), None);
 }
 
 #[test]
@@ -133,18 +125,18 @@ fn what_is_left_of_a_lost_disk_is_forgotten() {
     // A change that was cut short, or that another learner was quicker with, leaves it as a learner.
     let as_learner = |silent_for| {
         let members = vec![known(0, true), silent(LOST, false, silent_for), known(2, true), new(true)];
-        membership_changes(&view(members))
+        membership_change(&view(members))
     };
     assert_eq!(as_learner(SILENT_AFTER), forgets);
     assert_eq!(as_learner(Duration::ZERO), None, "both answer");
     let both_learn: Vec<_> = three_of_whom_one_is_silent(SILENT_AFTER).into_iter().chain([new(false)]).collect();
     let both_learn =
         both_learn.into_iter().map(|known| MemberState { voter: known.voter && known.node != LOST, ..known });
-    assert_eq!(membership_changes(&view(both_learn.collect())), forgets);
+    assert_eq!(membership_change(&view(both_learn.collect())), forgets);
     // Two votes, made by whatever means.
     let both_vote = |silent_for| {
         let members = three_of_whom_one_is_silent(silent_for).into_iter().chain([new(true)]).collect();
-        membership_changes(&MembershipView { max_voters: 5, ..view(members) })
+        membership_change(&MembershipView { max_voters: 5, ..view(members) })
     };
     assert_eq!(both_vote(REJOIN_AFTER), forgets);
     assert_eq!(both_vote(SILENT_AFTER), None);

@@ -26,11 +26,11 @@ use crate::replica::context::Context;
 use crate::replica::view::View;
 
 /// Tells until it is stopped; with nobody to tell it ends at once.
-pub async fn tell(here: Arc<Context>, view: View, receivers: Vec<Receiver>, stop: CancellationToken) {
+pub async fn tell(context: Arc<Context>, view: View, receivers: Vec<Receiver>, stop: CancellationToken) {
     if receivers.is_empty() {
         return;
     }
-    let board = PendingNotifications::new(here, view);
+    let board = PendingNotifications::new(context, view);
     let deliveries = join_all(receivers.iter().map(|receiver| delivery::deliver(&board, receiver)));
     let everything = async {
         tokio::join!(

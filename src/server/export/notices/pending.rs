@@ -22,7 +22,7 @@ const LEFT_TO_THE_LAST: Duration = Duration::from_secs(2);
 const OWN_LIMIT: usize = 64;
 
 pub(super) struct PendingNotifications {
-    pub(super) here: Arc<Context>,
+    pub(super) context: Arc<Context>,
     pub(super) view: View,
     kept: Mutex<PendingState>,
     changes: watch::Sender<()>,
@@ -43,8 +43,8 @@ struct DeliveryMark {
 }
 
 impl PendingNotifications {
-    pub(super) fn new(here: Arc<Context>, view: View) -> Self {
-        Self { here, view, kept: Mutex::default(), changes: watch::Sender::new(()) }
+    pub(super) fn new(context: Arc<Context>, view: View) -> Self {
+        Self { context, view, kept: Mutex::default(), changes: watch::Sender::new(()) }
     }
 
     pub(super) fn changes(&self) -> watch::Receiver<()> {
@@ -72,19 +72,19 @@ impl PendingNotifications {
 
     /// What a receiver has yet to be told from here, in the order in which it happened.
     pub(super) fn pending(&self, receiver: &Receiver, waits: &mut BlockedSince) -> Vec<Notification> {
-        let (state, situation) = (self.here.state(), self.here.planning_input());
-        let mut pending = self.alone(situation.now);
-        if self.leads_for_a_while() && self.here.reconciliation_known(&state) {
+        let (state, input) = (self.context.state(), self.context.planning_input());
+        let mut pending = self.alone(input.now);
+        if self.leads_for_a_while() && self.context.reconciliation_known(&state) {
             if receiver.topics.contains(&NotificationKind::Blocked) {
-                waits.update(&state, &situation);
+                waits.update(&state, &input);
             }
-            pending.extend(due(&state, &situation, waits, receiver.blocked_after));
+            pending.extend(due(&state, &input, waits, receiver.blocked_after));
         } else {
             waits.forget();
         }
         let mut kept = self.kept();
-        kept.told.retain(|_, mark| situation.now.since(mark.at) < TOLD_WITHIN);
-        kept.own.retain(|(notice, _)| situation.now.since(notice.at) < TOLD_WITHIN);
+        kept.told.retain(|_, mark| input.now.since(mark.at) < TOLD_WITHIN);
+        kept.own.retain(|(notice, _)| input.now.since(notice.at) < TOLD_WITHIN);
         pending.extend(kept.own.iter().map(|(notice, _)| notice.clone()));
         let mut seen = BTreeSet::new();
         pending.retain(|notice| {
@@ -98,8 +98,8 @@ impl PendingNotifications {
 
     /// A leader that has yet to apply what others noted would tell it again.
     fn leads_for_a_while(&self) -> bool {
-        let since = self.here.contacts.leading_since();
-        self.here.leads() && since.is_some_and(|since| clock::monotonic().since(since) >= LEFT_TO_THE_LAST)
+        let since = self.context.contacts.leading_since();
+        self.context.leads() && since.is_some_and(|since| clock::monotonic().since(since) >= LEFT_TO_THE_LAST)
     }
 
     /// What this replica approved without a quorum, and has yet to give account of.
@@ -108,7 +108,7 @@ impl PendingNotifications {
         let notice = |JournalEntry { announcement, takeover }: &JournalEntry| {
             Notification::alone(&announcement.id, &takeover.approver, takeover.at, takeover.at)
         };
-        let entries = self.here.journal.entries();
+        let entries = self.context.journal.entries();
         entries.iter().filter(is_over).map(notice).filter(|notice| now.since(notice.at) < TOLD_WITHIN).collect()
     }
 

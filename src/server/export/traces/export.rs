@@ -26,16 +26,16 @@ const SETTLED_AFTER: Duration = Duration::from_secs(5);
 const GIVEN_UP_AFTER: Duration = Duration::from_mins(5);
 
 /// Runs until it is stopped.
-pub async fn export(here: Arc<Context>, collector: Collector, stop: CancellationToken) {
+pub async fn export(context: Arc<Context>, collector: Collector, stop: CancellationToken) {
     let mut known = ExportProgress::default();
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK_EVERY) => {}
             () = stop.cancelled() => return,
         }
-        if !here.leads() {
+        if !context.leads() {
             known = ExportProgress::default();
-        } else if stop.run_until_cancelled(known.export(&here, &collector)).await.is_none() {
+        } else if stop.run_until_cancelled(known.export(&context, &collector)).await.is_none() {
             return;
         }
     }
@@ -53,35 +53,35 @@ struct ExportProgress {
 
 impl ExportProgress {
     /// The oldest first, until one has to wait.
-    async fn export(&mut self, here: &Context, collector: &Collector) {
-        let (state, now) = (here.state(), here.time.now());
+    async fn export(&mut self, context: &Context, collector: &Collector) {
+        let (state, now) = (context.state(), context.time.now());
         let recent: Vec<_> =
-            recent(&state, now).into_iter().map(|event| (TraceId::of(&here.cluster, event), event)).collect();
-        self.forget_all_but(&recent.iter().map(|(id, _)| *id).collect(), here);
+            recent(&state, now).into_iter().map(|event| (TraceId::of(&context.node.cluster, event), event)).collect();
+        self.forget_all_but(&recent.iter().map(|(id, _)| *id).collect(), context);
         for (id, event) in recent {
             if !self.pace.wait(clock::monotonic()).is_zero() {
                 break;
             }
             if !self.settled.contains(&id) && is_settled(event, now) {
-                let taken = collector.take(&here.cluster, &state, event).await;
-                self.note(id, event, taken, here);
+                let taken = collector.take(&context.node.cluster, &state, event).await;
+                self.note(id, event, taken, context);
             }
         }
     }
 
-    fn forget_all_but(&mut self, recent: &BTreeSet<TraceId>, here: &Context) {
+    fn forget_all_but(&mut self, recent: &BTreeSet<TraceId>, context: &Context) {
         self.settled.retain(|id| recent.contains(id));
         self.waiting.retain(|id, why| {
             let may_wait = recent.contains(id);
             if !may_wait {
                 tracing::warn!(trace = %id, why, "trace export abandoned: see [tracing]");
-                here.metrics.export(ExportLabel::GivenUp);
+                context.metrics.export(ExportLabel::GivenUp);
             }
             may_wait
         });
     }
 
-    fn note(&mut self, id: TraceId, event: &Event, taken: ExportResult, here: &Context) {
+    fn note(&mut self, id: TraceId, event: &Event, taken: ExportResult, context: &Context) {
         let event = &event.announcement.id;
         match taken {
             ExportResult::NotNow(why, wish) => {
@@ -93,11 +93,11 @@ impl ExportProgress {
             }
             ExportResult::Accepted => {
                 tracing::debug!(%event, trace = %id, "trace exported");
-                here.metrics.export(ExportLabel::Accepted);
+                context.metrics.export(ExportLabel::Accepted);
             }
             ExportResult::Refused(why) => {
                 tracing::warn!(%event, trace = %id, why, "trace refused by the collector: see [tracing]");
-                here.metrics.export(ExportLabel::Refused);
+                context.metrics.export(ExportLabel::Refused);
             }
         }
         self.pace.succeeded();

@@ -80,9 +80,9 @@ impl EventFeed {
 
     fn make(&self, made: &mut Option<Timestamp>) {
         *made = Some(clock::monotonic());
-        let (state, situation) = self.view.inputs();
+        let (state, input) = self.view.inputs();
         let is_told = |event: &&Event| self.vm.as_ref().is_none_or(|vm| event.announcement.resources.contains(vm));
-        let events: Vec<_> = state.open_events().filter(is_told).map(|event| of(event, &state, &situation)).collect();
+        let events: Vec<_> = state.open_events().filter(is_told).map(|event| of(event, &state, &input)).collect();
         self.events.send_if_modified(|known| {
             let is_news = **known != events;
             if is_news {
@@ -99,12 +99,12 @@ impl EventFeed {
 
 /// One event, open or closed.
 pub(super) fn one(view: &View, id: &EventId) -> Option<pb::Event> {
-    let (state, situation) = view.inputs();
-    state.event(id).map(|event| of(event, &state, &situation))
+    let (state, input) = view.inputs();
+    state.event(id).map(|event| of(event, &state, &input))
 }
 
 /// Without its history: every workload may be told of it at once.
-fn of(event: &Event, state: &State, situation: &PlanningInput) -> pb::Event {
+fn of(event: &Event, state: &State, input: &PlanningInput) -> pb::Event {
     let announcement = &event.announcement;
     pb::Event {
         id: announcement.id.to_string(),
@@ -119,8 +119,7 @@ fn of(event: &Event, state: &State, situation: &PlanningInput) -> pb::Event {
         description: announcement.description.clone(),
         duration_ms: announcement.duration.map(ms),
         stage: event.stage().to_string(),
-        blocker: explain(state, event, situation)
-            .map(|found| view::blocker::shown(&found, event, state, situation).message),
+        blocker: explain(state, event, input).map(|found| view::blocker::shown(&found, event, state, input).message),
         revision: event.revision,
     }
 }

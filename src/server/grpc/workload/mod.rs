@@ -27,8 +27,9 @@ use self::stream::{Answer, Stream, UNREAD};
 use super::uid_policy::caller;
 use crate::hooks::session::{Hello, RegistrationError, SessionToken, ToWorkload};
 use crate::net::limits::RateLimiters;
+use crate::replica::attempt_key::is_recorded;
 use crate::replica::context::Context;
-use crate::replica::hook_executor::{HookExecutor, is_recorded};
+use crate::replica::hook_executor::HookExecutor;
 use crate::replica::late_outcomes;
 use crate::replica::metrics::RefusalKind;
 use crate::replica::view::View;
@@ -50,7 +51,7 @@ const CHANGES_A_SECOND: u32 = 10;
 const RECORDED_WITHIN: Duration = Duration::from_secs(10);
 
 struct WorkloadRpc {
-    here: Arc<Context>,
+    context: Arc<Context>,
     hooks: Arc<HookExecutor>,
     view: View,
     open: Arc<OpenStreams>,
@@ -61,11 +62,11 @@ struct WorkloadRpc {
 }
 
 /// The workloads' service.
-pub fn workload_routes(here: Arc<Context>, hooks: Arc<HookExecutor>, view: View, stop: CancellationToken) -> Routes {
-    let open = OpenStreams::new(&view, here.name.clone(), stop.clone());
+pub fn workload_routes(context: Arc<Context>, hooks: Arc<HookExecutor>, view: View, stop: CancellationToken) -> Routes {
+    let open = OpenStreams::new(&view, context.node.name.clone(), stop.clone());
     let lines = polling::PollSessions::default();
     let changes = RateLimiters::new(CHANGES_AT_ONCE, CHANGES_A_SECOND);
-    let door = WorkloadRpc { here, hooks, view, open, lines, changes, stop };
+    let door = WorkloadRpc { context, hooks, view, open, lines, changes, stop };
     let server = WorkloadsServer::new(WorkloadService(Arc::new(door)));
     Routes::new(server.max_decoding_message_size(MAX_MESSAGE_BYTES))
 }
@@ -80,14 +81,16 @@ impl WorkloadRpc {
     ) -> Result<(SessionToken, mpsc::Receiver<ToWorkload>, pb::Welcome), Status> {
         let mut greeting = hello::read(hello, uid, polls).map_err(Status::invalid_argument)?;
         let sessions = &self.hooks.front.sessions;
-        let welcome = self.here.state().may_enlist(&self.here.name, &greeting.workload, &self.here.grants);
+        let welcome =
+            self.context.state().may_enlist(&self.context.node.name, &greeting.workload, &self.context.node.grants);
         welcome.map_err(|why| self.denied(uid, &greeting.workload.name, &why))?;
         let reserved =
             sessions.reserve(&greeting.workload.name, &greeting.boot).map_err(|refusal| refused(&refusal))?;
         self.enlist(&greeting.workload, uid).await?;
         let acknowledged = self.take_out_what_is_recorded(&mut greeting);
-        let state = self.here.state();
-        let configured = state.replicas.get(&self.here.name).map(|me| me.workloads.as_slice()).unwrap_or_default();
+        let state = self.context.state();
+        let configured =
+            state.replicas.get(&self.context.node.name).map(|me| me.workloads.as_slice()).unwrap_or_default();
         let problems = hello::odd(&greeting.workload, configured);
         let lease_ms = ms(greeting.lease);
         tracing::info!(workload = %greeting.workload.name, uid, boot = greeting.boot, "session workload registered");
@@ -96,7 +99,7 @@ impl WorkloadRpc {
             version: hello::VERSION,
             session: visit.shown(),
             lease_ms,
-            vm: self.here.name.to_string(),
+            vm: self.context.node.name.to_string(),
             acknowledged,
             problems,
             events: self.open.here.watch().borrow().to_vec(),
@@ -107,7 +110,7 @@ impl WorkloadRpc {
     async fn enlist(&self, workload: &Workload, uid: u32) -> Result<(), Status> {
         let is_listed =
             |state: &Arc<_>| self.listed(state, &workload.name).is_some_and(|known| known.says_what(workload));
-        if is_listed(&self.here.state()) {
+        if is_listed(&self.context.state()) {
             return Ok(());
         }
         if !self.changes.of(uid).lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -116,11 +119,11 @@ impl WorkloadRpc {
             )));
         }
         let enlisting = async {
-            let mut state = self.here.state.clone();
+            let mut state = self.context.state.clone();
             // It registers its own configuration first.
-            let _ = state.wait_for(|state| state.replicas.contains_key(&self.here.name)).await;
+            let _ = state.wait_for(|state| state.replicas.contains_key(&self.context.node.name)).await;
             let verdict =
-                self.here.record(&Command::RegisterSession(RegisterSession { workload: workload.clone() })).await;
+                self.context.record(&Command::RegisterSession(RegisterSession { workload: workload.clone() })).await;
             if matches!(verdict, ApplyResult::Applied | ApplyResult::Ignored(Rejection::Repeated)) {
                 let _ = state.wait_for(is_listed).await;
             }
@@ -138,12 +141,12 @@ impl WorkloadRpc {
     }
 
     fn listed<'a>(&self, state: &'a allclear_core::model::state::State, name: &WorkloadName) -> Option<&'a Workload> {
-        state.replicas.get(&self.here.name)?.dialled.get(name)
+        state.replicas.get(&self.context.node.name)?.dialled.get(name)
     }
 
     /// What the log has an outcome of need not be told again.
     fn take_out_what_is_recorded(&self, greeting: &mut Hello) -> Vec<String> {
-        let (state, name) = (self.here.state(), &greeting.workload.name);
+        let (state, name) = (self.context.state(), &greeting.workload.name);
         let known = core::mem::take(&mut greeting.known).into_iter();
         let (recorded, open) =
             known.partition(|(attempt, ended)| ended.is_some() && is_recorded(&state, name, attempt));
@@ -151,7 +154,7 @@ impl WorkloadRpc {
         let recorded: BTreeMap<String, _> = recorded;
         for (attempt, ended) in &recorded {
             if let Some(ended) = ended {
-                late_outcomes::report_late_outcomes(&self.here, &state, name, attempt, ended.clone());
+                late_outcomes::report_late_outcomes(&self.context, &state, name, attempt, ended.clone());
             }
         }
         recorded.into_keys().collect()
@@ -161,23 +164,23 @@ impl WorkloadRpc {
         if matches!(why, ownership::OwnershipError::Needed { .. }) {
             return Status::failed_precondition(why.to_string());
         }
-        self.here.metrics.refusals.note(RefusalKind::Session, &format!("uid {uid}"), None, &name.0);
+        self.context.metrics.refusals.note(RefusalKind::Session, &format!("uid {uid}"), None, &name.0);
         Status::permission_denied(format!("{why} (you are uid {uid})"))
     }
 
     async fn unregister(&self, name: &WorkloadName, uid: u32, force: bool) -> Result<(), Status> {
-        let state = self.here.state();
+        let state = self.context.state();
         let sessions = &self.hooks.front.sessions;
         if self.listed(&state, name).is_none() && !sessions.is_seated(name) {
             return Ok(());
         }
-        let may = state.may_delist(&self.here.name, name, (uid, &self.here.grants), force);
+        let may = state.may_delist(&self.context.node.name, name, (uid, &self.context.node.grants), force);
         may.map_err(|why| self.denied(uid, name, &why))?;
         sessions.mark_expired(name);
         let delist = Command::DeregisterSession(DeregisterSession { workload: name.clone() });
         let delisting = async {
-            self.here.record(&delist).await;
-            let _ = self.here.state.clone().wait_for(|state| self.listed(state, name).is_none()).await;
+            self.context.record(&delist).await;
+            let _ = self.context.state.clone().wait_for(|state| self.listed(state, name).is_none()).await;
         };
         if timeout(RECORDED_WITHIN, delisting).await.is_err() {
             return Err(Status::unavailable("no quorum answers: it is recorded as soon as one does"));

@@ -16,12 +16,12 @@ use allclear_core::planning_input::PlanningInput;
 
 const ROLES: [&str; 5] = ["leader", "follower", "candidate", "learner", "outside"];
 
-pub(super) fn fill(sheet: &Sheet, view: &View, state: &State, situation: &PlanningInput) -> prometheus::Result<()> {
+pub(super) fn fill(sheet: &Sheet, view: &View, state: &State, input: &PlanningInput) -> prometheus::Result<()> {
     sheet.each("allclear_build_info", "The version that runs.", "version", [(env!("CARGO_PKG_VERSION"), 1.0)])?;
     sheet.whether("allclear_ready", "This replica can do its part, as /readyz says.", view.is_ready().is_ok())?;
-    standing(sheet, view, situation)?;
-    contacts(sheet, state, situation)?;
-    channel(sheet, situation)?;
+    standing(sheet, view, input)?;
+    contacts(sheet, state, input)?;
+    channel(sheet, input)?;
     let ahead = view.clock_difference_ms().unwrap_or(0);
     sheet.one(
         "allclear_clock_difference_seconds",
@@ -34,15 +34,15 @@ pub(super) fn fill(sheet: &Sheet, view: &View, state: &State, situation: &Planni
         seconds(Timestamp(view.platform_difference_ms().unwrap_or(0))),
     )?;
     peers(sheet, view.tls())?;
-    workloads(sheet, state, situation)?;
+    workloads(sheet, state, input)?;
     members(sheet, state)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "exact up to nine thousand million million")]
-fn standing(sheet: &Sheet, view: &View, situation: &PlanningInput) -> prometheus::Result<()> {
+fn standing(sheet: &Sheet, view: &View, input: &PlanningInput) -> prometheus::Result<()> {
     let standing = view.raft_status();
     sheet.whether("allclear_is_leader", "This replica leads and a quorum is behind it.", standing.leads())?;
-    sheet.whether("allclear_has_quorum", "A leader with a quorum is heard, or is this replica.", situation.quorum)?;
+    sheet.whether("allclear_has_quorum", "A leader with a quorum is heard, or is this replica.", input.quorum)?;
     let role = standing.role.as_word();
     let roles = ROLES.map(|each| (each, f64::from(u8::from(each == role))));
     sheet.each("allclear_role", "1 for what this replica is in its cluster.", "role", roles)?;
@@ -52,14 +52,14 @@ fn standing(sheet: &Sheet, view: &View, situation: &PlanningInput) -> prometheus
     sheet.one("allclear_log_size_bytes", "What log and snapshots take on the disk.", bytes as f64)
 }
 
-fn contacts(sheet: &Sheet, state: &State, situation: &PlanningInput) -> prometheus::Result<()> {
-    let members = &situation.members;
-    let voters = members.iter().filter(|name| !situation.learners.contains(name)).count();
+fn contacts(sheet: &Sheet, state: &State, input: &PlanningInput) -> prometheus::Result<()> {
+    let members = &input.members;
+    let voters = members.iter().filter(|name| !input.learners.contains(name)).count();
     sheet.one("allclear_members", "Replicas of the cluster, configured ones among them.", number(members.len()))?;
     sheet.one("allclear_voters", "Those of them that vote.", number(voters))?;
-    let reachable = number(members.len() - situation.unreachable_members().len());
+    let reachable = number(members.len() - input.unreachable_members().len());
     sheet.one("allclear_replicas_reachable", "Members that answer the leader, as known here.", reachable)?;
-    let healthy = situation.contacts.values().filter(|it| it.reachable && it.channel == ImdsHealth::Healthy).count();
+    let healthy = input.contacts.values().filter(|it| it.reachable && it.channel == ImdsHealth::Healthy).count();
     sheet.one(
         "allclear_metadata_channels_healthy",
         "Members that answer and whose metadata endpoint works, as known here.",
@@ -70,11 +70,11 @@ fn contacts(sheet: &Sheet, state: &State, situation: &PlanningInput) -> promethe
         "Replicas that may be approving alone: they have yet to give account.",
         number(state.suspects().count()),
     )?;
-    sheet.whether("allclear_is_suspect", "This replica is one of them.", state.is_suspect(&situation.me))
+    sheet.whether("allclear_is_suspect", "This replica is one of them.", state.is_suspect(&input.me))
 }
 
-fn channel(sheet: &Sheet, situation: &PlanningInput) -> prometheus::Result<()> {
-    let own = situation.contacts.get(&situation.me).map_or(ImdsHealth::Unknown, |contact| contact.channel);
+fn channel(sheet: &Sheet, input: &PlanningInput) -> prometheus::Result<()> {
+    let own = input.contacts.get(&input.me).map_or(ImdsHealth::Unknown, |contact| contact.channel);
     let states = [ImdsHealth::Unknown, ImdsHealth::Healthy, ImdsHealth::Stalled];
     sheet.each(
         "allclear_metadata_channel",
@@ -117,9 +117,9 @@ fn members(sheet: &Sheet, state: &State) -> prometheus::Result<()> {
     sheet.one("allclear_restores_failing", "Members whose last restore failed.", number(failing))
 }
 
-fn workloads(sheet: &Sheet, state: &State, situation: &PlanningInput) -> prometheus::Result<()> {
+fn workloads(sheet: &Sheet, state: &State, input: &PlanningInput) -> prometheus::Result<()> {
     let is_there = |(vm, workload): &(&VmName, &Workload)| {
-        situation.reaches(vm) && state.condition(&workload.on(vm)).unwrap_or_default().connected
+        input.reaches(vm) && state.condition(&workload.on(vm)).unwrap_or_default().connected
     };
     let (there, away): (Vec<_>, Vec<_>) = state.workloads().partition(is_there);
     let values = [("connected", number(there.len())), ("away", number(away.len()))];

@@ -40,16 +40,16 @@ const BLOCKERS: [&str; 16] = [
     "waiting_for_platform",
 ];
 
-pub(super) fn fill(sheet: &Sheet, state: &State, situation: &PlanningInput) -> prometheus::Result<()> {
+pub(super) fn fill(sheet: &Sheet, state: &State, input: &PlanningInput) -> prometheus::Result<()> {
     let mut open: Vec<&Event> = state.open_events().filter(|event| !event.is_drill()).collect();
     open.sort_by_key(|event| event.first_seen());
     sheet.one("allclear_drills_open", "Drills that go on; no other metric counts them as events.", {
         number(state.open.len() - open.len())
     })?;
     stages(sheet, &open)?;
-    blockers(sheet, &open, state, situation)?;
-    hooks(sheet, &open, situation.now)?;
-    halts(sheet, &open, state, situation)?;
+    blockers(sheet, &open, state, input)?;
+    hooks(sheet, &open, input.now)?;
+    halts(sheet, &open, state, input)?;
     starts(sheet, &open, state)
 }
 
@@ -69,12 +69,12 @@ fn stages(sheet: &Sheet, open: &[&Event]) -> prometheus::Result<()> {
     )
 }
 
-fn blockers(sheet: &Sheet, open: &[&Event], state: &State, situation: &PlanningInput) -> prometheus::Result<()> {
+fn blockers(sheet: &Sheet, open: &[&Event], state: &State, input: &PlanningInput) -> prometheus::Result<()> {
     let mut longest: BTreeMap<&str, f64> = BLOCKERS.map(|code| (code, 0.0)).into();
     let mut counts = longest.clone();
     for event in open.iter().take(EXPLAINED) {
-        let Some(blocker) = explain(state, event, situation) else { continue };
-        let waited = situation.now.since(waiting_since(event, &blocker)).as_secs_f64();
+        let Some(blocker) = explain(state, event, input) else { continue };
+        let waited = input.now.since(waiting_since(event, &blocker)).as_secs_f64();
         let known = longest.entry(blocker.code()).or_default();
         *known = known.max(waited);
         *counts.entry(blocker.code()).or_default() += 1.0;
@@ -115,9 +115,9 @@ fn hooks(sheet: &Sheet, open: &[&Event], now: Timestamp) -> prometheus::Result<(
     )
 }
 
-fn halts(sheet: &Sheet, open: &[&Event], state: &State, situation: &PlanningInput) -> prometheus::Result<()> {
-    let pause = state.pause(situation.now);
-    let holds: Vec<_> = open.iter().filter_map(|event| event.hold(situation.now)).collect();
+fn halts(sheet: &Sheet, open: &[&Event], state: &State, input: &PlanningInput) -> prometheus::Result<()> {
+    let pause = state.pause(input.now);
+    let holds: Vec<_> = open.iter().filter_map(|event| event.hold(input.now)).collect();
     let ends = |until: Option<Timestamp>| until.map_or(0.0, seconds);
     sheet.whether("allclear_paused", "An operator wants nothing to be approved.", pause.is_some())?;
     sheet.one(
@@ -131,7 +131,7 @@ fn halts(sheet: &Sheet, open: &[&Event], state: &State, situation: &PlanningInpu
         "When the last of these holds ends; 0 if there is none.",
         ends(holds.iter().map(|hold| hold.until).max()),
     )?;
-    let unaware = |number| unaware_replicas(state, situation, number).len();
+    let unaware = |number| unaware_replicas(state, input, number).len();
     let most = pause.iter().chain(&holds).map(|halt| unaware(halt.number)).max().unwrap_or_default();
     sheet.one(
         "allclear_halts_unacknowledged",

@@ -20,10 +20,10 @@ pub(super) fn answer(view: &View) -> Response {
 }
 
 fn exposition(view: &View) -> prometheus::Result<String> {
-    let (state, situation) = view.inputs();
+    let (state, input) = view.inputs();
     let sheet = Sheet::default();
-    cluster::fill(&sheet, view, &state, &situation)?;
-    events::fill(&sheet, &state, &situation)?;
+    cluster::fill(&sheet, view, &state, &input)?;
+    events::fill(&sheet, &state, &input)?;
     let mut families = sheet.gather();
     families.extend(view.metrics().gather());
     TextEncoder::new().encode_to_string(&families)

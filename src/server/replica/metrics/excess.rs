@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use prometheus::{IntCounterVec, Opts, Registry};
 
-use super::kept;
+use super::registration::registered;
 use crate::replica::clock;
 use allclear_core::model::time::Timestamp;
 
@@ -35,7 +35,7 @@ impl Excess {
             "What the metadata endpoint said beyond what is kept: `left_out` events for which a report has no room, and \
              `waited` times a report had to wait because there was too much to report before it.",
         );
-        let counts = kept(registry, IntCounterVec::new(opts, &["result"])?)?;
+        let counts = registered(registry, IntCounterVec::new(opts, &["result"])?)?;
         for kind in [LEFT_OUT, WAITED] {
             counts.with_label_values(&[kind]);
         }

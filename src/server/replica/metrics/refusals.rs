@@ -2,8 +2,8 @@
 
 use prometheus::{IntCounterVec, Opts, Registry};
 
-use super::kept;
 use super::labels::RefusalKind;
+use super::registration::registered;
 use crate::net::limits::LogLimiter;
 
 /// What somebody asked for is cut behind so many letters.
@@ -21,7 +21,7 @@ impl RefusalCounts {
             "allclear_access_refusals_total",
             "Calls, requests and connections that were refused on this machine and at the status port, by where and why.",
         );
-        let counts = kept(registry, IntCounterVec::new(opts, &["door", "reason"])?)?;
+        let counts = registered(registry, IntCounterVec::new(opts, &["door", "reason"])?)?;
         for each in RefusalKind::ALL {
             counts.with_label_values(&each.as_words());
         }

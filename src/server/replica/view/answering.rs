@@ -7,16 +7,16 @@ use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::planning_input::{PeerHealth, PlanningInput};
 
 /// What the leader said last is old. Whoever answered when asked since then answers, and so does a leader that is heard.
-pub(super) fn look_anew(situation: &mut PlanningInput, leader: Option<VmName>) {
-    let now = situation.now;
-    let reached = situation.alone.iter().flat_map(|alone| &alone.reached);
+pub(super) fn look_anew(input: &mut PlanningInput, leader: Option<VmName>) {
+    let now = input.now;
+    let reached = input.alone.iter().flat_map(|alone| &alone.reached);
     let asked = reached.map(|(name, peer)| (name.clone(), peer.channel));
     let answering: Vec<(VmName, ImdsHealth)> =
         asked.chain(leader.map(|leader| (leader, ImdsHealth::Unknown))).collect();
-    for (_, contact) in situation.contacts.iter_mut().filter(|(name, _)| **name != situation.me) {
+    for (_, contact) in input.contacts.iter_mut().filter(|(name, _)| **name != input.me) {
         contact.reachable = false;
     }
-    for (name, channel) in answering.into_iter().filter(|(name, _)| *name != situation.me) {
+    for (name, channel) in answering.into_iter().filter(|(name, _)| *name != input.me) {
         let (reachable, since, channel_since) = (true, now, now);
         let contact = PeerHealth {
             reachable,
@@ -27,7 +27,7 @@ pub(super) fn look_anew(situation: &mut PlanningInput, leader: Option<VmName>) {
             answers_in: Duration::ZERO,
             wishes: 0,
         };
-        situation.contacts.entry(name).or_insert(contact).reachable = true;
+        input.contacts.entry(name).or_insert(contact).reachable = true;
     }
 }
 
@@ -56,7 +56,7 @@ mod tests {
             wishes: 7,
         };
         let peer = PeerAnswer { leader: None, channel: ImdsHealth::Healthy };
-        let mut situation = PlanningInput {
+        let mut input = PlanningInput {
             now: Timestamp(9_000),
             me: vm("a"),
             members: ["a", "b", "c", "d"].map(vm).into(),
@@ -70,13 +70,13 @@ mod tests {
             policy: Policy::default(),
             timing: Timing::default(),
         };
-        look_anew(&mut situation, None);
-        let answering = |situation: &PlanningInput| -> Vec<String> {
-            situation.members.iter().filter(|name| situation.reaches(name)).map(ToString::to_string).collect()
+        look_anew(&mut input, None);
+        let answering = |input: &PlanningInput| -> Vec<String> {
+            input.members.iter().filter(|name| input.reaches(name)).map(ToString::to_string).collect()
         };
-        assert_eq!(answering(&situation), ["a", "d"]);
-        assert_eq!(situation.contacts[&vm("a")], contact);
-        look_anew(&mut situation, Some(vm("c")));
-        assert_eq!(answering(&situation), ["a", "c", "d"]);
+        assert_eq!(answering(&input), ["a", "d"]);
+        assert_eq!(input.contacts[&vm("a")], contact);
+        look_anew(&mut input, Some(vm("c")));
+        assert_eq!(answering(&input), ["a", "c", "d"]);
     }
 }

@@ -6,7 +6,7 @@ mod quorum;
 use allclear_core::schedule::last_call;
 use std::fmt::Write as _;
 
-use super::event::detail;
+use super::post_detail::detail;
 use crate::replica::clock::rfc3339;
 use allclear_core::blocking_hooks::blocking_hooks;
 use allclear_core::isolation::unaware_replicas::unaware_replicas;
@@ -29,13 +29,13 @@ const MANY_POSTS: usize = 3;
 /// Of the hooks that hold an event beside the first, so many are told.
 const MOST_VETOES: usize = 3;
 
-pub fn shown(blocker: &Blocker, event: &Event, state: &State, situation: &PlanningInput) -> shown::Blocker {
-    let teller = Teller { event, state, situation };
+pub fn shown(blocker: &Blocker, event: &Event, state: &State, input: &PlanningInput) -> shown::Blocker {
+    let teller = Teller { event, state, input };
     let Sentences { mut message, until, next, resolved_by } = teller.sentences(blocker);
     let mut hooks: Vec<String> = blocker.hook(state).into_iter().collect();
     if blocker.code().starts_with("hook_") {
         let others: Vec<_> =
-            blocking_hooks(state, event, situation.now).into_iter().filter(|veto| veto != blocker).collect();
+            blocking_hooks(state, event, input.now).into_iter().filter(|veto| veto != blocker).collect();
         for other in others.iter().take(MOST_VETOES) {
             let _ = write!(message, "; {}", teller.sentences(other).message);
         }
@@ -56,13 +56,12 @@ pub fn shown(blocker: &Blocker, event: &Event, state: &State, situation: &Planni
         }
         _ => next,
     };
-    let resolved_by =
-        if event.is_drill() && situation.quorum { "an operator, who may end the drill" } else { resolved_by };
+    let resolved_by = if event.is_drill() && input.quorum { "an operator, who may end the drill" } else { resolved_by };
     shown::Blocker {
         code: blocker.code().into(),
         message,
         // What was to happen by then and did not may happen at any moment.
-        until: until.filter(|until| *until > situation.now).map(rfc3339),
+        until: until.filter(|until| *until > input.now).map(rfc3339),
         next,
         resolved_by: resolved_by.into(),
         hooks,
@@ -92,7 +91,7 @@ impl Sentences {
 struct Teller<'a> {
     event: &'a Event,
     state: &'a State,
-    situation: &'a PlanningInput,
+    input: &'a PlanningInput,
 }
 
 impl Teller<'_> {
@@ -151,7 +150,7 @@ impl Teller<'_> {
             Blocker::WaitingForPlatform { since } => Sentences::new(
                 format!("approved since {}; the platform has not started the event yet", rfc3339(*since)),
                 notice_ends,
-                if self.situation.now < self.event.notice_ends() {
+                if self.input.now < self.event.notice_ends() {
                     "the platform starts the event when the host is free, at the latest when its notice ends".into()
                 } else {
                     self.platform()
@@ -194,7 +193,7 @@ impl Teller<'_> {
         let out = last_call::overdraft(self.state, self.event);
         let out: Vec<String> = out.iter().map(ToString::to_string).collect();
         let although = if out.is_empty() { String::new() } else { format!(", although {} is out,", out.join(" and ")) };
-        if self.situation.now < self.event.notice_ends() {
+        if self.input.now < self.event.notice_ends() {
             format!("the platform starts the event{although} when its notice ends")
         } else {
             format!("the notice is over, and the platform may start the event{although} at any moment")
@@ -249,7 +248,7 @@ impl Teller<'_> {
 
     /// What an operator does not want yet, and who may not know of it.
     fn halted(&self, halt: &Suspension, what: &str, noun: &str, resolved_by: &'static str) -> Sentences {
-        let unaware: Vec<_> = unaware_replicas(self.state, self.situation, halt.number);
+        let unaware: Vec<_> = unaware_replicas(self.state, self.input, halt.number);
         let message = if unaware.is_empty() {
             format!("{what} {halt}")
         } else {

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use super::post_detail::detail;
 use super::{blocker, drill, timeline, wish};
 use crate::replica::clock::rfc3339;
 use allclear_core::explain::explain;
 use allclear_core::model::attempt::Attempt;
-use allclear_core::model::claim::{Claim, PostOutcome};
+use allclear_core::model::claim::Claim;
 use allclear_core::model::document::{NotBefore, Status};
 use allclear_core::model::event::{Ending, Event};
 use allclear_core::model::id::VmName;
@@ -15,7 +16,7 @@ use allclear_core::planning_input::PlanningInput;
 use allclear_core::start_cause::StartCause;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-pub(super) fn shown(state: &State, event: &Event, situation: &PlanningInput) -> shown::Event {
+pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput) -> shown::Event {
     let announcement = &event.announcement;
     shown::Event {
         id: announcement.id.to_string(),
@@ -33,15 +34,15 @@ pub(super) fn shown(state: &State, event: &Event, situation: &PlanningInput) -> 
         treatment: event.treatment.as_ref().map(|treatment| treatment.action.to_string()),
         rule: event.treatment.as_ref().map(|treatment| treatment.rule.clone()),
         revision: event.revision,
-        blocker: explain(state, event, situation).map(|found| blocker::shown(&found, event, state, situation)),
+        blocker: explain(state, event, input).map(|found| blocker::shown(&found, event, state, input)),
         hooks: event.attempts.iter().map(|attempt| hook(state, event, attempt)).collect(),
         approvals: event.claims.iter().map(|claim| approval(event, claim)).chain(takeovers(event)).collect(),
         outcome: event.ending.map(Ending::as_word).map(Into::into),
         start_cause: event.start_cause().map(StartCause::as_word).map(Into::into),
-        timeline: timeline::of(state, event, situation),
+        timeline: timeline::of(state, event, input),
         drill: event.drill.as_ref().map(|found| drill::shown(state, event, found)),
         seen_by: event.seen_by.iter().map(ToString::to_string).collect(),
-        hold: event.hold(situation.now).map(|hold| wish::shown(&hold, state, situation)),
+        hold: event.hold(input.now).map(|hold| wish::shown(&hold, state, input)),
         measures: Some(measures(event)),
     }
 }
@@ -109,12 +110,4 @@ fn takeovers(event: &Event) -> impl Iterator<Item = shown::Approval> {
         claimed_at: rfc3339(takeover.at),
         at: rfc3339(takeover.outcome.as_ref().map_or(takeover.at, |(_, at)| *at)),
     })
-}
-
-pub fn detail(outcome: &PostOutcome) -> Option<String> {
-    match outcome {
-        PostOutcome::Refused(status) => Some(format!("HTTP status {status}")),
-        PostOutcome::NotSent(why) | PostOutcome::Unknown(why) => Some(why.clone()),
-        PostOutcome::Accepted | PostOutcome::Withdrawn | PostOutcome::Differs => None,
-    }
 }

@@ -7,6 +7,7 @@ mod event;
 mod group;
 mod member;
 mod page;
+mod post_detail;
 mod timeline;
 pub mod warning;
 mod wish;
@@ -15,8 +16,9 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-pub use self::event::{detail, status};
+pub use self::event::status;
 pub use self::page::PageStart;
+pub use self::post_detail::detail;
 use super::clock::{self, rfc3339};
 use super::context::Context;
 use super::metrics::Metrics;
@@ -37,12 +39,12 @@ const RECENT: usize = 100;
 
 #[derive(Clone)]
 pub struct View {
-    here: Arc<Context>,
+    context: Arc<Context>,
 }
 
 impl View {
-    pub fn new(here: Arc<Context>) -> Self {
-        Self { here }
+    pub fn new(context: Arc<Context>) -> Self {
+        Self { context }
     }
 
     /// What everything that it tells is made from.
@@ -51,102 +53,102 @@ impl View {
     }
 
     fn basis_under(&self, standing: &RaftStatus) -> (Arc<State>, PlanningInput) {
-        let mut situation = self.here.planning_input_of(standing);
-        situation.quorum &= self.here.contacts.is_led();
-        if !situation.quorum {
-            answering::look_anew(&mut situation, standing.leader.as_deref().map(VmName::new));
+        let mut input = self.context.planning_input_of(standing);
+        input.quorum &= self.context.contacts.is_led();
+        if !input.quorum {
+            answering::look_anew(&mut input, standing.leader.as_deref().map(VmName::new));
         }
-        (self.state_under(standing), situation)
+        (self.state_under(standing), input)
     }
 
     pub fn raft_status(&self) -> RaftStatus {
-        self.here.consensus.status().borrow().clone()
+        self.context.consensus.status().borrow().clone()
     }
 
     /// What this replica itself did.
     pub fn metrics(&self) -> &Metrics {
-        &self.here.metrics
+        &self.context.metrics
     }
 
     /// By how many milliseconds this wall clock is ahead of the cluster's time; `None` before it was measured.
     pub fn clock_difference_ms(&self) -> Option<i64> {
-        self.here.contacts.differences.known().get(&self.here.name).copied()
+        self.context.contacts.differences.known().get(&self.context.node.name).copied()
     }
 
     /// By how many milliseconds the cluster's time is ahead of the platform's; `None` where the endpoint tells no date.
     pub fn platform_difference_ms(&self) -> Option<i64> {
-        self.here.contacts.differences.platform()
+        self.context.contacts.differences.platform()
     }
 
     pub fn bytes_on_disk(&self) -> Option<u64> {
-        self.here.consensus.bytes_on_disk()
+        self.context.consensus.bytes_on_disk()
     }
 
     pub fn status(&self) -> shown::Status {
         let standing = self.raft_status();
-        let (state, situation) = self.basis_under(&standing);
+        let (state, input) = self.basis_under(&standing);
         shown::Status {
-            replica: self.here.name.to_string(),
-            cluster: self.here.cluster.clone(),
+            replica: self.context.node.name.to_string(),
+            cluster: self.context.node.cluster.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
             role: standing.role.as_word().into(),
             outside_because: if let RaftRole::Outside(why) = &standing.role { Some(why.clone()) } else { None },
             leader: standing.leader,
             term: standing.term,
-            quorum: situation.quorum,
-            paused: state.pause(situation.now).map(|pause| wish::shown(&pause, &state, &situation)),
-            replicas: replicas(&self.here, &state, &situation),
-            workloads: workloads(&state, &situation),
-            events: state.open_events().map(|event| event::shown(&state, event, &situation)).collect(),
+            quorum: input.quorum,
+            paused: state.pause(input.now).map(|pause| wish::shown(&pause, &state, &input)),
+            replicas: replicas(&self.context, &state, &input),
+            workloads: workloads(&state, &input),
+            events: state.open_events().map(|event| event::shown(&state, event, &input)).collect(),
             groups: group::all(&state),
-            now: rfc3339(situation.now),
+            now: rfc3339(input.now),
             platform_difference_ms: self.platform_difference_ms(),
             cluster_version: u32::try_from(state.version).unwrap_or(u32::MAX),
-            warnings: self.warnings(situation.now),
+            warnings: self.warnings(input.now),
             members: member::all(&state),
         }
     }
 
     /// By the log alone: who is cut off cannot tell who approved what. And what this replica shows the others.
     fn warnings(&self, now: Timestamp) -> Vec<shown::Warning> {
-        let state = self.here.state();
-        let knows = self.here.reconciliation_known(&state);
+        let state = self.context.state();
+        let knows = self.context.reconciliation_known(&state);
         let mut warnings = if knows { warning::second_approvals(&state, now) } else { Vec::new() };
         warnings.drain(..warnings.len().saturating_sub(warning::MOST));
         warnings.extend(warning::failed_restores(&state));
         warnings.extend(warning::overdrafts(&state, now));
         warnings.extend(warning::events_beyond(&state));
         warnings.extend(warning::implausible_notices(&state));
-        warnings.extend(warning::excess(&self.here.metrics.excess));
-        warnings.extend(warning::platform_time_differs(&self.here.contacts.differences));
-        warnings.extend(warning::policies_differ(&self.here.contacts.policies));
+        warnings.extend(warning::excess(&self.context.metrics.excess));
+        warnings.extend(warning::platform_time_differs(&self.context.contacts.differences));
+        warnings.extend(warning::policies_differ(&self.context.contacts.policies));
         warnings.extend(self.tls().into_iter().flat_map(|tls| warning::of_certificate(tls, clock::now())));
         warnings
     }
 
     /// What this replica is known by; nothing where it speaks plain text.
     pub fn tls(&self) -> Option<&Credentials> {
-        self.here.consensus.tls()
+        self.context.consensus.tls()
     }
 
     /// The most recent closed events, oldest first, and then the open ones.
     pub fn events(&self) -> shown::EventList {
-        let (state, situation) = self.inputs();
+        let (state, input) = self.inputs();
         let closed = state.closed_events().skip(state.history.len().saturating_sub(RECENT));
-        let events = closed.chain(state.open_events()).map(|event| event::shown(&state, event, &situation)).collect();
+        let events = closed.chain(state.open_events()).map(|event| event::shown(&state, event, &input)).collect();
         shown::EventList { events, next: None }
     }
 
     /// All events that are kept, one page of them.
     pub fn page(&self, from: &PageStart, since: Option<Timestamp>) -> shown::EventList {
-        let (state, situation) = self.inputs();
-        page::of(&state, &situation, from, since)
+        let (state, input) = self.inputs();
+        page::of(&state, &input, from, since)
     }
 
     /// One event, open or closed.
     pub fn event(&self, id: &str) -> Option<shown::Event> {
-        let (state, situation) = self.inputs();
-        Some(event::shown(&state, state.event(&EventId::new(id))?, &situation))
+        let (state, input) = self.inputs();
+        Some(event::shown(&state, state.event(&EventId::new(id))?, &input))
     }
 
     /// What the log says, and what this replica saw and did alone that the log does not know yet.
@@ -155,24 +157,24 @@ impl View {
     }
 
     fn state_under(&self, standing: &RaftStatus) -> Arc<State> {
-        let (state, journal) = (self.here.state(), self.here.journal.entries());
-        let alone = self.here.isolated_view(standing);
+        let (state, journal) = (self.context.state(), self.context.journal.entries());
+        let alone = self.context.isolated_view(standing);
         if journal.is_empty() && alone.is_none() {
             return state;
         }
-        Arc::new(with_local_facts(&state, &self.here.name, alone.as_ref(), &journal))
+        Arc::new(with_local_facts(&state, &self.context.node.name, alone.as_ref(), &journal))
     }
 
     /// A quorum is there, the endpoint answers and the workloads are registered: the replica can do its part.
     pub fn is_ready(&self) -> Result<(), String> {
-        let state = self.here.state();
+        let state = self.context.state();
         if !self.inputs().1.quorum {
             return Err("there is no quorum".into());
         }
-        if !state.replicas.contains_key(&self.here.name) {
+        if !state.replicas.contains_key(&self.context.node.name) {
             return Err("this replica is not registered yet".into());
         }
-        match self.here.planning_input().contacts.get(&self.here.name).map(|contact| contact.channel) {
+        match self.context.planning_input().contacts.get(&self.context.node.name).map(|contact| contact.channel) {
             Some(ImdsHealth::Healthy) => Ok(()),
             Some(ImdsHealth::Unknown | ImdsHealth::Stalled) | None => {
                 Err("the metadata endpoint gives no documents".into())
@@ -182,16 +184,16 @@ impl View {
 
     /// Why this process does nothing useful any more.
     pub fn stalled_loop(&self) -> Option<String> {
-        let stuck = self.here.watchdog.stalled_loop()?;
+        let stuck = self.context.watchdog.stalled_loop()?;
         Some(format!("the {} loop of this replica stands still", stuck.as_word()))
     }
 
     /// What makes a status out of date.
     pub fn changes(&self) -> Changes {
         Changes {
-            state: self.here.state.clone(),
-            standing: self.here.consensus.status(),
-            journal: self.here.journal.changes(),
+            state: self.context.state.clone(),
+            standing: self.context.consensus.status(),
+            journal: self.context.journal.changes(),
         }
     }
 }
@@ -216,15 +218,15 @@ impl Changes {
 }
 
 /// Those of the configuration, in its order, and then the members that it does not name.
-fn replicas(here: &Context, state: &State, situation: &PlanningInput) -> Vec<shown::Replica> {
-    let members = here.consensus.members();
-    let all = here.members_and_configured();
-    let mut contacts = here.contacts.of(&all, |at| at);
-    contacts.extend(situation.contacts.clone());
-    let ahead = here.contacts.differences.known();
-    let leader = here.consensus.status().borrow().leader.as_deref().map(VmName::new);
+fn replicas(context: &Context, state: &State, input: &PlanningInput) -> Vec<shown::Replica> {
+    let members = context.consensus.members();
+    let all = context.members_and_configured();
+    let mut contacts = context.contacts.of(&all, |at| at);
+    contacts.extend(input.contacts.clone());
+    let ahead = context.contacts.differences.known();
+    let leader = context.consensus.status().borrow().leader.as_deref().map(VmName::new);
     // A follower dials nobody else, so what stood in its way once may be long gone.
-    let is_dialled = |name: &VmName| !situation.quorum || situation.lead.is_some() || leader.as_ref() == Some(name);
+    let is_dialled = |name: &VmName| !input.quorum || input.lead.is_some() || leader.as_ref() == Some(name);
     let is_among = |names: &[String], name: &VmName| names.iter().any(|member| VmName::new(member) == *name);
     let shown = |name: &VmName| {
         let contact: Option<&PeerHealth> = contacts.get(name);
@@ -234,7 +236,7 @@ fn replicas(here: &Context, state: &State, situation: &PlanningInput) -> Vec<sho
             name: name.to_string(),
             voter,
             member: voter || is_among(&members.learners, name),
-            configured: here.configured.contains(name),
+            configured: context.node.configured.contains(name),
             reachable: answering.is_some(),
             metadata: answering.map_or("unknown", |contact| contact.channel.as_word()).into(),
             suspect: state.is_suspect(name),
@@ -242,14 +244,14 @@ fn replicas(here: &Context, state: &State, situation: &PlanningInput) -> Vec<sho
                 .and_then(|contact| contact.document_age)
                 .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
             clock_difference_ms: ahead.get(name).copied(),
-            known_version: situation.versions.get(name).map(|known| u32::try_from(*known).unwrap_or(u32::MAX)),
-            unreached_because: here.consensus.last_dial_error(name.as_str()).filter(|_| is_dialled(name)),
+            known_version: input.versions.get(name).map(|known| u32::try_from(*known).unwrap_or(u32::MAX)),
+            unreached_because: context.consensus.last_dial_error(name.as_str()).filter(|_| is_dialled(name)),
         }
     };
     all.iter().map(shown).collect()
 }
 
-fn workloads(state: &State, situation: &PlanningInput) -> Vec<shown::Workload> {
+fn workloads(state: &State, input: &PlanningInput) -> Vec<shown::Workload> {
     let shown = |vm: &VmName, workload: &Workload| {
         let condition = state.condition(&workload.on(vm)).unwrap_or_default();
         let mut phases: Vec<_> = workload.hooks.iter().map(|hook| hook.phase).collect();
@@ -260,7 +262,7 @@ fn workloads(state: &State, situation: &PlanningInput) -> Vec<shown::Workload> {
             group: workload.group.as_ref().map(ToString::to_string),
             vm: vm.to_string(),
             role: condition.role.as_word().into(),
-            connected: condition.connected && situation.reaches(vm),
+            connected: condition.connected && input.reaches(vm),
             phases: phases.iter().map(ToString::to_string).collect(),
         }
     };

@@ -36,12 +36,7 @@ impl PageStart {
     }
 }
 
-pub(super) fn of(
-    state: &State,
-    situation: &PlanningInput,
-    from: &PageStart,
-    since: Option<Timestamp>,
-) -> shown::EventList {
+pub(super) fn of(state: &State, input: &PlanningInput, from: &PageStart, since: Option<Timestamp>) -> shown::EventList {
     let was_open = |event: &Event, since| event.entered_at(Stage::Closed).is_none_or(|closed| closed >= since);
     let is_wanted = |event: &&Event| since.is_none_or(|since| was_open(event, since));
     let kept = state.closed_events().chain(state.open_events()).filter(is_wanted);
@@ -50,7 +45,7 @@ pub(super) fn of(
     places.sort_by(|(one, _), (other, _)| one.cmp(other));
     let (mut events, mut bytes) = (Vec::new(), 0);
     for (place, event) in &places {
-        let told = event::shown(state, event, situation);
+        let told = event::shown(state, event, input);
         bytes += size(&told);
         events.push(told);
         if events.len() == MOST_EVENTS || bytes >= ENOUGH_BYTES {

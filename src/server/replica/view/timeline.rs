@@ -1,7 +1,7 @@
 //! What happened to an event: its stages, who saw it, what policy chose, hooks, waivers and posts, why it started and
 //! ended, what was observed, and what operators asked for.
 
-use super::event::detail;
+use super::post_detail::detail;
 use super::{warning, wish};
 use crate::replica::clock::rfc3339;
 use allclear_core::model::attempt::WaiverReason;
@@ -27,14 +27,14 @@ enum TimelineRank {
 }
 
 /// In the order in which it happened.
-pub(super) fn of(state: &State, event: &Event, situation: &PlanningInput) -> Vec<shown::Step> {
+pub(super) fn of(state: &State, event: &Event, input: &PlanningInput) -> Vec<shown::Step> {
     let mut steps: Steps = Vec::new();
     stages(event, &mut steps);
     beginning(event, &mut steps);
     hooks(event, &mut steps);
     approvals(event, &mut steps);
-    ending(event, situation.quorum && approved_elsewhere(state, event), &mut steps);
-    steps.extend(wishes(state, event, situation.now));
+    ending(event, input.quorum && approved_elsewhere(state, event), &mut steps);
+    steps.extend(wishes(state, event, input.now));
     steps.sort_by_key(|(at, place, _)| (*at, *place));
     steps.into_iter().map(|(at, _, step)| shown::Step { at: rfc3339(at), ..step }).collect()
 }
@@ -50,11 +50,11 @@ fn stages(event: &Event, steps: &mut Steps) {
         };
         let place = before.filter(|(then, _)| then == at).map_or(own, |(_, place)| own.max(place));
         before = Some((*at, place));
-        steps.push((*at, place, operator_entries(stage.to_string())));
+        steps.push((*at, place, step_of(stage.to_string())));
     }
 }
 
-fn operator_entries(what: String) -> shown::Step {
+fn step_of(what: String) -> shown::Step {
     shown::Step { what, ..shown::Step::default() }
 }
 
@@ -104,10 +104,7 @@ fn hooks(event: &Event, steps: &mut Steps) {
         let (place, step) = match &waiver.why {
             WaiverReason::Unreachable => {
                 let why = waiver.why.as_word();
-                (
-                    TimelineRank::Decided,
-                    shown::Step { why: Some(why.into()), ..operator_entries(format!("{what}, {why}")) },
-                )
+                (TimelineRank::Decided, shown::Step { why: Some(why.into()), ..step_of(format!("{what}, {why}")) })
             }
             WaiverReason::Skipped { who, reason } => {
                 let what = format!("{what}, skipped by {who}: {reason}");
@@ -165,7 +162,7 @@ fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
     for at in event.former_calls.iter().copied().chain(event.last_call) {
         let what =
             "last call: its service is moved away whoever else is out, because the platform is about to start it";
-        steps.push((at, TimelineRank::Decided, operator_entries(what.into())));
+        steps.push((at, TimelineRank::Decided, step_of(what.into())));
     }
     if let (Some(at), Some(cause)) = (event.entered_at(Stage::Started), event.start_cause()) {
         let early = warning::before_notice_ended(event, at);
@@ -183,7 +180,7 @@ fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
         steps.push((at, TimelineRank::Told, told_of(what, who.into(), Some(cause.as_word().into()))));
     }
     let Some((over, ending)) = event.over_at().zip(event.ending) else { return };
-    steps.push((over, TimelineRank::Told, operator_entries(format!("it is over: {}", ending.as_word()))));
+    steps.push((over, TimelineRank::Told, step_of(format!("it is over: {}", ending.as_word()))));
     for (vm, lasted) in &event.impacts {
         let what = format!("{vm} observed that it did not run for {} ms", lasted.as_millis());
         steps.push((over, TimelineRank::Told, told_of(what, vm.to_string(), None)));

@@ -7,12 +7,12 @@ use allclear_core::model::state::State;
 use allclear_core::planning_input::PlanningInput;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-pub(super) fn shown(halt: &Suspension, state: &State, situation: &PlanningInput) -> shown::Pause {
+pub(super) fn shown(halt: &Suspension, state: &State, input: &PlanningInput) -> shown::Pause {
     shown::Pause {
         by: halt.by.clone(),
         until: rfc3339(halt.until),
         reason: halt.reason.clone(),
-        unacknowledged_by: unaware_replicas(state, situation, halt.number).iter().map(ToString::to_string).collect(),
+        unacknowledged_by: unaware_replicas(state, input, halt.number).iter().map(ToString::to_string).collect(),
     }
 }
 

@@ -50,7 +50,7 @@ impl Teller<'_> {
     /// Ends with what happens at its deadline.
     fn end_of_run(&self, expected_end: Option<Timestamp>) -> String {
         match expected_end {
-            Some(expected) if expected > self.situation.now => {
+            Some(expected) if expected > self.input.now => {
                 format!("the hook expects to end at {}; {THEN}; if it does not end, it is stopped", rfc3339(expected))
             }
             Some(expected) => {
@@ -124,7 +124,7 @@ impl Teller<'_> {
     /// What happens by then, and after it what an event with a budget does not wait for.
     fn in_time(&self, at: Timestamp, next: String) -> (Timestamp, String) {
         let Some(ends) = self.event.budget_ends() else { return (at, next) };
-        let when = if at > self.situation.now && at < ends { format!(" at {}", rfc3339(at)) } else { String::new() };
+        let when = if at > self.input.now && at < ends { format!(" at {}", rfc3339(at)) } else { String::new() };
         (ends, format!("{next}{when}; approved as soon as all is prepared, and at the latest, {}", self.why_then()))
     }
 

@@ -19,7 +19,7 @@ impl Teller<'_> {
         };
         let on_its_own = || format!("when a quorum is back it goes on from where it is; otherwise {}", self.platform());
         let (message, until, next) = match takeover {
-            Some(ApprovalForecast::From(at)) if *at > self.situation.now => {
+            Some(ApprovalForecast::From(at)) if *at > self.input.now => {
                 (message, *at, "this replica approves the event alone, unless a quorum is back before".into())
             }
             Some(ApprovalForecast::From(at)) => {
@@ -38,7 +38,7 @@ impl Teller<'_> {
             }
             // What was made up does not start.
             None if self.event.is_drill() => {
-                (message, self.situation.now, "when a quorum is back it goes on from where it is".into())
+                (message, self.input.now, "when a quorum is back it goes on from where it is".into())
             }
             None => (message, self.event.notice_ends(), on_its_own()),
         };
@@ -59,7 +59,7 @@ impl Teller<'_> {
     /// What an operator's approval on this replica alone would mean; `None` where none is possible.
     pub(super) fn isolated_approval(&self, blocker: &Blocker) -> Option<shown::IsolatedApproval> {
         let overridden = self.overridden().filter(|_| matches!(blocker, Blocker::NoQuorum { .. }))?;
-        let (alone, me) = (self.situation.alone.as_ref()?, &self.situation.me);
+        let (alone, me) = (self.input.alone.as_ref()?, &self.input.me);
         let unreachable = alone.unreachable_voters(me);
         let others = || alone.voters.iter().filter(|voter| *voter != me).cloned().collect();
         let other_voters = if unreachable.is_empty() { others() } else { unreachable };
@@ -70,7 +70,7 @@ impl Teller<'_> {
     }
 
     fn overridden(&self) -> Option<Vec<ApprovalObstacle>> {
-        overridden(self.state, self.situation, &self.event.announcement.id)?.ok()
+        overridden(self.state, self.input, &self.event.announcement.id)?.ok()
     }
 
     fn obstacle(&self, obstacle: &ApprovalObstacle) -> String {
@@ -91,13 +91,13 @@ impl Teller<'_> {
 
     /// The voters that were asked are enough for a quorum.
     fn is_between_leaders(&self) -> bool {
-        let alone = self.situation.alone.as_ref();
+        let alone = self.input.alone.as_ref();
         alone.is_some_and(|alone| !alone.voters.is_empty() && (alone.reached.len() + 1) * 2 > alone.voters.len())
     }
 
     /// Which voters do not answer; not known before they were asked.
     fn lost(&self) -> String {
-        let lost = self.situation.alone.as_ref().map(|alone| alone.unreachable_voters(&self.situation.me));
+        let lost = self.input.alone.as_ref().map(|alone| alone.unreachable_voters(&self.input.me));
         match lost.as_deref().unwrap_or_default() {
             [] => String::new(),
             [one] => format!(": {one} is out of reach"),

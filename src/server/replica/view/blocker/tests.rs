@@ -48,7 +48,7 @@ fn event(source: Source, rules: Vec<Rule>) -> Event {
     event
 }
 
-fn situation(minutes: u32) -> PlanningInput {
+fn input(minutes: u32) -> PlanningInput {
     let contact = |reachable| PeerHealth {
         reachable,
         since: SEEN,
@@ -76,7 +76,7 @@ fn situation(minutes: u32) -> PlanningInput {
 }
 
 fn told(blocker: &Blocker, event: &Event, minutes: u32) -> shown::Blocker {
-    shown(blocker, event, &State::default(), &situation(minutes))
+    shown(blocker, event, &State::default(), &input(minutes))
 }
 
 fn halt(minutes: u32) -> Suspension {
@@ -240,11 +240,10 @@ fn other_events_are_told_by_what_they_are_and_voters_by_their_names() {
     let event = event(Source::User, Vec::new());
     let by = vec![SlotCause::Event(EventId::new("e-2")), SlotCause::Unreachable(VmName::new("db-2"))];
     let budget = Blocker::Budget { group: Some(GroupName("orders".into())), by, notice_ends: event.notice_ends() };
-    let members = situation(1).members;
+    let members = input(1).members;
     let alone = Some(IsolatedView { voters: members, ..IsolatedView::default() });
-    let told = |blocker: &Blocker| {
-        shown(blocker, &event, &state, &PlanningInput { alone: alone.clone(), ..situation(1) }).message
-    };
+    let told =
+        |blocker: &Blocker| shown(blocker, &event, &state, &PlanningInput { alone: alone.clone(), ..input(1) }).message;
     let expected = "Reboot of db-1 (event e-2), db-2, which is unreachable";
     assert!(told(&budget).ends_with(expected), "{}", told(&budget));
     let refused =
@@ -259,9 +258,9 @@ fn an_election_is_not_told_as_a_loss_and_what_was_made_up_does_not_start() {
     let mut event = event(Source::Platform, Vec::new());
     let peer = PeerAnswer { leader: None, channel: ImdsHealth::Healthy };
     let reached = BTreeMap::from([(VmName::new("db-1"), peer)]);
-    let alone = Some(IsolatedView { voters: situation(1).members, reached, ..IsolatedView::default() });
-    let situation = PlanningInput { alone, quorum: false, ..situation(1) };
-    let told = |event: &Event| shown(&Blocker::NoQuorum { takeover: None }, event, &State::default(), &situation);
+    let alone = Some(IsolatedView { voters: input(1).members, reached, ..IsolatedView::default() });
+    let input = PlanningInput { alone, quorum: false, ..input(1) };
+    let told = |event: &Event| shown(&Blocker::NoQuorum { takeover: None }, event, &State::default(), &input);
     assert!(told(&event).message.starts_with("nobody leads at this moment"), "{:?}", told(&event));
     assert_eq!(told(&event).until, Some(rfc3339(after(15))));
     event.drill = Some(Drill { mode: Mode::Rehearsal, who: "uid 0 on db-0".into() });

@@ -6,7 +6,7 @@ use crate::model::state::State;
 
 impl IsolatedView {
     /// The state if everything in its log were committed.
-    pub fn furthest_statuses(&self, state: &State) -> State {
+    pub fn with_unapplied(&self, state: &State) -> State {
         let mut furthest = state.clone();
         for entry in &self.tail {
             apply(&mut furthest, entry);

@@ -1,0 +1,69 @@
+//! What every text of a command has in common: who reads it where, and the words for an event.
+
+use std::path::Path;
+
+use super::moments;
+use super::page::Terminal;
+use allclear_core::model::time::Timestamp;
+use allclear_server::http::sanitize::sanitize;
+use allclear_server::replica::clock;
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+/// Where `--endpoint` points when it is left out.
+pub(in crate::cli) const USUAL_ENDPOINT: &str = "/run/allclear/operator.sock";
+
+/// Who reads, where, and when.
+pub(in crate::cli) struct OutputContext {
+    pub(in crate::cli) paper: Terminal,
+    pub(in crate::cli) now: Timestamp,
+    /// What a command needs to reach the same replica; begins with a space where it is anything.
+    pub(super) at: String,
+}
+
+impl OutputContext {
+    pub(in crate::cli) fn at(endpoint: &Path) -> Self {
+        let at = if endpoint == Path::new(USUAL_ENDPOINT) {
+            String::new()
+        } else {
+            format!(" --endpoint {}", quoted(&endpoint.display().to_string()))
+        };
+        Self { paper: Terminal::of_stdout(), now: clock::now(), at }
+    }
+}
+
+/// A message as it may be shown within a line of one's own.
+pub(in crate::cli) fn sentence(message: &str) -> String {
+    sanitize(&moments::within(clock::now(), message))
+}
+
+/// One line for one event.
+pub(in crate::cli) fn summary(event: &shown::Event) -> String {
+    let drill = event.drill.as_ref().map(|drill| format!(" (DRILL, {})", drill.mode)).unwrap_or_default();
+    sanitize(&format!("{}{drill} {}: {}", event.id, what(event), how_far(event)))
+}
+
+/// `Redeploy of db-0 by User`; a drill is by nobody but who asked for it.
+pub(super) fn what(event: &shown::Event) -> String {
+    let by = if event.drill.is_some() { String::new() } else { format!(" by {}", event.source) };
+    format!("{} of {}{by}", event.r#type, event.resources.join(", "))
+}
+
+/// Its stage, and how it ended.
+pub(super) fn how_far(event: &shown::Event) -> String {
+    let end = match (&event.outcome, &event.start_cause) {
+        (Some(outcome), Some(cause)) => format!(", {outcome}, started because: {cause}"),
+        (Some(outcome), None) => format!(", {outcome}"),
+        (None, _) => String::new(),
+    };
+    format!("{}{end}", event.stage)
+}
+
+/// As one word of a shell's line, whatever stands in it.
+pub(in crate::cli) fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.into()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

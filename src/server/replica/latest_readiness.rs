@@ -1,0 +1,21 @@
+//! The last answers of the workloads of this VM about their readiness.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use allclear_core::model::id::WorkloadName;
+use allclear_core::model::workload::Readiness;
+
+/// What each workload of this VM answered last, also while nobody writes it down.
+#[derive(Default)]
+pub struct LatestReadiness(Mutex<BTreeMap<WorkloadName, Readiness>>);
+
+impl LatestReadiness {
+    pub(super) fn all(&self) -> BTreeMap<WorkloadName, Readiness> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn keep(&self, workload: &WorkloadName, readiness: Readiness) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(workload.clone(), readiness);
+    }
+}
