@@ -5,7 +5,7 @@ use crate::model::event::Event;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::workload::{Member, OnFailure};
-use crate::schedule::clearance::unsettled;
+use crate::schedule::clearance::blocker_of_step;
 use crate::schedule::failure::hook_failed;
 use crate::schedule::required;
 use crate::schedule::step::Step;
@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 /// Of each workload the first hook that failed for good and holds, asks for patience, or waits for who is away.
 pub fn blocking_hooks(state: &State, event: &Event, now: Timestamp) -> Vec<Blocker> {
     let mut vetoes: Vec<(Member, Blocker)> = Vec::new();
-    for step in required::preparing(state, event) {
+    for step in required::required_steps(state, event) {
         if let Some(veto) = veto(state, event, &step, now)
             && !vetoes.iter().any(|(member, _)| *member == step.member)
         {
@@ -29,7 +29,7 @@ pub fn blocking_hooks(state: &State, event: &Event, now: Timestamp) -> Vec<Block
 fn veto(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Blocker> {
     match step_state::run_state(event, step, now) {
         StepState::Failed(reason) if step.on_failure == OnFailure::Hold => Some(hook_failed(event, step, &reason)),
-        _ => unsettled(state, event, step, now)
+        _ => blocker_of_step(state, event, step, now)
             .filter(|it| matches!(it, Blocker::HookBlocked { .. } | Blocker::WorkloadAway { .. })),
     }
 }

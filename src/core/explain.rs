@@ -66,7 +66,7 @@ fn post_failed(event: &Event, last: &Claim) -> Option<Blocker> {
 /// Who answers is not in the log.
 fn replica_away(state: &State, event: &Event, input: &PlanningInput, found: &Blocker) -> Option<Blocker> {
     let Blocker::HookWaiting { member, hook, .. } = found else { return None };
-    let steps = required::preparing(state, event);
+    let steps = required::required_steps(state, event);
     let step = steps.iter().find(|step| step.member == *member && step.id == *hook)?;
     if hosts::host(state, event, step, Intent::Run, input).is_some() {
         return None;

@@ -102,7 +102,7 @@ impl Workload {
         self.group != other.group
             || self.on_absent != other.on_absent
             || self.after.iter().any(|name| !other.after.contains(name))
-            || self.hooks.iter().any(|hook| !other.hooks.iter().any(|it| it.says_what(hook)))
+            || self.hooks.iter().any(|hook| !other.hooks.iter().any(|it| it.is_same_registration(hook)))
     }
 }
 

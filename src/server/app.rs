@@ -16,7 +16,6 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -33,18 +32,14 @@ use crate::imds::Endpoint;
 use crate::imds::poll_schedule::PollSchedule;
 use crate::net::tls::Credentials;
 use crate::replica::clock::{self, ClusterClock};
-use crate::replica::context::{Context, Node};
+use crate::replica::context::{Agreed, Context, NodeFacts};
 use crate::replica::hook_executor::{Former, HookExecutor};
-use crate::replica::isolated_requests::IsolatedRequests;
 use crate::replica::journal::ApprovalJournal;
-use crate::replica::latest_readiness::LatestReadiness;
 use crate::replica::metrics::Metrics;
-use crate::replica::peer_tracker::PeerTracker;
 use crate::replica::policies;
 use crate::replica::poller::Observer;
 use crate::replica::state_machine::CoreStateMachine;
 use crate::replica::view::View;
-use crate::replica::watchdog::Watchdog;
 use crate::replica::{ReplicaTasks, Startup};
 use crate::{grpc, http};
 use allclear_core::model::id::VmName;
@@ -107,19 +102,9 @@ pub async fn run_until(
     let (commands, of_commands) = Runner::open(&spool, PathBuf::from(OWN_PROGRAM), hook_commands::surroundings())?;
     let (sessions, of_sessions) = Sessions::open(Arc::new(clock::now));
     let metrics = Arc::new(Metrics::new()?);
-    let context = Arc::new(Context {
-        node: node(&config, &name, &members),
-        time,
-        consensus: consensus.clone(),
-        state,
-        contacts: Arc::new(PeerTracker::new(name.clone(), version)),
-        journal: ApprovalJournal::open(&config.replica.data_dir, consensus::Environment::default())?,
-        alone: watch::Sender::new(None),
-        isolated_requests: IsolatedRequests::default(),
-        metrics: metrics.clone(),
-        watchdog: Watchdog::default(),
-        readiness: LatestReadiness::default(),
-    });
+    let journal = ApprovalJournal::open(&config.replica.data_dir, consensus::Environment::default())?;
+    let agreed = Agreed { consensus, state, time };
+    let context = Arc::new(Context::new(node(&config, &name, &members), agreed, journal, metrics.clone(), version));
     let observer = Arc::new(observer(&config.metadata, endpoint, metrics));
     let hooks = Arc::new(hooks(&config, &spool, HookRunner::new(commands, sessions))?);
     let configured: Vec<Workload> = config.workloads.iter().map(config::ConfiguredWorkload::registered).collect();
@@ -161,8 +146,8 @@ pub async fn run_until(
     }
 }
 
-fn node(config: &Config, name: &VmName, members: &[(String, String)]) -> Node {
-    Node {
+fn node(config: &Config, name: &VmName, members: &[(String, String)]) -> NodeFacts {
+    NodeFacts {
         name: name.clone(),
         cluster: config.cluster.name.clone(),
         configured: members.iter().map(|(name, _)| VmName::new(name)).collect(),

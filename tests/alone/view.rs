@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// What `core::procedure::isolation` knows; `None` while it hears a leader.
+    /// What `core::procedure::isolated_approval` knows; `None` while it hears a leader.
     pub(crate) fn situation_alone(&self, cluster: &Cluster, me: usize) -> Option<PlanningInput> {
         let local = &self.replicas[me];
         if !local.up || self.has_contact(me) {

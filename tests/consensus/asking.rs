@@ -20,18 +20,14 @@ use allclear::grpc;
 use allclear::imds::poll_schedule::PollSchedule;
 use allclear::imds::{ApiVersion, Endpoint, Timeouts};
 use allclear::replica::clock::ClusterClock;
-use allclear::replica::context::{Context, Node};
+use allclear::replica::context::{Agreed, Context, NodeFacts};
 use allclear::replica::journal::ApprovalJournal;
-use allclear::replica::latest_readiness::LatestReadiness;
 use allclear::replica::metrics::Metrics;
-use allclear::replica::peer_tracker::PeerTracker;
 use allclear::replica::poller::Observer;
 use allclear::replica::state_machine::CoreStateMachine;
 use allclear::replica::view::View;
-use allclear::replica::watchdog::Watchdog;
 use allclear::wire::pb::allclear::cluster::v1 as wire;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -57,8 +53,8 @@ impl Asking {
         let (folded, state) = CoreStateMachine::new(time.clone(), allclear::core::model::version::VERSION);
         let cluster = options.cluster.clone();
         let (consensus, routes) = Consensus::open(options, folded).await.unwrap();
-        let here = Arc::new(Context {
-            node: Node {
+        let here = Arc::new(Context::new(
+            NodeFacts {
                 name: name.clone(),
                 cluster,
                 configured: members,
@@ -67,17 +63,11 @@ impl Asking {
                 timing: Timing::default(),
                 grants: Grants { trusted: vec![0], ..Grants::default() },
             },
-            time,
-            consensus,
-            state,
-            contacts: Arc::new(PeerTracker::new(name.clone(), allclear::core::model::version::VERSION)),
+            Agreed { consensus, state, time },
             journal,
-            alone: watch::Sender::new(None),
-            isolated_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
-            metrics: Arc::new(Metrics::new().unwrap()),
-            watchdog: Watchdog::default(),
-            readiness: LatestReadiness::default(),
-        });
+            Arc::new(Metrics::new().unwrap()),
+            allclear::core::model::version::VERSION,
+        ));
         let observer = Arc::new(observer(name.as_str()).await);
         let stop = CancellationToken::new();
         let routes = routes.add_service(grpc::contact_service(here.clone(), observer.clone()));

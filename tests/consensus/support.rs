@@ -40,7 +40,7 @@ pub(crate) struct Ledger {
 }
 
 impl StateMachine for Ledger {
-    fn prepare_entry(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, NotUnderstood> {
+    fn stamp_entry(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, NotUnderstood> {
         if proposal == b"unstamped" {
             return Err(NotUnderstood("not a line".into()));
         }

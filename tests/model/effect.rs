@@ -153,7 +153,7 @@ fn confirm(cluster: &Cluster, next: &mut World, replica: usize, claim: AttemptId
     };
     let id = next.id_of(claim);
     let document = next.document(cluster);
-    let withdrawn = id.and_then(|id| claims::withdrawn_by(&next.log, &name(replica), &id, claim, &document));
+    let withdrawn = id.and_then(|id| claims::reason_to_withdraw(&next.log, &name(replica), &id, claim, &document));
     let is_other = withdrawn == Some(PostOutcome::Differs);
     let step = if withdrawn.is_none() || (is_other && cluster.mutant == Mutant::PostUndecided) {
         // S10: it names nobody beside those for whom it was decided.

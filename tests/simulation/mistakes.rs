@@ -58,6 +58,18 @@ fn with_a_wrong_clock(seed: u64) -> Scenario {
 /// The scenario of a seed, and what brings the mistake out where chance seldom does.
 fn aimed(mistake: Mutation, seed: u64) -> Scenario {
     let mut scenario = generate(seed);
+    if add_faults(mistake, seed, &mut scenario) {
+        for happening in &mut scenario.happenings {
+            if let ScenarioAction::Announce(plan) = &mut happening.what {
+                wait_for_approval(plan);
+            }
+        }
+    }
+    scenario
+}
+
+/// False where the mutation needs no fault.
+fn add_faults(mistake: Mutation, seed: u64, scenario: &mut Scenario) -> bool {
     let vm = usize::try_from(seed).unwrap_or_default() % scenario.replicas;
     let (secs, replicas) = (Duration::from_secs, scenario.replicas);
     let offset = Duration::from_millis(3 + seed % 17);
@@ -120,14 +132,9 @@ fn aimed(mistake: Mutation, seed: u64) -> Scenario {
         Mutation::IncarnationRules => {
             add(scenario.heal_at.saturating_sub(secs(1)), None, fault(Duration::ZERO, FaultKind::Incarnations));
         }
-        _ => return scenario,
+        _ => return false,
     }
-    let plans = scenario.happenings.iter_mut().filter_map(|it| match &mut it.what {
-        ScenarioAction::Announce(plan) => Some(plan),
-        _ => None,
-    });
-    plans.for_each(|plan| wait_for_approval(plan));
-    scenario
+    true
 }
 
 /// The event stays Scheduled for a while after its approval, and is not started by itself.

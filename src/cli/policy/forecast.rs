@@ -235,7 +235,7 @@ fn is_unbegun(event: &Event, step: &Step<'_>) -> bool {
 
 fn stuck(state: &State, id: &EventId) -> Vec<NotRun> {
     let Some(event) = state.open_event(id) else { return Vec::new() };
-    let steps = required::preparing(state, event).into_iter().filter(|step| is_unbegun(event, step));
+    let steps = required::required_steps(state, event).into_iter().filter(|step| is_unbegun(event, step));
     steps.map(|step| not_run(&step, why::never_begun(event, &step))).collect()
 }
 
@@ -257,7 +257,7 @@ fn in_the_end(state: &State, event: &Event, action: Action) -> String {
     match (action, budget) {
         (Action::Observe, _) => format!("never approved from here; the platform starts it at {notice_ends}"),
         (Action::Approve, _) => "approved as soon as it waits for nothing else, unprepared".into(),
-        (Action::Prepare, _) if required::preparing(state, event).is_empty() => {
+        (Action::Prepare, _) if required::required_steps(state, event).is_empty() => {
             "approved as soon as it waits for nothing else: there is nothing to prepare".into()
         }
         (Action::Prepare, Some(budget)) => format!(

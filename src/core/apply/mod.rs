@@ -129,7 +129,7 @@ fn choose_treatment(state: &mut State, id: &EventId, treatment: &Treatment) -> A
     event.treatment = Some(treatment.clone());
     event.treated = Some(now);
     event.revision += 1;
-    let prepares = treatment.action == Action::Prepare && !required::preparing(state, &state.open[id]).is_empty();
+    let prepares = treatment.action == Action::Prepare && !required::required_steps(state, &state.open[id]).is_empty();
     if prepares {
         report::enter_stage(open(state, id)?, Stage::Preparing, now);
     }
@@ -192,7 +192,7 @@ fn waive_hook(state: &mut State, waived: &WaiveHook) -> Applied {
     let now = state.now;
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
     // What puts back is owed, whatever happens to the VM meanwhile.
-    if !required::preparing(state, event).iter().any(|step| step.member == *member && step.id == hook) {
+    if !required::required_steps(state, event).iter().any(|step| step.member == *member && step.id == hook) {
         return Err(Rejection::NotDue);
     }
     let event = open(state, id)?;

@@ -102,9 +102,9 @@ fn approve(state: &mut State, id: &EventId, revision: u64, over_budget: bool, as
 fn skip(state: &mut State, id: &EventId, member: &Member, hook: HookId, asker: Requester<'_>) -> Applied {
     let now = state.now;
     let event = undecided(state, id)?;
-    let steps = required::preparing(state, event);
+    let steps = required::required_steps(state, event);
     let step = steps.iter().find(|step| step.member == *member && step.id == hook).ok_or(Rejection::NotDue)?;
-    if step_state::step_state(event, step, now) == StepState::Favourable {
+    if step_state::step_state(event, step, now) == StepState::Satisfied {
         return Err(Rejection::Repeated);
     }
     let why = WaiverReason::Skipped { who: asker.who.into(), reason: asker.reason.into() };

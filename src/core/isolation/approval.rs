@@ -29,7 +29,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(5);
 const AGAIN_AFTER_AT_MOST: Duration = Duration::from_mins(5);
 
 impl IsolatedApproval {
-    /// One that `situation.me` is about to write down.
+    /// One that `input.me` is about to write down.
     pub fn begun(input: &PlanningInput, requested_by: Option<RequestedBy>) -> Self {
         let alone = input.alone.clone().unwrap_or_default();
         let last = alone.journal.iter().map(|entry| entry.takeover.at).max();
@@ -45,7 +45,7 @@ impl IsolatedApproval {
     }
 }
 
-/// Whether and when `situation.me` approves the event alone; `None` while it hears a leader.
+/// Whether and when `input.me` approves the event alone; `None` while it hears a leader.
 pub fn forecast(state: &State, input: &PlanningInput, id: &EventId) -> Option<ApprovalForecast> {
     let alone = input.alone.as_ref()?;
     let state = &alone.with_unapplied(state);
@@ -55,7 +55,7 @@ pub fn forecast(state: &State, input: &PlanningInput, id: &EventId) -> Option<Ap
     })
 }
 
-/// The event that `situation.me` approves alone now.
+/// The event that `input.me` approves alone now.
 pub fn event_to_approve<'a>(state: &State, input: &'a PlanningInput) -> Option<&'a Announcement> {
     let listed = input.alone.as_ref()?.document.iter().flat_map(|document| &document.events);
     let is_due = |announced: &&Announcement| match forecast(state, input, &announced.id) {
@@ -65,7 +65,7 @@ pub fn event_to_approve<'a>(state: &State, input: &'a PlanningInput) -> Option<&
     listed.filter(|announced| announced.source == Source::User).find(is_due)
 }
 
-/// What an operator overrides who approves the event on `situation.me`, which hears no leader; an error where no
+/// What an operator overrides who approves the event on `input.me`, which hears no leader; an error where no
 /// operator can. `None` while it hears a leader.
 pub fn overridden(
     state: &State,

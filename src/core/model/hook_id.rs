@@ -33,7 +33,7 @@ pub fn is_hook_name(text: &str) -> bool {
 
 impl Hook {
     /// Both are registered with the same words; by which key the log knows a hook is not of its saying.
-    pub(crate) fn says_what(&self, other: &Self) -> bool {
+    pub(crate) fn is_same_registration(&self, other: &Self) -> bool {
         Self { runs: 0, ..self.clone() } == Self { runs: 0, ..other.clone() }
     }
 
@@ -69,9 +69,9 @@ impl Workload {
     }
 
     /// Both are registered with the same words; by which keys the log knows their hooks is not of their saying.
-    pub fn says_what(&self, other: &Self) -> bool {
+    pub fn is_same_registration(&self, other: &Self) -> bool {
         let hooks = self.hooks.len() == other.hooks.len()
-            && self.hooks.iter().zip(&other.hooks).all(|(one, other)| one.says_what(other));
+            && self.hooks.iter().zip(&other.hooks).all(|(one, other)| one.is_same_registration(other));
         let rest = |it: &Self| Self { hooks: Vec::new(), ..it.clone() };
         hooks && rest(self) == rest(other)
     }

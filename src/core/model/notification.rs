@@ -116,7 +116,7 @@ impl Notification {
     }
 
     /// Everybody knows of it, so it is noted who was told. The rest is told by whoever knows.
-    pub fn is_of_the_cluster(&self) -> bool {
+    pub fn is_recorded_in_log(&self) -> bool {
         match (self.topic, &self.subject) {
             (NotificationKind::QuorumLost, _) | (NotificationKind::Takeover, NotificationSubject::Replica(_)) => false,
             (

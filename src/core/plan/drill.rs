@@ -14,14 +14,14 @@ use crate::schedule::step_state::StepState;
 pub(crate) fn is_finished(state: &State, event: &Event, now: Timestamp) -> bool {
     let due = next_steps::next_steps(state, event, now);
     let is_settled = |step: &Step<'_>| match step_state::step_state(event, step, now) {
-        StepState::Favourable | StepState::Failed(_) | StepState::OutOfTime => true,
+        StepState::Satisfied | StepState::Failed(_) | StepState::OutOfTime => true,
         StepState::Running(_) => false,
         // What stands behind a hook that failed is never begun.
         StepState::Due { from, .. } => {
             from <= now && !due.iter().any(|next| next.step.member == step.member && next.step.id == step.id)
         }
     };
-    event.treatment.is_some() && required::preparing(state, event).iter().all(is_settled)
+    event.treatment.is_some() && required::required_steps(state, event).iter().all(is_settled)
 }
 
 pub(crate) fn drill_to_end(state: &State, event: &Event, now: Timestamp) -> Option<Command> {

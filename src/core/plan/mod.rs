@@ -209,9 +209,9 @@ fn hooks_to_waive(state: &State, event: &Event, input: &PlanningInput) -> Vec<Co
             let vanished = latest.next().is_some_and(|it| matches!(it.outcome, Some((Outcome::Unknown(_), _))));
             step.hook.runs_on == RunsOn::Affected && vanished && lost(&step.member.vm)
         }
-        StepState::Favourable | StepState::OutOfTime => false,
+        StepState::Satisfied | StepState::OutOfTime => false,
     };
-    let steps = required::preparing(state, event);
+    let steps = required::required_steps(state, event);
     let waived = steps.into_iter().filter(waits).map(|step| {
         Command::WaiveHook(WaiveHook {
             event: event.announcement.id.clone(),

@@ -49,13 +49,13 @@ impl OwnClaim {
 #[allow(async_fn_in_trait, reason = "as in `Host`")]
 pub trait ApprovalHost: Host {
     /// True once a quorum has confirmed that `state` was current after this call.
-    async fn confirm_claim(&self) -> bool {
+    async fn ensure_state_is_current(&self) -> bool {
         self.ensure_linearizable().await
     }
 
     /// The outcome of the claim where a fresh document forbids the post (`members.md` 2.1).
-    fn withdrawal(&self, claim: &OwnClaim, fresh: &Document) -> Option<PostOutcome> {
-        claims::withdrawn_by(&self.state(), self.name(), &claim.event, claim.attempt, fresh)
+    fn reason_not_to_post(&self, claim: &OwnClaim, fresh: &Document) -> Option<PostOutcome> {
+        claims::reason_to_withdraw(&self.state(), self.name(), &claim.event, claim.attempt, fresh)
     }
 }
 
@@ -69,17 +69,17 @@ pub async fn approve<H: ApprovalHost>(host: &H, claim: &OwnClaim) -> Option<Post
         Ok(document) => document,
         Err(why) => return Some(PostOutcome::NotSent(bounded(&format!("no fresh document: {why}")))),
     };
-    while !host.confirm_claim().await {
-        if !holds_claim(host, claim) {
+    while !host.ensure_state_is_current().await {
+        if !claim_is_still_own(host, claim) {
             return None;
         }
         host.sleep(CONFIRM_AGAIN_AFTER).await;
     }
-    if let Some(withdrawn) = host.withdrawal(claim, &document) {
+    if let Some(withdrawn) = host.reason_not_to_post(claim, &document) {
         return Some(withdrawn);
     }
     // The platform may have paused this machine since the confirmation. The lease bounds the age of the confirmation.
-    if !holds_claim(host, claim) {
+    if !claim_is_still_own(host, claim) {
         return None;
     }
     let listed = document.get(&claim.event).map_or(&claim.event, |announced| &announced.id);
@@ -87,7 +87,7 @@ pub async fn approve<H: ApprovalHost>(host: &H, claim: &OwnClaim) -> Option<Post
 }
 
 /// True while the state has this claim for this replica and the lease lasts.
-fn holds_claim<H: Host>(host: &H, claim: &OwnClaim) -> bool {
+fn claim_is_still_own<H: Host>(host: &H, claim: &OwnClaim) -> bool {
     let state = host.state();
     let open = state.open_event(&claim.event).and_then(|event| event.open_claim());
     open.is_some_and(|open| open.attempt == claim.attempt && open.approver == *host.name())

@@ -3,7 +3,7 @@
 
 pub mod approval;
 pub mod assignments;
-pub mod isolation;
+pub mod isolated_approval;
 pub mod reconciliation;
 
 use crate::model::claim::PostOutcome;

@@ -57,7 +57,7 @@ impl Event {
 }
 
 /// What becomes of a claim by a fresh document of its approver; `None` where it may be posted (`members.md` 2.1).
-pub fn withdrawn_by(
+pub fn reason_to_withdraw(
     state: &State,
     me: &VmName,
     id: &EventId,

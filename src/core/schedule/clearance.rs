@@ -25,7 +25,7 @@ const NOT_REPEATED_IN_THE_LAST: Duration = Duration::from_mins(1);
 
 /// What stands between an event and its claim.
 pub fn clearance(state: &State, event: &Event, now: Timestamp) -> Clearance {
-    let ready = readiness(state, event, now);
+    let ready = clearance_without_slots(state, event, now);
     // What was decided without a quorum, or is approved, is repeated whoever is out meanwhile.
     if !matches!(ready, Clearance::Clear(_)) || event.is_taken_over() || event.stage() == Stage::Approved {
         return ready;
@@ -42,7 +42,7 @@ fn on_budget(event: &Event, SlotDeferred { group, by }: SlotDeferred) -> Blocker
 }
 
 /// What stands between an event and its claim, apart from slots.
-fn readiness(state: &State, event: &Event, now: Timestamp) -> Clearance {
+fn clearance_without_slots(state: &State, event: &Event, now: Timestamp) -> Clearance {
     if event.is_drill()
         || event.stage() > Stage::Approved
         || state.observed_status(&event.announcement.id) != Some(&Status::Scheduled)
@@ -89,7 +89,7 @@ fn readiness(state: &State, event: &Event, now: Timestamp) -> Clearance {
 }
 
 pub(crate) fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearance {
-    let steps = required::preparing(state, event);
+    let steps = required::required_steps(state, event);
     if steps.is_empty() {
         return Clearance::Clear(Reason::NothingToPrepare);
     }
@@ -133,7 +133,7 @@ fn reason_to_wait(state: &State, event: &Event, steps: &[Step<'_>], now: Timesta
         if member == Some(&step.member) {
             continue;
         }
-        match unsettled(state, event, step, now) {
+        match blocker_of_step(state, event, step, now) {
             None => continue,
             Some(waiting @ Blocker::HookWaiting { .. }) => first = first.or(Some(waiting)),
             reason => return reason,
@@ -143,10 +143,10 @@ fn reason_to_wait(state: &State, event: &Event, steps: &[Step<'_>], now: Timesta
     first
 }
 
-pub(crate) fn unsettled(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Blocker> {
+pub(crate) fn blocker_of_step(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Blocker> {
     let (member, hook) = (step.member.clone(), step.id);
     match step_state::step_state(event, step, now) {
-        StepState::Favourable | StepState::Failed(_) => None,
+        StepState::Satisfied | StepState::Failed(_) => None,
         StepState::Running(attempt) => Some(running(event, attempt)),
         StepState::Due { .. } if step.away.is_some() && step.hook.runs_on != RunsOn::Peer => {
             let since = state.away_since(&member).unwrap_or(event.first_seen());

@@ -12,7 +12,7 @@ use crate::schedule::step_state::StepState;
 
 /// The hook that failed as often as it may and holds the event, also while it is taken back.
 pub fn failed_for_good(state: &State, event: &Event, now: Timestamp) -> Option<Blocker> {
-    failed_among(event, &required::preparing(state, event), now)
+    failed_among(event, &required::required_steps(state, event), now)
 }
 
 pub(crate) fn failed_among(event: &Event, steps: &[Step<'_>], now: Timestamp) -> Option<Blocker> {

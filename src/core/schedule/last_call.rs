@@ -12,7 +12,7 @@ use crate::model::treatment::Action;
 use crate::model::workload::{Intent, Member, Phase};
 use crate::schedule::affected_members::needed;
 use crate::schedule::groups::{affected_groups, max_unavailable};
-use crate::schedule::required::preparing;
+use crate::schedule::required::required_steps;
 use crate::schedule::step::Step;
 use crate::schedule::step_state;
 use crate::schedule::step_state::StepState;
@@ -31,7 +31,8 @@ const RECENT: usize = 100;
 /// How long the hooks that are left really take: at most `last_call`, and at most a quarter of the notice.
 pub fn last_call_lead(state: &State, event: &Event) -> Duration {
     let mut of_members: BTreeMap<Member, Duration> = BTreeMap::new();
-    let left = preparing(state, event).into_iter().filter(|step| step.id.phase.is_disruptive() && is_left(event, step));
+    let left =
+        required_steps(state, event).into_iter().filter(|step| step.id.phase.is_disruptive() && is_left(event, step));
     for step in left {
         *of_members.entry(step.member.clone()).or_default() += expected(state, &step);
     }
@@ -53,7 +54,7 @@ fn whole_notice(event: &Event) -> Duration {
 }
 
 fn is_left(event: &Event, step: &Step<'_>) -> bool {
-    !matches!(step_state::run_state(event, step, event.first_seen()), StepState::Favourable)
+    !matches!(step_state::run_state(event, step, event.first_seen()), StepState::Satisfied)
 }
 
 /// The longest of the hook's last runs; before any, what it is expected to take.
@@ -98,7 +99,7 @@ pub fn is_due(state: &State, event: &Event, now: Timestamp) -> bool {
 
 /// There is something to move away.
 fn has_service(state: &State, event: &Event) -> bool {
-    preparing(state, event).iter().any(|step| step.id.phase.is_disruptive() && is_left(event, step))
+    required_steps(state, event).iter().any(|step| step.id.phase.is_disruptive() && is_left(event, step))
 }
 
 /// Last calls of one group begin one after the other.

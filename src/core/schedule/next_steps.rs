@@ -9,7 +9,7 @@ use crate::model::time::Timestamp;
 use crate::model::workload::{Intent, Member, Phase, Role};
 use crate::schedule::constraints;
 use crate::schedule::last_call;
-use crate::schedule::required::preparing;
+use crate::schedule::required::required_steps;
 use crate::schedule::restore;
 use crate::schedule::slots;
 use crate::schedule::step::{Next, Step};
@@ -42,7 +42,7 @@ fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Ne
 }
 
 fn next_preparing<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec<Next<'a>> {
-    let steps = preparing(state, event);
+    let steps = required_steps(state, event);
     let circles = LazyCell::new(|| constraints::dependency_cycles(state));
     // Looks at all that is open, and most of that waits for nothing.
     let busy = LazyCell::new(|| constraints::busy(state));
@@ -101,7 +101,7 @@ fn is_in_order(state: &State, event: &Event, steps: &[Step<'_>], step: &Step<'_>
         let mut failovers = own().filter(|other| other.id.phase == Phase::Failover);
         step.id.phase == Phase::Failover
             || !is_primary
-            || failovers.all(|other| matches!(step_state(event, other, now), StepState::Favourable))
+            || failovers.all(|other| matches!(step_state(event, other, now), StepState::Satisfied))
     };
     last_call::lets_run(state, event, step, now) && is_fresh() && has_moved()
 }

@@ -27,7 +27,7 @@ pub fn would_run<'a>(state: &'a State, event: &'a Event) -> Vec<Step<'a>> {
 }
 
 /// The hooks that prepare the affected workloads; those of one workload stand in the order in which they run.
-pub fn preparing<'a>(state: &'a State, event: &'a Event) -> Vec<Step<'a>> {
+pub fn required_steps<'a>(state: &'a State, event: &'a Event) -> Vec<Step<'a>> {
     let needed = required_or_skipped(state, event).into_iter().filter(|(_, left_out)| left_out.is_none());
     needed.map(|(step, _)| step).collect()
 }

@@ -57,7 +57,7 @@ pub(crate) fn skip_reason(
     }
     let is_tried = || event.attempts_of(member, *id).next().is_some();
     let is_elsewhere = || id.phase == Phase::Failover && !may_be_primary(state, event, member, is_led);
-    unworthy(event, treatment, hook)
+    freeze_too_short(event, treatment, hook)
         .or_else(|| too_short(event, treatment, hook).filter(|_| !is_tried()))
         .or_else(|| is_elsewhere().then_some(SkipReason::NotPrimary))
         .or_else(|| (!may_run(event, hook)).then_some(SkipReason::DryRun))
@@ -72,7 +72,7 @@ pub(crate) fn wants(event: &Event, hook: &Hook) -> bool {
     hook.kinds.is_empty() || hook.kinds.contains(&event.announcement.kind)
 }
 
-fn unworthy(event: &Event, treatment: &Treatment, hook: &Hook) -> Option<SkipReason> {
+fn freeze_too_short(event: &Event, treatment: &Treatment, hook: &Hook) -> Option<SkipReason> {
     if event.announcement.kind != Kind::Freeze {
         return None;
     }

@@ -16,7 +16,7 @@ use crate::schedule::failure::failed_among;
 use crate::schedule::groups::{by_group, filled, max_unavailable};
 use crate::schedule::last_call;
 use crate::schedule::peers::lacks_a_place;
-use crate::schedule::required::preparing;
+use crate::schedule::required::required_steps;
 use crate::schedule::skip_reason::LONG_FREEZE;
 use crate::schedule::step::Step;
 use crate::schedule::step_state;
@@ -45,7 +45,7 @@ pub struct SlotDeferred {
 pub fn is_exempt(state: &State, event: &Event) -> bool {
     event.announcement.kind == Kind::Freeze
         && event.announcement.duration.is_some_and(|duration| duration < LONG_FREEZE)
-        && !preparing(state, event).iter().any(|step| step.id.phase.is_disruptive())
+        && !required_steps(state, event).iter().any(|step| step.id.phase.is_disruptive())
 }
 
 /// Somebody repairs members that are out anyway (R3b).
@@ -195,7 +195,7 @@ pub fn is_able(state: &State, event: &Event, now: Timestamp) -> bool {
     let is_due = is_overruled
         || treatment.action == Action::Approve
         || now >= event.preparation_starts()
-        || preparing(state, event).is_empty();
+        || required_steps(state, event).is_empty();
     let is_awaited = event.stage() <= Stage::Preparing
         && !event.is_taken_over()
         && (event.is_drill() || state.observed_status(&event.announcement.id) == Some(&Status::Scheduled));
@@ -225,7 +225,7 @@ fn hindrance(state: &State, event: &Event, now: Timestamp) -> Option<Hindrance> 
     if event.is_approved_by_operator() {
         return None;
     }
-    let steps = preparing(state, event);
+    let steps = required_steps(state, event);
     if failed_among(event, &steps, now).is_some() {
         return Some(Hindrance::Lasting);
     }

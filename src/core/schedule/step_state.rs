@@ -30,7 +30,7 @@ pub enum StepState<'a> {
     },
     Running(&'a Attempt),
     /// Done, not applicable, or waived.
-    Favourable,
+    Satisfied,
     Failed(String),
     /// Not settled when the time for preparation was up.
     OutOfTime,
@@ -52,7 +52,7 @@ pub fn run_state<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> StepStat
     if step.is_done_elsewhere
         || event.waivers.iter().any(|waiver| waiver.member == step.member && waiver.hook == step.id)
     {
-        return StepState::Favourable;
+        return StepState::Satisfied;
     }
     let ends = event.time_ends(step.id.phase);
     let out_of_time = ends.is_some_and(|ends| now >= ends);
@@ -62,7 +62,7 @@ pub fn run_state<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> StepStat
         && step.id.phase < Phase::Restore
         && last.is_none_or(|last| last.outcome.is_some())
     {
-        return StepState::Favourable;
+        return StepState::Satisfied;
     }
     let Some(last) = last else {
         let from = if step.id.phase < Phase::Restore { event.first_seen() } else { now };
@@ -104,7 +104,7 @@ pub fn run_state<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> StepStat
         return due(Intent::Confirm, at.plus(backoff(asked(step))), why, out_of_time);
     }
     match outcome {
-        Outcome::Done | Outcome::NotApplicable => StepState::Favourable,
+        Outcome::Done | Outcome::NotApplicable => StepState::Satisfied,
         Outcome::Blocked(reason) => due(Intent::Run, at.plus(BLOCKED_RETRY_AFTER), Some(reason.clone()), out_of_time),
         // What was stopped may be done, or half done.
         Outcome::Unknown(_) | Outcome::TimedOut(_) if step.hook.can_confirm => {
@@ -179,7 +179,7 @@ pub fn is_stale(step: &Step<'_>, now: Timestamp) -> bool {
 /// The step no longer stands in the way of those behind it.
 pub fn is_satisfied(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
     match step_state(event, step, now) {
-        StepState::Favourable => true,
+        StepState::Satisfied => true,
         // What cannot be taken back does not keep the rest from being put back.
         StepState::Failed(_) => step.on_failure == OnFailure::Continue || step.is_undo,
         StepState::Due { .. } | StepState::Running(_) | StepState::OutOfTime => false,
@@ -224,7 +224,7 @@ pub(crate) fn undo_state<'a>(step: &Step<'a>, now: Timestamp) -> StepState<'a> {
     };
     let spent = undos().filter(|attempt| !matches!(attempt.outcome, Some((Outcome::Blocked(_), _)))).count();
     match outcome {
-        Outcome::Done | Outcome::NotApplicable => StepState::Favourable,
+        Outcome::Done | Outcome::NotApplicable => StepState::Satisfied,
         Outcome::Blocked(why) => due(at.plus(BLOCKED_RETRY_AFTER), Some(why.clone())),
         _ if spent < usize::try_from(step.hook.attempts).unwrap_or(usize::MAX) => due(at.plus(backoff(spent)), None),
         _ => StepState::Failed(outcome.reason().unwrap_or("it was not taken back").into()),

@@ -31,8 +31,10 @@ use allclear_server::signals::asked_to_stop;
 
 /// How long the shortest notice of a scenario becomes.
 const NOTICE: Duration = Duration::from_secs(20);
-/// With a takeover in between, or with servers.
-const LONG_NOTICE: Duration = Duration::from_secs(30);
+/// With a takeover in between.
+const TAKEOVER_NOTICE: Duration = Duration::from_secs(30);
+/// With servers. PostgreSQL's switch begins only while 25 s are left, and a slow machine takes seconds to reach it.
+const SERVERS_NOTICE: Duration = Duration::from_mins(1);
 
 /// Plays an event from its announcement to its end: a fake cloud, three replicas and a sample workload, all local
 #[derive(clap::Args)]
@@ -130,11 +132,22 @@ impl Demo {
         Ok((scenario, workload))
     }
 
+    /// How long the shortest notice of the scenario becomes.
+    fn notice(&self) -> Duration {
+        if self.with.is_some() {
+            SERVERS_NOTICE
+        } else if self.kill_leader {
+            TAKEOVER_NOTICE
+        } else {
+            NOTICE
+        }
+    }
+
     /// Whether all went well. Where it did not the folder stays, unless nothing was played.
     async fn show(&self, scenario: &CloudScenario, workload: &SampleWorkload, folder: &Path) -> anyhow::Result<bool> {
         let stop = asked_to_stop()?;
         tokio::pin!(stop);
-        let speed = speed(scenario, self.kill_leader || self.with.is_some());
+        let speed = speed(scenario, self.notice());
         let tell = |line: &str| if self.json { say(line) } else { print(&format!("{line}\n")) };
         for line in &introduced(scenario, workload, speed) {
             tell(line);
@@ -183,8 +196,7 @@ fn print(text: &str) {
 }
 
 /// So many times faster that the shortest notice becomes short enough to watch.
-fn speed(scenario: &CloudScenario, is_long: bool) -> NonZeroU32 {
-    let notice = if is_long { LONG_NOTICE } else { NOTICE };
+fn speed(scenario: &CloudScenario, notice: Duration) -> NonZeroU32 {
     let times = scenario.shortest_notice().as_secs() / notice.as_secs();
     u32::try_from(times).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
 }

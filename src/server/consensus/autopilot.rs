@@ -184,11 +184,11 @@ impl Consensus {
                 ChangeMembers::AddNodes(learners.clone()),
             ]),
             MembershipChange::Promote { learner } => {
-                self.is_ready(*learner).await?;
+                self.wait_until_ready(*learner).await?;
                 ChangeMembers::AddVoterIds([*learner].into())
             }
             MembershipChange::Replace { gone, learner } | MembershipChange::Rejoin { lost: gone, learner } => {
-                self.is_ready(*learner).await?;
+                self.wait_until_ready(*learner).await?;
                 let stay = membership.voter_ids().filter(|voter| voter != gone).chain([*learner]).collect();
                 ChangeMembers::ReplaceAllVoters(stay)
             }
@@ -196,7 +196,7 @@ impl Consensus {
         changed(CHANGE_WITHIN, self.raft.change_membership(change, stays)).await
     }
 
-    async fn is_ready(&self, learner: u64) -> Result<(), RequestError> {
+    async fn wait_until_ready(&self, learner: u64) -> Result<(), RequestError> {
         let begun = Instant::now();
         if self.metrics_show(begun + READY_WITHIN, |metrics| self.ready(metrics, learner, begun)).await?.is_some() {
             return Ok(());

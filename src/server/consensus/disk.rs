@@ -98,7 +98,7 @@ impl Disk {
         let is_new = backend.len().is_ok_and(|len| len == 0);
         let disk = Self::of(backend, tally.unwrap_or_else(|| CommitCounter::told(0)), path)?;
         if is_new {
-            stamp(&disk.database, "orders", "db-0").map_err(|error| unreadable(path, error))?;
+            write_identity(&disk.database, "orders", "db-0").map_err(|error| unreadable(path, error))?;
         }
         disk.checked("orders", Some("db-0"))
     }
@@ -230,14 +230,14 @@ fn create(directory: &Path, path: &Path, cluster: &str, replica: &str) -> Result
         Ok(()) | Err(_) => {}
     }
     let database = builder().create(&unfinished).map_err(|error| unreadable(&unfinished, error))?;
-    stamp(&database, cluster, replica).map_err(|error| unreadable(&unfinished, error))?;
+    write_identity(&database, cluster, replica).map_err(|error| unreadable(&unfinished, error))?;
     drop(database);
     File::open(&unfinished).and_then(|file| file.sync_all()).map_err(io)?;
     std::fs::rename(&unfinished, path).map_err(io)?;
     File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)
 }
 
-fn stamp(database: &Database, cluster: &str, replica: &str) -> Result<(), redb::Error> {
+fn write_identity(database: &Database, cluster: &str, replica: &str) -> Result<(), redb::Error> {
     let identity = Identity {
         format: FORMAT,
         cluster: cluster.into(),

@@ -77,11 +77,11 @@ pub(super) fn membership_change(view: &MembershipView) -> Option<MembershipChang
     if view.half_changed {
         return Some(MembershipChange::Finish);
     }
-    moved(view)
-        .or_else(|| forgotten(view))
-        .or_else(|| newcomers(view))
-        .or_else(|| rejoined(view))
-        .or_else(|| next_voter(view))
+    due_move(view)
+        .or_else(|| due_forget(view))
+        .or_else(|| due_addition(view))
+        .or_else(|| due_rejoin(view))
+        .or_else(|| due_promotion_or_replacement(view))
 }
 
 /// The names that more than one node uses: those that answer as members, and those that ask to be let in. Nobody can tell
@@ -121,7 +121,7 @@ fn has_quorum(view: &MembershipView) -> bool {
     voters(view).filter(|known| answers(known)).count() * 2 > voters(view).count()
 }
 
-fn moved(view: &MembershipView) -> Option<MembershipChange> {
+fn due_move(view: &MembershipView) -> Option<MembershipChange> {
     let is_there = |caller: &&JoinCandidate| view.members.iter().any(|known| known.node == caller.node);
     let moved: BTreeMap<u64, RaftMember> =
         view.callers.iter().filter(is_there).map(|caller| (caller.node, caller.member.clone())).collect();
@@ -134,7 +134,7 @@ fn siblings<'v>(view: &'v MembershipView, known: &MemberState) -> impl Iterator<
 }
 
 /// A name is a member once. Whatever cut a change short, or was changed by hand meanwhile, the node that answers stays.
-fn forgotten(view: &MembershipView) -> Option<MembershipChange> {
+fn due_forget(view: &MembershipView) -> Option<MembershipChange> {
     let has_heir = |known: &MemberState| {
         let mut siblings = siblings(view, known);
         siblings.any(|sibling| answers(sibling) && (sibling.voter || !known.voter))
@@ -158,7 +158,7 @@ fn is_lost(view: &MembershipView, known: &MemberState) -> bool {
 
 /// Who took part once comes back only by an operator's wish: it was removed for a reason. A voter's lost disk comes back as
 /// a learner beside it, and votes when the lost one is out of contact for long enough.
-fn newcomers(view: &MembershipView) -> Option<MembershipChange> {
+fn due_addition(view: &MembershipView) -> Option<MembershipChange> {
     let contested = contested(view);
     let mut learners = BTreeMap::new();
     let mut instead_of = Vec::new();
@@ -179,7 +179,7 @@ fn newcomers(view: &MembershipView) -> Option<MembershipChange> {
 }
 
 /// As many vote afterwards as before.
-fn rejoined(view: &MembershipView) -> Option<MembershipChange> {
+fn due_rejoin(view: &MembershipView) -> Option<MembershipChange> {
     if !may_rejoin(voters(view).count()) {
         return None;
     }
@@ -193,7 +193,7 @@ fn is_up_to_date(known: &MemberState) -> bool {
     !known.voter && answers(known) && known.lag.is_some_and(|lag| lag <= LAG_AT_MOST)
 }
 
-fn next_voter(view: &MembershipView) -> Option<MembershipChange> {
+fn due_promotion_or_replacement(view: &MembershipView) -> Option<MembershipChange> {
     // One name never has two votes.
     let votes_already = |known: &MemberState| siblings(view, known).any(|sibling| sibling.voter);
     let learner = view.members.iter().find(|known| is_up_to_date(known) && !votes_already(known))?.node;

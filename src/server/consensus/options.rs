@@ -17,7 +17,7 @@ pub const MAX_PROPOSAL_BYTES: usize = 1 << 20;
 pub(super) const MAX_ENTRY_BYTES: usize = MAX_PROPOSAL_BYTES + (64 << 10);
 /// The largest message: a batch of entries, the entry that overfilled it, and their framing.
 pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 20;
-/// The largest snapshot that is sent or taken in. `machine::room` bounds what is in the state: at most 16 MiB of documents,
+/// The largest snapshot that is sent or taken in. `core::model::bytes` bounds what is in the state: at most 16 MiB of documents,
 /// as much of open events, and half of that of closed ones, beside what is registered and recorded.
 pub(super) const MAX_SNAPSHOT_BYTES: usize = 64 << 20;
 /// A log that takes more on the disk is folded into a snapshot, however few entries it has.

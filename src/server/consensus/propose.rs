@@ -46,9 +46,9 @@ impl Consensus {
             return Err(RequestError::NoLeader);
         }
         let stamped = match self.fold.read() {
-            Ok(fold) if !fold.can_prepare_entries() => return Err(RequestError::NoLeader),
+            Ok(fold) if !fold.can_stamp() => return Err(RequestError::NoLeader),
             // One that this program could not apply would stop it.
-            Ok(fold) => fold.prepare_entry(proposal, by).and_then(|entry| fold.understands(&entry).map(|()| entry)),
+            Ok(fold) => fold.stamp_entry(proposal, by).and_then(|entry| fold.understands(&entry).map(|()| entry)),
             Err(_) => return Err(RequestError::stopped(&"the state was left half applied")),
         };
         let entry = Bytes::from(

@@ -8,13 +8,13 @@ pub struct NotUnderstood(pub String);
 /// The state that the log folds into. Everything in it is the caller's; consensus only keeps order and durability.
 pub trait StateMachine: Send + Sync + 'static {
     /// On the leader: false while there is no clock to stamp by. What is proposed then is to be proposed again.
-    fn can_prepare_entries(&self) -> bool {
+    fn can_stamp(&self) -> bool {
         true
     }
 
     /// On the leader, once per proposal: turns what replica `by` proposed into the entry to append
     /// (stamps the leader's clock).
-    fn prepare_entry(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, NotUnderstood>;
+    fn stamp_entry(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, NotUnderstood>;
 
     /// Whether this program can apply the entry, whenever that comes to be committed.
     fn understands(&self, entry: &[u8]) -> Result<(), NotUnderstood>;

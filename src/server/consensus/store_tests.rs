@@ -33,7 +33,7 @@ pub(super) struct Counter {
 }
 
 impl StateMachine for Counter {
-    fn prepare_entry(&self, proposal: &[u8], _by: &str) -> Result<Vec<u8>, NotUnderstood> {
+    fn stamp_entry(&self, proposal: &[u8], _by: &str) -> Result<Vec<u8>, NotUnderstood> {
         Ok(proposal.into())
     }
 

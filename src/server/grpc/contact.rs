@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tonic::{Extensions, Request, Response, Status};
 
-use super::agreed_time::{own_reading, reading_of, set_the_time, tell_of_a_step, wire_platform};
 use super::leader_query::ask_around;
+use super::leader_time::{own_reading, reading_of, set_the_time, tell_of_a_step, wire_platform};
 use crate::replica::clock;
 use crate::replica::clock_skew::{Ahead, Sample, Samples};
 use crate::replica::context::Context;

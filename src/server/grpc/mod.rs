@@ -1,11 +1,11 @@
 //! gRPC doors, thin: decode, one call, encode; and the client's side of the same doors.
 
-mod agreed_time;
 mod alone;
 pub mod client;
 mod contact;
 mod drill;
 mod leader_query;
+mod leader_time;
 mod operator;
 mod operator_actions;
 mod probe;

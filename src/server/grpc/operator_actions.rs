@@ -185,7 +185,7 @@ pub(super) fn reason(given: &str) -> Result<String, Status> {
 
 /// The one hook of the event that has yet to be settled and is called so.
 pub(super) fn hook_named<'a>(state: &'a State, event: &'a Event, given: &str) -> Result<(String, Step<'a>), Status> {
-    let steps = required::preparing(state, event).into_iter();
+    let steps = required::required_steps(state, event).into_iter();
     let mut named: Vec<(String, Step<'_>)> = steps.map(|step| (state.hook_name(&step.member, step.id), step)).collect();
     let all: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
     let number = |step: &Step<'_>| state.hook_number(&step.member, step.id);

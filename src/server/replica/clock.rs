@@ -18,7 +18,7 @@ pub fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// `machine::cluster_time` by the clocks of this machine.
+/// `core::cluster_time` by the clocks of this machine.
 pub struct ClusterClock {
     wall: Wall,
     known: Mutex<cluster_time::ClusterTime>,

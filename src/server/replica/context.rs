@@ -30,7 +30,7 @@ use allclear_wire::log;
 const PROPOSE_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// What the configuration says of this replica.
-pub struct Node {
+pub struct NodeFacts {
     pub name: VmName,
     pub cluster: String,
     /// The replicas in the order of the configuration.
@@ -45,7 +45,7 @@ pub struct Node {
 
 /// What the tasks of one replica share.
 pub struct Context {
-    pub node: Node,
+    pub node: NodeFacts,
     pub time: Arc<ClusterClock>,
     pub consensus: Consensus,
     pub state: watch::Receiver<Arc<State>>,
@@ -59,7 +59,32 @@ pub struct Context {
     pub readiness: LatestReadiness,
 }
 
+/// What a replica has of what the cluster agreed on.
+pub struct Agreed {
+    pub consensus: Consensus,
+    pub state: watch::Receiver<Arc<State>>,
+    pub time: Arc<ClusterClock>,
+}
+
 impl Context {
+    /// `version` is the cluster version that this program knows.
+    pub fn new(node: NodeFacts, agreed: Agreed, journal: ApprovalJournal, metrics: Arc<Metrics>, version: u64) -> Self {
+        let Agreed { consensus, state, time } = agreed;
+        Self {
+            time,
+            consensus,
+            state,
+            contacts: Arc::new(PeerTracker::new(node.name.clone(), version)),
+            journal,
+            alone: watch::Sender::new(None),
+            isolated_requests: IsolatedRequests::default(),
+            metrics,
+            watchdog: Watchdog::default(),
+            readiness: LatestReadiness::default(),
+            node,
+        }
+    }
+
     /// The state as it was applied last.
     pub fn state(&self) -> Arc<State> {
         self.state.borrow().clone()

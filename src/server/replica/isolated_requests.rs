@@ -5,7 +5,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::id::EventId;
 use allclear_core::model::isolated_approval::RequestedBy;
-use allclear_core::procedure::isolation::{IsolatedRequest, NotApproved};
+use allclear_core::procedure::isolated_approval::{IsolatedRequest, NotApproved};
 
 /// A request, and the caller who waits for its answer.
 pub(super) struct QueuedRequest {

@@ -17,7 +17,9 @@ use allclear_core::model::isolation::PeerAnswer;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::Readiness;
 use allclear_core::planning_input::PlanningInput;
-use allclear_core::procedure::isolation::{AGAIN_AFTER, IsolatedHost, NotApproved, approve_isolated, isolated_view};
+use allclear_core::procedure::isolated_approval::{
+    AGAIN_AFTER, IsolatedHost, NotApproved, approve_isolated, isolated_view,
+};
 use allclear_wire::log;
 
 const TICK: Duration = Duration::from_millis(250);

@@ -1,4 +1,4 @@
-//! `machine::contacts` by the steady clock of this machine, for all who share it.
+//! `core::peer_table` by the steady clock of this machine, for all who share it.
 
 use allclear_core::peer_table;
 use std::collections::BTreeMap;

@@ -99,7 +99,11 @@ fn due(me: &Replica, presences: &[SessionRegistration], given_no_more: &[Workloa
         let known = me.dialled.get(name);
         if *is_due_to_go && known.is_some() {
             commands.push(Command::DeregisterSession(DeregisterSession { workload: name.clone() }));
-        } else if !is_due_to_go && *has_dialled && *connected && !known.is_some_and(|known| known.says_what(workload)) {
+        } else if !is_due_to_go
+            && *has_dialled
+            && *connected
+            && !known.is_some_and(|known| known.is_same_registration(workload))
+        {
             commands.push(Command::RegisterSession(RegisterSession { workload: workload.clone() }));
         }
         let condition = Condition { role: *role, connected: *connected, ..me.condition(name) };

@@ -1,4 +1,4 @@
-//! The folded log: hands what consensus agreed on to `machine::apply`, and shows the result to the rest of the replica.
+//! The folded log: hands what consensus agreed on to `core::apply`, and shows the result to the rest of the replica.
 
 use allclear_core::version;
 use std::sync::Arc;
@@ -46,11 +46,11 @@ impl CoreStateMachine {
 
 impl StateMachine for CoreStateMachine {
     /// A first leader with a wrong clock would make its time the cluster's.
-    fn can_prepare_entries(&self) -> bool {
+    fn can_stamp(&self) -> bool {
         self.time.trust() != Trust::Unknown
     }
 
-    fn prepare_entry(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, NotUnderstood> {
+    fn stamp_entry(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, NotUnderstood> {
         let command = log::decode_command(proposal).map_err(|error| undecodable(&error))?;
         // Only the leader stamps.
         self.time.lead();

@@ -21,7 +21,7 @@ use allclear_core::model::workload::Readiness;
 use allclear_core::planning_input::{PlanningInput, Timing};
 use allclear_core::procedure::approval::{ApprovalHost, OwnClaim};
 use allclear_core::procedure::assignments::{AssignedAttempt, ExecutorHost};
-use allclear_core::procedure::isolation::IsolatedHost;
+use allclear_core::procedure::isolated_approval::IsolatedHost;
 use allclear_core::procedure::reconciliation::JournalHost;
 use allclear_core::procedure::{Host, PostReason};
 use allclear_core::schedule::claims;
@@ -79,13 +79,13 @@ impl Host for ModelContext {
 }
 
 impl ApprovalHost for ModelContext {
-    async fn confirm_claim(&self) -> bool {
+    async fn ensure_state_is_current(&self) -> bool {
         self.world.come(&self.world.counts.confirmed, TriggerPoint::Confirm);
         makes!(self.world.mutation, PostUnconfirmed) || self.ensure_linearizable().await
     }
 
-    fn withdrawal(&self, claim: &OwnClaim, fresh: &Document) -> Option<PostOutcome> {
-        let withdrawn = claims::withdrawn_by(&self.state(), self.name(), &claim.event, claim.attempt, fresh);
+    fn reason_not_to_post(&self, claim: &OwnClaim, fresh: &Document) -> Option<PostOutcome> {
+        let withdrawn = claims::reason_to_withdraw(&self.state(), self.name(), &claim.event, claim.attempt, fresh);
         withdrawn.filter(|outcome| !makes!(self.world.mutation, DecisionUnchecked) || *outcome != PostOutcome::Differs)
     }
 }

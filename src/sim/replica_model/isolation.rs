@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::ModelContext;
 use allclear_core::isolation::watch::IsolationWatch;
-use allclear_core::procedure::isolation::{AGAIN_AFTER, IsolatedHost, approve_isolated, isolated_view};
+use allclear_core::procedure::isolated_approval::{AGAIN_AFTER, IsolatedHost, approve_isolated, isolated_view};
 
 const TICK: Duration = Duration::from_millis(250);
 

@@ -39,7 +39,7 @@ fn asked(here: &ModelContext, wish: ScenarioRequest) -> Option<OperatorRequest> 
         }
         ScenarioRequest::Skip(place) => {
             let event = event(place)?;
-            let step = required::preparing(&state, event).into_iter().next()?;
+            let step = required::required_steps(&state, event).into_iter().next()?;
             OperatorRequest::Skip { event: event.announcement.id.clone(), member: step.member, hook: step.id }
         }
     })

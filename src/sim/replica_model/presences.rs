@@ -40,7 +40,7 @@ fn due(here: &ModelContext) -> Vec<Command> {
         let listed = known.dialled.get(name);
         if !guest.is_here && guest.says_farewell && listed.is_some() {
             commands.push(Command::DeregisterSession(DeregisterSession { workload: name.clone() }));
-        } else if guest.is_here && listed.is_none_or(|listed| !listed.says_what(&guest.workload)) {
+        } else if guest.is_here && listed.is_none_or(|listed| !listed.is_same_registration(&guest.workload)) {
             commands.push(Command::RegisterSession(RegisterSession { workload: guest.workload.clone() }));
         }
         let condition = Condition { role: Role::Unknown, connected: guest.is_here, ..Condition::default() };

@@ -84,7 +84,7 @@ impl History {
         }
     }
 
-    fn folded(&self, who: &str, index: u64, entry: &[u8], verdict: &[u8], before: &State, after: &State) {
+    fn folded(&self, who: &str, index: u64, (entry, verdict): (&[u8], &[u8]), (before, after): (&State, &State)) {
         let folding = Folding { entry: digest(&entry), verdict: digest(&verdict), after: digest(after) };
         let mut known = self.known();
         let earlier = known.entries.range(..index).next_back().map(|(index, known)| (*index, known.after));
@@ -145,8 +145,8 @@ pub(crate) struct Watched {
 }
 
 impl StateMachine for Watched {
-    fn prepare_entry(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, NotUnderstood> {
-        self.fold.prepare_entry(proposal, by)
+    fn stamp_entry(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, NotUnderstood> {
+        self.fold.stamp_entry(proposal, by)
     }
 
     fn understands(&self, entry: &[u8]) -> Result<(), NotUnderstood> {
@@ -174,7 +174,7 @@ impl StateMachine for Watched {
         if let Command::RequestAction(RequestAction { what: OperatorRequest::Wish { what }, .. }) = &decoded.command {
             self.world.history.proposed(what, index);
         }
-        self.world.history.folded(&self.who, index, entry, &verdict, &before, &self.state);
+        self.world.history.folded(&self.who, index, (entry, &verdict), (&before, &self.state));
         Ok(verdict)
     }
 

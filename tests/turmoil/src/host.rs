@@ -21,16 +21,13 @@ use allclear::hooks::{HookEnvironment, HookRunner, Runner, Wall};
 use allclear::imds::health::STALL_AFTER;
 use allclear::imds::poll_schedule::PollSchedule;
 use allclear::replica::clock::{self, ClusterClock};
-use allclear::replica::context::{Context, Node};
+use allclear::replica::context::{Agreed, Context, NodeFacts};
 use allclear::replica::hook_executor::{Configured, Former, HookExecutor};
 use allclear::replica::journal::ApprovalJournal;
-use allclear::replica::latest_readiness::LatestReadiness;
 use allclear::replica::metrics::Metrics;
-use allclear::replica::peer_tracker::PeerTracker;
 use allclear::replica::poller::Observer;
 use allclear::replica::state_machine::CoreStateMachine;
-use allclear::replica::watchdog::Watchdog;
-use allclear::replica::{Questions, ReplicaTasks};
+use allclear::replica::{Questions, ReplicaTasks, Startup};
 use tokio_util::sync::CancellationToken;
 
 use crate::history::Watched;
@@ -88,7 +85,8 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
     tokio::spawn(grpc::beat(here.clone(), observer.clone(), stop));
     let questions = Questions { surroundings: HookEnvironment::default(), roles: Vec::new(), ready: Vec::new() };
     let reports = [of_commands, of_sessions];
-    let _replica = ReplicaTasks::start(&here, &observer, &hooks, Vec::new(), Vec::new(), questions, reports);
+    let startup = Startup { workloads: Vec::new(), groups: Vec::new(), questions, reports };
+    let _replica = ReplicaTasks::start(&here, &observer, &hooks, startup);
 
     tokio::spawn(Workload { world: world.clone(), vm: name.clone(), hooks, life }.run());
     tokio::spawn(propose(world.clone(), here.clone(), place, life));
@@ -123,8 +121,8 @@ async fn open(
         tls: None,
     };
     let (consensus, routes) = Consensus::open(options, fold).await?;
-    let here = Arc::new(Context {
-        node: Node {
+    let here = Arc::new(Context::new(
+        NodeFacts {
             name: name.clone(),
             cluster: CLUSTER.into(),
             configured: world.platform.vms.clone(),
@@ -137,17 +135,11 @@ async fn open(
             timing: Timing::default(),
             grants: Grants { trusted: vec![0], ..Grants::default() },
         },
-        time,
-        consensus,
-        state,
-        contacts: Arc::new(PeerTracker::new(name.clone(), allclear::core::model::version::VERSION)),
-        journal: ApprovalJournal::open(folder, net::means())?,
-        alone: tokio::sync::watch::Sender::new(None),
-        isolated_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
-        metrics: Arc::new(Metrics::new()?),
-        watchdog: Watchdog::default(),
-        readiness: LatestReadiness::default(),
-    });
+        Agreed { consensus, state, time },
+        ApprovalJournal::open(folder, net::means())?,
+        Arc::new(Metrics::new()?),
+        allclear::core::model::version::VERSION,
+    ));
     Ok((here, routes))
 }
 

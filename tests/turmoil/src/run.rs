@@ -73,7 +73,7 @@ pub(crate) fn run(world: &Arc<World>, seed: u64) -> Outcome {
 
 fn lives(nemesis: &mut Nemesis<'_>, world: &Arc<World>, seed: u64) -> Result<(), String> {
     let is_formed = |world: &World| world.hosts().iter().all(|host| host.glance.has_leader && host.glance.applied > 0);
-    until(nemesis, world, FORMED_WITHIN, "the cluster is formed", false, |world, _| is_formed(world))?;
+    until(nemesis, world, (FORMED_WITHIN, "the cluster is formed"), false, |world, _| is_formed(world))?;
     let (dice, begun) = (Dice::of(seed, "events"), nemesis.sim.elapsed());
     let mut next = begun + dice.millis(1_000, 10_000);
     let announce = |world: &World, now: Duration| {
@@ -85,7 +85,7 @@ fn lives(nemesis: &mut Nemesis<'_>, world: &Arc<World>, seed: u64) -> Result<(),
         }
         now >= begun + world.manner.faults_for
     };
-    until(nemesis, world, Duration::MAX, "the faults are over", !world.manner.is_quiet, announce)?;
+    until(nemesis, world, (Duration::MAX, "the faults are over"), !world.manner.is_quiet, announce)?;
     nemesis.heal();
     let before: Vec<u64> = world.hosts().iter().map(|host| host.acknowledged).collect();
     let rests = |world: &World, now: Duration| {
@@ -97,7 +97,7 @@ fn lives(nemesis: &mut Nemesis<'_>, world: &Arc<World>, seed: u64) -> Result<(),
         });
         are_one && world.platform.is_quiet(on_the_wall(now))
     };
-    until(nemesis, world, RESTS_WITHIN, "everything is at rest", false, rests)
+    until(nemesis, world, (RESTS_WITHIN, "everything is at rest"), false, rests)
 }
 
 fn on_the_wall(now: Duration) -> Timestamp {
@@ -108,8 +108,7 @@ fn on_the_wall(now: Duration) -> Timestamp {
 fn until(
     nemesis: &mut Nemesis<'_>,
     world: &World,
-    within: Duration,
-    what: &str,
+    (within, what): (Duration, &str),
     with_faults: bool,
     mut holds: impl FnMut(&World, Duration) -> bool,
 ) -> Result<(), String> {

@@ -20,15 +20,12 @@ use allclear::grpc;
 use allclear::hooks::session::{Dispatch, Sessions};
 use allclear::hooks::{AttemptState, HookCall, HookOutcome, HookReport, HookRunner, HookTask};
 use allclear::replica::clock::{self, ClusterClock};
-use allclear::replica::context::{Context, Node};
+use allclear::replica::context::{Agreed, Context, NodeFacts};
 use allclear::replica::hook_executor::{Configured, Former, HookExecutor};
 use allclear::replica::journal::ApprovalJournal;
-use allclear::replica::latest_readiness::LatestReadiness;
 use allclear::replica::metrics::Metrics;
-use allclear::replica::peer_tracker::PeerTracker;
 use allclear::replica::state_machine::CoreStateMachine;
 use allclear::replica::view::View;
-use allclear::replica::watchdog::Watchdog;
 use allclear::workload::{self, Handle, Hook, Intent, Outcome, Phase, Workload};
 use serde_json::{Value, json};
 use tokio::net::UnixListener;
@@ -141,8 +138,8 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
         tls: None,
     };
     let (consensus, _) = Consensus::open(options, fold).await.unwrap();
-    let here = Arc::new(Context {
-        node: Node {
+    let here = Arc::new(Context::new(
+        NodeFacts {
             name: name.clone(),
             cluster: "tests".into(),
             configured: vec![name.clone()],
@@ -151,17 +148,11 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
             timing: Timing::default(),
             grants: Grants { trusted: vec![0], ..Grants::default() },
         },
-        time,
-        consensus,
-        state,
-        contacts: Arc::new(PeerTracker::new(name, allclear::core::model::version::VERSION)),
-        journal: ApprovalJournal::open(&data_dir, Environment::default()).unwrap(),
-        alone: tokio::sync::watch::Sender::new(None),
-        isolated_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
-        metrics: Arc::new(Metrics::new().unwrap()),
-        watchdog: Watchdog::default(),
-        readiness: LatestReadiness::default(),
-    });
+        Agreed { consensus, state, time },
+        ApprovalJournal::open(&data_dir, Environment::default()).unwrap(),
+        Arc::new(Metrics::new().unwrap()),
+        allclear::core::model::version::VERSION,
+    ));
     // nobody beats here, so nobody tells the time
     here.time.lead();
     assert!(here.time.agree(&[ClockReading { wall: Some(0), ..ClockReading::default() }], 1));

@@ -114,7 +114,7 @@ impl PendingNotifications {
 
     /// A receiver has it, or wants it no more.
     pub(super) fn told(&self, notice: &Notification, receiver: &Receiver) {
-        let mark = DeliveryMark { at: notice.at, is_noted: !notice.is_of_the_cluster() };
+        let mark = DeliveryMark { at: notice.at, is_noted: !notice.is_recorded_in_log() };
         self.kept().told.insert((notice.id.clone(), receiver.name.clone()), mark);
         self.changes.send_replace(());
     }

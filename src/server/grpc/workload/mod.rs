@@ -108,8 +108,9 @@ impl WorkloadRpc {
     }
 
     async fn enlist(&self, workload: &Workload, uid: u32) -> Result<(), Status> {
-        let is_listed =
-            |state: &Arc<_>| self.listed(state, &workload.name).is_some_and(|known| known.says_what(workload));
+        let is_listed = |state: &Arc<_>| {
+            self.listed(state, &workload.name).is_some_and(|known| known.is_same_registration(workload))
+        };
         if is_listed(&self.context.state()) {
             return Ok(());
         }
@@ -198,8 +199,8 @@ fn refused(refusal: &RegistrationError) -> Status {
     }
 }
 
-/// Who asks, and may.
-fn user<T>(request: &Request<T>) -> Result<u32, Status> {
+/// The uid of the caller.
+fn caller_uid<T>(request: &Request<T>) -> Result<u32, Status> {
     let caller = caller(request.extensions());
     caller.map(|(uid, _)| uid).ok_or_else(|| Status::permission_denied("the system does not say who asks"))
 }
@@ -214,7 +215,7 @@ impl workloads_server::Workloads for WorkloadService {
     type SessionStream = ReceiverStream<Answer>;
 
     async fn session(&self, request: Request<Streaming<pb::FromWorkload>>) -> Answered<Self::SessionStream> {
-        let uid = user(&request)?;
+        let uid = caller_uid(&request)?;
         let mut messages = request.into_inner();
         let first = timeout(HELLO_WITHIN, messages.message()).await;
         let first = first.map_err(|_| Status::deadline_exceeded("nobody said Hello within 5 s"))??;
@@ -241,24 +242,24 @@ impl workloads_server::Workloads for WorkloadService {
     }
 
     async fn register(&self, request: Request<pb::Hello>) -> Answered<pb::Welcome> {
-        let uid = user(&request)?;
+        let uid = caller_uid(&request)?;
         let (visit, told, welcome) = self.0.welcome(request.into_inner(), uid, true).await?;
         self.0.lines.keep(&visit, uid, told);
         Ok(Response::new(welcome))
     }
 
     async fn poll(&self, request: Request<pb::PollRequest>) -> Answered<pb::PollResponse> {
-        let uid = user(&request)?;
+        let uid = caller_uid(&request)?;
         Ok(Response::new(polling::poll(&self.0, uid, request.into_inner()).await?))
     }
 
     async fn report(&self, request: Request<pb::ReportRequest>) -> Answered<pb::ReportResponse> {
-        let uid = user(&request)?;
+        let uid = caller_uid(&request)?;
         Ok(Response::new(polling::report(&self.0, uid, request.into_inner()).await?))
     }
 
     async fn unregister(&self, request: Request<pb::UnregisterRequest>) -> Answered<pb::UnregisterResponse> {
-        let uid = user(&request)?;
+        let uid = caller_uid(&request)?;
         let pb::UnregisterRequest { workload, force } = request.into_inner();
         if !hello::is_name(&workload) {
             return Err(Status::invalid_argument("workload: it is no workload's name"));

@@ -20,7 +20,7 @@ use allclear_core::start_cause::StartCause;
 /// Open events whose blocker is asked for, the oldest first: so much a scrape may cost.
 const EXPLAINED: usize = 100;
 
-/// The codes of `machine::blocker`, so that each is shown, also while nothing waits for it.
+/// The codes of `core::model::blocker`, so that each is shown, also while nothing waits for it.
 const BLOCKERS: [&str; 16] = [
     "deciding",
     "observing",
