@@ -11,6 +11,7 @@ use crate::model::time::Timestamp;
 use crate::model::workload::{Member, Phase, Workload};
 use crate::planning_input::PlanningInput;
 use crate::schedule::attempts;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -67,6 +68,10 @@ pub fn predates_disk(state: &State, attempt: &Attempt, up_to: AttemptId) -> bool
     attempt.id <= up_to && attempt.outcome.is_none() && !remembers
 }
 
+/// Bytes of the names of VMs outside this cluster among those to avoid, of events that name a VM of this cluster first. A hook
+/// gets all names in one variable of its environment, of which Linux takes 128 KiB: with more, no hook would start.
+const AVOIDED_BYTES: usize = 32 << 10;
+
 /// Where nothing of this workload's group may be moved to (R8b): VMs that an event takes away, those whose replicas do not
 /// answer, and those where a member of the group is out or not ready. Not every VM that an event names: where all wait
 /// for their turn, the first could not go.
@@ -81,12 +86,19 @@ pub fn vms_to_avoid(state: &State, input: &PlanningInput, member: &Member) -> Ve
         })
     };
     let unfit = |name: &&VmName| !input.reaches(name) || is_away(name) || taking().any(|event| event.affects(name));
-    let named =
-        taking().flat_map(|event| event.announcement.resources.iter().filter(|name| !event.departed.contains(*name)));
-    let mut avoided: Vec<VmName> = input.members.iter().filter(unfit).chain(named).cloned().collect();
-    avoided.sort();
-    avoided.dedup();
-    avoided
+    let mut avoided: BTreeSet<VmName> = input.members.iter().filter(unfit).cloned().collect();
+    let mut left = AVOIDED_BYTES;
+    for concerns_us in [true, false] {
+        for event in taking().filter(|event| event.announcement.concerns(state) == concerns_us) {
+            for name in event.announcement.resources.iter().filter(|name| !event.departed.contains(*name)) {
+                let bytes = name.as_str().len() + 1;
+                if bytes <= left && avoided.insert(name.clone()) {
+                    left -= bytes;
+                }
+            }
+        }
+    }
+    avoided.into_iter().collect()
 }
 
 /// The event takes its VMs away, or is about to.
@@ -126,4 +138,49 @@ pub fn preferred_vms(state: &State, input: &PlanningInput, member: &Member) -> V
 
 fn group_of<'a>(state: &'a State, member: &Member) -> Option<&'a GroupName> {
     state.workload(member)?.group.as_ref()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::document::tests::announced;
+    use crate::model::document::{Announcement, Status};
+    use crate::model::id::{EventId, WorkloadName};
+    use crate::planning_input::Timing;
+    use crate::policy::Policy;
+    use alloc::collections::BTreeMap;
+
+    #[test]
+    fn the_names_to_avoid_fit_into_a_hooks_environment_and_those_of_our_events_come_first() {
+        let me = VmName::new("db-0");
+        let mut state = State::default();
+        state.replicas.entry(me.clone()).or_default();
+        let mut take = |id: &str, resources: Vec<VmName>| {
+            let announcement = Announcement { resources, ..announced(id, Status::Started) };
+            let mut event = Event::first_seen_as(announcement, me.clone(), Timestamp(1));
+            event.slots_since = Some(Timestamp(1));
+            state.open.insert(EventId::new(id), event.into());
+        };
+        take("a", (0..9_000).map(|number| VmName::new(&format!("somebody-elses-{number}"))).collect());
+        take("z", ["db-0", "web-7"].map(VmName::new).into());
+        let input = PlanningInput {
+            now: Timestamp(2),
+            me: me.clone(),
+            members: [me.clone()].into(),
+            learners: BTreeSet::new(),
+            contacts: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            quorum: true,
+            leading_since: Timestamp(0),
+            lead: None,
+            alone: None,
+            policy: Policy::default(),
+            timing: Timing::default(),
+        };
+        let avoided = vms_to_avoid(&state, &input, &Member { vm: me.clone(), workload: WorkloadName("pg".into()) });
+        assert!(avoided.contains(&me) && avoided.contains(&VmName::new("web-7")));
+        let bytes: usize = avoided.iter().map(|name| name.as_str().len() + 1).sum();
+        assert!(bytes <= AVOIDED_BYTES + me.as_str().len() + 1, "{bytes}");
+        assert!(bytes > AVOIDED_BYTES / 2, "others are named as well: {bytes}");
+    }
 }
