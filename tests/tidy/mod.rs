@@ -96,3 +96,26 @@ fn every_crate_comes_from_the_one_registry() {
     let lock = std::fs::read_to_string(Path::new(ROOT).join("Cargo.lock")).unwrap();
     assert_eq!(top::strange_sources(&lock), Vec::<&str>::new());
 }
+
+/// What the runbook has an operator search for in the log: the quoted words of its `grep` commands.
+fn searched(runbook: &str) -> Vec<&str> {
+    let commands = runbook.split("| grep ").skip(1).filter_map(|rest| rest.split('`').next());
+    let quoted = commands.flat_map(|command| command.split('\'').skip(1).step_by(2));
+    quoted.map(|words| words.trim_start_matches("\"message\":").trim_matches('"')).collect()
+}
+
+/// Those that no log message has.
+fn not_logged<'a>(runbook: &'a str, sources: &[String]) -> Vec<&'a str> {
+    let words = searched(runbook).into_iter();
+    words.filter(|words| !sources.iter().any(|text| text.contains("tracing::") && text.contains(words))).collect()
+}
+
+#[test]
+fn the_runbook_searches_for_messages_that_are_logged() {
+    let runbook = std::fs::read_to_string(Path::new(ROOT).join("deploy/monitoring/RUNBOOK.md")).unwrap();
+    let read = |source: &Source| std::fs::read_to_string(Path::new(ROOT).join(&source.path)).unwrap();
+    let sources: Vec<String> = program().iter().map(read).collect();
+    assert!(searched(&runbook).len() >= 5, "the commands are not found");
+    assert_eq!(not_logged(&runbook, &sources), Vec::<&str>::new());
+    assert_eq!(not_logged("`journalctl | grep 'standing changed'`", &sources), ["standing changed"]);
+}

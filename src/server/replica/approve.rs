@@ -18,7 +18,7 @@ pub(super) async fn run(host: ReplicaHost, claim: OwnClaim) {
         tracing::info!(%event, claim = %attempt, "claim expired before the post");
         return;
     };
-    tracing::info!(%event, claim = %attempt, outcome = outcome.as_word(), "approval outcome recorded");
+    tracing::info!(%event, claim = %attempt, outcome = outcome.as_word(), "approval ended");
     count(&host.context, &claim, &outcome);
     host.context.record(&Command::RecordPost(RecordPost { event: claim.event, attempt, outcome })).await;
 }
