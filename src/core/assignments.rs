@@ -146,9 +146,6 @@ mod tests {
     use crate::model::document::tests::announced;
     use crate::model::document::{Announcement, Status};
     use crate::model::id::{EventId, WorkloadName};
-    use crate::planning_input::Timing;
-    use crate::policy::Policy;
-    use alloc::collections::BTreeMap;
 
     #[test]
     fn the_names_to_avoid_fit_into_a_hooks_environment_and_those_of_our_events_come_first() {
@@ -163,20 +160,7 @@ mod tests {
         };
         take("a", (0..9_000).map(|number| VmName::new(&format!("somebody-elses-{number}"))).collect());
         take("z", ["db-0", "web-7"].map(VmName::new).into());
-        let input = PlanningInput {
-            now: Timestamp(2),
-            me: me.clone(),
-            members: [me.clone()].into(),
-            learners: BTreeSet::new(),
-            contacts: BTreeMap::new(),
-            versions: BTreeMap::new(),
-            quorum: true,
-            leading_since: Timestamp(0),
-            lead: None,
-            alone: None,
-            policy: Policy::default(),
-            timing: Timing::default(),
-        };
+        let input = PlanningInput::of_members(std::slice::from_ref(&me), Timestamp(2));
         let avoided = vms_to_avoid(&state, &input, &Member { vm: me.clone(), workload: WorkloadName("pg".into()) });
         assert!(avoided.contains(&me) && avoided.contains(&VmName::new("web-7")));
         let bytes: usize = avoided.iter().map(|name| name.as_str().len() + 1).sum();

@@ -53,7 +53,7 @@ fn is_blind(input: &PlanningInput) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use alloc::collections::{BTreeMap, BTreeSet};
+    use alloc::collections::BTreeSet;
     use alloc::string::String;
     use alloc::vec::Vec;
 
@@ -62,7 +62,7 @@ mod tests {
     use crate::model::command::{ChooseTreatment, Command, Entry, RegisterWorkloads, ReportDocument};
     use crate::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
     use crate::model::id::EventId;
-    use crate::planning_input::{PeerHealth, Timing};
+    use crate::planning_input::PeerHealth;
     use crate::policy::{Policy, treatment_of};
 
     const NOW: Timestamp = Timestamp(1_000_000);
@@ -78,20 +78,8 @@ mod tests {
             answers_in: Duration::ZERO,
             wishes: 0,
         };
-        PlanningInput {
-            now: NOW,
-            me: VmName::new("a"),
-            contacts: members.iter().cloned().zip(channels.map(contact)).collect(),
-            members,
-            learners: BTreeSet::new(),
-            versions: BTreeMap::new(),
-            quorum: true,
-            leading_since: Timestamp(0),
-            lead: None,
-            alone: None,
-            policy: Policy::default(),
-            timing: Timing::default(),
-        }
+        let contacts = members.iter().cloned().zip(channels.map(contact)).collect();
+        PlanningInput { contacts, ..PlanningInput::of_members(&members, NOW) }
     }
 
     /// A cluster in which an event for these VMs was seen and treated.

@@ -133,3 +133,24 @@ impl PlanningInput {
         healthy && state.replicas.get(replica).and_then(|replica| replica.lists_event(id)) == Some(&Status::Scheduled)
     }
 }
+
+#[cfg(test)]
+impl PlanningInput {
+    /// The input of the first member, which has heard of nobody.
+    pub(crate) fn of_members(members: &[VmName], now: Timestamp) -> Self {
+        Self {
+            now,
+            me: members[0].clone(),
+            members: members.to_vec(),
+            learners: BTreeSet::new(),
+            contacts: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            quorum: true,
+            leading_since: Timestamp(0),
+            lead: None,
+            alone: None,
+            policy: Policy::default(),
+            timing: Timing::default(),
+        }
+    }
+}
