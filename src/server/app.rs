@@ -6,6 +6,7 @@ pub mod hook_commands;
 mod identity;
 mod listening;
 mod questions;
+mod settings;
 mod systemd;
 
 use std::io;
@@ -32,27 +33,24 @@ use crate::imds::Endpoint;
 use crate::imds::poll_schedule::PollSchedule;
 use crate::net::tls::Credentials;
 use crate::replica::clock::{self, ClusterClock};
-use crate::replica::context::{Agreed, Context, NodeFacts};
-use crate::replica::hook_executor::{Former, HookExecutor};
+use crate::replica::cluster::ClusterHandle;
+use crate::replica::hook_executor::{Former, HookExecutor, KnownCalls};
+use crate::replica::input_source::InputSource;
 use crate::replica::journal::ApprovalJournal;
 use crate::replica::metrics::Metrics;
-use crate::replica::policies;
 use crate::replica::poller::Observer;
 use crate::replica::state_machine::CoreStateMachine;
 use crate::replica::view::View;
-use crate::replica::{ReplicaTasks, Startup};
+use crate::replica::watchdog::Watchdog;
+use crate::replica::{ReplicaTasks, SharedParts, Startup};
 use crate::{grpc, http};
 use allclear_core::model::id::VmName;
 use allclear_core::model::version::VERSION;
 use allclear_core::model::workload::Workload;
 use allclear_core::observation::Patience;
-use allclear_core::ownership::Grants;
-use allclear_core::planning_input::Timing;
 
 /// Everything ends within this after SIGTERM; what has not ended then is recovered at the next start.
 const STOP_WITHIN: Duration = Duration::from_secs(4);
-/// Of a new disk under the name of a voter: so long the former one may be cut off, and come back.
-const REJOIN_AFTER: Duration = Duration::from_mins(1);
 /// How long clients may take to leave.
 const CLIENTS_LEAVE_WITHIN: Duration = Duration::from_millis(500);
 /// Supervises hooks as `allclear supervise FOLDER`; stays right when the file is replaced by an upgrade.
@@ -91,35 +89,40 @@ pub async fn run_until(
         return Ok(());
     };
     let members = members(&config.cluster, &name)?;
-    let options = agreement(&config, &name, &members)?;
+    let options = settings::consensus_options(&config, &name, &members)?;
     let tls = options.tls.clone();
     let listeners = Listeners::bind(&config, answering).await?;
     let time = Arc::new(ClusterClock::default());
-    let (folded, state) = CoreStateMachine::new(time.clone(), version);
-    let (consensus, routes) = Consensus::open(options, folded).await?;
+    let (state_machine, committed) = CoreStateMachine::new(time.clone(), version);
+    let (consensus, routes) = Consensus::open(options, state_machine).await?;
     // Only now: whose data this is has just been checked.
     let spool = config.replica.data_dir.join("hooks");
     let (commands, of_commands) = Runner::open(&spool, PathBuf::from(OWN_PROGRAM), hook_commands::surroundings())?;
     let (sessions, of_sessions) = Sessions::open(Arc::new(clock::now));
     let metrics = Arc::new(Metrics::new()?);
     let journal = ApprovalJournal::open(&config.replica.data_dir, consensus::Environment::default())?;
-    let agreed = Agreed { consensus, state, time };
-    let context = Arc::new(Context::new(node(&config, &name, &members), agreed, journal, metrics.clone(), version));
-    let observer = Arc::new(observer(&config.metadata, endpoint, metrics));
-    let hooks = Arc::new(hooks(&config, &spool, HookRunner::new(commands, sessions))?);
+    let node = settings::node_facts(&config, &name, &members);
+    let shared =
+        SharedParts::new(ClusterHandle { node, consensus, committed, time }, journal, metrics.clone(), version);
+    let (cluster, inputs) = (shared.inputs.cluster.clone(), shared.inputs.clone());
+    let observer = Arc::new(observer(&config.metadata, endpoint, metrics.clone()));
+    let calls = known_calls(&config, &spool)?;
+    let are_traced = config.tracing.is_some();
+    let front = HookRunner::new(commands, sessions);
+    let hooks = Arc::new(HookExecutor::new(front, calls, are_traced, inputs, metrics.clone()));
     let configured: Vec<Workload> = config.workloads.iter().map(config::ConfiguredWorkload::registered).collect();
     let questions = questions::all(&config, &name);
-    let view = View::new(context.clone());
+    let view = View::new(&shared);
     listeners.tell(&name, &config.cluster.name)?;
 
     let sockets = listeners.paths(&config);
     // Not `stop`: a post that is under way still has to be confirmed and recorded.
     let serving = CancellationToken::new();
-    let telling = notices::tell(context.clone(), view.clone(), config.receivers.clone(), serving.clone());
+    let telling = notices::tell(shared.clone(), view.clone(), config.receivers.clone(), serving.clone());
     let answers = Serving {
         config: &config,
         tls,
-        context: &context,
+        shared: &shared,
         observer: &observer,
         hooks: &hooks,
         view: &view,
@@ -129,32 +132,20 @@ pub async fn run_until(
     let servers = serve(answers, listeners, routes);
     servers.spawn(telling);
     if let Some(collector) = config.tracing.clone() {
-        servers.spawn(traces::export(context.clone(), collector, serving.clone()));
+        servers.spawn(traces::export(cluster.clone(), metrics, collector, serving.clone()));
     }
     let reports = [of_commands, of_sessions];
     let startup = Startup { workloads: configured, groups: config.groups.clone(), questions, reports };
-    let replica = ReplicaTasks::start(&context, &observer, &hooks, startup);
+    let replica = ReplicaTasks::start(shared.clone(), &observer, &hooks, startup);
 
-    let failure = until_over(&context, &stop).await;
-    if tokio::time::timeout(STOP_WITHIN, end(replica, &context, &serving, &servers)).await.is_err() {
+    let failure = until_over(&cluster, &shared.watchdog, &stop).await;
+    if tokio::time::timeout(STOP_WITHIN, end(replica, &shared.inputs, &serving, &servers)).await.is_err() {
         tracing::warn!("tasks not ended in time; the next start recovers them");
     }
     remove(&sockets);
     match failure {
         Some(fatal) => bail!("this replica cannot go on: {fatal}"),
         None => Ok(()),
-    }
-}
-
-fn node(config: &Config, name: &VmName, members: &[(String, String)]) -> NodeFacts {
-    NodeFacts {
-        name: name.clone(),
-        cluster: config.cluster.name.clone(),
-        configured: members.iter().map(|(name, _)| VmName::new(name)).collect(),
-        policy: config.policy.clone(),
-        fingerprint: policies::fingerprint(&config.policy, &config.groups),
-        timing: timing(config),
-        grants: Grants { trusted: grpc::trusted_users(), ..config.registration.grants.clone() },
     }
 }
 
@@ -175,7 +166,7 @@ fn observer(config: &config::Metadata, endpoint: Arc<Endpoint>, metrics: Arc<Met
 struct Serving<'a> {
     config: &'a Config,
     tls: Option<Arc<Credentials>>,
-    context: &'a Arc<Context>,
+    shared: &'a SharedParts,
     observer: &'a Arc<Observer>,
     hooks: &'a Arc<HookExecutor>,
     view: &'a View,
@@ -185,17 +176,19 @@ struct Serving<'a> {
 
 /// Serves the other replicas, workloads and operators, and sends status reports, until `stop`.
 fn serve(
-    Serving { config, tls, context, observer, hooks, view, stop, answering }: Serving<'_>,
+    Serving { config, tls, shared, observer, hooks, view, stop, answering }: Serving<'_>,
     listeners: Listeners,
     routes: Routes,
 ) -> TaskTracker {
     let servers = TaskTracker::new();
+    let SharedParts { inputs, metrics, watchdog, .. } = shared;
+    let cluster = &inputs.cluster;
     // What their routes start of their own accord runs there as well.
     let entered = answering.enter();
-    let for_operators = grpc::operator_routes(view.clone(), context.clone(), stop.clone());
-    let for_workloads = grpc::workload_routes(context.clone(), hooks.clone(), view.clone(), stop.clone());
+    let for_operators = grpc::operator_routes(view.clone(), shared, stop.clone());
+    let for_workloads = grpc::workload_routes(shared, hooks.clone(), view.clone(), stop.clone());
     drop(entered);
-    let contact = grpc::contact_service(context.clone(), observer.clone());
+    let contact = grpc::contact_service(inputs.clone(), observer.clone());
     let between_replicas = grpc::with_health_and_reflection(routes.add_service(contact));
     if let Some(listener) = listeners.cluster {
         let serving = consensus::serve(listener, tls.clone(), between_replicas, stop.clone());
@@ -204,54 +197,56 @@ fn serve(
     if let Some(credentials) = tls {
         servers.spawn(credentials.keep_current(stop.clone()));
     }
-    let names = listening::host_names(config, &context.node.name);
+    let names = listening::host_names(config, &cluster.node.name);
     let serving = http::server::serve(listeners.status, view.clone(), names, stop.clone());
     servers.spawn_on(logged("status.listen", serving), answering);
     if let Some(listener) = listeners.workloads {
-        let guard = UidPolicy::of_workloads(&config.registration.uids(), context.metrics.clone());
+        let guard = UidPolicy::of_workloads(&config.registration.uids(), metrics.clone());
         let routes = grpc::with_health_and_reflection(for_workloads);
         let serving = grpc::serve(listener, routes, guard, stop.clone());
         servers.spawn_on(logged("workloads.socket", serving), answering);
     }
-    let guard = UidPolicy::of_operators(context.metrics.clone());
+    let guard = UidPolicy::of_operators(metrics.clone());
     let routes = grpc::with_health_and_reflection(for_operators);
     let serving = grpc::serve(listeners.operator, routes, guard, stop.clone());
     servers.spawn_on(logged("operator.socket", serving), answering);
-    servers.spawn(grpc::beat(context.clone(), observer.clone(), stop.clone()));
+    servers.spawn(grpc::beat(inputs.clone(), observer.clone(), watchdog.clone(), stop.clone()));
     servers.close();
     servers
 }
 
 /// Why this replica cannot go on; `None` when it is to stop.
-async fn until_over(context: &Context, stop: &CancellationToken) -> Option<String> {
+async fn until_over(cluster: &ClusterHandle, watchdog: &Watchdog, stop: &CancellationToken) -> Option<String> {
     let failure = tokio::select! {
-        fatal = context.consensus.fatal() => Some(fatal),
+        fatal = cluster.consensus.fatal() => Some(fatal),
         () = stop.cancelled() => None,
-        () = systemd::keep_told(|| context.watchdog.stalled_loop()) => None,
+        () = systemd::keep_told(|| watchdog.stalled_loop()) => None,
     };
     systemd::tell_of_the_end();
     failure
 }
 
-async fn end(replica: ReplicaTasks, context: &Context, serving: &CancellationToken, servers: &TaskTracker) {
+async fn end(replica: ReplicaTasks, inputs: &InputSource, serving: &CancellationToken, servers: &TaskTracker) {
+    let cluster = &inputs.cluster;
     replica.stop().await;
-    hand_over(context).await;
-    context.consensus.sign_off().await;
+    hand_over(inputs).await;
+    cluster.consensus.sign_off().await;
     serving.cancel();
-    context.consensus.shutdown().await;
+    cluster.consensus.shutdown().await;
     // A client that does not close its connection is not waited for.
     let _ = tokio::time::timeout(CLIENTS_LEAVE_WITHIN, servers.wait()).await;
 }
 
 /// A leader that stops on purpose spares the others an election.
-async fn hand_over(context: &Context) {
-    if !context.leads() {
+async fn hand_over(inputs: &InputSource) {
+    let cluster = &inputs.cluster;
+    if !cluster.leads() {
         return;
     }
-    let input = context.planning_input();
-    let fit = |name: &&VmName| **name != context.node.name && input.reaches(name) && !input.learners.contains(name);
+    let input = inputs.planning_input();
+    let fit = |name: &&VmName| **name != cluster.node.name && input.reaches(name) && !input.learners.contains(name);
     if let Some(heir) = input.members.iter().find(fit)
-        && let Err(error) = context.consensus.transfer_leadership(heir.as_str()).await
+        && let Err(error) = cluster.consensus.transfer_leadership(heir.as_str()).await
     {
         tracing::info!(%error, "leadership not transferred");
     }
@@ -269,7 +264,7 @@ fn remove(sockets: &[PathBuf]) {
     }
 }
 
-fn hooks(config: &Config, spool: &Path, front: HookRunner) -> anyhow::Result<HookExecutor> {
+fn known_calls(config: &Config, spool: &Path) -> anyhow::Result<KnownCalls> {
     let configured = hook_commands::of(config);
     let former = Former::open(spool, &configured).with_context(|| {
         let file = spool.join(".hooks.json");
@@ -279,52 +274,5 @@ fn hooks(config: &Config, spool: &Path, front: HookRunner) -> anyhow::Result<Hoo
             file.display()
         )
     })?;
-    Ok(HookExecutor::new(front, configured, former, config.tracing.is_some()))
-}
-
-fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> anyhow::Result<consensus::Options> {
-    let shortest = config.cluster.election_timeout;
-    // The name as the list of replicas spells it: consensus compares it letter by letter.
-    let spelled = members.iter().map(|(member, _)| member).find(|member| VmName::new(member) == *name);
-    let replica = spelled.cloned().unwrap_or_else(|| name.to_string());
-    let (insecure, tls) = (config.cluster.insecure, credentials::of(config, &replica)?);
-    if insecure {
-        tracing::warn!("plain text allowed between replicas: anyone who reaches cluster.listen can act as any of them");
-    }
-    Ok(consensus::Options {
-        cluster: config.cluster.name.clone(),
-        means: if tls.is_some() || insecure {
-            consensus::Environment::default()
-        } else {
-            consensus::Environment::alone()
-        },
-        tls,
-        replica,
-        replicas: members.to_vec(),
-        max_voters: config.cluster.max_voters,
-        replace_after: config.cluster.replace_after,
-        rejoin_after: rejoin_after(&config.cluster),
-        data_dir: config.replica.data_dir.clone(),
-        timing: consensus::RaftTiming {
-            heartbeat: config.cluster.heartbeat,
-            election_timeout: (shortest, shortest * 2),
-            ..consensus::RaftTiming::default()
-        },
-        snapshot_every: consensus::SNAPSHOT_EVERY,
-    })
-}
-
-/// Not before the others know that the lost one may have acted alone.
-fn rejoin_after(cluster: &config::ClusterConfig) -> Duration {
-    REJOIN_AFTER.min(cluster.replace_after).max(cluster.takeover_after)
-}
-
-fn timing(config: &Config) -> Timing {
-    Timing {
-        claim_lease: config.cluster.claim_lease,
-        stale_after: config.metadata.stale_after,
-        forget_after: config.metadata.forget_after,
-        replace_after: config.cluster.replace_after,
-        takeover_after: config.cluster.takeover_after,
-    }
+    Ok(KnownCalls { configured, former })
 }

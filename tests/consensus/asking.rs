@@ -11,6 +11,7 @@ use allclear::core::model::isolation::ImdsHealth;
 use allclear::core::model::isolation::{IsolatedView, PeerAnswer};
 use allclear::core::model::state::State;
 use allclear::core::model::time::Timestamp;
+use allclear::core::model::version::VERSION;
 use allclear::core::observation::Patience;
 use allclear::core::ownership::Grants;
 use allclear::core::planning_input::Timing;
@@ -19,8 +20,9 @@ use allclear::fake_cloud;
 use allclear::grpc;
 use allclear::imds::poll_schedule::PollSchedule;
 use allclear::imds::{ApiVersion, Endpoint, Timeouts};
+use allclear::replica::SharedParts;
 use allclear::replica::clock::ClusterClock;
-use allclear::replica::context::{Agreed, Context, NodeFacts};
+use allclear::replica::cluster::{ClusterHandle, NodeFacts};
 use allclear::replica::journal::ApprovalJournal;
 use allclear::replica::metrics::Metrics;
 use allclear::replica::poller::Observer;
@@ -39,7 +41,7 @@ use crate::consensus::wire::Wire;
 
 /// A replica that agrees, beats and asks, and does nothing else. Its metadata endpoint has answered once.
 struct Asking {
-    here: Arc<Context>,
+    shared: SharedParts,
     stop: CancellationToken,
     tasks: JoinSet<()>,
 }
@@ -50,53 +52,50 @@ impl Asking {
         let members = options.replicas.iter().map(|(name, _)| VmName::new(name)).collect();
         let time = Arc::new(ClusterClock::default());
         let journal = ApprovalJournal::open(&options.data_dir, Environment::default()).unwrap();
-        let (folded, state) = CoreStateMachine::new(time.clone(), allclear::core::model::version::VERSION);
+        let (state_machine, committed) = CoreStateMachine::new(time.clone(), VERSION);
         let cluster = options.cluster.clone();
-        let (consensus, routes) = Consensus::open(options, folded).await.unwrap();
-        let here = Arc::new(Context::new(
-            NodeFacts {
-                name: name.clone(),
-                cluster,
-                configured: members,
-                policy: Policy::default(),
-                fingerprint: String::new(),
-                timing: Timing::default(),
-                grants: Grants { trusted: vec![0], ..Grants::default() },
-            },
-            Agreed { consensus, state, time },
-            journal,
-            Arc::new(Metrics::new().unwrap()),
-            allclear::core::model::version::VERSION,
-        ));
+        let (consensus, routes) = Consensus::open(options, state_machine).await.unwrap();
+        let node = NodeFacts {
+            name: name.clone(),
+            cluster,
+            configured: members,
+            policy: Policy::default(),
+            fingerprint: String::new(),
+            timing: Timing::default(),
+            grants: Grants { trusted: vec![0], ..Grants::default() },
+        };
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let shared = SharedParts::new(ClusterHandle { node, consensus, committed, time }, journal, metrics, VERSION);
+        let inputs = &shared.inputs;
         let observer = Arc::new(observer(name.as_str()).await);
         let stop = CancellationToken::new();
-        let routes = routes.add_service(grpc::contact_service(here.clone(), observer.clone()));
+        let routes = routes.add_service(grpc::contact_service(inputs.clone(), observer.clone()));
         let listener = TcpListener::bind(address).await.unwrap();
         let mut tasks = JoinSet::new();
         let serving = consensus::serve(listener, None, routes, stop.clone());
         tasks.spawn(async move { serving.await.unwrap() });
-        tasks.spawn(grpc::beat(here.clone(), observer, stop.clone()));
-        Self { here, stop, tasks }
+        tasks.spawn(grpc::beat(inputs.clone(), observer, shared.watchdog.clone(), stop.clone()));
+        Self { shared, stop, tasks }
     }
 
     async fn stop(self) {
         self.stop.cancel();
         self.tasks.join_all().await;
-        assert!(self.here.consensus.shutdown().await, "the data directory was not let go");
+        assert!(self.shared.inputs.cluster.consensus.shutdown().await, "the data directory was not let go");
     }
 
     async fn until_peers(&self, what: &str, holds: impl Fn(&BTreeMap<VmName, PeerAnswer>) -> bool) {
         let began = Instant::now();
-        while !holds(&self.here.contacts.peers()) {
-            let peers = self.here.contacts.peers();
-            assert!(began.elapsed() < LIMIT, "{}: {what}; peers {peers:?}", self.here.node.name);
+        while !holds(&self.shared.inputs.peers.peers()) {
+            let peers = self.shared.inputs.peers.peers();
+            assert!(began.elapsed() < LIMIT, "{}: {what}; peers {peers:?}", self.shared.inputs.cluster.node.name);
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
     fn leader(&self) -> Option<String> {
-        let standing = self.here.consensus.status_now();
-        standing.leader.filter(|_| standing.quorum)
+        let status = self.shared.inputs.cluster.consensus.status_now();
+        status.leader.filter(|_| status.quorum)
     }
 }
 
@@ -185,19 +184,20 @@ async fn what_a_replica_saw_alone_counts_as_long_as_it_hears_no_leader() {
         readiness: BTreeMap::new(),
         journal: Vec::new(),
     };
-    for Asking { here, .. } in replicas.values() {
+    for Asking { shared, .. } in replicas.values() {
         // It is looked whether it is alone only so often, and an election is over sooner.
-        here.alone.send_replace(Some(seen.clone()));
-        assert_eq!(here.planning_input().alone, None);
-        assert!(Arc::ptr_eq(&View::new(here.clone()).state(), &here.state()), "it tells what the log says");
+        shared.inputs.isolated.send_replace(Some(seen.clone()));
+        assert_eq!(shared.inputs.planning_input().alone, None);
+        let committed = shared.inputs.cluster.state();
+        assert!(Arc::ptr_eq(&View::new(shared).state(), &committed), "it tells what the log says");
     }
     let kept = replicas.remove(names.into_iter().find(|name| *name != led_by).unwrap()).unwrap();
     for replica in replicas.into_values() {
         replica.stop().await;
     }
-    let mut standing = kept.here.consensus.status();
+    let mut standing = kept.shared.inputs.cluster.consensus.status();
     tokio::time::timeout(LIMIT, standing.wait_for(|standing| !standing.quorum)).await.unwrap().unwrap();
-    assert_eq!(kept.here.planning_input().alone, Some(seen));
+    assert_eq!(kept.shared.inputs.planning_input().alone, Some(seen));
     kept.stop().await;
 }
 
@@ -254,7 +254,7 @@ async fn only_members_of_the_cluster_are_answered() {
     let cluster = Cluster::planned(&["db-0"]);
     let mut replicas = start(&cluster, &["db-0"]).await;
     let led_by = leader(&replicas).await;
-    let mut client = ContactClient::new(replicas["db-0"].here.consensus.channel("db-0").unwrap());
+    let mut client = ContactClient::new(replicas["db-0"].shared.inputs.cluster.consensus.channel("db-0").unwrap());
     let question = |cluster: &str, replica: &str| wire::AskRequest { cluster: cluster.into(), replica: replica.into() };
     let answer = client.ask(question("orders", "DB-0")).await.unwrap().into_inner();
     assert_eq!(answer.leader, Some(led_by));

@@ -26,7 +26,7 @@ impl OperatorCall<'_> {
         let Some(revision) = revision else { return Err(self.what_it_risks(&id)) };
         tracing::warn!(who = self.who, event = %id, reason, "isolated approval requested");
         let requested_by = RequestedBy { who: self.who.clone(), reason };
-        let approved = self.context.isolated_requests.approve(id.clone(), revision, requested_by);
+        let approved = self.isolated_requests.approve(id.clone(), revision, requested_by);
         let unclear =
             || Status::aborted("it is unclear whether the event was approved; look at it with `allclear explain`");
         match timeout(APPROVED_WITHIN, approved).await.ok().flatten().ok_or_else(unclear)? {
@@ -40,7 +40,7 @@ impl OperatorCall<'_> {
     }
 
     fn what_it_risks(&self, id: &EventId) -> Status {
-        let Some(event) = self.view.event(id.as_str()) else { return unknown(&self.context.state(), id) };
+        let Some(event) = self.view.event(id.as_str()) else { return unknown(&self.cluster.state(), id) };
         let Some(blocker) = event.blocker else {
             return Status::failed_precondition(format!("event {id} waits for no approval"));
         };

@@ -11,9 +11,11 @@ use super::leader_query::ask_around;
 use super::leader_time::{own_reading, reading_of, set_the_time, tell_of_a_step, wire_platform};
 use crate::replica::clock;
 use crate::replica::clock_skew::{Ahead, Sample, Samples};
-use crate::replica::context::Context;
+use crate::replica::cluster::ClusterHandle;
+use crate::replica::input_source::InputSource;
 use crate::replica::peer_tracker::{BEAT_EVERY, Health, PeerReport, PeerTracker, Told};
 use crate::replica::poller::Observer;
+use crate::replica::watchdog::Watchdog;
 use allclear_core::cluster_time::Trust;
 use allclear_core::model::id::VmName;
 use allclear_core::model::isolation::ImdsHealth;
@@ -31,24 +33,29 @@ const REPLY_WITHIN: Duration = Duration::from_secs(1);
 const BEAT_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
 struct ContactService {
-    context: Arc<Context>,
+    cluster: Arc<ClusterHandle>,
+    inputs: Arc<InputSource>,
     observer: Arc<Observer>,
 }
 
 /// Hears the beats and answers the questions of the other replicas.
-pub fn contact_service(context: Arc<Context>, observer: Arc<Observer>) -> ContactServer<impl contact_server::Contact> {
-    ContactServer::new(ContactService { context, observer }).max_decoding_message_size(MAX_MESSAGE_BYTES)
+pub fn contact_service(
+    inputs: Arc<InputSource>,
+    observer: Arc<Observer>,
+) -> ContactServer<impl contact_server::Contact> {
+    let cluster = inputs.cluster.clone();
+    ContactServer::new(ContactService { cluster, inputs, observer }).max_decoding_message_size(MAX_MESSAGE_BYTES)
 }
 
 impl ContactService {
     /// Who speaks; refuses whoever is not of this cluster, or somebody else of it.
     fn admit(&self, extensions: &Extensions, cluster: &str, replica: &str) -> Result<VmName, Status> {
         let name = VmName::new(replica);
-        if cluster != self.context.node.cluster || !self.context.may_take_part(&name) {
+        if cluster != self.cluster.node.cluster || !self.cluster.may_take_part(&name) {
             let message = format!("{replica} of cluster {cluster:?} is no member here");
             return Err(Status::permission_denied(message));
         }
-        self.context.consensus.authenticate(extensions, replica)?;
+        self.cluster.consensus.authenticate(extensions, replica)?;
         Ok(name)
     }
 }
@@ -58,74 +65,75 @@ impl contact_server::Contact for ContactService {
     async fn beat(&self, request: Request<wire::BeatRequest>) -> Result<Response<wire::BeatResponse>, Status> {
         let (_, extensions, beat) = request.into_parts();
         let replica = self.admit(&extensions, &beat.cluster, &beat.replica)?;
-        if !self.context.leads() {
-            return Err(Status::failed_precondition(format!("{} does not lead", self.context.node.name)));
+        if !self.cluster.leads() {
+            return Err(Status::failed_precondition(format!("{} does not lead", self.cluster.node.name)));
         }
-        self.context.time.lead();
-        self.context.contacts.record_report(&replica, health(beat.channel.as_ref()), beat.wishes);
-        if beat.known_time_ms.is_some_and(|time| self.context.time.adopt(Timestamp(time))) {
-            tell_of_a_step(&self.context);
+        self.cluster.time.lead();
+        self.inputs.peers.record_report(&replica, health(beat.channel.as_ref()), beat.wishes);
+        if beat.known_time_ms.is_some_and(|time| self.cluster.time.adopt(Timestamp(time))) {
+            tell_of_a_step(&self.inputs);
         }
-        let reading = reading_of(&beat, beat.time_base == self.context.time.base());
-        self.context.contacts.differences.record_reading(&replica, reading, self.context.time.trust());
-        if self.context.time.trust() == Trust::Unknown {
-            set_the_time(&self.context, &self.observer);
+        let reading = reading_of(&beat, beat.time_base == self.cluster.time.base());
+        self.inputs.peers.differences.record_reading(&replica, reading, self.cluster.time.trust());
+        if self.cluster.time.trust() == Trust::Unknown {
+            set_the_time(&self.inputs, &self.observer);
         }
-        self.context.contacts.policies.record_fingerprint(&replica, beat.policy);
-        self.context.contacts.knows(&replica, beat.version);
-        let contacts = told(&self.context.contacts, &self.context.members_and_configured());
-        let (time_ms, time_base) = (Some(self.context.time.now().0), self.context.time.base());
-        let time_trust = self.context.time.trust().as_word().into();
+        self.inputs.peers.policies.record_fingerprint(&replica, beat.policy);
+        self.inputs.peers.knows(&replica, beat.version);
+        let contacts = told(&self.inputs.peers, &self.cluster.members_and_configured());
+        let (time_ms, time_base) = (Some(self.cluster.time.now().0), self.cluster.time.base());
+        let time_trust = self.cluster.time.trust().as_word().into();
         Ok(Response::new(wire::BeatResponse { contacts, time_ms, time_base, time_trust }))
     }
 
     async fn ask(&self, request: Request<wire::AskRequest>) -> Result<Response<wire::AskResponse>, Status> {
         let (_, extensions, asked) = request.into_parts();
         self.admit(&extensions, &asked.cluster, &asked.replica)?;
-        let standing = self.context.consensus.status_now();
+        let standing = self.cluster.consensus.status_now();
         let leader = if standing.has_leader() { standing.leader } else { None };
         let channel = Some(wire_health(self.observer.health()));
-        Ok(Response::new(wire::AskResponse { leader, channel, wall_ms: Some(self.context.time.wall().0) }))
+        Ok(Response::new(wire::AskResponse { leader, channel, wall_ms: Some(self.cluster.time.wall().0) }))
     }
 }
 
 /// Tells the leader how this replica is, and asks the others while it hears none, until it is stopped.
-pub async fn beat(context: Arc<Context>, observer: Arc<Observer>, stop: CancellationToken) {
-    tokio::join!(tell_the_leader(&context, &observer, &stop), ask_around(&context, &stop));
+pub async fn beat(inputs: Arc<InputSource>, observer: Arc<Observer>, watchdog: Arc<Watchdog>, stop: CancellationToken) {
+    tokio::join!(tell_the_leader(&inputs, &observer, &watchdog, &stop), ask_around(&inputs, &stop));
 }
 
-async fn tell_the_leader(context: &Context, observer: &Observer, stop: &CancellationToken) {
-    let mut standing = context.consensus.status();
-    let mut state = context.state.clone();
+async fn tell_the_leader(inputs: &InputSource, observer: &Observer, watchdog: &Watchdog, stop: &CancellationToken) {
+    let cluster = &inputs.cluster;
+    let mut standing = cluster.consensus.status();
+    let mut state = cluster.committed.clone();
     let mut told = ToldTime::default();
     let mut before = None;
     let mut again = BEAT_AGAIN_AFTER;
     loop {
         let leader = standing.borrow_and_update().leader.clone();
         let own = observer.health();
-        let wishes = context.state().operator_seq;
-        context.contacts.record_report(&context.node.name, own, wishes);
+        let wishes = cluster.state().operator_seq;
+        inputs.peers.record_report(&cluster.node.name, own, wishes);
         if leader.is_some() && leader != before {
-            context.contacts.differences.forget();
+            inputs.peers.differences.forget();
             before.clone_from(&leader);
             told.is_followed = false;
             again = BEAT_AGAIN_AFTER;
         }
         let is_taken = match leader.as_deref() {
-            Some(leader) if VmName::new(leader) == context.node.name => {
-                set_the_time(context, observer);
-                context.contacts.policies.record_fingerprint(&context.node.name, context.node.fingerprint.clone());
+            Some(leader) if VmName::new(leader) == cluster.node.name => {
+                set_the_time(inputs, observer);
+                inputs.peers.policies.record_fingerprint(&cluster.node.name, cluster.node.fingerprint.clone());
                 true
             }
             Some(leader) => tokio::select! {
-                is_taken = speak(context, observer, leader, (own, wishes), &mut told) => is_taken,
+                is_taken = speak(inputs, observer, leader, (own, wishes), &mut told) => is_taken,
                 () = stop.cancelled() => return,
             },
             None => true,
         };
-        let turn = context.watchdog.until_turn(BEAT_EVERY);
+        let turn = watchdog.until_turn(BEAT_EVERY);
         // Nothing is stamped before the leader knows what time it is.
-        let is_done = is_taken && (leader.is_none() || context.time.trust() != Trust::Unknown);
+        let is_done = is_taken && (leader.is_none() || cluster.time.trust() != Trust::Unknown);
         let wait = if is_done { turn } else { turn.min(again) };
         again = if is_done { BEAT_AGAIN_AFTER } else { BEAT_EVERY.min(again * 2) };
         tokio::select! {
@@ -151,28 +159,29 @@ struct ToldTime {
 
 /// True when it was heard.
 async fn speak(
-    context: &Context,
+    inputs: &InputSource,
     observer: &Observer,
     leader: &str,
     (own, operator_seq): (Health, u64),
     told: &mut ToldTime,
 ) -> bool {
-    let Some(channel) = context.consensus.channel(leader) else {
+    let cluster = &inputs.cluster;
+    let Some(channel) = cluster.consensus.channel(leader) else {
         return false;
     };
-    let reading = own_reading(context, observer);
-    let knows = context.time.trust() == Trust::Known;
+    let reading = own_reading(cluster, observer);
+    let knows = cluster.time.trust() == Trust::Known;
     let request = wire::BeatRequest {
-        cluster: context.node.cluster.clone(),
-        replica: context.node.name.to_string(),
+        cluster: cluster.node.cluster.clone(),
+        replica: cluster.node.name.to_string(),
         channel: Some(wire_health(own)),
         clock_difference_ms: reading.wall.filter(|_| told.is_followed),
         platform: reading.platform.filter(|_| told.is_followed).map(wire_platform),
         asking: reading.is_asking,
-        known_time_ms: knows.then(|| context.time.now().0),
+        known_time_ms: knows.then(|| cluster.time.now().0),
         time_base: told.base,
-        policy: context.node.fingerprint.clone(),
-        version: context.contacts.own_version(),
+        policy: cluster.node.fingerprint.clone(),
+        version: inputs.peers.own_version(),
         wishes: operator_seq,
     };
     let mut client = ContactClient::new(channel);
@@ -183,23 +192,23 @@ async fn speak(
             told.base = reply.time_base;
             if let Some(best) = sample(sent, &reply).and_then(|sample| told.samples.add(leader, sample)) {
                 let trust = Trust::from_word(&reply.time_trust).unwrap_or_default();
-                told.is_followed = context.time.follow(best.time, best.at, trust);
+                told.is_followed = cluster.time.follow(best.time, best.at, trust);
             }
-            context.contacts.differences.measured(own_reading(context, observer).platform, context.time.now());
-            context.contacts.differences.record_leader_view(ahead(&reply.contacts));
+            inputs.peers.differences.measured(own_reading(cluster, observer).platform, cluster.time.now());
+            inputs.peers.differences.record_leader_view(ahead(&reply.contacts));
             let told = reply.contacts.iter().filter(|each| !each.policy.is_empty());
-            context
-                .contacts
+            inputs
+                .peers
                 .policies
                 .record_leader_view(told.map(|each| (VmName::new(&each.replica), each.policy.clone())).collect());
             let versions = reply.contacts.iter().filter(|each| each.version > 0);
             let versions = versions.map(|each| (VmName::new(&each.replica), each.version)).collect();
-            context.contacts.told_versions(versions);
-            context.contacts.record_leader_view(read(&reply.contacts));
+            inputs.peers.told_versions(versions);
+            inputs.peers.record_leader_view(read(&reply.contacts));
             return true;
         }
         Ok(Err(status)) => {
-            context.consensus.note_refusal(leader, &status);
+            cluster.consensus.note_refusal(leader, &status);
             tracing::debug!(leader, %status, "status report not accepted by the leader");
         }
         Err(_) => tracing::debug!(leader, "status report not answered by the leader"),

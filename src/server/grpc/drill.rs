@@ -6,7 +6,7 @@ use std::time::Duration;
 use tonic::Status;
 
 use crate::replica::clock::from_rfc3339;
-use crate::replica::context::Context;
+use crate::replica::cluster::ClusterHandle;
 use allclear_core::model::command::{ApplyResult, BeginDrill, Command, EndDrill, Rejection, bounded};
 use allclear_core::model::document::{Announcement, Kind, NotBefore, Source};
 use allclear_core::model::drill::{Mode, PREFIX};
@@ -21,9 +21,9 @@ const MAX_RESOURCES: usize = 1_000;
 const MAX_DURATION_S: u64 = u32::MAX as u64;
 
 /// The id of the made-up event.
-pub(super) async fn begin(context: &Context, asked: shown::DrillRequest, who: String) -> Result<EventId, Status> {
+pub(super) async fn begin(cluster: &ClusterHandle, asked: shown::DrillRequest, who: String) -> Result<EventId, Status> {
     let mode = if asked.dry_run { Mode::DryRun } else { Mode::Rehearsal };
-    let id = EventId::new(&format!("{PREFIX}{}-{}", context.time.now().0, context.node.name));
+    let id = EventId::new(&format!("{PREFIX}{}-{}", cluster.time.now().0, cluster.node.name));
     let announcement = announcement(id.clone(), asked).map_err(Status::failed_precondition)?;
     let named: Vec<String> = announcement.resources.iter().map(ToString::to_string).collect();
     let refused = |why| match why {
@@ -36,20 +36,24 @@ pub(super) async fn begin(context: &Context, asked: shown::DrillRequest, who: St
         }
         why => format!("the drill was not begun: {why}; try again"),
     };
-    decided(context, &Command::BeginDrill(BeginDrill { announcement, mode, who }), refused).await.map(|()| id)
+    decided(cluster, &Command::BeginDrill(BeginDrill { announcement, mode, who }), refused).await.map(|()| id)
 }
 
-pub(super) async fn end(context: &Context, id: EventId) -> Result<(), Status> {
+pub(super) async fn end(cluster: &ClusterHandle, id: EventId) -> Result<(), Status> {
     let refused = |why| match why {
         Rejection::NotDue => format!("{id} is no drill, and ends when the platform says so"),
         Rejection::Repeated => format!("{id} has ended, and what it took away is being put back"),
         _ => format!("no drill {id} is open"),
     };
-    decided(context, &Command::EndDrill(EndDrill { event: id.clone() }), refused).await
+    decided(cluster, &Command::EndDrill(EndDrill { event: id.clone() }), refused).await
 }
 
-async fn decided(context: &Context, command: &Command, refused: impl Fn(Rejection) -> String) -> Result<(), Status> {
-    match context.propose(command).await {
+async fn decided(
+    cluster: &ClusterHandle,
+    command: &Command,
+    refused: impl Fn(Rejection) -> String,
+) -> Result<(), Status> {
+    match cluster.propose(command).await {
         Ok(ApplyResult::Applied) => Ok(()),
         Ok(ApplyResult::Ignored(why)) => Err(Status::failed_precondition(refused(why))),
         Err(error) => Err(Status::aborted(format!("{error}; `allclear events` tells whether it was done"))),

@@ -8,7 +8,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::contact::health;
-use crate::replica::context::Context;
+use crate::replica::input_source::InputSource;
 use allclear_core::model::command::bounded;
 use allclear_core::model::id::VmName;
 use allclear_core::model::isolation::PeerAnswer;
@@ -20,29 +20,30 @@ const ASK_EVERY: Duration = Duration::from_millis(500);
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
 /// Runs until it is stopped.
-pub(super) async fn ask_around(context: &Context, stop: &CancellationToken) {
-    let mut standing = context.consensus.status();
+pub(super) async fn ask_around(inputs: &InputSource, stop: &CancellationToken) {
+    let mut standing = inputs.cluster.consensus.status();
     let mut asking = async || {
         standing.wait_for(|standing| !standing.has_leader()).await.ok()?;
-        ask_the_voters(context).await;
+        ask_the_voters(inputs).await;
         Some(())
     };
     while stop.run_until_cancelled(asking()).await.flatten().is_some() {}
 }
 
 /// Side by side, so that one that is silent holds up nobody's answer. Ends when a leader is heard.
-async fn ask_the_voters(context: &Context) {
+async fn ask_the_voters(inputs: &InputSource) {
+    let cluster = &inputs.cluster;
     let mut turns = interval(ASK_EVERY);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut asked = FuturesUnordered::new();
     loop {
         tokio::select! {
             _ = turns.tick() => {
-                if context.consensus.status().borrow().has_leader() {
+                if cluster.consensus.status().borrow().has_leader() {
                     return;
                 }
-                let voters = context.consensus.members().voters.into_iter();
-                asked.extend(voters.filter(|voter| VmName::new(voter) != context.node.name).map(|voter| ask(context, voter)));
+                let voters = cluster.consensus.members().voters.into_iter();
+                asked.extend(voters.filter(|voter| VmName::new(voter) != cluster.node.name).map(|voter| ask(inputs, voter)));
             }
             Some(()) = asked.next() => {}
         }
@@ -50,19 +51,20 @@ async fn ask_the_voters(context: &Context) {
 }
 
 /// A voter that the configuration does not name cannot be asked.
-async fn ask(context: &Context, voter: String) {
-    let Some(channel) = context.consensus.channel(&voter) else {
+async fn ask(inputs: &InputSource, voter: String) {
+    let cluster = &inputs.cluster;
+    let Some(channel) = cluster.consensus.channel(&voter) else {
         return;
     };
-    let request = wire::AskRequest { cluster: context.node.cluster.clone(), replica: context.node.name.to_string() };
+    let request = wire::AskRequest { cluster: cluster.node.cluster.clone(), replica: cluster.node.name.to_string() };
     match timeout(ANSWER_WITHIN, ContactClient::new(channel).ask(request)).await {
         Ok(Ok(answer)) => {
             let wire::AskResponse { leader, channel, .. } = answer.into_inner();
             // A leader that lost its quorum is still heard by those it reaches, and leads nobody.
             let leader =
-                leader.map(|leader| bounded(&leader)).filter(|leader| VmName::new(leader) != context.node.name);
-            context
-                .contacts
+                leader.map(|leader| bounded(&leader)).filter(|leader| VmName::new(leader) != cluster.node.name);
+            inputs
+                .peers
                 .record_answer(&VmName::new(&voter), PeerAnswer { leader, channel: health(channel.as_ref()).channel });
         }
         Ok(Err(status)) => tracing::debug!(voter, %status, "leader query refused"),

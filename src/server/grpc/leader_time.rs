@@ -1,6 +1,7 @@
 //! What beats tell of the time, and the leader that goes by it.
 
-use crate::replica::context::Context;
+use crate::replica::cluster::ClusterHandle;
+use crate::replica::input_source::InputSource;
 use crate::replica::poller::Observer;
 use allclear_core::cluster_time::{ClockReading, Trust};
 use allclear_core::model::id::VmName;
@@ -8,31 +9,32 @@ use allclear_core::platform_time::Interval;
 use allclear_wire::pb::allclear::cluster::v1 as wire;
 
 /// As the leader: what the voters tell of the time sets it, or does not.
-pub(super) fn set_the_time(context: &Context, observer: &Observer) {
-    context.time.lead();
-    let differences = &context.contacts.differences;
+pub(super) fn set_the_time(inputs: &InputSource, observer: &Observer) {
+    let cluster = &inputs.cluster;
+    cluster.time.lead();
+    let differences = &inputs.peers.differences;
     let known = differences.readings();
-    let voters: Vec<VmName> = context.consensus.members().voters.iter().map(|name| VmName::new(name)).collect();
-    let others = voters.iter().filter(|name| **name != context.node.name).filter_map(|name| known.get(name).copied());
-    let readings: Vec<ClockReading> = core::iter::once(own_reading(context, observer)).chain(others).collect();
-    if context.time.agree(&readings, voters.len()) {
-        tell_of_a_step(context);
+    let voters: Vec<VmName> = cluster.consensus.members().voters.iter().map(|name| VmName::new(name)).collect();
+    let others = voters.iter().filter(|name| **name != cluster.node.name).filter_map(|name| known.get(name).copied());
+    let readings: Vec<ClockReading> = core::iter::once(own_reading(cluster, observer)).chain(others).collect();
+    if cluster.time.agree(&readings, voters.len()) {
+        tell_of_a_step(inputs);
     }
-    let own = own_reading(context, observer);
-    differences.record_reading(&context.node.name, own, context.time.trust());
-    differences.measured(own.platform, context.time.now());
+    let own = own_reading(cluster, observer);
+    differences.record_reading(&cluster.node.name, own, cluster.time.trust());
+    differences.measured(own.platform, cluster.time.now());
 }
 
-pub(super) fn own_reading(context: &Context, observer: &Observer) -> ClockReading {
-    let time = context.time.now();
-    observer.reading(Some(context.time.wall().0.saturating_sub(time.0)), time)
+pub(super) fn own_reading(cluster: &ClusterHandle, observer: &Observer) -> ClockReading {
+    let time = cluster.time.now();
+    observer.reading(Some(cluster.time.wall().0.saturating_sub(time.0)), time)
 }
 
 /// What was measured against another time is of no use, and whatever waited for a time goes on.
-pub(super) fn tell_of_a_step(context: &Context) {
-    context.contacts.differences.forget();
-    context.contacts.notify_change();
-    if context.time.trust() == Trust::Guessed {
+pub(super) fn tell_of_a_step(inputs: &InputSource) {
+    inputs.peers.differences.forget();
+    inputs.peers.notify_change();
+    if inputs.cluster.time.trust() == Trust::Guessed {
         tracing::warn!(
             "the wall clocks of the voters do not agree, and no metadata endpoint tells the time: this replica's counts, \
              and ends of notices are taken for unknown; see to it that clocks are synchronised"

@@ -12,8 +12,11 @@ use tonic::{Request, Response, Status};
 use super::drill;
 use super::operator_actions::{OperatorCall, event_id, hook_named, reason, unknown};
 use super::uid_policy::caller;
+use crate::replica::SharedParts;
 use crate::replica::clock::from_rfc3339;
-use crate::replica::context::Context;
+use crate::replica::cluster::ClusterHandle;
+use crate::replica::input_source::InputSource;
+use crate::replica::isolated_requests::IsolatedRequests;
 use crate::replica::view::{PageStart, View};
 use allclear_core::model::command::{ApplyResult, ClearSuspect, Command, ExcludeReplica, ReadmitReplica, bounded};
 use allclear_core::model::event::Event;
@@ -31,13 +34,17 @@ const MAX_NAME_BYTES: usize = 255;
 
 struct OperatorService {
     view: View,
-    context: Arc<Context>,
+    cluster: Arc<ClusterHandle>,
+    inputs: Arc<InputSource>,
+    isolated_requests: Arc<IsolatedRequests>,
     stop: CancellationToken,
 }
 
 /// The operator's service.
-pub fn operator_routes(view: View, context: Arc<Context>, stop: CancellationToken) -> Routes {
-    let server = OperatorServer::new(OperatorService { view, context, stop });
+pub fn operator_routes(view: View, shared: &SharedParts, stop: CancellationToken) -> Routes {
+    let SharedParts { inputs, isolated_requests, .. } = shared.clone();
+    let cluster = inputs.cluster.clone();
+    let server = OperatorServer::new(OperatorService { view, cluster, inputs, isolated_requests, stop });
     Routes::new(server.max_decoding_message_size(MAX_MESSAGE_BYTES))
 }
 
@@ -46,16 +53,18 @@ impl OperatorService {
     fn asked<T>(&self, request: Request<T>) -> (OperatorCall<'_>, T) {
         let uid = caller(request.extensions()).map_or_else(|| "unknown uid".into(), |(uid, _)| format!("uid {uid}"));
         let asking = OperatorCall {
-            context: &self.context,
+            cluster: &self.cluster,
+            inputs: &self.inputs,
+            isolated_requests: &self.isolated_requests,
             view: &self.view,
-            who: format!("{uid} on {}", self.context.node.name),
+            who: format!("{uid} on {}", self.cluster.node.name),
         };
         (asking, request.into_inner())
     }
 
     /// Whether it changed anything or not.
     async fn record(&self, command: Command) -> Result<(), Status> {
-        let recorded = self.context.propose(&command).await;
+        let recorded = self.cluster.propose(&command).await;
         recorded.map(drop).map_err(|error| refused(&error, error.is_refusal()))
     }
 }
@@ -110,7 +119,7 @@ impl operator_server::Operator for OperatorService {
     }
 
     async fn list_members(&self, _: Request<shown::ListMembersRequest>) -> Answer<shown::MemberList> {
-        let seats = self.context.consensus.roster().await.into_iter();
+        let seats = self.cluster.consensus.roster().await.into_iter();
         let members = seats.map(|seat| shown::Member {
             name: seat.replica,
             address: seat.address,
@@ -125,7 +134,7 @@ impl operator_server::Operator for OperatorService {
 
     async fn add_member(&self, request: Request<shown::AddMemberRequest>) -> Answer<shown::AddMemberResponse> {
         let (asking, shown::AddMemberRequest { name: given, address, reason }) = self.asked(request);
-        let asked = self.context.consensus.on_behalf_of(asking.who.clone());
+        let asked = self.cluster.consensus.on_behalf_of(asking.who.clone());
         let (replica, shown_address) = (name(given)?, bounded(&address));
         asking.record(format!("{replica} at {shown_address:?} to be added to the members"), reason).await?;
         let added = asked.add_member(&replica, &address).await;
@@ -136,8 +145,8 @@ impl operator_server::Operator for OperatorService {
 
     async fn remove_member(&self, request: Request<shown::RemoveMemberRequest>) -> Answer<shown::RemoveMemberResponse> {
         let (asking, shown::RemoveMemberRequest { name: given, gone, reason }) = self.asked(request);
-        let asked = self.context.consensus.on_behalf_of(asking.who.clone());
-        let (replica, members) = (name(given)?, self.context.consensus.members());
+        let asked = self.cluster.consensus.on_behalf_of(asking.who.clone());
+        let (replica, members) = (name(given)?, self.cluster.consensus.members());
         let for_good = if gone { ", gone for good" } else { "" };
         asking.record(format!("{replica} to be removed from the members{for_good}"), reason).await?;
         let (is_member, vm) =
@@ -156,7 +165,7 @@ impl operator_server::Operator for OperatorService {
             return Err(refused(&error, error.is_refusal()));
         }
         if gone {
-            let absolved = self.context.propose(&Command::ClearSuspect(ClearSuspect { replica: vm })).await;
+            let absolved = self.cluster.propose(&Command::ClearSuspect(ClearSuspect { replica: vm })).await;
             let unknown = format!("{replica} is no member, and nobody waits for its account");
             match absolved {
                 Ok(ApplyResult::Applied) => {}
@@ -172,7 +181,7 @@ impl operator_server::Operator for OperatorService {
         request: Request<shown::TransferLeaderRequest>,
     ) -> Answer<shown::TransferLeaderResponse> {
         let (asking, shown::TransferLeaderRequest { name: given, reason }) = self.asked(request);
-        let asked = self.context.consensus.on_behalf_of(asking.who.clone());
+        let asked = self.cluster.consensus.on_behalf_of(asking.who.clone());
         let to = given.map(name).transpose()?;
         let heir = to.as_deref().unwrap_or("whoever is up to date");
         asking.record(format!("leadership to go to {heir}"), reason).await?;
@@ -183,12 +192,12 @@ impl operator_server::Operator for OperatorService {
 
     async fn drill(&self, request: Request<shown::DrillRequest>) -> Answer<shown::DrillResponse> {
         let (asking, request) = self.asked(request);
-        let id = drill::begin(&self.context, request, asking.who).await?;
+        let id = drill::begin(&self.cluster, request, asking.who).await?;
         Ok(Response::new(shown::DrillResponse { id: id.to_string() }))
     }
 
     async fn end_drill(&self, request: Request<shown::EndDrillRequest>) -> Answer<shown::EndDrillResponse> {
-        drill::end(&self.context, EventId::new(&request.into_inner().id)).await?;
+        drill::end(&self.cluster, EventId::new(&request.into_inner().id)).await?;
         Ok(Response::new(shown::EndDrillResponse {}))
     }
 
@@ -218,7 +227,7 @@ impl operator_server::Operator for OperatorService {
         let until = asking.end(request.until).await?;
         asking.ask(OperatorRequest::Pause { until }, reason(&request.reason)?).await?;
         asking.wait_for_everybody().await;
-        let state = self.context.state();
+        let state = self.cluster.state();
         let is_late = |event: &&Event| {
             let is_decided = event.stage() >= Stage::Claimed || event.is_taken_over();
             is_decided && !event.stage().is_over()
@@ -272,7 +281,7 @@ impl operator_server::Operator for OperatorService {
         let event = event_id(&request.event)?;
         let reason = reason(&request.reason)?;
         asking.catch_up().await?;
-        let state = self.context.state();
+        let state = self.cluster.state();
         let known = state.open_event(&event).ok_or_else(|| unknown(&state, &event))?;
         let (hook, step) = hook_named(&state, known, &request.hook)?;
         asking.ask(OperatorRequest::Skip { event: event.clone(), member: step.member, hook: step.id }, reason).await?;

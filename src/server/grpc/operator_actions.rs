@@ -9,7 +9,9 @@ use tonic::Status;
 use super::operator::refused;
 use super::refusal::refusal;
 use crate::replica::clock::from_rfc3339;
-use crate::replica::context::Context;
+use crate::replica::cluster::ClusterHandle;
+use crate::replica::input_source::InputSource;
+use crate::replica::isolated_requests::IsolatedRequests;
 use crate::replica::view::View;
 use allclear_core::isolation::unaware_replicas::unaware_replicas;
 use allclear_core::model::command::{ApplyResult, Command, RequestAction};
@@ -38,7 +40,9 @@ const NOTED_WITHIN: Duration = Duration::from_secs(2);
 
 /// One operator's call.
 pub(super) struct OperatorCall<'a> {
-    pub(super) context: &'a Context,
+    pub(super) cluster: &'a ClusterHandle,
+    pub(super) inputs: &'a InputSource,
+    pub(super) isolated_requests: &'a IsolatedRequests,
     pub(super) view: &'a View,
     pub(super) who: String,
 }
@@ -47,13 +51,13 @@ impl OperatorCall<'_> {
     /// Notes what is carried out elsewhere. Without a quorum that fails by itself, and says so.
     pub(super) async fn record(&self, what: String, why: Option<String>) -> Result<(), Status> {
         let reason = why.map_or_else(|| Ok(String::new()), |why| reason(&why))?;
-        if self.context.consensus.status_now().has_leader() {
+        if self.cluster.consensus.status_now().has_leader() {
             let command = Command::RequestAction(RequestAction {
                 what: OperatorRequest::Wish { what },
                 who: self.who.clone(),
                 reason,
             });
-            if !matches!(timeout(NOTED_WITHIN, self.context.propose(&command)).await, Ok(Ok(_))) {
+            if !matches!(timeout(NOTED_WITHIN, self.cluster.propose(&command)).await, Ok(Ok(_))) {
                 tracing::warn!(who = self.who, "operator request not recorded in the log");
             }
         }
@@ -69,11 +73,11 @@ impl OperatorCall<'_> {
         let caught_up = self.catch_up().await;
         match verdict {
             // What was repeated had been taken over already, though nobody could say so.
-            ApplyResult::Ignored(_) if tries > 1 && is_fulfilled(&self.context.state(), &what) => Ok(()),
+            ApplyResult::Ignored(_) if tries > 1 && is_fulfilled(&self.cluster.state(), &what) => Ok(()),
             ApplyResult::Applied => {
                 caught_up.map_err(|_| Status::aborted("it is done, but this replica is cut off now"))
             }
-            ApplyResult::Ignored(why) => Err(refusal(&self.context.state(), &what, why)),
+            ApplyResult::Ignored(why) => Err(refusal(&self.cluster.state(), &what, why)),
         }
     }
 
@@ -81,7 +85,7 @@ impl OperatorCall<'_> {
     async fn propose(&self, command: &Command) -> Result<(ApplyResult, usize), Status> {
         let mut tries = 1;
         loop {
-            match self.context.propose(command).await {
+            match self.cluster.propose(command).await {
                 Ok(verdict) => return Ok((verdict, tries)),
                 Err(error) if error.is_refusal() || tries == TRIES => {
                     return Err(refused(&error, error.is_refusal() && tries == 1));
@@ -92,7 +96,7 @@ impl OperatorCall<'_> {
     }
 
     pub(super) async fn wait_for_quorum(&self) -> Result<(), Status> {
-        if self.context.wait_for_leader(QUORUM_WITHIN).await {
+        if self.cluster.wait_for_leader(QUORUM_WITHIN).await {
             return Ok(());
         }
         Err(Status::failed_precondition(
@@ -104,15 +108,15 @@ impl OperatorCall<'_> {
 
     /// What is committed by now is applied here.
     pub(super) async fn catch_up(&self) -> Result<(), Status> {
-        let confirmed = self.context.consensus.ensure_linearizable().await;
+        let confirmed = self.cluster.consensus.ensure_linearizable().await;
         confirmed.map(drop).map_err(|error| Status::failed_precondition(error.to_string()))
     }
 
     /// For a while, until every voter knows all that this replica knows.
     pub(super) async fn wait_for_everybody(&self) {
-        let number = self.context.state().operator_seq;
+        let number = self.cluster.state().operator_seq;
         let know = async {
-            while !unaware_replicas(&self.context.state(), &self.context.planning_input(), number).is_empty() {
+            while !unaware_replicas(&self.cluster.state(), &self.inputs.planning_input(), number).is_empty() {
                 sleep(LOOK_AGAIN).await;
             }
         };
@@ -121,7 +125,7 @@ impl OperatorCall<'_> {
     }
 
     pub(super) fn shown(&self, event: &EventId) -> Result<shown::Event, Status> {
-        self.view.event(event.as_str()).ok_or_else(|| unknown(&self.context.state(), event))
+        self.view.event(event.as_str()).ok_or_else(|| unknown(&self.cluster.state(), event))
     }
 
     /// When what is asked for ends by itself. A span is counted in the cluster's time.
@@ -131,7 +135,7 @@ impl OperatorCall<'_> {
             When::AfterMs(span) => {
                 self.wait_for_quorum().await?;
                 self.wait_for_the_time().await?;
-                Ok(self.context.time.now().plus(Duration::from_millis(span)))
+                Ok(self.cluster.time.now().plus(Duration::from_millis(span)))
             }
             When::At(text) => {
                 from_rfc3339(&text).ok_or_else(|| Status::failed_precondition(format!("{text:?} is no time")))
@@ -142,7 +146,7 @@ impl OperatorCall<'_> {
     /// Who has just been started, or follows somebody else since a moment ago, is about to be told.
     async fn wait_for_the_time(&self) -> Result<(), Status> {
         let is_told = async {
-            while !self.context.has_cluster_time() {
+            while !self.cluster.has_cluster_time() {
                 sleep(LOOK_AGAIN).await;
             }
         };

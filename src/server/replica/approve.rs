@@ -1,6 +1,5 @@
 //! Approves a claimed event by the core's procedure and records the outcome.
 
-use super::context::Context;
 use super::host::ReplicaHost;
 use super::metrics::TakeoverLevel;
 use allclear_core::model::claim::PostOutcome;
@@ -19,17 +18,18 @@ pub(super) async fn run(host: ReplicaHost, claim: OwnClaim) {
         return;
     };
     tracing::info!(%event, claim = %attempt, outcome = outcome.as_word(), "approval ended");
-    count(&host.context, &claim, &outcome);
-    host.context.record(&Command::RecordPost(RecordPost { event: claim.event, attempt, outcome })).await;
+    count(&host, &claim, &outcome);
+    host.cluster.record(&Command::RecordPost(RecordPost { event: claim.event, attempt, outcome })).await;
 }
 
-fn count(context: &Context, claim: &OwnClaim, outcome: &PostOutcome) {
-    let waited = context.time.now().since(claim.event_since);
-    context.metrics.approval(claim.reason, outcome, Some(waited));
+fn count(host: &ReplicaHost, claim: &OwnClaim, outcome: &PostOutcome) {
+    let cluster = &host.cluster;
+    let waited = cluster.time.now().since(claim.event_since);
+    host.metrics.approval(claim.reason, outcome, Some(waited));
     let leader =
-        context.state().leadership.as_ref().map(|known| known.by.clone()).filter(|leader| *leader != context.node.name);
-    let contacts = context.contacts.of(leader.as_slice(), |at| at);
+        cluster.state().leadership.as_ref().map(|known| known.by.clone()).filter(|leader| *leader != cluster.node.name);
+    let contacts = host.inputs.peers.of(leader.as_slice(), |at| at);
     if contacts.values().any(|leader| leader.channel == ImdsHealth::Stalled) {
-        context.metrics.takeover(TakeoverLevel::ChannelStalled);
+        host.metrics.takeover(TakeoverLevel::ChannelStalled);
     }
 }

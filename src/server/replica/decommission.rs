@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::context::Context;
+use super::input_source::InputSource;
 use crate::consensus::RaftStatus;
 use allclear_core::model::id::VmName;
 use allclear_core::plan::decommission::departing;
@@ -14,22 +14,23 @@ use allclear_core::plan::decommission::departing;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Runs until it is stopped. What cannot be changed now, because a quorum would go with it, is tried again.
-pub(super) async fn run(context: Arc<Context>, stop: CancellationToken) {
+pub(super) async fn run(inputs: Arc<InputSource>, stop: CancellationToken) {
+    let cluster = &inputs.cluster;
     let mut said: BTreeMap<VmName, String> = BTreeMap::new();
-    let mut standing = context.consensus.status();
+    let mut standing = cluster.consensus.status();
     let mut next_look = async || {
         drop(standing.wait_for(RaftStatus::leads).await);
         tokio::time::sleep(LOOK_EVERY).await;
     };
     while stop.run_until_cancelled(next_look()).await.is_some() {
         let departing =
-            if context.leads() { departing(&context.state(), &context.planning_input()) } else { Vec::new() };
+            if cluster.leads() { departing(&cluster.state(), &inputs.planning_input()) } else { Vec::new() };
         said.retain(|name, _| departing.contains(name));
         for name in departing {
-            let members = context.consensus.members();
+            let members = cluster.consensus.members();
             let mut spelled = members.voters.iter().chain(&members.learners);
             let Some(member) = spelled.find(|member| VmName::new(member) == name) else { continue };
-            let removing = context.consensus.remove_member(member);
+            let removing = cluster.consensus.remove_member(member);
             match stop.run_until_cancelled(removing).await {
                 None => return,
                 Some(Ok(())) => tracing::info!(replica = %name, "replica removed: its VM was deleted"),

@@ -13,7 +13,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::clock;
-use super::context::Context;
+use super::cluster::ClusterHandle;
+use super::watchdog::Watchdog;
+use crate::consensus::Environment;
 use allclear_core::impact::{DowntimeWatch, is_expected};
 use allclear_core::model::command::ApplyResult;
 use allclear_core::model::time::Timestamp;
@@ -25,8 +27,6 @@ const IDLE_TICK: Duration = Duration::from_secs(1);
 const MISSED: Duration = Duration::from_millis(100);
 const PULSE_EVERY: Duration = Duration::from_millis(500);
 const TELL_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// In the data directory: since when this replica watches and when it ticked last, on its wall clock.
-const FILE: &str = "pulse";
 
 /// One moment on both clocks.
 #[derive(Clone, Copy)]
@@ -36,8 +36,8 @@ struct BothClocks {
 }
 
 impl BothClocks {
-    fn now(context: &Context) -> Self {
-        Self { steady: clock::monotonic(), wall: context.time.wall() }
+    fn now(cluster: &ClusterHandle) -> Self {
+        Self { steady: clock::monotonic(), wall: cluster.time.wall() }
     }
 
     fn since(self, earlier: Self) -> Duration {
@@ -45,40 +45,77 @@ impl BothClocks {
     }
 }
 
-pub(super) async fn watch(context: Arc<Context>, stop: CancellationToken) {
-    let Some((mut watch, since)) = stop.run_until_cancelled(begin(&context)).await else { return };
-    let (mut last, mut pulse_due) = (BothClocks::now(&context), clock::monotonic());
+/// The file `pulse` in the data directory: since when this replica watches and when it ticked last, on its wall clock.
+#[derive(Clone)]
+pub(super) struct PulseFile {
+    path: PathBuf,
+    environment: Environment,
+}
+
+impl PulseFile {
+    pub(super) fn in_folder(folder: &Path, environment: Environment) -> Self {
+        Self { path: folder.join("pulse"), environment }
+    }
+
+    async fn read(&self) -> Option<(Timestamp, Timestamp)> {
+        let path = self.path.clone();
+        let text = self.environment.result_of(move || std::fs::read_to_string(path).ok()).await.ok().flatten()?;
+        let (since, last) = text.split_once(' ')?;
+        Some((Timestamp(since.parse().ok()?), Timestamp(last.parse().ok()?)))
+    }
+
+    /// Removes the file where there is nothing to write. A failure loses a measurement, and nothing else.
+    async fn write(self, pulse: Option<String>) {
+        let path = self.path;
+        let work = move || match pulse {
+            Some(pulse) => std::fs::write(path, pulse),
+            None => std::fs::remove_file(path),
+        };
+        if let Ok(Err(error)) = self.environment.result_of(work).await {
+            tracing::debug!(%error, "pulse not written");
+        }
+    }
+}
+
+pub(super) async fn watch(
+    cluster: Arc<ClusterHandle>,
+    pulse: PulseFile,
+    watchdog: Arc<Watchdog>,
+    stop: CancellationToken,
+) {
+    let Some((mut watch, since)) = stop.run_until_cancelled(begin(&cluster, &pulse)).await else { return };
+    let (mut last, mut pulse_due) = (BothClocks::now(&cluster), clock::monotonic());
     let (mut writing, mut telling): (Option<JoinHandle<()>>, Option<JoinHandle<()>>) = (None, None);
     let mut is_pulsing = true;
-    let mut state = context.state.clone();
-    let mut is_awaited = is_expected(&state.borrow_and_update(), &context.node.name);
+    let mut state = cluster.committed.clone();
+    let mut is_awaited = is_expected(&state.borrow_and_update(), &cluster.node.name);
     while !stop.is_cancelled() {
-        let tick = context.watchdog.until_turn(if is_awaited { TICK } else { IDLE_TICK });
+        let tick = watchdog.until_turn(if is_awaited { TICK } else { IDLE_TICK });
         tokio::select! {
             () = tokio::time::sleep(tick) => {}
-            _ = state.changed() => is_awaited = is_expected(&state.borrow_and_update(), &context.node.name),
+            _ = state.changed() => is_awaited = is_expected(&state.borrow_and_update(), &cluster.node.name),
             () = stop.cancelled() => break,
         }
-        let now = BothClocks::now(&context);
+        let now = BothClocks::now(&cluster);
         let late = now.since(last).saturating_sub(tick);
         last = now;
         if late >= MISSED {
-            watch.missed(late, context.time.now());
+            watch.missed(late, cluster.time.now());
         }
         if is_idle(telling.as_ref())
-            && let Some(command) = watch.due(&context.state(), &context.node.name)
+            && let Some(command) = watch.due(&cluster.state(), &cluster.node.name)
         {
-            let context = context.clone();
+            let cluster = cluster.clone();
             telling = Some(tokio::spawn(async move {
-                if !matches!(context.propose(&command).await, Ok(ApplyResult::Applied)) {
+                if !matches!(cluster.propose(&command).await, Ok(ApplyResult::Applied)) {
                     tokio::time::sleep(TELL_AGAIN_AFTER).await;
                 }
             }));
         }
         let is_pulse_due = is_awaited && now.steady >= pulse_due;
         if is_idle(writing.as_ref()) && (is_pulse_due || is_pulsing != is_awaited) {
-            let pulse = is_awaited.then(|| format!("{} {}", since.0, now.wall.0));
-            writing = Some(tokio::spawn(write(context.clone(), pulse)));
+            let ticked = is_awaited.then(|| format!("{} {}", since.0, now.wall.0));
+            writing = Some(tokio::spawn(pulse.clone().write(ticked)));
             (pulse_due, is_pulsing) = (now.steady.plus(PULSE_EVERY), is_awaited);
         }
     }
@@ -92,39 +129,16 @@ fn is_idle(task: Option<&JoinHandle<()>>) -> bool {
 }
 
 /// Takes up where an earlier life of this replica left off; also tells since when it watches, on the wall clock.
-async fn begin(context: &Context) -> (DowntimeWatch, Timestamp) {
-    let now = BothClocks::now(context);
-    let path = pulse_of(context.journal.folder());
-    let earlier = context.journal.means().result_of(move || std::fs::read_to_string(path).ok()).await.ok().flatten();
-    let earlier = earlier.as_deref().and_then(read);
-    while !context.has_cluster_time() {
+async fn begin(cluster: &ClusterHandle, pulse: &PulseFile) -> (DowntimeWatch, Timestamp) {
+    let now = BothClocks::now(cluster);
+    let earlier = pulse.read().await;
+    while !cluster.has_cluster_time() {
         tokio::time::sleep(TICK).await;
     }
     // What the wall clock said then, in the cluster's time.
-    let began = context.at(now.steady);
+    let began = cluster.at(now.steady);
     let Some((since, last)) = earlier else { return (DowntimeWatch::since(began), now.wall) };
     let mut watch = DowntimeWatch::since(began.minus(now.wall.since(since)));
     watch.missed(now.wall.since(last), began);
     (watch, since)
-}
-
-fn read(text: &str) -> Option<(Timestamp, Timestamp)> {
-    let (since, last) = text.split_once(' ')?;
-    Some((Timestamp(since.parse().ok()?), Timestamp(last.parse().ok()?)))
-}
-
-fn pulse_of(folder: &Path) -> PathBuf {
-    folder.join(FILE)
-}
-
-/// Nothing but a measurement is lost where it cannot be written.
-async fn write(context: Arc<Context>, pulse: Option<String>) {
-    let path = pulse_of(context.journal.folder());
-    let work = move || match pulse {
-        Some(pulse) => std::fs::write(path, pulse),
-        None => std::fs::remove_file(path),
-    };
-    if let Ok(Err(error)) = context.journal.means().result_of(work).await {
-        tracing::debug!(%error, "pulse not written");
-    }
 }

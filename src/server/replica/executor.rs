@@ -24,11 +24,11 @@ impl ExecutorHost for ReplicaHost {
     }
 
     fn reconcile_attempt(&self, assigned: AssignedAttempt<'_>) {
-        self.hooks.reconcile_attempt(&self.context, assigned);
+        self.hooks.reconcile_attempt(assigned);
     }
 
     fn stop_attempt(&self, assigned: AssignedAttempt<'_>) {
-        self.hooks.stop(&self.context, assigned);
+        self.hooks.stop(assigned);
     }
 
     fn begin_approval(&self, claim: OwnClaim) {
@@ -36,7 +36,7 @@ impl ExecutorHost for ReplicaHost {
     }
 
     fn cleanup(&self, state: &State) -> bool {
-        self.hooks.cleanup(&self.context, state)
+        self.hooks.cleanup(state)
     }
 
     fn complete_disk(&self) {
@@ -50,17 +50,17 @@ pub(super) async fn run(host: ReplicaHost, left_over: watch::Sender<Option<LeftO
     let Some(found) = host.stop.run_until_cancelled(catch_up(&host)).await else { return };
     let mut executor = Executor::new(found.attempt, host.hooks.front.commands.memory.is_new());
     left_over.send_replace(Some(found));
-    let context = &host.context;
-    let mut state = context.state.clone();
-    session_sync::expect_the_known(context, &host.hooks.front.sessions);
+    let cluster = &host.cluster;
+    let mut state = cluster.committed.clone();
+    session_sync::expect_the_known(cluster, &host.hooks.front.sessions);
     let mut claims = host.hooks.front.sessions.changes();
     loop {
         let current = state.borrow_and_update().clone();
         let is_busy = executor.run(&host, &current);
         if is_busy {
-            context.watchdog.arm(Loop::Errands, TICK);
+            host.watchdog.arm(Loop::Errands, TICK);
         } else {
-            context.watchdog.disarm(Loop::Errands);
+            host.watchdog.disarm(Loop::Errands);
         }
         tokio::select! {
             _ = state.changed() => {}

@@ -10,11 +10,14 @@ use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
 
 use super::attempt_key::{find, is_settled, outcome, parse};
-use super::context::Context;
+use super::cluster::ClusterHandle;
 pub use super::former_hooks::Former;
 pub use super::hook_calls::{Configured, HookCalls};
+pub use super::hook_lookup::KnownCalls;
 use super::hook_lookup::call;
+use super::input_source::InputSource;
 use super::late_outcomes;
+use super::metrics::Metrics;
 use super::trace::TraceId;
 use crate::hooks::{AttemptState, Fence, HookCall, HookOutcome, HookReport, HookRunner, HookTask, HookUpdate};
 use allclear_core::model::attempt::{Attempt, Outcome, Progress};
@@ -24,61 +27,69 @@ use allclear_core::model::state::State;
 
 pub struct HookExecutor {
     pub front: HookRunner,
-    configured: Configured,
-    former: Former,
+    calls: KnownCalls,
     /// Each run is told of the trace that it is part of.
     are_traced: bool,
+    cluster: Arc<ClusterHandle>,
+    inputs: Arc<InputSource>,
+    metrics: Arc<Metrics>,
     /// Attempts that are being started or recorded.
     busy: Mutex<BTreeSet<String>>,
 }
 
 impl HookExecutor {
-    pub fn new(front: HookRunner, configured: Configured, former: Former, are_traced: bool) -> Self {
-        Self { front, configured, former, are_traced, busy: Mutex::default() }
+    pub fn new(
+        front: HookRunner,
+        calls: KnownCalls,
+        are_traced: bool,
+        inputs: Arc<InputSource>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self { front, calls, are_traced, cluster: inputs.cluster.clone(), inputs, metrics, busy: Mutex::default() }
     }
 
-    fn call(&self, context: &Context, attempt: &Attempt, is_inherited: bool) -> Option<HookCall> {
-        call(&self.configured, &self.former, context, attempt, is_inherited)
+    fn call(&self, attempt: &Attempt, is_inherited: bool) -> Option<HookCall> {
+        call(&self.calls, &self.cluster, attempt, is_inherited)
     }
 
     /// Starts the attempt, records its outcome, or leaves it running.
-    pub fn reconcile_attempt(self: &Arc<Self>, context: &Arc<Context>, assigned: AssignedAttempt<'_>) {
+    pub fn reconcile_attempt(self: &Arc<Self>, assigned: AssignedAttempt<'_>) {
         let AssignedAttempt { event, attempt, again_if_lost, .. } = assigned;
         let key = event.announcement.id.key_of(attempt.id);
         match self.front.known(&key) {
-            Some(AttemptState::Running) if !context.has_cluster_time() => {}
+            Some(AttemptState::Running) if !self.cluster.has_cluster_time() => {}
             Some(AttemptState::Running) => {
                 let (ends, is_over) =
-                    (event.deadline_of(attempt), attempts::is_overrun(event, attempt, context.time.now()));
-                self.front.change_deadline(&key, ends, context.time.deadline(ends), is_over);
+                    (event.deadline_of(attempt), attempts::is_overrun(event, attempt, self.cluster.time.now()));
+                self.front.change_deadline(&key, ends, self.cluster.time.deadline(ends), is_over);
             }
-            Some(AttemptState::Ended(HookOutcome::Lost(_))) if again_if_lost && !context.has_cluster_time() => {}
+            Some(AttemptState::Ended(HookOutcome::Lost(_))) if again_if_lost && !self.cluster.has_cluster_time() => {}
             Some(AttemptState::Ended(HookOutcome::Lost(why)))
-                if again_if_lost && context.time.now() < attempt.deadline =>
+                if again_if_lost && self.cluster.time.now() < attempt.deadline =>
             {
                 tracing::warn!(attempt = key, why, "lost hook started again under the same id");
                 self.front.forget(&key);
-                self.start(context, AssignedAttempt { is_left_over: false, ..assigned }, key);
+                self.start(AssignedAttempt { is_left_over: false, ..assigned }, key);
             }
-            Some(AttemptState::Ended(ended)) => self.settle(context, key, outcome(ended)),
-            None => self.start(context, assigned, key),
+            Some(AttemptState::Ended(ended)) => self.settle(key, outcome(ended)),
+            None => self.start(assigned, key),
         }
     }
 
     /// Stops the attempt; what was never started is settled at once.
-    pub fn stop(self: &Arc<Self>, context: &Arc<Context>, assigned: AssignedAttempt<'_>) {
+    pub fn stop(self: &Arc<Self>, assigned: AssignedAttempt<'_>) {
         let AssignedAttempt { event, attempt, is_left_over, .. } = assigned;
         let key = event.announcement.id.key_of(attempt.id);
         match self.front.known(&key) {
             Some(AttemptState::Running) => self.front.cancel(&key),
-            Some(AttemptState::Ended(ended)) => self.settle(context, key, outcome(ended)),
-            None => match self.call(context, attempt, is_left_over) {
+            Some(AttemptState::Ended(ended)) => self.settle(key, outcome(ended)),
+            None => match self.call(attempt, is_left_over) {
                 // It may run since an earlier life of this replica. This sends nothing.
                 Some(call @ HookCall::Session(_)) if is_left_over => {
-                    self.front.run(&task(context, event, attempt, key.clone(), self.are_traced), &call);
+                    self.front.run(&self.task(event, attempt, key.clone()), &call);
                     self.front.cancel(&key);
                 }
-                _ => self.settle(context, key, Outcome::Cancelled),
+                _ => self.settle(key, Outcome::Cancelled),
             },
         }
     }
@@ -89,7 +100,7 @@ impl HookExecutor {
 
     /// Ends what still runs though the log is done with it, and forgets what has ended and is recorded.
     /// True while there is something to see to.
-    pub fn cleanup(&self, context: &Arc<Context>, state: &State) -> bool {
+    pub fn cleanup(&self, state: &State) -> bool {
         let mut is_busy = false;
         for (key, standing) in self.front.attempts() {
             if !is_settled(state, &key) {
@@ -108,61 +119,64 @@ impl HookExecutor {
             let is_waited_for = |attempt: &Attempt| attempt.outcome.is_none() && attempt.member.workload == workload;
             if !find(state, &key).is_some_and(is_waited_for) {
                 if let Some(ended) = ended {
-                    late_outcomes::report_late_outcomes(context, state, &workload, &key, ended);
+                    late_outcomes::report_late_outcomes(&self.cluster, state, &workload, &key, ended);
                 }
                 self.front.sessions.dismiss_claim(&workload, &key);
             }
         }
         self.busy().retain(|key| !is_settled(state, key));
-        self.former.keep(&self.configured, |workload, id| {
-            state.may_still_run(&context.node.name, workload, id, self.configured.keys())
+        self.calls.former.keep(&self.calls.configured, |workload, id| {
+            state.may_still_run(&self.cluster.node.name, workload, id, self.calls.configured.keys())
         });
         is_busy
     }
 
     /// Hands on what running hooks say of themselves. Ends when the runner does.
-    pub async fn listen(self: Arc<Self>, context: Arc<Context>, mut reports: Receiver<HookReport>) {
+    pub async fn listen(self: Arc<Self>, mut reports: Receiver<HookReport>) {
         while let Some(HookReport { attempt, news }) = reports.recv().await {
             match news {
-                HookUpdate::Ended(ended) => self.ended(&context, attempt, ended),
+                HookUpdate::Ended(ended) => self.ended(attempt, ended),
                 HookUpdate::Progress { text, expected_end } => {
-                    let expected_end = expected_end.map(|at| context.time.from_wall_time(at));
+                    let expected_end = expected_end.map(|at| self.cluster.time.from_wall_time(at));
                     let progress = Progress { text: bounded(text.as_deref().unwrap_or_default()), expected_end };
                     if let Some((event, attempt)) = parse(&attempt) {
-                        context.propose_once(Command::ReportProgress(ReportProgress { event, attempt, progress }));
+                        self.cluster.propose_once(Command::ReportProgress(ReportProgress { event, attempt, progress }));
                     }
                 }
-                HookUpdate::MoreTime { needs } => self.clone().extend(&context, attempt, needs),
+                HookUpdate::MoreTime { needs } => self.clone().extend(attempt, needs),
             }
         }
     }
 
-    fn ended(self: &Arc<Self>, context: &Arc<Context>, key: String, ended: HookOutcome) {
+    fn ended(self: &Arc<Self>, key: String, ended: HookOutcome) {
         // Whether a lost hook is run again is decided with the errands, which come round shortly.
         if !matches!(ended, HookOutcome::Lost(_)) {
-            self.settle(context, key, outcome(ended));
+            self.settle(key, outcome(ended));
         }
     }
 
-    fn start(self: &Arc<Self>, context: &Arc<Context>, assigned: AssignedAttempt<'_>, key: String) {
+    fn start(self: &Arc<Self>, assigned: AssignedAttempt<'_>, key: String) {
         let AssignedAttempt { event, attempt, is_left_over, .. } = assigned;
         if self.busy().contains(&key) {
             return;
         }
-        let Some(call) = self.call(context, attempt, is_left_over) else {
-            let reason = format!("{} has no such hook, nor a workload that dialled in with it", context.node.name);
-            return self.settle(context, key, Outcome::Failed(reason));
+        let Some(call) = self.call(attempt, is_left_over) else {
+            let reason = format!("{} has no such hook, nor a workload that dialled in with it", self.cluster.node.name);
+            return self.settle(key, Outcome::Failed(reason));
         };
         // An earlier attempt of the same hook that nobody waits for any more may still be on its way out.
-        if self.is_beside_itself(&context.state(), attempt) || !context.has_cluster_time() || !self.begin(&key) {
+        if self.is_beside_itself(&self.cluster.state(), attempt)
+            || !self.cluster.has_cluster_time()
+            || !self.begin(&key)
+        {
             return;
         }
-        let (hooks, context) = (self.clone(), context.clone());
-        let task = task(&context, event, attempt, key, hooks.are_traced);
+        let (hooks, cluster) = (self.clone(), self.cluster.clone());
+        let task = self.task(event, attempt, key);
         let (event, attempt) = (event.announcement.id.clone(), attempt.id);
         tokio::spawn(async move {
-            let confirmed = context.consensus.ensure_linearizable().await.is_ok();
-            let state = context.state();
+            let confirmed = cluster.consensus.ensure_linearizable().await.is_ok();
+            let state = cluster.state();
             let open = state.open_event(&event).and_then(|event| Some((event, event.attempt(attempt)?)));
             let wanted = open.is_some_and(|(event, attempt)| {
                 attempt.outcome.is_none() && attempts::is_wanted(&state, event, attempt)
@@ -176,16 +190,16 @@ impl HookExecutor {
     }
 
     /// What is granted comes back with the log; what is not is told at once.
-    fn extend(self: Arc<Self>, context: &Arc<Context>, key: String, needs: Duration) {
+    fn extend(self: Arc<Self>, key: String, needs: Duration) {
         let Some((event, attempt)) = parse(&key) else {
             return;
         };
-        if !context.has_cluster_time() {
+        if !self.cluster.has_cluster_time() {
             return self.front.sessions.remind(&key);
         }
-        let (context, deadline) = (context.clone(), context.time.now().plus(needs));
+        let (cluster, deadline) = (self.cluster.clone(), self.cluster.time.now().plus(needs));
         tokio::spawn(async move {
-            let verdict = context.propose(&Command::ExtendAttempt(ExtendAttempt { event, attempt, deadline })).await;
+            let verdict = cluster.propose(&Command::ExtendAttempt(ExtendAttempt { event, attempt, deadline })).await;
             tracing::info!(attempt = key, ?verdict, "more time requested by a hook");
             if !matches!(verdict, Ok(ApplyResult::Applied)) {
                 self.front.sessions.remind(&key);
@@ -204,17 +218,17 @@ impl HookExecutor {
     }
 
     /// Records the outcome. The attempt is forgotten when this replica has applied that.
-    fn settle(self: &Arc<Self>, context: &Arc<Context>, key: String, outcome: Outcome) {
+    fn settle(self: &Arc<Self>, key: String, outcome: Outcome) {
         let Some((event, attempt)) = parse(&key).filter(|_| self.begin(&key)) else {
             return;
         };
-        let (context, outcome) = (context.clone(), in_time(context, &key, outcome));
-        if let Some(ended) = find(&context.state(), &key) {
-            context.metrics.hook(ended.hook.phase, &outcome, context.time.now().since(ended.begun_at));
+        let (cluster, outcome) = (self.cluster.clone(), in_time(&self.cluster, &key, outcome));
+        if let Some(ended) = find(&cluster.state(), &key) {
+            self.metrics.hook(ended.hook.phase, &outcome, cluster.time.now().since(ended.begun_at));
         }
         tokio::spawn(async move {
             tracing::info!(attempt = key, outcome = outcome.as_word(), reason = outcome.reason(), "hook ended");
-            context.record(&Command::FinishAttempt(FinishAttempt { event, attempt, outcome })).await;
+            cluster.record(&Command::FinishAttempt(FinishAttempt { event, attempt, outcome })).await;
         });
     }
 
@@ -226,47 +240,47 @@ impl HookExecutor {
     fn busy(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-fn task(context: &Context, event: &Event, attempt: &Attempt, key: String, is_traced: bool) -> HookTask {
-    let announcement = &event.announcement;
-    let state = context.state();
-    let input = context.planning_input();
-    HookTask {
-        attempt: key,
-        step: event.step_id(attempt),
-        fence: Fence { term: state.leadership.as_ref().map_or(0, |known| known.term), sequence: attempt.id.0 },
-        event_id: announcement.id.clone(),
-        event_type: announcement.kind.clone(),
-        event_source: announcement.source.clone(),
-        resources: announcement.resources.clone(),
-        phase: attempt.hook.phase,
-        place: place_of(&state, context, attempt),
-        workload: attempt.member.workload.clone(),
-        group: state.workload(&attempt.member).and_then(|workload| workload.group.clone()),
-        vm: attempt.member.vm.clone(),
-        intent: attempt.intent,
-        deadline: context.time.deadline(event.deadline_of(attempt)),
-        avoid: assignments::vms_to_avoid(&state, &input, &attempt.member),
-        prefer: assignments::preferred_vms(&state, &input, &attempt.member),
-        traceparent: is_traced.then(|| TraceId::of(&context.node.cluster, event).parent(attempt.id)),
-        drill: event.drill.as_ref().map(|drill| drill.mode),
+    fn task(&self, event: &Event, attempt: &Attempt, key: String) -> HookTask {
+        let (announcement, cluster) = (&event.announcement, &self.cluster);
+        let state = cluster.state();
+        let input = self.inputs.planning_input();
+        HookTask {
+            attempt: key,
+            step: event.step_id(attempt),
+            fence: Fence { term: state.leadership.as_ref().map_or(0, |known| known.term), sequence: attempt.id.0 },
+            event_id: announcement.id.clone(),
+            event_type: announcement.kind.clone(),
+            event_source: announcement.source.clone(),
+            resources: announcement.resources.clone(),
+            phase: attempt.hook.phase,
+            place: place_of(&state, cluster, attempt),
+            workload: attempt.member.workload.clone(),
+            group: state.workload(&attempt.member).and_then(|workload| workload.group.clone()),
+            vm: attempt.member.vm.clone(),
+            intent: attempt.intent,
+            deadline: cluster.time.deadline(event.deadline_of(attempt)),
+            avoid: assignments::vms_to_avoid(&state, &input, &attempt.member),
+            prefer: assignments::preferred_vms(&state, &input, &attempt.member),
+            traceparent: self.are_traced.then(|| TraceId::of(&cluster.node.cluster, event).parent(attempt.id)),
+            drill: event.drill.as_ref().map(|drill| drill.mode),
+        }
     }
 }
 
 /// Where the hook stands among those of its phase, on this VM.
-fn place_of(state: &State, context: &Context, attempt: &Attempt) -> usize {
+fn place_of(state: &State, cluster: &ClusterHandle, attempt: &Attempt) -> usize {
     let workload =
-        state.replicas.get(&context.node.name).and_then(|replica| replica.workload(&attempt.member.workload));
-    let id = state.hook_run_on(&context.node.name, &attempt.member, attempt.hook);
+        state.replicas.get(&cluster.node.name).and_then(|replica| replica.workload(&attempt.member.workload));
+    let id = state.hook_run_on(&cluster.node.name, &attempt.member, attempt.hook);
     workload.zip(id).and_then(|(workload, id)| workload.place_of(id)).unwrap_or_default()
 }
 
 /// What was stopped because the event leaves it less time than it had at its start has run out of time.
-fn in_time(context: &Context, key: &str, outcome: Outcome) -> Outcome {
-    let state = context.state();
+fn in_time(cluster: &ClusterHandle, key: &str, outcome: Outcome) -> Outcome {
+    let state = cluster.state();
     let event = parse(key).and_then(|(event, _)| state.event(&event));
-    let is_overrun = |event| find(&state, key).is_some_and(|it| attempts::is_overrun(event, it, context.time.now()));
+    let is_overrun = |event| find(&state, key).is_some_and(|it| attempts::is_overrun(event, it, cluster.time.now()));
     if outcome == Outcome::Cancelled && event.is_some_and(is_overrun) {
         return Outcome::TimedOut("the event left it less time than there was when it began".into());
     }

@@ -8,9 +8,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::clock;
-use super::context::Context;
+use super::cluster::ClusterHandle;
 use super::hook_executor::HookExecutor;
+use super::input_source::InputSource;
+use super::isolated_requests::IsolatedRequests;
+use super::journal::ApprovalJournal;
+use super::latest_readiness::LatestReadiness;
+use super::metrics::Metrics;
 use super::poller::Observer;
+use super::watchdog::Watchdog;
 use crate::imds::Approval;
 use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::command::bounded;
@@ -24,7 +30,13 @@ use allclear_core::procedure::{Host, PostReason};
 
 #[derive(Clone)]
 pub(super) struct ReplicaHost {
-    pub(super) context: Arc<Context>,
+    pub(super) cluster: Arc<ClusterHandle>,
+    pub(super) inputs: Arc<InputSource>,
+    pub(super) journal: Arc<ApprovalJournal>,
+    pub(super) isolated_requests: Arc<IsolatedRequests>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) watchdog: Arc<Watchdog>,
+    pub(super) readiness: Arc<LatestReadiness>,
     pub(super) hooks: Arc<HookExecutor>,
     pub(super) observer: Arc<Observer>,
     /// Approvals under way.
@@ -38,15 +50,15 @@ impl Host for ReplicaHost {
     type State = Arc<State>;
 
     fn name(&self) -> &VmName {
-        &self.context.node.name
+        &self.cluster.node.name
     }
 
     fn state(&self) -> Arc<State> {
-        self.context.state()
+        self.cluster.state()
     }
 
     fn timing(&self) -> &Timing {
-        &self.context.node.timing
+        &self.cluster.node.timing
     }
 
     fn monotonic(&self) -> Timestamp {
@@ -54,7 +66,7 @@ impl Host for ReplicaHost {
     }
 
     fn cluster_time(&self) -> Timestamp {
-        self.context.time.now()
+        self.cluster.time.now()
     }
 
     async fn sleep(&self, duration: Duration) {
@@ -62,7 +74,7 @@ impl Host for ReplicaHost {
     }
 
     async fn fresh_document(&self) -> Result<Document, String> {
-        let state = self.context.state();
+        let state = self.cluster.state();
         let fetched = self.stop.run_until_cancelled(self.observer.fetch_now(&state)).await;
         let fetched = fetched.ok_or_else(|| "this replica stops".to_owned())?;
         fetched.map_err(|why| why.to_string())
@@ -73,7 +85,7 @@ impl Host for ReplicaHost {
     }
 
     async fn ensure_linearizable(&self) -> bool {
-        self.context.consensus.ensure_linearizable().await.is_ok()
+        self.cluster.consensus.ensure_linearizable().await.is_ok()
     }
 
     async fn post(&self, event: &EventId, _reason: PostReason) -> PostOutcome {

@@ -28,42 +28,42 @@ const IDLE_TICK: Duration = Duration::from_millis(500);
 
 impl IsolatedHost for ReplicaHost {
     fn has_quorum(&self) -> bool {
-        self.context.consensus.status_now().quorum
+        self.cluster.consensus.status_now().quorum
     }
 
     fn last_leader_contact(&self) -> Option<Timestamp> {
-        self.context.consensus.last_contact().map(clock::to_monotonic)
+        self.cluster.consensus.last_contact().map(clock::to_monotonic)
     }
 
     fn voters(&self) -> Vec<VmName> {
-        let context = &self.context;
-        if !context.consensus.is_member() {
+        let cluster = &self.cluster;
+        if !cluster.consensus.is_member() {
             return Vec::new();
         }
-        let voters: Vec<VmName> = context.consensus.members().voters.iter().map(|name| VmName::new(name)).collect();
-        let configured = context.node.configured.iter().filter(|name| voters.contains(name));
-        let others = voters.iter().filter(|name| !context.node.configured.contains(name));
+        let voters: Vec<VmName> = cluster.consensus.members().voters.iter().map(|name| VmName::new(name)).collect();
+        let configured = cluster.node.configured.iter().filter(|name| voters.contains(name));
+        let others = voters.iter().filter(|name| !cluster.node.configured.contains(name));
         configured.chain(others).cloned().collect()
     }
 
     fn peer_answers(&self) -> BTreeMap<VmName, PeerAnswer> {
-        self.context.contacts.peers()
+        self.inputs.peers.peers()
     }
 
     fn readiness(&self) -> BTreeMap<WorkloadName, Readiness> {
-        self.context.readiness.all()
+        self.readiness.all()
     }
 
     fn log_time(&self) -> Timestamp {
-        self.context.time.of_the_log()
+        self.cluster.time.of_the_log()
     }
 
     fn journal(&self) -> Vec<JournalEntry> {
-        self.context.journal.entries().as_ref().clone()
+        self.journal.entries().as_ref().clone()
     }
 
     async fn unapplied_entries(&self) -> Option<Vec<Entry>> {
-        let entries = match self.context.consensus.unapplied_entries().await {
+        let entries = match self.cluster.consensus.unapplied_entries().await {
             Ok(entries) => entries,
             Err(error) => {
                 tracing::warn!(%error, "end of the log not readable, isolated approval withheld");
@@ -77,11 +77,11 @@ impl IsolatedHost for ReplicaHost {
     }
 
     fn planning_input(&self) -> PlanningInput {
-        self.context.planning_input()
+        self.inputs.planning_input()
     }
 
     async fn fence(&self) -> bool {
-        matches!(self.context.consensus.fence().await, Ok(true))
+        matches!(self.cluster.consensus.fence().await, Ok(true))
     }
 
     async fn begin_journal_entry(
@@ -92,24 +92,24 @@ impl IsolatedHost for ReplicaHost {
     ) -> Result<bool, String> {
         let event = entry.announcement.id.clone();
         let requested_by = entry.takeover.requested_by.as_ref().map(|requested_by| requested_by.who.clone());
-        let begun = self.context.journal.begin(entry, is_still_allowed).await.map_err(|error| {
-            self.context.metrics.journal_failed();
+        let begun = self.journal.begin(entry, is_still_allowed).await.map_err(|error| {
+            self.metrics.journal_failed();
             error.to_string()
         })?;
         if begun {
-            self.context.metrics.takeover(TakeoverLevel::Alone);
+            self.metrics.takeover(TakeoverLevel::Alone);
             tracing::warn!(%event, requested_by, "isolated approval begun");
         }
         Ok(begun)
     }
 
     async fn end_journal_entry(&self, begun: &JournalEntry, outcome: &PostOutcome) {
-        let (context, event, approval) = (&self.context, &begun.announcement.id, &begun.takeover);
+        let (cluster, event, approval) = (&self.cluster, &begun.announcement.id, &begun.takeover);
         tracing::warn!(%event, outcome = outcome.as_word(), "isolated approval ended");
-        let seen = context.alone.borrow().as_ref().and_then(|view| view.seen_since.get(event).copied());
-        context.metrics.approval(approval.reason(), outcome, seen.map(|seen| context.time.now().since(seen)));
-        if let Err(error) = context.journal.end(approval, outcome.clone(), context.time.now()).await {
-            context.metrics.journal_failed();
+        let seen = self.inputs.isolated.borrow().as_ref().and_then(|view| view.seen_since.get(event).copied());
+        self.metrics.approval(approval.reason(), outcome, seen.map(|seen| cluster.time.now().since(seen)));
+        if let Err(error) = self.journal.end(approval, outcome.clone(), cluster.time.now()).await {
+            self.metrics.journal_failed();
             tracing::error!(%error, %event, "outcome of the isolated approval not written");
         }
     }
@@ -118,24 +118,24 @@ impl IsolatedHost for ReplicaHost {
 pub(super) async fn run(host: ReplicaHost) {
     let mut watch = IsolationWatch::new(clock::monotonic());
     let mut not_before = watch.last_tick;
-    let context = &host.context;
-    let (mut status, mut polls) = (context.consensus.status(), host.observer.polls());
+    let cluster = &host.cluster;
+    let (mut status, mut polls) = (cluster.consensus.status(), host.observer.polls());
     let mut is_led = true;
     loop {
-        let wait = context.watchdog.until_turn(if is_led { IDLE_TICK } else { TICK });
-        context.watchdog.arm(Loop::Alone, wait);
+        let wait = host.watchdog.until_turn(if is_led { IDLE_TICK } else { TICK });
+        host.watchdog.arm(Loop::Alone, wait);
         let request = tokio::select! {
             () = tokio::time::sleep(wait) => None,
             _ = polls.changed() => None,
             _ = status.wait_for(|status| !status.quorum), if is_led => None,
-            request = context.isolated_requests.next() => Some(request),
+            request = host.isolated_requests.next() => Some(request),
             () = host.stop.cancelled() => return,
         };
         let view = isolated_view(&host, &mut watch).await;
         is_led = host.has_quorum();
         let is_isolated = view.is_some();
-        context.alone.send_replace(view);
-        let input = is_isolated.then(|| context.planning_input());
+        host.inputs.isolated.send_replace(view);
+        let input = is_isolated.then(|| host.inputs.planning_input());
         let is_due = input.as_ref().is_some_and(|input| host.event_to_approve(input).is_some());
         let may_try_again = clock::monotonic() >= not_before;
         // An approval runs to its end, also when the replica stops: the journal gets the outcome of what was posted.

@@ -35,7 +35,7 @@ pub enum ApprovalJournalError {
 
 pub struct ApprovalJournal {
     folder: PathBuf,
-    means: Environment,
+    environment: Environment,
     /// Held while an entry is written and while an account of the journal is built.
     turn: Mutex<()>,
     entries: watch::Sender<Arc<Vec<JournalEntry>>>,
@@ -44,7 +44,7 @@ pub struct ApprovalJournal {
 
 impl ApprovalJournal {
     /// Reads the journal of a data directory. What an earlier life of this replica did not finish has an unknown end.
-    pub fn open(folder: &Path, means: Environment) -> Result<Self, ApprovalJournalError> {
+    pub fn open(folder: &Path, environment: Environment) -> Result<Self, ApprovalJournalError> {
         let path = folder.join(FILE);
         let mut is_new = false;
         let mut entries = match fs::read(&path) {
@@ -60,7 +60,7 @@ impl ApprovalJournal {
             entry.takeover.outcome = Some((PostOutcome::Unknown(why.into()), clock::now()));
         }
         let entries = watch::Sender::new(Arc::new(entries));
-        Ok(Self { folder: folder.into(), means, turn: Mutex::new(()), entries, is_new })
+        Ok(Self { folder: folder.into(), environment, turn: Mutex::new(()), entries, is_new })
     }
 
     /// There was none when it was opened: it does not tell what was approved before its disk was there.
@@ -78,8 +78,8 @@ impl ApprovalJournal {
         &self.folder
     }
 
-    pub fn means(&self) -> Environment {
-        self.means
+    pub fn environment(&self) -> Environment {
+        self.environment
     }
 
     pub fn entries(&self) -> Arc<Vec<JournalEntry>> {
@@ -130,7 +130,7 @@ impl ApprovalJournal {
         let mut entries = self.entries().as_ref().clone();
         change(&mut entries);
         let (folder, bytes) = (self.folder.clone(), checksum::append_checksum(PLACE, log::encode_journal(&entries)));
-        self.means.result_of(move || replace(&folder, &bytes)).await??;
+        self.environment.result_of(move || replace(&folder, &bytes)).await??;
         self.entries.send_replace(Arc::new(entries));
         Ok(())
     }

@@ -32,10 +32,10 @@ impl JournalHost for ReplicaHost {
     type Changes = JournalChanges;
 
     fn changes(&self) -> JournalChanges {
-        let (mut state, mut journal) = (self.context.state.clone(), self.context.journal.changes());
+        let (mut state, mut journal) = (self.cluster.committed.clone(), self.journal.changes());
         state.mark_unchanged();
         journal.mark_unchanged();
-        let mut status = self.context.consensus.status();
+        let mut status = self.cluster.consensus.status();
         let had_quorum = status.borrow_and_update().quorum;
         JournalChanges { state, journal, status, had_quorum }
     }
@@ -51,7 +51,7 @@ impl JournalHost for ReplicaHost {
     }
 
     fn may_reconcile(&self) -> bool {
-        self.context.consensus.status().borrow().quorum
+        self.cluster.consensus.status().borrow().quorum
     }
 
     fn document_age(&self) -> Option<Duration> {
@@ -59,15 +59,15 @@ impl JournalHost for ReplicaHost {
     }
 
     fn has_former_vote(&self) -> bool {
-        self.context.consensus.is_left_behind()
+        self.cluster.consensus.is_left_behind()
     }
 
     fn is_journal_new(&self) -> bool {
-        self.context.journal.is_new()
+        self.journal.is_new()
     }
 
     async fn keep_journal(&self) {
-        while let Err(error) = self.context.journal.keep().await {
+        while let Err(error) = self.journal.keep().await {
             tracing::error!(%error, "journal not written");
             tokio::time::sleep(WRITE_AGAIN_AFTER).await;
         }
@@ -79,18 +79,18 @@ impl JournalHost for ReplicaHost {
     }
 
     async fn prune_journal(&self, is_needed: impl Fn(&JournalEntry) -> bool) {
-        if let Err(error) = self.context.journal.prune(is_needed).await {
+        if let Err(error) = self.journal.prune(is_needed).await {
             tracing::error!(%error, "journal not written");
         }
     }
 
     async fn read_journal<T>(&self, read: impl FnOnce(&[JournalEntry]) -> T) -> T {
-        let _turn = self.context.journal.turn().await;
-        read(&self.context.journal.entries())
+        let _turn = self.journal.turn().await;
+        read(&self.journal.entries())
     }
 
     async fn propose(&self, command: &Command) {
-        match self.context.propose(command).await {
+        match self.cluster.propose(command).await {
             Ok(result) => tracing::debug!(?result, "journal reconciled"),
             Err(error) => tracing::debug!(%error, "journal not reconciled yet"),
         }

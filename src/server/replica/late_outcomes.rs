@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::attempt_key::{find, outcome, parse};
-use super::context::Context;
+use super::cluster::ClusterHandle;
 use crate::hooks::HookOutcome;
 use allclear_core::model::attempt::Attempt;
 use allclear_core::model::command::{Command, FinishAttempt};
@@ -12,7 +12,7 @@ use allclear_core::model::state::State;
 
 /// Proposes it once, where it is news.
 pub fn report_late_outcomes(
-    context: &Arc<Context>,
+    cluster: &Arc<ClusterHandle>,
     state: &State,
     workload: &WorkloadName,
     key: &str,
@@ -21,10 +21,10 @@ pub fn report_late_outcomes(
     let outcome = outcome(ended);
     let is_news = |attempt: &Attempt| {
         let differs = attempt.outcome.as_ref().is_some_and(|(known, _)| known.as_word() != outcome.as_word());
-        differs && attempt.late.is_none() && attempt.on == context.node.name && attempt.member.workload == *workload
+        differs && attempt.late.is_none() && attempt.on == cluster.node.name && attempt.member.workload == *workload
     };
     let Some((event, attempt)) = parse(key).filter(|_| find(state, key).is_some_and(is_news)) else {
         return;
     };
-    context.propose_once(Command::FinishAttempt(FinishAttempt { event, attempt, outcome }));
+    cluster.propose_once(Command::FinishAttempt(FinishAttempt { event, attempt, outcome }));
 }

@@ -8,10 +8,11 @@ use futures_util::{StreamExt as _, stream};
 use tokio_util::sync::CancellationToken;
 
 use super::clock;
-use super::context::Context;
-use super::metrics::TakeoverLevel;
+use super::cluster::ClusterHandle;
+use super::input_source::InputSource;
+use super::metrics::{Metrics, TakeoverLevel};
 use super::view::warning::{events_beyond, implausible_notices, second_approvals};
-use super::watchdog::Loop;
+use super::watchdog::{Loop, Watchdog};
 use allclear_core::cluster_time::Trust;
 use allclear_core::leadership::transfer_target;
 use allclear_core::model::command::{ApplyResult, Command};
@@ -32,45 +33,51 @@ const HAND_OVER_AGAIN_AFTER: Duration = Duration::from_secs(10);
 /// Bounds what waits in memory.
 const PROPOSED_AT_ONCE: usize = 128;
 
-pub(super) async fn run_leader_loop(context: Arc<Context>, stop: CancellationToken) {
-    let mut standing = context.consensus.status();
-    let mut state = context.state.clone();
-    let mut contacts = context.contacts.changes();
+pub(super) async fn run_leader_loop(
+    inputs: Arc<InputSource>,
+    metrics: Arc<Metrics>,
+    watchdog: Arc<Watchdog>,
+    stop: CancellationToken,
+) {
+    let cluster = &inputs.cluster;
+    let mut standing = cluster.consensus.status();
+    let mut state = cluster.committed.clone();
+    let mut contacts = inputs.peers.changes();
     let mut tried_to_go = None;
     let mut circles = Vec::new();
     let mut led = false;
     let mut warnings = None;
     // A silent voter is to be suspected in time.
-    let idle_tick = IDLE_TICK.min(context.node.timing.takeover_after / 8);
+    let idle_tick = IDLE_TICK.min(cluster.node.timing.takeover_after / 8);
     loop {
         let leads = standing.borrow_and_update().leads();
-        context.contacts.leading(leads);
-        if leads && !led && is_takeover(&context) {
-            context.metrics.takeover(TakeoverLevel::LeaderSilent);
+        inputs.peers.leading(leads);
+        if leads && !led && is_takeover(cluster) {
+            metrics.takeover(TakeoverLevel::LeaderSilent);
         }
         led = leads;
         state.mark_unchanged();
         contacts.mark_unchanged();
-        log_warnings(&context, leads, &mut warnings);
+        log_warnings(cluster, leads, &mut warnings);
         if leads {
-            context.time.lead();
-            log_dependency_cycles(&context.state(), &mut circles);
+            cluster.time.lead();
+            log_dependency_cycles(&cluster.state(), &mut circles);
             let turn = async {
                 // What is planned names times.
-                if context.time.trust() == Trust::Unknown {
+                if cluster.time.trust() == Trust::Unknown {
                     return;
                 }
-                if !hand_over_if_due(&context, &mut tried_to_go).await {
-                    propose_planned(&context).await;
+                if !hand_over_if_due(&inputs, &metrics, &mut tried_to_go).await {
+                    propose_planned(&inputs).await;
                 }
             };
             if stop.run_until_cancelled(turn).await.is_none() {
                 return;
             }
         }
-        let is_busy = leads && !context.state().open.is_empty();
-        let wait = context.watchdog.until_turn(if is_busy { TICK.min(idle_tick) } else { idle_tick });
-        context.watchdog.arm(Loop::Drive, wait);
+        let is_busy = leads && !cluster.state().open.is_empty();
+        let wait = watchdog.until_turn(if is_busy { TICK.min(idle_tick) } else { idle_tick });
+        watchdog.arm(Loop::Drive, wait);
         tokio::select! {
             _ = standing.wait_for(|standing| standing.leads() != leads) => {}
             _ = state.changed() => {}
@@ -82,9 +89,9 @@ pub(super) async fn run_leader_loop(context: Arc<Context>, stop: CancellationTok
 }
 
 /// The leader that the log knows was silent for so long that this one was elected: it did not hand over.
-fn is_takeover(context: &Context) -> bool {
-    let is_another = context.state().leadership.as_ref().is_some_and(|known| known.by != context.node.name);
-    is_another && context.consensus.leader_was_silent()
+fn is_takeover(cluster: &ClusterHandle) -> bool {
+    let is_another = cluster.state().leadership.as_ref().is_some_and(|known| known.by != cluster.node.name);
+    is_another && cluster.consensus.leader_was_silent()
 }
 
 /// Once for each change.
@@ -99,12 +106,12 @@ fn log_dependency_cycles(state: &State, told: &mut Vec<WorkloadName>) {
 }
 
 /// Once for each event, and once until there is room for all: everybody takes note, and whoever leads then says so.
-fn log_warnings(context: &Context, leads: bool, known: &mut Option<BTreeSet<String>>) {
-    let state = context.state();
-    if !context.reconciliation_known(&state) {
+fn log_warnings(cluster: &ClusterHandle, leads: bool, known: &mut Option<BTreeSet<String>>) {
+    let state = cluster.state();
+    if !cluster.reconciliation_known(&state) {
         return;
     }
-    let found = second_approvals(&state, context.time.now()).into_iter().chain(events_beyond(&state));
+    let found = second_approvals(&state, cluster.time.now()).into_iter().chain(events_beyond(&state));
     let found: Vec<_> = found.chain(implausible_notices(&state)).collect();
     // What is there at the beginning was told by whoever led then. That there is no room for more names no event, and
     // every new leader tells it.
@@ -125,8 +132,9 @@ fn log_warnings(context: &Context, leads: bool, known: &mut Option<BTreeSet<Stri
 }
 
 /// True when another replica leads from now on.
-async fn hand_over_if_due(context: &Context, tried: &mut Option<Timestamp>) -> bool {
-    let Some(heir) = transfer_target(&context.state(), &context.planning_input()) else {
+async fn hand_over_if_due(inputs: &InputSource, metrics: &Metrics, tried: &mut Option<Timestamp>) -> bool {
+    let cluster = &inputs.cluster;
+    let Some(heir) = transfer_target(&cluster.state(), &inputs.planning_input()) else {
         return false;
     };
     let now = clock::monotonic();
@@ -134,14 +142,14 @@ async fn hand_over_if_due(context: &Context, tried: &mut Option<Timestamp>) -> b
         return false;
     }
     *tried = Some(now);
-    let own = context.contacts.of(std::slice::from_ref(&context.node.name), |at| at);
+    let own = inputs.peers.of(std::slice::from_ref(&cluster.node.name), |at| at);
     let is_stalled = own.values().any(|own| own.channel == ImdsHealth::Stalled);
-    let transfer = context.consensus.transfer_leadership(heir.as_str());
+    let transfer = cluster.consensus.transfer_leadership(heir.as_str());
     match tokio::time::timeout(HAND_OVER_WITHIN, transfer).await {
         Ok(Ok(())) => {
             tracing::info!(%heir, "leadership transferred");
             if is_stalled {
-                context.metrics.takeover(TakeoverLevel::ChannelStalled);
+                metrics.takeover(TakeoverLevel::ChannelStalled);
             }
             true
         }
@@ -157,12 +165,13 @@ async fn hand_over_if_due(context: &Context, tried: &mut Option<Timestamp>) -> b
 }
 
 /// All at once, in this order: what is begun for several workloads costs one write to disk and not several.
-async fn propose_planned(context: &Context) {
-    let propose = async |command: Command| match context.propose(&command).await {
+async fn propose_planned(inputs: &InputSource) {
+    let cluster = &inputs.cluster;
+    let propose = async |command: Command| match cluster.propose(&command).await {
         Ok(ApplyResult::Applied) => tracing::debug!(command = command.as_word(), "command decided"),
         Ok(ApplyResult::Ignored(why)) => tracing::debug!(command = command.as_word(), %why, "command not decided"),
         Err(error) => tracing::debug!(command = command.as_word(), %error, "command not proposed"),
     };
-    let due = plan(&context.state(), &context.planning_input());
+    let due = plan(&cluster.state(), &inputs.planning_input());
     stream::iter(due.into_iter().map(propose)).buffered(PROPOSED_AT_ONCE).collect::<()>().await;
 }

@@ -6,7 +6,7 @@ mod approve;
 pub mod attempt_key;
 pub mod clock;
 pub mod clock_skew;
-pub mod context;
+pub mod cluster;
 mod decommission;
 mod downtime;
 mod executor;
@@ -15,6 +15,7 @@ mod hook_calls;
 pub mod hook_executor;
 mod hook_lookup;
 mod host;
+pub mod input_source;
 pub mod isolated_requests;
 mod isolation;
 pub mod journal;
@@ -42,12 +43,19 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::context::Context;
+use self::cluster::ClusterHandle;
+use self::downtime::PulseFile;
 use self::hook_executor::HookExecutor;
 use self::host::ReplicaHost;
+use self::input_source::InputSource;
+use self::isolated_requests::IsolatedRequests;
+use self::journal::ApprovalJournal;
+use self::latest_readiness::LatestReadiness;
+use self::metrics::Metrics;
 use self::poller::Observer;
 use self::readiness_poller::ReadinessProbe;
 use self::role_poller::PolledRole;
+use self::watchdog::Watchdog;
 use crate::hooks::{HookEnvironment, HookReport};
 use allclear_core::model::workload::{Group, Workload};
 
@@ -68,6 +76,29 @@ pub struct Startup {
     pub reports: [Receiver<HookReport>; 2],
 }
 
+/// What tasks of one replica share. Each task is given the parts that it reads and writes, and no others.
+#[derive(Clone)]
+pub struct SharedParts {
+    pub inputs: Arc<InputSource>,
+    pub journal: Arc<ApprovalJournal>,
+    pub isolated_requests: Arc<IsolatedRequests>,
+    pub metrics: Arc<Metrics>,
+    pub watchdog: Arc<Watchdog>,
+}
+
+impl SharedParts {
+    /// `version` is the cluster version that this program knows.
+    pub fn new(cluster: ClusterHandle, journal: ApprovalJournal, metrics: Arc<Metrics>, version: u64) -> Self {
+        Self {
+            inputs: Arc::new(InputSource::new(Arc::new(cluster), version)),
+            journal: Arc::new(journal),
+            isolated_requests: Arc::default(),
+            metrics,
+            watchdog: Arc::default(),
+        }
+    }
+}
+
 /// The running tasks of one replica.
 pub struct ReplicaTasks {
     tasks: TaskTracker,
@@ -75,37 +106,41 @@ pub struct ReplicaTasks {
 }
 
 impl ReplicaTasks {
-    pub fn start(
-        context: &Arc<Context>,
-        observer: &Arc<Observer>,
-        hooks: &Arc<HookExecutor>,
-        startup: Startup,
-    ) -> Self {
+    pub fn start(shared: SharedParts, observer: &Arc<Observer>, hooks: &Arc<HookExecutor>, startup: Startup) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let (left_over_sender, left_over) = watch::channel(None);
+        let SharedParts { inputs, journal, isolated_requests, metrics, watchdog } = shared;
+        let (cluster, readiness) = (&inputs.cluster, Arc::new(LatestReadiness::default()));
+        let pulse = PulseFile::in_folder(journal.folder(), journal.environment());
+        let Startup { workloads, groups, questions, reports } = startup;
+        let Questions { surroundings, roles, ready } = questions;
+        tasks.spawn(downtime::watch(cluster.clone(), pulse, watchdog.clone(), stop.clone()));
+        tasks.spawn(decommission::run(inputs.clone(), stop.clone()));
+        tasks.spawn(role_poller::run(cluster.clone(), surroundings.clone(), roles, stop.clone()));
+        tasks.spawn(readiness_poller::run(cluster.clone(), readiness.clone(), surroundings, ready, stop.clone()));
+        tasks.spawn(session_sync::sync_sessions(cluster.clone(), hooks.clone(), stop.clone()));
+        for reports in reports {
+            tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(reports)));
+        }
+        tasks.spawn(observer.clone().poll(inputs.clone(), watchdog.clone(), stop.clone()));
+        tasks.spawn(leader_loop::run_leader_loop(inputs.clone(), metrics.clone(), watchdog.clone(), stop.clone()));
         let host = ReplicaHost {
-            context: context.clone(),
+            cluster: cluster.clone(),
+            inputs,
+            journal,
+            isolated_requests,
+            metrics,
+            watchdog,
+            readiness,
             hooks: hooks.clone(),
             observer: observer.clone(),
             approvals: TaskTracker::new(),
             left_over,
             stop: stop.clone(),
         };
-        let Startup { workloads, groups, questions, reports } = startup;
-        tasks.spawn(leader_loop::run_leader_loop(context.clone(), stop.clone()));
-        tasks.spawn(downtime::watch(context.clone(), stop.clone()));
-        tasks.spawn(decommission::run(context.clone(), stop.clone()));
         tasks.spawn(executor::run(host.clone(), left_over_sender));
         tasks.spawn(isolation::run(host.clone()));
         tasks.spawn(journal_sync::run(host.clone()));
-        let Questions { surroundings, roles, ready } = questions;
-        tasks.spawn(role_poller::run(context.clone(), surroundings.clone(), roles, stop.clone()));
-        tasks.spawn(readiness_poller::run(context.clone(), surroundings, ready, stop.clone()));
-        tasks.spawn(session_sync::sync_sessions(context.clone(), hooks.clone(), stop.clone()));
-        for reports in reports {
-            tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(context.clone(), reports)));
-        }
-        tasks.spawn(observer.clone().poll(context.clone(), stop.clone()));
         tasks.spawn(reporter::run(host, workloads, groups));
         tasks.close();
         Self { tasks, stop }

@@ -10,10 +10,11 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::clock;
-use super::context::Context;
+use super::cluster::ClusterHandle;
+use super::input_source::InputSource;
 use super::metrics::Metrics;
 use super::peer_tracker::Health;
-use super::watchdog::Loop;
+use super::watchdog::{Loop, Watchdog};
 use crate::consensus::RaftStatus;
 use crate::imds::poll_schedule::{PollSchedule, PollSlot};
 use crate::imds::{Approval, ImdsHealthTracker, MetadataService, NoInformation, Polled};
@@ -189,34 +190,40 @@ impl Observer {
 
     /// Polls at the replica's place in the rhythm of the cluster, and when it comes to lead: what the log says of the
     /// cloud may be old then, and nothing that the platform plans is approved before somebody has looked.
-    pub(super) async fn poll(self: Arc<Self>, context: Arc<Context>, stop: CancellationToken) {
+    pub(super) async fn poll(
+        self: Arc<Self>,
+        inputs: Arc<InputSource>,
+        watchdog: Arc<Watchdog>,
+        stop: CancellationToken,
+    ) {
+        let cluster = &inputs.cluster;
         let random = RandomState::new();
-        let (mut standing, mut led_in) = (context.consensus.status(), 0);
+        let (mut standing, mut led_in) = (cluster.consensus.status(), 0);
         let mut turn = 0_u64;
         while !stop.is_cancelled() {
             turn += 1;
             let [jitter, ..] = random.hash_one(turn).to_le_bytes();
-            let slot = slot(&context);
-            let wait = self.sight().pace.wait(slot, context.time.wall(), !context.state().open.is_empty(), jitter);
-            context.watchdog.arm(Loop::Poll, wait);
+            let slot = slot(cluster);
+            let wait = self.sight().pace.wait(slot, cluster.time.wall(), !cluster.state().open.is_empty(), jitter);
+            watchdog.arm(Loop::Poll, wait);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = comes_to_lead(&mut standing, &mut led_in) => {}
                 () = stop.cancelled() => return,
             }
-            let state = context.state();
+            let state = cluster.state();
             tokio::select! {
                 _ = self.ask(&state) => {}
                 () = stop.cancelled() => return,
             }
             // The next beat may be half a second away.
-            context.contacts.record_report(&context.node.name, self.health(), context.state().operator_seq);
+            inputs.peers.record_report(&cluster.node.name, self.health(), cluster.state().operator_seq);
         }
     }
 
-    pub(super) fn due(&self, context: &Context, workloads: &[Workload], groups: &[Group]) -> Option<Command> {
-        let state = context.state();
-        let known = state.replicas.get(&context.node.name);
+    pub(super) fn due(&self, cluster: &ClusterHandle, workloads: &[Workload], groups: &[Group]) -> Option<Command> {
+        let state = cluster.state();
+        let known = state.replicas.get(&cluster.node.name);
         if !known.is_some_and(|replica| replica.workloads == workloads && replica.groups == groups) {
             return Some(Command::RegisterWorkloads(RegisterWorkloads {
                 workloads: workloads.into(),
@@ -224,9 +231,9 @@ impl Observer {
             }));
         }
         let mut sight = self.sight();
-        sight.observation.adopt_state(&state, &context.node.name);
-        let report = sight.observation.report_by(context.time.trust(), &state, &context.node.name)?;
-        let is_let = sight.allowance.admits_report(&report, &state, &context.node.name, clock::monotonic());
+        sight.observation.adopt_state(&state, &cluster.node.name);
+        let report = sight.observation.report_by(cluster.time.trust(), &state, &cluster.node.name)?;
+        let is_let = sight.allowance.admits_report(&report, &state, &cluster.node.name, clock::monotonic());
         drop(sight);
         self.metrics.excess.waits(!is_let);
         is_let.then_some(report)
@@ -236,10 +243,10 @@ impl Observer {
         self.sight().allowance.spend_on(command, clock::monotonic());
     }
 
-    pub(super) fn may_wait(&self, context: &Context) -> bool {
+    pub(super) fn may_wait(&self, cluster: &ClusterHandle) -> bool {
         let votes =
-            || !context.consensus.members().learners.iter().any(|learner| VmName::new(learner) == context.node.name);
-        self.sight().observation.may_wait(context.time.trust(), &context.state(), &context.node.name, votes)
+            || !cluster.consensus.members().learners.iter().any(|learner| VmName::new(learner) == cluster.node.name);
+        self.sight().observation.may_wait(cluster.time.trust(), &cluster.state(), &cluster.node.name, votes)
     }
 
     fn sight(&self) -> MutexGuard<'_, PollState> {
@@ -247,9 +254,9 @@ impl Observer {
     }
 }
 
-fn slot(context: &Context) -> PollSlot {
-    let members = context.members();
-    PollSlot::new(members.iter().position(|member| *member == context.node.name).unwrap_or_default(), members.len())
+fn slot(cluster: &ClusterHandle) -> PollSlot {
+    let members = cluster.members();
+    PollSlot::new(members.iter().position(|member| *member == cluster.node.name).unwrap_or_default(), members.len())
 }
 
 /// Returns when it leads in another term than the last one: a quorum that comes and goes is no reason to ask again.

@@ -6,7 +6,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::clock;
-use super::context::Context;
+use super::cluster::ClusterHandle;
+use super::latest_readiness::LatestReadiness;
 use crate::hooks::{HookEnvironment, Owner, ReadyHook};
 use allclear_core::model::command::{Command, UpdateConditions};
 use allclear_core::model::state::State;
@@ -29,22 +30,33 @@ pub struct ReadinessProbe {
 
 /// Runs until it is stopped.
 pub(super) async fn run(
-    context: Arc<Context>,
+    cluster: Arc<ClusterHandle>,
+    latest: Arc<LatestReadiness>,
     surroundings: HookEnvironment,
     asked: Vec<ReadinessProbe>,
     stop: CancellationToken,
 ) {
     let tasks = TaskTracker::new();
     for workload in asked {
-        tasks.spawn(stop.clone().run_until_cancelled_owned(ask_on(context.clone(), surroundings.clone(), workload)));
+        tasks.spawn(stop.clone().run_until_cancelled_owned(ask_on(
+            cluster.clone(),
+            latest.clone(),
+            surroundings.clone(),
+            workload,
+        )));
     }
     tasks.close();
     tasks.wait().await;
 }
 
-async fn ask_on(context: Arc<Context>, surroundings: HookEnvironment, asked: ReadinessProbe) {
-    let member = Member { vm: context.node.name.clone(), workload: asked.owner.workload.clone() };
-    let mut state = context.state.clone();
+async fn ask_on(
+    cluster: Arc<ClusterHandle>,
+    latest: Arc<LatestReadiness>,
+    surroundings: HookEnvironment,
+    asked: ReadinessProbe,
+) {
+    let member = Member { vm: cluster.node.name.clone(), workload: asked.owner.workload.clone() };
+    let mut state = cluster.committed.clone();
     let mut answers = ReadinessHistory::default();
     loop {
         // What keeps it out asks it itself when it returns.
@@ -57,11 +69,11 @@ async fn ask_on(context: Arc<Context>, surroundings: HookEnvironment, asked: Rea
         let asked_at = clock::monotonic();
         let answer = ask(&asked, &surroundings).await;
         let mut pause = asked.every;
-        if !context.state().slots.contains_key(&member)
+        if !cluster.state().slots.contains_key(&member)
             && let Some(readiness) = answers.hear(answer.is_ok())
         {
-            context.readiness.keep(&member.workload, readiness);
-            if !note(&context, &member, readiness, &answer).await {
+            latest.keep(&member.workload, readiness);
+            if !note(&cluster, &member, readiness, &answer).await {
                 pause = pause.min(NOTE_AGAIN_AFTER);
             }
         }
@@ -81,10 +93,10 @@ async fn ask(asked: &ReadinessProbe, surroundings: &HookEnvironment) -> Result<(
 }
 
 /// False when the log could not be told.
-async fn note(context: &Context, member: &Member, readiness: Readiness, answer: &Result<(), String>) -> bool {
-    let Some(note) = due(&context.state(), member, readiness) else { return true };
+async fn note(cluster: &ClusterHandle, member: &Member, readiness: Readiness, answer: &Result<(), String>) -> bool {
+    let Some(note) = due(&cluster.state(), member, readiness) else { return true };
     // A leader that has lost its quorum waits for it, and goes on asking meanwhile.
-    let noted = tokio::time::timeout(NOTED_WITHIN, context.propose(&note)).await;
+    let noted = tokio::time::timeout(NOTED_WITHIN, cluster.propose(&note)).await;
     let is_noted = matches!(noted, Ok(Ok(_)));
     if is_noted {
         match answer {

@@ -21,19 +21,19 @@ pub(super) async fn run(mut host: ReplicaHost, workloads: Vec<Workload>, groups:
     if known.is_none_or(|known| known.is_err()) {
         return;
     }
-    let (context, observer) = (&host.context, &host.observer);
-    let mut state = context.state.clone();
+    let (cluster, observer) = (&host.cluster, &host.observer);
+    let mut state = cluster.committed.clone();
     let mut polls = observer.polls();
     loop {
         state.mark_unchanged();
         polls.mark_unchanged();
-        if observer.may_wait(context) {
-            let _ = stop.run_until_cancelled(tokio::time::sleep(until_all_report(context.time.now()))).await;
+        if observer.may_wait(cluster) {
+            let _ = stop.run_until_cancelled(tokio::time::sleep(until_all_report(cluster.time.now()))).await;
         }
-        let due = observer.due(context, &workloads, &groups);
-        let again = due.is_some() || context.time.trust() == Trust::Unknown;
+        let due = observer.due(cluster, &workloads, &groups);
+        let again = due.is_some() || cluster.time.trust() == Trust::Unknown;
         if let Some(command) = due {
-            match stop.run_until_cancelled(context.propose(&command)).await {
+            match stop.run_until_cancelled(cluster.propose(&command)).await {
                 Some(Ok(_)) => observer.spend(&command),
                 Some(Err(error)) => {
                     tracing::debug!(%error, command = command.as_word(), "document not reported yet");

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::clock;
-use super::context::Context;
+use super::cluster::ClusterHandle;
 use crate::hooks::{HookEnvironment, RoleSource};
 use allclear_core::model::command::{Command, UpdateConditions};
 use allclear_core::model::id::{EventId, GroupName, WorkloadName};
@@ -31,22 +31,22 @@ pub struct PolledRole {
 
 /// Runs until it is stopped.
 pub(super) async fn run(
-    context: Arc<Context>,
+    cluster: Arc<ClusterHandle>,
     surroundings: HookEnvironment,
     told: Vec<PolledRole>,
     stop: CancellationToken,
 ) {
     let tasks = TaskTracker::new();
     for workload in told {
-        tasks.spawn(stop.clone().run_until_cancelled_owned(ask_on(context.clone(), surroundings.clone(), workload)));
+        tasks.spawn(stop.clone().run_until_cancelled_owned(ask_on(cluster.clone(), surroundings.clone(), workload)));
     }
     tasks.close();
     tasks.wait().await;
 }
 
-async fn ask_on(context: Arc<Context>, surroundings: HookEnvironment, told: PolledRole) {
-    let facts = facts(&context, &told);
-    let mut state = context.state.clone();
+async fn ask_on(cluster: Arc<ClusterHandle>, surroundings: HookEnvironment, told: PolledRole) {
+    let facts = facts(&cluster, &told);
+    let mut state = cluster.committed.clone();
     let mut latest: Option<Role> = None;
     let mut answered = clock::monotonic();
     loop {
@@ -63,10 +63,10 @@ async fn ask_on(context: Arc<Context>, surroundings: HookEnvironment, told: Poll
         }
         let again = clock::monotonic().plus(told.every);
         loop {
-            let due = latest.and_then(|role| due(&context, &told.workload, role));
+            let due = latest.and_then(|role| due(&cluster, &told.workload, role));
             let is_noted = match &due {
                 None => true,
-                Some(note) => context.propose(note).await.is_ok(),
+                Some(note) => cluster.propose(note).await.is_ok(),
             };
             let left = again.since(clock::monotonic());
             let pause = if is_noted { left } else { left.min(NOTE_AGAIN_AFTER) };
@@ -99,20 +99,20 @@ impl Occasion {
 }
 
 /// What of it is not in the log yet. One that dialled in says itself what it is.
-fn due(context: &Context, name: &WorkloadName, role: Role) -> Option<Command> {
-    let state = context.state();
-    let replica = state.replicas.get(&context.node.name)?;
+fn due(cluster: &ClusterHandle, name: &WorkloadName, role: Role) -> Option<Command> {
+    let state = cluster.state();
+    let replica = state.replicas.get(&cluster.node.name)?;
     let known = replica.condition(name);
     let is_ours = replica.workload(name)?.origin == Origin::Configured;
     let conditions = vec![(name.clone(), Condition { role, ..known })];
     (is_ours && known.role != role).then_some(Command::UpdateConditions(UpdateConditions { conditions }))
 }
 
-fn facts(context: &Context, told: &PolledRole) -> BTreeMap<&'static str, String> {
+fn facts(cluster: &ClusterHandle, told: &PolledRole) -> BTreeMap<&'static str, String> {
     let group = told.group.as_ref().map(ToString::to_string).unwrap_or_default();
     BTreeMap::from([
         ("ALLCLEAR_WORKLOAD", told.workload.to_string()),
         ("ALLCLEAR_GROUP", group),
-        ("ALLCLEAR_VM", context.node.name.to_string()),
+        ("ALLCLEAR_VM", cluster.node.name.to_string()),
     ])
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::context::Context;
+use super::cluster::ClusterHandle;
 use super::hook_executor::HookExecutor;
 use crate::hooks::session::{SessionRegistration, Sessions};
 use allclear_core::model::command::{Command, DeregisterSession, RegisterSession, UpdateConditions};
@@ -19,23 +19,23 @@ const GATHER: Duration = Duration::from_millis(100);
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Whoever the log knows may come back to this life of the replica.
-pub(super) fn expect_the_known(context: &Context, sessions: &Sessions) {
-    let state = context.state();
-    let Some(me) = state.replicas.get(&context.node.name) else {
+pub(super) fn expect_the_known(cluster: &ClusterHandle, sessions: &Sessions) {
+    let state = cluster.state();
+    let Some(me) = state.replicas.get(&cluster.node.name) else {
         return;
     };
     sessions.expect(me.dialled.values().map(|workload| (workload, me.condition(&workload.name))));
 }
 
 /// Runs until it is stopped.
-pub(super) async fn sync_sessions(context: Arc<Context>, hooks: Arc<HookExecutor>, stop: CancellationToken) {
+pub(super) async fn sync_sessions(cluster: Arc<ClusterHandle>, hooks: Arc<HookExecutor>, stop: CancellationToken) {
     let mut changes = hooks.front.sessions.changes();
-    let mut state = context.state.clone();
+    let mut state = cluster.committed.clone();
     let mut keeping = async || {
         loop {
             changes.mark_unchanged();
             state.mark_unchanged();
-            let is_done = record(&context, &hooks.front.sessions).await;
+            let is_done = record(&cluster, &hooks.front.sessions).await;
             tokio::select! {
                 _ = changes.changed() => {}
                 // A snapshot may know less than was recorded.
@@ -49,9 +49,9 @@ pub(super) async fn sync_sessions(context: Arc<Context>, hooks: Arc<HookExecutor
 }
 
 /// False when something could not be recorded.
-async fn record(context: &Context, sessions: &Sessions) -> bool {
-    expect_the_known(context, sessions);
-    let Some(me) = context.state().replicas.get(&context.node.name).cloned() else {
+async fn record(cluster: &ClusterHandle, sessions: &Sessions) -> bool {
+    expect_the_known(cluster, sessions);
+    let Some(me) = cluster.state().replicas.get(&cluster.node.name).cloned() else {
         return true;
     };
     let presences = sessions.presences();
@@ -60,10 +60,10 @@ async fn record(context: &Context, sessions: &Sessions) -> bool {
             sessions.deregister(&presence.workload.name);
         }
     }
-    let given_no_more = context.state().given_no_more(&context.node.name, &context.node.grants);
+    let given_no_more = cluster.state().given_no_more(&cluster.node.name, &cluster.node.grants);
     let due = due(&me, &presences, &given_no_more);
     for command in due {
-        match context.propose(&command).await {
+        match cluster.propose(&command).await {
             Ok(verdict) => {
                 tracing::debug!(command = command.as_word(), ?verdict, "sessions recorded");
                 tell_of_one_given_no_more(&command, &given_no_more);
@@ -165,7 +165,10 @@ mod tests {
     fn who_is_there_and_not_in_the_log_is_enlisted_and_who_stayed_away_too_long_is_taken_off() {
         let me = with([workload("gone")]);
         let gone = SessionRegistration { is_due_to_go: true, ..presence("gone", Role::Unknown, false) };
-        assert_eq!(words(&me, &[gone, presence("new", Role::Unknown, true)]), ["delist", "enlist"]);
+        assert_eq!(
+            words(&me, &[gone, presence("new", Role::Unknown, true)]),
+            ["delist", "enlist"]
+        );
         let expected = SessionRegistration { has_dialled: false, ..presence("taken-off", Role::Primary, true) };
         assert_eq!(words(&me, &[expected]), [""; 0], "only who dials in is enlisted");
         assert_eq!(words(&me, &[presence("never-came", Role::Primary, false)]), [""; 0]);

@@ -11,6 +11,7 @@ use allclear::core::model::id::VmName;
 use allclear::core::model::operator::OperatorRequest;
 use allclear::core::model::state::State;
 use allclear::core::model::time::Timestamp;
+use allclear::core::model::version::VERSION;
 use allclear::core::observation::Patience;
 use allclear::core::ownership::Grants;
 use allclear::core::planning_input::Timing;
@@ -20,9 +21,10 @@ use allclear::hooks::session::Sessions;
 use allclear::hooks::{HookEnvironment, HookRunner, Runner, Wall};
 use allclear::imds::health::STALL_AFTER;
 use allclear::imds::poll_schedule::PollSchedule;
+use allclear::replica::SharedParts;
 use allclear::replica::clock::{self, ClusterClock};
-use allclear::replica::context::{Agreed, Context, NodeFacts};
-use allclear::replica::hook_executor::{Configured, Former, HookExecutor};
+use allclear::replica::cluster::{ClusterHandle, NodeFacts};
+use allclear::replica::hook_executor::{Configured, Former, HookExecutor, KnownCalls};
 use allclear::replica::journal::ApprovalJournal;
 use allclear::replica::metrics::Metrics;
 use allclear::replica::poller::Observer;
@@ -64,7 +66,8 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
     net::settle(place);
     let name = world.platform.vms[place].clone();
     let folder = world.hosts()[place].folder.clone();
-    let (here, routes) = open(world, place, &name, &folder).await?;
+    let (shared, routes) = open(world, place, &name, &folder).await?;
+    let (inputs, cluster) = (shared.inputs.clone(), shared.inputs.cluster.clone());
     let (commands, of_commands) =
         Runner::open(&folder.join("hooks"), PathBuf::from("/nonexistent"), HookEnvironment::default())?;
     let (sessions, of_sessions) = Sessions::open(wall(world, place));
@@ -74,25 +77,26 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
         PollSchedule::new(POLL_EVERY),
         Patience::default(),
         STALL_AFTER,
-        here.metrics.clone(),
+        shared.metrics.clone(),
     ));
-    let hooks =
-        Arc::new(HookExecutor::new(HookRunner::new(commands, sessions), Configured::new(), Former::default(), false));
+    let calls = KnownCalls { configured: Configured::new(), former: Former::default() };
+    let front = HookRunner::new(commands, sessions);
+    let hooks = Arc::new(HookExecutor::new(front, calls, false, inputs.clone(), shared.metrics.clone()));
 
-    let routes = routes.add_service(grpc::contact_service(here.clone(), observer.clone()));
+    let routes = routes.add_service(grpc::contact_service(inputs.clone(), observer.clone()));
     let stop = CancellationToken::new();
     tokio::spawn(consensus::serve_incoming(net::listen().await?, routes, stop.clone()));
-    tokio::spawn(grpc::beat(here.clone(), observer.clone(), stop));
+    tokio::spawn(grpc::beat(inputs.clone(), observer.clone(), shared.watchdog.clone(), stop));
     let questions = Questions { surroundings: HookEnvironment::default(), roles: Vec::new(), ready: Vec::new() };
     let reports = [of_commands, of_sessions];
     let startup = Startup { workloads: Vec::new(), groups: Vec::new(), questions, reports };
-    let _replica = ReplicaTasks::start(&here, &observer, &hooks, startup);
+    let _replica = ReplicaTasks::start(shared.clone(), &observer, &hooks, startup);
 
     tokio::spawn(Workload { world: world.clone(), vm: name.clone(), hooks, life }.run());
-    tokio::spawn(propose(world.clone(), here.clone(), place, life));
-    tokio::spawn(read(world.clone(), here.clone()));
-    tokio::spawn(look(world.clone(), here.clone(), place));
-    Ok(here.consensus.fatal().await)
+    tokio::spawn(propose(world.clone(), cluster.clone(), place, life));
+    tokio::spawn(read(world.clone(), cluster.clone()));
+    tokio::spawn(look(world.clone(), cluster.clone(), place));
+    Ok(inputs.cluster.consensus.fatal().await)
 }
 
 async fn open(
@@ -100,10 +104,10 @@ async fn open(
     place: usize,
     name: &VmName,
     folder: &std::path::Path,
-) -> Started<(Arc<Context>, grpc::Routes)> {
+) -> Started<(SharedParts, grpc::Routes)> {
     let manner = world.manner;
     let time = Arc::new(ClusterClock::on(wall(world, place)));
-    let (fold, state) = CoreStateMachine::new(time.clone(), allclear::core::model::version::VERSION);
+    let (fold, committed) = CoreStateMachine::new(time.clone(), VERSION);
     let is_last = world.platform.vms.last() == Some(name);
     let forgets = (world.mistake == Mistake::Forgets && is_last).then_some(FORGETS_EVERY);
     let fold = Watched { fold, state: State::default(), who: name.to_string(), world: world.clone(), forgets };
@@ -121,26 +125,22 @@ async fn open(
         tls: None,
     };
     let (consensus, routes) = Consensus::open(options, fold).await?;
-    let here = Arc::new(Context::new(
-        NodeFacts {
-            name: name.clone(),
-            cluster: CLUSTER.into(),
-            configured: world.platform.vms.clone(),
-            fingerprint: String::new(),
-            policy: Policy {
-                user_budget: Duration::from_secs(20),
-                give_back_after: Duration::from_secs(30),
-                ..Policy::default()
-            },
-            timing: Timing::default(),
-            grants: Grants { trusted: vec![0], ..Grants::default() },
+    let node = NodeFacts {
+        name: name.clone(),
+        cluster: CLUSTER.into(),
+        configured: world.platform.vms.clone(),
+        fingerprint: String::new(),
+        policy: Policy {
+            user_budget: Duration::from_secs(20),
+            give_back_after: Duration::from_secs(30),
+            ..Policy::default()
         },
-        Agreed { consensus, state, time },
-        ApprovalJournal::open(folder, net::means())?,
-        Arc::new(Metrics::new()?),
-        allclear::core::model::version::VERSION,
-    ));
-    Ok((here, routes))
+        timing: Timing::default(),
+        grants: Grants { trusted: vec![0], ..Grants::default() },
+    };
+    let journal = ApprovalJournal::open(folder, net::means())?;
+    let cluster = ClusterHandle { node, consensus, committed, time };
+    Ok((SharedParts::new(cluster, journal, Arc::new(Metrics::new()?), VERSION), routes))
 }
 
 /// A host's own: the standard library's is the same on all hosts, the platform's.
@@ -150,14 +150,14 @@ fn wall(world: &Arc<World>, place: usize) -> Wall {
 }
 
 /// A client that has something written down again and again.
-async fn propose(world: Arc<World>, here: Arc<Context>, place: usize, life: u32) {
+async fn propose(world: Arc<World>, cluster: Arc<ClusterHandle>, place: usize, life: u32) {
     for number in 0_u64.. {
         tokio::time::sleep(world.dice.millis(100, 3_000)).await;
-        let what = format!("{} {life}.{number}", here.node.name);
+        let what = format!("{} {life}.{number}", cluster.node.name);
         let asked = OperatorRequest::Wish { what: what.clone() };
         let command =
             Command::RequestAction(RequestAction { what: asked, who: "a client".into(), reason: String::new() });
-        let proposed = here.propose(&command);
+        let proposed = cluster.propose(&command);
         if world.mistake == Mistake::EarlyAcknowledgement {
             let is_late = tokio::time::timeout(Duration::from_millis(200), proposed).await.is_err();
             if is_late {
@@ -175,25 +175,25 @@ async fn propose(world: Arc<World>, here: Arc<Context>, place: usize, life: u32)
     }
 }
 
-/// A client that reads: what was acknowledged before it asked has to be there.
-async fn read(world: Arc<World>, here: Arc<Context>) {
+/// A client that reads: what was acknowledged before it asked has to be tcluster.
+async fn read(world: Arc<World>, cluster: Arc<ClusterHandle>) {
     loop {
         tokio::time::sleep(world.dice.millis(100, 5_000)).await;
         let acknowledged = world.history.acknowledged();
-        if let Ok(index) = here.consensus.ensure_linearizable().await
+        if let Ok(index) = cluster.consensus.ensure_linearizable().await
             && index < acknowledged
         {
             world
                 .history
-                .wrong(format!("{} read at {index}, and {acknowledged} was acknowledged before", here.node.name));
+                .wrong(format!("{} read at {index}, and {acknowledged} was acknowledged before", cluster.node.name));
         }
     }
 }
 
-async fn look(world: Arc<World>, here: Arc<Context>, place: usize) {
+async fn look(world: Arc<World>, cluster: Arc<ClusterHandle>, place: usize) {
     loop {
-        let standing = here.consensus.status_now();
-        let open = here.state().open.len();
+        let standing = cluster.consensus.status_now();
+        let open = cluster.state().open.len();
         world.change(place, |host| {
             host.glance = Glance {
                 applied: standing.applied,

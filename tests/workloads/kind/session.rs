@@ -13,15 +13,17 @@ use allclear::core::cluster_time::ClockReading;
 use allclear::core::model::command::{Command, RegisterWorkloads, ReportDocument};
 use allclear::core::model::document::{Announcement, Document, NotBefore, Status};
 use allclear::core::model::id::WorkloadName;
+use allclear::core::model::version::VERSION;
 use allclear::core::ownership::Grants;
 use allclear::core::planning_input::Timing;
 use allclear::core::policy::Policy;
 use allclear::grpc;
 use allclear::hooks::session::{Dispatch, Sessions};
 use allclear::hooks::{AttemptState, HookCall, HookOutcome, HookReport, HookRunner, HookTask};
+use allclear::replica::SharedParts;
 use allclear::replica::clock::{self, ClusterClock};
-use allclear::replica::context::{Agreed, Context, NodeFacts};
-use allclear::replica::hook_executor::{Configured, Former, HookExecutor};
+use allclear::replica::cluster::{ClusterHandle, NodeFacts};
+use allclear::replica::hook_executor::{Configured, Former, HookExecutor, KnownCalls};
 use allclear::replica::journal::ApprovalJournal;
 use allclear::replica::metrics::Metrics;
 use allclear::replica::state_machine::CoreStateMachine;
@@ -121,7 +123,7 @@ fn socket(folder: &Path) -> PathBuf {
 pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
     let name = task().vm;
     let time = Arc::new(ClusterClock::default());
-    let (fold, state) = CoreStateMachine::new(time.clone(), allclear::core::model::version::VERSION);
+    let (state_machine, committed) = CoreStateMachine::new(time.clone(), VERSION);
     let data_dir = folder.join("data");
     let options = consensus::Options {
         cluster: "tests".into(),
@@ -137,37 +139,37 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
         means: Environment::default(),
         tls: None,
     };
-    let (consensus, _) = Consensus::open(options, fold).await.unwrap();
-    let here = Arc::new(Context::new(
-        NodeFacts {
-            name: name.clone(),
-            cluster: "tests".into(),
-            configured: vec![name.clone()],
-            policy: Policy::default(),
-            fingerprint: String::new(),
-            timing: Timing::default(),
-            grants: Grants { trusted: vec![0], ..Grants::default() },
-        },
-        Agreed { consensus, state, time },
-        ApprovalJournal::open(&data_dir, Environment::default()).unwrap(),
-        Arc::new(Metrics::new().unwrap()),
-        allclear::core::model::version::VERSION,
-    ));
+    let (consensus, _) = Consensus::open(options, state_machine).await.unwrap();
+    let node = NodeFacts {
+        name: name.clone(),
+        cluster: "tests".into(),
+        configured: vec![name.clone()],
+        policy: Policy::default(),
+        fingerprint: String::new(),
+        timing: Timing::default(),
+        grants: Grants { trusted: vec![0], ..Grants::default() },
+    };
+    let journal = ApprovalJournal::open(&data_dir, Environment::default()).unwrap();
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let shared =
+        SharedParts::new(ClusterHandle { node, consensus, committed, time }, journal, metrics.clone(), VERSION);
+    let cluster = &shared.inputs.cluster;
     // nobody beats here, so nobody tells the time
-    here.time.lead();
-    assert!(here.time.agree(&[ClockReading { wall: Some(0), ..ClockReading::default() }], 1));
-    timeout(LIMIT, learn(&here)).await.expect("it leads itself");
+    cluster.time.lead();
+    assert!(cluster.time.agree(&[ClockReading { wall: Some(0), ..ClockReading::default() }], 1));
+    timeout(LIMIT, learn(cluster)).await.expect("it leads itself");
     let (sessions, reports) = Sessions::open(Arc::new(clock::now));
     let (commands, _) = bench::open(&folder.join("hooks"));
-    let hooks =
-        Arc::new(HookExecutor::new(HookRunner::new(commands, sessions), Configured::new(), Former::default(), false));
+    let calls = KnownCalls { configured: Configured::new(), former: Former::default() };
+    let front = HookRunner::new(commands, sessions);
+    let hooks = Arc::new(HookExecutor::new(front, calls, false, shared.inputs.clone(), metrics.clone()));
     let path = socket(folder);
     // one that was killed leaves it
     let _ = fs::remove_file(&path);
     let listener = UnixListener::bind(&path).unwrap();
-    let guard = grpc::UidPolicy::of_workloads(&[], here.metrics.clone());
+    let guard = grpc::UidPolicy::of_workloads(&[], metrics.clone());
     let stop = CancellationToken::new();
-    let routes = grpc::workload_routes(here.clone(), hooks.clone(), View::new(here), stop.clone());
+    let routes = grpc::workload_routes(&shared, hooks.clone(), View::new(&shared), stop.clone());
     tokio::spawn(grpc::serve(listener, routes, guard, stop.clone()));
     let (replica, name) = (Served { hooks, _serving: stop.drop_guard() }, task().workload);
     let is_here = || replica.sessions.presences().iter().any(|each| each.workload.name == name && each.connected);
@@ -176,8 +178,8 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
 }
 
 /// The replica is in the log, and so is the event.
-async fn learn(here: &Context) {
-    here.record(&Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() })).await;
+async fn learn(cluster: &ClusterHandle) {
+    cluster.record(&Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() })).await;
     let task = task();
     let event = Announcement {
         id: task.event_id,
@@ -190,7 +192,7 @@ async fn learn(here: &Context) {
         description: String::new(),
         duration: None,
     };
-    here.record(&Command::ReportDocument(ReportDocument { after: 0, document: Document::new(vec![event]) })).await;
+    cluster.record(&Command::ReportDocument(ReportDocument { after: 0, document: Document::new(vec![event]) })).await;
 }
 
 async fn perform(folder: PathBuf, behaviour: Behaviour, step: workload::Step) -> Outcome {

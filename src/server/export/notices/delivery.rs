@@ -37,7 +37,7 @@ pub(super) async fn deliver(board: &PendingNotifications, receiver: &Receiver) {
         tracing::warn!(receiver = receiver.name, "notices may not reach it: {wrong}");
     }
     let (mut pace, mut waits, mut untold) = (RetrySchedule::default(), BlockedSince::default(), BTreeMap::new());
-    let (mut state, mut changes) = (board.context.state.clone(), board.changes());
+    let (mut state, mut changes) = (board.cluster.committed.clone(), board.changes());
     loop {
         state.mark_unchanged();
         changes.mark_unchanged();
@@ -72,9 +72,9 @@ fn give_up(
     let pending: BTreeMap<String, Notification> =
         pending.iter().map(|notice| (notice.id.clone(), notice.clone())).collect();
     let left = core::mem::replace(untold, pending);
-    for notice in expired(left, untold, board.context.time.now()) {
+    for notice in expired(left, untold, board.cluster.time.now()) {
         tracing::warn!(receiver = receiver.name, notice = notice.id, "notification abandoned after an hour");
-        board.context.metrics.notice(notice.topic, DeliveryLabel::Expired);
+        board.metrics.notice(notice.topic, DeliveryLabel::Expired);
     }
 }
 
@@ -95,7 +95,7 @@ fn settle(
     outcome: DeliveryOutcome,
     pace: &mut RetrySchedule,
 ) {
-    let (metrics, name, id) = (&board.context.metrics, &receiver.name, &notice.id);
+    let (metrics, name, id) = (&board.metrics, &receiver.name, &notice.id);
     match outcome {
         DeliveryOutcome::Delivered => {
             tracing::debug!(receiver = name, notice = id, "notification delivered");

@@ -12,9 +12,9 @@ use allclear_core::model::notification::{Notification, NotificationKind};
 const LOST_AFTER: Duration = Duration::from_secs(15);
 
 pub(super) async fn watch_takeovers(board: &PendingNotifications) {
-    let mut takeovers = board.context.metrics.takeovers();
+    let mut takeovers = board.metrics.takeovers();
     loop {
-        let me = &board.context.node.name;
+        let me = &board.cluster.node.name;
         let text = match takeovers.recv().await {
             Ok(TakeoverLevel::LeaderSilent) => format!("{me} leads now, because the leader before was silent"),
             Ok(TakeoverLevel::ChannelStalled) => {
@@ -24,30 +24,30 @@ pub(super) async fn watch_takeovers(board: &PendingNotifications) {
             Ok(TakeoverLevel::Alone) | Err(RecvError::Lagged(_)) => continue,
             Err(RecvError::Closed) => return,
         };
-        board.add(Notification::acted(me, board.context.time.now()), text);
+        board.add(Notification::acted(me, board.cluster.time.now()), text);
     }
 }
 
 /// Once for each loss; nothing is told of its end.
 pub(super) async fn watch_quorum(board: &PendingNotifications) {
     loop {
-        board.context.wait_quorum_lost(LOST_AFTER).await;
+        board.cluster.wait_quorum_lost(LOST_AFTER).await;
         tell_of_loss(board);
-        board.context.wait_quorum().await;
+        board.cluster.wait_quorum().await;
         board.withdraw(NotificationKind::QuorumLost);
     }
 }
 
 /// A replica that never knew of a leader has lost nothing.
 fn tell_of_loss(board: &PendingNotifications) {
-    let state = board.context.state();
+    let state = board.cluster.state();
     let Some(known) = &state.leadership else { return };
     let text = format!(
         "{} has had no quorum for {} s, so nothing is decided there; the last leader it knows of is {}, in term {}",
-        board.context.node.name,
+        board.cluster.node.name,
         LOST_AFTER.as_secs(),
         known.by,
         known.term
     );
-    board.add(Notification::quorum_lost(known, board.context.time.now()), text);
+    board.add(Notification::quorum_lost(known, board.cluster.time.now()), text);
 }

@@ -42,16 +42,16 @@ pub(super) struct OutgoingMessage {
 }
 
 pub(super) fn of(notice: &Notification, board: &PendingNotifications) -> OutgoingMessage {
-    let context = &board.context;
+    let cluster = &board.cluster;
     let (subject, event) = match &notice.subject {
         NotificationSubject::Event(id) => (id.to_string(), shown(id.as_str(), board)),
         NotificationSubject::Member(member) => (member.path(), Value::Null),
         NotificationSubject::Replica(name) => (name.to_string(), Value::Null),
-        NotificationSubject::Cluster => (context.node.cluster.clone(), Value::Null),
+        NotificationSubject::Cluster => (cluster.node.cluster.clone(), Value::Null),
     };
     let sentence = board.own_text(notice).unwrap_or_else(|| match &notice.subject {
         NotificationSubject::Event(_) => of_event(notice, &event),
-        NotificationSubject::Member(member) => warning::restore_failed(&context.state(), member)
+        NotificationSubject::Member(member) => warning::restore_failed(&cluster.state(), member)
             .unwrap_or_else(|| format!("restoring {member} failed, and it is back meanwhile")),
         NotificationSubject::Replica(name) => format!(
             "the metadata endpoint of {name} has given no document since {}; it sees no events",
@@ -59,12 +59,12 @@ pub(super) fn of(notice: &Notification, board: &PendingNotifications) -> Outgoin
         ),
         NotificationSubject::Cluster => notice.topic.to_string(),
     });
-    let text = format!("{}: {sentence}", context.node.cluster);
+    let text = format!("{}: {sentence}", cluster.node.cluster);
     let mut data = Map::new();
     data.insert("text".into(), text.clone().into());
-    data.insert("cluster".into(), context.node.cluster.clone().into());
+    data.insert("cluster".into(), cluster.node.cluster.clone().into());
     data.insert("topic".into(), notice.topic.as_word().into());
-    data.insert("told_by".into(), context.node.name.to_string().into());
+    data.insert("told_by".into(), cluster.node.name.to_string().into());
     if let NotificationSubject::Replica(name) = &notice.subject {
         data.insert("replica".into(), name.to_string().into());
     }
@@ -77,7 +77,7 @@ pub(super) fn of(notice: &Notification, board: &PendingNotifications) -> Outgoin
     OutgoingMessage {
         id: notice.id.clone(),
         topic: notice.topic,
-        cluster: context.node.cluster.clone(),
+        cluster: cluster.node.cluster.clone(),
         subject,
         at: notice.at,
         text,

@@ -15,22 +15,20 @@ mod pending;
 pub mod receiver;
 mod signature;
 
-use std::sync::Arc;
-
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
 use self::pending::PendingNotifications;
 use self::receiver::Receiver;
-use crate::replica::context::Context;
+use crate::replica::SharedParts;
 use crate::replica::view::View;
 
 /// Tells until it is stopped; with nobody to tell it ends at once.
-pub async fn tell(context: Arc<Context>, view: View, receivers: Vec<Receiver>, stop: CancellationToken) {
+pub async fn tell(shared: SharedParts, view: View, receivers: Vec<Receiver>, stop: CancellationToken) {
     if receivers.is_empty() {
         return;
     }
-    let board = PendingNotifications::new(context, view);
+    let board = PendingNotifications::new(&shared, view);
     let deliveries = join_all(receivers.iter().map(|receiver| delivery::deliver(&board, receiver)));
     let everything = async {
         tokio::join!(

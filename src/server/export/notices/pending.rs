@@ -8,8 +8,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::receiver::Receiver;
+use crate::replica::SharedParts;
 use crate::replica::clock;
-use crate::replica::context::Context;
+use crate::replica::cluster::ClusterHandle;
+use crate::replica::input_source::InputSource;
+use crate::replica::journal::ApprovalJournal;
+use crate::replica::metrics::Metrics;
 use crate::replica::view::View;
 use allclear_core::model::isolated_approval::JournalEntry;
 use allclear_core::model::notification::{Delivery, Notification, NotificationKind, TOLD_WITHIN};
@@ -22,7 +26,10 @@ const LEFT_TO_THE_LAST: Duration = Duration::from_secs(2);
 const OWN_LIMIT: usize = 64;
 
 pub(super) struct PendingNotifications {
-    pub(super) context: Arc<Context>,
+    pub(super) cluster: Arc<ClusterHandle>,
+    inputs: Arc<InputSource>,
+    journal: Arc<ApprovalJournal>,
+    pub(super) metrics: Arc<Metrics>,
     pub(super) view: View,
     kept: Mutex<PendingState>,
     changes: watch::Sender<()>,
@@ -43,8 +50,17 @@ struct DeliveryMark {
 }
 
 impl PendingNotifications {
-    pub(super) fn new(context: Arc<Context>, view: View) -> Self {
-        Self { context, view, kept: Mutex::default(), changes: watch::Sender::new(()) }
+    pub(super) fn new(shared: &SharedParts, view: View) -> Self {
+        let SharedParts { inputs, journal, metrics, .. } = shared.clone();
+        Self {
+            cluster: inputs.cluster.clone(),
+            inputs,
+            journal,
+            metrics,
+            view,
+            kept: Mutex::default(),
+            changes: watch::Sender::new(()),
+        }
     }
 
     pub(super) fn changes(&self) -> watch::Receiver<()> {
@@ -72,9 +88,9 @@ impl PendingNotifications {
 
     /// What a receiver has yet to be told from here, in the order in which it happened.
     pub(super) fn pending(&self, receiver: &Receiver, waits: &mut BlockedSince) -> Vec<Notification> {
-        let (state, input) = (self.context.state(), self.context.planning_input());
+        let (state, input) = (self.cluster.state(), self.inputs.planning_input());
         let mut pending = self.alone(input.now);
-        if self.leads_for_a_while() && self.context.reconciliation_known(&state) {
+        if self.leads_for_a_while() && self.cluster.reconciliation_known(&state) {
             if receiver.topics.contains(&NotificationKind::Blocked) {
                 waits.update(&state, &input);
             }
@@ -98,8 +114,8 @@ impl PendingNotifications {
 
     /// A leader that has yet to apply what others noted would tell it again.
     fn leads_for_a_while(&self) -> bool {
-        let since = self.context.contacts.leading_since();
-        self.context.leads() && since.is_some_and(|since| clock::monotonic().since(since) >= LEFT_TO_THE_LAST)
+        let since = self.inputs.peers.leading_since();
+        self.cluster.leads() && since.is_some_and(|since| clock::monotonic().since(since) >= LEFT_TO_THE_LAST)
     }
 
     /// What this replica approved without a quorum, and has yet to give account of.
@@ -108,7 +124,7 @@ impl PendingNotifications {
         let notice = |JournalEntry { announcement, takeover }: &JournalEntry| {
             Notification::alone(&announcement.id, &takeover.approver, takeover.at, takeover.at)
         };
-        let entries = self.context.journal.entries();
+        let entries = self.journal.entries();
         entries.iter().filter(is_over).map(notice).filter(|notice| now.since(notice.at) < TOLD_WITHIN).collect()
     }
 

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Collector, ExportResult};
 use crate::export::retry::RetrySchedule;
 use crate::replica::clock;
-use crate::replica::context::Context;
-use crate::replica::metrics::ExportLabel;
+use crate::replica::cluster::ClusterHandle;
+use crate::replica::metrics::{ExportLabel, Metrics};
 use crate::replica::trace::TraceId;
 use allclear_core::model::event::Event;
 use allclear_core::model::lifecycle::Stage;
@@ -26,16 +26,16 @@ const SETTLED_AFTER: Duration = Duration::from_secs(5);
 const GIVEN_UP_AFTER: Duration = Duration::from_mins(5);
 
 /// Runs until it is stopped.
-pub async fn export(context: Arc<Context>, collector: Collector, stop: CancellationToken) {
+pub async fn export(cluster: Arc<ClusterHandle>, metrics: Arc<Metrics>, collector: Collector, stop: CancellationToken) {
     let mut known = ExportProgress::default();
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK_EVERY) => {}
             () = stop.cancelled() => return,
         }
-        if !context.leads() {
+        if !cluster.leads() {
             known = ExportProgress::default();
-        } else if stop.run_until_cancelled(known.export(&context, &collector)).await.is_none() {
+        } else if stop.run_until_cancelled(known.export(&cluster, &metrics, &collector)).await.is_none() {
             return;
         }
     }
@@ -53,35 +53,35 @@ struct ExportProgress {
 
 impl ExportProgress {
     /// The oldest first, until one has to wait.
-    async fn export(&mut self, context: &Context, collector: &Collector) {
-        let (state, now) = (context.state(), context.time.now());
+    async fn export(&mut self, cluster: &ClusterHandle, metrics: &Metrics, collector: &Collector) {
+        let (state, now) = (cluster.state(), cluster.time.now());
         let recent: Vec<_> =
-            recent(&state, now).into_iter().map(|event| (TraceId::of(&context.node.cluster, event), event)).collect();
-        self.forget_all_but(&recent.iter().map(|(id, _)| *id).collect(), context);
+            recent(&state, now).into_iter().map(|event| (TraceId::of(&cluster.node.cluster, event), event)).collect();
+        self.forget_all_but(&recent.iter().map(|(id, _)| *id).collect(), metrics);
         for (id, event) in recent {
             if !self.pace.wait(clock::monotonic()).is_zero() {
                 break;
             }
             if !self.settled.contains(&id) && is_settled(event, now) {
-                let taken = collector.take(&context.node.cluster, &state, event).await;
-                self.note(id, event, taken, context);
+                let taken = collector.take(&cluster.node.cluster, &state, event).await;
+                self.note(id, event, taken, metrics);
             }
         }
     }
 
-    fn forget_all_but(&mut self, recent: &BTreeSet<TraceId>, context: &Context) {
+    fn forget_all_but(&mut self, recent: &BTreeSet<TraceId>, metrics: &Metrics) {
         self.settled.retain(|id| recent.contains(id));
         self.waiting.retain(|id, why| {
             let may_wait = recent.contains(id);
             if !may_wait {
                 tracing::warn!(trace = %id, why, "trace export abandoned: see [tracing]");
-                context.metrics.export(ExportLabel::GivenUp);
+                metrics.export(ExportLabel::GivenUp);
             }
             may_wait
         });
     }
 
-    fn note(&mut self, id: TraceId, event: &Event, taken: ExportResult, context: &Context) {
+    fn note(&mut self, id: TraceId, event: &Event, taken: ExportResult, metrics: &Metrics) {
         let event = &event.announcement.id;
         match taken {
             ExportResult::NotNow(why, wish) => {
@@ -93,11 +93,11 @@ impl ExportProgress {
             }
             ExportResult::Accepted => {
                 tracing::debug!(%event, trace = %id, "trace exported");
-                context.metrics.export(ExportLabel::Accepted);
+                metrics.export(ExportLabel::Accepted);
             }
             ExportResult::Refused(why) => {
                 tracing::warn!(%event, trace = %id, why, "trace refused by the collector: see [tracing]");
-                context.metrics.export(ExportLabel::Refused);
+                metrics.export(ExportLabel::Refused);
             }
         }
         self.pace.succeeded();

@@ -27,11 +27,12 @@ use self::stream::{Answer, Stream, UNREAD};
 use super::uid_policy::caller;
 use crate::hooks::session::{Hello, RegistrationError, SessionToken, ToWorkload};
 use crate::net::limits::RateLimiters;
+use crate::replica::SharedParts;
 use crate::replica::attempt_key::is_recorded;
-use crate::replica::context::Context;
+use crate::replica::cluster::ClusterHandle;
 use crate::replica::hook_executor::HookExecutor;
 use crate::replica::late_outcomes;
-use crate::replica::metrics::RefusalKind;
+use crate::replica::metrics::{Metrics, RefusalKind};
 use crate::replica::view::View;
 use allclear_core::model::command::{ApplyResult, Command, DeregisterSession, RegisterSession, Rejection};
 use allclear_core::model::id::WorkloadName;
@@ -51,7 +52,8 @@ const CHANGES_A_SECOND: u32 = 10;
 const RECORDED_WITHIN: Duration = Duration::from_secs(10);
 
 struct WorkloadRpc {
-    context: Arc<Context>,
+    cluster: Arc<ClusterHandle>,
+    metrics: Arc<Metrics>,
     hooks: Arc<HookExecutor>,
     view: View,
     open: Arc<OpenStreams>,
@@ -62,11 +64,12 @@ struct WorkloadRpc {
 }
 
 /// The workloads' service.
-pub fn workload_routes(context: Arc<Context>, hooks: Arc<HookExecutor>, view: View, stop: CancellationToken) -> Routes {
-    let open = OpenStreams::new(&view, context.node.name.clone(), stop.clone());
+pub fn workload_routes(shared: &SharedParts, hooks: Arc<HookExecutor>, view: View, stop: CancellationToken) -> Routes {
+    let (cluster, metrics) = (shared.inputs.cluster.clone(), shared.metrics.clone());
+    let open = OpenStreams::new(&view, cluster.node.name.clone(), stop.clone());
     let lines = polling::PollSessions::default();
     let changes = RateLimiters::new(CHANGES_AT_ONCE, CHANGES_A_SECOND);
-    let door = WorkloadRpc { context, hooks, view, open, lines, changes, stop };
+    let door = WorkloadRpc { cluster, metrics, hooks, view, open, lines, changes, stop };
     let server = WorkloadsServer::new(WorkloadService(Arc::new(door)));
     Routes::new(server.max_decoding_message_size(MAX_MESSAGE_BYTES))
 }
@@ -82,15 +85,15 @@ impl WorkloadRpc {
         let mut greeting = hello::read(hello, uid, polls).map_err(Status::invalid_argument)?;
         let sessions = &self.hooks.front.sessions;
         let welcome =
-            self.context.state().may_enlist(&self.context.node.name, &greeting.workload, &self.context.node.grants);
+            self.cluster.state().may_enlist(&self.cluster.node.name, &greeting.workload, &self.cluster.node.grants);
         welcome.map_err(|why| self.denied(uid, &greeting.workload.name, &why))?;
         let reserved =
             sessions.reserve(&greeting.workload.name, &greeting.boot).map_err(|refusal| refused(&refusal))?;
         self.enlist(&greeting.workload, uid).await?;
         let acknowledged = self.take_out_what_is_recorded(&mut greeting);
-        let state = self.context.state();
+        let state = self.cluster.state();
         let configured =
-            state.replicas.get(&self.context.node.name).map(|me| me.workloads.as_slice()).unwrap_or_default();
+            state.replicas.get(&self.cluster.node.name).map(|me| me.workloads.as_slice()).unwrap_or_default();
         let problems = hello::odd(&greeting.workload, configured);
         let lease_ms = ms(greeting.lease);
         tracing::info!(workload = %greeting.workload.name, uid, boot = greeting.boot, "session workload registered");
@@ -99,7 +102,7 @@ impl WorkloadRpc {
             version: hello::VERSION,
             session: visit.shown(),
             lease_ms,
-            vm: self.context.node.name.to_string(),
+            vm: self.cluster.node.name.to_string(),
             acknowledged,
             problems,
             events: self.open.here.watch().borrow().to_vec(),
@@ -111,7 +114,7 @@ impl WorkloadRpc {
         let is_listed = |state: &Arc<_>| {
             self.listed(state, &workload.name).is_some_and(|known| known.is_same_registration(workload))
         };
-        if is_listed(&self.context.state()) {
+        if is_listed(&self.cluster.state()) {
             return Ok(());
         }
         if !self.changes.of(uid).lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -120,11 +123,11 @@ impl WorkloadRpc {
             )));
         }
         let enlisting = async {
-            let mut state = self.context.state.clone();
+            let mut state = self.cluster.committed.clone();
             // It registers its own configuration first.
-            let _ = state.wait_for(|state| state.replicas.contains_key(&self.context.node.name)).await;
+            let _ = state.wait_for(|state| state.replicas.contains_key(&self.cluster.node.name)).await;
             let verdict =
-                self.context.record(&Command::RegisterSession(RegisterSession { workload: workload.clone() })).await;
+                self.cluster.record(&Command::RegisterSession(RegisterSession { workload: workload.clone() })).await;
             if matches!(verdict, ApplyResult::Applied | ApplyResult::Ignored(Rejection::Repeated)) {
                 let _ = state.wait_for(is_listed).await;
             }
@@ -142,12 +145,12 @@ impl WorkloadRpc {
     }
 
     fn listed<'a>(&self, state: &'a allclear_core::model::state::State, name: &WorkloadName) -> Option<&'a Workload> {
-        state.replicas.get(&self.context.node.name)?.dialled.get(name)
+        state.replicas.get(&self.cluster.node.name)?.dialled.get(name)
     }
 
     /// What the log has an outcome of need not be told again.
     fn take_out_what_is_recorded(&self, greeting: &mut Hello) -> Vec<String> {
-        let (state, name) = (self.context.state(), &greeting.workload.name);
+        let (state, name) = (self.cluster.state(), &greeting.workload.name);
         let known = core::mem::take(&mut greeting.known).into_iter();
         let (recorded, open) =
             known.partition(|(attempt, ended)| ended.is_some() && is_recorded(&state, name, attempt));
@@ -155,7 +158,7 @@ impl WorkloadRpc {
         let recorded: BTreeMap<String, _> = recorded;
         for (attempt, ended) in &recorded {
             if let Some(ended) = ended {
-                late_outcomes::report_late_outcomes(&self.context, &state, name, attempt, ended.clone());
+                late_outcomes::report_late_outcomes(&self.cluster, &state, name, attempt, ended.clone());
             }
         }
         recorded.into_keys().collect()
@@ -165,23 +168,23 @@ impl WorkloadRpc {
         if matches!(why, ownership::OwnershipError::Needed { .. }) {
             return Status::failed_precondition(why.to_string());
         }
-        self.context.metrics.refusals.note(RefusalKind::Session, &format!("uid {uid}"), None, &name.0);
+        self.metrics.refusals.note(RefusalKind::Session, &format!("uid {uid}"), None, &name.0);
         Status::permission_denied(format!("{why} (you are uid {uid})"))
     }
 
     async fn unregister(&self, name: &WorkloadName, uid: u32, force: bool) -> Result<(), Status> {
-        let state = self.context.state();
+        let state = self.cluster.state();
         let sessions = &self.hooks.front.sessions;
         if self.listed(&state, name).is_none() && !sessions.is_seated(name) {
             return Ok(());
         }
-        let may = state.may_delist(&self.context.node.name, name, (uid, &self.context.node.grants), force);
+        let may = state.may_delist(&self.cluster.node.name, name, (uid, &self.cluster.node.grants), force);
         may.map_err(|why| self.denied(uid, name, &why))?;
         sessions.mark_expired(name);
         let delist = Command::DeregisterSession(DeregisterSession { workload: name.clone() });
         let delisting = async {
-            self.context.record(&delist).await;
-            let _ = self.context.state.clone().wait_for(|state| self.listed(state, name).is_none()).await;
+            self.cluster.record(&delist).await;
+            let _ = self.cluster.committed.clone().wait_for(|state| self.listed(state, name).is_none()).await;
         };
         if timeout(RECORDED_WITHIN, delisting).await.is_err() {
             return Err(Status::unavailable("no quorum answers: it is recorded as soon as one does"));

@@ -70,7 +70,7 @@ fn over() -> Status {
 }
 
 pub(super) async fn poll(door: &WorkloadRpc, uid: u32, request: pb::PollRequest) -> Result<pb::PollResponse, Status> {
-    let (visit, line) = door.lines.of(&request.session, uid, &door.context.metrics.refusals)?;
+    let (visit, line) = door.lines.of(&request.session, uid, &door.metrics.refusals)?;
     let Some(role) = hello::role(request.role) else {
         return Err(Status::invalid_argument("role: it is not known to this version"));
     };
@@ -95,7 +95,7 @@ pub(super) async fn poll(door: &WorkloadRpc, uid: u32, request: pb::PollRequest)
     }
     // It is gone when it was told to go, and is told so all the same.
     let _ = door.hooks.front.sessions.hear(&visit, None);
-    let state = door.context.state();
+    let state = door.cluster.state();
     Ok(pb::PollResponse { messages: found.into_iter().map(|told| message::told(told, &state, &door.view)).collect() })
 }
 
@@ -104,7 +104,7 @@ pub(super) async fn report(
     uid: u32,
     request: pb::ReportRequest,
 ) -> Result<pb::ReportResponse, Status> {
-    let (visit, _) = door.lines.of(&request.session, uid, &door.context.metrics.refusals)?;
+    let (visit, _) = door.lines.of(&request.session, uid, &door.metrics.refusals)?;
     let report = request.report.ok_or_else(|| Status::invalid_argument("report: is missing"))?;
     let wrong = |problem: pb::Problem| {
         Status::invalid_argument(format!("{}: {}", problem.place.unwrap_or_default(), problem.message))
@@ -115,7 +115,7 @@ pub(super) async fn report(
     if !is_end {
         return Ok(pb::ReportResponse { committed: false });
     }
-    let mut state = door.context.state.clone();
+    let mut state = door.cluster.committed.clone();
     let committed = timeout(COMMITTED_WITHIN, state.wait_for(|state| attempt_key::is_settled(state, &attempt))).await;
     Ok(pb::ReportResponse { committed: matches!(committed, Ok(Ok(_))) })
 }

@@ -137,7 +137,7 @@ impl Stream {
             return Err(StreamEnd::With(does_not_read()));
         };
         let is_last = matches!(told, ToWorkload::GoAway(_));
-        let message = message::told(told, &self.door.context.state(), &self.door.view);
+        let message = message::told(told, &self.door.cluster.state(), &self.door.view);
         if let Some(message) = message.message {
             self.say(message).await?;
         }

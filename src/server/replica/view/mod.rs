@@ -19,9 +19,13 @@ use tokio::sync::watch;
 pub use self::event::status;
 pub use self::page::PageStart;
 pub use self::post_detail::detail;
+use super::SharedParts;
 use super::clock::{self, rfc3339};
-use super::context::Context;
+use super::cluster::ClusterHandle;
+use super::input_source::InputSource;
+use super::journal::ApprovalJournal;
 use super::metrics::Metrics;
+use super::watchdog::Watchdog;
 use crate::consensus::{RaftRole, RaftStatus};
 use crate::net::tls::Credentials;
 use allclear_core::isolation::reconciliation::with_local_facts;
@@ -39,12 +43,17 @@ const RECENT: usize = 100;
 
 #[derive(Clone)]
 pub struct View {
-    context: Arc<Context>,
+    cluster: Arc<ClusterHandle>,
+    inputs: Arc<InputSource>,
+    journal: Arc<ApprovalJournal>,
+    metrics: Arc<Metrics>,
+    watchdog: Arc<Watchdog>,
 }
 
 impl View {
-    pub fn new(context: Arc<Context>) -> Self {
-        Self { context }
+    pub fn new(shared: &SharedParts) -> Self {
+        let SharedParts { inputs, journal, metrics, watchdog, .. } = shared.clone();
+        Self { cluster: inputs.cluster.clone(), inputs, journal, metrics, watchdog }
     }
 
     /// What everything that it tells is made from.
@@ -53,8 +62,8 @@ impl View {
     }
 
     fn basis_under(&self, standing: &RaftStatus) -> (Arc<State>, PlanningInput) {
-        let mut input = self.context.planning_input_of(standing);
-        input.quorum &= self.context.contacts.is_led();
+        let mut input = self.inputs.planning_input_at(standing);
+        input.quorum &= self.inputs.peers.is_led();
         if !input.quorum {
             answering::look_anew(&mut input, standing.leader.as_deref().map(VmName::new));
         }
@@ -62,34 +71,34 @@ impl View {
     }
 
     pub fn raft_status(&self) -> RaftStatus {
-        self.context.consensus.status().borrow().clone()
+        self.cluster.consensus.status().borrow().clone()
     }
 
     /// What this replica itself did.
     pub fn metrics(&self) -> &Metrics {
-        &self.context.metrics
+        &self.metrics
     }
 
     /// By how many milliseconds this wall clock is ahead of the cluster's time; `None` before it was measured.
     pub fn clock_difference_ms(&self) -> Option<i64> {
-        self.context.contacts.differences.known().get(&self.context.node.name).copied()
+        self.inputs.peers.differences.known().get(&self.cluster.node.name).copied()
     }
 
     /// By how many milliseconds the cluster's time is ahead of the platform's; `None` where the endpoint tells no date.
     pub fn platform_difference_ms(&self) -> Option<i64> {
-        self.context.contacts.differences.platform()
+        self.inputs.peers.differences.platform()
     }
 
     pub fn bytes_on_disk(&self) -> Option<u64> {
-        self.context.consensus.bytes_on_disk()
+        self.cluster.consensus.bytes_on_disk()
     }
 
     pub fn status(&self) -> shown::Status {
         let standing = self.raft_status();
         let (state, input) = self.basis_under(&standing);
         shown::Status {
-            replica: self.context.node.name.to_string(),
-            cluster: self.context.node.cluster.clone(),
+            replica: self.cluster.node.name.to_string(),
+            cluster: self.cluster.node.cluster.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
             role: standing.role.as_word().into(),
             outside_because: if let RaftRole::Outside(why) = &standing.role { Some(why.clone()) } else { None },
@@ -97,7 +106,7 @@ impl View {
             term: standing.term,
             quorum: input.quorum,
             paused: state.pause(input.now).map(|pause| wish::shown(&pause, &state, &input)),
-            replicas: replicas(&self.context, &state, &input),
+            replicas: replicas(&self.inputs, &state, &input),
             workloads: workloads(&state, &input),
             events: state.open_events().map(|event| event::shown(&state, event, &input)).collect(),
             groups: group::all(&state),
@@ -111,24 +120,24 @@ impl View {
 
     /// By the log alone: who is cut off cannot tell who approved what. And what this replica shows the others.
     fn warnings(&self, now: Timestamp) -> Vec<shown::Warning> {
-        let state = self.context.state();
-        let knows = self.context.reconciliation_known(&state);
+        let state = self.cluster.state();
+        let knows = self.cluster.reconciliation_known(&state);
         let mut warnings = if knows { warning::second_approvals(&state, now) } else { Vec::new() };
         warnings.drain(..warnings.len().saturating_sub(warning::MOST));
         warnings.extend(warning::failed_restores(&state));
         warnings.extend(warning::overdrafts(&state, now));
         warnings.extend(warning::events_beyond(&state));
         warnings.extend(warning::implausible_notices(&state));
-        warnings.extend(warning::excess(&self.context.metrics.excess));
-        warnings.extend(warning::platform_time_differs(&self.context.contacts.differences));
-        warnings.extend(warning::policies_differ(&self.context.contacts.policies));
+        warnings.extend(warning::excess(&self.metrics.excess));
+        warnings.extend(warning::platform_time_differs(&self.inputs.peers.differences));
+        warnings.extend(warning::policies_differ(&self.inputs.peers.policies));
         warnings.extend(self.tls().into_iter().flat_map(|tls| warning::of_certificate(tls, clock::now())));
         warnings
     }
 
     /// What this replica is known by; nothing where it speaks plain text.
     pub fn tls(&self) -> Option<&Credentials> {
-        self.context.consensus.tls()
+        self.cluster.consensus.tls()
     }
 
     /// The most recent closed events, oldest first, and then the open ones.
@@ -157,24 +166,24 @@ impl View {
     }
 
     fn state_under(&self, standing: &RaftStatus) -> Arc<State> {
-        let (state, journal) = (self.context.state(), self.context.journal.entries());
-        let alone = self.context.isolated_view(standing);
+        let (state, journal) = (self.cluster.state(), self.journal.entries());
+        let alone = self.inputs.isolated_view(standing);
         if journal.is_empty() && alone.is_none() {
             return state;
         }
-        Arc::new(with_local_facts(&state, &self.context.node.name, alone.as_ref(), &journal))
+        Arc::new(with_local_facts(&state, &self.cluster.node.name, alone.as_ref(), &journal))
     }
 
     /// A quorum is there, the endpoint answers and the workloads are registered: the replica can do its part.
     pub fn is_ready(&self) -> Result<(), String> {
-        let state = self.context.state();
+        let state = self.cluster.state();
         if !self.inputs().1.quorum {
             return Err("there is no quorum".into());
         }
-        if !state.replicas.contains_key(&self.context.node.name) {
+        if !state.replicas.contains_key(&self.cluster.node.name) {
             return Err("this replica is not registered yet".into());
         }
-        match self.context.planning_input().contacts.get(&self.context.node.name).map(|contact| contact.channel) {
+        match self.inputs.planning_input().contacts.get(&self.cluster.node.name).map(|contact| contact.channel) {
             Some(ImdsHealth::Healthy) => Ok(()),
             Some(ImdsHealth::Unknown | ImdsHealth::Stalled) | None => {
                 Err("the metadata endpoint gives no documents".into())
@@ -184,16 +193,16 @@ impl View {
 
     /// Why this process does nothing useful any more.
     pub fn stalled_loop(&self) -> Option<String> {
-        let stuck = self.context.watchdog.stalled_loop()?;
+        let stuck = self.watchdog.stalled_loop()?;
         Some(format!("the {} loop of this replica stands still", stuck.as_word()))
     }
 
     /// What makes a status out of date.
     pub fn changes(&self) -> Changes {
         Changes {
-            state: self.context.state.clone(),
-            standing: self.context.consensus.status(),
-            journal: self.context.journal.changes(),
+            state: self.cluster.committed.clone(),
+            standing: self.cluster.consensus.status(),
+            journal: self.journal.changes(),
         }
     }
 }
@@ -218,13 +227,14 @@ impl Changes {
 }
 
 /// Those of the configuration, in its order, and then the members that it does not name.
-fn replicas(context: &Context, state: &State, input: &PlanningInput) -> Vec<shown::Replica> {
-    let members = context.consensus.members();
-    let all = context.members_and_configured();
-    let mut contacts = context.contacts.of(&all, |at| at);
+fn replicas(inputs: &InputSource, state: &State, input: &PlanningInput) -> Vec<shown::Replica> {
+    let cluster = &inputs.cluster;
+    let members = cluster.consensus.members();
+    let all = cluster.members_and_configured();
+    let mut contacts = inputs.peers.of(&all, |at| at);
     contacts.extend(input.contacts.clone());
-    let ahead = context.contacts.differences.known();
-    let leader = context.consensus.status().borrow().leader.as_deref().map(VmName::new);
+    let ahead = inputs.peers.differences.known();
+    let leader = cluster.consensus.status().borrow().leader.as_deref().map(VmName::new);
     // A follower dials nobody else, so what stood in its way once may be long gone.
     let is_dialled = |name: &VmName| !input.quorum || input.lead.is_some() || leader.as_ref() == Some(name);
     let is_among = |names: &[String], name: &VmName| names.iter().any(|member| VmName::new(member) == *name);
@@ -236,7 +246,7 @@ fn replicas(context: &Context, state: &State, input: &PlanningInput) -> Vec<show
             name: name.to_string(),
             voter,
             member: voter || is_among(&members.learners, name),
-            configured: context.node.configured.contains(name),
+            configured: cluster.node.configured.contains(name),
             reachable: answering.is_some(),
             metadata: answering.map_or("unknown", |contact| contact.channel.as_word()).into(),
             suspect: state.is_suspect(name),
@@ -245,7 +255,7 @@ fn replicas(context: &Context, state: &State, input: &PlanningInput) -> Vec<show
                 .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
             clock_difference_ms: ahead.get(name).copied(),
             known_version: input.versions.get(name).map(|known| u32::try_from(*known).unwrap_or(u32::MAX)),
-            unreached_because: context.consensus.last_dial_error(name.as_str()).filter(|_| is_dialled(name)),
+            unreached_because: cluster.consensus.last_dial_error(name.as_str()).filter(|_| is_dialled(name)),
         }
     };
     all.iter().map(shown).collect()

@@ -1,4 +1,4 @@
-//! What the tasks of one replica share: who it is, what the cluster agreed on, and a way to propose.
+//! This replica's handle on its cluster: the committed state, the cluster's time, the members, and a way to propose.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,26 +7,19 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::clock::{self, ClusterClock};
-use super::isolated_requests::IsolatedRequests;
-use super::journal::ApprovalJournal;
-use super::latest_readiness::LatestReadiness;
-use super::metrics::Metrics;
-use super::peer_tracker::PeerTracker;
-use super::watchdog::Watchdog;
 use crate::consensus::{Consensus, MemberNames, RaftStatus, RequestError};
 use allclear_core::cluster_time::Trust;
 use allclear_core::model::command::{ApplyResult, Command};
 use allclear_core::model::id::VmName;
-use allclear_core::model::isolation::IsolatedView;
 use allclear_core::model::reconcile_state::Leadership;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::ownership::Grants;
-use allclear_core::planning_input::{LeaderState, PlanningInput, Timing};
+use allclear_core::planning_input::Timing;
 use allclear_core::policy::Policy;
 use allclear_wire::log;
 
-/// The pause before something that must be recorded is proposed again.
+/// The pause before a command that must be recorded is proposed again.
 const PROPOSE_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// What the configuration says of this replica.
@@ -43,51 +36,19 @@ pub struct NodeFacts {
     pub grants: Grants,
 }
 
-/// What the tasks of one replica share.
-pub struct Context {
+/// A handle on the cluster. Tasks that hold nothing else know what is committed and can propose, and no more.
+pub struct ClusterHandle {
     pub node: NodeFacts,
-    pub time: Arc<ClusterClock>,
     pub consensus: Consensus,
-    pub state: watch::Receiver<Arc<State>>,
-    pub contacts: Arc<PeerTracker>,
-    pub journal: ApprovalJournal,
-    /// `None` while a leader is heard.
-    pub alone: watch::Sender<Option<IsolatedView>>,
-    pub isolated_requests: IsolatedRequests,
-    pub metrics: Arc<Metrics>,
-    pub watchdog: Watchdog,
-    pub readiness: LatestReadiness,
-}
-
-/// What a replica has of what the cluster agreed on.
-pub struct Agreed {
-    pub consensus: Consensus,
-    pub state: watch::Receiver<Arc<State>>,
+    /// The state as it was applied last, and its changes.
+    pub committed: watch::Receiver<Arc<State>>,
     pub time: Arc<ClusterClock>,
 }
 
-impl Context {
-    /// `version` is the cluster version that this program knows.
-    pub fn new(node: NodeFacts, agreed: Agreed, journal: ApprovalJournal, metrics: Arc<Metrics>, version: u64) -> Self {
-        let Agreed { consensus, state, time } = agreed;
-        Self {
-            time,
-            consensus,
-            state,
-            contacts: Arc::new(PeerTracker::new(node.name.clone(), version)),
-            journal,
-            alone: watch::Sender::new(None),
-            isolated_requests: IsolatedRequests::default(),
-            metrics,
-            watchdog: Watchdog::default(),
-            readiness: LatestReadiness::default(),
-            node,
-        }
-    }
-
+impl ClusterHandle {
     /// The state as it was applied last.
     pub fn state(&self) -> Arc<State> {
-        self.state.borrow().clone()
+        self.committed.borrow().clone()
     }
 
     pub fn leads(&self) -> bool {
@@ -95,20 +56,20 @@ impl Context {
     }
 
     /// Waits for an election that is under way, and no longer.
-    pub async fn wait_for_leader(&self, span: Duration) -> bool {
-        let mut standing = self.consensus.status();
-        let heard = standing.wait_for(RaftStatus::has_leader);
-        matches!(tokio::time::timeout(span, heard).await, Ok(Ok(_)))
+    pub async fn wait_for_leader(&self, within: Duration) -> bool {
+        let mut status = self.consensus.status();
+        let found = status.wait_for(RaftStatus::has_leader);
+        matches!(tokio::time::timeout(within, found).await, Ok(Ok(_)))
     }
 
     /// Waits until no quorum has been behind this replica for so long.
     pub async fn wait_quorum_lost(&self, span: Duration) {
-        let mut standing = self.consensus.status();
+        let mut status = self.consensus.status();
         loop {
-            if standing.wait_for(RaftStatus::lacks_quorum).await.is_err() {
+            if status.wait_for(RaftStatus::lacks_quorum).await.is_err() {
                 return std::future::pending().await;
             }
-            let is_back = standing.wait_for(|standing| !standing.lacks_quorum());
+            let is_back = status.wait_for(|status| !status.lacks_quorum());
             match tokio::time::timeout(span, is_back).await.map(|is_back| is_back.is_ok()) {
                 Ok(true) => {}
                 Ok(false) => return std::future::pending().await,
@@ -119,7 +80,7 @@ impl Context {
 
     /// Waits until one is.
     pub async fn wait_quorum(&self) {
-        if self.consensus.status().wait_for(|standing| !standing.lacks_quorum()).await.is_err() {
+        if self.consensus.status().wait_for(|status| !status.lacks_quorum()).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
@@ -131,10 +92,10 @@ impl Context {
 
     /// The log knows of the present leadership, and so whom the cluster is not sure of.
     pub fn reconciliation_known(&self, state: &State) -> bool {
-        let standing = self.consensus.status().borrow().clone();
+        let status = self.consensus.status().borrow().clone();
         let is_present =
-            |known: &Leadership| known.term == standing.term && (!standing.leads() || known.turn == standing.turn);
-        standing.quorum && state.leadership.as_ref().is_some_and(is_present)
+            |known: &Leadership| known.term == status.term && (!status.leads() || known.turn == status.turn);
+        status.quorum && state.leadership.as_ref().is_some_and(is_present)
     }
 
     /// Who belongs to the cluster: in the order of the configuration, then the others by name.
@@ -156,48 +117,6 @@ impl Context {
         self.members().contains(name) && !is_out
     }
 
-    pub fn planning_input(&self) -> PlanningInput {
-        let standing = self.consensus.status().borrow().clone();
-        self.planning_input_of(&standing)
-    }
-
-    /// One look for all: to look again while the first is held would wait for ever beside a change of standing.
-    pub(super) fn planning_input_of(&self, standing: &RaftStatus) -> PlanningInput {
-        let members = self.members();
-        let alone = self.isolated_view(standing);
-        PlanningInput {
-            now: self.time.now(),
-            me: self.node.name.clone(),
-            learners: self.consensus.members().learners.iter().map(|name| VmName::new(name)).collect(),
-            contacts: self.contacts.of(&members, |steady| self.at(steady)),
-            versions: self.contacts.versions(),
-            members,
-            quorum: standing.quorum,
-            leading_since: self.contacts.leading_since().map_or(Timestamp(i64::MIN), |at| self.at(at)),
-            lead: self.leader_state(standing),
-            alone,
-            policy: self.node.policy.clone(),
-            timing: self.node.timing,
-        }
-    }
-
-    /// What it has seen since it hears no leader. As soon as it hears one the log knows more: what was seen before would
-    /// take back what others say now.
-    pub(super) fn isolated_view(&self, standing: &RaftStatus) -> Option<IsolatedView> {
-        if standing.quorum { None } else { self.alone.borrow().clone() }
-    }
-
-    fn leader_state(&self, standing: &RaftStatus) -> Option<LeaderState> {
-        let acknowledged = self.consensus.acknowledged().into_iter();
-        let acknowledged = acknowledged.map(|(name, at)| (VmName::new(&name), self.at(clock::to_monotonic(at))));
-        standing.leads().then(|| LeaderState {
-            term: standing.term,
-            turn: standing.turn,
-            voters: self.consensus.members().voters.iter().map(|name| VmName::new(name)).collect(),
-            acknowledged: acknowledged.collect(),
-        })
-    }
-
     /// A moment of the steady clock in the cluster's time, by which the machine counts.
     pub(super) fn at(&self, steady: Timestamp) -> Timestamp {
         self.time.now().minus(clock::monotonic().since(steady))
@@ -210,9 +129,9 @@ impl Context {
 
     /// Proposes what is only news while it is fresh.
     pub(super) fn propose_once(self: &Arc<Self>, command: Command) {
-        let context = self.clone();
+        let cluster = self.clone();
         tokio::spawn(async move {
-            if let Err(error) = context.propose(&command).await {
+            if let Err(error) = cluster.propose(&command).await {
                 tracing::debug!(%error, command = command.as_word(), "command not recorded");
             }
         });

@@ -1,0 +1,74 @@
+//! Where the inputs of the core's planning come from: the cluster, and what this replica knows beside the log.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::clock;
+use super::cluster::ClusterHandle;
+use super::peer_tracker::PeerTracker;
+use crate::consensus::RaftStatus;
+use allclear_core::model::id::VmName;
+use allclear_core::model::isolation::IsolatedView;
+use allclear_core::model::time::Timestamp;
+use allclear_core::planning_input::{LeaderState, PlanningInput};
+
+/// What this replica knows beside the log: the health of its peers, and its own isolation.
+pub struct InputSource {
+    pub cluster: Arc<ClusterHandle>,
+    pub peers: PeerTracker,
+    /// `None` while this replica follows a leader.
+    pub isolated: watch::Sender<Option<IsolatedView>>,
+}
+
+impl InputSource {
+    /// `version` is the cluster version that this program knows.
+    pub fn new(cluster: Arc<ClusterHandle>, version: u64) -> Self {
+        let peers = PeerTracker::new(cluster.node.name.clone(), version);
+        Self { cluster, peers, isolated: watch::Sender::new(None) }
+    }
+
+    pub fn planning_input(&self) -> PlanningInput {
+        let status = self.cluster.consensus.status().borrow().clone();
+        self.planning_input_at(&status)
+    }
+
+    /// One look for all: to look again while the first is held would wait for ever beside a change of status.
+    pub(super) fn planning_input_at(&self, status: &RaftStatus) -> PlanningInput {
+        let cluster = &self.cluster;
+        let members = cluster.members();
+        let alone = self.isolated_view(status);
+        PlanningInput {
+            now: cluster.time.now(),
+            me: cluster.node.name.clone(),
+            learners: cluster.consensus.members().learners.iter().map(|name| VmName::new(name)).collect(),
+            contacts: self.peers.of(&members, |steady| cluster.at(steady)),
+            versions: self.peers.versions(),
+            members,
+            quorum: status.quorum,
+            leading_since: self.peers.leading_since().map_or(Timestamp(i64::MIN), |at| cluster.at(at)),
+            lead: self.leader_state(status),
+            alone,
+            policy: cluster.node.policy.clone(),
+            timing: cluster.node.timing,
+        }
+    }
+
+    /// What it has seen since it hears no leader. As soon as it hears one the log knows more: what was seen before would
+    /// take back what others say now.
+    pub(super) fn isolated_view(&self, status: &RaftStatus) -> Option<IsolatedView> {
+        if status.quorum { None } else { self.isolated.borrow().clone() }
+    }
+
+    fn leader_state(&self, status: &RaftStatus) -> Option<LeaderState> {
+        let cluster = &self.cluster;
+        let acknowledged = cluster.consensus.acknowledged().into_iter();
+        let acknowledged = acknowledged.map(|(name, at)| (VmName::new(&name), cluster.at(clock::to_monotonic(at))));
+        status.leads().then(|| LeaderState {
+            term: status.term,
+            turn: status.turn,
+            voters: cluster.consensus.members().voters.iter().map(|name| VmName::new(name)).collect(),
+            acknowledged: acknowledged.collect(),
+        })
+    }
+}
