@@ -5,9 +5,9 @@ use std::time::Duration;
 use allclear::core::model::attempt::WaiverReason;
 use allclear::core::model::claim::Reason;
 use allclear::core::model::command::{
-    BeginAttempt, BeginDrill, BeginLastCall, ClaimApproval, ClearSuspect, Command, EndDrill, ExcludeReplica,
-    ExpireAttempt, FinishAttempt, ForgetEvent, MarkDocumentStale, ReadmitReplica, RecordPost, ReleaseSlots,
-    RemoveReplica, SuspectReplica, TakeSlots, WaiveHook,
+    BeginAttempt, BeginDrill, BeginLastCall, ClaimApproval, ClearSuspect, Command, DecommissionReplica, EndDrill,
+    ExcludeReplica, ExpireAttempt, FinishAttempt, ForgetEvent, MarkDocumentStale, ReadmitReplica, RecordPost,
+    ReleaseSlots, SuspectReplica, TakeSlots, WaiveHook,
 };
 use allclear::core::model::drill::Mode;
 use allclear::core::model::hook_id::HookId;
@@ -86,7 +86,7 @@ impl World {
             ("exclude", [vm]) => Command::ExcludeReplica(ExcludeReplica { replica: VmName::new(vm) }),
             ("readmit", [vm]) => Command::ReadmitReplica(ReadmitReplica { replica: VmName::new(vm) }),
             ("discount", [vm]) => Command::MarkDocumentStale(MarkDocumentStale { replica: VmName::new(vm) }),
-            ("dismiss", [vm]) => Command::RemoveReplica(RemoveReplica { replica: VmName::new(vm) }),
+            ("dismiss", [vm]) => Command::DecommissionReplica(DecommissionReplica { replica: VmName::new(vm) }),
             ("forget", [event]) => Command::ForgetEvent(ForgetEvent { event: EventId::new(event) }),
             ("take", [event]) => Command::TakeSlots(TakeSlots { event: EventId::new(event) }),
             ("give_back", [event]) => Command::ReleaseSlots(ReleaseSlots { event: EventId::new(event) }),

@@ -7,11 +7,11 @@ use allclear::core::model::attempt::{Outcome, WaiverReason};
 use allclear::core::model::blocker::Blocker;
 use allclear::core::model::claim::PostOutcome;
 use allclear::core::model::command::{
-    BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval, ClearSuspect, Command,
-    DeregisterSession, EndDrill, ExcludeReplica, ExpireAttempt, ExtendAttempt, FinishAttempt, ForgetEvent,
-    MarkDocumentStale, RaiseVersion, ReadmitReplica, ReconcileJournal, RecordDeliveries, RecordImpact, RecordPost,
-    RecordReachability, RecordRemoval, RegisterSession, RegisterWorkloads, ReleaseSlots, RemoveReplica, ReportDocument,
-    ReportProgress, RequestAction, SuspectReplica, TakeSlots, UpdateConditions, WaiveHook,
+    AbandonRestores, BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval,
+    ClearSuspect, Command, DecommissionReplica, DeregisterSession, EndDrill, ExcludeReplica, ExpireAttempt,
+    ExtendAttempt, FinishAttempt, ForgetEvent, MarkDocumentStale, RaiseVersion, ReadmitReplica, ReconcileJournal,
+    RecordDeliveries, RecordImpact, RecordPost, RecordReachability, RegisterSession, RegisterWorkloads, ReleaseSlots,
+    ReportDocument, ReportProgress, RequestAction, SuspectReplica, TakeSlots, UpdateConditions, WaiveHook,
 };
 use allclear::core::model::event::Event;
 use allclear::core::model::hook_id::HookId;
@@ -79,7 +79,7 @@ pub(crate) fn command(command: &Command) -> String {
         Command::TakeSlots(TakeSlots { event }) => format!("take {event}"),
         Command::ReleaseSlots(ReleaseSlots { event }) => format!("give back {event}"),
         Command::BeginLastCall(BeginLastCall { event }) => format!("last call {event}"),
-        Command::RecordRemoval(RecordRemoval { replica }) => format!("{replica} was removed"),
+        Command::AbandonRestores(AbandonRestores { replica }) => format!("{replica} was removed"),
         Command::RecordReachability(RecordReachability { replica, reachable }) => {
             format!("{replica} is {}", if *reachable { "reachable" } else { "unreachable" })
         }
@@ -94,7 +94,7 @@ pub(crate) fn command(command: &Command) -> String {
         Command::ReconcileJournal(ReconcileJournal { number, journal }) => {
             format!("account under {number}, {} entries", journal.len())
         }
-        Command::RemoveReplica(RemoveReplica { replica }) => format!("dismiss {replica}"),
+        Command::DecommissionReplica(DecommissionReplica { replica }) => format!("dismiss {replica}"),
         Command::BeginDrill(BeginDrill { announcement, mode, .. }) => format!("drill {}: {mode}", announcement.id),
         Command::EndDrill(EndDrill { event }) => format!("end drill {event}"),
         Command::RequestAction(RequestAction { what, who, .. }) => format!("{} asked by {who}", what.as_word()),

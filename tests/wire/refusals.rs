@@ -92,15 +92,17 @@ fn a_number_beyond_its_range_is_refused() {
 
 #[test]
 fn every_command_without_its_messages_is_refused() {
-    use pb::command::{Advance, Begin, Posted, Report, Settle, Treat, Variant, Waive};
+    use pb::command::{
+        BeginAttempt, ChooseTreatment, FinishAttempt, RecordPost, ReportDocument, ReportProgress, Variant, WaiveHook,
+    };
     let bare = [
-        ("command.report.document", Variant::Report(Report::default())),
-        ("command.treat.treatment", Variant::Treat(Treat::default())),
-        ("command.begin.member", Variant::Begin(Begin::default())),
-        ("command.advance.progress", Variant::Advance(Advance::default())),
-        ("command.settle.outcome", Variant::Settle(Settle::default())),
-        ("command.waive.member", Variant::Waive(Waive::default())),
-        ("command.posted.outcome", Variant::Posted(Posted::default())),
+        ("command.report_document.document", Variant::ReportDocument(ReportDocument::default())),
+        ("command.choose_treatment.treatment", Variant::ChooseTreatment(ChooseTreatment::default())),
+        ("command.begin_attempt.member", Variant::BeginAttempt(BeginAttempt::default())),
+        ("command.report_progress.progress", Variant::ReportProgress(ReportProgress::default())),
+        ("command.finish_attempt.outcome", Variant::FinishAttempt(FinishAttempt::default())),
+        ("command.waive_hook.member", Variant::WaiveHook(WaiveHook::default())),
+        ("command.record_post.outcome", Variant::RecordPost(RecordPost::default())),
     ];
     for (place, variant) in bare {
         let command = pb::Command { variant: Some(variant) };

@@ -5,12 +5,12 @@ use std::time::Duration;
 use allclear::core::model::attempt::{Outcome, Progress, WaiverReason};
 use allclear::core::model::claim::{PostOutcome, Reason};
 use allclear::core::model::command::{
-    ApplyResult, BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval,
-    ClearSuspect, Command, DeregisterSession, EndDrill, Entry, ExcludeReplica, ExpireAttempt, ExtendAttempt,
-    FinishAttempt, ForgetEvent, MarkDocumentStale, RaiseVersion, ReadmitReplica, ReconcileJournal, RecordDeliveries,
-    RecordImpact, RecordPost, RecordReachability, RecordRemoval, RegisterSession, RegisterWorkloads, Rejection,
-    ReleaseSlots, RemoveReplica, ReportDocument, ReportProgress, RequestAction, SuspectReplica, TakeSlots,
-    UpdateConditions, WaiveHook,
+    AbandonRestores, ApplyResult, BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment,
+    ClaimApproval, ClearSuspect, Command, DecommissionReplica, DeregisterSession, EndDrill, Entry, ExcludeReplica,
+    ExpireAttempt, ExtendAttempt, FinishAttempt, ForgetEvent, MarkDocumentStale, RaiseVersion, ReadmitReplica,
+    ReconcileJournal, RecordDeliveries, RecordImpact, RecordPost, RecordReachability, RegisterSession,
+    RegisterWorkloads, Rejection, ReleaseSlots, ReportDocument, ReportProgress, RequestAction, SuspectReplica,
+    TakeSlots, UpdateConditions, WaiveHook,
 };
 use allclear::core::model::document::Document;
 use allclear::core::model::drill::Mode;
@@ -78,19 +78,19 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
     let all = commands.into_iter().chain(of_members(&event));
     let mut named: Vec<(String, Command)> = all.map(|command| (name(&command), command)).collect();
     named.push((
-        "report nothing".into(),
+        "report_document nothing".into(),
         Command::ReportDocument(ReportDocument { after: 0, document: Document::default() }),
     ));
     let nothing_said =
         Command::ReportProgress(ReportProgress { event, attempt: AttemptId(u64::MAX), progress: Progress::default() });
-    named.push(("advance nothing".into(), nothing_said));
+    named.push(("report_progress nothing".into(), nothing_said));
     named.push((
-        "register nothing".into(),
+        "register_workloads nothing".into(),
         Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() }),
     ));
-    named.push(("claim takeover".into(), claim(Reason::Takeover)));
+    named.push(("claim_approval takeover".into(), claim(Reason::Takeover)));
     named.push((
-        "account nothing".into(),
+        "reconcile_journal nothing".into(),
         Command::ReconcileJournal(ReconcileJournal { number: 1, journal: Vec::new() }),
     ));
     let drill = Command::BeginDrill(BeginDrill {
@@ -98,11 +98,11 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
         mode: Mode::DryRun,
         who: String::new(),
     });
-    named.push(("drill dry_run".into(), drill));
+    named.push(("begin_drill dry_run".into(), drill));
     named.extend(wishes().into_iter().map(|command| (name(&command), command)));
-    named.push(("claim operator".into(), claim(Reason::Operator)));
+    named.push(("claim_approval operator".into(), claim(Reason::Operator)));
     let grouped = Command::RegisterWorkloads(RegisterWorkloads { workloads: vec![postgres()], groups: groups() });
-    named.into_iter().chain([("register groups".into(), grouped)]).collect()
+    named.into_iter().chain([("register_workloads groups".into(), grouped)]).collect()
 }
 
 fn of_events(event: &EventId, attempt: AttemptId) -> Vec<Command> {
@@ -156,7 +156,7 @@ fn of_the_cluster(event: &EventId, attempt: AttemptId) -> Vec<Command> {
         Command::ClearSuspect(ClearSuspect { replica: VmName::new("db-1") }),
         Command::ExcludeReplica(ExcludeReplica { replica: VmName::new("db-1") }),
         Command::ReadmitReplica(ReadmitReplica { replica: VmName::new("db-1") }),
-        Command::RemoveReplica(RemoveReplica { replica: VmName::new("_DB-2") }),
+        Command::DecommissionReplica(DecommissionReplica { replica: VmName::new("_DB-2") }),
         Command::BeginDrill(BeginDrill {
             announcement: announcement("drill-1"),
             mode: Mode::Rehearsal,
@@ -190,7 +190,7 @@ fn of_members(event: &EventId) -> [Command; 5] {
         Command::ReleaseSlots(ReleaseSlots { event: event.clone() }),
         Command::BeginLastCall(BeginLastCall { event: event.clone() }),
         Command::RecordReachability(RecordReachability { replica: VmName::new("db-1"), reachable: true }),
-        Command::RecordRemoval(RecordRemoval { replica: VmName::new("db-1") }),
+        Command::AbandonRestores(AbandonRestores { replica: VmName::new("db-1") }),
     ]
 }
 
@@ -231,7 +231,7 @@ fn name(command: &Command) -> String {
         | Command::ReleaseSlots(_)
         | Command::BeginLastCall(_)
         | Command::RecordReachability(_)
-        | Command::RecordRemoval(_)
+        | Command::AbandonRestores(_)
         | Command::ForgetEvent(_)
         | Command::BeginLeadership(_)
         | Command::SuspectReplica(_)
@@ -239,7 +239,7 @@ fn name(command: &Command) -> String {
         | Command::ClearSuspect(_)
         | Command::ExcludeReplica(_)
         | Command::ReadmitReplica(_)
-        | Command::RemoveReplica(_)
+        | Command::DecommissionReplica(_)
         | Command::BeginDrill(_)
         | Command::EndDrill(_)
         | Command::RequestAction(_)

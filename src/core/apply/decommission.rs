@@ -12,7 +12,7 @@ use crate::model::state::{Replica, State};
 use crate::schedule::deletion::{deleted, has_begun, was_silenced};
 use alloc::sync::Arc;
 
-pub(crate) fn remove_replica(state: &mut State, replica: &VmName) -> Applied {
+pub(crate) fn decommission_replica(state: &mut State, replica: &VmName) -> Applied {
     if !state.replicas.contains_key(replica) {
         return Err(Rejection::UnknownReplica);
     }

@@ -24,12 +24,12 @@ use crate::model::attempt::{Attempt, Waiver, WaiverReason};
 use crate::model::blocker::Clearance;
 use crate::model::claim::{Claim, PostOutcome};
 use crate::model::command::{
-    ApplyResult, BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval,
-    ClearSuspect, Command, DeregisterSession, EndDrill, Entry, ExcludeReplica, ExpireAttempt, ExtendAttempt,
-    FinishAttempt, ForgetEvent, MarkDocumentStale, RaiseVersion, ReadmitReplica, ReconcileJournal, RecordDeliveries,
-    RecordImpact, RecordPost, RecordReachability, RecordRemoval, RegisterSession, RegisterWorkloads, Rejection,
-    ReleaseSlots, RemoveReplica, ReportDocument, ReportProgress, RequestAction, SuspectReplica, TakeSlots,
-    UpdateConditions, WaiveHook,
+    AbandonRestores, ApplyResult, BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment,
+    ClaimApproval, ClearSuspect, Command, DecommissionReplica, DeregisterSession, EndDrill, Entry, ExcludeReplica,
+    ExpireAttempt, ExtendAttempt, FinishAttempt, ForgetEvent, MarkDocumentStale, RaiseVersion, ReadmitReplica,
+    ReconcileJournal, RecordDeliveries, RecordImpact, RecordPost, RecordReachability, RegisterSession,
+    RegisterWorkloads, Rejection, ReleaseSlots, ReportDocument, ReportProgress, RequestAction, SuspectReplica,
+    TakeSlots, UpdateConditions, WaiveHook,
 };
 use crate::model::document::Status;
 use crate::model::event::Ending;
@@ -82,7 +82,7 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::TakeSlots(TakeSlots { event }) => slots::take(state, event),
         Command::ReleaseSlots(ReleaseSlots { event }) => slots::give_back(state, event),
         Command::BeginLastCall(BeginLastCall { event }) => slots::record_last_call(state, event),
-        Command::RecordRemoval(RecordRemoval { replica }) => slots::removed(state, replica),
+        Command::AbandonRestores(AbandonRestores { replica }) => slots::abandon_restores(state, replica),
         Command::RecordReachability(RecordReachability { replica, reachable }) => {
             slots::record_reachability(state, replica, *reachable)
         }
@@ -97,7 +97,9 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::ReconcileJournal(ReconcileJournal { number, journal }) => {
             reconciliation::reconcile_journal(state, by, *number, journal)
         }
-        Command::RemoveReplica(RemoveReplica { replica }) => decommission::remove_replica(state, replica),
+        Command::DecommissionReplica(DecommissionReplica { replica }) => {
+            decommission::decommission_replica(state, replica)
+        }
         Command::BeginDrill(BeginDrill { announcement, mode, who }) => {
             drill::begin_drill(state, by, announcement, *mode, who)
         }

@@ -89,7 +89,7 @@ pub(crate) fn record_reachability(state: &mut State, replica: &VmName, is_reacha
 }
 
 /// Nobody restores the workloads of a replica that was removed, or whose VM was deleted, and nobody waits for that.
-pub(crate) fn removed(state: &mut State, replica: &VmName) -> Applied {
+pub(crate) fn abandon_restores(state: &mut State, replica: &VmName) -> Applied {
     let before = state.slots.len();
     let is_left = |slot: &Slot| matches!(slot.state, SlotState::Returning | SlotState::Gone);
     state.slots.retain(|member, slot| member.vm != *replica || !is_left(slot));

@@ -43,7 +43,7 @@ pub enum Command {
     ReleaseSlots(ReleaseSlots),
     BeginLastCall(BeginLastCall),
     RecordReachability(RecordReachability),
-    RecordRemoval(RecordRemoval),
+    AbandonRestores(AbandonRestores),
     ForgetEvent(ForgetEvent),
     BeginLeadership(BeginLeadership),
     SuspectReplica(SuspectReplica),
@@ -51,7 +51,7 @@ pub enum Command {
     ExcludeReplica(ExcludeReplica),
     ReadmitReplica(ReadmitReplica),
     ReconcileJournal(ReconcileJournal),
-    RemoveReplica(RemoveReplica),
+    DecommissionReplica(DecommissionReplica),
     BeginDrill(BeginDrill),
     EndDrill(EndDrill),
     RequestAction(RequestAction),
@@ -182,7 +182,7 @@ pub struct RecordReachability {
 
 /// This replica is no member any more: what is owed to its workloads is not waited for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct RecordRemoval {
+pub struct AbandonRestores {
     pub replica: VmName,
 }
 
@@ -235,7 +235,7 @@ pub struct ReconcileJournal {
 
 /// This replica's VM is deleted by an event, and it is no member any more.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct RemoveReplica {
+pub struct DecommissionReplica {
     pub replica: VmName,
 }
 
@@ -310,40 +310,40 @@ impl Command {
     /// For logs and metrics.
     pub const fn as_word(&self) -> &'static str {
         match self {
-            Self::RegisterWorkloads(_) => "register",
-            Self::ReportDocument(_) => "report",
-            Self::MarkDocumentStale(_) => "discount",
-            Self::ChooseTreatment(_) => "treat",
-            Self::BeginAttempt(_) => "begin",
-            Self::ReportProgress(_) => "advance",
-            Self::FinishAttempt(_) => "settle",
-            Self::ExpireAttempt(_) => "expire",
-            Self::WaiveHook(_) => "waive",
-            Self::ClaimApproval(_) => "claim",
-            Self::RecordPost(_) => "posted",
-            Self::TakeSlots(_) => "take",
-            Self::ReleaseSlots(_) => "give_back",
-            Self::BeginLastCall(_) => "last_call",
-            Self::RecordReachability(_) => "contact",
-            Self::RecordRemoval(_) => "removed",
-            Self::ForgetEvent(_) => "forget",
-            Self::BeginLeadership(_) => "lead",
-            Self::SuspectReplica(_) => "suspect",
-            Self::ReconcileJournal(_) => "account",
-            Self::ClearSuspect(_) => "absolve",
-            Self::ExcludeReplica(_) => "exclude",
-            Self::ReadmitReplica(_) => "readmit",
-            Self::RemoveReplica(_) => "dismiss",
-            Self::BeginDrill(_) => "drill",
+            Self::RegisterWorkloads(_) => "register_workloads",
+            Self::ReportDocument(_) => "report_document",
+            Self::MarkDocumentStale(_) => "mark_document_stale",
+            Self::ChooseTreatment(_) => "choose_treatment",
+            Self::BeginAttempt(_) => "begin_attempt",
+            Self::ReportProgress(_) => "report_progress",
+            Self::FinishAttempt(_) => "finish_attempt",
+            Self::ExpireAttempt(_) => "expire_attempt",
+            Self::WaiveHook(_) => "waive_hook",
+            Self::ClaimApproval(_) => "claim_approval",
+            Self::RecordPost(_) => "record_post",
+            Self::TakeSlots(_) => "take_slots",
+            Self::ReleaseSlots(_) => "release_slots",
+            Self::BeginLastCall(_) => "begin_last_call",
+            Self::RecordReachability(_) => "record_reachability",
+            Self::AbandonRestores(_) => "abandon_restores",
+            Self::ForgetEvent(_) => "forget_event",
+            Self::BeginLeadership(_) => "begin_leadership",
+            Self::SuspectReplica(_) => "suspect_replica",
+            Self::ReconcileJournal(_) => "reconcile_journal",
+            Self::ClearSuspect(_) => "clear_suspect",
+            Self::ExcludeReplica(_) => "exclude_replica",
+            Self::ReadmitReplica(_) => "readmit_replica",
+            Self::DecommissionReplica(_) => "decommission_replica",
+            Self::BeginDrill(_) => "begin_drill",
             Self::EndDrill(_) => "end_drill",
             Self::RequestAction(request) => request.what.as_word(),
-            Self::RegisterSession(_) => "enlist",
-            Self::DeregisterSession(_) => "delist",
-            Self::UpdateConditions(_) => "note",
-            Self::ExtendAttempt(_) => "extend",
-            Self::RecordImpact(_) => "observed",
-            Self::RecordDeliveries(_) => "notified",
-            Self::RaiseVersion(_) => "raise",
+            Self::RegisterSession(_) => "register_session",
+            Self::DeregisterSession(_) => "deregister_session",
+            Self::UpdateConditions(_) => "update_conditions",
+            Self::ExtendAttempt(_) => "extend_attempt",
+            Self::RecordImpact(_) => "record_impact",
+            Self::RecordDeliveries(_) => "record_deliveries",
+            Self::RaiseVersion(_) => "raise_version",
         }
     }
 }

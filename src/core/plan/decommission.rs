@@ -1,6 +1,6 @@
 //! Replicas whose VM an event deletes, as the leader sees them.
 
-use crate::model::command::{Command, RemoveReplica};
+use crate::model::command::{Command, DecommissionReplica};
 use crate::model::id::VmName;
 use crate::model::state::State;
 use crate::planning_input::PlanningInput;
@@ -16,5 +16,5 @@ pub fn departing(state: &State, input: &PlanningInput) -> Vec<VmName> {
 /// As long as a replica is a member it could register again at once, so its membership ends first.
 pub(crate) fn replica_to_remove(state: &State, input: &PlanningInput) -> impl Iterator<Item = Command> {
     let gone = departing(state, input).into_iter().filter(|name| !input.members.contains(name));
-    gone.map(|replica| Command::RemoveReplica(RemoveReplica { replica }))
+    gone.map(|replica| Command::DecommissionReplica(DecommissionReplica { replica }))
 }

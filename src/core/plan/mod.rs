@@ -10,8 +10,9 @@ pub mod version;
 use crate::model::attempt::{ENDED_WITHIN, Outcome, WaiverReason};
 use crate::model::blocker::Clearance;
 use crate::model::command::{
-    BeginAttempt, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval, Command, ExpireAttempt, ForgetEvent,
-    MarkDocumentStale, RecordReachability, RecordRemoval, ReleaseSlots, SuspectReplica, TakeSlots, WaiveHook,
+    AbandonRestores, BeginAttempt, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval, Command,
+    ExpireAttempt, ForgetEvent, MarkDocumentStale, RecordReachability, ReleaseSlots, SuspectReplica, TakeSlots,
+    WaiveHook,
 };
 use crate::model::event::Event;
 use crate::model::id::VmName;
@@ -160,7 +161,7 @@ fn removed_to_forget(state: &State, input: &PlanningInput) -> Vec<Command> {
     let owing = state.slots.iter().filter(|(member, slot)| is_removed(&member.vm, slot));
     let mut removed: Vec<&VmName> = owing.map(|(member, _)| &member.vm).collect();
     removed.dedup();
-    removed.into_iter().map(|replica| Command::RecordRemoval(RecordRemoval { replica: replica.clone() })).collect()
+    removed.into_iter().map(|replica| Command::AbandonRestores(AbandonRestores { replica: replica.clone() })).collect()
 }
 
 /// Slots that the event takes or gives back.

@@ -150,7 +150,7 @@ mod tests {
     fn what_many_say_at_once_is_noted_in_one_entry() {
         let presences: Vec<_> = (0..64).map(|number| presence(&format!("w{number}"), Role::Primary, true)).collect();
         let me = with(presences.iter().map(|known| known.workload.clone()));
-        assert_eq!(words(&me, &presences), ["note"]);
+        assert_eq!(words(&me, &presences), ["update_conditions"]);
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
         let me = with([workload("a"), workload("b")]);
         let known = [presence("a", Role::Unknown, true), presence("b", Role::Unknown, true)];
         assert_eq!(words(&me, &known), [""; 0]);
-        assert_eq!(words(&me, &[presence("a", Role::Unknown, false)]), ["note"]);
+        assert_eq!(words(&me, &[presence("a", Role::Unknown, false)]), ["update_conditions"]);
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
         let gone = SessionRegistration { is_due_to_go: true, ..presence("gone", Role::Unknown, false) };
         assert_eq!(
             words(&me, &[gone, presence("new", Role::Unknown, true)]),
-            ["delist", "enlist"]
+            ["deregister_session", "register_session"]
         );
         let expected = SessionRegistration { has_dialled: false, ..presence("taken-off", Role::Primary, true) };
         assert_eq!(words(&me, &[expected]), [""; 0], "only who dials in is enlisted");

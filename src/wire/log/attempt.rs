@@ -27,7 +27,7 @@ message!(Blocked as Blocked { times: times, since: since_unix_ms });
 
 message!(Progress as Progress { text: text, expected_end: expected_end_unix_ms });
 
-pair!(Outcome, Timestamp as Settled { outcome: outcome required, at: at_unix_ms });
+pair!(Outcome, Timestamp as AttemptEnd { outcome: outcome required, at: at_unix_ms });
 
 one_of!(Outcome as outcome {
     Done,

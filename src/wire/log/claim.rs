@@ -23,6 +23,6 @@ pair!(Member, u64 as Stint { member: member required, stint: stint });
 
 numbered!(Reason as ClaimReason { Prepared, NothingToPrepare, BudgetSpent, Policy, Takeover, Operator });
 
-pair!(PostOutcome, Timestamp as Recorded { outcome: outcome required, at: at_unix_ms });
+pair!(PostOutcome, Timestamp as PostEnd { outcome: outcome required, at: at_unix_ms });
 
 one_of!(PostOutcome as post_outcome { Accepted, Refused(refused), NotSent(not_sent), Unknown(unknown), Withdrawn, Differs });

@@ -6,11 +6,11 @@ use super::stored::Stored;
 use super::tables::{message, store, take};
 use super::undecodable::{DecodeFault, Undecodable};
 use allclear_core::model::command::{
-    BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval, ClearSuspect, Command,
-    DeregisterSession, EndDrill, Entry, ExcludeReplica, ExpireAttempt, ExtendAttempt, FinishAttempt, ForgetEvent,
-    MarkDocumentStale, RaiseVersion, ReadmitReplica, ReconcileJournal, RecordDeliveries, RecordImpact, RecordPost,
-    RecordReachability, RecordRemoval, RegisterSession, RegisterWorkloads, ReleaseSlots, RemoveReplica, ReportDocument,
-    ReportProgress, RequestAction, SuspectReplica, TakeSlots, UpdateConditions, WaiveHook,
+    AbandonRestores, BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval,
+    ClearSuspect, Command, DecommissionReplica, DeregisterSession, EndDrill, Entry, ExcludeReplica, ExpireAttempt,
+    ExtendAttempt, FinishAttempt, ForgetEvent, MarkDocumentStale, RaiseVersion, ReadmitReplica, ReconcileJournal,
+    RecordDeliveries, RecordImpact, RecordPost, RecordReachability, RegisterSession, RegisterWorkloads, ReleaseSlots,
+    ReportDocument, ReportProgress, RequestAction, SuspectReplica, TakeSlots, UpdateConditions, WaiveHook,
 };
 use allclear_core::model::operator::OperatorRequest;
 
@@ -19,7 +19,7 @@ message!(Entry as Entry { at: at_unix_ms, by: by, command: command required });
 /// Each is stored as the variant of its name; what operators ask for is told apart by what that is.
 macro_rules! commands {
     (
-        $($variant:ident from $stored_as:ident($message:ident) { $($field:ident: $stored:ident $($must:ident)?),+ })+;
+        $($variant:ident($message:ident) { $($field:ident: $stored:ident $($must:ident)?),+ })+;
         $($asked:ident($wish:ident) { $($of:ident: $kept:ident $($needed:ident)?),* })+
     ) => {
         impl Stored for Command {
@@ -28,7 +28,7 @@ macro_rules! commands {
             fn store(&self) -> pb::Command {
                 let variant = match self {
                     $(Self::$variant($variant { $($field),+ }) => {
-                        Variant::$stored_as(command::$stored_as { $($stored: store!($field $($must)?)),+ })
+                        Variant::$variant(command::$variant { $($stored: store!($field $($must)?)),+ })
                     })+
                     $(Self::RequestAction(RequestAction { what: OperatorRequest::$asked { $($of),* }, who, reason }) => Variant::$asked(command::$asked {
                         $($kept: store!($of $($needed)?),)*
@@ -41,7 +41,7 @@ macro_rules! commands {
 
             fn restore(message: pb::Command) -> Result<Self, Undecodable> {
                 Ok(match message.variant.ok_or(DecodeFault::UnknownVariant)? {
-                    $(Variant::$stored_as($message) => Self::$variant($variant {
+                    $(Variant::$variant($message) => Self::$variant($variant {
                         $($field: take!($message.$stored $($must)? at concat!(stringify!($message), ".", stringify!($stored)))),+
                     }),)+
                     $(Variant::$asked($wish) => Self::RequestAction(RequestAction {
@@ -58,11 +58,11 @@ macro_rules! commands {
 }
 
 commands! {
-    RegisterWorkloads from Register(register) { workloads: workloads, groups: groups }
-    ReportDocument from Report(report) { after: after, document: document required }
-    MarkDocumentStale from Discount(discount) { replica: replica }
-    ChooseTreatment from Treat(treat) { event: event_id, treatment: treatment required }
-    BeginAttempt from Begin(begin) {
+    RegisterWorkloads(register_workloads) { workloads: workloads, groups: groups }
+    ReportDocument(report_document) { after: after, document: document required }
+    MarkDocumentStale(mark_document_stale) { replica: replica }
+    ChooseTreatment(choose_treatment) { event: event_id, treatment: treatment required }
+    BeginAttempt(begin_attempt) {
         event: event_id,
         member: member required,
         hook: hook required,
@@ -70,34 +70,34 @@ commands! {
         on: on,
         deadline: deadline_unix_ms
     }
-    ReportProgress from Advance(advance) { event: event_id, attempt: attempt, progress: progress required }
-    FinishAttempt from Settle(settle) { event: event_id, attempt: attempt, outcome: outcome required }
-    ExpireAttempt from Expire(expire) { event: event_id, attempt: attempt }
-    WaiveHook from Waive(waive) { event: event_id, member: member required, hook: hook required, why: why required }
-    ClaimApproval from Claim(claim) { event: event_id, approver: approver, reason: reason, decision: decision, stints: stints, until: until_unix_ms }
-    RecordPost from Posted(posted) { event: event_id, attempt: attempt, outcome: outcome required }
-    TakeSlots from Take(take) { event: event_id }
-    ReleaseSlots from GiveBack(give_back) { event: event_id }
-    BeginLastCall from LastCall(last_call) { event: event_id }
-    RecordRemoval from Removed(removed) { replica: replica }
-    RecordReachability from Contact(contact) { replica: replica, reachable: reachable }
-    ForgetEvent from Forget(forget) { event: event_id }
-    BeginLeadership from Lead(lead) { term: term, turn: turn, voters: voters }
-    SuspectReplica from Suspect(suspect) { replica: replica, number: number }
-    ClearSuspect from Absolve(absolve) { replica: replica }
-    ExcludeReplica from Exclude(exclude) { replica: replica }
-    ReadmitReplica from Readmit(readmit) { replica: replica }
-    ReconcileJournal from Account(account) { number: number, journal: journal }
-    RemoveReplica from Dismiss(dismiss) { replica: replica }
-    BeginDrill from Drill(drill) { announcement: announcement required, mode: mode, who: who }
-    EndDrill from EndDrill(end) { event: event_id }
-    RegisterSession from Enlist(enlist) { workload: workload required }
-    DeregisterSession from Delist(delist) { workload: workload }
-    UpdateConditions from Note(note) { conditions: conditions }
-    ExtendAttempt from Extend(extend) { event: event_id, attempt: attempt, deadline: deadline_unix_ms }
-    RecordImpact from Observed(observed) { event: event_id, lasted: lasted_ms }
-    RecordDeliveries from Notified(notified) { told: told }
-    RaiseVersion from Raise(raise) { version: version };
+    ReportProgress(report_progress) { event: event_id, attempt: attempt, progress: progress required }
+    FinishAttempt(finish_attempt) { event: event_id, attempt: attempt, outcome: outcome required }
+    ExpireAttempt(expire_attempt) { event: event_id, attempt: attempt }
+    WaiveHook(waive_hook) { event: event_id, member: member required, hook: hook required, why: why required }
+    ClaimApproval(claim_approval) { event: event_id, approver: approver, reason: reason, decision: decision, stints: stints, until: until_unix_ms }
+    RecordPost(record_post) { event: event_id, attempt: attempt, outcome: outcome required }
+    TakeSlots(take_slots) { event: event_id }
+    ReleaseSlots(release_slots) { event: event_id }
+    BeginLastCall(begin_last_call) { event: event_id }
+    AbandonRestores(abandon_restores) { replica: replica }
+    RecordReachability(record_reachability) { replica: replica, reachable: reachable }
+    ForgetEvent(forget_event) { event: event_id }
+    BeginLeadership(begin_leadership) { term: term, turn: turn, voters: voters }
+    SuspectReplica(suspect_replica) { replica: replica, number: number }
+    ClearSuspect(clear_suspect) { replica: replica }
+    ExcludeReplica(exclude_replica) { replica: replica }
+    ReadmitReplica(readmit_replica) { replica: replica }
+    ReconcileJournal(reconcile_journal) { number: number, journal: journal }
+    DecommissionReplica(decommission_replica) { replica: replica }
+    BeginDrill(begin_drill) { announcement: announcement required, mode: mode, who: who }
+    EndDrill(end_drill) { event: event_id }
+    RegisterSession(register_session) { workload: workload required }
+    DeregisterSession(deregister_session) { workload: workload }
+    UpdateConditions(update_conditions) { conditions: conditions }
+    ExtendAttempt(extend_attempt) { event: event_id, attempt: attempt, deadline: deadline_unix_ms }
+    RecordImpact(record_impact) { event: event_id, lasted: lasted_ms }
+    RecordDeliveries(record_deliveries) { told: told }
+    RaiseVersion(raise_version) { version: version };
 
     Hold(hold) { event: event_id, until: until_unix_ms, no_hooks: no_hooks }
     Release(release) { event: event_id }

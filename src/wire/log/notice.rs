@@ -6,6 +6,6 @@ use super::tables::{message, pair, store, take};
 use super::undecodable::Undecodable;
 use allclear_core::model::notification::{Delivery, DeliveryRecord};
 
-message!(Delivery as Told { notice: notice, receiver: receiver });
+message!(Delivery as Delivery { notice: notice, receiver: receiver });
 
-pair!(String, DeliveryRecord as Noted { notice: notice, { at: at_unix_ms, receivers: receivers } });
+pair!(String, DeliveryRecord as DeliveryRecord { notice: notice, { at: at_unix_ms, receivers: receivers } });

@@ -8,7 +8,7 @@ use allclear_core::model::id::VmName;
 use allclear_core::model::isolated_approval::{IsolatedApproval, JournalEntry, RequestedBy};
 use allclear_core::model::reconcile_state::{Leadership, ReconcileState};
 
-message!(IsolatedApproval as Takeover {
+message!(IsolatedApproval as IsolatedApproval {
     approver: approver,
     at: at_unix_ms,
     alone_since: alone_since_unix_ms,
@@ -20,11 +20,11 @@ message!(IsolatedApproval as Takeover {
 
 message!(RequestedBy as RequestedBy { who: who, reason: reason });
 
-message!(JournalEntry as Journaled { announcement: announcement required, takeover: takeover required });
+message!(JournalEntry as JournalEntry { announcement: announcement required, takeover: takeover required });
 
 message!(Leadership as Leadership { by: by, term: term, turn: turn, voters: voters });
 
-pair!(VmName, ReconcileState as Suspicion {
+pair!(VmName, ReconcileState as ReconcileState {
     replica: replica,
     { number: number, since: since_unix_ms, is_cleared: is_cleared }
 });

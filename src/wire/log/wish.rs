@@ -1,7 +1,7 @@
 //! What operators asked for.
 
 use super::pb;
-use super::pb::wish::Variant;
+use super::pb::operator_record::Variant;
 use super::stored::{Stored, restored};
 use super::tables::take;
 use super::undecodable::{DecodeFault, Undecodable};
@@ -9,9 +9,9 @@ use allclear_core::model::operator::{OperatorAction, OperatorRecord};
 use allclear_core::model::time::Timestamp;
 
 impl Stored for OperatorRecord {
-    type Message = pb::Wish;
+    type Message = pb::OperatorRecord;
 
-    fn store(&self) -> pb::Wish {
+    fn store(&self) -> pb::OperatorRecord {
         let variant = match &self.what {
             OperatorAction::Hold { until, .. } => Variant::HoldUntilUnixMs(until.store()),
             OperatorAction::Release => Variant::Release(pb::Nothing {}),
@@ -21,7 +21,7 @@ impl Stored for OperatorRecord {
             OperatorAction::Resume => Variant::Resume(pb::Nothing {}),
             OperatorAction::Other(what) => Variant::Other(what.clone()),
         };
-        pb::Wish {
+        pb::OperatorRecord {
             number: self.number,
             at_unix_ms: self.at.store(),
             who: self.who.clone(),
@@ -32,7 +32,7 @@ impl Stored for OperatorRecord {
         }
     }
 
-    fn restore(message: pb::Wish) -> Result<Self, Undecodable> {
+    fn restore(message: pb::OperatorRecord) -> Result<Self, Undecodable> {
         let what = match message.variant.ok_or(DecodeFault::UnknownVariant)? {
             Variant::HoldUntilUnixMs(until) => {
                 OperatorAction::Hold { until: Timestamp(until), no_hooks: message.no_hooks }

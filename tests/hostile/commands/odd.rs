@@ -5,10 +5,10 @@ use std::time::Duration;
 use allclear::core::model::attempt::{Progress, WaiverReason};
 use allclear::core::model::claim::Reason;
 use allclear::core::model::command::{
-    BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval, ClearSuspect, Command,
-    DeregisterSession, EndDrill, ExcludeReplica, ExpireAttempt, ExtendAttempt, FinishAttempt, ForgetEvent,
-    MarkDocumentStale, RaiseVersion, ReadmitReplica, ReconcileJournal, RecordDeliveries, RecordPost,
-    RecordReachability, RecordRemoval, RegisterSession, RegisterWorkloads, ReleaseSlots, RemoveReplica, ReportDocument,
+    AbandonRestores, BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval,
+    ClearSuspect, Command, DecommissionReplica, DeregisterSession, EndDrill, ExcludeReplica, ExpireAttempt,
+    ExtendAttempt, FinishAttempt, ForgetEvent, MarkDocumentStale, RaiseVersion, ReadmitReplica, ReconcileJournal,
+    RecordDeliveries, RecordPost, RecordReachability, RegisterSession, RegisterWorkloads, ReleaseSlots, ReportDocument,
     ReportProgress, RequestAction, SuspectReplica, TakeSlots, UpdateConditions, WaiveHook,
 };
 use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
@@ -296,7 +296,7 @@ pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
             0 => Command::ReleaseSlots(ReleaseSlots { event: id }),
             1 => Command::BeginLastCall(BeginLastCall { event: id }),
             2 => Command::RecordReachability(RecordReachability { replica: vm(dice), reachable: dice.once_in(2) }),
-            3 => Command::RecordRemoval(RecordRemoval { replica: vm(dice) }),
+            3 => Command::AbandonRestores(AbandonRestores { replica: vm(dice) }),
             _ => Command::TakeSlots(TakeSlots { event: id }),
         },
         number => of_the_cluster(dice, state, id, number),
@@ -314,7 +314,7 @@ fn of_the_cluster(dice: &mut Dice, state: &State, id: EventId, number: usize) ->
         15 => suspect(dice, state),
         16 => account(dice, state),
         17 => of_members(dice),
-        18 if dice.once_in(2) => Command::RemoveReplica(RemoveReplica { replica: vm(dice) }),
+        18 if dice.once_in(2) => Command::DecommissionReplica(DecommissionReplica { replica: vm(dice) }),
         18 => Command::RaiseVersion(RaiseVersion { version: dice.number() }),
         19 => {
             let announcement = announcement(dice, state);
