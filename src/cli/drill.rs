@@ -11,7 +11,7 @@ use super::ask::{answered, print};
 use super::output::USUAL_ENDPOINT;
 use super::policy::read_event;
 use super::{Exit, examples, misused, say};
-use allclear_core::model::document::{Kind, NotBefore};
+use allclear_core::model::document::{EventType, NotBefore};
 use allclear_server::config;
 use allclear_server::grpc::client::{OperatorClientError, OperatorConnection};
 use allclear_server::replica::clock::rfc3339;
@@ -73,7 +73,7 @@ impl DrillCommand {
     }
 
     fn request(&self, written: &str) -> Result<shown::DrillRequest, String> {
-        let kind = Kind::from_word(written);
+        let kind = EventType::from_word(written);
         let asked = shown::DrillRequest {
             r#type: kind.to_string(),
             source: self.source.clone(),
@@ -81,7 +81,7 @@ impl DrillCommand {
             dry_run: self.dry_run,
             ..shown::DrillRequest::default()
         };
-        if !matches!(kind, Kind::Other(_)) {
+        if !matches!(kind, EventType::Other(_)) {
             let unnamed = || format!("a drill of {kind} names a VM: add --vm NAME");
             return if self.vm.is_empty() { Err(unnamed()) } else { Ok(asked) };
         }

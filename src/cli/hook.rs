@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::ask::print;
 use super::{Configured, Exit, examples, failed, misused, runtime, say};
-use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::document::{EventType, Source};
 use allclear_core::model::drill::{Mode, PREFIX};
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::workload::{Intent, Phase};
@@ -92,7 +92,7 @@ impl HookRun {
         let names = |names: &[String]| names.iter().map(|name| VmName::new(name)).collect();
         let mode =
             if self.dry_run || one.hook.registered.phase == Phase::Check { Mode::DryRun } else { Mode::Rehearsal };
-        let task = one.task(intent, mode, Kind::from_word(&self.r#type));
+        let task = one.task(intent, mode, EventType::from_word(&self.r#type));
         Ok(HookTask { avoid: names(&self.avoid), prefer: names(&self.prefer), ..task })
     }
 }
@@ -140,7 +140,7 @@ impl<'a> One<'a> {
         format!("{}/{}/{}{which}", self.vm, self.workload.name, registered.phase)
     }
 
-    pub(super) fn task(&self, intent: Intent, mode: Mode, event_type: Kind) -> HookTask {
+    pub(super) fn task(&self, intent: Intent, mode: Mode, event_type: EventType) -> HookTask {
         let registered = &self.hook.registered;
         HookTask {
             attempt: format!("{PREFIX}by-hand/1"),

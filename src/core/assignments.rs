@@ -103,7 +103,7 @@ pub fn vms_to_avoid(state: &State, input: &PlanningInput, member: &Member) -> Ve
 
 /// The event takes its VMs away, or is about to.
 fn is_taking(event: &Event) -> bool {
-    let is_going = (Stage::Claimed..=Stage::Started).contains(&event.stage()) || event.is_taken_over();
+    let is_going = (Stage::Claimed..=Stage::Started).contains(&event.stage()) || event.has_isolated_approval();
     !event.stage().is_over()
         && (event.slots_since.is_some() || event.last_call.is_some() || event.is_dry_run() || is_going)
 }

@@ -71,7 +71,7 @@ fn replica_away(state: &State, event: &Event, input: &PlanningInput, found: &Blo
     if hosts::host(state, event, step, Intent::Run, input).is_some() {
         return None;
     }
-    let silent = input.contacts.get(&member.vm).filter(|contact| !contact.reachable);
+    let silent = input.peers.get(&member.vm).filter(|contact| !contact.reachable);
     let since = silent.map(|contact| to_the_second(contact.since));
     let passed_over_at = hosts::no_longer_waited_for_at(&member.vm, input).filter(|_| event.is_user_initiated());
     let passed_over_at = passed_over_at.map(to_the_second);

@@ -71,7 +71,7 @@ fn is_owed(event: &Event, me: &VmName) -> bool {
 /// From the decision to approve it on, or a little before it was seen as started.
 fn impact_from(event: &Event) -> Option<Timestamp> {
     let started = event.entered_at(Stage::Started).or(event.over_at())?.minus(SEEN_LATE);
-    let claimed = event.entered_at(Stage::Claimed).or(event.takeovers.first().map(|takeover| takeover.at));
+    let claimed = event.entered_at(Stage::Claimed).or(event.isolated_approvals.first().map(|takeover| takeover.at));
     Some(claimed.unwrap_or(started))
 }
 
@@ -80,7 +80,7 @@ mod tests {
     use alloc::sync::Arc;
 
     use super::*;
-    use crate::model::document::{Announcement, Kind, NotBefore, Source, Status};
+    use crate::model::document::{Announcement, EventType, NotBefore, Source, Status};
     use crate::model::id::EventId;
 
     /// Claimed after ten seconds, started after twelve, and over after twenty.
@@ -88,7 +88,7 @@ mod tests {
         let announcement = Announcement {
             id: EventId::new("e1"),
             status: Status::Scheduled,
-            kind: Kind::Reboot,
+            kind: EventType::Reboot,
             source: Source::User,
             resource_type: alloc::string::String::new(),
             resources: alloc::vec![VmName::new("a")],

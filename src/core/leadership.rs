@@ -23,9 +23,9 @@ pub fn transfer_target(state: &State, input: &PlanningInput) -> Option<VmName> {
         **name != input.me
             && !input.learners.contains(name)
             && input
-                .contacts
+                .peers
                 .get(name)
-                .is_some_and(|contact| contact.reachable && contact.channel == ImdsHealth::Healthy)
+                .is_some_and(|contact| contact.reachable && contact.imds == ImdsHealth::Healthy)
             && !state.open_events().any(|event| is_to_come(event) && event.affects(name))
     };
     input.members.iter().find(fit).cloned()
@@ -46,8 +46,8 @@ fn is_to_come(event: &Event) -> bool {
 }
 
 fn is_blind(input: &PlanningInput) -> bool {
-    input.contacts.get(&input.me).is_some_and(|contact| {
-        contact.channel == ImdsHealth::Stalled && input.now.since(contact.channel_since) >= BLIND_FOR
+    input.peers.get(&input.me).is_some_and(|contact| {
+        contact.imds == ImdsHealth::Stalled && input.now.since(contact.imds_since) >= BLIND_FOR
     })
 }
 
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::apply::apply;
     use crate::model::command::{ChooseTreatment, Command, Entry, RegisterWorkloads, ReportDocument};
-    use crate::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+    use crate::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
     use crate::model::id::EventId;
     use crate::planning_input::PeerHealth;
     use crate::policy::{Policy, treatment_of};
@@ -72,14 +72,14 @@ mod tests {
         let contact = |channel| PeerHealth {
             reachable: true,
             since: Timestamp(0),
-            channel,
-            channel_since: NOW.minus(BLIND_FOR),
+            imds: channel,
+            imds_since: NOW.minus(BLIND_FOR),
             document_age: None,
             answers_in: Duration::ZERO,
-            wishes: 0,
+            operator_seq: 0,
         };
         let contacts = members.iter().cloned().zip(channels.map(contact)).collect();
-        PlanningInput { contacts, ..PlanningInput::of_members(&members, NOW) }
+        PlanningInput { peers: contacts, ..PlanningInput::of_members(&members, NOW) }
     }
 
     /// A cluster in which an event for these VMs was seen and treated.
@@ -87,7 +87,7 @@ mod tests {
         let announcement = Announcement {
             id: EventId::new("e"),
             status: Status::Scheduled,
-            kind: Kind::Reboot,
+            kind: EventType::Reboot,
             source: Source::Platform,
             resource_type: String::new(),
             resources: vms.iter().map(|vm| VmName::new(vm)).collect(),

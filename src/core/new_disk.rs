@@ -52,7 +52,7 @@ mod tests {
         let saw = Since { document: Some((&listing, ago)), ..late };
         assert!(!may_account(&state, &me, &timing, &saw));
         state.replicas.entry(me.clone()).or_default();
-        report::report(&mut state, &me, 0, &listing).unwrap();
+        report::report_document(&mut state, &me, 0, &listing).unwrap();
         assert!(may_account(&state, &me, &timing, &saw));
     }
 }

@@ -90,7 +90,7 @@ fn of_event(event: &Event) -> impl Iterator<Item = Notification> + use<> {
         (NotificationKind::Closed, event.entered_at(Stage::Closed)),
     ];
     let stages = moments.map(|(topic, at)| at.map(|at| Notification::of(event, topic, at)));
-    let alone = event.takeovers.iter().filter(|takeover| takeover.may_be_posted()).filter_map(|takeover| {
+    let alone = event.isolated_approvals.iter().filter(|takeover| takeover.may_be_posted()).filter_map(|takeover| {
         let known = takeover.recorded?.plus(ACCOUNT_FIRST);
         Some(Notification::alone(&event.announcement.id, &takeover.approver, takeover.at, known))
     });
@@ -108,9 +108,9 @@ fn failing(state: &State) -> impl Iterator<Item = Notification> {
 
 fn stalled(input: &PlanningInput) -> impl Iterator<Item = Notification> {
     let is_stalled = |name: &VmName| {
-        let contact = input.contacts.get(name)?;
-        let since = contact.document_age.map_or(contact.channel_since, |age| input.now.minus(age));
-        (contact.reachable && contact.channel == ImdsHealth::Stalled).then_some(since)
+        let contact = input.peers.get(name)?;
+        let since = contact.document_age.map_or(contact.imds_since, |age| input.now.minus(age));
+        (contact.reachable && contact.imds == ImdsHealth::Stalled).then_some(since)
     };
     input.members.iter().filter_map(move |name| Some(Notification::stalled(name, is_stalled(name)?)))
 }

@@ -3,7 +3,7 @@
 
 use crate::cluster_time::Trust;
 use crate::model::command::{Command, ReportDocument};
-use crate::model::document::{Announcement, Document, Kind, Status};
+use crate::model::document::{Announcement, Document, EventType, Status};
 use crate::model::id::{EventId, VmName};
 use crate::model::lifecycle::Stage;
 use crate::model::state::{Replica, State};
@@ -100,7 +100,7 @@ fn extend(rows: &BTreeMap<EventId, AgreeingPolls>, id: &EventId, time: PollTime)
 fn is_decided(state: &State, before: &Announcement) -> bool {
     let event = state.open_event(&before.id);
     before.status == Status::Started
-        || event.is_some_and(|event| event.stage() >= Stage::Claimed || event.is_taken_over())
+        || event.is_some_and(|event| event.stage() >= Stage::Claimed || event.has_isolated_approval())
 }
 
 /// Its hooks may have moved service away: whatever ends it too early has that undone and done again.
@@ -134,7 +134,7 @@ impl Observation {
         &mut self,
         Poll { document: polled, time, patience }: Poll<'_>,
         state: &State,
-        can_show: impl Fn(&Kind) -> bool,
+        can_show: impl Fn(&EventType) -> bool,
     ) {
         let (was_missed, was_taken_back) = (core::mem::take(&mut self.missed), core::mem::take(&mut self.taken_back));
         // A timer that is late makes the next span a little shorter.
@@ -248,7 +248,7 @@ impl Observation {
 
     fn report_as(&self, document: Document, state: &State, me: &VmName) -> Option<Command> {
         let committed = state.replicas.get(me)?;
-        let is_news = match committed.discounted {
+        let is_news = match committed.stale_since {
             Some(_) => self.is_current && self.missed.is_empty(),
             None => committed.document.as_ref() != Some(&document),
         };
@@ -261,7 +261,7 @@ impl Observation {
     /// vote. Voters are few, and where they report at once whoever leads knows for itself soon.
     pub fn may_wait(&self, trust: Trust, state: &State, me: &VmName, votes: impl FnOnce() -> bool) -> bool {
         let told = self.told(trust);
-        let says_the_same = |replica: &Replica| replica.discounted.is_none() && replica.document == told;
+        let says_the_same = |replica: &Replica| replica.stale_since.is_none() && replica.document == told;
         self.report_by(trust, state, me).is_some()
             && state.replicas.iter().any(|(name, replica)| name != me && says_the_same(replica))
             && !votes()
@@ -270,7 +270,7 @@ impl Observation {
 
 /// Whether a report says something else than the one before it of an event that names a VM of this cluster.
 pub fn concerns_us(document: &Document, state: &State, me: &VmName) -> bool {
-    let replica = state.replicas.get(me).filter(|replica| replica.discounted.is_none());
+    let replica = state.replicas.get(me).filter(|replica| replica.stale_since.is_none());
     let Some(before) = replica.and_then(|replica| replica.document.as_ref()) else { return true };
     let is_other = |one: &Document, other: &Document| {
         let mut ours = one.events.iter().filter(|event| event.concerns(state));

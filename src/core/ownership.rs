@@ -115,7 +115,7 @@ impl State {
 
     /// Those that dialled in at this VM before its configuration took their names or groups from their users.
     pub fn given_no_more(&self, vm: &VmName, grants: &Grants) -> Vec<WorkloadName> {
-        let dialled = self.replicas.get(vm).into_iter().flat_map(|replica| replica.dialled.values());
+        let dialled = self.replicas.get(vm).into_iter().flat_map(|replica| replica.sessions.values());
         let is_refused = |workload: &&Workload| workload.owner().is_some_and(|uid| grants.give(workload, uid).is_err());
         dialled.filter(is_refused).map(|workload| workload.name.clone()).collect()
     }
@@ -123,7 +123,7 @@ impl State {
     /// Whether this registration may take the place of the one of its name, whoever asks.
     pub(crate) fn may_replace(&self, vm: &VmName, workload: &Workload) -> Result<(), OwnershipError> {
         let name = &workload.name;
-        let Some(known) = self.replicas.get(vm).and_then(|replica| replica.dialled.get(name)) else { return Ok(()) };
+        let Some(known) = self.replicas.get(vm).and_then(|replica| replica.sessions.get(name)) else { return Ok(()) };
         if let Some(by) = known.owner().filter(|_| known.owner() != workload.owner()) {
             return Err(OwnershipError::Owned { name: name.clone(), by });
         }
@@ -141,7 +141,7 @@ impl State {
         (uid, grants): (u32, &Grants),
         force: bool,
     ) -> Result<(), OwnershipError> {
-        let Some(known) = self.replicas.get(vm).and_then(|replica| replica.dialled.get(name)) else { return Ok(()) };
+        let Some(known) = self.replicas.get(vm).and_then(|replica| replica.sessions.get(name)) else { return Ok(()) };
         if let Some(by) = known.owner().filter(|by| !grants.trusts(uid) && *by != uid) {
             return Err(OwnershipError::Owned { name: name.clone(), by });
         }

@@ -134,12 +134,12 @@ impl PeerTable {
             return Some(PeerHealth {
                 reachable: *name == self.me || now.since(last) < SILENT_AFTER,
                 since: at(last),
-                channel: heard.map_or(ImdsHealth::Unknown, |heard| heard.health.channel),
-                channel_since: at(heard.map_or(leading_since, |heard| heard.channel_since.max(leading_since))),
+                imds: heard.map_or(ImdsHealth::Unknown, |heard| heard.health.channel),
+                imds_since: at(heard.map_or(leading_since, |heard| heard.channel_since.max(leading_since))),
                 // It was so old when it was told, and it has aged since.
                 document_age: heard.and_then(|heard| Some(heard.health.document_age? + now.since(heard.at))),
                 answers_in: heard.map_or(Duration::ZERO, |heard| heard.health.answers_in),
-                wishes: heard.map_or(0, |heard| heard.wishes),
+                operator_seq: heard.map_or(0, |heard| heard.wishes),
             });
         }
         let own = || {
@@ -156,11 +156,11 @@ impl PeerTable {
         Some(PeerHealth {
             reachable,
             since: at(if reachable { now } else { told_at.minus(silent_for) }),
-            channel: health.channel,
-            channel_since: at(now),
+            imds: health.channel,
+            imds_since: at(now),
             document_age: health.document_age,
             answers_in: health.answers_in,
-            wishes,
+            operator_seq: wishes,
         })
     }
 
@@ -191,7 +191,7 @@ mod tests {
         contacts.leading(BEGIN, true);
         let known = contacts.of(BEGIN, &names(), |at| at);
         assert!(known[&VmName::new("db-1")].reachable);
-        assert_eq!(known[&VmName::new("db-1")].channel, ImdsHealth::Unknown);
+        assert_eq!(known[&VmName::new("db-1")].imds, ImdsHealth::Unknown);
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
         contacts.leading(later, false);
         contacts.leading(later, true);
         let known = contacts.of(later, &names(), |at| at);
-        let channels = [&other, &own].map(|name| (known[name].channel, known[name].wishes));
+        let channels = [&other, &own].map(|name| (known[name].imds, known[name].operator_seq));
         assert_eq!(channels, [(ImdsHealth::Unknown, 0), (ImdsHealth::Healthy, 7)]);
     }
 
@@ -220,7 +220,7 @@ mod tests {
         let word = PeerReport { reachable: false, silent_for, health: HEALTHY, wishes: 7 };
         contacts.record_leader_view(BEGIN, BTreeMap::from([(VmName::new("db-1"), word)]));
         let known = contacts.of(BEGIN.plus(BEAT_EVERY), &names(), |at| at)[&VmName::new("db-1")];
-        assert_eq!((known.reachable, known.wishes, contacts.is_led(BEGIN)), (false, 7, true));
+        assert_eq!((known.reachable, known.operator_seq, contacts.is_led(BEGIN)), (false, 7, true));
         assert_eq!(known.since, BEGIN.minus(silent_for));
         assert!(!contacts.is_led(BEGIN.plus(SILENT_AFTER)));
     }

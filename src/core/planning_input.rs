@@ -22,16 +22,16 @@ pub struct PlanningInput {
     /// The members that cannot lead.
     pub learners: BTreeSet<VmName>,
     /// One for each replica that has ever been in contact.
-    pub contacts: BTreeMap<VmName, PeerHealth>,
+    pub peers: BTreeMap<VmName, PeerHealth>,
     /// The highest cluster version that each replica's program knows, as far as that was told.
     pub versions: BTreeMap<VmName, u64>,
     pub quorum: bool,
     /// Since when `me` leads; nobody could tell it anything before.
     pub leading_since: Timestamp,
     /// `None` unless `me` leads.
-    pub lead: Option<LeaderState>,
+    pub leader: Option<LeaderState>,
     /// `None` while `me` hears a leader.
-    pub alone: Option<IsolatedView>,
+    pub isolated: Option<IsolatedView>,
     pub policy: Policy,
     pub timing: Timing,
 }
@@ -53,15 +53,15 @@ pub struct PeerHealth {
     pub reachable: bool,
     /// Since when `reachable` is what it is.
     pub since: Timestamp,
-    pub channel: ImdsHealth,
-    /// Since when `channel` is what it is.
-    pub channel_since: Timestamp,
+    pub imds: ImdsHealth,
+    /// Since when `imds` is what it is.
+    pub imds_since: Timestamp,
     /// How old its last validated document is; `None` before the first.
     pub document_age: Option<Duration>,
     /// How long its endpoint took for that document.
     pub answers_in: Duration,
     /// How many wishes of operators it knows.
-    pub wishes: u64,
+    pub operator_seq: u64,
 }
 
 /// How long the cluster waits for what.
@@ -94,7 +94,7 @@ impl Default for Timing {
 
 impl PlanningInput {
     pub fn reaches(&self, replica: &VmName) -> bool {
-        self.contacts.get(replica).is_some_and(|contact| contact.reachable)
+        self.peers.get(replica).is_some_and(|contact| contact.reachable)
     }
 
     /// The members that do not answer.
@@ -104,13 +104,13 @@ impl PlanningInput {
 
     /// For how long a replica has been out of reach; `None` while it answers.
     pub fn unreachable_for(&self, replica: &VmName) -> Option<Duration> {
-        self.contacts.get(replica).filter(|contact| !contact.reachable).map(|contact| self.now.since(contact.since))
+        self.peers.get(replica).filter(|contact| !contact.reachable).map(|contact| self.now.since(contact.since))
     }
 
     /// For how long the replica's documents are no longer news; `None` while they are.
     pub fn uninformed(&self, replica: &VmName) -> Option<Duration> {
-        let contact = self.contacts.get(replica)?;
-        let stalled = (contact.channel == ImdsHealth::Stalled).then(|| self.now.since(contact.channel_since));
+        let contact = self.peers.get(replica)?;
+        let stalled = (contact.imds == ImdsHealth::Stalled).then(|| self.now.since(contact.imds_since));
         self.unreachable_for(replica).max(stalled)
     }
 
@@ -127,9 +127,9 @@ impl PlanningInput {
 
     fn can_post(&self, state: &State, replica: &VmName, id: &EventId) -> bool {
         let healthy = self
-            .contacts
+            .peers
             .get(replica)
-            .is_some_and(|contact| contact.reachable && contact.channel == ImdsHealth::Healthy);
+            .is_some_and(|contact| contact.reachable && contact.imds == ImdsHealth::Healthy);
         healthy && state.replicas.get(replica).and_then(|replica| replica.lists_event(id)) == Some(&Status::Scheduled)
     }
 }
@@ -143,12 +143,12 @@ impl PlanningInput {
             me: members[0].clone(),
             members: members.to_vec(),
             learners: BTreeSet::new(),
-            contacts: BTreeMap::new(),
+            peers: BTreeMap::new(),
             versions: BTreeMap::new(),
             quorum: true,
             leading_since: Timestamp(0),
-            lead: None,
-            alone: None,
+            leader: None,
+            isolated: None,
             policy: Policy::default(),
             timing: Timing::default(),
         }

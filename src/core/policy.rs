@@ -1,7 +1,7 @@
 //! Which treatment an event gets (`behaviour.md` 4): the configured rules in order, then the defaults.
 //! The choice is committed with the event, so a policy that changes never changes an event under way.
 
-use crate::model::document::{Announcement, Kind, NotBefore, Source, Status};
+use crate::model::document::{Announcement, EventType, NotBefore, Source, Status};
 use crate::model::id::VmName;
 use crate::model::time::Timestamp;
 use crate::model::treatment::{Action, Treatment};
@@ -60,7 +60,7 @@ words!(Foreign { Observe => "observe", ApproveUser => "approve-user" });
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Rule {
     pub name: String,
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<EventType>,
     pub sources: Vec<Source>,
     pub resources: Vec<VmName>,
     pub duration: Option<Range>,
@@ -102,7 +102,7 @@ pub enum PolicyInput<'a> {
 pub enum PolicyCondition<'a> {
     /// The platform has begun already.
     Started,
-    Type(&'a [Kind]),
+    Type(&'a [EventType]),
     Source(&'a [Source]),
     Resources(&'a [VmName]),
     Duration(Range),
@@ -157,7 +157,7 @@ impl<'a> PolicyInput<'a> {
     /// All of them have to hold; none matches everything.
     pub fn conditions(self, policy: &Policy) -> Vec<PolicyCondition<'a>> {
         const USER: &[Source] = &[Source::User];
-        const FREEZE: &[Kind] = &[Kind::Freeze];
+        const FREEZE: &[EventType] = &[EventType::Freeze];
         match self {
             Self::AlreadyStarted => alloc::vec![PolicyCondition::Started],
             Self::Rule(rule) => rule.conditions(),
@@ -219,13 +219,13 @@ pub fn notice(event: &Announcement, now: Timestamp) -> Option<Duration> {
     }
 }
 
-fn default_phases(kind: &Kind) -> Vec<Phase> {
+fn default_phases(kind: &EventType) -> Vec<Phase> {
     use Phase::{Checkpoint, Drain, Failover, Shutdown};
     match kind {
-        Kind::Freeze => alloc::vec![Checkpoint, Failover, Drain],
-        Kind::Reboot | Kind::Redeploy | Kind::Other(_) => alloc::vec![Checkpoint, Failover, Drain, Shutdown],
-        Kind::Preempt => alloc::vec![Failover, Drain],
-        Kind::Terminate => alloc::vec![Failover, Drain, Shutdown],
+        EventType::Freeze => alloc::vec![Checkpoint, Failover, Drain],
+        EventType::Reboot | EventType::Redeploy | EventType::Other(_) => alloc::vec![Checkpoint, Failover, Drain, Shutdown],
+        EventType::Preempt => alloc::vec![Failover, Drain],
+        EventType::Terminate => alloc::vec![Failover, Drain, Shutdown],
     }
 }
 

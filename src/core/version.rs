@@ -54,7 +54,7 @@ mod tests {
 
     fn contact(reachable: bool, since: Timestamp) -> PeerHealth {
         let (channel, answers_in) = (ImdsHealth::Healthy, Duration::ZERO);
-        PeerHealth { reachable, since, channel, channel_since: since, document_age: None, answers_in, wishes: 0 }
+        PeerHealth { reachable, since, imds: channel, imds_since: since, document_age: None, answers_in, operator_seq: 0 }
     }
 
     /// Three voters and a learner, of whom each knows so much, led by the first.
@@ -67,12 +67,12 @@ mod tests {
             me: VmName::new("a"),
             members: names(),
             learners: [VmName::new(LEARNER)].into(),
-            contacts: names().into_iter().map(|name| (name, contact)).collect(),
+            peers: names().into_iter().map(|name| (name, contact)).collect(),
             versions: versions.collect(),
             quorum: true,
             leading_since: Timestamp(0),
-            lead: Some(lead),
-            alone: None,
+            leader: Some(lead),
+            isolated: None,
             policy: super::super::policy::Policy::default(),
             timing: super::super::planning_input::Timing::default(),
         }
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(raised(&state, &input([two, two, two, Some(FIRST)])), None);
         assert_eq!(raised(&state, &input([two, None, two, two])), None);
         assert_eq!(raised(&state, &input([Some(FIRST); 4])), None);
-        let follower = PlanningInput { lead: None, ..input([two; 4]) };
+        let follower = PlanningInput { leader: None, ..input([two; 4]) };
         assert_eq!(raised(&state, &follower), None);
     }
 
@@ -109,7 +109,7 @@ mod tests {
         let silent = |name: &str, silent_for: Duration, known| {
             let mut input = input(known);
             let since = input.now.minus(silent_for);
-            input.contacts.insert(VmName::new(name), contact(false, since));
+            input.peers.insert(VmName::new(name), contact(false, since));
             raised(&state(), &input)
         };
         let replace_after = Duration::from_mins(10);

@@ -125,9 +125,9 @@ impl World {
             node.journal.borrow_mut().clear();
         }
         let at = node.wall(self.now());
-        for entry in node.journal.borrow_mut().iter_mut().filter(|entry| entry.takeover.outcome.is_none()) {
+        for entry in node.journal.borrow_mut().iter_mut().filter(|entry| entry.approval.outcome.is_none()) {
             let why = "this replica was restarted and cannot tell whether it had posted";
-            entry.takeover.outcome = Some((PostOutcome::Unknown(why.into()), at));
+            entry.approval.outcome = Some((PostOutcome::Unknown(why.into()), at));
         }
         node.process.replace(Some(Rc::new(ProcessState::new(self, vm))));
         self.endpoints.borrow_mut()[vm].not_served();

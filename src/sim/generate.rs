@@ -11,7 +11,7 @@ use super::scenario::{
     ConfigChange, Fault, FaultKind, Scenario, ScenarioAction, ScenarioRequest, ScenarioStep, TriggerPoint,
 };
 use super::world::name;
-use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::document::{EventType, Source};
 use allclear_core::model::id::{GroupName, VmName, WorkloadName};
 use allclear_core::model::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload};
 use allclear_core::planning_input::Timing;
@@ -74,7 +74,7 @@ fn disks_and_learners(random: &mut Random, scenario: &mut Scenario) {
         scenario.voters = if replicas > 5 && random.percent(50) { 5 } else { 3 };
     }
     let is_deletion =
-        |it: &ScenarioStep| matches!(&it.what, ScenarioAction::Announce(plan) if plan.kind == Kind::Terminate);
+        |it: &ScenarioStep| matches!(&it.what, ScenarioAction::Announce(plan) if plan.kind == EventType::Terminate);
     let loses = random.percent(12) && replicas > 2 && !scenario.happenings.iter().any(is_deletion);
     if loses {
         let latest = u64::try_from(heal_at.as_millis()).unwrap_or(0);
@@ -234,28 +234,28 @@ fn events(random: &mut Random, scenario: &mut Scenario) -> Vec<Duration> {
 
 fn plan(random: &mut Random, replicas: usize, vm: usize, deletes: &mut bool) -> EventPlan {
     let mut kind = random.weighted(&[
-        (25, Kind::Freeze),
-        (30, Kind::Reboot),
-        (25, Kind::Redeploy),
-        (8, Kind::Preempt),
-        (6, Kind::Terminate),
-        (4, Kind::Other("Something".into())),
+        (25, EventType::Freeze),
+        (30, EventType::Reboot),
+        (25, EventType::Redeploy),
+        (8, EventType::Preempt),
+        (6, EventType::Terminate),
+        (4, EventType::Other("Something".into())),
     ]);
-    if kind == Kind::Terminate && !std::mem::take(deletes) {
-        kind = Kind::Reboot;
+    if kind == EventType::Terminate && !std::mem::take(deletes) {
+        kind = EventType::Reboot;
     }
     let source = if random.percent(55) { Source::User } else { Source::Platform };
     let mut resources: Vec<VmName> = vec![name(vm)];
-    if kind != Kind::Terminate && random.percent(10) {
+    if kind != EventType::Terminate && random.percent(10) {
         resources.push(name((vm + 1) % replicas));
         resources.dedup();
     } else if random.percent(4) {
         resources = vec![VmName::new("somebody-else")];
     }
-    let notice = if kind == Kind::Preempt { random.secs(20, 30) } else { random.secs(30, 240) };
+    let notice = if kind == EventType::Preempt { random.secs(20, 30) } else { random.secs(30, 240) };
     let after = |random: &mut Random, percent: u64| random.percent(percent).then(|| random.secs(2, 90));
     EventPlan {
-        duration: (kind == Kind::Freeze && random.percent(60)).then(|| random.secs(1, 20)),
+        duration: (kind == EventType::Freeze && random.percent(60)).then(|| random.secs(1, 20)),
         notice,
         opening: if random.percent(4) { Opening::Started } else { Opening::Scheduled },
         start_delay: random.millis(200, 4000),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::cloud;
 use super::event_queue::QueuedEvent;
 use super::world::World;
-use allclear_core::model::document::Kind;
+use allclear_core::model::document::EventType;
 use allclear_core::model::id::EventId;
 
 /// How often it is looked at.
@@ -54,14 +54,14 @@ impl World {
         };
         for vm in resources.iter().filter_map(|name| self.vm(name)) {
             match kind {
-                Kind::Freeze => self.freeze(vm, impact),
-                Kind::Reboot | Kind::Redeploy | Kind::Other(_) => {
+                EventType::Freeze => self.freeze(vm, impact),
+                EventType::Reboot | EventType::Redeploy | EventType::Other(_) => {
                     self.crash(vm, impact, true);
                 }
-                Kind::Preempt => {
+                EventType::Preempt => {
                     self.crash(vm, BACK_FROM_PREEMPTION, true);
                 }
-                Kind::Terminate => {
+                EventType::Terminate => {
                     self.crash(vm, impact, true);
                     self.nodes[vm].body.borrow_mut().is_deleted = true;
                 }

@@ -201,7 +201,7 @@ fn finishes(world: &World) -> Vec<Action> {
 
 /// What `core::procedure::reconciliation` would propose now.
 pub(crate) fn account(world: &World, replica: usize) -> Option<Command> {
-    let suspicion = world.log.suspicions.get(&name(replica));
+    let suspicion = world.log.reconcile_states.get(&name(replica));
     let journal = unrecorded(&world.log, &world.replicas[replica].journal);
     let is_owed = suspicion.is_some_and(|suspicion| !suspicion.is_cleared) || !journal.is_empty();
     is_owed.then(|| {

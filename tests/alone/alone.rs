@@ -83,7 +83,7 @@ impl Model for Cluster {
                 |cluster: &Cluster, world: &World| cluster.replicas > 2 || is_merged(world),
             ),
             Property::sometimes("a quorum claims another event after that", |cluster: &Cluster, world: &World| {
-                let claimed = |event: &Event| event.takeovers.is_empty() && !event.claims.is_empty();
+                let claimed = |event: &Event| event.isolated_approvals.is_empty() && !event.claims.is_empty();
                 cluster.replicas > 2 || cluster.events.len() == 1 || (is_merged(world) && events(world).any(claimed))
             }),
             Property::sometimes("a quorum repeats what was decided alone", |cluster: &Cluster, world: &World| {
@@ -103,7 +103,7 @@ fn events(world: &World) -> impl Iterator<Item = &Event> {
 }
 
 fn is_merged(world: &World) -> bool {
-    let accepted = |event: &Event| event.takeovers.iter().any(|it| it.outcome_is(&PostOutcome::Accepted));
+    let accepted = |event: &Event| event.isolated_approvals.iter().any(|it| it.outcome_is(&PostOutcome::Accepted));
     events(world).any(accepted) && world.suspects().is_empty()
 }
 

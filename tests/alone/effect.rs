@@ -154,9 +154,9 @@ fn begin(cluster: &Cluster, next: &mut World, replica: usize) {
         let attempts = state.open_event(id).into_iter().flat_map(|event| &event.attempts);
         attempts.filter(|it| it.outcome.is_none() && it.begun_at < since).any(|it| next.now() < it.deadline)
     };
-    let is_running = may_run(next.known(replica), next.now()) || may_run(&next.log, entry.takeover.alone_since);
+    let is_running = may_run(next.known(replica), next.now()) || may_run(&next.log, entry.approval.alone_since);
     let is_held = next.known(replica).open.get(id).is_some_and(|event| {
-        let last = event.wishes.last().map(|wish| &wish.what);
+        let last = event.operator_records.last().map(|wish| &wish.what);
         matches!(last, Some(OperatorAction::Hold { until, .. }) if next.now() < *until)
     });
     let is_minority = cluster.replicas > 2;
@@ -165,7 +165,7 @@ fn begin(cluster: &Cluster, next: &mut World, replica: usize) {
         next.broke(Breach::S5);
     }
     let local = &mut next.replicas[replica];
-    local.alone = Some((entry.takeover.at, Alone::Begun));
+    local.alone = Some((entry.approval.at, Alone::Begun));
     local.journal.push(entry);
 }
 
@@ -175,14 +175,14 @@ fn send_alone(next: &mut World, replica: usize) -> Option<Sent> {
     let (at, step) = local.alone.as_mut()?;
     *step = Alone::Sent;
     let at = *at;
-    let Some(entry) = local.journal.iter().find(|entry| entry.takeover.at == at) else {
+    let Some(entry) = local.journal.iter().find(|entry| entry.approval.at == at) else {
         next.broke(Breach::S2);
         return None;
     };
     let id = entry.announcement.id.clone();
     let accepted =
-        |entry: &JournalEntry| entry.announcement.id == id && entry.takeover.outcome_is(&PostOutcome::Accepted);
-    if entry.takeover.outcome.is_some() || local.journal.iter().any(accepted) {
+        |entry: &JournalEntry| entry.announcement.id == id && entry.approval.outcome_is(&PostOutcome::Accepted);
+    if entry.approval.outcome.is_some() || local.journal.iter().any(accepted) {
         next.broke(Breach::S2);
     }
     Some(Sent { by: replica, event: number_of(&id), why: Why::Takeover(at) })
@@ -192,15 +192,15 @@ fn end_alone(next: &mut World, replica: usize, outcome: &PostOutcome) {
     let now = next.now();
     let local = &mut next.replicas[replica];
     let Some((at, _)) = local.alone.take() else { return };
-    for entry in local.journal.iter_mut().filter(|entry| entry.takeover.at == at) {
-        entry.takeover.outcome = Some((outcome.clone(), now));
+    for entry in local.journal.iter_mut().filter(|entry| entry.approval.at == at) {
+        entry.approval.outcome = Some((outcome.clone(), now));
     }
 }
 
 fn prune(next: &mut World, replica: usize) {
     let journal = &next.replicas[replica].journal;
     let unknown = unrecorded(&next.log, journal);
-    next.replicas[replica].journal.retain(|entry| entry.takeover.outcome.is_none() || unknown.contains(entry));
+    next.replicas[replica].journal.retain(|entry| entry.approval.outcome.is_none() || unknown.contains(entry));
 }
 
 /// What an earlier life did not finish has an unknown end.
@@ -213,8 +213,8 @@ fn restart(next: &mut World, replica: usize) {
         _ => None,
     });
     let local = &mut next.replicas[replica];
-    for entry in local.journal.iter_mut().filter(|entry| entry.takeover.outcome.is_none()) {
-        entry.takeover.outcome = Some((why(), now));
+    for entry in local.journal.iter_mut().filter(|entry| entry.approval.outcome.is_none()) {
+        entry.approval.outcome = Some((why(), now));
     }
     (local.up, local.post) = (true, inherited);
     local.alone_since = now;
@@ -340,7 +340,7 @@ fn settle_contact(cluster: &Cluster, before: &World, next: &mut World) {
         if has {
             prune(next, replica);
         }
-        let known = before.log.suspicions.get(&name(replica));
+        let known = before.log.reconcile_states.get(&name(replica));
         let shows = |(cloud, seen): (&Cloud, &Shown)| if cloud.is_late { *seen } else { cloud.shows };
         let sees = next.clouds.iter().zip(&next.replicas[replica].sees).map(shows).collect();
         let local = &mut next.replicas[replica];
@@ -358,7 +358,7 @@ fn settle_contact(cluster: &Cluster, before: &World, next: &mut World) {
         if has
             && cluster.mutant == Mutant::ReachabilityClears
             && Some(replica) != next.leader
-            && let Some(suspicion) = Arc::make_mut(&mut next.log).suspicions.get_mut(&name(replica))
+            && let Some(suspicion) = Arc::make_mut(&mut next.log).reconcile_states.get_mut(&name(replica))
         {
             suspicion.is_cleared = true;
         }

@@ -24,7 +24,7 @@ impl Hash for World {
         hash(log, hasher);
         (moment, leader, term, turn, replicas, wire, late, faults, breach).hash(hasher);
         for (replica, local) in replicas.iter().enumerate() {
-            let (acknowledged, known) = (local.acknowledged.as_ref(), log.suspicions.get(&name(replica)));
+            let (acknowledged, known) = (local.acknowledged.as_ref(), log.reconcile_states.get(&name(replica)));
             let is_older = acknowledged.zip(known).is_some_and(|((_, at), known)| known.since > *at);
             is_older.hash(hasher);
         }
@@ -51,9 +51,9 @@ impl Hash for Behind {
 
 fn hash<H: Hasher>(state: &State, hasher: &mut H) {
     for replica in state.replicas.values() {
-        (&replica.document, replica.discounted).hash(hasher);
+        (&replica.document, replica.stale_since).hash(hasher);
     }
-    for suspicion in state.suspicions.values() {
+    for suspicion in state.reconcile_states.values() {
         (suspicion.number, suspicion.is_cleared).hash(hasher);
     }
     (&state.leadership, state.open.len(), state.history.len()).hash(hasher);
@@ -72,7 +72,7 @@ fn hash_event<H: Hasher>(event: &Event, hasher: &mut H) {
         let (outcome, at) = outcome.clone().unzip();
         (outcome, at.filter(|_| is_waiting))
     };
-    let Event { announcement, seen_by, treatment, attempts, waivers, claims, takeovers, ending, wishes, .. } = event;
+    let Event { announcement, seen_by, treatment, attempts, waivers, claims, isolated_approvals: takeovers, ending, operator_records: wishes, .. } = event;
     (&announcement.id, seen_by, event.stage(), event.over_at(), ending).hash(hasher);
     (treatment.is_some(), attempts, waivers, wishes, claims.len(), takeovers.len()).hash(hasher);
     for claim in claims {

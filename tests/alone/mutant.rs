@@ -51,7 +51,7 @@ impl Mutant {
         match (self, &entry.command) {
             (Self::OldAccountsClear, Command::ReconcileJournal(_)) => {
                 apply::apply(state, entry);
-                if let Some(suspicion) = state.suspicions.get_mut(&entry.by) {
+                if let Some(suspicion) = state.reconcile_states.get_mut(&entry.by) {
                     suspicion.is_cleared = true;
                 }
                 ApplyResult::Applied
@@ -97,8 +97,8 @@ impl Mutant {
 
     /// Judges as if these were cleared.
     fn trusting<T>(self, state: &mut State, me: &VmName, judge: impl FnOnce(&mut State) -> T) -> T {
-        let real = state.suspicions.clone();
-        for (name, suspicion) in &mut state.suspicions {
+        let real = state.reconcile_states.clone();
+        for (name, suspicion) in &mut state.reconcile_states {
             suspicion.is_cleared |= match self {
                 Self::SuspectsTakeNothing => name != me,
                 Self::SuspectClaims => name == me,
@@ -106,14 +106,14 @@ impl Mutant {
             };
         }
         let judged = judge(state);
-        state.suspicions = real;
+        state.reconcile_states = real;
         judged
     }
 
     /// The event that the replica approves alone.
     pub(crate) fn takeover(self, state: &State, input: &PlanningInput) -> Option<EventId> {
         let (mut state, mut input) = (state.clone(), input.clone());
-        let alone = input.alone.as_mut()?;
+        let alone = input.isolated.as_mut()?;
         let document = alone.document.as_mut()?;
         match self {
             Self::OthersIgnored => {
@@ -123,7 +123,7 @@ impl Mutant {
                 state.open.retain(|id, _| *id == only);
                 state.slots.clear();
             }
-            Self::HoldIgnored => state.open.values_mut().for_each(|event| Arc::make_mut(event).wishes.clear()),
+            Self::HoldIgnored => state.open.values_mut().for_each(|event| Arc::make_mut(event).operator_records.clear()),
             Self::MinorityActs => {
                 let other = alone.voters.iter().find(|name| **name != input.me).cloned();
                 alone.voters = other.into_iter().chain([input.me.clone()]).collect();

@@ -23,11 +23,11 @@ impl World {
             members: cluster.members(),
             learners: BTreeSet::new(),
             versions: BTreeMap::new(),
-            contacts: BTreeMap::new(),
+            peers: BTreeMap::new(),
             quorum: false,
             leading_since: Timestamp(i64::MIN),
-            lead: None,
-            alone: None,
+            leader: None,
+            isolated: None,
             policy: Policy { user_budget: cluster.budget, prepare_ahead: Duration::from_hours(1), ..Policy::default() },
             timing,
         }
@@ -37,11 +37,11 @@ impl World {
         let contact = |replica: usize| PeerHealth {
             reachable: self.connected(replica),
             since: self.replicas[replica].alone_since,
-            channel: ImdsHealth::Healthy,
-            channel_since: Timestamp(0),
+            imds: ImdsHealth::Healthy,
+            imds_since: Timestamp(0),
             document_age: Some(Duration::ZERO),
             answers_in: Duration::ZERO,
-            wishes: 0,
+            operator_seq: 0,
         };
         let contacts = (0..cluster.replicas).map(|replica| (name(replica), contact(replica))).collect();
         let others = (0..cluster.replicas).filter(|replica| *replica != leader);
@@ -54,10 +54,10 @@ impl World {
         };
         let leading_since = self.leading_since;
         PlanningInput {
-            contacts,
+            peers: contacts,
             quorum: true,
             leading_since,
-            lead: Some(lead),
+            leader: Some(lead),
             ..self.planning_input(cluster, leader)
         }
     }
@@ -88,7 +88,7 @@ impl World {
             readiness: BTreeMap::new(),
             journal: local.journal.clone(),
         };
-        Some(PlanningInput { alone: Some(alone), ..self.planning_input(cluster, me) })
+        Some(PlanningInput { isolated: Some(alone), ..self.planning_input(cluster, me) })
     }
 
     /// What it would write into its journal now.
@@ -102,8 +102,8 @@ impl World {
         let applied = local.behind.as_ref().and_then(|behind| behind.applied.as_ref());
         let state = applied.filter(|_| cluster.mutant == Mutant::TailIgnored).unwrap_or_else(|| self.known(me));
         let id = cluster.mutant.takeover(state, &input)?;
-        let alone = input.alone.as_ref()?;
-        let last = alone.journal.iter().map(|entry| entry.takeover.at).max();
+        let alone = input.isolated.as_ref()?;
+        let last = alone.journal.iter().map(|entry| entry.approval.at).max();
         let takeover = IsolatedApproval {
             approver: input.me.clone(),
             at: last.map_or(input.now, |last| input.now.max(last.plus(Duration::from_millis(1)))),
@@ -113,7 +113,7 @@ impl World {
             outcome: None,
             recorded: None,
         };
-        Some(JournalEntry { announcement: alone.listed(&id)?.clone(), takeover })
+        Some(JournalEntry { announcement: alone.listed(&id)?.clone(), approval: takeover })
     }
 
     /// Every voter has given its account.

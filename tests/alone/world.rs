@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use allclear::core::model::claim::PostOutcome;
 use allclear::core::model::command::{ApplyResult, BeginLeadership, Command, Entry, RegisterWorkloads, ReportDocument};
-use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
 use allclear::core::model::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
 use allclear::core::model::isolated_approval::JournalEntry;
 use allclear::core::model::state::State;
@@ -210,7 +210,7 @@ impl Cluster {
         Announcement {
             id: event_id(event),
             status: Status::Scheduled,
-            kind: Kind::Reboot,
+            kind: EventType::Reboot,
             source: self.events[event].clone(),
             resource_type: String::new(),
             resources: vec![name(self.events.len() - 1 - event)],

@@ -187,7 +187,7 @@ async fn what_a_replica_saw_alone_counts_as_long_as_it_hears_no_leader() {
     for Asking { shared, .. } in replicas.values() {
         // It is looked whether it is alone only so often, and an election is over sooner.
         shared.inputs.isolated.send_replace(Some(seen.clone()));
-        assert_eq!(shared.inputs.planning_input().alone, None);
+        assert_eq!(shared.inputs.planning_input().isolated, None);
         let committed = shared.inputs.cluster.state();
         assert!(Arc::ptr_eq(&View::new(shared).state(), &committed), "it tells what the log says");
     }
@@ -197,7 +197,7 @@ async fn what_a_replica_saw_alone_counts_as_long_as_it_hears_no_leader() {
     }
     let mut standing = kept.shared.inputs.cluster.consensus.status();
     tokio::time::timeout(LIMIT, standing.wait_for(|standing| !standing.quorum)).await.unwrap().unwrap();
-    assert_eq!(kept.shared.inputs.planning_input().alone, Some(seen));
+    assert_eq!(kept.shared.inputs.planning_input().isolated, Some(seen));
     kept.stop().await;
 }
 

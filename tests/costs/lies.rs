@@ -8,7 +8,7 @@ use allclear::core::allowance::Allowance;
 use allclear::core::apply::apply;
 use allclear::core::model::bytes::{ANNOUNCEMENT_BYTES, DOCUMENT_BYTES};
 use allclear::core::model::command::{ApplyResult, Command, Entry, Rejection, ReportDocument, RequestAction};
-use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
 use allclear::core::model::event::Event;
 use allclear::core::model::id::{EventId, VmName};
 use allclear::core::model::lifecycle::Stage;
@@ -51,7 +51,7 @@ fn announced(id: &str, status: Status, vms: Vec<VmName>) -> Announcement {
     Announcement {
         id: EventId::new(id),
         status,
-        kind: Kind::Reboot,
+        kind: EventType::Reboot,
         source: Source::Platform,
         resource_type: "VirtualMachine".into(),
         resources: vms,
@@ -80,7 +80,7 @@ fn lies(poll: u64, replica: u64) -> Vec<Announcement> {
         3 => {
             let text = |length: usize, of: u64| format!("{of:016x}").repeat(length / 16);
             let texts = |number| Announcement {
-                kind: Kind::Other(text(256, own)),
+                kind: EventType::Other(text(256, own)),
                 resource_type: text(256, own),
                 description: text(1_024, own + number),
                 not_before: NotBefore::At(Timestamp(i64::try_from(own >> 20).unwrap())),
@@ -228,7 +228,7 @@ impl Liar {
     fn is_kept(&self, poll: u64) {
         let held = self.state().open_event(&EventId::new(HELD)).unwrap();
         assert!(held.stage() <= Stage::Preparing && held.claims.is_empty(), "{:?} at {poll}", held.stage());
-        assert_eq!(held.wishes.len(), 1);
+        assert_eq!(held.operator_records.len(), 1);
         // The one that is there now, and every one before, since the last lie of ours.
         let (cycle, of_ours) = (LIES * LIE_LASTS, OF_OURS * LIE_LASTS);
         let believed =

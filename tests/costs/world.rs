@@ -67,11 +67,11 @@ impl World {
         let contact = PeerHealth {
             reachable: true,
             since: Timestamp(0),
-            channel: ImdsHealth::Healthy,
-            channel_since: Timestamp(0),
+            imds: ImdsHealth::Healthy,
+            imds_since: Timestamp(0),
             document_age: Some(Duration::ZERO),
             answers_in: Duration::ZERO,
-            wishes: 0,
+            operator_seq: 0,
         };
         let members = VMS.map(VmName::new);
         let input = PlanningInput {
@@ -80,11 +80,11 @@ impl World {
             members: members.to_vec(),
             learners: BTreeSet::new(),
             versions: BTreeMap::new(),
-            contacts: members.iter().map(|name| (name.clone(), contact)).collect::<BTreeMap<_, _>>(),
+            peers: members.iter().map(|name| (name.clone(), contact)).collect::<BTreeMap<_, _>>(),
             quorum: true,
             leading_since: Timestamp(0),
-            lead: None,
-            alone: None,
+            leader: None,
+            isolated: None,
             policy: Policy::default(),
             timing: Timing::default(),
         };

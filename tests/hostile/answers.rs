@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use allclear::core::model::document::{Kind, Source};
+use allclear::core::model::document::{EventType, Source};
 use allclear::core::model::id::{EventId, VmName, WorkloadName};
 use allclear::core::model::time::Timestamp;
 use allclear::core::model::workload::{Intent, Phase, Role};
@@ -107,7 +107,7 @@ fn task(attempt: String, deadline: Duration) -> HookTask {
         step: "e@1/db-0/pg/failover/0".into(),
         fence: Fence { term: 1, sequence: 1 },
         event_id: EventId::new("e"),
-        event_type: Kind::Reboot,
+        event_type: EventType::Reboot,
         event_source: Source::User,
         resources: vec![VmName::new("db-0")],
         phase: Phase::Failover,

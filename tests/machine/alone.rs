@@ -14,13 +14,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-use allclear::core::isolation::approval::{event_to_approve, forecast, overridden};
+use allclear::core::isolation::approval::{event_to_approve, forecast, blockers_to_override};
 use allclear::core::model::command::{Command, ReconcileJournal};
 use allclear::core::model::id::{VmName, WorkloadName};
 use allclear::core::model::isolated_approval::{IsolatedApproval, JournalEntry};
 use allclear::core::model::isolation::ImdsHealth;
 use allclear::core::model::isolation::{IsolatedView, PeerAnswer};
-use allclear::core::model::obstacle::ApprovalForecast;
+use allclear::core::model::isolated_blocker::ApprovalForecast;
 use allclear::core::model::time::Timestamp;
 use allclear::core::model::workload::Readiness;
 use allclear::core::planning_input::{LeaderState, PlanningInput};
@@ -36,13 +36,13 @@ impl World {
         let turn = options.values.get("turn").map_or(Ok(1), |turn| number(turn))?;
         let (now, voters) = (self.input.now, self.input.members.clone());
         let acknowledged = voters.iter().map(|voter| (voter.clone(), now)).collect();
-        self.input.lead = Some(LeaderState { term, turn, voters, acknowledged });
+        self.input.leader = Some(LeaderState { term, turn, voters, acknowledged });
         self.input.leading_since = now;
         Ok(String::new())
     }
 
     pub(crate) fn heard(&mut self, names: &str) -> Result<String, String> {
-        let lead = self.input.lead.as_mut().ok_or("nobody leads")?;
+        let lead = self.input.leader.as_mut().ok_or("nobody leads")?;
         lead.acknowledged.extend(names.split_whitespace().map(|name| (VmName::new(name), self.input.now)));
         Ok(String::new())
     }
@@ -71,7 +71,7 @@ impl World {
             journal: self.journals.get(&me).cloned().unwrap_or_default(),
         };
         let lost = alone.unreachable_voters(&me);
-        let input = PlanningInput { me, lead: None, quorum: false, alone: Some(alone.clone()), ..self.input.clone() };
+        let input = PlanningInput { me, leader: None, quorum: false, isolated: Some(alone.clone()), ..self.input.clone() };
         let mut answer = String::new();
         for event in &document.events {
             let outlook = match forecast(&self.state, &input, &event.id).ok_or("it is not alone")? {
@@ -79,7 +79,7 @@ impl World {
                 ApprovalForecast::Not(obstacle) => format!("not: {obstacle}"),
             };
             let _ = writeln!(answer, "{}: {outlook}, out of reach: {}", event.id, lost.len());
-            let asked = match overridden(&self.state, &input, &event.id).ok_or("it is not alone")? {
+            let asked = match blockers_to_override(&self.state, &input, &event.id).ok_or("it is not alone")? {
                 Ok(obstacles) if obstacles.is_empty() => "nothing".into(),
                 Ok(obstacles) => obstacles.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
                 Err(obstacle) => format!("refused: {obstacle}"),
@@ -107,7 +107,7 @@ impl World {
                 outcome: None,
                 recorded: None,
             };
-            self.journals.entry(approver.clone()).or_default().push(JournalEntry { announcement, takeover });
+            self.journals.entry(approver.clone()).or_default().push(JournalEntry { announcement, approval: takeover });
         }
         Ok(String::new())
     }
@@ -116,21 +116,21 @@ impl World {
         let (name, text) = rest.split_once(' ').ok_or("ended VM OUTCOME")?;
         let entries = self.journals.get_mut(&VmName::new(name)).ok_or("it has no journal")?;
         let last = entries.last_mut().ok_or("its journal is empty")?;
-        last.takeover.outcome = Some((parse::post_outcome(text)?, self.input.now));
+        last.approval.outcome = Some((parse::post_outcome(text)?, self.input.now));
         Ok(String::new())
     }
 
     pub(crate) fn account(&mut self, rest: &str) -> Result<String, String> {
         let mut words = rest.split_whitespace();
         let by = VmName::new(words.next().ok_or("account VM")?);
-        let current = self.state.suspicions.get(&by).map_or(0, |known| known.number);
+        let current = self.state.reconcile_states.get(&by).map_or(0, |known| known.number);
         let number = words.next().map_or(Ok(current), |word| word.parse().map_err(|_| "a number"))?;
         let journal = self.journals.get(&by).cloned().unwrap_or_default();
         Ok(self.commit(&by, Command::ReconcileJournal(ReconcileJournal { number, journal })))
     }
 
     pub(crate) fn lead_without(&mut self, name: &str) -> Result<String, String> {
-        let lead = self.input.lead.as_mut().ok_or("nobody leads")?;
+        let lead = self.input.leader.as_mut().ok_or("nobody leads")?;
         lead.voters.retain(|voter| *voter != VmName::new(name));
         Ok(String::new())
     }

@@ -9,12 +9,12 @@ use allclear::core::model::command::{
     ApplyResult, Command, DeregisterSession, Entry, RegisterSession, RegisterWorkloads, Rejection, ReportDocument,
     RequestAction,
 };
-use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
 use allclear::core::model::id::{EventId, VmName, WorkloadName};
 use allclear::core::model::isolation::IsolatedView;
 use allclear::core::model::lifecycle::Stage;
-use allclear::core::model::obstacle::ApprovalForecast;
-use allclear::core::model::obstacle::ApprovalObstacle;
+use allclear::core::model::isolated_blocker::ApprovalForecast;
+use allclear::core::model::isolated_blocker::IsolatedBlocker;
 use allclear::core::model::operator::{OperatorRequest, WISH_LIMIT};
 use allclear::core::model::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, State, WORKLOAD_LIMIT};
 use allclear::core::model::time::Timestamp;
@@ -26,7 +26,7 @@ pub(crate) fn announcement(number: usize) -> Announcement {
     Announcement {
         id: EventId::new(&format!("e{number}")),
         status: Status::Scheduled,
-        kind: Kind::Reboot,
+        kind: EventType::Reboot,
         source: Source::Platform,
         resource_type: "VirtualMachine".into(),
         resources: vec![VmName::new("a")],
@@ -146,11 +146,11 @@ fn cut_off() -> PlanningInput {
         members: voters,
         learners: BTreeSet::new(),
         versions: BTreeMap::new(),
-        contacts: BTreeMap::new(),
+        peers: BTreeMap::new(),
         quorum: false,
         leading_since: Timestamp(0),
-        lead: None,
-        alone: Some(alone),
+        leader: None,
+        isolated: Some(alone),
         policy: Policy::default(),
         timing: Timing::default(),
     }
@@ -165,9 +165,9 @@ fn an_event_beyond_the_limit_is_not_approved_alone_either() {
         Some(ApprovalForecast::From(_)) | None => None,
     };
     report(&mut state, 0..OPEN_LIMIT);
-    assert_eq!(obstacle(&state), Some(ApprovalObstacle::NotTakenUp));
+    assert_eq!(obstacle(&state), Some(IsolatedBlocker::NotTakenUp));
     report(&mut state, 0..OPEN_LIMIT - 1);
-    assert_ne!(obstacle(&state), Some(ApprovalObstacle::NotTakenUp));
+    assert_ne!(obstacle(&state), Some(IsolatedBlocker::NotTakenUp));
 }
 
 pub(crate) fn ask(state: &mut State, what: OperatorRequest) {
@@ -185,7 +185,7 @@ fn the_latest_wishes_are_kept_and_whatever_is_in_force() {
         ask(&mut state, OperatorRequest::Wish { what: "leadership to go to b".into() });
         ask(&mut state, OperatorRequest::Hold { event: event.clone(), until: Timestamp(1), no_hooks: false });
     }
-    assert_eq!((state.operator_records.len(), state.open[&event].wishes.len()), (WISH_LIMIT, WISH_LIMIT));
+    assert_eq!((state.operator_records.len(), state.open[&event].operator_records.len()), (WISH_LIMIT, WISH_LIMIT));
     assert_eq!(state.pause(Timestamp(0)).map(|pause| pause.number), Some(1));
     assert_eq!(state.open[&event].hold(Timestamp(0)).map(|hold| hold.number), Some(state.operator_seq));
 }

@@ -63,7 +63,7 @@ impl World {
     pub(crate) fn knows(&mut self, rest: &str) -> Result<String, String> {
         let (vm, number) = rest.split_once(' ').ok_or("knows VM N")?;
         let number = number.parse().map_err(|_| "a wish has a number")?;
-        self.input.contacts.get_mut(&VmName::new(vm)).ok_or("no such VM")?.wishes = number;
+        self.input.peers.get_mut(&VmName::new(vm)).ok_or("no such VM")?.operator_seq = number;
         Ok(String::new())
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use allclear::core::model::attempt::Outcome;
 use allclear::core::model::claim::PostOutcome;
-use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
 use allclear::core::model::id::{EventId, GroupName, VmName, WorkloadName};
 use allclear::core::model::time::Timestamp;
 use allclear::core::model::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
@@ -88,7 +88,7 @@ pub(crate) fn announcement(text: &str, now: Timestamp) -> Result<Announcement, S
     Ok(Announcement {
         id: EventId::new(id),
         status: Status::from_word(status),
-        kind: Kind::from_word(kind),
+        kind: EventType::from_word(kind),
         source: Source::from_word(source),
         resource_type: "VirtualMachine".into(),
         resources: resources.split(',').map(VmName::new).collect(),
@@ -139,7 +139,7 @@ fn hook(text: &str) -> Result<Hook, String> {
         worst: options.span("worst")?,
         expected: options.span("expected")?,
         exclusive: has("exclusive"),
-        kinds: options.list("kinds").map(Kind::from_word).collect(),
+        kinds: options.list("kinds").map(EventType::from_word).collect(),
     })
 }
 

@@ -99,7 +99,7 @@ impl World {
         let replica = self.state.replicas.get(&VmName::new(vm)).ok_or("no such replica")?;
         let mut shown = String::new();
         for workload in replica.effective() {
-            let origin = if replica.dialled.get(&workload.name).is_some_and(|dialled| *dialled == *workload) {
+            let origin = if replica.sessions.get(&workload.name).is_some_and(|dialled| *dialled == *workload) {
                 "dialled"
             } else {
                 "configured"

@@ -102,7 +102,7 @@ pub(crate) fn command(command: &Command) -> String {
         Command::DeregisterSession(DeregisterSession { workload }) => format!("delist {workload}"),
         Command::UpdateConditions(UpdateConditions { conditions }) => format!("note {} conditions", conditions.len()),
         Command::RecordImpact(RecordImpact { event, lasted }) => format!("observed {event}: {} ms", lasted.as_millis()),
-        Command::RecordDeliveries(RecordDeliveries { told }) => format!("notified of {}", told.len()),
+        Command::RecordDeliveries(RecordDeliveries { deliveries: told }) => format!("notified of {}", told.len()),
         Command::RaiseVersion(RaiseVersion { version }) => format!("raise to version {version}"),
         Command::ExtendAttempt(ExtendAttempt { event, attempt, deadline }) => {
             format!("extend {event}: {attempt} until {}", time(*deadline))
@@ -209,7 +209,7 @@ pub(crate) fn event(event: &Event) -> String {
         let what = hook(&waiver.member, waiver.hook, Intent::Run);
         let _ = writeln!(text, "  waived {what} at {}: {}", time(waiver.at), why(&waiver.why));
     }
-    for OperatorRecord { number, at, who, reason, what } in &event.wishes {
+    for OperatorRecord { number, at, who, reason, what } in &event.operator_records {
         let what = match what {
             OperatorAction::Hold { until, .. } => format!("hold until {}", time(*until)),
             OperatorAction::Approve { revision, .. } => format!("approve as of revision {revision}"),
@@ -223,7 +223,7 @@ pub(crate) fn event(event: &Event) -> String {
         let (reason, at) = (claim.reason.as_word(), time(claim.at));
         let _ = writeln!(text, "  {}: claim for {} at {at}, {reason}: {end}", claim.attempt, claim.approver);
     }
-    for takeover in &event.takeovers {
+    for takeover in &event.isolated_approvals {
         let ended = |(end, at): &(PostOutcome, Timestamp)| format!("{} at {}", end.as_word(), time(*at));
         let end = takeover.outcome.as_ref().map_or("no outcome".into(), ended);
         let recorded = takeover.recorded.map_or("never".into(), time);

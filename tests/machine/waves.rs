@@ -8,7 +8,7 @@ use allclear::core::assignments::{Assignment, assignments, preferred_vms};
 use allclear::core::model::attempt::{Attempt, Outcome};
 use allclear::core::model::claim::PostOutcome;
 use allclear::core::model::command::{Command, FinishAttempt, RecordPost, ReportDocument, UpdateConditions};
-use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
 use allclear::core::model::event::Event;
 use allclear::core::model::id::{AttemptId, EventId, VmName, WorkloadName};
 use allclear::core::model::time::Timestamp;
@@ -152,7 +152,7 @@ impl Wave {
         let events = self.listed.iter().map(|(place, status)| Announcement {
             id: id(*place),
             status: status.clone(),
-            kind: Kind::Redeploy,
+            kind: EventType::Redeploy,
             source: self.source.clone(),
             resource_type: "VirtualMachine".into(),
             resources: vec![self.victims[*place].0.clone()],

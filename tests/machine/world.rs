@@ -26,7 +26,7 @@ use allclear::core::apply::apply;
 use allclear::core::assignments::{Assignment, assignments, predates_disk};
 use allclear::core::explain::explain;
 use allclear::core::model::command::{ApplyResult, Command, Entry, RegisterWorkloads, ReportDocument};
-use allclear::core::model::document::{Kind, Source};
+use allclear::core::model::document::{EventType, Source};
 use allclear::core::model::event::Event;
 use allclear::core::model::id::{AttemptId, EventId, GroupName, VmName};
 use allclear::core::model::isolated_approval::JournalEntry;
@@ -63,11 +63,11 @@ impl World {
             members: Vec::new(),
             learners: BTreeSet::new(),
             versions: BTreeMap::new(),
-            contacts: BTreeMap::new(),
+            peers: BTreeMap::new(),
             quorum: true,
             leading_since: Timestamp(0),
-            lead: None,
-            alone: None,
+            leader: None,
+            isolated: None,
             policy: Policy::default(),
             timing: Timing::default(),
         };
@@ -104,7 +104,7 @@ impl World {
             })),
             "stall" | "healthy" => Ok(self.contact(rest, |contact, now| {
                 let channel = if word == "healthy" { ImdsHealth::Healthy } else { ImdsHealth::Stalled };
-                (contact.channel, contact.channel_since) = (channel, now);
+                (contact.imds, contact.imds_since) = (channel, now);
             })),
             "seen" | "unseen" => Ok(self.contact(rest, |contact, now| {
                 let age = if word == "seen" { Duration::ZERO } else { now.since(Timestamp(-1_000)) };
@@ -167,13 +167,13 @@ impl World {
             let contact = PeerHealth {
                 reachable: true,
                 since: now,
-                channel: ImdsHealth::Healthy,
-                channel_since: now,
+                imds: ImdsHealth::Healthy,
+                imds_since: now,
                 document_age: Some(Duration::ZERO),
                 answers_in: Duration::ZERO,
-                wishes: 0,
+                operator_seq: 0,
             };
-            self.input.contacts.insert(name.clone(), contact);
+            self.input.peers.insert(name.clone(), contact);
             self.input.members.push(name);
         }
         String::new()
@@ -250,7 +250,7 @@ impl World {
         let phases: Vec<Phase> = options.list("phases").filter_map(Phase::from_word).collect();
         self.input.policy.rules.push(Rule {
             name: options.words.join(" "),
-            kinds: options.list("type").map(Kind::from_word).collect(),
+            kinds: options.list("type").map(EventType::from_word).collect(),
             sources: options.list("source").map(Source::from_word).collect(),
             resources: Vec::new(),
             duration: None,
@@ -310,7 +310,7 @@ impl World {
 
     fn contact(&mut self, names: &str, change: impl Fn(&mut PeerHealth, Timestamp)) -> String {
         for name in names.split_whitespace().map(VmName::new) {
-            if let Some(contact) = self.input.contacts.get_mut(&name) {
+            if let Some(contact) = self.input.peers.get_mut(&name) {
                 change(contact, self.input.now);
             }
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
 use allclear::core::model::id::VmName;
 use allclear::core::model::time::Timestamp;
 use allclear::imds::{MAX_RESOURCES, read_document};
@@ -103,7 +103,7 @@ fn statuses_types_and_sources_are_an_open_set() {
         assert_eq!(with("EventStatus", Some(word.into())).status, status);
     }
     let kinds =
-        [Kind::Freeze, Kind::Reboot, Kind::Redeploy, Kind::Preempt, Kind::Terminate, Kind::Other("Hibernate".into())];
+        [EventType::Freeze, EventType::Reboot, EventType::Redeploy, EventType::Preempt, EventType::Terminate, EventType::Other("Hibernate".into())];
     for kind in kinds {
         assert_eq!(with("EventType", Some(kind.as_word().into())).kind, kind);
     }
@@ -117,7 +117,7 @@ fn statuses_types_and_sources_are_an_open_set() {
 fn fields_that_are_missing_or_of_the_wrong_kind_are_unknown() {
     for odd in [None, Some(json!(null)), Some(json!(7)), Some(json!({})), Some(json!([1])), Some(json!(true))] {
         assert_eq!(with("EventStatus", odd.clone()).status, Status::Other(String::new()));
-        assert_eq!(with("EventType", odd.clone()).kind, Kind::Other(String::new()));
+        assert_eq!(with("EventType", odd.clone()).kind, EventType::Other(String::new()));
         assert_eq!(with("EventSource", odd.clone()).source, Source::Other(String::new()));
         assert_eq!(with("ResourceType", odd.clone()).resource_type, "");
         assert_eq!(with("Description", odd.clone()).description, "");

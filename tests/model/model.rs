@@ -137,7 +137,7 @@ fn reached() -> Vec<Property<Cluster>> {
             events.filter(approved).count() == cluster.events.len()
         }),
         Property::sometimes("held and then claimed", |cluster: &Cluster, world: &World| {
-            let held = |event: &Event| !event.wishes.is_empty() && event.claims.len() == 1;
+            let held = |event: &Event| !event.operator_records.is_empty() && event.claims.len() == 1;
             cluster.wishes == 0 || world.log.open_events().any(held)
         }),
         Property::sometimes("approved by an operator", |cluster: &Cluster, world: &World| {

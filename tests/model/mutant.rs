@@ -232,7 +232,7 @@ impl Mutant {
                 state.operator_seq += 1;
                 let what = OperatorAction::Approve { revision: *revision, over_budget: false };
                 let (number, at, who, reason) = (state.operator_seq, entry.at, who.clone(), reason.clone());
-                event.wishes.push(OperatorRecord { number, at, who, reason, what });
+                event.operator_records.push(OperatorRecord { number, at, who, reason, what });
                 Some(ApplyResult::Applied)
             }
             _ => None,

@@ -7,7 +7,7 @@ use allclear::core::apply::apply;
 use allclear::core::model::attempt::Outcome;
 use allclear::core::model::claim::PostOutcome;
 use allclear::core::model::command::{ApplyResult, BeginDrill, Command, Entry, RegisterSession, RegisterWorkloads};
-use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
 use allclear::core::model::drill::Mode;
 use allclear::core::model::event::Event;
 use allclear::core::model::id::{AttemptId, EventId, VmName};
@@ -207,7 +207,7 @@ fn announcement(cluster: &Cluster, id: EventId, status: Status) -> Announcement 
         id,
         not_before: if status == Status::Started { NotBefore::Unknown } else { NotBefore::At(NOT_BEFORE) },
         status,
-        kind: Kind::Reboot,
+        kind: EventType::Reboot,
         source: cluster.source.clone(),
         resource_type: String::new(),
         resources: Vec::new(),
@@ -354,24 +354,24 @@ impl World {
         let contact = |replica: usize| PeerHealth {
             reachable: self.connected(replica),
             since: self.replicas[replica].since,
-            channel: ImdsHealth::Healthy,
-            channel_since: Timestamp(0),
+            imds: ImdsHealth::Healthy,
+            imds_since: Timestamp(0),
             document_age: Some(Duration::ZERO),
             answers_in: Duration::ZERO,
-            wishes: 0,
+            operator_seq: 0,
         };
         let members: Vec<VmName> = (0..self.replicas.len()).map(name).collect();
         PlanningInput {
             now: self.now(),
             me: name(self.leader),
-            contacts: (0..self.replicas.len()).map(|replica| (name(replica), contact(replica))).collect(),
+            peers: (0..self.replicas.len()).map(|replica| (name(replica), contact(replica))).collect(),
             members,
             learners: BTreeSet::new(),
             versions: BTreeMap::new(),
             quorum: true,
             leading_since: Timestamp(0),
-            lead: None,
-            alone: None,
+            leader: None,
+            isolated: None,
             policy: Policy {
                 prepare_ahead: Duration::from_hours(1),
                 repost_after: self.repost_after,

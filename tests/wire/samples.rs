@@ -168,7 +168,7 @@ fn of_the_cluster(event: &EventId, attempt: AttemptId) -> Vec<Command> {
         Command::UpdateConditions(UpdateConditions { conditions: conditions() }),
         Command::ExtendAttempt(ExtendAttempt { event: event.clone(), attempt, deadline: Timestamp(NOW + 90_000) }),
         Command::RecordImpact(RecordImpact { event: event.clone(), lasted: Duration::from_millis(8_250) }),
-        Command::RecordDeliveries(RecordDeliveries { told: told() }),
+        Command::RecordDeliveries(RecordDeliveries { deliveries: told() }),
         Command::RaiseVersion(RaiseVersion { version: 2 }),
     ]
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use allclear::core::model::attempt::{Attempt, Blocked, Outcome, Progress, Waiver, WaiverReason};
 use allclear::core::model::claim::{Claim, PostOutcome, Reason};
-use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
 use allclear::core::model::drill::{Drill, Mode};
 use allclear::core::model::event::{Ending, Event};
 use allclear::core::model::hook_id::HookId;
@@ -66,7 +66,7 @@ pub(crate) fn dialled() -> Workload {
     let mut hooks = postgres().hooks;
     hooks[0].worst = Some(Duration::from_secs(90));
     hooks[1].exclusive = true;
-    hooks[2].kinds = vec![Kind::Freeze, Kind::Other("Defrost".into())];
+    hooks[2].kinds = vec![EventType::Freeze, EventType::Other("Defrost".into())];
     Workload { hooks, origin: Origin::Dialled { owner: 0 }, on_absent: OnAbsent::Skip, ..postgres() }
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn dialled_state() -> State {
     let stood_for = Workload { origin: Origin::Dialled { owner: 0 }, on_absent: OnAbsent::Command, ..cache() };
     let replica = Replica {
         workloads: vec![cache()],
-        dialled: [dialled(), stood_for].map(|workload| (workload.name.clone(), workload)).into(),
+        sessions: [dialled(), stood_for].map(|workload| (workload.name.clone(), workload)).into(),
         conditions: conditions().into_iter().collect(),
         away: BTreeMap::from([(WorkloadName("postgres".into()), Timestamp(NOW))]),
         unready: BTreeMap::from([(WorkloadName("cache".into()), Timestamp(NOW + 1))]),
@@ -106,7 +106,7 @@ pub(crate) fn announcement(id: &str) -> Announcement {
     Announcement {
         id: EventId::new(id),
         status: Status::Scheduled,
-        kind: Kind::Redeploy,
+        kind: EventType::Redeploy,
         source: Source::User,
         resource_type: "VirtualMachine".into(),
         resources: vec![VmName::new("_DB-0"), VmName::new("db-1")],
@@ -121,7 +121,7 @@ fn words_of_tomorrow(id: &str) -> Announcement {
     Announcement {
         id: EventId::new(id),
         status: Status::Other("Postponed".into()),
-        kind: Kind::Other("Teleport".into()),
+        kind: EventType::Other("Teleport".into()),
         source: Source::Other("Tenant".into()),
         resource_type: String::new(),
         resources: Vec::new(),
@@ -185,7 +185,7 @@ fn closed_event() -> Event {
         ..attempt(2, Intent::Undo, Some(Outcome::Unknown("gone".into())))
     };
     Event {
-        announcement: Announcement { status: Status::Started, kind: Kind::Freeze, ..announcement("A-1") },
+        announcement: Announcement { status: Status::Started, kind: EventType::Freeze, ..announcement("A-1") },
         seen_by: BTreeSet::from([VmName::new("DB-0"), VmName::new("db-1")]),
         entered: (10..).zip(Stage::ALL).map(|(at, stage)| (stage, Timestamp(NOW + at))).collect(),
         revision: 23,
@@ -203,11 +203,11 @@ fn closed_event() -> Event {
             claim(6, Reason::BudgetSpent, None),
             claim(7, Reason::Prepared, Some(PostOutcome::Accepted)),
         ],
-        takeovers: Vec::new(),
+        isolated_approvals: Vec::new(),
         ending: Some(Ending::Completed),
         departed: BTreeSet::new(),
         drill: None,
-        wishes: Vec::new(),
+        operator_records: Vec::new(),
         treated: None,
         impacts: BTreeMap::new(),
         slots_since: None,
@@ -242,7 +242,7 @@ pub(crate) fn rich_state() -> State {
     let open = [closed_event(), fresh(words_of_tomorrow("b-2")), treated("C-3", Action::Observe, None)];
     let known =
         Replica { workloads: vec![postgres(), cache()], reports: 42, document: Some(document()), ..Replica::default() };
-    let silent = Replica { document: Some(Document::default()), discounted: Some(Timestamp(-1)), ..Replica::default() };
+    let silent = Replica { document: Some(Document::default()), stale_since: Some(Timestamp(-1)), ..Replica::default() };
     State {
         now: Timestamp(NOW + 100),
         replicas: BTreeMap::from([
@@ -282,21 +282,21 @@ pub(crate) fn journal() -> Vec<JournalEntry> {
         recorded: None,
     };
     vec![
-        JournalEntry { announcement: announcement("A-1"), takeover: takeover(10_000, Some(PostOutcome::Refused(503))) },
-        JournalEntry { announcement: announcement("A-1"), takeover: takeover(15_000, None) },
+        JournalEntry { announcement: announcement("A-1"), approval: takeover(10_000, Some(PostOutcome::Refused(503))) },
+        JournalEntry { announcement: announcement("A-1"), approval: takeover(15_000, None) },
     ]
 }
 
 /// Leaders and what replicas did without one were stored later than groups.
 pub(crate) fn led_state() -> State {
     let mut taken_over = Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW));
-    let recorded = |entry: JournalEntry| IsolatedApproval { recorded: Some(Timestamp(NOW + 20_000)), ..entry.takeover };
-    taken_over.takeovers = journal().into_iter().map(recorded).collect();
+    let recorded = |entry: JournalEntry| IsolatedApproval { recorded: Some(Timestamp(NOW + 20_000)), ..entry.approval };
+    taken_over.isolated_approvals = journal().into_iter().map(recorded).collect();
     let suspicion = |number, is_cleared| ReconcileState { number, since: Timestamp(NOW), is_cleared };
     State {
         history: VecDeque::from([taken_over.into()]),
         leadership: Some(Leadership { by: VmName::new("db-0"), term: 3, turn: 2, voters: vec![VmName::new("db-1")] }),
-        suspicions: BTreeMap::from([
+        reconcile_states: BTreeMap::from([
             (VmName::new("_DB-0"), suspicion(1, true)),
             (VmName::new("db-1"), suspicion(u64::MAX, false)),
         ]),
@@ -361,7 +361,7 @@ pub(crate) fn wished_state() -> State {
         at: Timestamp(NOW),
     };
     let event = Event {
-        wishes,
+        operator_records: wishes,
         waivers: vec![skipped],
         claims: vec![claim(9, Reason::Operator, None)],
         ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
@@ -424,5 +424,5 @@ pub(crate) fn notified_state() -> State {
         receivers: receivers.iter().map(|name| (*name).into()).collect(),
     };
     let notices = [("A-1@1/announced", noted(&["chat", "grid"])), ("db-1/channel_stalled/490896", noted(&["chat"]))];
-    State { notices: notices.map(|(id, noted)| (id.into(), noted)).into(), ..State::default() }
+    State { deliveries: notices.map(|(id, noted)| (id.into(), noted)).into(), ..State::default() }
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use allclear::core::model::document::{Kind, Source};
+use allclear::core::model::document::{EventType, Source};
 use allclear::core::model::id::{EventId, GroupName, VmName, WorkloadName};
 use allclear::core::model::time::Timestamp;
 use allclear::core::model::workload::{Intent, Phase};
@@ -128,7 +128,7 @@ pub(crate) fn task() -> HookTask {
         step: "A1-b2@1500/db-0/postgres/failover/0".to_owned(),
         fence: Fence { term: 3, sequence: 17 },
         event_id: EventId::new("A1-b2"),
-        event_type: Kind::Redeploy,
+        event_type: EventType::Redeploy,
         event_source: Source::User,
         resources: vms(&["db-0", "other-7"]),
         phase: Phase::Failover,

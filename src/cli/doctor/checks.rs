@@ -2,7 +2,7 @@
 
 use super::super::hook::{One, all};
 use super::finding::Finding;
-use allclear_core::model::document::Kind;
+use allclear_core::model::document::EventType;
 use allclear_core::model::drill::Mode;
 use allclear_core::model::id::VmName;
 use allclear_core::model::workload::{Intent, Phase};
@@ -21,7 +21,7 @@ pub(super) async fn findings(config: &Config, name: &str) -> Vec<Finding> {
 }
 
 async fn of(one: &One<'_>) -> Vec<Finding> {
-    let task = one.task(Intent::Run, Mode::DryRun, Kind::Reboot);
+    let task = one.task(Intent::Run, Mode::DryRun, EventType::Reboot);
     let name = one.name();
     let advice = || format!("mend it, and look again with `allclear hook run --config FILE {name}`");
     let shown = match one.try_it(&task, std::future::pending(), |_| ()).await {

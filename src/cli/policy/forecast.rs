@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::why::{self, PassedOver};
 use allclear_core::apply::apply;
-use allclear_core::apply::settle::settle_all;
+use allclear_core::apply::slot_updates::update_slots;
 use allclear_core::explain::explain;
 use allclear_core::model::attempt::Outcome;
 use allclear_core::model::command::{
@@ -121,11 +121,11 @@ fn input(config: &Config, members: &[VmName], now: Timestamp) -> PlanningInput {
     let well = PeerHealth {
         reachable: true,
         since: now,
-        channel: ImdsHealth::Healthy,
-        channel_since: now,
+        imds: ImdsHealth::Healthy,
+        imds_since: now,
         document_age: Some(Duration::ZERO),
         answers_in: Duration::ZERO,
-        wishes: 0,
+        operator_seq: 0,
     };
     PlanningInput {
         now,
@@ -133,11 +133,11 @@ fn input(config: &Config, members: &[VmName], now: Timestamp) -> PlanningInput {
         members: members.to_vec(),
         learners: BTreeSet::new(),
         versions: BTreeMap::new(),
-        contacts: members.iter().map(|name| (name.clone(), well)).collect(),
+        peers: members.iter().map(|name| (name.clone(), well)).collect(),
         quorum: true,
         leading_since: now,
-        lead: None,
-        alone: None,
+        leader: None,
+        isolated: None,
         policy: config.policy.clone(),
         timing: Timing::default(),
     }
@@ -186,7 +186,7 @@ fn runs(state: &State, event: &EventId, input: &PlanningInput) -> (Vec<ForecastR
     // When it has room: whom it waits for is told by itself.
     state.open.retain(|id, _| id == event);
     state.slots.clear();
-    settle_all(&mut state);
+    update_slots(&mut state);
     let Some(starts) = state.open_event(event).map(Event::preparation_starts) else { return (runs, Vec::new()) };
     let input = PlanningInput { now: starts.max(input.now), ..input.clone() };
     let mut turn = 0;

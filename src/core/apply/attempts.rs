@@ -101,7 +101,7 @@ pub(crate) fn finish_attempt(
     Ok(())
 }
 
-pub(crate) fn expire_attempts(state: &mut State, id: &EventId, attempt: AttemptId) -> Applied {
+pub(crate) fn expire_attempt(state: &mut State, id: &EventId, attempt: AttemptId) -> Applied {
     let now = state.now;
     let event = open(state, id)?;
     let deadline = event.deadline_of(event.attempt(attempt).ok_or(Rejection::UnknownAttempt)?);

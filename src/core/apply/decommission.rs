@@ -25,7 +25,7 @@ pub(crate) fn decommission_replica(state: &mut State, replica: &VmName) -> Appli
         report::refresh_announcement(state, &announcement.id);
     }
     // A machine that does not exist approves nothing.
-    state.suspicions.remove(replica);
+    state.reconcile_states.remove(replica);
     mark_departed(state, replica);
     let now = state.now;
     // What it ran for others may still run: nothing of theirs begins beside it until it must have ended.

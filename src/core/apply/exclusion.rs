@@ -16,7 +16,7 @@ impl State {
     }
 }
 
-pub(crate) fn exclude(state: &mut State, replica: &VmName) -> Applied {
+pub(crate) fn exclude_replica(state: &mut State, replica: &VmName) -> Applied {
     if state.is_excluded(replica) {
         return Err(Rejection::Repeated);
     }
@@ -27,7 +27,7 @@ pub(crate) fn exclude(state: &mut State, replica: &VmName) -> Applied {
     Ok(())
 }
 
-pub(crate) fn readmit(state: &mut State, replica: &VmName) -> Applied {
+pub(crate) fn readmit_replica(state: &mut State, replica: &VmName) -> Applied {
     let place = state.excluded.iter().position(|excluded| excluded == replica).ok_or(Rejection::UnknownReplica)?;
     state.excluded.remove(place);
     Ok(())
@@ -41,13 +41,13 @@ mod tests {
     fn however_many_are_excluded_the_latest_are_known_and_no_more() {
         let (mut state, name) = (State::default(), |number: usize| VmName::new(&alloc::format!("db-{number}")));
         for number in 0..=EXCLUDED_LIMIT {
-            exclude(&mut state, &name(number)).unwrap();
+            exclude_replica(&mut state, &name(number)).unwrap();
         }
-        assert_eq!(exclude(&mut state, &name(EXCLUDED_LIMIT)), Err(Rejection::Repeated));
+        assert_eq!(exclude_replica(&mut state, &name(EXCLUDED_LIMIT)), Err(Rejection::Repeated));
         assert_eq!(state.excluded.len(), EXCLUDED_LIMIT);
         assert!(!state.is_excluded(&name(0)) && state.is_excluded(&name(1)));
-        readmit(&mut state, &name(1)).unwrap();
+        readmit_replica(&mut state, &name(1)).unwrap();
         assert!(!state.is_excluded(&name(1)));
-        assert_eq!(readmit(&mut state, &name(1)), Err(Rejection::UnknownReplica));
+        assert_eq!(readmit_replica(&mut state, &name(1)), Err(Rejection::UnknownReplica));
     }
 }

@@ -14,7 +14,7 @@ pub mod operator;
 pub mod reconciliation;
 pub mod registry;
 pub mod report;
-pub mod settle;
+pub mod slot_updates;
 pub mod slots;
 pub mod version;
 
@@ -52,7 +52,7 @@ pub fn apply(state: &mut State, entry: &Entry) -> ApplyResult {
         Ok(()) => {
             drill::stop_drill_for_event(state);
             report::reconsider(state);
-            settle::settle_all(state);
+            slot_updates::update_slots(state);
             debug_assert_eq!(crate::verify::invariants::violated(state), None, "after {entry:?}");
             ApplyResult::Applied
         }
@@ -63,10 +63,10 @@ pub fn apply(state: &mut State, entry: &Entry) -> ApplyResult {
 fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
     match command {
         Command::RegisterWorkloads(RegisterWorkloads { workloads, groups }) => {
-            registry::register(state, by, workloads, groups)
+            registry::register_workloads(state, by, workloads, groups)
         }
-        Command::ReportDocument(ReportDocument { after, document }) => report::report(state, by, *after, document),
-        Command::MarkDocumentStale(MarkDocumentStale { replica }) => report::discount(state, replica),
+        Command::ReportDocument(ReportDocument { after, document }) => report::report_document(state, by, *after, document),
+        Command::MarkDocumentStale(MarkDocumentStale { replica }) => report::mark_document_stale(state, replica),
         Command::ChooseTreatment(ChooseTreatment { event, treatment }) => choose_treatment(state, event, treatment),
         Command::BeginAttempt(begun) => begin_attempt(state, begun),
         Command::ReportProgress(ReportProgress { event, attempt, progress }) => {
@@ -75,13 +75,13 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::FinishAttempt(FinishAttempt { event, attempt, outcome }) => {
             attempts::finish_attempt(state, by, event, *attempt, outcome)
         }
-        Command::ExpireAttempt(ExpireAttempt { event, attempt }) => attempts::expire_attempts(state, event, *attempt),
+        Command::ExpireAttempt(ExpireAttempt { event, attempt }) => attempts::expire_attempt(state, event, *attempt),
         Command::WaiveHook(waived) => waive_hook(state, waived),
         Command::ClaimApproval(claim) => claim_approval(state, by, claim),
         Command::RecordPost(post) => record_post(state, by, post),
-        Command::TakeSlots(TakeSlots { event }) => slots::take(state, event),
-        Command::ReleaseSlots(ReleaseSlots { event }) => slots::give_back(state, event),
-        Command::BeginLastCall(BeginLastCall { event }) => slots::record_last_call(state, event),
+        Command::TakeSlots(TakeSlots { event }) => slots::take_slots(state, event),
+        Command::ReleaseSlots(ReleaseSlots { event }) => slots::release_slots(state, event),
+        Command::BeginLastCall(BeginLastCall { event }) => slots::begin_last_call(state, event),
         Command::AbandonRestores(AbandonRestores { replica }) => slots::abandon_restores(state, replica),
         Command::RecordReachability(RecordReachability { replica, reachable }) => {
             slots::record_reachability(state, replica, *reachable)
@@ -90,10 +90,10 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::BeginLeadership(BeginLeadership { term, turn, voters }) => {
             reconciliation::begin_leadership(state, by, *term, *turn, voters)
         }
-        Command::SuspectReplica(SuspectReplica { replica, number }) => reconciliation::suspect(state, replica, *number),
+        Command::SuspectReplica(SuspectReplica { replica, number }) => reconciliation::suspect_replica(state, replica, *number),
         Command::ClearSuspect(ClearSuspect { replica }) => reconciliation::clear_suspect(state, replica),
-        Command::ExcludeReplica(ExcludeReplica { replica }) => exclusion::exclude(state, replica),
-        Command::ReadmitReplica(ReadmitReplica { replica }) => exclusion::readmit(state, replica),
+        Command::ExcludeReplica(ExcludeReplica { replica }) => exclusion::exclude_replica(state, replica),
+        Command::ReadmitReplica(ReadmitReplica { replica }) => exclusion::readmit_replica(state, replica),
         Command::ReconcileJournal(ReconcileJournal { number, journal }) => {
             reconciliation::reconcile_journal(state, by, *number, journal)
         }
@@ -105,16 +105,16 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         }
         Command::EndDrill(EndDrill { event }) => drill::end_drill(state, event),
         Command::RequestAction(RequestAction { what, who, reason }) => {
-            operator::apply_request(state, what, Requester { who, reason })
+            operator::request_action(state, what, Requester { who, reason })
         }
         Command::RegisterSession(RegisterSession { workload }) => registry::register_session(state, by, workload),
         Command::DeregisterSession(DeregisterSession { workload }) => registry::deregister_session(state, by, workload),
-        Command::UpdateConditions(UpdateConditions { conditions }) => registry::update_condition(state, by, conditions),
+        Command::UpdateConditions(UpdateConditions { conditions }) => registry::update_conditions(state, by, conditions),
         Command::ExtendAttempt(ExtendAttempt { event, attempt, deadline }) => {
             attempts::extend_attempt(state, by, event, *attempt, *deadline)
         }
         Command::RecordImpact(RecordImpact { event, lasted }) => impact::record_impact(state, by, event, *lasted),
-        Command::RecordDeliveries(RecordDeliveries { told }) => notification::record_deliveries(state, told),
+        Command::RecordDeliveries(RecordDeliveries { deliveries: told }) => notification::record_deliveries(state, told),
         Command::RaiseVersion(RaiseVersion { version }) => version::raise_version(state, by, *version),
     }
 }
@@ -136,7 +136,7 @@ fn choose_treatment(state: &mut State, id: &EventId, treatment: &Treatment) -> A
         report::enter_stage(open(state, id)?, Stage::Preparing, now);
     }
     // Where there is room it need not be asked for: one entry less before the first hook.
-    let _ = slots::take(state, id);
+    let _ = slots::take_slots(state, id);
     Ok(())
 }
 

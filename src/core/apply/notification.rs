@@ -27,13 +27,13 @@ pub(crate) fn record_deliveries(state: &mut State, told: &[Delivery]) -> Applied
     if news.is_empty() {
         return Err(Rejection::Repeated);
     }
-    state.notices.retain(|_, noted| now.since(noted.at) < REMEMBERED_FOR);
+    state.deliveries.retain(|_, noted| now.since(noted.at) < REMEMBERED_FOR);
     for Delivery { notice, receiver } in news {
-        if state.notices.len() >= REMEMBERED && !state.notices.contains_key(notice) {
+        if state.deliveries.len() >= REMEMBERED && !state.deliveries.contains_key(notice) {
             continue;
         }
         let noted =
-            state.notices.entry(notice.clone()).or_insert(DeliveryRecord { at: now, receivers: BTreeSet::new() });
+            state.deliveries.entry(notice.clone()).or_insert(DeliveryRecord { at: now, receivers: BTreeSet::new() });
         if noted.receivers.len() < RECEIVERS {
             noted.receivers.insert(receiver.clone());
         }

@@ -29,7 +29,7 @@ pub(crate) struct Requester<'a> {
     pub(crate) reason: &'a str,
 }
 
-pub(crate) fn apply_request(state: &mut State, what: &OperatorRequest, asker: Requester<'_>) -> Applied {
+pub(crate) fn request_action(state: &mut State, what: &OperatorRequest, asker: Requester<'_>) -> Applied {
     match what {
         OperatorRequest::Hold { event, until, no_hooks } => hold(state, event, *until, *no_hooks, asker),
         OperatorRequest::Release { event } => release(state, event, asker),
@@ -124,7 +124,7 @@ fn record_request(state: &mut State, asker: Requester<'_>, what: OperatorAction)
 fn record_for_event(state: &mut State, id: &EventId, asker: Requester<'_>, what: OperatorAction) -> Applied {
     let wish = next(state, asker, what);
     let event = open(state, id)?;
-    push_record(&mut event.wishes, wish);
+    push_record(&mut event.operator_records, wish);
     event.revision += 1;
     Ok(())
 }

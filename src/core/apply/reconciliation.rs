@@ -30,8 +30,8 @@ pub(crate) fn begin_leadership(state: &mut State, by: &VmName, term: u64, turn: 
 
 /// Also of one that is suspect already: an account that it gave before it fell silent again says nothing of the time
 /// since.
-pub(crate) fn suspect(state: &mut State, replica: &VmName, number: u64) -> Applied {
-    if number != state.suspicions.get(replica).map_or(0, |known| known.number) + 1 {
+pub(crate) fn suspect_replica(state: &mut State, replica: &VmName, number: u64) -> Applied {
+    if number != state.reconcile_states.get(replica).map_or(0, |known| known.number) + 1 {
         return Err(Rejection::OutOfOrder);
     }
     state.start_number(replica);
@@ -40,19 +40,19 @@ pub(crate) fn suspect(state: &mut State, replica: &VmName, number: u64) -> Appli
 
 /// Whoever still votes is suspected again by the next leader.
 pub(crate) fn clear_suspect(state: &mut State, replica: &VmName) -> Applied {
-    state.suspicions.remove(replica).map(drop).ok_or(Rejection::UnknownReplica)
+    state.reconcile_states.remove(replica).map(drop).ok_or(Rejection::UnknownReplica)
 }
 
 /// What a replica did alone is recorded whatever its number; only an account of the current one clears it.
 pub(crate) fn reconcile_journal(state: &mut State, by: &VmName, number: u64, journal: &[JournalEntry]) -> Applied {
-    if journal.len() > JOURNAL_LIMIT || journal.iter().any(|entry| entry.takeover.approver != *by) {
+    if journal.len() > JOURNAL_LIMIT || journal.iter().any(|entry| entry.approval.approver != *by) {
         return Err(Rejection::NotYours);
     }
     let mut is_news = false;
     for entry in journal {
         is_news |= record(state, entry);
     }
-    if let Some(suspicion) = state.suspicions.get_mut(by)
+    if let Some(suspicion) = state.reconcile_states.get_mut(by)
         && suspicion.number == number
         && !suspicion.is_cleared
     {
@@ -65,7 +65,7 @@ pub(crate) fn reconcile_journal(state: &mut State, by: &VmName, number: u64, jou
 /// Takes one entry of a journal over; false when all of it is known.
 pub(crate) fn record(state: &mut State, entry: &JournalEntry) -> bool {
     let now = state.now;
-    let JournalEntry { announcement, takeover } = entry;
+    let JournalEntry { announcement, approval: takeover } = entry;
     let id = &announcement.id;
     if state.open_event(id).is_some_and(Event::is_drill) {
         return false;
@@ -99,10 +99,10 @@ pub(crate) fn record(state: &mut State, entry: &JournalEntry) -> bool {
 fn merge(event: &mut Event, takeover: &IsolatedApproval, now: Timestamp) -> bool {
     let is_settled = event.may_have_started();
     let same = |known: &&mut IsolatedApproval| known.approver == takeover.approver && known.at == takeover.at;
-    match event.takeovers.iter_mut().find(same) {
+    match event.isolated_approvals.iter_mut().find(same) {
         Some(known) if known.outcome.is_some() || takeover.outcome.is_none() => return false,
         Some(known) => known.outcome.clone_from(&takeover.outcome),
-        None => event.takeovers.push(IsolatedApproval { recorded: Some(now), ..takeover.clone() }),
+        None => event.isolated_approvals.push(IsolatedApproval { recorded: Some(now), ..takeover.clone() }),
     }
     event.revision += 1;
     // One whose end is not known yet counts by itself, and may turn out not to have been sent.

@@ -16,7 +16,7 @@ use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-pub(crate) fn register(state: &mut State, by: &VmName, workloads: &[Workload], groups: &[Group]) -> Applied {
+pub(crate) fn register_workloads(state: &mut State, by: &VmName, workloads: &[Workload], groups: &[Group]) -> Applied {
     if state.replicas.get(by).is_some_and(|replica| replica.workloads == workloads && replica.groups == groups) {
         return Err(Rejection::Repeated);
     }
@@ -27,7 +27,7 @@ pub(crate) fn register(state: &mut State, by: &VmName, workloads: &[Workload], g
     let before = effective(state, by);
     let replica = Arc::make_mut(state.replicas.entry(by.clone()).or_default());
     (replica.workloads, replica.groups) = (workloads.into(), groups.into());
-    let Replica { workloads: configured, dialled, .. } = replica;
+    let Replica { workloads: configured, sessions: dialled, .. } = replica;
     for dialled in dialled.values_mut() {
         *dialled = known_as(configured, dialled);
     }
@@ -56,7 +56,7 @@ pub(crate) fn register_session(state: &mut State, by: &VmName, workload: &Worklo
     let replica = registered(state, by)?;
     let workload = known_as(&replica.workloads, workload);
     let before: Vec<Workload> = replica.effective().cloned().collect();
-    let known = replica.dialled.get(&workload.name);
+    let known = replica.sessions.get(&workload.name);
     if known.is_some_and(|known| *known == workload) && !replica.is_absent(&workload) {
         return Err(Rejection::Repeated);
     }
@@ -66,7 +66,7 @@ pub(crate) fn register_session(state: &mut State, by: &VmName, workload: &Worklo
     let condition = Condition { connected: true, ..replica.condition(&workload.name) };
     keep(replica, &workload.name, condition, now);
     let is_new = !replica.knows(&workload.name);
-    replica.dialled.insert(workload.name.clone(), workload.clone());
+    replica.sessions.insert(workload.name.clone(), workload.clone());
     keep_owed_restores(state, by, &before);
     if let Some(group) = workload.group.as_ref().filter(|_| is_new) {
         slots::replace_decommissioned(state, &workload.on(by), group);
@@ -76,11 +76,11 @@ pub(crate) fn register_session(state: &mut State, by: &VmName, workload: &Worklo
 
 pub(crate) fn deregister_session(state: &mut State, by: &VmName, name: &WorkloadName) -> Applied {
     let replica = registered(state, by)?;
-    if !replica.dialled.contains_key(name) {
+    if !replica.sessions.contains_key(name) {
         return Err(Rejection::Repeated);
     }
     let before: Vec<Workload> = replica.effective().cloned().collect();
-    replica.dialled.remove(name);
+    replica.sessions.remove(name);
     // What it said of itself says nothing of the configured one that it stood for.
     replica.conditions.remove(name);
     replica.away.remove(name);
@@ -94,7 +94,7 @@ pub(crate) fn deregister_session(state: &mut State, by: &VmName, name: &Workload
     Ok(())
 }
 
-pub(crate) fn update_condition(state: &mut State, by: &VmName, conditions: &[(WorkloadName, Condition)]) -> Applied {
+pub(crate) fn update_conditions(state: &mut State, by: &VmName, conditions: &[(WorkloadName, Condition)]) -> Applied {
     let now = state.now;
     let before = effective(state, by);
     let replica = registered(state, by)?;
@@ -188,7 +188,7 @@ pub(crate) fn keep(replica: &mut Replica, name: &WorkloadName, condition: Condit
 
 fn drop_unknown_workloads(replica: &mut Replica) {
     let known: BTreeSet<WorkloadName> =
-        replica.workloads.iter().map(|workload| workload.name.clone()).chain(replica.dialled.keys().cloned()).collect();
+        replica.workloads.iter().map(|workload| workload.name.clone()).chain(replica.sessions.keys().cloned()).collect();
     replica.conditions.retain(|name, _| known.contains(name));
     replica.away.retain(|name, _| known.contains(name));
     replica.unready.retain(|name, _| known.contains(name));

@@ -5,7 +5,7 @@ use crate::apply::slots;
 use crate::model::attempt::Attempt;
 use crate::model::bytes::{ANNOUNCEMENT_BYTES, HISTORY_BYTES};
 use crate::model::command::Rejection;
-use crate::model::document::{Announcement, Document, Kind, NotBefore, Status};
+use crate::model::document::{Announcement, Document, EventType, NotBefore, Status};
 use crate::model::event::{Ending, Event};
 use crate::model::id::{EventId, VmName};
 use crate::model::lifecycle::Stage;
@@ -18,7 +18,7 @@ use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-pub(crate) fn report(state: &mut State, by: &VmName, after: u64, document: &Document) -> Applied {
+pub(crate) fn report_document(state: &mut State, by: &VmName, after: u64, document: &Document) -> Applied {
     let replica = registered(state, by)?;
     if replica.reports != after {
         return Err(Rejection::OutOfOrder);
@@ -28,7 +28,7 @@ pub(crate) fn report(state: &mut State, by: &VmName, after: u64, document: &Docu
     }
     let replica = registered(state, by)?;
     replica.reports += 1;
-    let was_current = replica.discounted.take().is_none();
+    let was_current = replica.stale_since.take().is_none();
     let before = replica.document.replace(document.clone()).filter(|_| was_current).unwrap_or_default();
     for announcement in &document.events {
         // Most of a document is known, and says nothing new of what is open.
@@ -129,13 +129,13 @@ pub(crate) fn refresh_announcement(state: &mut State, id: &EventId) {
     }
 }
 
-pub(crate) fn discount(state: &mut State, replica: &VmName) -> Applied {
+pub(crate) fn mark_document_stale(state: &mut State, replica: &VmName) -> Applied {
     let now = state.now;
     let replica = registered(state, replica)?;
-    if replica.discounted.is_some() {
+    if replica.stale_since.is_some() {
         return Err(Rejection::Repeated);
     }
-    replica.discounted = Some(now);
+    replica.stale_since = Some(now);
     let listed = replica.document.clone().unwrap_or_default();
     for announcement in &listed.events {
         refresh_announcement(state, &announcement.id);
@@ -208,7 +208,7 @@ pub(crate) fn return_to_scheduled(event: &mut Event, now: Timestamp) {
 pub(crate) fn reconsider(state: &mut State) {
     let now = state.now;
     let is_open = |event: &Event| {
-        let is_told = event.is_taken_over() || event.reason_to_repeat().is_some();
+        let is_told = event.has_isolated_approval() || event.reason_to_repeat().is_some();
         event.stage() == Stage::Claimed && event.is_claim_settled(now) && !is_told
     };
     for event in state.open.values_mut().filter(|event| is_open(event)) {
@@ -255,7 +255,7 @@ fn is_outlived(state: &State, event: &Event) -> bool {
     let id = &event.announcement.id;
     let survives = |vm: &VmName| event.affects(vm) && state.replicas.get(vm).is_some_and(|replica| replica.cleared(id));
     let has_begun = event.entered_at(Stage::Started).is_some();
-    event.announcement.kind == Kind::Terminate && !has_begun && event.seen_by.iter().any(survives)
+    event.announcement.kind == EventType::Terminate && !has_begun && event.seen_by.iter().any(survives)
 }
 
 /// Moves the events that are over and whose members are back to the history. True when there were any.
@@ -328,7 +328,7 @@ pub(crate) fn reconsider_for_new_replica(state: &mut State) {
 
 /// What current documents list and is not open.
 fn listed_elsewhere(state: &State) -> impl Iterator<Item = (&VmName, &Announcement)> {
-    let current = state.replicas.iter().filter(|(_, replica)| replica.discounted.is_none());
+    let current = state.replicas.iter().filter(|(_, replica)| replica.stale_since.is_none());
     let listed = current.flat_map(|(name, replica)| {
         replica.document.iter().flat_map(|document| &document.events).map(move |announcement| (name, announcement))
     });
@@ -369,12 +369,12 @@ mod tests {
         for (name, status) in [("a", Status::Scheduled), ("b", Status::Started), ("c", Status::Scheduled)] {
             let name = VmName::new(name);
             state.replicas.entry(name.clone()).or_default();
-            report(&mut state, &name, 0, &Document::new([announced("e1", status)].into())).unwrap();
+            report_document(&mut state, &name, 0, &Document::new([announced("e1", status)].into())).unwrap();
         }
         let mut seen = Vec::new();
         for silent in ["b", "a", "c"] {
             seen.push(state.observed_status(&id).cloned());
-            discount(&mut state, &VmName::new(silent)).unwrap();
+            mark_document_stale(&mut state, &VmName::new(silent)).unwrap();
         }
         seen.push(state.observed_status(&id).cloned());
         assert_eq!(seen, [Some(Status::Started), Some(Status::Scheduled), Some(Status::Scheduled), None]);

@@ -15,7 +15,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 /// The event takes every slot that it lacks.
-pub(crate) fn take(state: &mut State, id: &EventId) -> Applied {
+pub(crate) fn take_slots(state: &mut State, id: &EventId) -> Applied {
     let now = state.now;
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
     if event.slots_since.is_some() {
@@ -24,7 +24,7 @@ pub(crate) fn take(state: &mut State, id: &EventId) -> Applied {
     if !slots::is_able(state, event, now) {
         return Err(Rejection::NotNow);
     }
-    if slots::taking_barred_by(state, event, now).is_some() {
+    if slots::slots_denied_by(state, event, now).is_some() {
         return Err(Rejection::NotDue);
     }
     take_all(state, id);
@@ -32,7 +32,7 @@ pub(crate) fn take(state: &mut State, id: &EventId) -> Applied {
 }
 
 /// The event is prepared over the budget as far as that moves service away.
-pub(crate) fn record_last_call(state: &mut State, id: &EventId) -> Applied {
+pub(crate) fn begin_last_call(state: &mut State, id: &EventId) -> Applied {
     let now = state.now;
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
     if event.last_call.is_some() {
@@ -47,7 +47,7 @@ pub(crate) fn record_last_call(state: &mut State, id: &EventId) -> Applied {
 }
 
 /// By the leader, when the event has kept members out for too long without going on.
-pub(crate) fn give_back(state: &mut State, id: &EventId) -> Applied {
+pub(crate) fn release_slots(state: &mut State, id: &EventId) -> Applied {
     let now = state.now;
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
     if !slots::is_stuck(state, event, now) || slots::gives_back_at(state, event).is_none_or(|at| now < at) {

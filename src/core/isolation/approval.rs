@@ -10,7 +10,7 @@ use crate::model::event::Event;
 use crate::model::id::{EventId, VmName, WorkloadName};
 use crate::model::isolated_approval::{IsolatedApproval, JOURNAL_LIMIT, RequestedBy};
 use crate::model::isolation::IsolatedView;
-use crate::model::obstacle::{ApprovalForecast, ApprovalObstacle};
+use crate::model::isolated_blocker::{ApprovalForecast, IsolatedBlocker};
 use crate::model::state::{OPEN_LIMIT, State};
 use crate::model::time::Timestamp;
 use crate::model::treatment;
@@ -31,8 +31,8 @@ const AGAIN_AFTER_AT_MOST: Duration = Duration::from_mins(5);
 impl IsolatedApproval {
     /// One that `input.me` is about to write down.
     pub fn begun(input: &PlanningInput, requested_by: Option<RequestedBy>) -> Self {
-        let alone = input.alone.clone().unwrap_or_default();
-        let last = alone.journal.iter().map(|entry| entry.takeover.at).max();
+        let alone = input.isolated.clone().unwrap_or_default();
+        let last = alone.journal.iter().map(|entry| entry.approval.at).max();
         Self {
             approver: input.me.clone(),
             at: last.map_or(input.now, |last| input.now.max(last.plus(Duration::from_millis(1)))),
@@ -45,11 +45,11 @@ impl IsolatedApproval {
     }
 }
 
-/// Whether and when `input.me` approves the event alone; `None` while it hears a leader.
+/// Whether and when `input.me` approves the event isolated; `None` while it hears a leader.
 pub fn forecast(state: &State, input: &PlanningInput, id: &EventId) -> Option<ApprovalForecast> {
-    let alone = input.alone.as_ref()?;
+    let alone = input.isolated.as_ref()?;
     let state = &alone.with_unapplied(state);
-    Some(match obstacle(state, input, alone, id) {
+    Some(match first_blocker(state, input, alone, id) {
         Some(obstacle) => ApprovalForecast::Not(obstacle),
         None => earliest(state, input, alone, id),
     })
@@ -57,7 +57,7 @@ pub fn forecast(state: &State, input: &PlanningInput, id: &EventId) -> Option<Ap
 
 /// The event that `input.me` approves alone now.
 pub fn event_to_approve<'a>(state: &State, input: &'a PlanningInput) -> Option<&'a Announcement> {
-    let listed = input.alone.as_ref()?.document.iter().flat_map(|document| &document.events);
+    let listed = input.isolated.as_ref()?.document.iter().flat_map(|document| &document.events);
     let is_due = |announced: &&Announcement| match forecast(state, input, &announced.id) {
         Some(ApprovalForecast::From(at)) => at <= input.now,
         Some(ApprovalForecast::Not(_)) | None => false,
@@ -67,58 +67,58 @@ pub fn event_to_approve<'a>(state: &State, input: &'a PlanningInput) -> Option<&
 
 /// What an operator overrides who approves the event on `input.me`, which hears no leader; an error where no
 /// operator can. `None` while it hears a leader.
-pub fn overridden(
+pub fn blockers_to_override(
     state: &State,
     input: &PlanningInput,
     id: &EventId,
-) -> Option<Result<Vec<ApprovalObstacle>, ApprovalObstacle>> {
-    let alone = input.alone.as_ref()?;
+) -> Option<Result<Vec<IsolatedBlocker>, IsolatedBlocker>> {
+    let alone = input.isolated.as_ref()?;
     let state = &alone.with_unapplied(state);
     let ready_at = alone.since.plus(input.timing.takeover_after);
-    let too_soon = || (input.now < ready_at).then_some(ApprovalObstacle::TooSoon(ready_at));
-    Some(match impossible(state, input, alone, id).or_else(too_soon) {
+    let too_soon = || (input.now < ready_at).then_some(IsolatedBlocker::TooSoon(ready_at));
+    Some(match absolute_blocker(state, input, alone, id).or_else(too_soon) {
         Some(obstacle) => Err(obstacle),
-        None => Ok(objections(state, input, alone, id)),
+        None => Ok(overridable_blockers(state, input, alone, id)),
     })
 }
 
 /// What stands between an event and its approval by this replica itself, apart from time.
-fn obstacle(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &EventId) -> Option<ApprovalObstacle> {
-    let not_a_pair = || (!alone.is_one_of_a_pair()).then_some(ApprovalObstacle::NotAPair);
+fn first_blocker(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &EventId) -> Option<IsolatedBlocker> {
+    let not_a_pair = || (!alone.is_one_of_a_pair()).then_some(IsolatedBlocker::NotAPair);
     let objection = || {
-        let mut all = objections(state, input, alone, id).into_iter();
-        all.find(|objection| !matches!(objection, ApprovalObstacle::HookMayRun(_)))
+        let mut all = overridable_blockers(state, input, alone, id).into_iter();
+        all.find(|objection| !matches!(objection, IsolatedBlocker::HookMayRun(_)))
     };
-    impossible(state, input, alone, id).or_else(not_a_pair).or_else(objection)
+    absolute_blocker(state, input, alone, id).or_else(not_a_pair).or_else(objection)
 }
 
 /// Why nobody approves the event here.
-fn impossible(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &EventId) -> Option<ApprovalObstacle> {
+fn absolute_blocker(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &EventId) -> Option<IsolatedBlocker> {
     let me = &input.me;
     let known = state.open_event(id);
     let is_scheduled = alone.listed(id).is_some_and(|announced| announced.status == Status::Scheduled);
     if !is_scheduled || known.is_some_and(Event::is_drill) {
-        return Some(ApprovalObstacle::NotScheduled);
+        return Some(IsolatedBlocker::NotScheduled);
     }
     if !alone.voters.contains(me) {
-        return Some(ApprovalObstacle::NoVoter);
+        return Some(IsolatedBlocker::NoVoter);
     }
     if known.is_none() && state.open.len() >= OPEN_LIMIT {
-        return Some(ApprovalObstacle::NotTakenUp);
+        return Some(IsolatedBlocker::NotTakenUp);
     }
     let mut tried = own_approvals(state, alone, me).filter(|(of, _)| *of == id);
     if known.is_some_and(Event::is_accepted) || tried.any(|(_, it)| it.outcome_is(&PostOutcome::Accepted)) {
-        return Some(ApprovalObstacle::Approved);
+        return Some(IsolatedBlocker::Approved);
     }
     if alone.journal.len() >= JOURNAL_LIMIT {
-        return Some(ApprovalObstacle::JournalFull);
+        return Some(IsolatedBlocker::JournalFull);
     }
     let led = alone.reached.iter().find(|(_, peer)| peer.leader.is_some());
-    led.map(|(name, _)| ApprovalObstacle::LedElsewhere(name.clone()))
+    led.map(|(name, _)| IsolatedBlocker::LedElsewhere(name.clone()))
 }
 
 /// What this replica knows against an approval of the event; an operator may override it.
-fn objections(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &EventId) -> Vec<ApprovalObstacle> {
+fn overridable_blockers(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &EventId) -> Vec<IsolatedBlocker> {
     let Some(announced) = alone.listed(id) else { return Vec::new() };
     let known = state.open_event(id);
     let treatment = known.and_then(|event| event.treatment.clone()).unwrap_or_else(|| chosen(input, announced));
@@ -127,17 +127,17 @@ fn objections(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &E
     let approved = others.find(|(of, _)| alone.listed(of).is_some());
     let running_until = hooks_may_run_until(input, alone, known).filter(|until| input.now < *until);
     let objections = [
-        (announced.source != Source::User).then_some(ApprovalObstacle::NotUserInitiated),
+        (announced.source != Source::User).then_some(IsolatedBlocker::NotUserInitiated),
         // By the time of the log, which is never ahead of the cluster's: this replica sees no end before the others do.
-        known.and_then(|event| event.hold(alone.log_time)).map(ApprovalObstacle::Held),
-        state.pause(alone.log_time).map(ApprovalObstacle::Paused),
-        (treatment.action == Action::Observe).then_some(ApprovalObstacle::Observed),
-        failed.then_some(ApprovalObstacle::HookFailed),
-        other_event(state, input, alone, announced).map(ApprovalObstacle::OtherEvent),
-        approved.map(|(other, _)| ApprovalObstacle::OtherApproval(other.clone())),
-        takes_more_away(alone, &input.me, announced).map(ApprovalObstacle::TakesMoreAway),
-        own_member_out(state, alone, &input.me).map(ApprovalObstacle::OwnMemberOut),
-        running_until.map(ApprovalObstacle::HookMayRun),
+        known.and_then(|event| event.hold(alone.log_time)).map(IsolatedBlocker::Held),
+        state.pause(alone.log_time).map(IsolatedBlocker::Paused),
+        (treatment.action == Action::Observe).then_some(IsolatedBlocker::Observed),
+        failed.then_some(IsolatedBlocker::HookFailed),
+        other_event(state, input, alone, announced).map(IsolatedBlocker::OtherEvent),
+        approved.map(|(other, _)| IsolatedBlocker::OtherApproval(other.clone())),
+        takes_more_away(alone, &input.me, announced).map(IsolatedBlocker::TakesMoreAway),
+        own_member_out(state, alone, &input.me).map(IsolatedBlocker::OwnMemberOut),
+        running_until.map(IsolatedBlocker::HookMayRun),
     ];
     objections.into_iter().flatten().collect()
 }
@@ -171,8 +171,8 @@ fn own_approvals<'a>(
     alone: &'a IsolatedView,
     me: &'a VmName,
 ) -> impl Iterator<Item = (&'a EventId, &'a IsolatedApproval)> {
-    let logged = state.open_events().flat_map(|event| event.takeovers.iter().map(|it| (&event.announcement.id, it)));
-    let journaled = alone.journal.iter().map(|entry| (&entry.announcement.id, &entry.takeover));
+    let logged = state.open_events().flat_map(|event| event.isolated_approvals.iter().map(|it| (&event.announcement.id, it)));
+    let journaled = alone.journal.iter().map(|entry| (&entry.announcement.id, &entry.approval));
     logged.filter(move |(_, takeover)| takeover.approver == *me).chain(journaled)
 }
 

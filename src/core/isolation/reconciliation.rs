@@ -22,20 +22,20 @@ pub fn with_local_facts(state: &State, me: &VmName, alone: Option<&IsolatedView>
         show(&mut told, me, now, &as_approved(document, &untold));
     }
     for entry in &untold {
-        told.now = told.now.max(entry.takeover.at);
+        told.now = told.now.max(entry.approval.at);
         record(&mut told, entry);
     }
     if let Some((_, document)) = seen.filter(|_| !untold.is_empty()) {
-        let posted = untold.iter().filter_map(|entry| entry.takeover.outcome.as_ref());
+        let posted = untold.iter().filter_map(|entry| entry.approval.outcome.as_ref());
         let now = posted.map(|(_, at)| *at).fold(told.now, Timestamp::max);
         show(&mut told, me, now, &document);
     }
     let is_untold = |takeover: &IsolatedApproval| {
-        untold.iter().any(|entry| entry.takeover.approver == takeover.approver && entry.takeover.at == takeover.at)
+        untold.iter().any(|entry| entry.approval.approver == takeover.approver && entry.approval.at == takeover.at)
     };
     for event in told.open.values_mut().chain(&mut told.history) {
-        if event.takeovers.iter().any(is_untold) {
-            let takeovers = Arc::make_mut(event).takeovers.iter_mut();
+        if event.isolated_approvals.iter().any(is_untold) {
+            let takeovers = Arc::make_mut(event).isolated_approvals.iter_mut();
             takeovers.filter(|takeover| is_untold(takeover)).for_each(|it| it.recorded = None);
         }
     }
@@ -46,7 +46,7 @@ fn show(told: &mut State, me: &VmName, now: Timestamp, document: &Document) {
     told.now = now;
     let after = told.replicas.entry(me.clone()).or_default().reports;
     // It fits: nothing was reported in between.
-    let _ = report::report(told, me, after, document);
+    let _ = report::report_document(told, me, after, document);
 }
 
 /// With what was approved and is not listed any more: that it is over is for the log to say, once it knows of it.
@@ -71,14 +71,14 @@ pub fn unrecorded(state: &State, journal: &[JournalEntry]) -> Vec<JournalEntry> 
 
 /// A journal keeps the entry: its outcome is not known, or the log does not have the entry with it.
 pub fn is_entry_needed(state: &State, entry: &JournalEntry) -> bool {
-    entry.takeover.outcome.is_none() || is_unrecorded(state, entry)
+    entry.approval.outcome.is_none() || is_unrecorded(state, entry)
 }
 
 fn is_unrecorded(state: &State, entry: &JournalEntry) -> bool {
     let of_event = state.events().filter(|event| event.announcement.id == entry.announcement.id);
-    !of_event.flat_map(|event| &event.takeovers).any(|known| {
-        let is_same = known.approver == entry.takeover.approver && known.at == entry.takeover.at;
-        is_same && known.outcome.is_some() >= entry.takeover.outcome.is_some()
+    !of_event.flat_map(|event| &event.isolated_approvals).any(|known| {
+        let is_same = known.approver == entry.approval.approver && known.at == entry.approval.at;
+        is_same && known.outcome.is_some() >= entry.approval.outcome.is_some()
     })
 }
 
@@ -91,7 +91,7 @@ const ENTRIES_AT_ONCE: usize = 1;
 /// What a replica owes the log of what it did without a quorum; also where there is nothing to tell, because the
 /// cluster is not sure of it until it has.
 pub fn reconciliation_due(state: &State, me: &VmName, journal: &[JournalEntry]) -> Option<Command> {
-    let suspicion = state.suspicions.get(me);
+    let suspicion = state.reconcile_states.get(me);
     let mut journal = unrecorded(state, journal);
     let is_owed = suspicion.is_some_and(|suspicion| !suspicion.is_cleared) || !journal.is_empty();
     let is_all = journal.len() <= ENTRIES_AT_ONCE;
@@ -113,7 +113,7 @@ mod tests {
         let (me, announced) = (VmName::new("a"), announced("e1", Status::Scheduled));
         let mut state = State { now: Timestamp(10), ..State::default() };
         state.replicas.entry(me.clone()).or_default();
-        report::report(&mut state, &me, 0, &Document::new([announced.clone()].into())).unwrap();
+        report::report_document(&mut state, &me, 0, &Document::new([announced.clone()].into())).unwrap();
         let takeover = IsolatedApproval {
             approver: me.clone(),
             at: Timestamp(35),
@@ -124,7 +124,7 @@ mod tests {
             recorded: None,
         };
         let alone = IsolatedView { document: Some(now), ..IsolatedView::default() };
-        let told = with_local_facts(&state, &me, Some(&alone), &[JournalEntry { announcement: announced, takeover }]);
+        let told = with_local_facts(&state, &me, Some(&alone), &[JournalEntry { announcement: announced, approval: takeover }]);
         let mut events = told.events();
         let event = events.next().unwrap();
         assert!(events.next().is_none());

@@ -3,7 +3,7 @@
 use crate::model::claim::{PostOutcome, Reason};
 use crate::model::hook_id::HookId;
 use crate::model::id::{AttemptId, GroupName, VmName};
-use crate::model::obstacle::ApprovalForecast;
+use crate::model::isolated_blocker::ApprovalForecast;
 use crate::model::operator::Suspension;
 use crate::model::slot::SlotCause;
 use crate::model::state::State;

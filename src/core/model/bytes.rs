@@ -6,7 +6,7 @@
 
 use crate::model::attempt::{Attempt, WaiverReason};
 use crate::model::claim::PostOutcome;
-use crate::model::document::{Announcement, Document, Kind, Source, Status};
+use crate::model::document::{Announcement, Document, EventType, Source, Status};
 use crate::model::event::Event;
 use crate::model::id::VmName;
 use crate::model::isolated_approval::IsolatedApproval;
@@ -75,7 +75,7 @@ impl Announcement {
     pub fn bytes(&self) -> usize {
         let word = |word: &str| if word.is_empty() { 0 } else { text(word) };
         let status = if let Status::Other(word) = &self.status { word } else { "" };
-        let kind = if let Kind::Other(word) = &self.kind { word } else { "" };
+        let kind = if let EventType::Other(word) = &self.kind { word } else { "" };
         let source = if let Source::Other(word) = &self.source { word } else { "" };
         let words: usize = [status, kind, source, &self.resource_type, &self.description].into_iter().map(word).sum();
         let id = TEXT + 2 * self.id.as_received().len();
@@ -109,7 +109,7 @@ impl Event {
         let claims = self.claims.iter().map(|claim| {
             CLAIM + claim.stints.len() * OTHER + claim.outcome.as_ref().map_or(0, |(posted, _)| outcome(posted))
         });
-        let takeovers = self.takeovers.iter().map(|takeover: &IsolatedApproval| {
+        let takeovers = self.isolated_approvals.iter().map(|takeover: &IsolatedApproval| {
             let asked = takeover.requested_by.as_ref().map_or(0, |by| text(&by.who) + text(&by.reason));
             let posted = takeover.outcome.as_ref().map_or(0, |(posted, _)| outcome(posted));
             CLAIM + takeover.out_of_reach.len() * OTHER + asked + posted
@@ -118,7 +118,7 @@ impl Event {
             WaiverReason::Unreachable => OTHER,
             WaiverReason::Skipped { who, reason } => OTHER + text(who) + text(reason),
         });
-        let wishes = self.wishes.iter().map(OperatorRecord::bytes);
+        let wishes = self.operator_records.iter().map(OperatorRecord::bytes);
         let times = (self.entered.len() + self.former_calls.len()) * 16;
         let attempts = self.attempts.iter().map(Attempt::bytes);
         EVENT + times + attempts.chain(claims).chain(takeovers).chain(waivers).chain(wishes).sum::<usize>()
@@ -126,8 +126,8 @@ impl Event {
 
     /// It concerned somebody of this cluster, or somebody of it did something about it.
     pub fn is_of_concern(&self, state: &State) -> bool {
-        let is_touched = !self.attempts.is_empty() || !self.claims.is_empty() || !self.takeovers.is_empty();
-        is_touched || !self.wishes.is_empty() || self.announcement.concerns(state)
+        let is_touched = !self.attempts.is_empty() || !self.claims.is_empty() || !self.isolated_approvals.is_empty();
+        is_touched || !self.operator_records.is_empty() || self.announcement.concerns(state)
     }
 }
 

@@ -297,7 +297,7 @@ pub struct RecordImpact {
 /// Other systems were told something, and are not told again.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RecordDeliveries {
-    pub told: Vec<Delivery>,
+    pub deliveries: Vec<Delivery>,
 }
 
 /// Everybody knows this cluster version, so entries mean from here on what it says.

@@ -51,7 +51,7 @@ impl Document {
 pub struct Announcement {
     pub id: EventId,
     pub status: Status,
-    pub kind: Kind,
+    pub kind: EventType,
     pub source: Source,
     pub resource_type: String,
     /// Each VM once.
@@ -68,7 +68,7 @@ impl Announcement {
         Self {
             id,
             status: Status::Unreadable,
-            kind: Kind::Other(String::new()),
+            kind: EventType::Other(String::new()),
             source: Source::Other(String::new()),
             resource_type: String::new(),
             resources: Vec::new(),
@@ -181,7 +181,7 @@ impl Status {
 
 /// What is going to happen to the VMs (`EventType`).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Kind {
+pub enum EventType {
     Freeze,
     Reboot,
     Redeploy,
@@ -236,7 +236,7 @@ words!(Status { Missing => "missing", Unreadable => "unreadable", Scheduled => "
 
 words!(Source { Platform => "Platform", User => "User" });
 
-words!(Kind {
+words!(EventType {
     Freeze => "Freeze",
     Reboot => "Reboot",
     Redeploy => "Redeploy",
@@ -244,7 +244,7 @@ words!(Kind {
     Terminate => "Terminate",
 });
 
-impl Kind {
+impl EventType {
     /// The notice the vendor documents for the type: counted from first sight where NotBefore is unknown.
     /// A type nobody knows yet is treated as a Redeploy.
     pub fn minimum_notice(&self) -> Duration {
@@ -279,7 +279,7 @@ pub(crate) mod tests {
         Announcement {
             id: EventId::new(id),
             status,
-            kind: Kind::Reboot,
+            kind: EventType::Reboot,
             source: Source::Platform,
             resource_type: String::new(),
             resources: Vec::new(),
@@ -324,7 +324,7 @@ pub(crate) mod tests {
     fn views_of_one_event_are_joined_and_the_worse_counts() {
         let names = |names: &[&str]| names.iter().map(|name| VmName::new(name)).collect::<Vec<_>>();
         let one = Announcement {
-            kind: Kind::Freeze,
+            kind: EventType::Freeze,
             source: Source::User,
             resources: names(&["a", "b"]),
             not_before: NotBefore::At(Timestamp(9)),
@@ -332,7 +332,7 @@ pub(crate) mod tests {
             ..announced("e", Status::Scheduled)
         };
         let other = Announcement {
-            kind: Kind::Reboot,
+            kind: EventType::Reboot,
             source: Source::Platform,
             resources: names(&["B", "c"]),
             not_before: NotBefore::At(Timestamp(8)),
@@ -341,7 +341,7 @@ pub(crate) mod tests {
             ..announced("e", Status::Scheduled)
         };
         let joined = Announcement {
-            kind: Kind::Reboot,
+            kind: EventType::Reboot,
             source: Source::Platform,
             resources: names(&["a", "b", "c"]),
             not_before: NotBefore::At(Timestamp(8)),
@@ -354,13 +354,13 @@ pub(crate) mod tests {
         assert_eq!([one.joined_with(&unreadable), unreadable.joined_with(&one)], [one.clone(), one.clone()]);
         let unknown = Announcement { not_before: NotBefore::Unknown, ..one.clone() };
         assert_eq!(unknown.joined_with(&one).not_before, one.not_before);
-        let cases: [(Kind, Kind); 3] = [
-            (Kind::Freeze, Kind::Other("New".into())),
-            (Kind::Redeploy, Kind::Preempt),
-            (Kind::Preempt, Kind::Terminate),
+        let cases: [(EventType, EventType); 3] = [
+            (EventType::Freeze, EventType::Other("New".into())),
+            (EventType::Redeploy, EventType::Preempt),
+            (EventType::Preempt, EventType::Terminate),
         ];
         for (milder, harsher) in cases {
-            let of = |kind: &Kind| Announcement { kind: kind.clone(), ..one.clone() };
+            let of = |kind: &EventType| Announcement { kind: kind.clone(), ..one.clone() };
             assert_eq!(of(&harsher).joined_with(&of(&milder)).kind, harsher);
             assert_eq!(of(&milder).joined_with(&of(&harsher)).kind, harsher);
         }

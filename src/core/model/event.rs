@@ -2,7 +2,7 @@
 
 use crate::model::attempt::{Attempt, ENDED_WITHIN, Waiver};
 use crate::model::claim::{Claim, PostOutcome};
-use crate::model::document::{Announcement, Kind, NotBefore, Source, Status};
+use crate::model::document::{Announcement, EventType, NotBefore, Source, Status};
 use crate::model::drill::{Drill, Mode};
 use crate::model::hook_id::HookId;
 use crate::model::id::{AttemptId, VmName};
@@ -38,14 +38,14 @@ pub struct Event {
     /// In the order in which they were committed; the last one is in force.
     pub claims: Vec<Claim>,
     /// Approvals by replicas without a quorum, in the order in which they came to be known.
-    pub takeovers: Vec<IsolatedApproval>,
+    pub isolated_approvals: Vec<IsolatedApproval>,
     pub ending: Option<Ending>,
     /// VMs that it deleted and that are dismissed: whoever bears such a name now is none of its resources.
     pub departed: BTreeSet<VmName>,
     /// It is made up: prepared for as if it were real, and never claimed, posted or taken for the platform's.
     pub drill: Option<Drill>,
     /// What operators asked for about it, oldest first; skipped hooks are waivers.
-    pub wishes: Vec<OperatorRecord>,
+    pub operator_records: Vec<OperatorRecord>,
     /// When policy chose.
     pub treated: Option<Timestamp>,
     /// For how long it kept a VM from running, as that VM's own replica observed.
@@ -78,11 +78,11 @@ impl Event {
             attempts: Vec::new(),
             waivers: Vec::new(),
             claims: Vec::new(),
-            takeovers: Vec::new(),
+            isolated_approvals: Vec::new(),
             ending: None,
             departed: BTreeSet::new(),
             drill: None,
-            wishes: Vec::new(),
+            operator_records: Vec::new(),
             treated: None,
             impacts: BTreeMap::new(),
             slots_since: None,
@@ -150,7 +150,7 @@ impl Event {
     /// Nobody comes back from it: it deletes the VMs it names, and has begun to. A post without a reply is no proof.
     pub fn deletes_vms(&self) -> bool {
         let is_done = || self.ending == Some(Ending::Completed) && self.is_accepted();
-        self.announcement.kind == Kind::Terminate && (self.entered_at(Stage::Started).is_some() || is_done())
+        self.announcement.kind == EventType::Terminate && (self.entered_at(Stage::Started).is_some() || is_done())
     }
 
     /// When the platform goes ahead by itself.
@@ -245,7 +245,7 @@ impl Event {
     /// When the log came to know that the platform accepted an approval; `None` when it never did.
     pub fn accepted_at(&self) -> Option<Timestamp> {
         let of_claims = self.claims.iter().map(|claim| &claim.outcome);
-        let posts = of_claims.chain(self.takeovers.iter().map(|takeover| &takeover.outcome)).flatten();
+        let posts = of_claims.chain(self.isolated_approvals.iter().map(|takeover| &takeover.outcome)).flatten();
         posts.filter(|(outcome, _)| *outcome == PostOutcome::Accepted).map(|(_, at)| *at).min()
     }
 
@@ -259,13 +259,13 @@ impl Event {
     }
 
     /// A replica without a quorum decided that it is to start, and the platform may have been told.
-    pub fn is_taken_over(&self) -> bool {
-        self.takeovers.iter().any(IsolatedApproval::may_be_posted)
+    pub fn has_isolated_approval(&self) -> bool {
+        self.isolated_approvals.iter().any(IsolatedApproval::may_be_posted)
     }
 
     /// A post of ours may have reached the platform.
     pub fn may_be_approved(&self) -> bool {
-        self.claims.iter().any(Claim::may_be_posted) || self.is_taken_over()
+        self.claims.iter().any(Claim::may_be_posted) || self.has_isolated_approval()
     }
 
     /// It is about to begin, or has begun, whatever we do from now on.

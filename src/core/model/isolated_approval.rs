@@ -54,5 +54,5 @@ impl IsolatedApproval {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct JournalEntry {
     pub announcement: Announcement,
-    pub takeover: IsolatedApproval,
+    pub approval: IsolatedApproval,
 }

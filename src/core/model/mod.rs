@@ -16,7 +16,7 @@ pub mod isolation;
 pub mod lifecycle;
 pub mod member_state;
 pub mod notification;
-pub mod obstacle;
+pub mod isolated_blocker;
 pub mod operator;
 pub mod reconcile_state;
 pub mod slot;

@@ -21,7 +21,7 @@ use core::time::Duration;
 
 impl State {
     pub fn is_delivered(&self, notice: &str, receiver: &str) -> bool {
-        self.notices.get(notice).is_some_and(|noted| noted.receivers.contains(receiver))
+        self.deliveries.get(notice).is_some_and(|noted| noted.receivers.contains(receiver))
     }
 }
 
@@ -57,13 +57,13 @@ pub struct State {
     /// The latest; `None` before the first.
     pub leadership: Option<Leadership>,
     /// One for every replica that ever was a voter under a leader, or fell silent.
-    pub suspicions: BTreeMap<VmName, ReconcileState>,
+    pub reconcile_states: BTreeMap<VmName, ReconcileState>,
     /// How many wishes of operators were ever taken over.
     pub operator_seq: u64,
     /// Those about no single event, oldest first.
     pub operator_records: Vec<OperatorRecord>,
     /// What other systems were told of late.
-    pub notices: BTreeMap<String, DeliveryRecord>,
+    pub deliveries: BTreeMap<String, DeliveryRecord>,
     /// The members that are not in service because of events. One that the log does not name here is.
     pub slots: BTreeMap<Member, Slot>,
     /// How many slots were ever taken.
@@ -83,10 +83,10 @@ impl Default for State {
             history: VecDeque::new(),
             attempts: 0,
             leadership: None,
-            suspicions: BTreeMap::new(),
+            reconcile_states: BTreeMap::new(),
             operator_seq: 0,
             operator_records: Vec::new(),
-            notices: BTreeMap::new(),
+            deliveries: BTreeMap::new(),
             slots: BTreeMap::new(),
             stints: 0,
             excluded: Vec::new(),
@@ -100,7 +100,7 @@ pub struct Replica {
     /// Those of its configuration; see `effective`.
     pub workloads: Vec<Workload>,
     /// Those that dialled in.
-    pub dialled: BTreeMap<WorkloadName, Workload>,
+    pub sessions: BTreeMap<WorkloadName, Workload>,
     /// As they were registered when a hook took them away, with those of their hooks that bring them back and are not
     /// registered any more.
     pub former: BTreeMap<WorkloadName, Workload>,
@@ -117,7 +117,7 @@ pub struct Replica {
     /// The latest; `None` before the first.
     pub document: Option<Document>,
     /// Since when the document is too old to count; `None` while it counts.
-    pub discounted: Option<Timestamp>,
+    pub stale_since: Option<Timestamp>,
     /// Since when the leader has not heard from it; `None` while it does.
     pub unreachable: Option<Timestamp>,
 }
@@ -126,12 +126,12 @@ impl Replica {
     /// The workloads that count, each name once: the one that dialled in, unless it is away and wants the configured
     /// one of its name to stand in for it.
     pub fn effective(&self) -> impl Iterator<Item = &Workload> {
-        let unpaired = self.workloads.iter().filter(|workload| !self.dialled.contains_key(&workload.name));
-        unpaired.chain(self.dialled.values().map(|workload| self.fallback_of(workload).unwrap_or(workload)))
+        let unpaired = self.workloads.iter().filter(|workload| !self.sessions.contains_key(&workload.name));
+        unpaired.chain(self.sessions.values().map(|workload| self.fallback_of(workload).unwrap_or(workload)))
     }
 
     pub fn workload(&self, name: &WorkloadName) -> Option<&Workload> {
-        match self.dialled.get(name) {
+        match self.sessions.get(name) {
             Some(workload) => Some(self.fallback_of(workload).unwrap_or(workload)),
             None => self.workloads.iter().find(|workload| workload.name == *name),
         }
@@ -163,12 +163,12 @@ impl Replica {
 
     /// Somebody registered a workload of this name.
     pub(crate) fn knows(&self, name: &WorkloadName) -> bool {
-        self.dialled.contains_key(name) || self.workloads.iter().any(|workload| workload.name == *name)
+        self.sessions.contains_key(name) || self.workloads.iter().any(|workload| workload.name == *name)
     }
 
     /// The status its current document gives an event; `None` when it does not list it or no longer counts.
     pub fn lists_event(&self, event: &EventId) -> Option<&Status> {
-        if self.discounted.is_some() {
+        if self.stale_since.is_some() {
             return None;
         }
         self.document.as_ref()?.get(event).map(|announcement| &announcement.status)
@@ -176,7 +176,7 @@ impl Replica {
 
     /// It listed the event and its current document no longer does.
     pub(crate) fn cleared(&self, event: &EventId) -> bool {
-        self.discounted.is_none() && self.document.as_ref().is_some_and(|document| document.get(event).is_none())
+        self.stale_since.is_none() && self.document.as_ref().is_some_and(|document| document.get(event).is_none())
     }
 }
 
@@ -219,7 +219,7 @@ impl State {
             | OperatorAction::Other(_) => wish.at,
         };
         let is_of_its_time = move |wish: &&OperatorRecord| wish.at <= closed && ends(wish) >= event.first_seen();
-        event.wishes.iter().chain(self.operator_records.iter().filter(is_of_its_time))
+        event.operator_records.iter().chain(self.operator_records.iter().filter(is_of_its_time))
     }
 
     pub fn workload(&self, member: &Member) -> Option<&Workload> {
@@ -272,7 +272,7 @@ impl State {
         let known = self
             .replicas
             .iter()
-            .filter(|(name, replica)| replica.discounted.is_none() && fresh.is_none_or(|(own, _)| own != *name));
+            .filter(|(name, replica)| replica.stale_since.is_none() && fresh.is_none_or(|(own, _)| own != *name));
         let documents = known.filter_map(|(_, replica)| replica.document.as_ref());
         let views = documents.chain(fresh.map(|(_, document)| document)).filter_map(|document| document.get(event));
         views.fold(None, |shown: Option<Announcement>, view| {
@@ -290,7 +290,7 @@ impl State {
         let mut seers = seen_by
             .iter()
             .filter_map(|name| self.replicas.get(name))
-            .filter(|replica| replica.discounted.is_none())
+            .filter(|replica| replica.stale_since.is_none())
             .peekable();
         seers.peek().is_some() && seers.all(|replica| replica.cleared(event))
     }

@@ -7,11 +7,11 @@ use crate::model::state::State;
 impl State {
     /// The voters that may be approving alone.
     pub fn suspects(&self) -> impl Iterator<Item = &VmName> {
-        self.suspicions.iter().filter(|(_, suspicion)| !suspicion.is_cleared).map(|(name, _)| name)
+        self.reconcile_states.iter().filter(|(_, suspicion)| !suspicion.is_cleared).map(|(name, _)| name)
     }
 
     pub fn is_suspect(&self, replica: &VmName) -> bool {
-        self.suspicions.get(replica).is_some_and(|suspicion| !suspicion.is_cleared)
+        self.reconcile_states.get(replica).is_some_and(|suspicion| !suspicion.is_cleared)
     }
 
     /// One of a pair approves by itself where it does not hear the other one, and has yet to say what it did.
@@ -21,8 +21,8 @@ impl State {
     }
 
     pub(crate) fn start_number(&mut self, replica: &VmName) {
-        let number = self.suspicions.get(replica).map_or(0, |known| known.number) + 1;
+        let number = self.reconcile_states.get(replica).map_or(0, |known| known.number) + 1;
         let suspicion = ReconcileState { number, since: self.now, is_cleared: false };
-        self.suspicions.insert(replica.clone(), suspicion);
+        self.reconcile_states.insert(replica.clone(), suspicion);
     }
 }

@@ -16,7 +16,7 @@ pub(crate) fn last(wishes: &[OperatorRecord], such: impl Fn(&OperatorRecord) -> 
 impl Event {
     /// The hold that is in force; none outlives the event.
     pub fn hold(&self, now: Timestamp) -> Option<Suspension> {
-        let halt = last(&self.wishes, OperatorRecord::holds_or_releases)?.suspension_of(now);
+        let halt = last(&self.operator_records, OperatorRecord::holds_or_releases)?.suspension_of(now);
         halt.filter(|_| self.stage() < Stage::Started)
     }
 
@@ -24,12 +24,12 @@ impl Event {
     pub fn is_approved_by_operator(&self) -> bool {
         // Of what they saw: not of what has become of it.
         let is_of_this = |wish: &OperatorRecord| matches!(wish.what, OperatorAction::Approve { revision, .. } if revision >= self.decision);
-        last(&self.wishes, OperatorRecord::holds_or_approves).is_some_and(is_of_this)
+        last(&self.operator_records, OperatorRecord::holds_or_approves).is_some_and(is_of_this)
     }
 
     /// An operator approved it whoever else is out, and nobody has held it since.
     pub fn is_over_budget(&self) -> bool {
-        let last = last(&self.wishes, OperatorRecord::holds_or_approves);
+        let last = last(&self.operator_records, OperatorRecord::holds_or_approves);
         let is_it = |wish: &OperatorRecord| matches!(wish.what, OperatorAction::Approve { over_budget: true, .. });
         self.is_approved_by_operator() && last.is_some_and(is_it)
     }

@@ -1,7 +1,7 @@
 //! What wants to be prepared: workloads and their hooks, as they are registered in the log.
 //! How a hook is run (command, address) stays with the replica that runs it.
 
-use crate::model::document::Kind;
+use crate::model::document::EventType;
 use crate::model::id::{GroupName, VmName, WorkloadName};
 use alloc::format;
 use alloc::string::String;
@@ -81,7 +81,7 @@ pub struct Hook {
     /// At most one runs at a time in the cluster.
     pub exclusive: bool,
     /// The types of events it is for; empty: all.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<EventType>,
 }
 
 impl Hook {

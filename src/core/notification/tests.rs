@@ -9,7 +9,7 @@ use crate::apply::notification::REMEMBERED_FOR;
 use crate::model::claim::{Claim, PostOutcome, Reason};
 use crate::model::command::{ApplyResult, Command, Entry};
 use crate::model::command::{RecordDeliveries, RegisterWorkloads, Rejection, ReportDocument};
-use crate::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use crate::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
 use crate::model::drill::{Drill, Mode};
 use crate::model::id::AttemptId;
 use crate::model::isolated_approval::IsolatedApproval;
@@ -29,7 +29,7 @@ fn announcement() -> Announcement {
     Announcement {
         id: EventId::new("e"),
         status: Status::Scheduled,
-        kind: Kind::Reboot,
+        kind: EventType::Reboot,
         source: Source::User,
         resource_type: String::new(),
         resources: alloc::vec![vm("a")],
@@ -61,23 +61,23 @@ fn input(now: Timestamp) -> PlanningInput {
     let contact = PeerHealth {
         reachable: true,
         since: SEEN,
-        channel: ImdsHealth::Healthy,
-        channel_since: SEEN,
+        imds: ImdsHealth::Healthy,
+        imds_since: SEEN,
         document_age: Some(Duration::ZERO),
         answers_in: Duration::ZERO,
-        wishes: 0,
+        operator_seq: 0,
     };
     PlanningInput {
         now,
         me: vm("a"),
-        contacts: members.iter().map(|name| (name.clone(), contact)).collect(),
+        peers: members.iter().map(|name| (name.clone(), contact)).collect(),
         members: members.into(),
         learners: BTreeSet::new(),
         versions: BTreeMap::new(),
         quorum: true,
         leading_since: SEEN,
-        lead: None,
-        alone: None,
+        leader: None,
+        isolated: None,
         policy: Policy::default(),
         timing: Timing::default(),
     }
@@ -149,11 +149,11 @@ fn an_approval_given_alone_is_told_by_its_giver_first_and_under_one_id() {
         outcome: Some((outcome, SEEN)),
         recorded: Some(SEEN),
     };
-    let state = with(Event { takeovers: alloc::vec![takeover(PostOutcome::Accepted)], ..event() });
+    let state = with(Event { isolated_approvals: alloc::vec![takeover(PostOutcome::Accepted)], ..event() });
     let own = Notification::alone(&EventId::new("e"), &vm("b"), Timestamp(7), Timestamp(7));
     let told = |now| ids_at(&state, now).contains(&own.id);
     assert!(!told(SEEN) && told(SEEN.plus(ACCOUNT_FIRST)));
-    let refused = with(Event { takeovers: alloc::vec![takeover(PostOutcome::Refused(400))], ..event() });
+    let refused = with(Event { isolated_approvals: alloc::vec![takeover(PostOutcome::Refused(400))], ..event() });
     assert!(!ids_at(&refused, SEEN.plus(ACCOUNT_FIRST)).contains(&own.id));
 }
 
@@ -161,9 +161,9 @@ fn an_approval_given_alone_is_told_by_its_giver_first_and_under_one_id() {
 fn a_stalled_channel_has_one_id_whoever_leads() {
     let stalled = |now: Timestamp, channel_since| {
         let mut input = input(now);
-        for contact in input.contacts.values_mut().take(1) {
-            contact.channel = ImdsHealth::Stalled;
-            contact.channel_since = channel_since;
+        for contact in input.peers.values_mut().take(1) {
+            contact.imds = ImdsHealth::Stalled;
+            contact.imds_since = channel_since;
             contact.document_age = Some(now.since(SEEN));
         }
         ids(&State::default(), &input, &BlockedSince::default())
@@ -179,7 +179,7 @@ fn note(state: &mut State, at: Timestamp, told: &[(&str, &str)]) -> ApplyResult 
         told.iter().map(|(notice, receiver)| Delivery { notice: (*notice).into(), receiver: (*receiver).into() });
     apply(
         state,
-        &Entry { at, by: vm("a"), command: Command::RecordDeliveries(RecordDeliveries { told: told.collect() }) },
+        &Entry { at, by: vm("a"), command: Command::RecordDeliveries(RecordDeliveries { deliveries: told.collect() }) },
     )
 }
 
@@ -193,9 +193,9 @@ fn what_was_told_is_remembered_for_each_receiver_as_long_as_it_could_be_told_aga
     );
     assert_eq!(note(&mut state, later, &[("one", "chat")]), ApplyResult::Ignored(Rejection::Repeated));
     assert_eq!(note(&mut state, later, &[("one", "grid"), ("three", "chat")]), ApplyResult::Applied);
-    assert_eq!(state.notices.len(), 3);
+    assert_eq!(state.deliveries.len(), 3);
     assert_eq!(note(&mut state, SEEN.plus(REMEMBERED_FOR), &[("four", "grid")]), ApplyResult::Applied);
-    assert_eq!(state.notices.keys().map(String::as_str).collect::<Vec<_>>(), ["four", "three"]);
+    assert_eq!(state.deliveries.keys().map(String::as_str).collect::<Vec<_>>(), ["four", "three"]);
 }
 
 #[test]
@@ -208,11 +208,11 @@ fn what_is_remembered_is_bounded() {
     let many: Vec<String> = (0..=REMEMBERED).map(|number| number.to_string()).collect();
     let all: Vec<_> = many.iter().map(|notice| (notice.as_str(), "chat")).collect();
     assert_eq!(note(&mut state, SEEN, &all), ApplyResult::Applied);
-    assert_eq!(state.notices.len(), REMEMBERED);
+    assert_eq!(state.deliveries.len(), REMEMBERED);
     let receivers: Vec<_> = many.iter().take(2 * RECEIVERS).map(|name| ("0", name.as_str())).collect();
     assert_eq!(note(&mut state, SEEN, &receivers), ApplyResult::Applied);
-    assert_eq!(state.notices["0"].receivers.len(), RECEIVERS);
+    assert_eq!(state.deliveries["0"].receivers.len(), RECEIVERS);
     // What is old makes room.
     assert_eq!(note(&mut state, SEEN.plus(REMEMBERED_FOR), &[("new", "chat")]), ApplyResult::Applied);
-    assert_eq!(state.notices.len(), 1);
+    assert_eq!(state.deliveries.len(), 1);
 }

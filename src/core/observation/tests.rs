@@ -207,7 +207,7 @@ fn an_event_that_the_api_version_cannot_show_is_not_missed() {
         observation.record_poll(
             Poll { document: &listing(&[]), time: now, patience: Patience::default() },
             &state,
-            |kind| *kind != Kind::Reboot,
+            |kind| *kind != EventType::Reboot,
         );
     }
     assert_eq!(reported(&observation), listing(&["e1"]));
@@ -237,7 +237,7 @@ fn a_document_is_reported_once_and_again_when_it_no_longer_counts() {
 fn whose_word_no_longer_counts_speaks_again_when_it_knows_what_is_gone() {
     let me = VmName::new("a");
     let mut state = with_reported(&me, 1, &["e1", "e2"]);
-    Arc::make_mut(state.replicas.entry(me.clone()).or_default()).discounted = Some(Timestamp(0));
+    Arc::make_mut(state.replicas.entry(me.clone()).or_default()).stale_since = Some(Timestamp(0));
     let mut observation = Observation::default();
     observation.adopt_state(&state, &me);
     poll(&mut observation, &state, 2, &listing(&["e2", "e3"]));
@@ -293,7 +293,7 @@ fn a_learner_lets_others_report_first_what_another_one_says_as_long_as_that_coun
     Arc::make_mut(state.replicas.entry(other.clone()).or_default()).document = Some(listing(&["e1"]));
     assert!(observation.may_wait(Trust::Known, &state, &me, || false));
     assert!(!observation.may_wait(Trust::Known, &state, &me, || true), "it votes");
-    Arc::make_mut(state.replicas.entry(other).or_default()).discounted = Some(Timestamp(0));
+    Arc::make_mut(state.replicas.entry(other).or_default()).stale_since = Some(Timestamp(0));
     assert!(!observation.may_wait(Trust::Known, &state, &me, || false), "the other's word does not count");
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn no_longer_waited_for_at(replica: &VmName, input: &PlanningInput) -
     if !input.members.contains(replica) {
         return Some(input.now);
     }
-    let contact = input.contacts.get(replica).filter(|contact| !contact.reachable)?;
+    let contact = input.peers.get(replica).filter(|contact| !contact.reachable)?;
     Some(contact.since.plus(input.timing.takeover_after))
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn host(
 ) -> Option<VmName> {
     let own = &step.member.vm;
     // Only a replica that is back and has reported knows that the event is over.
-    let is_back = state.replicas.get(own).is_some_and(|replica| replica.discounted.is_none());
+    let is_back = state.replicas.get(own).is_some_and(|replica| replica.stale_since.is_none());
     let is_home = input.reaches(own) && step.away.is_none() && (is_back || !event.stage().is_over());
     if step.id.phase >= Phase::Restore {
         return is_home.then(|| own.clone());

@@ -83,7 +83,7 @@ pub fn plan(state: &State, input: &PlanningInput) -> Vec<Command> {
 
 /// Until it is committed nobody takes a claim from this leader.
 fn leadership_to_begin(state: &State, input: &PlanningInput) -> Option<Command> {
-    let lead = input.lead.as_ref()?;
+    let lead = input.leader.as_ref()?;
     let known = state.leadership.as_ref();
     let is_known =
         known.is_some_and(|known| known.by == input.me && (known.term, known.turn) == (lead.term, lead.turn));
@@ -94,13 +94,13 @@ fn leadership_to_begin(state: &State, input: &PlanningInput) -> Option<Command> 
 
 /// Once for every loss of contact, early enough that it is committed before the voter acts alone.
 fn voters_to_suspect(state: &State, input: &PlanningInput) -> Vec<Command> {
-    let Some(lead) = &input.lead else {
+    let Some(lead) = &input.leader else {
         return Vec::new();
     };
     let half = input.timing.takeover_after / 2;
     let number_to_start = |voter: &VmName| {
         let heard = lead.acknowledged.get(voter).copied().unwrap_or(input.leading_since);
-        let known = state.suspicions.get(voter);
+        let known = state.reconcile_states.get(voter);
         let has_its_number = known.is_some_and(|known| known.since > heard);
         let is_silent = input.now.since(heard) >= half;
         (is_silent && !has_its_number).then(|| known.map_or(0, |known| known.number) + 1)
@@ -111,7 +111,7 @@ fn voters_to_suspect(state: &State, input: &PlanningInput) -> Vec<Command> {
     };
     // Nobody counts the silence of one that was removed, and it may not know.
     let removed = state
-        .suspicions
+        .reconcile_states
         .iter()
         .filter(|(name, known)| known.is_cleared && !lead.voters.contains(name) && !input.learners.contains(name));
     let removed = removed.map(|(name, known)| {
@@ -129,7 +129,7 @@ fn stale_documents(state: &State, input: &PlanningInput) -> impl Iterator<Item =
     };
     let matters = |name: &VmName| state.open_events().any(|event| event.seen_by.contains(name));
     let silent = state.replicas.iter().filter(move |(name, replica)| {
-        replica.document.is_some() && replica.discounted.is_none() && too_long(name) && matters(name)
+        replica.document.is_some() && replica.stale_since.is_none() && too_long(name) && matters(name)
     });
     silent.map(|(name, _)| Command::MarkDocumentStale(MarkDocumentStale { replica: name.clone() }))
 }
@@ -177,7 +177,7 @@ fn slots_to_change(state: &State, event: &Event, input: &PlanningInput) -> Optio
     }
     let takes = event.slots_since.is_none()
         && slots::is_able(state, event, now)
-        && slots::taking_barred_by(state, event, now).is_none();
+        && slots::slots_denied_by(state, event, now).is_none();
     takes.then(|| Command::TakeSlots(TakeSlots { event: id() }))
 }
 
@@ -263,7 +263,7 @@ fn claim_to_make(state: &State, event: &Event, input: &PlanningInput) -> Option<
     let approver = input.approver(state, &event.announcement.id)?.clone();
     let (decision, stints) = (event.decision, stints_of(state, event));
     // The approver looks once more and posts, each perhaps behind a poll: a slow endpoint is not a dead one.
-    let answers_in = input.contacts.get(&approver).map_or(Duration::ZERO, |contact| contact.answers_in);
+    let answers_in = input.peers.get(&approver).map_or(Duration::ZERO, |contact| contact.answers_in);
     let until = input.now.plus(input.timing.claim_lease + answers_in * 3);
     Some(Command::ClaimApproval(ClaimApproval {
         event: event.announcement.id.clone(),
@@ -277,14 +277,14 @@ fn claim_to_make(state: &State, event: &Event, input: &PlanningInput) -> Option<
 
 /// What the log says of the cloud may be old when its leader was lost: somebody has looked since this one leads.
 fn is_up_to_date(input: &PlanningInput) -> bool {
-    input.contacts.values().any(|contact| {
+    input.peers.values().any(|contact| {
         let looked = |age| contact.reachable && input.now.minus(age) >= input.leading_since;
         contact.document_age.is_some_and(looked)
     })
 }
 
 fn may_claim_again(event: &Event, input: &PlanningInput) -> bool {
-    let taken_over = event.takeovers.iter().filter_map(|takeover| takeover.recorded).max();
+    let taken_over = event.isolated_approvals.iter().filter_map(|takeover| takeover.recorded).max();
     let after_takeover = taken_over.filter(|_| event.claims.is_empty()).map(|at| at.plus(CLAIM_AGAIN_AFTER_AT_MOST));
     after_takeover.or(event.claimed_again_from()).is_none_or(|at| input.now >= at)
 }
@@ -294,7 +294,7 @@ fn event_to_forget(state: &State, event: &Event, input: &PlanningInput) -> Optio
     let forgotten = event.seen_by.iter().all(|name| {
         // One whose VM was deleted is not known any more, and says nothing.
         let Some(replica) = state.replicas.get(name) else { return true };
-        replica.discounted.is_some_and(|since| input.now.since(since) >= input.timing.forget_after)
+        replica.stale_since.is_some_and(|since| input.now.since(since) >= input.timing.forget_after)
     });
     (forgotten && !event.is_drill()).then(|| Command::ForgetEvent(ForgetEvent { event: event.announcement.id.clone() }))
 }

@@ -7,7 +7,7 @@ use crate::planning_input::{LeaderState, PlanningInput};
 
 /// The leader's command, once everybody knows a higher version.
 pub(crate) fn version_to_raise(state: &State, input: &PlanningInput) -> Option<Command> {
-    let version = agreed(input.lead.as_ref()?, input)?;
+    let version = agreed(input.leader.as_ref()?, input)?;
     (version > state.version).then_some(Command::RaiseVersion(RaiseVersion { version }))
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn event(kind: Kind, source: Source) -> Announcement {
+fn event(kind: EventType, source: Source) -> Announcement {
     Announcement {
         id: crate::model::id::EventId::new("e"),
         status: Status::Scheduled,
@@ -39,13 +39,13 @@ fn the_defaults_are_those_of_the_table() {
     use Phase::{Checkpoint, Drain, Failover, Shutdown};
     let all: &[Phase] = &[Checkpoint, Failover, Drain, Shutdown];
     let freeze: &[Phase] = &[Checkpoint, Failover, Drain];
-    let rows: [(Kind, &[Phase]); 6] = [
-        (Kind::Freeze, freeze),
-        (Kind::Reboot, all),
-        (Kind::Redeploy, all),
-        (Kind::Other("Relocate".into()), all),
-        (Kind::Preempt, &[Failover, Drain]),
-        (Kind::Terminate, &[Failover, Drain, Shutdown]),
+    let rows: [(EventType, &[Phase]); 6] = [
+        (EventType::Freeze, freeze),
+        (EventType::Reboot, all),
+        (EventType::Redeploy, all),
+        (EventType::Other("Relocate".into()), all),
+        (EventType::Preempt, &[Failover, Drain]),
+        (EventType::Terminate, &[Failover, Drain, Shutdown]),
     ];
     for (kind, phases) in rows {
         let by_platform = chosen(&Policy::default(), &event(kind.clone(), Source::Platform));
@@ -61,7 +61,7 @@ fn the_defaults_are_those_of_the_table() {
 #[test]
 fn a_freeze_is_brief_below_the_limit_only_and_when_its_duration_is_known() {
     for (seconds, brief) in [(Some(0), true), (Some(8), true), (Some(9), false), (None, false)] {
-        let mut freeze = event(Kind::Freeze, Source::Platform);
+        let mut freeze = event(EventType::Freeze, Source::Platform);
         freeze.duration = seconds.map(Duration::from_secs);
         assert_eq!(chosen(&Policy::default(), &freeze).only_named_freezes, brief, "{seconds:?}");
     }
@@ -74,13 +74,13 @@ fn the_first_rule_that_matches_wins_and_the_unknown_matches_no_range() {
         Rule { duration: below(30), ..rule("short") },
         Rule { notice: below(600), ..rule("soon") },
         Rule { sources: alloc::vec![Source::User], ..rule("user") },
-        Rule { resources: alloc::vec![VmName::new("_DB-0")], kinds: alloc::vec![Kind::Reboot], ..rule("named") },
+        Rule { resources: alloc::vec![VmName::new("_DB-0")], kinds: alloc::vec![EventType::Reboot], ..rule("named") },
     ];
     let policy = Policy { rules, ..Policy::default() };
-    let reboot = event(Kind::Reboot, Source::Platform);
+    let reboot = event(EventType::Reboot, Source::Platform);
     assert_eq!(chosen(&policy, &reboot).rule, "named");
-    assert_eq!(chosen(&policy, &event(Kind::Reboot, Source::User)).rule, "user");
-    assert_eq!(chosen(&policy, &event(Kind::Freeze, Source::Platform)).rule, "default");
+    assert_eq!(chosen(&policy, &event(EventType::Reboot, Source::User)).rule, "user");
+    assert_eq!(chosen(&policy, &event(EventType::Freeze, Source::Platform)).rule, "default");
     let short = Announcement { duration: Some(Duration::from_secs(29)), ..reboot.clone() };
     assert_eq!(chosen(&policy, &short).rule, "short");
     let soon = Announcement { not_before: NotBefore::At(Timestamp(599_999)), ..reboot.clone() };
@@ -91,10 +91,10 @@ fn the_first_rule_that_matches_wins_and_the_unknown_matches_no_range() {
 
 #[test]
 fn every_case_before_the_one_that_matches_is_told_with_its_first_condition_that_does_not_hold() {
-    let freezes = Rule { kinds: alloc::vec![Kind::Freeze], sources: alloc::vec![Source::User], ..rule("freezes") };
+    let freezes = Rule { kinds: alloc::vec![EventType::Freeze], sources: alloc::vec![Source::User], ..rule("freezes") };
     let elsewhere = Rule { resources: alloc::vec![VmName::new("db-7")], ..rule("elsewhere") };
     let policy = Policy { rules: alloc::vec![freezes, elsewhere], ..Policy::default() };
-    let freeze = event(Kind::Freeze, Source::Platform);
+    let freeze = event(EventType::Freeze, Source::Platform);
     let choice = explain(&policy, &freeze, &[VmName::new("db-0")], Timestamp(0));
     let told: Vec<_> = choice.passed_over.iter().map(|(case, unmet)| (case.name(), *unmet)).collect();
     let brief = Range { at_least: None, below: Some(policy.brief_freeze) };

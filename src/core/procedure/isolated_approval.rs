@@ -2,7 +2,7 @@
 //! checks every condition again, with a fresh document, right before it writes its journal.
 
 use super::{Host, PostReason};
-use crate::isolation::approval::{event_to_approve, overridden};
+use crate::isolation::approval::{event_to_approve, blockers_to_override};
 use crate::isolation::reconciliation::with_local_facts;
 use crate::isolation::watch::IsolationWatch;
 use crate::model::claim::PostOutcome;
@@ -11,7 +11,7 @@ use crate::model::document::{Announcement, Document, Status};
 use crate::model::id::{EventId, VmName, WorkloadName};
 use crate::model::isolated_approval::{IsolatedApproval, JournalEntry, RequestedBy};
 use crate::model::isolation::{IsolatedView, PeerAnswer};
-use crate::model::obstacle::ApprovalObstacle;
+use crate::model::isolated_blocker::IsolatedBlocker;
 use crate::model::time::Timestamp;
 use crate::model::workload::Readiness;
 use crate::planning_input::PlanningInput;
@@ -42,7 +42,7 @@ pub struct IsolatedRequest {
 pub enum NotApproved {
     /// This replica hears a leader.
     Led,
-    Impossible(ApprovalObstacle),
+    Impossible(IsolatedBlocker),
     /// The event has this revision now.
     Changed(u64),
     Failed(String),
@@ -149,7 +149,7 @@ pub async fn approve_isolated<H: IsolatedHost>(
     let failed = |why: &str| NotApproved::Failed(why.to_string());
     let document = host.fresh_document().await.map_err(NotApproved::Failed)?;
     let looked_at = host.monotonic();
-    if let Some(view) = &mut input.alone {
+    if let Some(view) = &mut input.isolated {
         view.document = host.trusted_document();
     }
     input.now = host.cluster_time();
@@ -157,13 +157,13 @@ pub async fn approve_isolated<H: IsolatedHost>(
         None => host.event_to_approve(&input),
         Some(request) => Some(requested_event(host, &input, request)?),
     };
-    let not_scheduled = NotApproved::Impossible(ApprovalObstacle::NotScheduled);
+    let not_scheduled = NotApproved::Impossible(IsolatedBlocker::NotScheduled);
     let announced = event.and_then(|id| scheduled(&document, &id)).ok_or(not_scheduled)?;
     if !host.fence().await {
         return Err(failed("the vote of this replica cannot be written"));
     }
     let begun = IsolatedApproval::begun(&input, request.map(|request| request.requested_by.clone()));
-    let entry = JournalEntry { announcement: announced.clone(), takeover: begun };
+    let entry = JournalEntry { announcement: announced.clone(), approval: begun };
     let is_still_allowed = || is_silent(host) && host.monotonic().since(looked_at) < FRESH_FOR;
     match host.begin_journal_entry(entry.clone(), &input, is_still_allowed).await {
         Ok(true) => {}
@@ -171,7 +171,7 @@ pub async fn approve_isolated<H: IsolatedHost>(
         Err(error) => return Err(NotApproved::Failed(format!("the journal cannot be written: {error}"))),
     }
     let outcome = if host.monotonic().since(looked_at) < host.timing().claim_lease {
-        host.post(&announced.id, PostReason::Isolated(entry.takeover.at)).await
+        host.post(&announced.id, PostReason::Isolated(entry.approval.at)).await
     } else {
         PostOutcome::NotSent("this replica was paused before it could post".into())
     };
@@ -186,9 +186,9 @@ fn requested_event<H: IsolatedHost>(
     request: &IsolatedRequest,
 ) -> Result<EventId, NotApproved> {
     let state = host.state();
-    let shown = with_local_facts(&state, host.name(), input.alone.as_ref(), &host.journal());
+    let shown = with_local_facts(&state, host.name(), input.isolated.as_ref(), &host.journal());
     let revision = shown.open_event(&request.event).map(|event| event.revision);
-    match overridden(&state, input, &request.event) {
+    match blockers_to_override(&state, input, &request.event) {
         None => Err(NotApproved::Led),
         Some(Err(obstacle)) => Err(NotApproved::Impossible(obstacle)),
         Some(Ok(_)) if revision != Some(request.revision) => Err(NotApproved::Changed(revision.unwrap_or_default())),

@@ -27,11 +27,11 @@ const NOT_REPEATED_IN_THE_LAST: Duration = Duration::from_mins(1);
 pub fn clearance(state: &State, event: &Event, now: Timestamp) -> Clearance {
     let ready = clearance_without_slots(state, event, now);
     // What was decided without a quorum, or is approved, is repeated whoever is out meanwhile.
-    if !matches!(ready, Clearance::Clear(_)) || event.is_taken_over() || event.stage() == Stage::Approved {
+    if !matches!(ready, Clearance::Clear(_)) || event.has_isolated_approval() || event.stage() == Stage::Approved {
         return ready;
     }
     if event.slots_since.is_none() {
-        let held = slots::taking_barred_by(state, event, now);
+        let held = slots::slots_denied_by(state, event, now);
         return Clearance::Blocked(held.map_or(Blocker::Deciding, |held| on_budget(event, held)));
     }
     slots::barred(state, event).map_or(ready, |held| Clearance::Blocked(on_budget(event, held)))
@@ -64,7 +64,7 @@ fn clearance_without_slots(state: &State, event: &Event, now: Timestamp) -> Clea
     if let Some(reason) = event.reason_to_repeat() {
         return Clearance::Clear(reason);
     }
-    if event.is_taken_over() {
+    if event.has_isolated_approval() {
         return Clearance::Clear(Reason::Takeover);
     }
     let Some(treatment) = &event.treatment else {
@@ -110,7 +110,7 @@ pub(crate) fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearanc
     }
     // Before it has its slots nothing that takes service away begins.
     if event.slots_since.is_none()
-        && let Some(held) = slots::taking_barred_by(state, event, now)
+        && let Some(held) = slots::slots_denied_by(state, event, now)
     {
         return Clearance::Blocked(on_budget(event, held));
     }

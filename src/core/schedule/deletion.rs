@@ -25,5 +25,5 @@ pub(crate) fn has_begun(event: &Event) -> bool {
 /// Its document no longer counts, and has not since the event was over.
 pub(crate) fn was_silenced(event: &Event, replica: &Replica) -> bool {
     let over = event.over_at();
-    replica.discounted.is_some_and(|since| over.is_some_and(|over| since <= over.plus(SILENT_WITHIN)))
+    replica.stale_since.is_some_and(|since| over.is_some_and(|over| since <= over.plus(SILENT_WITHIN)))
 }

@@ -85,7 +85,7 @@ pub fn is_near(event: &Event, now: Timestamp) -> bool {
 /// The event's last call may begin now.
 pub fn is_due(state: &State, event: &Event, now: Timestamp) -> bool {
     let prepares = event.treatment.as_ref().is_some_and(|treatment| treatment.action == Action::Prepare);
-    let is_idle = event.last_call.is_none() && event.stage() <= Stage::Preparing && !event.is_taken_over();
+    let is_idle = event.last_call.is_none() && event.stage() <= Stage::Preparing && !event.has_isolated_approval();
     if event.is_drill() || !prepares || !is_idle || !event.is_scheduled() || !state.is_listed(&event.announcement.id) {
         return false;
     }

@@ -1,6 +1,6 @@
 //! Which hooks of an affected workload an event does not need, and why.
 
-use crate::model::document::Kind;
+use crate::model::document::EventType;
 use crate::model::event::Event;
 use crate::model::lifecycle::Stage;
 use crate::model::state::State;
@@ -73,7 +73,7 @@ pub(crate) fn wants(event: &Event, hook: &Hook) -> bool {
 }
 
 fn freeze_too_short(event: &Event, treatment: &Treatment, hook: &Hook) -> Option<SkipReason> {
-    if event.announcement.kind != Kind::Freeze {
+    if event.announcement.kind != EventType::Freeze {
         return None;
     }
     let known_short = event.announcement.duration.filter(|duration| *duration < LONG_FREEZE);

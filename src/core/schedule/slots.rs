@@ -1,7 +1,7 @@
 //! Who may be out: when an event takes the slots of its members, may go on with them, and gives them back
 //! (`members.md` 1, R1 to R9). One answer, used by `plan`, by `apply` and to explain.
 
-use crate::model::document::{Kind, Status};
+use crate::model::document::{EventType, Status};
 use crate::model::event::Event;
 use crate::model::id::{EventId, GroupName, VmName};
 use crate::model::lifecycle::Stage;
@@ -43,7 +43,7 @@ pub struct SlotDeferred {
 
 /// A brief freeze for which no hook runs that takes service away. It waits for nobody; it only counts.
 pub fn is_exempt(state: &State, event: &Event) -> bool {
-    event.announcement.kind == Kind::Freeze
+    event.announcement.kind == EventType::Freeze
         && event.announcement.duration.is_some_and(|duration| duration < LONG_FREEZE)
         && !required_steps(state, event).iter().any(|step| step.id.phase.is_disruptive())
 }
@@ -62,7 +62,7 @@ fn was_repair(state: &State, event: &Event) -> bool {
 }
 
 /// What an event that lacks slots waits for; `None` when it may take all that it lacks.
-pub fn taking_barred_by(state: &State, event: &Event, now: Timestamp) -> Option<SlotDeferred> {
+pub fn slots_denied_by(state: &State, event: &Event, now: Timestamp) -> Option<SlotDeferred> {
     if event.is_over_budget() || is_exempt(state, event) || is_repair(state, event) {
         return None;
     }
@@ -197,7 +197,7 @@ pub fn is_able(state: &State, event: &Event, now: Timestamp) -> bool {
         || now >= event.preparation_starts()
         || required_steps(state, event).is_empty();
     let is_awaited = event.stage() <= Stage::Preparing
-        && !event.is_taken_over()
+        && !event.has_isolated_approval()
         && (event.is_drill() || state.observed_status(&event.announcement.id) == Some(&Status::Scheduled));
     let is_worn_out = event.given_back >= GIVES_BACK_AT_MOST && !is_overruled;
     acts && is_due

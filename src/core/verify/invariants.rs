@@ -121,7 +121,7 @@ fn drills_beside_an_event(state: &State) -> bool {
 /// It stands for nothing that the platform could start, whatever its hooks did.
 fn is_taken_for_real(event: &Event) -> bool {
     let is_real = |(stage, _): &(Stage, Timestamp)| matches!(stage, Stage::Claimed | Stage::Approved | Stage::Started);
-    !event.claims.is_empty() || !event.takeovers.is_empty() || event.entered.iter().any(is_real)
+    !event.claims.is_empty() || !event.isolated_approvals.is_empty() || event.entered.iter().any(is_real)
 }
 
 fn violated_by(event: &Event) -> Option<Violation> {
@@ -158,7 +158,7 @@ fn is_free(event: &Event, earlier: &Claim, later: &Claim) -> bool {
 
 fn is_accepted(event: &Event) -> bool {
     let claimed = event.claims.iter().any(|claim| claim.outcome_is(&PostOutcome::Accepted));
-    claimed || event.takeovers.iter().any(|takeover| takeover.outcome_is(&PostOutcome::Accepted))
+    claimed || event.isolated_approvals.iter().any(|takeover| takeover.outcome_is(&PostOutcome::Accepted))
 }
 
 fn overlaps(event: &Event) -> bool {

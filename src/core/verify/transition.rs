@@ -5,7 +5,7 @@
 use self::claimed::effective;
 use crate::model::attempt::{Attempt, Outcome};
 use crate::model::claim::Claim;
-use crate::model::document::{Kind, Source};
+use crate::model::document::{EventType, Source};
 use crate::model::drill::Mode;
 use crate::model::event::Event;
 use crate::model::id::VmName;
@@ -75,11 +75,11 @@ impl<'a> Began<'a> {
 
 /// A deletion that names it has started, or was approved and is over, and the replica was not heard since.
 fn is_deleted(before: &State, name: &VmName) -> bool {
-    let is_silent = before.replicas.get(name).is_some_and(|replica| replica.discounted.is_some());
+    let is_silent = before.replicas.get(name).is_some_and(|replica| replica.stale_since.is_some());
     before.events().any(|event| {
         let is_over = event.is_accepted() && event.over_at().is_some();
         let has_begun = event.entered_at(Stage::Started).is_some() || (is_over && is_silent);
-        event.announcement.kind == Kind::Terminate && event.announcement.resources.contains(name) && has_begun
+        event.announcement.kind == EventType::Terminate && event.announcement.resources.contains(name) && has_begun
     })
 }
 
@@ -112,7 +112,7 @@ fn is_kept(event: &Event, later: &Event) -> bool {
             let same = was.attempt == is.attempt && was.approver == is.approver && was.until == is.until;
             same && (was.outcome.is_none() || was.outcome == is.outcome)
         })
-        && event.takeovers.len() <= later.takeovers.len()
+        && event.isolated_approvals.len() <= later.isolated_approvals.len()
         && event.revision <= later.revision
         && event.drill == later.drill
         && event.impacts.iter().all(|(vm, lasted)| later.impacts.get(vm) == Some(lasted))
@@ -180,7 +180,7 @@ fn is_asked_wrongly(before: &State, event: &Event, asked: &Attempt) -> bool {
 /// S5: without a quorum a replica by itself approves only what a user asked for, and never while a hook that the log knows
 /// may run.
 fn is_taken_over_wrongly(event: &Event, later: &Event) -> bool {
-    let taken_over = later.takeovers.get(event.takeovers.len()..).unwrap_or_default();
+    let taken_over = later.isolated_approvals.get(event.isolated_approvals.len()..).unwrap_or_default();
     taken_over.iter().any(|takeover| {
         let may_run = |attempt: &Attempt| {
             let ended = attempt.outcome.as_ref().is_some_and(|(_, at)| *at <= takeover.at);
@@ -224,7 +224,7 @@ fn is_undone_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool {
 
 fn is_approved_unseen(before: &State, event: &Event, later: &Event) -> bool {
     let is_new = |wish: &&OperatorRecord| wish.number > before.operator_seq;
-    let mut added = later.wishes.iter().filter(is_new);
+    let mut added = later.operator_records.iter().filter(is_new);
     added.any(|wish| matches!(wish.what, OperatorAction::Approve { revision, .. } if revision != event.revision))
 }
 

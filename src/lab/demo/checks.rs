@@ -6,7 +6,7 @@ use super::report::called;
 use crate::demo_hook::Note;
 use crate::fake_cloud::Post;
 use crate::local_cluster::snapshot::ClusterSnapshot;
-use allclear_core::model::document::Kind;
+use allclear_core::model::document::EventType;
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock::from_rfc3339;
@@ -155,7 +155,7 @@ fn of_runs(event: &EventId, notes: &[Note]) -> Vec<String> {
 
 /// Whatever was taken away was put back, after the event was gone; on a VM that was deleted nothing is.
 fn of_restoring(event: &PlatformEvent, known: &shown::Event) -> Vec<String> {
-    if event.plan.kind == Kind::Terminate && event.started.is_some() {
+    if event.plan.kind == EventType::Terminate && event.started.is_some() {
         return Vec::new();
     }
     let takes_away = |hook: &&shown::Hook| prepares(hook) && hook.phase != "checkpoint" && hook.intent == "run";
@@ -220,7 +220,7 @@ mod tests {
         let (vm, other) = (VmName::new("db-0"), VmName::new("db-1"));
         let event = PlatformEvent {
             id: EventId::new("E"),
-            plan: EventPlan::new(Kind::Reboot, Source::User, vec![vm]),
+            plan: EventPlan::new(EventType::Reboot, Source::User, vec![vm]),
             announced_at: Timestamp(0),
             not_before: Timestamp(20_000),
             accepted: Some((APPROVED, Approver::Vm(other.clone()))),

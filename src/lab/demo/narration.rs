@@ -129,12 +129,12 @@ mod tests {
 
     use super::*;
     use crate::local_cluster::snapshot::{ReplicaSnapshot, ReplicaStatus};
-    use allclear_core::model::document::{Kind, Source};
+    use allclear_core::model::document::{EventType, Source};
     use allclear_sim::cloud::EventPlan;
     use allclear_wire::pb::allclear::operator::v1 as shown;
 
     fn announced() -> PlatformEvent {
-        let mut plan = EventPlan::new(Kind::Reboot, Source::User, vec![VmName::new("db-0")]);
+        let mut plan = EventPlan::new(EventType::Reboot, Source::User, vec![VmName::new("db-0")]);
         plan.notice = Duration::from_secs(20);
         let (announced_at, not_before) = (Timestamp(1_000), Timestamp(21_000));
         let id = EventId::new("E");

@@ -6,7 +6,7 @@ use super::report::called;
 use crate::local_cluster::VMS;
 use crate::local_cluster::members::MemberReport;
 use crate::local_cluster::snapshot::ClusterSnapshot;
-use allclear_core::model::document::Kind;
+use allclear_core::model::document::EventType;
 use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock;
@@ -72,7 +72,7 @@ impl Primary {
         if failovers != moves {
             missing.push(format!("failovers that were done: {failovers}, but moves of the primary: {moves}"));
         }
-        let freezes = |event: &&PlatformEvent| event.plan.kind == Kind::Freeze;
+        let freezes = |event: &&PlatformEvent| event.plan.kind == EventType::Freeze;
         for event in events.iter().filter(|event| !freezes(event)) {
             let there = event.plan.resources.iter().find(|vm| self.was_on(vm, event));
             missing.extend(there.map(|vm| format!("{}: the primary was on {vm} after the all-clear", called(event))));
@@ -133,7 +133,7 @@ mod tests {
     fn event(vm: &str) -> PlatformEvent {
         PlatformEvent {
             id: EventId::new("E"),
-            plan: EventPlan::new(Kind::Reboot, Source::Platform, vec![VmName::new(vm)]),
+            plan: EventPlan::new(EventType::Reboot, Source::Platform, vec![VmName::new(vm)]),
             announced_at: Timestamp(0),
             not_before: Timestamp(20_000),
             accepted: Some((Timestamp(3_000), Approver::Vm(VmName::new("db-1")))),

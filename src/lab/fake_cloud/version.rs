@@ -1,6 +1,6 @@
 //! The api-versions of the endpoint and what each of them shows (`imds.md`, requests).
 
-use allclear_core::model::document::Kind;
+use allclear_core::model::document::EventType;
 
 /// In the order in which they appeared, which is that of their words.
 const KNOWN: [&str; 7] =
@@ -36,12 +36,12 @@ impl EmulatedVersion {
     }
 
     /// Older versions hide younger types without a word.
-    pub(super) fn shows(self, kind: &Kind) -> bool {
+    pub(super) fn shows(self, kind: &EventType) -> bool {
         match kind {
-            Kind::Freeze | Kind::Reboot | Kind::Redeploy => true,
-            Kind::Preempt => self.0 >= "2017-11-01",
-            Kind::Terminate => self.0 >= "2019-01-01",
-            Kind::Other(_) => self.0 >= "2020-07-01",
+            EventType::Freeze | EventType::Reboot | EventType::Redeploy => true,
+            EventType::Preempt => self.0 >= "2017-11-01",
+            EventType::Terminate => self.0 >= "2019-01-01",
+            EventType::Other(_) => self.0 >= "2020-07-01",
         }
     }
 }

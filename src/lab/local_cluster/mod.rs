@@ -23,7 +23,7 @@ use self::replica::LocalReplica;
 use self::servers::{ServerKind, Servers};
 use crate::fake_cloud::{self, Options, Running};
 pub(crate) use crate::testbed::three_nodes::VMS;
-use allclear_core::model::document::Kind;
+use allclear_core::model::document::EventType;
 use allclear_core::model::time::Timestamp;
 use allclear_server::net::tls::Authority;
 use allclear_server::net::tls::issued;
@@ -75,7 +75,7 @@ pub(crate) struct LocalCluster {
     pub(crate) members: Option<MemberPrograms>,
     pub(crate) servers: Option<Servers>,
     /// VMs with servers that are away, by their place.
-    away: BTreeMap<usize, Kind>,
+    away: BTreeMap<usize, EventType>,
     program: PathBuf,
 }
 

@@ -5,14 +5,14 @@ use nix::sys::signal::Signal;
 
 use super::members::MemberReport;
 use super::{LocalCluster, VMS};
-use allclear_core::model::document::Kind;
+use allclear_core::model::document::EventType;
 use allclear_core::model::id::VmName;
 use allclear_server::replica::clock;
 use allclear_sim::cloud::PlatformEvent;
 
 /// Whether a VM comes back from this, so that its servers can be shown again.
-pub(crate) fn comes_back(kind: &Kind) -> bool {
-    matches!(kind, Kind::Freeze | Kind::Reboot | Kind::Redeploy)
+pub(crate) fn comes_back(kind: &EventType) -> bool {
+    matches!(kind, EventType::Freeze | EventType::Reboot | EventType::Redeploy)
 }
 
 impl LocalCluster {
@@ -45,33 +45,33 @@ impl LocalCluster {
         Ok(said)
     }
 
-    async fn take_away(&mut self, place: usize, kind: &Kind) -> anyhow::Result<&'static str> {
+    async fn take_away(&mut self, place: usize, kind: &EventType) -> anyhow::Result<&'static str> {
         let trio = self.servers.as_ref().context("there are no servers")?.trio();
         let replica = &mut self.replicas[place].process;
-        if *kind == Kind::Freeze {
+        if *kind == EventType::Freeze {
             replica.signal(Signal::SIGSTOP);
             trio.freeze(place);
             return Ok("stands still, and all that runs on it");
         }
         trio.kill(place);
         replica.kill().await.with_context(|| format!("the replica on {} cannot be killed", VMS[place]))?;
-        if *kind == Kind::Reboot {
+        if *kind == EventType::Reboot {
             return Ok("goes down: its server and its replica are killed");
         }
         trio.lose_data(place)?;
         Ok("goes down: its server and its replica are killed, and the server's data is lost")
     }
 
-    async fn give_back(&mut self, place: usize, kind: &Kind) -> anyhow::Result<&'static str> {
+    async fn give_back(&mut self, place: usize, kind: &EventType) -> anyhow::Result<&'static str> {
         let servers = self.servers.as_ref().context("there are no servers")?;
-        if *kind == Kind::Freeze {
+        if *kind == EventType::Freeze {
             servers.trio().thaw(place);
             self.replicas[place].process.signal(Signal::SIGCONT);
             return Ok("goes on where it stood still");
         }
         servers.boot(place).await.with_context(|| format!("the server on {} cannot be started", VMS[place]))?;
         self.start(VMS[place])?;
-        let is_empty = *kind == Kind::Redeploy;
+        let is_empty = *kind == EventType::Redeploy;
         Ok(if is_empty {
             "is up again with an empty disk, and its replica starts"
         } else {

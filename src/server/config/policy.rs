@@ -7,7 +7,7 @@ use super::listeners;
 use super::reader::{Located, TomlTable};
 use super::scalar;
 use super::source::Value;
-use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::document::{EventType, Source};
 use allclear_core::model::id::{GroupName, VmName};
 use allclear_core::model::treatment::Action;
 use allclear_core::model::workload::{Group, Phase};
@@ -105,11 +105,11 @@ fn read_range(table: &mut TomlTable<'_>) -> Range {
 }
 
 /// A type nobody knows yet may be named, for the platform adds some; a slip of the pen may not.
-pub(super) fn kind(value: &Value) -> Result<Kind, String> {
+pub(super) fn kind(value: &Value) -> Result<EventType, String> {
     const KNOWN: &[&str] = &["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"];
     let word = scalar::name(value)?;
-    match (Kind::from_word(&word), scalar::nearest(&word, KNOWN)) {
-        (Kind::Other(_), Some(near)) => Err(format!("is {word:?}: did you mean {near:?}?")),
+    match (EventType::from_word(&word), scalar::nearest(&word, KNOWN)) {
+        (EventType::Other(_), Some(near)) => Err(format!("is {word:?}: did you mean {near:?}?")),
         (kind, _) => Ok(kind),
     }
 }

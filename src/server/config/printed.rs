@@ -13,7 +13,7 @@ use crate::export::notices::receiver::Format;
 use crate::http_client::Url;
 use crate::imds::ApiVersion;
 use crate::net::tls::NamedBy;
-use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::document::{EventType, Source};
 use allclear_core::model::notification::NotificationKind;
 use allclear_core::model::treatment::Action;
 use allclear_core::model::workload::{OnFailure, Phase, RunsOn};
@@ -43,7 +43,7 @@ printed!(SecretFile => |value| value.written.clone());
 // Whoever reads a value as it was written wants a text.
 printed!(source::Value => |value| super::scalar::text(value).unwrap_or_default());
 printed!(
-    SocketAddr, Url, ApiVersion, Kind, Source, NotificationKind, Action, Foreign, OnFailure, Phase, RunsOn, Format, NamedBy
+    SocketAddr, Url, ApiVersion, EventType, Source, NotificationKind, Action, Foreign, OnFailure, Phase, RunsOn, Format, NamedBy
     => |value| value.to_string()
 );
 

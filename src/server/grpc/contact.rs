@@ -240,11 +240,11 @@ fn told(contacts: &PeerTracker, members: &[VmName]) -> Vec<wire::ReplicaContact>
         replica: name.to_string(),
         reachable: contact.reachable,
         channel: Some(wire_health(Health {
-            channel: contact.channel,
+            channel: contact.imds,
             document_age: contact.document_age,
             answers_in: contact.answers_in,
         })),
-        wishes: contact.wishes,
+        wishes: contact.operator_seq,
     });
     told.collect()
 }

@@ -8,7 +8,7 @@ use tonic::Status;
 use crate::replica::clock::from_rfc3339;
 use crate::replica::cluster::ClusterHandle;
 use allclear_core::model::command::{ApplyResult, BeginDrill, Command, EndDrill, Rejection, bounded};
-use allclear_core::model::document::{Announcement, Kind, NotBefore, Source};
+use allclear_core::model::document::{Announcement, EventType, NotBefore, Source};
 use allclear_core::model::drill::{Mode, PREFIX};
 use allclear_core::model::id::{EventId, VmName};
 use allclear_wire::pb::allclear::operator::v1 as shown;
@@ -76,7 +76,7 @@ fn announcement(id: EventId, asked: shown::DrillRequest) -> Result<Announcement,
     Ok(Announcement {
         id,
         status: document::Status::Scheduled,
-        kind: Kind::from_word(&asked.r#type),
+        kind: EventType::from_word(&asked.r#type),
         source: Source::from_word(&asked.source),
         resource_type: "VirtualMachine".into(),
         resources: asked.resources.iter().map(|name| VmName::new(name)).collect(),

@@ -229,7 +229,7 @@ impl operator_server::Operator for OperatorService {
         asking.wait_for_everybody().await;
         let state = self.cluster.state();
         let is_late = |event: &&Event| {
-            let is_decided = event.stage() >= Stage::Claimed || event.is_taken_over();
+            let is_decided = event.stage() >= Stage::Claimed || event.has_isolated_approval();
             is_decided && !event.stage().is_over()
         };
         let late = state.open_events().filter(is_late).map(|event| event.announcement.id.to_string());

@@ -66,7 +66,7 @@ fn about(state: &State, event: &Event, what: &OperatorRequest, why: Rejection) -
 
 fn late(event: &Event) -> String {
     let is_late = "a claim is never taken back";
-    match (event.stage(), event.claims.last(), event.takeovers.last()) {
+    match (event.stage(), event.claims.last(), event.isolated_approvals.last()) {
         (Stage::Claimed, Some(claim), _) => {
             format!("is about to be approved by {} since {}: {is_late}", claim.approver, rfc3339(claim.at))
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::document::{EventType, Source};
 use allclear_core::model::drill::Mode;
 use allclear_core::model::id::{EventId, GroupName, VmName, WorkloadName};
 use allclear_core::model::time::Timestamp;
@@ -22,7 +22,7 @@ pub struct HookTask {
     pub step: String,
     pub fence: Fence,
     pub event_id: EventId,
-    pub event_type: Kind,
+    pub event_type: EventType,
     pub event_source: Source,
     pub resources: Vec<VmName>,
     pub phase: Phase,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::date;
 use super::document::{MAX_RESOURCES, cut, shown};
 use allclear_core::model::bytes::ANNOUNCEMENT_BYTES;
-use allclear_core::model::document::{Announcement, Kind, NotBefore, Source, Status};
+use allclear_core::model::document::{Announcement, EventType, NotBefore, Source, Status};
 use allclear_core::model::id::{EventId, VmName};
 
 /// Bytes of an id or a name. A longer one is refused: cut, it could be equal to another.
@@ -32,7 +32,7 @@ pub(super) fn read(element: &Value) -> Result<Announcement, &'static str> {
     let announcement = Announcement {
         id: id(fields)?,
         status: Status::from_word(&word(fields, "EventStatus")),
-        kind: Kind::from_word(&word(fields, "EventType")),
+        kind: EventType::from_word(&word(fields, "EventType")),
         source: Source::from_word(&word(fields, "EventSource")),
         resource_type: word(fields, "ResourceType"),
         resources: resources(fields)?,

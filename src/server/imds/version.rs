@@ -4,7 +4,7 @@
 
 use core::fmt;
 
-use allclear_core::model::document::Kind;
+use allclear_core::model::document::EventType;
 
 /// One of those that exist, by its date.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
@@ -34,12 +34,12 @@ impl ApiVersion {
     }
 
     /// Whether documents of this version list events of this type. Where it is false, an event's absence says nothing.
-    pub fn shows(self, kind: &Kind) -> bool {
+    pub fn shows(self, kind: &EventType) -> bool {
         let since = match kind {
-            Kind::Freeze | Kind::Reboot | Kind::Redeploy => return true,
-            Kind::Preempt => "2017-11-01",
-            Kind::Terminate => "2019-01-01",
-            Kind::Other(_) => "2020-07-01",
+            EventType::Freeze | EventType::Reboot | EventType::Redeploy => return true,
+            EventType::Preempt => "2017-11-01",
+            EventType::Terminate => "2019-01-01",
+            EventType::Other(_) => "2020-07-01",
         };
         self.0 >= since
     }
@@ -85,7 +85,7 @@ mod tests {
             ("2019-08-01", [true, true, true, false]),
             ("2020-07-01", [true, true, true, true]),
         ];
-        let kinds = [Kind::Redeploy, Kind::Preempt, Kind::Terminate, Kind::Other("Hibernate".into())];
+        let kinds = [EventType::Redeploy, EventType::Preempt, EventType::Terminate, EventType::Other("Hibernate".into())];
         for (word, shown) in rows {
             assert_eq!(kinds.each_ref().map(|kind| version(word).shows(kind)), shown, "{word}");
         }

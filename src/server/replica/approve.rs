@@ -29,7 +29,7 @@ fn count(host: &ReplicaHost, claim: &OwnClaim, outcome: &PostOutcome) {
     let leader =
         cluster.state().leadership.as_ref().map(|known| known.by.clone()).filter(|leader| *leader != cluster.node.name);
     let contacts = host.inputs.peers.of(leader.as_slice(), |at| at);
-    if contacts.values().any(|leader| leader.channel == ImdsHealth::Stalled) {
+    if contacts.values().any(|leader| leader.imds == ImdsHealth::Stalled) {
         host.metrics.takeover(TakeoverLevel::ChannelStalled);
     }
 }

@@ -91,7 +91,7 @@ impl IsolatedHost for ReplicaHost {
         is_still_allowed: impl Fn() -> bool,
     ) -> Result<bool, String> {
         let event = entry.announcement.id.clone();
-        let requested_by = entry.takeover.requested_by.as_ref().map(|requested_by| requested_by.who.clone());
+        let requested_by = entry.approval.requested_by.as_ref().map(|requested_by| requested_by.who.clone());
         let begun = self.journal.begin(entry, is_still_allowed).await.map_err(|error| {
             self.metrics.journal_failed();
             error.to_string()
@@ -104,7 +104,7 @@ impl IsolatedHost for ReplicaHost {
     }
 
     async fn end_journal_entry(&self, begun: &JournalEntry, outcome: &PostOutcome) {
-        let (cluster, event, approval) = (&self.cluster, &begun.announcement.id, &begun.takeover);
+        let (cluster, event, approval) = (&self.cluster, &begun.announcement.id, &begun.approval);
         tracing::warn!(%event, outcome = outcome.as_word(), "isolated approval ended");
         let seen = self.inputs.isolated.borrow().as_ref().and_then(|view| view.seen_since.get(event).copied());
         self.metrics.approval(approval.reason(), outcome, seen.map(|seen| cluster.time.now().since(seen)));

@@ -55,9 +55,9 @@ impl ApprovalJournal {
             }
             Err(error) => return Err(ApprovalJournalError::Disk { path, error }),
         };
-        for entry in entries.iter_mut().filter(|entry| entry.takeover.outcome.is_none()) {
+        for entry in entries.iter_mut().filter(|entry| entry.approval.outcome.is_none()) {
             let why = "this replica was restarted and cannot tell whether it had posted";
-            entry.takeover.outcome = Some((PostOutcome::Unknown(why.into()), clock::now()));
+            entry.approval.outcome = Some((PostOutcome::Unknown(why.into()), clock::now()));
         }
         let entries = watch::Sender::new(Arc::new(entries));
         Ok(Self { folder: folder.into(), environment, turn: Mutex::new(()), entries, is_new })
@@ -110,8 +110,8 @@ impl ApprovalJournal {
         let _turn = self.turn.lock().await;
         let end = Some((outcome, at));
         self.write(|entries| {
-            for entry in entries.iter_mut().filter(|entry| entry.takeover == *begun) {
-                entry.takeover.outcome.clone_from(&end);
+            for entry in entries.iter_mut().filter(|entry| entry.approval == *begun) {
+                entry.approval.outcome.clone_from(&end);
             }
         })
         .await
@@ -157,7 +157,7 @@ mod tests {
     use allclear_core::apply::apply;
     use allclear_core::isolation::reconciliation::is_entry_needed;
     use allclear_core::model::command::{ApplyResult, Command, Entry, ReconcileJournal};
-    use allclear_core::model::document::{Announcement, Kind, NotBefore, Source, Status};
+    use allclear_core::model::document::{Announcement, EventType, NotBefore, Source, Status};
     use allclear_core::model::id::{EventId, VmName};
     use allclear_core::model::reconcile_state::ReconcileState;
     use allclear_core::model::state::State;
@@ -166,7 +166,7 @@ mod tests {
         let announcement = Announcement {
             id: EventId::new(id),
             status: Status::Scheduled,
-            kind: Kind::Reboot,
+            kind: EventType::Reboot,
             source: Source::User,
             resource_type: String::new(),
             resources: vec![VmName::new("db-0")],
@@ -183,7 +183,7 @@ mod tests {
             outcome: None,
             recorded: None,
         };
-        JournalEntry { announcement, takeover }
+        JournalEntry { announcement, approval: takeover }
     }
 
     #[tokio::test]
@@ -192,16 +192,16 @@ mod tests {
         let journal = ApprovalJournal::open(folder.path(), Environment::default()).unwrap();
         assert!(journal.entries().is_empty());
         assert!(journal.begin(entry("e1"), || true).await.unwrap());
-        journal.end(&entry("e1").takeover, PostOutcome::Accepted, Timestamp(9)).await.unwrap();
+        journal.end(&entry("e1").approval, PostOutcome::Accepted, Timestamp(9)).await.unwrap();
         let mut second = entry("e2");
-        second.takeover.at = Timestamp(2);
+        second.approval.at = Timestamp(2);
         assert!(journal.begin(second, || true).await.unwrap());
         drop(journal);
         let next_life = ApprovalJournal::open(folder.path(), Environment::default()).unwrap();
         assert_eq!(next_life.entries().len(), 2);
-        assert!(next_life.entries()[0].takeover.outcome_is(&PostOutcome::Accepted));
+        assert!(next_life.entries()[0].approval.outcome_is(&PostOutcome::Accepted));
         let last = next_life.entries().last().cloned().unwrap();
-        assert!(matches!(last.takeover.outcome, Some((PostOutcome::Unknown(_), _))), "{last:?}");
+        assert!(matches!(last.approval.outcome, Some((PostOutcome::Unknown(_), _))), "{last:?}");
     }
 
     #[tokio::test]
@@ -229,7 +229,7 @@ mod tests {
         journal.begin(entry("e1"), || true).await.unwrap();
         let mut state = State::default();
         let suspicion = ReconcileState { number: 1, since: Timestamp(0), is_cleared: false };
-        state.suspicions.insert(VmName::new("db-1"), suspicion);
+        state.reconcile_states.insert(VmName::new("db-1"), suspicion);
         let give_account = |state: &mut State, journal: &ApprovalJournal| {
             let command =
                 Command::ReconcileJournal(ReconcileJournal { number: 1, journal: journal.entries().as_ref().clone() });
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(give_account(&mut state, &journal), ApplyResult::Applied);
         journal.prune(|entry| is_entry_needed(&state, entry)).await.unwrap();
         assert_eq!(journal.entries().len(), 1, "its end is not known");
-        journal.end(&entry("e1").takeover, PostOutcome::Accepted, Timestamp(9)).await.unwrap();
+        journal.end(&entry("e1").approval, PostOutcome::Accepted, Timestamp(9)).await.unwrap();
         journal.prune(|entry| is_entry_needed(&state, entry)).await.unwrap();
         assert_eq!(journal.entries().len(), 1, "its end is not in the log");
         assert_eq!(give_account(&mut state, &journal), ApplyResult::Applied);
@@ -251,7 +251,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let journal = ApprovalJournal::open(folder.path(), Environment::default()).unwrap();
         journal.begin(entry("e1"), || true).await.unwrap();
-        journal.end(&entry("e1").takeover, PostOutcome::Accepted, Timestamp(9)).await.unwrap();
+        journal.end(&entry("e1").approval, PostOutcome::Accepted, Timestamp(9)).await.unwrap();
         let (written, path) = (journal.entries(), folder.path().join(FILE));
         let whole = fs::read(&path).unwrap();
         let cut_off = (0..whole.len()).map(|end| whole[..end].to_vec());

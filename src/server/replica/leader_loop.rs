@@ -143,7 +143,7 @@ async fn hand_over_if_due(inputs: &InputSource, metrics: &Metrics, tried: &mut O
     }
     *tried = Some(now);
     let own = inputs.peers.of(std::slice::from_ref(&cluster.node.name), |at| at);
-    let is_stalled = own.values().any(|own| own.channel == ImdsHealth::Stalled);
+    let is_stalled = own.values().any(|own| own.imds == ImdsHealth::Stalled);
     let transfer = cluster.consensus.transfer_leadership(heir.as_str());
     match tokio::time::timeout(HAND_OVER_WITHIN, transfer).await {
         Ok(Ok(())) => {

@@ -24,7 +24,7 @@ pub(super) fn expect_the_known(cluster: &ClusterHandle, sessions: &Sessions) {
     let Some(me) = state.replicas.get(&cluster.node.name) else {
         return;
     };
-    sessions.expect(me.dialled.values().map(|workload| (workload, me.condition(&workload.name))));
+    sessions.expect(me.sessions.values().map(|workload| (workload, me.condition(&workload.name))));
 }
 
 /// Runs until it is stopped.
@@ -56,7 +56,7 @@ async fn record(cluster: &ClusterHandle, sessions: &Sessions) -> bool {
     };
     let presences = sessions.presences();
     for presence in presences.iter().filter(|presence| presence.is_due_to_go || !presence.has_dialled) {
-        if !me.dialled.contains_key(&presence.workload.name) {
+        if !me.sessions.contains_key(&presence.workload.name) {
             sessions.deregister(&presence.workload.name);
         }
     }
@@ -96,7 +96,7 @@ fn due(me: &Replica, presences: &[SessionRegistration], given_no_more: &[Workloa
     let given = |presence: &&SessionRegistration| !given_no_more.contains(&presence.workload.name);
     for SessionRegistration { workload, role, connected, has_dialled, is_due_to_go } in presences.iter().filter(given) {
         let name = &workload.name;
-        let known = me.dialled.get(name);
+        let known = me.sessions.get(name);
         if *is_due_to_go && known.is_some() {
             commands.push(Command::DeregisterSession(DeregisterSession { workload: name.clone() }));
         } else if !is_due_to_go
@@ -135,7 +135,7 @@ mod tests {
 
     fn with(dialled: impl IntoIterator<Item = Workload>) -> Replica {
         let dialled = dialled.into_iter().map(|workload| (workload.name.clone(), workload)).collect();
-        Replica { dialled, ..Replica::default() }
+        Replica { sessions: dialled, ..Replica::default() }
     }
 
     fn presence(name: &str, role: Role, connected: bool) -> SessionRegistration {

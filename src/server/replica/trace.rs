@@ -65,14 +65,14 @@ impl<const N: usize> fmt::Display for Id<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allclear_core::model::document::{Announcement, Kind, NotBefore, Source, Status};
+    use allclear_core::model::document::{Announcement, EventType, NotBefore, Source, Status};
     use allclear_core::model::id::{EventId, VmName};
 
     fn event(id: &str, first_seen: i64) -> Event {
         let announcement = Announcement {
             id: EventId::new(id),
             status: Status::Scheduled,
-            kind: Kind::Reboot,
+            kind: EventType::Reboot,
             source: Source::User,
             resource_type: "VirtualMachine".into(),
             resources: vec![VmName::new("db-0")],

@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
     use crate::cloud::{Audience, EventEnd, EventPlan, PlatformBehaviour, Vm};
-    use allclear_core::model::document::{Kind, Source};
+    use allclear_core::model::document::{EventType, Source};
 
     const BEGIN: Timestamp = Timestamp(1_000_000);
 
@@ -73,7 +73,7 @@ mod tests {
     }
 
     fn freeze() -> EventPlan {
-        EventPlan::new(Kind::Freeze, Source::Platform, vec![VmName::new("a")])
+        EventPlan::new(EventType::Freeze, Source::Platform, vec![VmName::new("a")])
     }
 
     fn by(vm: &str) -> Approver {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use allclear_core::model::document::Kind;
+use allclear_core::model::document::EventType;
 use allclear_core::model::id::EventId;
 use allclear_core::model::time::Timestamp;
 
@@ -90,12 +90,12 @@ fn of_event(event: &PlatformEvent, events: &[PlatformEvent]) -> Option<(Timestam
 fn approved_start(event: &PlatformEvent, events: &[PlatformEvent]) -> Option<Timestamp> {
     let (accepted, _) = event.accepted.as_ref()?;
     let own = accepted.plus(event.plan.start_delay).plus(event.plan.other_tenants);
-    if event.plan.kind != Kind::Terminate {
+    if event.plan.kind != EventType::Terminate {
         return Some(own);
     }
     let others = events
         .iter()
-        .filter(|other| other.id != event.id && other.plan.kind == Kind::Terminate && other.is_scheduled())
+        .filter(|other| other.id != event.id && other.plan.kind == EventType::Terminate && other.is_scheduled())
         .map(|other| other.accepted.as_ref().map_or(other.not_before, |(at, _)| (*at).min(other.not_before)));
     Some(others.fold(own, Timestamp::max))
 }
@@ -117,7 +117,7 @@ mod tests {
         Cloud::new([Vm { name: VmName::new("a"), zone: None }], PlatformBehaviour::default(), 1, BEGIN)
     }
 
-    fn plan(kind: Kind) -> EventPlan {
+    fn plan(kind: EventType) -> EventPlan {
         EventPlan::new(kind, Source::Platform, vec![VmName::new("a")])
     }
 
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn without_an_approval_it_starts_at_not_before_or_later() {
         let mut cloud = cloud();
-        let id = cloud.announce(BEGIN, EventPlan { late: secs(40), ..plan(Kind::Reboot) }).unwrap();
+        let id = cloud.announce(BEGIN, EventPlan { late: secs(40), ..plan(EventType::Reboot) }).unwrap();
         play(&mut cloud);
         assert_eq!(lived(&cloud, &id), (Some(940), Some(950)));
     }
@@ -147,8 +147,8 @@ mod tests {
     #[test]
     fn an_approval_starts_it_when_the_other_tenants_agree_or_time_out() {
         let mut cloud = cloud();
-        let quick = cloud.announce(BEGIN, EventPlan { other_tenants: secs(60), ..plan(Kind::Freeze) }).unwrap();
-        let never = cloud.announce(BEGIN, EventPlan { other_tenants: secs(5_000), ..plan(Kind::Freeze) }).unwrap();
+        let quick = cloud.announce(BEGIN, EventPlan { other_tenants: secs(60), ..plan(EventType::Freeze) }).unwrap();
+        let never = cloud.announce(BEGIN, EventPlan { other_tenants: secs(5_000), ..plan(EventType::Freeze) }).unwrap();
         for id in [&quick, &never] {
             approve(&mut cloud, 100, id);
         }
@@ -160,8 +160,8 @@ mod tests {
     #[test]
     fn a_terminate_waits_for_the_other_terminates() {
         let mut cloud = cloud();
-        let first = cloud.announce(BEGIN, plan(Kind::Terminate)).unwrap();
-        let second = cloud.announce(BEGIN, EventPlan { notice: secs(200), ..plan(Kind::Terminate) }).unwrap();
+        let first = cloud.announce(BEGIN, plan(EventType::Terminate)).unwrap();
+        let second = cloud.announce(BEGIN, EventPlan { notice: secs(200), ..plan(EventType::Terminate) }).unwrap();
         approve(&mut cloud, 10, &first);
         let mut both = cloud.clone();
         play(&mut cloud);
@@ -174,8 +174,8 @@ mod tests {
     #[test]
     fn what_held_a_terminate_back_is_cancelled_and_it_starts_then_not_earlier() {
         let mut cloud = cloud();
-        let first = cloud.announce(BEGIN, plan(Kind::Terminate)).unwrap();
-        let second = cloud.announce(BEGIN, plan(Kind::Terminate)).unwrap();
+        let first = cloud.announce(BEGIN, plan(EventType::Terminate)).unwrap();
+        let second = cloud.announce(BEGIN, plan(EventType::Terminate)).unwrap();
         approve(&mut cloud, 10, &first);
         cloud.cancel(BEGIN.plus(secs(100)), &second).unwrap();
         assert_eq!(lived(&cloud, &first).0, Some(100));
@@ -190,8 +190,8 @@ mod tests {
             ScheduleMove { after: secs(50), notice: secs(100) },
             ScheduleMove { after: secs(60), notice: secs(300) },
         ];
-        let shifted = cloud.announce(BEGIN, EventPlan { moves, ..plan(Kind::Reboot) }).unwrap();
-        let struck = cloud.announce(BEGIN, EventPlan { strikes_after: Some(secs(70)), ..plan(Kind::Reboot) }).unwrap();
+        let shifted = cloud.announce(BEGIN, EventPlan { moves, ..plan(EventType::Reboot) }).unwrap();
+        let struck = cloud.announce(BEGIN, EventPlan { strikes_after: Some(secs(70)), ..plan(EventType::Reboot) }).unwrap();
         play(&mut cloud);
         assert_eq!(lived(&cloud, &shifted).0, Some(360));
         assert_eq!(lived(&cloud, &struck).0, Some(70));
@@ -202,7 +202,7 @@ mod tests {
     fn an_event_is_over_only_after_its_last_relapse() {
         let mut cloud = cloud();
         let relapses = vec![Relapse { after: secs(60), lasts: secs(10) }];
-        let id = cloud.announce(BEGIN, EventPlan { relapses, notice: secs(0), ..plan(Kind::Reboot) }).unwrap();
+        let id = cloud.announce(BEGIN, EventPlan { relapses, notice: secs(0), ..plan(EventType::Reboot) }).unwrap();
         let impacted: Vec<bool> = [0, 4, 5, 59, 60, 69, 70]
             .map(|after| {
                 cloud.advance(BEGIN.plus(secs(after)));
@@ -218,9 +218,9 @@ mod tests {
     fn many_small_steps_and_one_large_step_tell_the_same_history() {
         let tell = |step: u64| -> Vec<HistoryEntry> {
             let mut cloud = cloud();
-            let first = cloud.announce(BEGIN, plan(Kind::Freeze)).unwrap();
+            let first = cloud.announce(BEGIN, plan(EventType::Freeze)).unwrap();
             let after = When::After { event: first, pause: secs(7) };
-            cloud.schedule(BEGIN, after, EventPlan { approved_after: Some(secs(9)), ..plan(Kind::Redeploy) }).unwrap();
+            cloud.schedule(BEGIN, after, EventPlan { approved_after: Some(secs(9)), ..plan(EventType::Redeploy) }).unwrap();
             for tick in 0..=2_000 / step {
                 cloud.advance(BEGIN.plus(secs(tick * step)));
             }

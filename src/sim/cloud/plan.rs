@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::document::{EventType, Source};
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
 
@@ -12,7 +12,7 @@ use allclear_core::model::time::Timestamp;
 pub struct EventPlan {
     /// Left out: the cloud makes one up.
     pub id: Option<EventId>,
-    pub kind: Kind,
+    pub kind: EventType,
     pub source: Source,
     pub description: String,
     pub resource_type: String,
@@ -49,7 +49,7 @@ pub struct EventPlan {
 impl EventPlan {
     /// An event of this kind for these VMs, with the notice the vendor documents for it, that starts a second after
     /// the approval, interrupts for five and is gone five later.
-    pub fn new(kind: Kind, source: Source, resources: Vec<VmName>) -> Self {
+    pub fn new(kind: EventType, source: Source, resources: Vec<VmName>) -> Self {
         let notice = kind.minimum_notice();
         Self {
             id: None,

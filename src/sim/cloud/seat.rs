@@ -186,7 +186,7 @@ impl Cloud {
 mod tests {
     use super::*;
     use crate::cloud::EventPlan;
-    use allclear_core::model::document::{Kind, Source};
+    use allclear_core::model::document::{EventType, Source};
 
     const BEGIN: Timestamp = Timestamp(1_000_000);
 
@@ -200,7 +200,7 @@ mod tests {
     }
 
     fn reboot(of: &str) -> EventPlan {
-        EventPlan::new(Kind::Reboot, Source::User, vec![vm(of)])
+        EventPlan::new(EventType::Reboot, Source::User, vec![vm(of)])
     }
 
     fn shown(cloud: &mut Cloud, after: Duration, name: &str) -> (u64, usize) {

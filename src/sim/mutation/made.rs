@@ -84,7 +84,7 @@ impl Mutation {
             }
             _ => true,
         });
-        if input.lead.as_ref().is_some() && !matches!(due.first(), Some(Command::BeginLeadership(_))) {
+        if input.leader.as_ref().is_some() && !matches!(due.first(), Some(Command::BeginLeadership(_))) {
             for id in state.open.keys() {
                 let approver = input.approver(state, id).cloned();
                 let (Some(reason), Some(approver)) = (self.claims(state, id, input.now), approver) else {
@@ -118,7 +118,7 @@ impl Mutation {
             Clearance::Clear(reason) => Some(reason),
             Clearance::Blocked(_) | Clearance::NothingToApprove => None,
         };
-        let is_first = event.claims.is_empty() && event.takeovers.is_empty() && event.stage() <= Stage::Preparing;
+        let is_first = event.claims.is_empty() && event.isolated_approvals.is_empty() && event.stage() <= Stage::Preparing;
         if reason(state).is_some() && !matches!(self, Self::ClaimAgain | Self::UnregisteredIgnored) {
             return None;
         }
@@ -133,7 +133,7 @@ impl Mutation {
             Self::HoldIgnored if is_first => {
                 let mut free = state.clone();
                 free.operator_records.clear();
-                Arc::make_mut(free.open.get_mut(id)?).wishes.clear();
+                Arc::make_mut(free.open.get_mut(id)?).operator_records.clear();
                 reason(&free)
             }
             _ => None,
@@ -147,14 +147,14 @@ impl Mutation {
         match self {
             Self::TakeoverTooEarly => {
                 let mut input = input.clone();
-                let alone = input.alone.as_mut()?;
+                let alone = input.isolated.as_mut()?;
                 alone.since = Timestamp(0);
                 alone.seen_since.values_mut().for_each(|seen| *seen = Timestamp(0));
                 changed = Some(input);
             }
             Self::TakeoverOfAnything => {
                 let mut input = input.clone();
-                for event in &mut input.alone.as_mut()?.document.as_mut()?.events {
+                for event in &mut input.isolated.as_mut()?.document.as_mut()?.events {
                     event.source = Source::User;
                 }
                 let mut state = state.clone();
@@ -163,7 +163,7 @@ impl Mutation {
             }
             Self::TakeoverOfItself => {
                 let mut input = input.clone();
-                let alone = input.alone.as_mut()?;
+                let alone = input.isolated.as_mut()?;
                 let lost = alone.unreachable_voters(&input.me);
                 for event in &mut alone.document.as_mut()?.events {
                     event.resources.clone_from(&lost);
@@ -172,7 +172,7 @@ impl Mutation {
             }
             Self::TakeoverByMinority => {
                 let mut input = input.clone();
-                let alone = input.alone.as_mut()?;
+                let alone = input.isolated.as_mut()?;
                 let others = alone.voters.iter().filter(|name| **name != input.me).take(1);
                 alone.voters = others.chain([&input.me]).cloned().collect();
                 changed = Some(input);

@@ -8,7 +8,7 @@ use crate::cloud::{ApprovalEffect, Approver};
 use crate::scenario::TriggerPoint;
 use crate::verdict::Property;
 use crate::world::World;
-use allclear_core::model::document::{Announcement, Kind, Source};
+use allclear_core::model::document::{Announcement, EventType, Source};
 use allclear_core::model::id::{AttemptId, EventId, GroupName, VmName};
 use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::operator::OperatorAction;
@@ -73,8 +73,8 @@ impl World {
     /// S2: it stands in the journal, and was not accepted before.
     fn wrong_with_takeover(&self, vm: usize, event: &EventId, at: Timestamp) -> Option<(Property, &'static str)> {
         let journal = self.nodes[vm].journal.borrow();
-        let entry = journal.iter().find(|entry| entry.takeover.at == at && entry.announcement.id == *event);
-        if entry.is_none_or(|entry| entry.takeover.outcome.is_some()) {
+        let entry = journal.iter().find(|entry| entry.approval.at == at && entry.announcement.id == *event);
+        if entry.is_none_or(|entry| entry.approval.outcome.is_some()) {
             return Some((Property::S2, "its journal does not say so"));
         }
         let endpoints = self.endpoints.borrow();
@@ -96,11 +96,11 @@ impl World {
             let mut programs = nodes.flat_map(|node| node.programs.borrow().clone());
             programs.any(|(key, it)| key.0 == *id && it.is_running && it.task.hook.phase < Phase::Restore)
         };
-        let log_time = input.alone.as_ref().map_or(Timestamp(0), |alone| alone.log_time);
+        let log_time = input.isolated.as_ref().map_or(Timestamp(0), |alone| alone.log_time);
         let applied = node.agreement.borrow().applied;
         let known = self.chain.borrow().state(applied);
         let is_held = || {
-            let of_event = known.open_event(id).and_then(|event| event.wishes.last());
+            let of_event = known.open_event(id).and_then(|event| event.operator_records.last());
             [of_event, known.operator_records.last()].into_iter().flatten().any(|wish| match wish.what {
                 OperatorAction::Hold { until, .. } | OperatorAction::Pause { until } => log_time < until,
                 _ => false,
@@ -164,7 +164,7 @@ impl World {
         let is_repair = event.is_user_initiated() && named.into_iter().all(is_sick);
         let takes_away = event.attempts.iter().any(|attempt| attempt.hook.phase.is_disruptive());
         let is_brief = event.announcement.duration.is_some_and(|duration| duration < Duration::from_secs(10));
-        let is_freeze = event.announcement.kind == Kind::Freeze && is_brief && !takes_away;
+        let is_freeze = event.announcement.kind == EventType::Freeze && is_brief && !takes_away;
         let is_started = event.entered_at(Stage::Started).is_some();
         is_repair || is_freeze || is_started || event.last_call.is_some() || !event.former_calls.is_empty()
     }

@@ -12,7 +12,7 @@ use crate::verdict::Property;
 use crate::world::World;
 use allclear_core::explain::explain;
 use allclear_core::model::attempt::ENDED_WITHIN;
-use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::document::{EventType, Source};
 use allclear_core::model::event::Event;
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::isolated_approval::IsolatedApproval;
@@ -190,7 +190,7 @@ impl World {
             id: Some(id.clone()),
             // Of days: it is not started by itself.
             notice: Duration::from_hours(24),
-            ..EventPlan::new(Kind::Reboot, Source::User, vec![self.nodes[vm].name.clone()])
+            ..EventPlan::new(EventType::Reboot, Source::User, vec![self.nodes[vm].name.clone()])
         };
         self.tell(|| format!("all is at rest after {} events; one more is announced", state.history.len()));
         {
@@ -244,7 +244,7 @@ impl World {
                 || judge.is_forgotten
                 || events.any(|event| {
                     let is_it = |it: &IsolatedApproval| it.approver == by.name && it.at == at;
-                    event.announcement.id == posted.event && event.takeovers.iter().any(is_it)
+                    event.announcement.id == posted.event && event.isolated_approvals.iter().any(is_it)
                 })
         };
         if let Some(untold) = judge.posts.iter().find(|posted| !is_known(posted)) {

@@ -123,9 +123,9 @@ impl World {
         let contacts = here.contacts(&here.members());
         let told = contacts.into_iter().map(|(name, contact)| {
             let health =
-                Health { channel: contact.channel, document_age: contact.document_age, answers_in: contact.answers_in };
+                Health { channel: contact.imds, document_age: contact.document_age, answers_in: contact.answers_in };
             let silent_for = if contact.reachable { Duration::ZERO } else { here.time().since(contact.since) };
-            (name, PeerReport { reachable: contact.reachable, silent_for, health, wishes: contact.wishes })
+            (name, PeerReport { reachable: contact.reachable, silent_for, health, wishes: contact.operator_seq })
         });
         let base = here.time_base();
         let trust = here.trust();

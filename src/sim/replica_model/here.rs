@@ -101,14 +101,14 @@ impl ModelContext {
         PlanningInput {
             now: self.time(),
             me: self.name().clone(),
-            contacts: self.contacts(&members),
+            peers: self.contacts(&members),
             learners: members.iter().filter(|member| !voters.contains(member)).cloned().collect(),
             versions: BTreeMap::new(),
             quorum: standing.quorum,
             leading_since: leading_since.map_or(Timestamp(i64::MIN), |at| self.at(at)),
-            lead: standing.leads().then(|| self.lead(standing, voters)),
+            leader: standing.leads().then(|| self.lead(standing, voters)),
             members,
-            alone: self.process.alone.borrow().clone().filter(|_| !standing.quorum),
+            isolated: self.process.alone.borrow().clone().filter(|_| !standing.quorum),
             policy: self.world.scenario.policy.clone(),
             timing: self.world.scenario.timing,
         }

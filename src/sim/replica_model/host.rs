@@ -190,8 +190,8 @@ impl IsolatedHost for ModelContext {
     async fn end_journal_entry(&self, begun: &JournalEntry, outcome: &PostOutcome) {
         let end = Some((outcome.clone(), self.time()));
         self.write_journal(|journal| {
-            for entry in journal.iter_mut().filter(|entry| entry.takeover == begun.takeover) {
-                entry.takeover.outcome.clone_from(&end);
+            for entry in journal.iter_mut().filter(|entry| entry.approval == begun.approval) {
+                entry.approval.outcome.clone_from(&end);
             }
         })
         .await;

@@ -37,7 +37,7 @@ fn due(here: &ModelContext) -> Vec<Command> {
     }
     if let Some(guest) = node.guest.borrow().as_ref() {
         let name = &guest.workload.name;
-        let listed = known.dialled.get(name);
+        let listed = known.sessions.get(name);
         if !guest.is_here && guest.says_farewell && listed.is_some() {
             commands.push(Command::DeregisterSession(DeregisterSession { workload: name.clone() }));
         } else if guest.is_here && listed.is_none_or(|listed| !listed.is_same_registration(&guest.workload)) {

@@ -96,7 +96,7 @@ commands! {
     UpdateConditions(update_conditions) { conditions: conditions }
     ExtendAttempt(extend_attempt) { event: event_id, attempt: attempt, deadline: deadline_unix_ms }
     RecordImpact(record_impact) { event: event_id, lasted: lasted_ms }
-    RecordDeliveries(record_deliveries) { told: told }
+    RecordDeliveries(record_deliveries) { deliveries: told }
     RaiseVersion(raise_version) { version: version };
 
     Hold(hold) { event: event_id, until: until_unix_ms, no_hooks: no_hooks }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::stored::Stored;
 use super::undecodable::{DecodeFault, Undecodable};
-use allclear_core::model::document::{Kind, Source, Status};
+use allclear_core::model::document::{EventType, Source, Status};
 use allclear_core::model::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
 use allclear_core::model::time::Timestamp;
 
@@ -33,7 +33,7 @@ simple!(EventId as String, self => self.as_str().into(), id => Self::new(&id));
 simple!(WorkloadName as String, self => self.0.clone(), name => Self(name));
 simple!(GroupName as String, self => self.0.clone(), name => Self(name));
 simple!(Status as String, self => self.as_word().into(), word => Self::from_word(&word));
-simple!(Kind as String, self => self.as_word().into(), word => Self::from_word(&word));
+simple!(EventType as String, self => self.as_word().into(), word => Self::from_word(&word));
 simple!(Source as String, self => self.as_word().into(), word => Self::from_word(&word));
 simple!(AttemptId as u64, self => self.0, id => Self(id));
 simple!(Timestamp as i64, self => self.0, unix_ms => Self(unix_ms));

@@ -9,7 +9,7 @@ use allclear::core::model::claim::PostOutcome;
 use allclear::core::model::command::{
     Command, Entry, ExtendAttempt, FinishAttempt, RecordPost, ReportDocument, ReportProgress,
 };
-use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
 use allclear::core::model::id::{EventId, VmName};
 use allclear::core::model::isolation::ImdsHealth;
 use allclear::core::model::state::State;
@@ -103,7 +103,7 @@ impl World {
     }
 
     fn announcement(&self, dice: &mut Dice, id: EventId) -> Announcement {
-        let kind = dice.one(&[Kind::Freeze, Kind::Reboot, Kind::Redeploy, Kind::Preempt, Kind::Terminate]).clone();
+        let kind = dice.one(&[EventType::Freeze, EventType::Reboot, EventType::Redeploy, EventType::Preempt, EventType::Terminate]).clone();
         let at = self.now.plus(Duration::from_millis(dice.next() % 1_800_000));
         Announcement {
             id,
@@ -124,11 +124,11 @@ impl World {
         let contact = |dice: &mut Dice| PeerHealth {
             reachable: !dice.once_in(8),
             since,
-            channel: if dice.once_in(8) { ImdsHealth::Stalled } else { ImdsHealth::Healthy },
-            channel_since: since,
+            imds: if dice.once_in(8) { ImdsHealth::Stalled } else { ImdsHealth::Healthy },
+            imds_since: since,
             document_age: (!dice.once_in(8)).then_some(Duration::ZERO),
             answers_in: Duration::ZERO,
-            wishes: u64::MAX,
+            operator_seq: u64::MAX,
         };
         let contacts: BTreeMap<VmName, PeerHealth> = VMS.iter().map(|vm| (VmName::new(vm), contact(dice))).collect();
         let mut members: Vec<VmName> = VMS.iter().map(|vm| VmName::new(vm)).collect();
@@ -143,11 +143,11 @@ impl World {
             members,
             learners: BTreeSet::new(),
             versions: BTreeMap::new(),
-            contacts,
+            peers: contacts,
             quorum: !dice.once_in(20),
             leading_since: since,
-            lead: Some(lead),
-            alone: None,
+            leader: Some(lead),
+            isolated: None,
             policy: self.policy.clone(),
             timing: Timing::default(),
         }

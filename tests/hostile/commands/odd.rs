@@ -11,7 +11,7 @@ use allclear::core::model::command::{
     RecordDeliveries, RecordPost, RecordReachability, RegisterSession, RegisterWorkloads, ReleaseSlots, ReportDocument,
     ReportProgress, RequestAction, SuspectReplica, TakeSlots, UpdateConditions, WaiveHook,
 };
-use allclear::core::model::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::core::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
 use allclear::core::model::drill::Mode;
 use allclear::core::model::event::Event;
 use allclear::core::model::hook_id::HookId;
@@ -77,7 +77,7 @@ fn hook(dice: &mut Dice) -> Hook {
         worst: dice.once_in(5).then(|| span(dice)),
         expected: dice.once_in(5).then(|| span(dice)),
         exclusive: dice.once_in(5),
-        kinds: if dice.once_in(6) { vec![Kind::Reboot] } else { Vec::new() },
+        kinds: if dice.once_in(6) { vec![EventType::Reboot] } else { Vec::new() },
     }
 }
 
@@ -122,7 +122,7 @@ pub(super) fn announcement(dice: &mut Dice, state: &State) -> Announcement {
     Announcement {
         id,
         status: Status::from_word(status),
-        kind: dice.one(&[Kind::Reboot, Kind::Terminate, Kind::from_word("Explode")]).clone(),
+        kind: dice.one(&[EventType::Reboot, EventType::Terminate, EventType::from_word("Explode")]).clone(),
         source: dice.one(&[Source::User, Source::Platform, Source::from_word("")]).clone(),
         resource_type: String::new(),
         resources: (0..dice.below(4)).map(|_| vm(dice)).collect(),
@@ -169,20 +169,20 @@ fn journal(dice: &mut Dice, state: &State, by: &VmName) -> Vec<JournalEntry> {
             outcome,
             recorded: None,
         };
-        JournalEntry { announcement, takeover }
+        JournalEntry { announcement, approval: takeover }
     };
     (0..dice.below(3)).map(|_| entry(dice)).collect()
 }
 
 fn account(dice: &mut Dice, state: &State) -> Command {
     let by = a_vm(dice);
-    let number = state.suspicions.get(&by).map_or(0, |known| known.number);
+    let number = state.reconcile_states.get(&by).map_or(0, |known| known.number);
     Command::ReconcileJournal(ReconcileJournal { number, journal: journal(dice, state, &by) })
 }
 
 fn suspect(dice: &mut Dice, state: &State) -> Command {
     let replica = vm(dice);
-    let number = state.suspicions.get(&replica).map_or(0, |known| known.number);
+    let number = state.reconcile_states.get(&replica).map_or(0, |known| known.number);
     Command::SuspectReplica(SuspectReplica {
         replica,
         number: if dice.once_in(3) { dice.number() } else { number + 1 },
@@ -222,7 +222,7 @@ fn notified(dice: &mut Dice, event: &EventId) -> Command {
         notice: format!("{event}/{}", "x".repeat(dice.below(4) * 200)),
         receiver: (*dice.one(&["chat", "grid", ""])).into(),
     });
-    Command::RecordDeliveries(RecordDeliveries { told: told.collect() })
+    Command::RecordDeliveries(RecordDeliveries { deliveries: told.collect() })
 }
 
 /// Mostly the right ones, or nothing of what a claim rests on would be tried.

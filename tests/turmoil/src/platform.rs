@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use allclear::core::model::document::{Document, Kind, Source};
+use allclear::core::model::document::{Document, EventType, Source};
 use allclear::core::model::id::{EventId, VmName};
 use allclear::core::model::time::Timestamp;
 use allclear::imds::{ApiVersion, Approval, MetadataService, NoInformation, Polled};
@@ -53,7 +53,7 @@ impl Platform {
     /// Announces one more event, which the dice make up.
     pub(crate) fn announce(&self, now: Timestamp) -> Option<String> {
         let dice = &self.dice;
-        let kind = dice.pick(&[Kind::Reboot, Kind::Redeploy, Kind::Freeze]).clone();
+        let kind = dice.pick(&[EventType::Reboot, EventType::Redeploy, EventType::Freeze]).clone();
         let source = if dice.percent(50) { Source::User } else { Source::Platform };
         let mut resources = vec![dice.pick(&self.vms).clone()];
         if dice.percent(15) {

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::model::attempt::{Attempt, Outcome};
 use crate::model::claim::{Claim, PostOutcome, Reason};
-use crate::model::document::{Kind, Source, Status};
+use crate::model::document::{EventType, Source, Status};
 use crate::model::event::Event;
 use crate::model::hook_id::HookId;
 use crate::model::id::{VmName, WorkloadName};
@@ -57,7 +57,7 @@ fn may_have_arrived(outcome: Option<&(PostOutcome, Timestamp)>) -> bool {
 /// The last hold that nobody released, or the last pause that nobody ended, is not over.
 fn is_halted(before: &State, event: &Event, claim: &Claim) -> bool {
     let of_event =
-        event.wishes.iter().rfind(|wish| matches!(wish.what, OperatorAction::Hold { .. } | OperatorAction::Release));
+        event.operator_records.iter().rfind(|wish| matches!(wish.what, OperatorAction::Hold { .. } | OperatorAction::Release));
     let of_all = before
         .operator_records
         .iter()
@@ -76,18 +76,18 @@ fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
     let is_open = |takeover: &IsolatedApproval| may_have_arrived(takeover.outcome.as_ref());
     let Some(treatment) = &event.treatment else {
         // What was decided alone needs no policy to be repeated.
-        return claim.reason == Reason::Takeover && event.takeovers.iter().any(is_open);
+        return claim.reason == Reason::Takeover && event.isolated_approvals.iter().any(is_open);
     };
     let mut needed = needed(before, event, treatment);
     let prepares = treatment.action == Action::Prepare;
     match claim.reason {
-        Reason::Takeover => event.takeovers.iter().any(is_open),
+        Reason::Takeover => event.isolated_approvals.iter().any(is_open),
         Reason::Policy => treatment.action == Action::Approve,
         Reason::Operator => {
             let decides = |wish: &&OperatorRecord| {
                 matches!(wish.what, OperatorAction::Hold { .. } | OperatorAction::Approve { .. })
             };
-            event.wishes.iter().rfind(decides).is_some_and(|wish| matches!(wish.what, OperatorAction::Approve { .. }))
+            event.operator_records.iter().rfind(decides).is_some_and(|wish| matches!(wish.what, OperatorAction::Approve { .. }))
         }
         Reason::NothingToPrepare => prepares && needed.next().is_none(),
         Reason::BudgetSpent => {
@@ -105,9 +105,9 @@ pub(super) fn effective(replica: &Replica) -> impl Iterator<Item = &Workload> {
         let has_another = replica.workloads.iter().any(|configured| configured.name == dialled.name);
         dialled.on_absent == OnAbsent::Command && is_away(dialled) && has_another
     };
-    let stands = move |name: &WorkloadName| replica.dialled.get(name).is_some_and(|each| !stands_back(each));
+    let stands = move |name: &WorkloadName| replica.sessions.get(name).is_some_and(|each| !stands_back(each));
     let configured = replica.workloads.iter().filter(move |configured| !stands(&configured.name));
-    configured.chain(replica.dialled.values().filter(move |dialled| !stands_back(dialled)))
+    configured.chain(replica.sessions.values().filter(move |dialled| !stands_back(dialled)))
 }
 
 /// Every hook that the event asks for.
@@ -125,7 +125,7 @@ pub(super) fn needed<'a>(
         phases
             .flat_map(|phase| workload.hooks_of(*phase))
             .filter(|(_, hook)| hook.kinds.is_empty() || hook.kinds.contains(&event.announcement.kind))
-            .filter(|(_, hook)| event.announcement.kind != Kind::Freeze || is_worth_it(event, treatment, hook))
+            .filter(|(_, hook)| event.announcement.kind != EventType::Freeze || is_worth_it(event, treatment, hook))
             .filter(|(id, hook)| has_time(event, treatment, hook) || event.attempts_of(&member, *id).count() > 0)
             .filter(|(id, _)| id.phase != Phase::Failover || is_primary(before, event, vm, workload))
             .map(|(id, hook)| (member.clone(), id, hook))

@@ -7,7 +7,7 @@ use super::Began;
 use super::claimed::{effective, is_waived, may_be_told, needed};
 use crate::model::attempt::{Attempt, Outcome};
 use crate::model::claim::Reason;
-use crate::model::document::{Kind, Source, Status};
+use crate::model::document::{EventType, Source, Status};
 use crate::model::drill::Mode;
 use crate::model::event::Event;
 use crate::model::id::GroupName;
@@ -32,7 +32,7 @@ pub(super) fn violated(
         takes && attempt.intent == Intent::Run && !is_dry
     };
     let is_going =
-        later.entered.last().is_some_and(|(stage, _)| *stage >= Stage::Claimed) || !later.takeovers.is_empty();
+        later.entered.last().is_some_and(|(stage, _)| *stage >= Stage::Claimed) || !later.isolated_approvals.is_empty();
     if event.last_call.is_none() && later.last_call.is_some_and(|at| is_early(later, at)) {
         return Some(Violation::BudgetExceeded);
     }
@@ -115,11 +115,11 @@ fn exceeds(was: &State, now: &State, event: &Event) -> bool {
         is_silent || has_failed || is_unready
     };
     let is_repair = event.announcement.source == Source::User && own.iter().all(|(member, _)| is_sick(member));
-    let is_brief = event.announcement.kind == Kind::Freeze
+    let is_brief = event.announcement.kind == EventType::Freeze
         && event.announcement.duration.is_some_and(|duration| duration.as_secs() < 10)
         && !event.attempts.iter().any(|attempt| attempt.hook.phase.is_disruptive());
     let decisions = event
-        .wishes
+        .operator_records
         .iter()
         .filter(|wish| matches!(wish.what, OperatorAction::Hold { .. } | OperatorAction::Approve { .. }));
     let is_overruled = decisions

@@ -18,7 +18,7 @@ pub(super) async fn keep(board: &PendingNotifications) {
             let _ = changes.changed().await;
             continue;
         }
-        match board.cluster.propose(&Command::RecordDeliveries(RecordDeliveries { told: told.clone() })).await {
+        match board.cluster.propose(&Command::RecordDeliveries(RecordDeliveries { deliveries: told.clone() })).await {
             Ok(_) => {
                 for told in &told {
                     tracing::debug!(told.receiver, told.notice, "delivery recorded");

@@ -120,8 +120,8 @@ impl PendingNotifications {
 
     /// What this replica approved without a quorum, and has yet to give account of.
     fn alone(&self, now: Timestamp) -> Vec<Notification> {
-        let is_over = |entry: &&JournalEntry| entry.takeover.outcome.is_some() && entry.takeover.may_be_posted();
-        let notice = |JournalEntry { announcement, takeover }: &JournalEntry| {
+        let is_over = |entry: &&JournalEntry| entry.approval.outcome.is_some() && entry.approval.may_be_posted();
+        let notice = |JournalEntry { announcement, approval: takeover }: &JournalEntry| {
             Notification::alone(&announcement.id, &takeover.approver, takeover.at, takeover.at)
         };
         let entries = self.journal.entries();

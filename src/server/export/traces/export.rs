@@ -125,14 +125,14 @@ fn age(event: &Event, now: Timestamp) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allclear_core::model::document::{Announcement, Kind, NotBefore, Source, Status};
+    use allclear_core::model::document::{Announcement, EventType, NotBefore, Source, Status};
     use allclear_core::model::id::{EventId, VmName};
 
     fn closed_at(id: &str, at: i64) -> Event {
         let announcement = Announcement {
             id: EventId::new(id),
             status: Status::Scheduled,
-            kind: Kind::Freeze,
+            kind: EventType::Freeze,
             source: Source::Platform,
             resource_type: "VirtualMachine".into(),
             resources: vec![VmName::new("db-0")],

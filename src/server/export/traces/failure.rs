@@ -49,7 +49,7 @@ fn unprepared(event: &Event) -> Option<TraceFailure> {
         StartCause::Approved => {
             let accepted = event.claims.iter().find(|claim| claim.outcome_is(&PostOutcome::Accepted));
             let reason = accepted.map(|claim| claim.reason);
-            match reason.or(event.is_taken_over().then_some(Reason::Takeover))? {
+            match reason.or(event.has_isolated_approval().then_some(Reason::Takeover))? {
                 Reason::Prepared | Reason::NothingToPrepare | Reason::Policy => return None,
                 reason @ (Reason::BudgetSpent | Reason::Takeover | Reason::Operator) => reason.as_word(),
             }

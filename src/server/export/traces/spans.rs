@@ -33,7 +33,7 @@ pub(super) fn of(cluster: &str, state: &State, event: &Event) -> Vec<Placed> {
         .map(|span| (None, span))
         .chain(event.attempts.iter().map(|attempt| (Some(attempt.on.clone()), trace.attempt(attempt))))
         .chain(event.claims.iter().map(|claim| (Some(claim.approver.clone()), trace.claim(claim))))
-        .chain(event.takeovers.iter().map(|alone| (Some(alone.approver.clone()), trace.takeover(alone))))
+        .chain(event.isolated_approvals.iter().map(|alone| (Some(alone.approver.clone()), trace.takeover(alone))))
         .collect()
 }
 
@@ -68,7 +68,7 @@ impl Trace<'_> {
         let kind = &event.announcement.kind;
         let name = match kind {
             // What the platform calls it is no name that could be counted on.
-            document::Kind::Other(_) => "event".to_owned(),
+            document::EventType::Other(_) => "event".to_owned(),
             _ => format!("event {kind}"),
         };
         let span = Span {

@@ -154,7 +154,7 @@ fn an_event_failed_when_it_began_unprepared() {
     assert_eq!(with(expired).as_deref(), Some("notice_expired"));
     let alone = |event: &mut Event| {
         event.claims.clear();
-        event.takeovers.push(takeover());
+        event.isolated_approvals.push(takeover());
     };
     assert_eq!(with(alone).as_deref(), Some("takeover"));
 }
@@ -163,7 +163,7 @@ fn an_event_failed_when_it_began_unprepared() {
 fn who_approved_alone_is_a_span_of_that_replica() {
     let mut event = event();
     event.claims.clear();
-    event.takeovers.push(takeover());
+    event.isolated_approvals.push(takeover());
     let spans = spans(&event);
     let (on, span) = spans.iter().find(|(_, span)| span.name == "approve alone").unwrap();
     assert_eq!((on.as_ref(), error(span)), (Some(&vm(2)), None));
@@ -198,7 +198,7 @@ fn names_are_few_whatever_the_platform_calls_its_events() {
 fn the_event_tells_its_stages_wishes_and_what_its_vms_observed_in_order() {
     let mut event = event();
     let wish = |number, at, what| OperatorRecord { number, at, who: "ann".into(), reason: "backup".into(), what };
-    event.wishes.push(wish(1, Timestamp(1_200), OperatorAction::Hold { until: Timestamp(60_000), no_hooks: false }));
+    event.operator_records.push(wish(1, Timestamp(1_200), OperatorAction::Hold { until: Timestamp(60_000), no_hooks: false }));
     let mut state = State::default();
     let over = wish(2, Timestamp(100), OperatorAction::Pause { until: Timestamp(900) });
     state.operator_records = vec![over, wish(3, Timestamp(2_000), OperatorAction::Resume)];

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::message;
 use crate::hooks::HookOutcome;
 use crate::hooks::session::{Hello, MAX_KNOWN};
-use allclear_core::model::document::Kind;
+use allclear_core::model::document::EventType;
 use allclear_core::model::hook_id::is_hook_name;
 use allclear_core::model::id::{GroupName, WorkloadName};
 use allclear_core::model::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload};
@@ -196,7 +196,7 @@ fn hook(place: usize, given: &pb::Hook, mistakes: &mut HelloErrors) -> Option<Ho
         worst: mistakes.span(&at("worst_ms"), given.worst_ms, &SPAN),
         expected: None,
         exclusive: given.exclusive,
-        kinds: given.event_types.iter().map(|word| Kind::from_word(word)).collect(),
+        kinds: given.event_types.iter().map(|word| EventType::from_word(word)).collect(),
     })
 }
 

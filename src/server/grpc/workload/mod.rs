@@ -145,7 +145,7 @@ impl WorkloadRpc {
     }
 
     fn listed<'a>(&self, state: &'a allclear_core::model::state::State, name: &WorkloadName) -> Option<&'a Workload> {
-        state.replicas.get(&self.cluster.node.name)?.dialled.get(name)
+        state.replicas.get(&self.cluster.node.name)?.sessions.get(name)
     }
 
     /// What the log has an outcome of need not be told again.

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use super::*;
 use crate::hooks::command::clock;
 use crate::hooks::{Deadline, Fence, HookReport, HookUpdate};
-use allclear_core::model::document::{Kind, Source};
+use allclear_core::model::document::{EventType, Source};
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::workload::{Intent, OnAbsent, Origin, Phase};
 
@@ -53,7 +53,7 @@ pub(super) fn task(attempt: &str) -> HookTask {
         step: "step".into(),
         fence: Fence { term: 1, sequence: 1 },
         event_id: EventId::new("E"),
-        event_type: Kind::Reboot,
+        event_type: EventType::Reboot,
         event_source: Source::User,
         resources: Vec::new(),
         phase: Phase::Drain,

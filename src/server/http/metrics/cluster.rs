@@ -59,7 +59,7 @@ fn contacts(sheet: &Sheet, state: &State, input: &PlanningInput) -> prometheus::
     sheet.one("allclear_voters", "Those of them that vote.", number(voters))?;
     let reachable = number(members.len() - input.unreachable_members().len());
     sheet.one("allclear_replicas_reachable", "Members that answer the leader, as known here.", reachable)?;
-    let healthy = input.contacts.values().filter(|it| it.reachable && it.channel == ImdsHealth::Healthy).count();
+    let healthy = input.peers.values().filter(|it| it.reachable && it.imds == ImdsHealth::Healthy).count();
     sheet.one(
         "allclear_metadata_channels_healthy",
         "Members that answer and whose metadata endpoint works, as known here.",
@@ -74,7 +74,7 @@ fn contacts(sheet: &Sheet, state: &State, input: &PlanningInput) -> prometheus::
 }
 
 fn channel(sheet: &Sheet, input: &PlanningInput) -> prometheus::Result<()> {
-    let own = input.contacts.get(&input.me).map_or(ImdsHealth::Unknown, |contact| contact.channel);
+    let own = input.peers.get(&input.me).map_or(ImdsHealth::Unknown, |contact| contact.imds);
     let states = [ImdsHealth::Unknown, ImdsHealth::Healthy, ImdsHealth::Stalled];
     sheet.each(
         "allclear_metadata_channel",

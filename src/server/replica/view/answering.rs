@@ -9,11 +9,11 @@ use allclear_core::planning_input::{PeerHealth, PlanningInput};
 /// What the leader said last is old. Whoever answered when asked since then answers, and so does a leader that is heard.
 pub(super) fn look_anew(input: &mut PlanningInput, leader: Option<VmName>) {
     let now = input.now;
-    let reached = input.alone.iter().flat_map(|alone| &alone.reached);
+    let reached = input.isolated.iter().flat_map(|alone| &alone.reached);
     let asked = reached.map(|(name, peer)| (name.clone(), peer.channel));
     let answering: Vec<(VmName, ImdsHealth)> =
         asked.chain(leader.map(|leader| (leader, ImdsHealth::Unknown))).collect();
-    for (_, contact) in input.contacts.iter_mut().filter(|(name, _)| **name != input.me) {
+    for (_, contact) in input.peers.iter_mut().filter(|(name, _)| **name != input.me) {
         contact.reachable = false;
     }
     for (name, channel) in answering.into_iter().filter(|(name, _)| *name != input.me) {
@@ -21,13 +21,13 @@ pub(super) fn look_anew(input: &mut PlanningInput, leader: Option<VmName>) {
         let contact = PeerHealth {
             reachable,
             since,
-            channel,
-            channel_since,
+            imds: channel,
+            imds_since: channel_since,
             document_age: None,
             answers_in: Duration::ZERO,
-            wishes: 0,
+            operator_seq: 0,
         };
-        input.contacts.entry(name).or_insert(contact).reachable = true;
+        input.peers.entry(name).or_insert(contact).reachable = true;
     }
 }
 
@@ -49,11 +49,11 @@ mod tests {
         let contact = PeerHealth {
             reachable: true,
             since: Timestamp(0),
-            channel: ImdsHealth::Healthy,
-            channel_since: Timestamp(0),
+            imds: ImdsHealth::Healthy,
+            imds_since: Timestamp(0),
             document_age: Some(Duration::ZERO),
             answers_in: Duration::ZERO,
-            wishes: 7,
+            operator_seq: 7,
         };
         let peer = PeerAnswer { leader: None, channel: ImdsHealth::Healthy };
         let mut input = PlanningInput {
@@ -62,11 +62,11 @@ mod tests {
             members: ["a", "b", "c", "d"].map(vm).into(),
             learners: BTreeSet::new(),
             versions: BTreeMap::new(),
-            contacts: ["a", "b", "c"].map(|name| (vm(name), contact)).into(),
+            peers: ["a", "b", "c"].map(|name| (vm(name), contact)).into(),
             quorum: false,
             leading_since: Timestamp(0),
-            lead: None,
-            alone: Some(IsolatedView { reached: BTreeMap::from([(vm("d"), peer)]), ..IsolatedView::default() }),
+            leader: None,
+            isolated: Some(IsolatedView { reached: BTreeMap::from([(vm("d"), peer)]), ..IsolatedView::default() }),
             policy: Policy::default(),
             timing: Timing::default(),
         };
@@ -75,7 +75,7 @@ mod tests {
             input.members.iter().filter(|name| input.reaches(name)).map(ToString::to_string).collect()
         };
         assert_eq!(answering(&input), ["a", "d"]);
-        assert_eq!(input.contacts[&vm("a")], contact);
+        assert_eq!(input.peers[&vm("a")], contact);
         look_anew(&mut input, Some(vm("c")));
         assert_eq!(answering(&input), ["a", "c", "d"]);
     }

@@ -101,7 +101,7 @@ fn approval(event: &Event, claim: &Claim) -> shown::Approval {
 
 /// Approvals without a quorum, told apart by who gave them and when.
 fn takeovers(event: &Event) -> impl Iterator<Item = shown::Approval> {
-    event.takeovers.iter().map(|takeover| shown::Approval {
+    event.isolated_approvals.iter().map(|takeover| shown::Approval {
         attempt: format!("{}/alone-{}-{}", event.announcement.id, takeover.approver, takeover.at.0),
         approver: takeover.approver.to_string(),
         reason: takeover.reason().as_word().into(),

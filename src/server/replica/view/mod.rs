@@ -183,7 +183,7 @@ impl View {
         if !state.replicas.contains_key(&self.cluster.node.name) {
             return Err("this replica is not registered yet".into());
         }
-        match self.inputs.planning_input().contacts.get(&self.cluster.node.name).map(|contact| contact.channel) {
+        match self.inputs.planning_input().peers.get(&self.cluster.node.name).map(|contact| contact.imds) {
             Some(ImdsHealth::Healthy) => Ok(()),
             Some(ImdsHealth::Unknown | ImdsHealth::Stalled) | None => {
                 Err("the metadata endpoint gives no documents".into())
@@ -232,11 +232,11 @@ fn replicas(inputs: &InputSource, state: &State, input: &PlanningInput) -> Vec<s
     let members = cluster.consensus.members();
     let all = cluster.members_and_configured();
     let mut contacts = inputs.peers.of(&all, |at| at);
-    contacts.extend(input.contacts.clone());
+    contacts.extend(input.peers.clone());
     let ahead = inputs.peers.differences.known();
     let leader = cluster.consensus.status().borrow().leader.as_deref().map(VmName::new);
     // A follower dials nobody else, so what stood in its way once may be long gone.
-    let is_dialled = |name: &VmName| !input.quorum || input.lead.is_some() || leader.as_ref() == Some(name);
+    let is_dialled = |name: &VmName| !input.quorum || input.leader.is_some() || leader.as_ref() == Some(name);
     let is_among = |names: &[String], name: &VmName| names.iter().any(|member| VmName::new(member) == *name);
     let shown = |name: &VmName| {
         let contact: Option<&PeerHealth> = contacts.get(name);
@@ -248,7 +248,7 @@ fn replicas(inputs: &InputSource, state: &State, input: &PlanningInput) -> Vec<s
             member: voter || is_among(&members.learners, name),
             configured: cluster.node.configured.contains(name),
             reachable: answering.is_some(),
-            metadata: answering.map_or("unknown", |contact| contact.channel.as_word()).into(),
+            metadata: answering.map_or("unknown", |contact| contact.imds.as_word()).into(),
             suspect: state.is_suspect(name),
             last_document_age_ms: contact
                 .and_then(|contact| contact.document_age)

@@ -126,7 +126,7 @@ fn approvals(event: &Event, steps: &mut Steps) {
             steps.push((*at, place, told_of(format!("approval by {by}: {how}"), by, detail(outcome))));
         }
     }
-    for takeover in &event.takeovers {
+    for takeover in &event.isolated_approvals {
         let lost: Vec<_> = takeover.out_of_reach.iter().map(ToString::to_string).collect();
         let (by, since, lost) = (takeover.approver.to_string(), rfc3339(takeover.alone_since), lost.join(", "));
         let isolation = format!("no leader since {since}, out of reach: {lost}");
@@ -207,7 +207,7 @@ fn said(word: &str, reason: Option<&str>) -> String {
 mod tests {
     use super::*;
     use allclear_core::model::attempt::Waiver;
-    use allclear_core::model::document::{Announcement, Kind, NotBefore, Source, Status};
+    use allclear_core::model::document::{Announcement, EventType, NotBefore, Source, Status};
     use allclear_core::model::hook_id::HookId;
     use allclear_core::model::id::{EventId, VmName, WorkloadName};
     use allclear_core::model::workload::{Member, Phase};
@@ -218,7 +218,7 @@ mod tests {
         let announcement = Announcement {
             id: EventId::new("e"),
             status: Status::Scheduled,
-            kind: Kind::Reboot,
+            kind: EventType::Reboot,
             source: Source::User,
             resource_type: String::new(),
             resources: Vec::new(),

@@ -24,7 +24,7 @@ pub(super) fn announced(kind: &str) -> Announcement {
     Announcement {
         id: EventId::new("E-1"),
         status: document::Status::Scheduled,
-        kind: document::Kind::from_word(kind),
+        kind: document::EventType::from_word(kind),
         source: Source::User,
         resource_type: "VirtualMachine".into(),
         resources: vec![vm(0)],

@@ -2,10 +2,10 @@
 
 use super::{Sentences, Teller, list};
 use crate::replica::clock::rfc3339;
-use allclear_core::isolation::approval::overridden;
+use allclear_core::isolation::approval::blockers_to_override;
 use allclear_core::model::blocker::Blocker;
-use allclear_core::model::obstacle::ApprovalForecast;
-use allclear_core::model::obstacle::ApprovalObstacle;
+use allclear_core::model::isolated_blocker::ApprovalForecast;
+use allclear_core::model::isolated_blocker::IsolatedBlocker;
 use allclear_core::model::operator::Suspension;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
@@ -27,7 +27,7 @@ impl Teller<'_> {
             }
             Some(ApprovalForecast::Not(obstacle)) => {
                 let (until, next) = match obstacle {
-                    ApprovalObstacle::Held(halt) | ApprovalObstacle::Paused(halt) => {
+                    IsolatedBlocker::Held(halt) | IsolatedBlocker::Paused(halt) => {
                         let next = "when a quorum is back it goes on from where it is; this replica looks at it anew when that ends";
                         (halt.until, next.into())
                     }
@@ -59,7 +59,7 @@ impl Teller<'_> {
     /// What an operator's approval on this replica alone would mean; `None` where none is possible.
     pub(super) fn isolated_approval(&self, blocker: &Blocker) -> Option<shown::IsolatedApproval> {
         let overridden = self.overridden().filter(|_| matches!(blocker, Blocker::NoQuorum { .. }))?;
-        let (alone, me) = (self.input.alone.as_ref()?, &self.input.me);
+        let (alone, me) = (self.input.isolated.as_ref()?, &self.input.me);
         let unreachable = alone.unreachable_voters(me);
         let others = || alone.voters.iter().filter(|voter| *voter != me).cloned().collect();
         let other_voters = if unreachable.is_empty() { others() } else { unreachable };
@@ -69,20 +69,20 @@ impl Teller<'_> {
         })
     }
 
-    fn overridden(&self) -> Option<Vec<ApprovalObstacle>> {
-        overridden(self.state, self.input, &self.event.announcement.id)?.ok()
+    fn overridden(&self) -> Option<Vec<IsolatedBlocker>> {
+        blockers_to_override(self.state, self.input, &self.event.announcement.id)?.ok()
     }
 
-    fn obstacle(&self, obstacle: &ApprovalObstacle) -> String {
+    fn obstacle(&self, obstacle: &IsolatedBlocker) -> String {
         match obstacle {
-            ApprovalObstacle::OtherEvent(id) => format!("{} is open in the same group", self.named(id)),
-            ApprovalObstacle::OtherApproval(id) => {
+            IsolatedBlocker::OtherEvent(id) => format!("{} is open in the same group", self.named(id)),
+            IsolatedBlocker::OtherApproval(id) => {
                 format!("this replica approved {}, which is not over", self.named(id))
             }
-            ApprovalObstacle::Held(Suspension { until, .. }) | ApprovalObstacle::Paused(Suspension { until, .. }) => {
+            IsolatedBlocker::Held(Suspension { until, .. }) | IsolatedBlocker::Paused(Suspension { until, .. }) => {
                 format!("{obstacle}, until {}", rfc3339(*until))
             }
-            ApprovalObstacle::HookMayRun(until) | ApprovalObstacle::TooSoon(until) => {
+            IsolatedBlocker::HookMayRun(until) | IsolatedBlocker::TooSoon(until) => {
                 format!("{obstacle} (until {})", rfc3339(*until))
             }
             obstacle => obstacle.to_string(),
@@ -91,13 +91,13 @@ impl Teller<'_> {
 
     /// The voters that were asked are enough for a quorum.
     fn is_between_leaders(&self) -> bool {
-        let alone = self.input.alone.as_ref();
+        let alone = self.input.isolated.as_ref();
         alone.is_some_and(|alone| !alone.voters.is_empty() && (alone.reached.len() + 1) * 2 > alone.voters.len())
     }
 
     /// Which voters do not answer; not known before they were asked.
     fn lost(&self) -> String {
-        let lost = self.input.alone.as_ref().map(|alone| alone.unreachable_voters(&self.input.me));
+        let lost = self.input.isolated.as_ref().map(|alone| alone.unreachable_voters(&self.input.me));
         match lost.as_deref().unwrap_or_default() {
             [] => String::new(),
             [one] => format!(": {one} is out of reach"),

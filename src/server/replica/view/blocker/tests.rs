@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use super::*;
 use allclear_core::model::attempt::{Attempt, Outcome};
-use allclear_core::model::document::{Announcement, Kind, NotBefore, Source, Status};
+use allclear_core::model::document::{Announcement, EventType, NotBefore, Source, Status};
 use allclear_core::model::drill::{Drill, Mode};
 use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::{AttemptId, WorkloadName};
 use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::isolation::{IsolatedView, PeerAnswer};
-use allclear_core::model::obstacle::ApprovalForecast;
-use allclear_core::model::obstacle::ApprovalObstacle;
+use allclear_core::model::isolated_blocker::ApprovalForecast;
+use allclear_core::model::isolated_blocker::IsolatedBlocker;
 use allclear_core::model::workload::{Intent, Member, Phase};
 use allclear_core::planning_input::{PeerHealth, Timing};
 use allclear_core::policy::{Policy, Rule};
@@ -29,7 +29,7 @@ fn announced(id: &str, source: Source) -> Announcement {
     Announcement {
         id: EventId::new(id),
         status: Status::Scheduled,
-        kind: Kind::Reboot,
+        kind: EventType::Reboot,
         source,
         resource_type: String::new(),
         resources: vec![VmName::new("db-1")],
@@ -52,24 +52,24 @@ fn input(minutes: u32) -> PlanningInput {
     let contact = |reachable| PeerHealth {
         reachable,
         since: SEEN,
-        channel: ImdsHealth::Healthy,
-        channel_since: SEEN,
+        imds: ImdsHealth::Healthy,
+        imds_since: SEEN,
         document_age: Some(Duration::ZERO),
         answers_in: Duration::ZERO,
-        wishes: 0,
+        operator_seq: 0,
     };
     let members = ["db-0", "db-1", "db-2"].map(VmName::new);
     PlanningInput {
         now: after(minutes),
         me: VmName::new("db-0"),
-        contacts: BTreeMap::from([(members[0].clone(), contact(true)), (members[1].clone(), contact(false))]),
+        peers: BTreeMap::from([(members[0].clone(), contact(true)), (members[1].clone(), contact(false))]),
         members: members.into(),
         learners: BTreeSet::new(),
         versions: BTreeMap::new(),
         quorum: true,
         leading_since: SEEN,
-        lead: None,
-        alone: None,
+        leader: None,
+        isolated: None,
         policy: Policy::default(),
         timing: Timing::default(),
     }
@@ -243,11 +243,11 @@ fn other_events_are_told_by_what_they_are_and_voters_by_their_names() {
     let members = input(1).members;
     let alone = Some(IsolatedView { voters: members, ..IsolatedView::default() });
     let told =
-        |blocker: &Blocker| shown(blocker, &event, &state, &PlanningInput { alone: alone.clone(), ..input(1) }).message;
+        |blocker: &Blocker| shown(blocker, &event, &state, &PlanningInput { isolated: alone.clone(), ..input(1) }).message;
     let expected = "Reboot of db-1 (event e-2), db-2, which is unreachable";
     assert!(told(&budget).ends_with(expected), "{}", told(&budget));
     let refused =
-        Blocker::NoQuorum { takeover: Some(ApprovalForecast::Not(ApprovalObstacle::OtherEvent(EventId::new("e-2")))) };
+        Blocker::NoQuorum { takeover: Some(ApprovalForecast::Not(IsolatedBlocker::OtherEvent(EventId::new("e-2")))) };
     let message = told(&refused);
     assert!(message.contains("decide anything: db-1 and db-2 are out of reach"), "{message}");
     assert!(message.ends_with("because Reboot of db-1 (event e-2) is open in the same group"), "{message}");
@@ -259,7 +259,7 @@ fn an_election_is_not_told_as_a_loss_and_what_was_made_up_does_not_start() {
     let peer = PeerAnswer { leader: None, channel: ImdsHealth::Healthy };
     let reached = BTreeMap::from([(VmName::new("db-1"), peer)]);
     let alone = Some(IsolatedView { voters: input(1).members, reached, ..IsolatedView::default() });
-    let input = PlanningInput { alone, quorum: false, ..input(1) };
+    let input = PlanningInput { isolated: alone, quorum: false, ..input(1) };
     let told = |event: &Event| shown(&Blocker::NoQuorum { takeover: None }, event, &State::default(), &input);
     assert!(told(&event).message.starts_with("nobody leads at this moment"), "{:?}", told(&event));
     assert_eq!(told(&event).until, Some(rfc3339(after(15))));

@@ -11,11 +11,11 @@ use core::fmt;
 pub enum ApprovalForecast {
     From(Timestamp),
     /// Not as long as this is so.
-    Not(ApprovalObstacle),
+    Not(IsolatedBlocker),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ApprovalObstacle {
+pub enum IsolatedBlocker {
     /// Without a quorum only what a user asked for is approved.
     NotUserInitiated,
     NotScheduled,
@@ -50,7 +50,7 @@ pub enum ApprovalObstacle {
     NoVoter,
 }
 
-impl fmt::Display for ApprovalObstacle {
+impl fmt::Display for IsolatedBlocker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotUserInitiated => f.write_str("it is not user-initiated"),

@@ -19,13 +19,13 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// Carries over to slots what the entry has changed about events, documents and workloads.
-pub fn settle_all(state: &mut State) {
+pub fn update_slots(state: &mut State) {
     if state.open.is_empty() {
         return registry::drop_owed_restores(state);
     }
     loop {
         take_slots_of_platform(state);
-        release_slots(state);
+        release_unneeded_slots(state);
         return_members(state);
         // Closing an event may take up another one.
         if !report::close_restored(state) {
@@ -42,7 +42,7 @@ fn take_slots_of_platform(state: &mut State) {
     let now = state.now;
     let is_going = |event: &Event| {
         (Stage::Claimed..=Stage::Started).contains(&event.stage())
-            || (event.is_taken_over() && !event.stage().is_over())
+            || (event.has_isolated_approval() && !event.stage().is_over())
     };
     let takes = |event: &&Event| {
         let is_called = event.last_call.is_some() && !event.stage().is_over();
@@ -80,7 +80,7 @@ fn take_slots_of_former_vms(state: &mut State, id: &EventId) {
 
 /// An event that is over, or no longer names a member, does not keep it out; nor does one that is not claimed yet keep
 /// out what is registered no more. What an event names anew it lacks.
-fn release_slots(state: &mut State) {
+fn release_unneeded_slots(state: &mut State) {
     let now = state.now;
     let State { open: events, replicas, slots, .. } = state;
     let is_registered = |member: &Member| replicas.get(&member.vm).is_some_and(|it| it.knows(&member.workload));
