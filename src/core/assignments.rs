@@ -64,7 +64,7 @@ pub fn assignments<'a>(state: &'a State, me: &VmName) -> Vec<Assignment<'a>> {
 /// nothing of the same member begins beside it. A workload that dials in remembers for itself.
 pub fn predates_disk(state: &State, attempt: &Attempt, up_to: AttemptId) -> bool {
     let workload = state.replicas.get(&attempt.on).and_then(|replica| replica.workload(&attempt.member.workload));
-    let remembers = workload.is_some_and(Workload::dials_in);
+    let remembers = workload.is_some_and(Workload::is_session);
     attempt.id <= up_to && attempt.outcome.is_none() && !remembers
 }
 

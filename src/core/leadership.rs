@@ -22,10 +22,7 @@ pub fn transfer_target(state: &State, input: &PlanningInput) -> Option<VmName> {
     let fit = |name: &&VmName| {
         **name != input.me
             && !input.learners.contains(name)
-            && input
-                .peers
-                .get(name)
-                .is_some_and(|contact| contact.reachable && contact.imds == ImdsHealth::Healthy)
+            && input.peers.get(name).is_some_and(|contact| contact.reachable && contact.imds == ImdsHealth::Healthy)
             && !state.open_events().any(|event| is_to_come(event) && event.affects(name))
     };
     input.members.iter().find(fit).cloned()
@@ -46,9 +43,10 @@ fn is_to_come(event: &Event) -> bool {
 }
 
 fn is_blind(input: &PlanningInput) -> bool {
-    input.peers.get(&input.me).is_some_and(|contact| {
-        contact.imds == ImdsHealth::Stalled && input.now.since(contact.imds_since) >= BLIND_FOR
-    })
+    input
+        .peers
+        .get(&input.me)
+        .is_some_and(|contact| contact.imds == ImdsHealth::Stalled && input.now.since(contact.imds_since) >= BLIND_FOR)
 }
 
 #[cfg(test)]

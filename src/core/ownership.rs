@@ -93,7 +93,7 @@ impl Workload {
     pub fn owner(&self) -> Option<u32> {
         match self.origin {
             Origin::Configured => None,
-            Origin::Dialled { owner } => Some(owner),
+            Origin::Session { owner } => Some(owner),
         }
     }
 

@@ -126,10 +126,8 @@ impl PlanningInput {
     }
 
     fn can_post(&self, state: &State, replica: &VmName, id: &EventId) -> bool {
-        let healthy = self
-            .peers
-            .get(replica)
-            .is_some_and(|contact| contact.reachable && contact.imds == ImdsHealth::Healthy);
+        let healthy =
+            self.peers.get(replica).is_some_and(|contact| contact.reachable && contact.imds == ImdsHealth::Healthy);
         healthy && state.replicas.get(replica).and_then(|replica| replica.lists_event(id)) == Some(&Status::Scheduled)
     }
 }

@@ -223,7 +223,9 @@ fn default_phases(kind: &EventType) -> Vec<Phase> {
     use Phase::{Checkpoint, Drain, Failover, Shutdown};
     match kind {
         EventType::Freeze => alloc::vec![Checkpoint, Failover, Drain],
-        EventType::Reboot | EventType::Redeploy | EventType::Other(_) => alloc::vec![Checkpoint, Failover, Drain, Shutdown],
+        EventType::Reboot | EventType::Redeploy | EventType::Other(_) => {
+            alloc::vec![Checkpoint, Failover, Drain, Shutdown]
+        }
         EventType::Preempt => alloc::vec![Failover, Drain],
         EventType::Terminate => alloc::vec![Failover, Drain, Shutdown],
     }

@@ -36,7 +36,8 @@ impl Event {
         let is_told = |outcome: &Option<(PostOutcome, Timestamp)>| {
             outcome.as_ref().is_some_and(|(outcome, _)| outcome.may_have_arrived())
         };
-        let outcomes = || self.claims.iter().map(|it| &it.outcome).chain(self.isolated_approvals.iter().map(|it| &it.outcome));
+        let outcomes =
+            || self.claims.iter().map(|it| &it.outcome).chain(self.isolated_approvals.iter().map(|it| &it.outcome));
         let posted = outcomes().any(is_told);
         let Some(started) = self.entered_at(Stage::Started) else {
             return (self.ending == Some(Ending::Completed) && posted).then_some(StartCause::Approved);

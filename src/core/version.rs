@@ -54,7 +54,15 @@ mod tests {
 
     fn contact(reachable: bool, since: Timestamp) -> PeerHealth {
         let (channel, answers_in) = (ImdsHealth::Healthy, Duration::ZERO);
-        PeerHealth { reachable, since, imds: channel, imds_since: since, document_age: None, answers_in, operator_seq: 0 }
+        PeerHealth {
+            reachable,
+            since,
+            imds: channel,
+            imds_since: since,
+            document_age: None,
+            answers_in,
+            operator_seq: 0,
+        }
     }
 
     /// Three voters and a learner, of whom each knows so much, led by the first.

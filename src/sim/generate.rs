@@ -324,7 +324,7 @@ fn guests(random: &mut Random, scenario: &mut Scenario) {
     }
     let vm = random.index(scenario.replicas);
     let name = if random.percent(50) { "x" } else { "guest" };
-    let guest = workload(random, name, None, Origin::Dialled { owner: 0 });
+    let guest = workload(random, name, None, Origin::Session { owner: 0 });
     let mut at = random.secs(1, 30);
     for turn in 0..random.between(1, 4) {
         let what = if turn % 2 == 0 {

@@ -72,7 +72,18 @@ fn hash_event<H: Hasher>(event: &Event, hasher: &mut H) {
         let (outcome, at) = outcome.clone().unzip();
         (outcome, at.filter(|_| is_waiting))
     };
-    let Event { announcement, seen_by, treatment, attempts, waivers, claims, isolated_approvals: takeovers, ending, operator_records: wishes, .. } = event;
+    let Event {
+        announcement,
+        seen_by,
+        treatment,
+        attempts,
+        waivers,
+        claims,
+        isolated_approvals: takeovers,
+        ending,
+        operator_records: wishes,
+        ..
+    } = event;
     (&announcement.id, seen_by, event.stage(), event.over_at(), ending).hash(hasher);
     (treatment.is_some(), attempts, waivers, wishes, claims.len(), takeovers.len()).hash(hasher);
     for claim in claims {

@@ -123,7 +123,9 @@ impl Mutant {
                 state.open.retain(|id, _| *id == only);
                 state.slots.clear();
             }
-            Self::HoldIgnored => state.open.values_mut().for_each(|event| Arc::make_mut(event).operator_records.clear()),
+            Self::HoldIgnored => {
+                state.open.values_mut().for_each(|event| Arc::make_mut(event).operator_records.clear());
+            }
             Self::MinorityActs => {
                 let other = alone.voters.iter().find(|name| **name != input.me).cloned();
                 alone.voters = other.into_iter().chain([input.me.clone()]).collect();

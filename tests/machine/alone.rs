@@ -14,13 +14,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-use allclear::core::isolation::approval::{event_to_approve, forecast, blockers_to_override};
+use allclear::core::isolation::approval::{blockers_to_override, event_to_approve, forecast};
 use allclear::core::model::command::{Command, ReconcileJournal};
 use allclear::core::model::id::{VmName, WorkloadName};
 use allclear::core::model::isolated_approval::{IsolatedApproval, JournalEntry};
+use allclear::core::model::isolated_blocker::ApprovalForecast;
 use allclear::core::model::isolation::ImdsHealth;
 use allclear::core::model::isolation::{IsolatedView, PeerAnswer};
-use allclear::core::model::isolated_blocker::ApprovalForecast;
 use allclear::core::model::time::Timestamp;
 use allclear::core::model::workload::Readiness;
 use allclear::core::planning_input::{LeaderState, PlanningInput};
@@ -71,7 +71,8 @@ impl World {
             journal: self.journals.get(&me).cloned().unwrap_or_default(),
         };
         let lost = alone.unreachable_voters(&me);
-        let input = PlanningInput { me, leader: None, quorum: false, isolated: Some(alone.clone()), ..self.input.clone() };
+        let input =
+            PlanningInput { me, leader: None, quorum: false, isolated: Some(alone.clone()), ..self.input.clone() };
         let mut answer = String::new();
         for event in &document.events {
             let outlook = match forecast(&self.state, &input, &event.id).ok_or("it is not alone")? {

@@ -11,10 +11,10 @@ use allclear::core::model::command::{
 };
 use allclear::core::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
 use allclear::core::model::id::{EventId, VmName, WorkloadName};
-use allclear::core::model::isolation::IsolatedView;
-use allclear::core::model::lifecycle::Stage;
 use allclear::core::model::isolated_blocker::ApprovalForecast;
 use allclear::core::model::isolated_blocker::IsolatedBlocker;
+use allclear::core::model::isolation::IsolatedView;
+use allclear::core::model::lifecycle::Stage;
 use allclear::core::model::operator::{OperatorRequest, WISH_LIMIT};
 use allclear::core::model::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, State, WORKLOAD_LIMIT};
 use allclear::core::model::time::Timestamp;
@@ -182,7 +182,7 @@ fn the_latest_wishes_are_kept_and_whatever_is_in_force() {
     let event = announcement(0).id;
     ask(&mut state, OperatorRequest::Pause { until: Timestamp(1) });
     for _ in 0..2 * WISH_LIMIT {
-        ask(&mut state, OperatorRequest::Wish { what: "leadership to go to b".into() });
+        ask(&mut state, OperatorRequest::ClusterChange { what: "leadership to go to b".into() });
         ask(&mut state, OperatorRequest::Hold { event: event.clone(), until: Timestamp(1), no_hooks: false });
     }
     assert_eq!((state.operator_records.len(), state.open[&event].operator_records.len()), (WISH_LIMIT, WISH_LIMIT));
@@ -199,7 +199,7 @@ fn workloads_beyond_the_limit_do_not_dial_in_until_there_is_room() {
         Workload { name: name(number), group, after, hooks, origin, on_absent }
     };
     let enlist =
-        |number| Command::RegisterSession(RegisterSession { workload: workload(number, Origin::Dialled { owner: 0 }) });
+        |number| Command::RegisterSession(RegisterSession { workload: workload(number, Origin::Session { owner: 0 }) });
     let workloads = vec![workload(0, Origin::Configured), workload(1, Origin::Configured)];
     commit(&mut state, Command::RegisterWorkloads(RegisterWorkloads { workloads, groups: Vec::new() }));
     for number in 1..WORKLOAD_LIMIT {

@@ -52,7 +52,7 @@ impl World {
                 let (name, phase) = (next()?, next()?);
                 OperatorRequest::Skip { event, member: member(vm, name), hook: hook(phase)? }
             }
-            _ => OperatorRequest::Wish { what: rest.into() },
+            _ => OperatorRequest::ClusterChange { what: rest.into() },
         };
         let why: Vec<&str> = words.collect();
         let why = if why.is_empty() { "maintenance".into() } else { why.join(" ") };

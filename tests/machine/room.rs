@@ -124,7 +124,7 @@ fn long_wishes_are_bounded_in_bytes_and_whatever_is_in_force_is_kept() {
     ask(&mut state, OperatorRequest::Pause { until: Timestamp(1) });
     for _ in 0..WISH_LIMIT {
         let long = Command::RequestAction(RequestAction {
-            what: OperatorRequest::Wish { what: "x".repeat(1_000) },
+            what: OperatorRequest::ClusterChange { what: "x".repeat(1_000) },
             who: "y".into(),
             reason: "z".repeat(1_000),
         });

@@ -31,7 +31,7 @@ impl World {
             Some((text, owner)) => (text, owner.parse().map_err(|_| "an owner is a number")?),
             None => (text, 0),
         };
-        let workload = Workload { origin: Origin::Dialled { owner }, ..parse::workload(text)? };
+        let workload = Workload { origin: Origin::Session { owner }, ..parse::workload(text)? };
         let answers = self.named(vm).into_iter().map(|vm| {
             let workload = workload.clone();
             self.commit(&vm, Command::RegisterSession(RegisterSession { workload }))

@@ -102,8 +102,14 @@ fn statuses_types_and_sources_are_an_open_set() {
     {
         assert_eq!(with("EventStatus", Some(word.into())).status, status);
     }
-    let kinds =
-        [EventType::Freeze, EventType::Reboot, EventType::Redeploy, EventType::Preempt, EventType::Terminate, EventType::Other("Hibernate".into())];
+    let kinds = [
+        EventType::Freeze,
+        EventType::Reboot,
+        EventType::Redeploy,
+        EventType::Preempt,
+        EventType::Terminate,
+        EventType::Other("Hibernate".into()),
+    ];
     for kind in kinds {
         assert_eq!(with("EventType", Some(kind.as_word().into())).kind, kind);
     }

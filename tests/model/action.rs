@@ -192,7 +192,7 @@ fn changes(cluster: &Cluster, world: &World) -> Vec<Action> {
     for (replica, condition) in world.conditions.iter().enumerate() {
         let roles = [Role::Unknown, Role::Primary, Role::Replica].into_iter().filter(|role| *role != condition.role);
         found.extend(roles.map(|role| Action::Change(replica, Condition { role, ..*condition })));
-        if workload.dials_in() {
+        if workload.is_session() {
             found.push(Action::Change(replica, Condition { connected: !condition.connected, ..*condition }));
         }
     }

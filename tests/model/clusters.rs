@@ -57,7 +57,7 @@ pub(crate) fn askable() -> Workload {
 
 /// The same workload, as one that dials in and may be away.
 pub(crate) fn dialled(on_absent: OnAbsent, of: Workload) -> Workload {
-    Workload { origin: Origin::Dialled { owner: 0 }, on_absent, ..of }
+    Workload { origin: Origin::Session { owner: 0 }, on_absent, ..of }
 }
 
 /// A failover and a drain that can be taken back.

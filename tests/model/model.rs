@@ -152,7 +152,7 @@ fn reached() -> Vec<Property<Cluster>> {
             !has_failover(cluster) || cluster.changes == 0 || world.log.open_events().any(is_moved)
         }),
         Property::sometimes("approved while its workload is away", |cluster: &Cluster, world: &World| {
-            let is_away = world.log.replicas.values().any(|replica| !replica.away.is_empty());
+            let is_away = world.log.replicas.values().any(|replica| !replica.disconnected.is_empty());
             !is_dialled(cluster) || (is_away && world.log.open_events().any(Event::is_accepted))
         }),
         Property::sometimes("claimed again", |cluster: &Cluster, world: &World| {
@@ -178,7 +178,7 @@ fn has_failover(cluster: &Cluster) -> bool {
 }
 
 fn is_dialled(cluster: &Cluster) -> bool {
-    cluster.workload.as_ref().is_some_and(Workload::dials_in)
+    cluster.workload.as_ref().is_some_and(Workload::is_session)
 }
 
 fn is_restorable(cluster: &Cluster) -> bool {

@@ -220,7 +220,7 @@ impl Cluster {
     /// A member counts as prepared though nothing was done to it: it is away, or its hook may fail.
     pub(crate) fn may_fail(&self) -> bool {
         self.workload.iter().flat_map(|it| &it.hooks).any(|hook| hook.on_failure == OnFailure::Continue)
-            || self.workload.as_ref().is_some_and(Workload::dials_in)
+            || self.workload.as_ref().is_some_and(Workload::is_session)
             || self.sick > 0
     }
 
@@ -265,10 +265,10 @@ impl World {
         };
         for replica in 0..cluster.replicas {
             let by = name(replica);
-            let dialled = cluster.workload.iter().find(|workload| workload.dials_in());
+            let dialled = cluster.workload.iter().find(|workload| workload.is_session());
             // What stands in for one that dials in is the same.
             let stands_in = dialled.filter(|workload| workload.on_absent == OnAbsent::Command);
-            let configured = cluster.workload.iter().find(|workload| !workload.dials_in()).or(stands_in);
+            let configured = cluster.workload.iter().find(|workload| !workload.is_session()).or(stands_in);
             let workloads = configured.map(|it| Workload { origin: Origin::Configured, ..it.clone() });
             let register = Command::RegisterWorkloads(RegisterWorkloads {
                 workloads: workloads.into_iter().collect(),
@@ -347,7 +347,7 @@ impl World {
     pub(crate) fn is_dialled(&self, cluster: &Cluster, replica: usize) -> bool {
         let Some(workload) = &cluster.workload else { return false };
         let known = self.log.replicas.get(&name(replica)).and_then(|replica| replica.workload(&workload.name));
-        known.is_some_and(Workload::dials_in)
+        known.is_some_and(Workload::is_session)
     }
 
     pub(crate) fn planning_input(&self) -> PlanningInput {

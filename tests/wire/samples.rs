@@ -205,7 +205,7 @@ fn wishes() -> Vec<Command> {
         OperatorRequest::Approve { event: event.clone(), revision: 23, over_budget: true },
         OperatorRequest::Restored { member: member("postgres") },
         OperatorRequest::Skip { event, member: member("postgres"), hook },
-        OperatorRequest::Wish { what: "leadership to go to db-1".into() },
+        OperatorRequest::ClusterChange { what: "leadership to go to db-1".into() },
     ];
     let ask = |what| {
         Command::RequestAction(RequestAction { what, who: "uid 0 on db-0".into(), reason: "backup runs".into() })

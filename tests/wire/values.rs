@@ -67,7 +67,7 @@ pub(crate) fn dialled() -> Workload {
     hooks[0].worst = Some(Duration::from_secs(90));
     hooks[1].exclusive = true;
     hooks[2].kinds = vec![EventType::Freeze, EventType::Other("Defrost".into())];
-    Workload { hooks, origin: Origin::Dialled { owner: 0 }, on_absent: OnAbsent::Skip, ..postgres() }
+    Workload { hooks, origin: Origin::Session { owner: 0 }, on_absent: OnAbsent::Skip, ..postgres() }
 }
 
 pub(crate) fn conditions() -> Vec<(WorkloadName, Condition)> {
@@ -81,12 +81,12 @@ pub(crate) fn conditions() -> Vec<(WorkloadName, Condition)> {
 }
 
 pub(crate) fn dialled_state() -> State {
-    let stood_for = Workload { origin: Origin::Dialled { owner: 0 }, on_absent: OnAbsent::Command, ..cache() };
+    let stood_for = Workload { origin: Origin::Session { owner: 0 }, on_absent: OnAbsent::Command, ..cache() };
     let replica = Replica {
         workloads: vec![cache()],
         sessions: [dialled(), stood_for].map(|workload| (workload.name.clone(), workload)).into(),
         conditions: conditions().into_iter().collect(),
-        away: BTreeMap::from([(WorkloadName("postgres".into()), Timestamp(NOW))]),
+        disconnected: BTreeMap::from([(WorkloadName("postgres".into()), Timestamp(NOW))]),
         unready: BTreeMap::from([(WorkloadName("cache".into()), Timestamp(NOW + 1))]),
         former: BTreeMap::from([(WorkloadName("postgres".into()), postgres())]),
         ..Replica::default()
@@ -242,7 +242,8 @@ pub(crate) fn rich_state() -> State {
     let open = [closed_event(), fresh(words_of_tomorrow("b-2")), treated("C-3", Action::Observe, None)];
     let known =
         Replica { workloads: vec![postgres(), cache()], reports: 42, document: Some(document()), ..Replica::default() };
-    let silent = Replica { document: Some(Document::default()), stale_since: Some(Timestamp(-1)), ..Replica::default() };
+    let silent =
+        Replica { document: Some(Document::default()), stale_since: Some(Timestamp(-1)), ..Replica::default() };
     State {
         now: Timestamp(NOW + 100),
         replicas: BTreeMap::from([
@@ -343,7 +344,7 @@ pub(crate) fn wished_state() -> State {
         OperatorAction::Approve { revision: 7, over_budget: true },
         OperatorAction::Pause { until: Timestamp(NOW + 1) },
         OperatorAction::Resume,
-        OperatorAction::Other("leadership to go to db-1".into()),
+        OperatorAction::ClusterChange("leadership to go to db-1".into()),
     ];
     let wish = |(number, what)| OperatorRecord {
         number,

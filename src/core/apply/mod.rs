@@ -65,7 +65,9 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::RegisterWorkloads(RegisterWorkloads { workloads, groups }) => {
             registry::register_workloads(state, by, workloads, groups)
         }
-        Command::ReportDocument(ReportDocument { after, document }) => report::report_document(state, by, *after, document),
+        Command::ReportDocument(ReportDocument { after, document }) => {
+            report::report_document(state, by, *after, document)
+        }
         Command::MarkDocumentStale(MarkDocumentStale { replica }) => report::mark_document_stale(state, replica),
         Command::ChooseTreatment(ChooseTreatment { event, treatment }) => choose_treatment(state, event, treatment),
         Command::BeginAttempt(begun) => begin_attempt(state, begun),
@@ -90,7 +92,9 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::BeginLeadership(BeginLeadership { term, turn, voters }) => {
             reconciliation::begin_leadership(state, by, *term, *turn, voters)
         }
-        Command::SuspectReplica(SuspectReplica { replica, number }) => reconciliation::suspect_replica(state, replica, *number),
+        Command::SuspectReplica(SuspectReplica { replica, number }) => {
+            reconciliation::suspect_replica(state, replica, *number)
+        }
         Command::ClearSuspect(ClearSuspect { replica }) => reconciliation::clear_suspect(state, replica),
         Command::ExcludeReplica(ExcludeReplica { replica }) => exclusion::exclude_replica(state, replica),
         Command::ReadmitReplica(ReadmitReplica { replica }) => exclusion::readmit_replica(state, replica),
@@ -109,12 +113,16 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         }
         Command::RegisterSession(RegisterSession { workload }) => registry::register_session(state, by, workload),
         Command::DeregisterSession(DeregisterSession { workload }) => registry::deregister_session(state, by, workload),
-        Command::UpdateConditions(UpdateConditions { conditions }) => registry::update_conditions(state, by, conditions),
+        Command::UpdateConditions(UpdateConditions { conditions }) => {
+            registry::update_conditions(state, by, conditions)
+        }
         Command::ExtendAttempt(ExtendAttempt { event, attempt, deadline }) => {
             attempts::extend_attempt(state, by, event, *attempt, *deadline)
         }
         Command::RecordImpact(RecordImpact { event, lasted }) => impact::record_impact(state, by, event, *lasted),
-        Command::RecordDeliveries(RecordDeliveries { deliveries: told }) => notification::record_deliveries(state, told),
+        Command::RecordDeliveries(RecordDeliveries { deliveries: told }) => {
+            notification::record_deliveries(state, told)
+        }
         Command::RaiseVersion(RaiseVersion { version }) => version::raise_version(state, by, *version),
     }
 }

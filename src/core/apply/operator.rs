@@ -44,8 +44,8 @@ pub(crate) fn request_action(state: &mut State, what: &OperatorRequest, asker: R
             Ok(())
         }
         OperatorRequest::Skip { event, member, hook } => skip(state, event, member, *hook, asker),
-        OperatorRequest::Wish { what } => {
-            record_request(state, asker, OperatorAction::Other(what.clone()));
+        OperatorRequest::ClusterChange { what } => {
+            record_request(state, asker, OperatorAction::ClusterChange(what.clone()));
             Ok(())
         }
     }

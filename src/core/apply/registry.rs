@@ -49,7 +49,7 @@ pub(crate) fn register_workloads(state: &mut State, by: &VmName, workloads: &[Wo
 pub(crate) fn register_session(state: &mut State, by: &VmName, workload: &Workload) -> Applied {
     let now = state.now;
     match state.may_replace(by, workload) {
-        Ok(()) if workload.dials_in() => {}
+        Ok(()) if workload.is_session() => {}
         Err(OwnershipError::Needed { .. }) => return Err(Rejection::NotNow),
         Ok(()) | Err(_) => return Err(Rejection::NotYours),
     }
@@ -83,7 +83,7 @@ pub(crate) fn deregister_session(state: &mut State, by: &VmName, name: &Workload
     replica.sessions.remove(name);
     // What it said of itself says nothing of the configured one that it stood for.
     replica.conditions.remove(name);
-    replica.away.remove(name);
+    replica.disconnected.remove(name);
     replica.unready.remove(name);
     let is_left = !replica.knows(name);
     // Whoever signs off is no member any more, and nothing is owed to it.
@@ -182,14 +182,18 @@ pub(crate) fn keep(replica: &mut Replica, name: &WorkloadName, condition: Condit
             times.remove(name);
         }
     };
-    since(!condition.connected, |replica| &mut replica.away);
+    since(!condition.connected, |replica| &mut replica.disconnected);
     since(condition.readiness == Readiness::NotReady, |replica| &mut replica.unready);
 }
 
 fn drop_unknown_workloads(replica: &mut Replica) {
-    let known: BTreeSet<WorkloadName> =
-        replica.workloads.iter().map(|workload| workload.name.clone()).chain(replica.sessions.keys().cloned()).collect();
+    let known: BTreeSet<WorkloadName> = replica
+        .workloads
+        .iter()
+        .map(|workload| workload.name.clone())
+        .chain(replica.sessions.keys().cloned())
+        .collect();
     replica.conditions.retain(|name, _| known.contains(name));
-    replica.away.retain(|name, _| known.contains(name));
+    replica.disconnected.retain(|name, _| known.contains(name));
     replica.unready.retain(|name, _| known.contains(name));
 }

@@ -9,8 +9,8 @@ use crate::model::document::{Announcement, Source, Status};
 use crate::model::event::Event;
 use crate::model::id::{EventId, VmName, WorkloadName};
 use crate::model::isolated_approval::{IsolatedApproval, JOURNAL_LIMIT, RequestedBy};
-use crate::model::isolation::IsolatedView;
 use crate::model::isolated_blocker::{ApprovalForecast, IsolatedBlocker};
+use crate::model::isolation::IsolatedView;
 use crate::model::state::{OPEN_LIMIT, State};
 use crate::model::time::Timestamp;
 use crate::model::treatment;
@@ -93,7 +93,12 @@ fn first_blocker(state: &State, input: &PlanningInput, alone: &IsolatedView, id:
 }
 
 /// Why nobody approves the event here.
-fn absolute_blocker(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &EventId) -> Option<IsolatedBlocker> {
+fn absolute_blocker(
+    state: &State,
+    input: &PlanningInput,
+    alone: &IsolatedView,
+    id: &EventId,
+) -> Option<IsolatedBlocker> {
     let me = &input.me;
     let known = state.open_event(id);
     let is_scheduled = alone.listed(id).is_some_and(|announced| announced.status == Status::Scheduled);
@@ -118,7 +123,12 @@ fn absolute_blocker(state: &State, input: &PlanningInput, alone: &IsolatedView, 
 }
 
 /// What this replica knows against an approval of the event; an operator may override it.
-fn overridable_blockers(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &EventId) -> Vec<IsolatedBlocker> {
+fn overridable_blockers(
+    state: &State,
+    input: &PlanningInput,
+    alone: &IsolatedView,
+    id: &EventId,
+) -> Vec<IsolatedBlocker> {
     let Some(announced) = alone.listed(id) else { return Vec::new() };
     let known = state.open_event(id);
     let treatment = known.and_then(|event| event.treatment.clone()).unwrap_or_else(|| chosen(input, announced));
@@ -171,7 +181,8 @@ fn own_approvals<'a>(
     alone: &'a IsolatedView,
     me: &'a VmName,
 ) -> impl Iterator<Item = (&'a EventId, &'a IsolatedApproval)> {
-    let logged = state.open_events().flat_map(|event| event.isolated_approvals.iter().map(|it| (&event.announcement.id, it)));
+    let logged =
+        state.open_events().flat_map(|event| event.isolated_approvals.iter().map(|it| (&event.announcement.id, it)));
     let journaled = alone.journal.iter().map(|entry| (&entry.announcement.id, &entry.approval));
     logged.filter(move |(_, takeover)| takeover.approver == *me).chain(journaled)
 }

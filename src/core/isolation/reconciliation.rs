@@ -124,7 +124,12 @@ mod tests {
             recorded: None,
         };
         let alone = IsolatedView { document: Some(now), ..IsolatedView::default() };
-        let told = with_local_facts(&state, &me, Some(&alone), &[JournalEntry { announcement: announced, approval: takeover }]);
+        let told = with_local_facts(
+            &state,
+            &me,
+            Some(&alone),
+            &[JournalEntry { announcement: announced, approval: takeover }],
+        );
         let mut events = told.events();
         let event = events.next().unwrap();
         assert!(events.next().is_none());

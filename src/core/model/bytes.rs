@@ -141,7 +141,7 @@ impl Attempt {
 
 impl OperatorRecord {
     pub(crate) fn bytes(&self) -> usize {
-        let what = if let OperatorAction::Other(what) = &self.what { text(what) } else { 0 };
+        let what = if let OperatorAction::ClusterChange(what) = &self.what { text(what) } else { 0 };
         OTHER + text(&self.who) + text(&self.reason) + what
     }
 }

@@ -22,7 +22,7 @@ impl State {
     pub fn unready_since(&self, member: &Member) -> Option<Timestamp> {
         let replica = self.replicas.get(&member.vm)?;
         let workload = replica.workload(&member.workload).filter(|workload| is_asked(replica, workload))?;
-        let since = if workload.dials_in() { &replica.away } else { &replica.unready };
+        let since = if workload.is_session() { &replica.disconnected } else { &replica.unready };
         since.get(&member.workload).copied()
     }
 
@@ -94,7 +94,7 @@ impl State {
 fn is_asked(replica: &Replica, workload: &Workload) -> bool {
     let has_hook = workload.hooks_of(Phase::Ready).next().is_some();
     let has_role = replica.condition(&workload.name).role != Role::Unknown;
-    has_hook || (workload.dials_in() && has_role)
+    has_hook || (workload.is_session() && has_role)
 }
 
 /// The words for how a member is.

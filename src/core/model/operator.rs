@@ -50,7 +50,7 @@ pub enum OperatorRequest {
         hook: HookId,
     },
     /// About members or leadership: carried out elsewhere, and noted in the log.
-    Wish {
+    ClusterChange {
         what: String,
     },
 }
@@ -66,7 +66,7 @@ impl OperatorRequest {
             Self::Approve { .. } => "approve",
             Self::Restored { .. } => "restored",
             Self::Skip { .. } => "skip",
-            Self::Wish { .. } => "wish",
+            Self::ClusterChange { .. } => "cluster_change",
         }
     }
 }
@@ -91,7 +91,7 @@ pub enum OperatorAction {
     Restored(Member),
     Pause { until: Timestamp },
     Resume,
-    Other(String),
+    ClusterChange(String),
 }
 
 /// A hold or a pause that is in force.
@@ -132,7 +132,7 @@ impl OperatorRecord {
             | OperatorAction::Approve { .. }
             | OperatorAction::Resume
             | OperatorAction::Restored(_)
-            | OperatorAction::Other(_) => return None,
+            | OperatorAction::ClusterChange(_) => return None,
         };
         let Self { number, who: by, reason, .. } = self.clone();
         (now < until).then_some(Suspension { number, by, until, reason, no_hooks })

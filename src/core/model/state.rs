@@ -107,7 +107,7 @@ pub struct Replica {
     /// What was noted of its workloads.
     pub conditions: BTreeMap<WorkloadName, Condition>,
     /// Since when those are away that are.
-    pub away: BTreeMap<WorkloadName, Timestamp>,
+    pub disconnected: BTreeMap<WorkloadName, Timestamp>,
     /// Since when those are not ready that answer so.
     pub unready: BTreeMap<WorkloadName, Timestamp>,
     /// The groups of its configuration.
@@ -148,7 +148,7 @@ impl Replica {
 
     /// It dialled in and is away; one that is configured never is.
     pub fn is_absent(&self, workload: &Workload) -> bool {
-        workload.dials_in() && !self.condition(&workload.name).connected
+        workload.is_session() && !self.condition(&workload.name).connected
     }
 
     /// It has a workload of the group.
@@ -216,7 +216,7 @@ impl State {
             | OperatorAction::Approve { .. }
             | OperatorAction::Resume
             | OperatorAction::Restored(_)
-            | OperatorAction::Other(_) => wish.at,
+            | OperatorAction::ClusterChange(_) => wish.at,
         };
         let is_of_its_time = move |wish: &&OperatorRecord| wish.at <= closed && ends(wish) >= event.first_seen();
         event.operator_records.iter().chain(self.operator_records.iter().filter(is_of_its_time))
@@ -248,7 +248,7 @@ impl State {
     }
 
     pub fn away_since(&self, member: &Member) -> Option<Timestamp> {
-        self.replicas.get(&member.vm)?.away.get(&member.workload).copied()
+        self.replicas.get(&member.vm)?.disconnected.get(&member.workload).copied()
     }
 
     /// What it dials in with is not there; its hooks cannot be run on its VM.

@@ -31,8 +31,8 @@ pub struct Workload {
 
 impl Workload {
     /// It dials the replica, and may be away.
-    pub fn dials_in(&self) -> bool {
-        matches!(self.origin, Origin::Dialled { .. })
+    pub fn is_session(&self) -> bool {
+        matches!(self.origin, Origin::Session { .. })
     }
 
     pub fn on(&self, vm: &VmName) -> Member {
@@ -115,7 +115,7 @@ pub enum Origin {
     /// By the configuration of its VM's replica.
     Configured,
     /// By itself: it dials the replica, and may be away.
-    Dialled {
+    Session {
         /// The user of the VM as which it dialled in first; the name is this user's as long as it is registered.
         owner: u32,
     },

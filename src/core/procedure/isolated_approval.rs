@@ -2,7 +2,7 @@
 //! checks every condition again, with a fresh document, right before it writes its journal.
 
 use super::{Host, PostReason};
-use crate::isolation::approval::{event_to_approve, blockers_to_override};
+use crate::isolation::approval::{blockers_to_override, event_to_approve};
 use crate::isolation::reconciliation::with_local_facts;
 use crate::isolation::watch::IsolationWatch;
 use crate::model::claim::PostOutcome;
@@ -10,8 +10,8 @@ use crate::model::command::Entry;
 use crate::model::document::{Announcement, Document, Status};
 use crate::model::id::{EventId, VmName, WorkloadName};
 use crate::model::isolated_approval::{IsolatedApproval, JournalEntry, RequestedBy};
-use crate::model::isolation::{IsolatedView, PeerAnswer};
 use crate::model::isolated_blocker::IsolatedBlocker;
+use crate::model::isolation::{IsolatedView, PeerAnswer};
 use crate::model::time::Timestamp;
 use crate::model::workload::Readiness;
 use crate::planning_input::PlanningInput;

@@ -21,7 +21,9 @@ use core::cell::LazyCell;
 pub fn next_steps<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec<Next<'a>> {
     let mut found = match event.stage() {
         Stage::Announced | Stage::Preparing if event.is_approved_by_operator() => Vec::new(),
-        Stage::Announced | Stage::Preparing if now < event.preparation_starts() || event.has_isolated_approval() => Vec::new(),
+        Stage::Announced | Stage::Preparing if now < event.preparation_starts() || event.has_isolated_approval() => {
+            Vec::new()
+        }
         Stage::Announced | Stage::Preparing if event.hold(now).is_some_and(|hold| hold.no_hooks) => Vec::new(),
         Stage::Announced | Stage::Preparing => next_preparing(state, event, now),
         Stage::Started if event.entered_at(Stage::Started) == Some(event.first_seen()) => {

@@ -53,7 +53,7 @@ impl OperatorCall<'_> {
         let reason = why.map_or_else(|| Ok(String::new()), |why| reason(&why))?;
         if self.cluster.consensus.status_now().has_leader() {
             let command = Command::RequestAction(RequestAction {
-                what: OperatorRequest::Wish { what },
+                what: OperatorRequest::ClusterChange { what },
                 who: self.who.clone(),
                 reason,
             });
@@ -164,7 +164,7 @@ fn is_fulfilled(state: &State, what: &OperatorRequest) -> bool {
         OperatorRequest::Release { event } => state.event(event).is_some_and(|event| event.hold(state.now).is_none()),
         OperatorRequest::Restored { member } => !state.slots.contains_key(member),
         OperatorRequest::Resume => state.pause(state.now).is_none(),
-        OperatorRequest::Hold { .. } | OperatorRequest::Pause { .. } | OperatorRequest::Wish { .. } => false,
+        OperatorRequest::Hold { .. } | OperatorRequest::Pause { .. } | OperatorRequest::ClusterChange { .. } => false,
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn refusal(state: &State, what: &OperatorRequest, why: Rejection) -> 
                 _ => format!("{member} is not being restored: an event keeps it out"),
             });
         }
-        OperatorRequest::Pause { .. } | OperatorRequest::Resume | OperatorRequest::Wish { .. } => {
+        OperatorRequest::Pause { .. } | OperatorRequest::Resume | OperatorRequest::ClusterChange { .. } => {
             return Status::failed_precondition(match why {
                 Rejection::Repeated => "no pause is in force".into(),
                 _ => in_general(why),

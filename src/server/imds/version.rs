@@ -85,7 +85,8 @@ mod tests {
             ("2019-08-01", [true, true, true, false]),
             ("2020-07-01", [true, true, true, true]),
         ];
-        let kinds = [EventType::Redeploy, EventType::Preempt, EventType::Terminate, EventType::Other("Hibernate".into())];
+        let kinds =
+            [EventType::Redeploy, EventType::Preempt, EventType::Terminate, EventType::Other("Hibernate".into())];
         for (word, shown) in rows {
             assert_eq!(kinds.each_ref().map(|kind| version(word).shows(kind)), shown, "{word}");
         }

@@ -23,7 +23,7 @@ pub(super) fn call(
     let (state, name) = (cluster.state(), &attempt.member.workload);
     let id = state.hook_run_on(&cluster.node.name, &attempt.member, attempt.hook);
     let workload = state.replicas.get(&cluster.node.name).and_then(|replica| replica.workload(name));
-    let dials_in = workload.filter(|workload| workload.dials_in());
+    let dials_in = workload.filter(|workload| workload.is_session());
     // What it was when it was taken away is run by this replica.
     if dials_in.is_some_and(|workload| id.is_none_or(|id| workload.hook(id).is_some())) {
         return Some(HookCall::Session(Dispatch { is_inherited, deadline: attempt.deadline }));

@@ -128,7 +128,7 @@ mod tests {
             group: None,
             after: Vec::new(),
             hooks: Vec::new(),
-            origin: Origin::Dialled { owner: 0 },
+            origin: Origin::Session { owner: 0 },
             on_absent: OnAbsent::Hold,
         }
     }

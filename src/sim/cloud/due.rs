@@ -191,7 +191,8 @@ mod tests {
             ScheduleMove { after: secs(60), notice: secs(300) },
         ];
         let shifted = cloud.announce(BEGIN, EventPlan { moves, ..plan(EventType::Reboot) }).unwrap();
-        let struck = cloud.announce(BEGIN, EventPlan { strikes_after: Some(secs(70)), ..plan(EventType::Reboot) }).unwrap();
+        let struck =
+            cloud.announce(BEGIN, EventPlan { strikes_after: Some(secs(70)), ..plan(EventType::Reboot) }).unwrap();
         play(&mut cloud);
         assert_eq!(lived(&cloud, &shifted).0, Some(360));
         assert_eq!(lived(&cloud, &struck).0, Some(70));
@@ -220,7 +221,9 @@ mod tests {
             let mut cloud = cloud();
             let first = cloud.announce(BEGIN, plan(EventType::Freeze)).unwrap();
             let after = When::After { event: first, pause: secs(7) };
-            cloud.schedule(BEGIN, after, EventPlan { approved_after: Some(secs(9)), ..plan(EventType::Redeploy) }).unwrap();
+            cloud
+                .schedule(BEGIN, after, EventPlan { approved_after: Some(secs(9)), ..plan(EventType::Redeploy) })
+                .unwrap();
             for tick in 0..=2_000 / step {
                 cloud.advance(BEGIN.plus(secs(tick * step)));
             }

@@ -118,7 +118,8 @@ impl Mutation {
             Clearance::Clear(reason) => Some(reason),
             Clearance::Blocked(_) | Clearance::NothingToApprove => None,
         };
-        let is_first = event.claims.is_empty() && event.isolated_approvals.is_empty() && event.stage() <= Stage::Preparing;
+        let is_first =
+            event.claims.is_empty() && event.isolated_approvals.is_empty() && event.stage() <= Stage::Preparing;
         if reason(state).is_some() && !matches!(self, Self::ClaimAgain | Self::UnregisteredIgnored) {
             return None;
         }

@@ -89,7 +89,7 @@ fn start(here: &ModelContext, event: &Event, attempt: &Attempt, key: Key, is_lef
     let Some(workload) = id.and_then(|id| state.keeper(&own, id)) else {
         return settle(here, key, Outcome::Failed("there is no such hook".into()), false);
     };
-    if workload.dials_in() {
+    if workload.is_session() {
         let is_here = here.world.nodes[here.me].guest.borrow().as_ref().is_some_and(|guest| guest.is_here);
         // An earlier life may have sent it, and nobody knows of it.
         if is_left_over && is_here {

@@ -96,7 +96,7 @@ commands! {
     UpdateConditions(update_conditions) { conditions: conditions }
     ExtendAttempt(extend_attempt) { event: event_id, attempt: attempt, deadline: deadline_unix_ms }
     RecordImpact(record_impact) { event: event_id, lasted: lasted_ms }
-    RecordDeliveries(record_deliveries) { deliveries: told }
+    RecordDeliveries(record_deliveries) { deliveries: deliveries }
     RaiseVersion(raise_version) { version: version };
 
     Hold(hold) { event: event_id, until: until_unix_ms, no_hooks: no_hooks }
@@ -106,5 +106,5 @@ commands! {
     Approve(approve) { event: event_id, revision: revision, over_budget: over_budget }
     Restored(restored) { member: member required }
     Skip(skip) { event: event_id, member: member required, hook: hook required }
-    Wish(wished) { what: what }
+    ClusterChange(cluster_change) { what: what }
 }

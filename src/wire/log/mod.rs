@@ -9,15 +9,15 @@ mod command;
 mod document;
 mod event;
 mod id;
-mod notice;
+mod isolated_approval;
+mod notification;
+mod operator;
 mod state;
 mod stored;
 mod tables;
-mod takeover;
 mod treatment;
 mod undecodable;
 mod verdict;
-mod wish;
 mod workload;
 
 use prost::Message;

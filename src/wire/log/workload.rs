@@ -20,7 +20,7 @@ impl Stored for Workload {
             group: self.group.store(),
             after: self.after.store(),
             hooks: self.hooks.store(),
-            dialled: self.dials_in(),
+            is_session: self.is_session(),
             owner: self.owner().unwrap_or_default(),
             on_absent: (self.on_absent != OnAbsent::default()).then(|| self.on_absent.store()),
         }
@@ -33,7 +33,7 @@ impl Stored for Workload {
             group: take!(message.group at "group"),
             after: take!(message.after at "after"),
             hooks: take!(message.hooks at "hooks"),
-            origin: if message.dialled { Origin::Dialled { owner: message.owner } } else { Origin::Configured },
+            origin: if message.is_session { Origin::Session { owner: message.owner } } else { Origin::Configured },
             on_absent: on_absent.unwrap_or_default(),
         })
     }
@@ -53,7 +53,7 @@ impl Paired<WorkloadName> for Workload {
 }
 
 pair!(WorkloadName, Condition as Condition { workload: workload, { role: role, connected: connected, readiness: readiness } });
-pair!(WorkloadName, Timestamp as Away { workload: workload, since: since_unix_ms });
+pair!(WorkloadName, Timestamp as Disconnected { workload: workload, since: since_unix_ms });
 
 message!(Group as Group { name: name, max_unavailable: max_unavailable });
 

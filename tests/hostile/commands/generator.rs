@@ -103,7 +103,9 @@ impl World {
     }
 
     fn announcement(&self, dice: &mut Dice, id: EventId) -> Announcement {
-        let kind = dice.one(&[EventType::Freeze, EventType::Reboot, EventType::Redeploy, EventType::Preempt, EventType::Terminate]).clone();
+        let kind = dice
+            .one(&[EventType::Freeze, EventType::Reboot, EventType::Redeploy, EventType::Preempt, EventType::Terminate])
+            .clone();
         let at = self.now.plus(Duration::from_millis(dice.next() % 1_800_000));
         Announcement {
             id,

@@ -212,7 +212,7 @@ fn asked(dice: &mut Dice, state: &State) -> OperatorRequest {
         }
         5 => OperatorRequest::Skip { event, member: member(dice), hook: hook_id(dice) },
         6 => OperatorRequest::Restored { member: member(dice) },
-        _ => OperatorRequest::Wish { what: "leadership".into() },
+        _ => OperatorRequest::ClusterChange { what: "leadership".into() },
     }
 }
 
@@ -331,7 +331,7 @@ fn of_the_cluster(dice: &mut Dice, state: &State, id: EventId, number: usize) ->
             reason: String::new(),
         }),
         22 => {
-            Command::RegisterSession(RegisterSession { workload: workload(dice, "pg", Origin::Dialled { owner: 0 }) })
+            Command::RegisterSession(RegisterSession { workload: workload(dice, "pg", Origin::Session { owner: 0 }) })
         }
         23 => Command::DeregisterSession(DeregisterSession { workload: WorkloadName((*dice.one(&WORKLOADS)).into()) }),
         24 => note(dice),

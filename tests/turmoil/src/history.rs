@@ -171,7 +171,9 @@ impl StateMachine for Watched {
             self.fold.apply(index, entry)?
         };
         self.world.trace.line(format_args!("{} folds {index}: {}", self.who, decoded.command.as_word()));
-        if let Command::RequestAction(RequestAction { what: OperatorRequest::Wish { what }, .. }) = &decoded.command {
+        if let Command::RequestAction(RequestAction { what: OperatorRequest::ClusterChange { what }, .. }) =
+            &decoded.command
+        {
             self.world.history.proposed(what, index);
         }
         self.world.history.folded(&self.who, index, (entry, &verdict), (&before, &self.state));

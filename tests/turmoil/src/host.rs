@@ -154,7 +154,7 @@ async fn propose(world: Arc<World>, cluster: Arc<ClusterHandle>, place: usize, l
     for number in 0_u64.. {
         tokio::time::sleep(world.dice.millis(100, 3_000)).await;
         let what = format!("{} {life}.{number}", cluster.node.name);
-        let asked = OperatorRequest::Wish { what: what.clone() };
+        let asked = OperatorRequest::ClusterChange { what: what.clone() };
         let command =
             Command::RequestAction(RequestAction { what: asked, who: "a client".into(), reason: String::new() });
         let proposed = cluster.propose(&command);

@@ -64,7 +64,7 @@ impl Workload {
                 group: Some(GroupName("orders".into())),
                 after: Vec::new(),
                 hooks: [Phase::Failover, Phase::Drain, Phase::Restore].map(hook).into(),
-                origin: Origin::Dialled { owner: 0 },
+                origin: Origin::Session { owner: 0 },
                 on_absent: OnAbsent::Hold,
             },
             boot: format!("{}.{visits}", self.life),

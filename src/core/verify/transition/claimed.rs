@@ -56,8 +56,10 @@ fn may_have_arrived(outcome: Option<&(PostOutcome, Timestamp)>) -> bool {
 
 /// The last hold that nobody released, or the last pause that nobody ended, is not over.
 fn is_halted(before: &State, event: &Event, claim: &Claim) -> bool {
-    let of_event =
-        event.operator_records.iter().rfind(|wish| matches!(wish.what, OperatorAction::Hold { .. } | OperatorAction::Release));
+    let of_event = event
+        .operator_records
+        .iter()
+        .rfind(|wish| matches!(wish.what, OperatorAction::Hold { .. } | OperatorAction::Release));
     let of_all = before
         .operator_records
         .iter()
@@ -68,7 +70,7 @@ fn is_halted(before: &State, event: &Event, claim: &Claim) -> bool {
         | OperatorAction::Approve { .. }
         | OperatorAction::Resume
         | OperatorAction::Restored(_)
-        | OperatorAction::Other(_) => false,
+        | OperatorAction::ClusterChange(_) => false,
     })
 }
 
@@ -87,7 +89,11 @@ fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
             let decides = |wish: &&OperatorRecord| {
                 matches!(wish.what, OperatorAction::Hold { .. } | OperatorAction::Approve { .. })
             };
-            event.operator_records.iter().rfind(decides).is_some_and(|wish| matches!(wish.what, OperatorAction::Approve { .. }))
+            event
+                .operator_records
+                .iter()
+                .rfind(decides)
+                .is_some_and(|wish| matches!(wish.what, OperatorAction::Approve { .. }))
         }
         Reason::NothingToPrepare => prepares && needed.next().is_none(),
         Reason::BudgetSpent => {
@@ -136,7 +142,7 @@ pub(super) fn needed<'a>(
 /// It dialled in, is away, and said that nothing is to be asked of it then.
 fn is_passed_over(before: &State, vm: &VmName, workload: &Workload) -> bool {
     let is_away = before.replicas.get(vm).and_then(|replica| replica.conditions.get(&workload.name));
-    workload.dials_in() && workload.on_absent == OnAbsent::Skip && is_away.is_some_and(|known| !known.connected)
+    workload.is_session() && workload.on_absent == OnAbsent::Skip && is_away.is_some_and(|known| !known.connected)
 }
 
 fn has_time(event: &Event, treatment: &Treatment, hook: &Hook) -> bool {

@@ -98,7 +98,7 @@ fn is_unready(replica: &Replica, workload: &Workload) -> bool {
     let has_hook = workload.hooks.iter().any(|hook| hook.phase == Phase::Ready);
     match workload.origin {
         Origin::Configured => has_hook && condition.readiness == Readiness::NotReady,
-        Origin::Dialled { .. } => !condition.connected && (has_hook || condition.role != Role::Unknown),
+        Origin::Session { .. } => !condition.connected && (has_hook || condition.role != Role::Unknown),
     }
 }
 

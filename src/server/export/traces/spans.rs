@@ -249,7 +249,7 @@ fn wished(wish: &OperatorRecord) -> Moment {
         OperatorAction::Pause { until } => ("pause", Some(text("allclear.until", rfc3339(*until)))),
         OperatorAction::Resume => ("resume", None),
         OperatorAction::Restored(member) => ("restored", Some(text("allclear.member", member.to_string()))),
-        OperatorAction::Other(what) => ("wish", Some(text("allclear.wish", what))),
+        OperatorAction::ClusterChange(what) => ("wish", Some(text("allclear.wish", what))),
     };
     let reason = Some(&wish.reason).filter(|reason| !reason.is_empty()).map(|it| text("allclear.reason", it));
     moment(wish.at, name, [text("allclear.by", &wish.who)].into_iter().chain(reason).chain(of_its_own))

@@ -198,7 +198,11 @@ fn names_are_few_whatever_the_platform_calls_its_events() {
 fn the_event_tells_its_stages_wishes_and_what_its_vms_observed_in_order() {
     let mut event = event();
     let wish = |number, at, what| OperatorRecord { number, at, who: "ann".into(), reason: "backup".into(), what };
-    event.operator_records.push(wish(1, Timestamp(1_200), OperatorAction::Hold { until: Timestamp(60_000), no_hooks: false }));
+    event.operator_records.push(wish(
+        1,
+        Timestamp(1_200),
+        OperatorAction::Hold { until: Timestamp(60_000), no_hooks: false },
+    ));
     let mut state = State::default();
     let over = wish(2, Timestamp(100), OperatorAction::Pause { until: Timestamp(900) });
     state.operator_records = vec![over, wish(3, Timestamp(2_000), OperatorAction::Resume)];

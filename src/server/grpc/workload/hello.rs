@@ -125,7 +125,7 @@ pub(super) fn read(hello: pb::Hello, owner: u32, polls: bool) -> Result<Hello, S
         group: hello.group.map(GroupName),
         after: hello.after.into_iter().map(WorkloadName).collect(),
         hooks,
-        origin: Origin::Dialled { owner },
+        origin: Origin::Session { owner },
         on_absent,
     };
     Ok(Hello { workload, boot: hello.boot, lease, retain, role: role.unwrap_or_default(), known, polls })

@@ -25,7 +25,7 @@ pub(super) fn workload(name: &str) -> Workload {
         group: None,
         after: Vec::new(),
         hooks: Vec::new(),
-        origin: Origin::Dialled { owner: 0 },
+        origin: Origin::Session { owner: 0 },
         on_absent: OnAbsent::Hold,
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::post_detail::detail;
-use super::{blocker, drill, timeline, wish};
+use super::{blocker, drill, operator_record, timeline};
 use crate::replica::clock::rfc3339;
 use allclear_core::explain::explain;
 use allclear_core::model::attempt::Attempt;
@@ -42,7 +42,7 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput) -> show
         timeline: timeline::of(state, event, input),
         drill: event.drill.as_ref().map(|found| drill::shown(state, event, found)),
         seen_by: event.seen_by.iter().map(ToString::to_string).collect(),
-        hold: event.hold(input.now).map(|hold| wish::shown(&hold, state, input)),
+        hold: event.hold(input.now).map(|hold| operator_record::shown(&hold, state, input)),
         measures: Some(measures(event)),
     }
 }

@@ -6,11 +6,11 @@ mod drill;
 mod event;
 mod group;
 mod member;
+mod operator_record;
 mod page;
 mod post_detail;
 mod timeline;
 pub mod warning;
-mod wish;
 
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ impl View {
             leader: standing.leader,
             term: standing.term,
             quorum: input.quorum,
-            paused: state.pause(input.now).map(|pause| wish::shown(&pause, &state, &input)),
+            paused: state.pause(input.now).map(|pause| operator_record::shown(&pause, &state, &input)),
             replicas: replicas(&self.inputs, &state, &input),
             workloads: workloads(&state, &input),
             events: state.open_events().map(|event| event::shown(&state, event, &input)).collect(),

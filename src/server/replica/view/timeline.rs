@@ -2,7 +2,7 @@
 //! ended, what was observed, and what operators asked for.
 
 use super::post_detail::detail;
-use super::{warning, wish};
+use super::{operator_record, warning};
 use crate::replica::clock::rfc3339;
 use allclear_core::model::attempt::WaiverReason;
 use allclear_core::model::event::Event;
@@ -194,7 +194,7 @@ fn wishes<'a>(
 ) -> impl Iterator<Item = (Timestamp, TimelineRank, shown::Step)> {
     let why = |wish: &OperatorRecord| Some(wish.reason.clone()).filter(|reason| !reason.is_empty());
     let step = move |wish: &OperatorRecord| {
-        (wish.at, TimelineRank::Told, told_of(wish::told(wish), wish.who.clone(), why(wish)))
+        (wish.at, TimelineRank::Told, told_of(operator_record::told(wish), wish.who.clone(), why(wish)))
     };
     state.records_about(event, now).map(step)
 }

@@ -10,10 +10,10 @@ use allclear_core::model::document::{Announcement, EventType, NotBefore, Source,
 use allclear_core::model::drill::{Drill, Mode};
 use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::{AttemptId, WorkloadName};
-use allclear_core::model::isolation::ImdsHealth;
-use allclear_core::model::isolation::{IsolatedView, PeerAnswer};
 use allclear_core::model::isolated_blocker::ApprovalForecast;
 use allclear_core::model::isolated_blocker::IsolatedBlocker;
+use allclear_core::model::isolation::ImdsHealth;
+use allclear_core::model::isolation::{IsolatedView, PeerAnswer};
 use allclear_core::model::workload::{Intent, Member, Phase};
 use allclear_core::planning_input::{PeerHealth, Timing};
 use allclear_core::policy::{Policy, Rule};
@@ -242,8 +242,9 @@ fn other_events_are_told_by_what_they_are_and_voters_by_their_names() {
     let budget = Blocker::Budget { group: Some(GroupName("orders".into())), by, notice_ends: event.notice_ends() };
     let members = input(1).members;
     let alone = Some(IsolatedView { voters: members, ..IsolatedView::default() });
-    let told =
-        |blocker: &Blocker| shown(blocker, &event, &state, &PlanningInput { isolated: alone.clone(), ..input(1) }).message;
+    let told = |blocker: &Blocker| {
+        shown(blocker, &event, &state, &PlanningInput { isolated: alone.clone(), ..input(1) }).message
+    };
     let expected = "Reboot of db-1 (event e-2), db-2, which is unreachable";
     assert!(told(&budget).ends_with(expected), "{}", told(&budget));
     let refused =

@@ -19,7 +19,7 @@ impl Stored for OperatorRecord {
             OperatorAction::Restored(member) => Variant::Restored(member.store()),
             OperatorAction::Pause { until } => Variant::PauseUntilUnixMs(until.store()),
             OperatorAction::Resume => Variant::Resume(pb::Nothing {}),
-            OperatorAction::Other(what) => Variant::Other(what.clone()),
+            OperatorAction::ClusterChange(what) => Variant::ClusterChange(what.clone()),
         };
         pb::OperatorRecord {
             number: self.number,
@@ -44,7 +44,7 @@ impl Stored for OperatorRecord {
             Variant::Restored(member) => OperatorAction::Restored(restored(member, "restored")?),
             Variant::PauseUntilUnixMs(until) => OperatorAction::Pause { until: Timestamp(until) },
             Variant::Resume(pb::Nothing {}) => OperatorAction::Resume,
-            Variant::Other(what) => OperatorAction::Other(what),
+            Variant::ClusterChange(what) => OperatorAction::ClusterChange(what),
         };
         let (number, at) = (message.number, take!(message.at_unix_ms at "at_unix_ms"));
         Ok(Self { number, at, who: message.who, reason: message.reason, what })

@@ -20,7 +20,7 @@ message!(IsolatedApproval as IsolatedApproval {
 
 message!(RequestedBy as RequestedBy { who: who, reason: reason });
 
-message!(JournalEntry as JournalEntry { announcement: announcement required, approval: takeover required });
+message!(JournalEntry as JournalEntry { announcement: announcement required, approval: approval required });
 
 message!(Leadership as Leadership { by: by, term: term, turn: turn, voters: voters });
 

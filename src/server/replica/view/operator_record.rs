@@ -32,7 +32,7 @@ pub(super) fn told(wish: &OperatorRecord) -> String {
         OperatorAction::Restored(member) => format!("{who} says that {member} is in service"),
         OperatorAction::Pause { until } => format!("all approvals paused by {who} until {}", rfc3339(*until)),
         OperatorAction::Resume => format!("approvals resumed by {who}"),
-        OperatorAction::Other(what) => format!("{who} asks: {what}"),
+        OperatorAction::ClusterChange(what) => format!("{who} asks: {what}"),
     };
     if reason.is_empty() { what } else { format!("{what}: {reason}") }
 }
