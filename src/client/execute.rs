@@ -32,7 +32,7 @@ pub(super) async fn carry_out(
         let outcome = Outcome::Blocked(format!("the workload cannot write its journal: {error}"));
         return desk.end(&attempt, outcome, false).await;
     }
-    let journaled = desk.standing(&step);
+    let journaled = desk.last_outcome(&step);
     let outcome = run(&handler, Step::new(step, journaled, controls.clone()), &controls).await;
     desk.end(&attempt, outcome.cut(), true).await;
 }
@@ -59,9 +59,9 @@ async fn prepare(
         return Err(too_late(act));
     }
     let handler = match act {
-        Act::Run if desk.standing(step) == Some(Outcome::Done) => return Err(Outcome::Done),
+        Act::Run if desk.last_outcome(step) == Some(Outcome::Done) => return Err(Outcome::Done),
         Act::Run => Some(&hook.run),
-        Act::Confirm if hook.confirm.is_none() => return Err(from_the_journal(desk.standing(step).as_ref())),
+        Act::Confirm if hook.confirm.is_none() => return Err(from_the_journal(desk.last_outcome(step).as_ref())),
         Act::Confirm => hook.confirm.as_ref(),
         Act::Undo => hook.undo.as_ref(),
         Act::DryRun => hook.dry_run.as_ref(),
@@ -75,8 +75,8 @@ fn too_late(act: Act) -> Outcome {
 }
 
 /// The answer to confirm of a hook that cannot look for itself.
-fn from_the_journal(standing: Option<&Outcome>) -> Outcome {
-    match standing {
+fn from_the_journal(last_outcome: Option<&Outcome>) -> Outcome {
+    match last_outcome {
         Some(Outcome::Done) => Outcome::Done,
         Some(Outcome::NotDone) => Outcome::NotDone,
         Some(_) => Outcome::Unknown("it was begun, and the journal does not say that it was done".into()),

@@ -135,24 +135,24 @@ impl Journal {
 
     /// How the step stands before this attempt: done or not, or unknown where an effect may have been had in part.
     /// Nothing where it was never begun.
-    pub(super) fn standing(&self, step: &str, attempt: &str) -> Option<Outcome> {
-        let mut standing = None;
+    pub(super) fn last_outcome(&self, step: &str, attempt: &str) -> Option<Outcome> {
+        let mut last_outcome = None;
         let earlier = self.records.iter().take_while(|record| record.attempt != attempt);
         for record in earlier.filter(|record| record.step == step) {
             match (record.act, &record.outcome) {
-                (Act::Run | Act::Confirm, Some(Outcome::Done)) => standing = Some(Outcome::Done),
+                (Act::Run | Act::Confirm, Some(Outcome::Done)) => last_outcome = Some(Outcome::Done),
                 // what was taken back, or looked at and found missing, is not done any more
                 (Act::Undo, Some(Outcome::Done)) | (Act::Confirm, Some(Outcome::NotDone)) => {
-                    standing = Some(Outcome::NotDone);
+                    last_outcome = Some(Outcome::NotDone);
                 }
                 // nothing was changed
                 (Act::DryRun | Act::Confirm, _)
                 | (_, Some(Outcome::Blocked(_) | Outcome::NotApplicable | Outcome::Stale)) => {}
-                (Act::Run | Act::Undo, None) => standing = Some(interrupted()),
-                (Act::Run | Act::Undo, Some(other)) => standing = Some(other.clone()),
+                (Act::Run | Act::Undo, None) => last_outcome = Some(interrupted()),
+                (Act::Run | Act::Undo, Some(other)) => last_outcome = Some(other.clone()),
             }
         }
-        standing
+        last_outcome
     }
 
     /// What a replica is told when the workload dials: what runs, and every end that was not acknowledged.

@@ -205,7 +205,7 @@ impl Workload {
             None => (JournalFile::default(), Journal::default()),
         };
         let (stop, unregister) = (CancellationToken::new(), CancellationToken::new());
-        let standing = watch::Sender::new(ConnectionState::Dialling { why: "not dialled yet".into() });
+        let connection = watch::Sender::new(ConnectionState::Dialling { why: "not dialled yet".into() });
         let role = watch::Sender::new(self.role);
         let hooks = self.hooks.iter().map(|hook| hook.told.clone()).collect();
         let dialler = Dialler {
@@ -214,12 +214,12 @@ impl Workload {
             hooks: self.hooks.into(),
             desk: Arc::new(AttemptTracker::new(lines, journal)),
             role: role.subscribe(),
-            standing: standing.clone(),
+            connection: connection.clone(),
             stop: stop.clone(),
             unregister: unregister.clone(),
         };
         let session = runtime.spawn(dialler.dial());
-        Ok(Handle { session: Some(session), role, standing, stop, unregister })
+        Ok(Handle { session: Some(session), role, connection, stop, unregister })
     }
 }
 
@@ -227,7 +227,7 @@ impl Workload {
 pub struct Handle {
     session: Option<JoinHandle<Result<(), String>>>,
     role: watch::Sender<Role>,
-    standing: watch::Sender<ConnectionState>,
+    connection: watch::Sender<ConnectionState>,
     stop: CancellationToken,
     unregister: CancellationToken,
 }
@@ -238,8 +238,8 @@ impl Handle {
         self.role.send_if_modified(|known| std::mem::replace(known, role) != role);
     }
 
-    pub fn standing(&self) -> watch::Receiver<ConnectionState> {
-        self.standing.subscribe()
+    pub fn connection(&self) -> watch::Receiver<ConnectionState> {
+        self.connection.subscribe()
     }
 
     /// Ends the session on purpose; the registration stays. Handlers that run go on, and their ends are journaled.

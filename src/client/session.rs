@@ -45,7 +45,7 @@ pub(super) struct Dialler {
     pub(super) hooks: Arc<[Hook]>,
     pub(super) desk: Arc<AttemptTracker>,
     pub(super) role: watch::Receiver<v1::Role>,
-    pub(super) standing: watch::Sender<ConnectionState>,
+    pub(super) connection: watch::Sender<ConnectionState>,
     pub(super) stop: CancellationToken,
     /// On stopping, the registration is taken back too.
     pub(super) unregister: CancellationToken,
@@ -77,20 +77,20 @@ impl Dialler {
             let Err(SessionEnd { why, is_refused, after }) = self.session(&mut pace).await else { break Ok(()) };
             let pause = after.min(LATEST_DIAL).max(pace.next());
             let told = why.clone();
-            let standing = if is_refused {
+            let connection = if is_refused {
                 ConnectionState::Refused { why: told }
             } else {
                 ConnectionState::Dialling { why: told }
             };
-            tracing::info!(workload = self.hello.workload, ?standing, "session with the replica lost");
-            self.standing.send_replace(standing);
+            tracing::info!(workload = self.hello.workload, ?connection, "session with the replica lost");
+            self.connection.send_replace(connection);
             tokio::select! {
                 () = sleep(pause) => {}
                 () = self.stop.cancelled() => break Err(why),
             }
         };
         self.desk.flush().await;
-        self.standing.send_replace(ConnectionState::Stopped);
+        self.connection.send_replace(ConnectionState::Stopped);
         parted
     }
 
@@ -118,7 +118,7 @@ impl Dialler {
             self.desk.acknowledge(attempt);
         }
         let problems = welcome.problems.into_iter().map(|problem| problem.message).collect();
-        self.standing.send_replace(ConnectionState::Connected { vm: welcome.vm, problems });
+        self.connection.send_replace(ConnectionState::Connected { vm: welcome.vm, problems });
         let lease = Duration::from_millis(welcome.lease_ms.clamp(LEASES.0, LEASES.1));
         let talk = Talk { say, heard, told, lease, at: Instant::now(), progress_at: Instant::now() };
         self.talk(talk).await

@@ -59,8 +59,8 @@ impl AttemptTracker {
         }
     }
 
-    pub(super) fn standing(&self, step: &v1::Step) -> Option<Outcome> {
-        self.book().journal.standing(&step.step, &step.attempt)
+    pub(super) fn last_outcome(&self, step: &v1::Step) -> Option<Outcome> {
+        self.book().journal.last_outcome(&step.step, &step.attempt)
     }
 
     pub(super) async fn begin(self: &Arc<Self>, attempt: &str) -> io::Result<()> {

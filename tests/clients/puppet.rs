@@ -138,10 +138,10 @@ fn make_room(length: Option<u64>) {
 }
 
 async fn obey(handle: Handle, strings: Strings) {
-    let mut standing = handle.standing();
+    let mut connection = handle.connection();
     tokio::spawn(async move {
-        while standing.changed().await.is_ok() {
-            match &*standing.borrow_and_update() {
+        while connection.changed().await.is_ok() {
+            match &*connection.borrow_and_update() {
                 ConnectionState::Connected { vm, .. } => println!("@ connected to {vm}"),
                 ConnectionState::Refused { why } => println!("@ refused: {why}"),
                 ConnectionState::Dialling { .. } | ConnectionState::Stopped => {}

@@ -195,8 +195,8 @@ async fn what_a_replica_saw_alone_counts_as_long_as_it_hears_no_leader() {
     for replica in replicas.into_values() {
         replica.stop().await;
     }
-    let mut standing = kept.shared.inputs.cluster.consensus.status();
-    tokio::time::timeout(LIMIT, standing.wait_for(|standing| !standing.quorum)).await.unwrap().unwrap();
+    let mut raft_status = kept.shared.inputs.cluster.consensus.status();
+    tokio::time::timeout(LIMIT, raft_status.wait_for(|raft_status| !raft_status.quorum)).await.unwrap().unwrap();
     assert_eq!(kept.shared.inputs.planning_input().isolated, Some(seen));
     kept.stop().await;
 }

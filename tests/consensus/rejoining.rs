@@ -103,16 +103,16 @@ async fn of_two_that_ask_under_one_name_neither_is_let_in() {
     let (copy, _) = Consensus::open(options, Ledger::default()).await.unwrap();
     let is_known =
         |role: &RaftRole| matches!(role, RaftRole::Outside(why) if why.contains("is silent, and votes in its place"));
-    let mut standing = copy.status();
+    let mut raft_status = copy.status();
     let waits =
-        tokio::time::timeout(crate::consensus::support::LIMIT, standing.wait_for(|now| is_known(&now.role))).await;
+        tokio::time::timeout(crate::consensus::support::LIMIT, raft_status.wait_for(|now| is_known(&now.role))).await;
     assert!(waits.is_ok_and(|waits| waits.is_ok()), "{:?}", copy.status().borrow());
     cluster.start(&lost).await;
     let refused =
         |role: &RaftRole| matches!(role, RaftRole::Outside(why) if why.contains("more than one replica runs as"));
     cluster.at(&lost).until("it is refused", |now| refused(&now.role)).await;
     let waits =
-        tokio::time::timeout(crate::consensus::support::LIMIT, standing.wait_for(|now| refused(&now.role))).await;
+        tokio::time::timeout(crate::consensus::support::LIMIT, raft_status.wait_for(|now| refused(&now.role))).await;
     assert!(waits.is_ok_and(|waits| waits.is_ok()), "{:?}", copy.status().borrow());
     // For longer than one alone would wait.
     let (began, rejoin_after) = (tokio::time::Instant::now(), cluster.rejoin_after);

@@ -98,8 +98,8 @@ impl Replica {
     }
 
     pub(crate) async fn until(&self, what: &str, holds: impl Fn(&RaftStatus) -> bool) -> RaftStatus {
-        let mut standing = self.consensus.status();
-        match timeout(LIMIT, standing.wait_for(|now| holds(now))).await {
+        let mut raft_status = self.consensus.status();
+        match timeout(LIMIT, raft_status.wait_for(|now| holds(now))).await {
             Ok(Ok(now)) => now.clone(),
             _ => panic!("waited for: {what}; standing {:?}", self.now()),
         }

@@ -22,12 +22,12 @@ pub struct GroupAvailability {
 /// Every group that has members.
 pub fn group_availability(state: &State) -> Vec<GroupAvailability> {
     let groups: BTreeSet<&GroupName> = state.workloads().filter_map(|(_, workload)| workload.group.as_ref()).collect();
-    let standing = |group: &GroupName| GroupAvailability {
+    let availability = |group: &GroupName| GroupAvailability {
         group: group.clone(),
         max_unavailable: max_unavailable(state, group),
         members: members(state, group).map(|member| (member.clone(), state.cause(&member))).collect(),
     };
-    groups.into_iter().map(standing).collect()
+    groups.into_iter().map(availability).collect()
 }
 
 pub(crate) fn members<'a>(state: &'a State, group: &'a GroupName) -> impl Iterator<Item = Member> + 'a {

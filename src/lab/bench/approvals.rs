@@ -62,8 +62,8 @@ async fn dial_in(stage: &LocalCluster, place: usize) -> anyhow::Result<(Handle, 
         }
     });
     let workload = Workload::new("bench", socket).lease(EVENT_WITHIN).hook(drain).start()?;
-    let mut standing = workload.standing();
-    let connected = standing.wait_for(|now| matches!(now, ConnectionState::Connected { .. }));
+    let mut connection = workload.connection();
+    let connected = connection.wait_for(|now| matches!(now, ConnectionState::Connected { .. }));
     timeout(EVENT_WITHIN, connected).await.context("a workload was not welcomed")??;
     Ok((workload, told))
 }

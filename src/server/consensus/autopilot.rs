@@ -81,7 +81,7 @@ impl Consensus {
             }
             self.peers.keep_connected();
             self.ask_whether_removed().await;
-            if !self.standing.borrow().leads() {
+            if !self.status.borrow().leads() {
                 silences = ContactAges::default();
                 continue;
             }
@@ -103,8 +103,8 @@ impl Consensus {
     }
 
     async fn until_next_look(&self) {
-        let mut standing = self.standing.subscribe();
-        if timeout(KEEP_EVERY, standing.wait_for(RaftStatus::leads)).await.is_ok() {
+        let mut status = self.status.subscribe();
+        if timeout(KEEP_EVERY, status.wait_for(RaftStatus::leads)).await.is_ok() {
             sleep(LOOK_EVERY).await;
         }
     }

@@ -91,7 +91,7 @@ impl Consensus {
             heard: watch::Sender::new(None),
             outside: watch::Sender::new(Some("starting".into())),
             unreadable: watch::Sender::new(None),
-            standing: watch::Sender::new(RaftStatus::outside("starting")),
+            status: watch::Sender::new(RaftStatus::outside("starting")),
             turns: Mutex::default(),
             disk: weak,
             confirming: SingleFlight::default(),
@@ -110,15 +110,15 @@ impl Consensus {
     }
 
     pub fn status(&self) -> watch::Receiver<RaftStatus> {
-        self.standing.subscribe()
+        self.status.subscribe()
     }
 
-    /// The standing as it is at this moment. The published one is a moment old, or as old as a freeze was long.
+    /// The Raft status as it is at this moment. The published one is a moment old, or as old as a freeze was long.
     pub fn status_now(&self) -> RaftStatus {
         if !self.stop.is_cancelled() {
-            self.update_standing();
+            self.update_status();
         }
-        self.standing.borrow().clone()
+        self.status.borrow().clone()
     }
 
     /// Whoever led before was last heard so long ago that another may be elected. On a leader: it was not handed over.

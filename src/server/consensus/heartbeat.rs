@@ -1,4 +1,4 @@
-//! A leader's heartbeats are sent from here (`standing`), and openraft looks at the time only while that may elect somebody.
+//! A leader's heartbeats are sent from here (`status`), and openraft looks at the time only while that may elect somebody.
 //!
 //! Its own timer goes off five times in each heartbeat, in every replica, and is half of what an idle replica costs.
 

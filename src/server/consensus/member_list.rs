@@ -89,8 +89,8 @@ impl Consensus {
     /// The leader that was heard within its lease, or this replica while it may lead.
     pub(super) fn leader_heard(&self) -> Option<(u64, RaftMember)> {
         let (leads, heard) = {
-            let standing = self.standing.borrow();
-            (standing.role == RaftRole::Leader, standing.leader.is_some())
+            let status = self.status.borrow();
+            (status.role == RaftRole::Leader, status.leader.is_some())
         };
         if leads || heard { self.leader() } else { None }
     }

@@ -3,7 +3,7 @@
 //! The log carries opaque bytes; what they mean is the `StateMachine`'s business. Nothing outside this room knows openraft.
 //!
 //! openraft warns about every failed call, so its target `openraft` is to be logged from `error` on. What people need
-//! to know is logged here, once per change: a new standing, a replica that is lost or back.
+//! to know is logged here, once per change: a change of the Raft status, a replica that is lost or back.
 
 mod authentication;
 mod autopilot;

@@ -1,4 +1,4 @@
-//! One replica's shared parts: openraft, the way to the others, and what is known about their standing.
+//! One replica's shared parts: openraft, the way to the others, and their Raft status.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -45,7 +45,7 @@ pub struct Parts {
     pub(super) outside: watch::Sender<Option<String>>,
     /// What its leader sends that this program cannot read, while it does.
     pub(super) unreadable: watch::Sender<Option<String>>,
-    pub(super) standing: watch::Sender<RaftStatus>,
+    pub(super) status: watch::Sender<RaftStatus>,
     pub(super) turns: Mutex<QuorumEpochs>,
     /// To read the log from, as long as it is in use.
     pub(super) disk: Weak<Disk>,

@@ -99,9 +99,9 @@ impl Consensus {
 
     /// Returns when another replica has led for long enough that the one that was asked would have answered.
     async fn another_leads(&self, than: &str) {
-        let mut standing = self.standing.subscribe();
-        let is_other = |standing: &RaftStatus| standing.leader.as_ref().is_some_and(|leader| leader != than);
-        let has_stopped = standing.wait_for(is_other).await.is_err();
+        let mut status = self.status.subscribe();
+        let is_other = |status: &RaftStatus| status.leader.as_ref().is_some_and(|leader| leader != than);
+        let has_stopped = status.wait_for(is_other).await.is_err();
         if has_stopped {
             std::future::pending::<()>().await;
         }

@@ -13,13 +13,13 @@ use super::raft_status::{RaftRole, RaftStatus};
 use super::types::Types;
 
 impl Consensus {
-    /// Keeps the standing and beats as a leader. Runs until the replica stops.
+    /// Keeps the Raft status and sends heartbeats as a leader. Runs until the replica stops.
     pub(crate) async fn watch_standing(self) {
         let every = self.options.timing.heartbeat;
         let (mut metrics, mut published) = (self.raft.metrics(), self.published.clone());
         let (mut heard, mut next_beat) = (self.heard.subscribe(), Instant::now());
         loop {
-            self.update_standing();
+            self.update_status();
             let (now, state) = (Instant::now(), metrics.borrow_watched().state);
             self.raft.runtime_config().tick(may_elect(state, *heard.borrow_and_update(), every));
             if state == ServerState::Leader && next_beat <= now {
@@ -42,7 +42,7 @@ impl Consensus {
             }
         }
         let reason = self.stopped().unwrap_or_else(|| "shut down".into());
-        let term = self.standing.borrow().term;
+        let term = self.status.borrow().term;
         self.set_status(RaftStatus {
             term,
             applied: self.applied(),
@@ -54,13 +54,13 @@ impl Consensus {
         self.published.borrow().unwrap_or(0)
     }
 
-    pub(crate) fn update_standing(&self) {
+    pub(crate) fn update_status(&self) {
         let mut turns = self.turns();
         self.set_status(self.current_standing(&mut turns));
     }
 
     fn set_status(&self, now: RaftStatus) {
-        self.standing.send_if_modified(|known| {
+        self.status.send_if_modified(|known| {
             if (&known.role, &known.leader, known.quorum) != (&now.role, &now.leader, now.quorum) {
                 let RaftStatus { role, leader, term, quorum, .. } = &now;
                 tracing::info!(?role, leader, term, quorum, "raft state changed");

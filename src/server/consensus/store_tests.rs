@@ -172,8 +172,8 @@ async fn a_log_of_large_entries_is_folded_before_there_are_many_and_nothing_is_l
         let mut weighs = disk.weights.all();
         assert!(*weighs.borrow() <= MAX_LOG_BYTES, "at the start");
         let (consensus, _routes) = Consensus::open_on(disk, alone(), Box::new(fold)).await.unwrap();
-        let mut standing = consensus.status();
-        timeout(LIMIT, standing.wait_for(|now| now.role == RaftRole::Leader)).await.unwrap().unwrap();
+        let mut raft_status = consensus.status();
+        timeout(LIMIT, raft_status.wait_for(|now| now.role == RaftRole::Leader)).await.unwrap().unwrap();
         let known = *shown.lock().unwrap();
         for _ in known..count {
             consensus.propose(vec![7; 512 << 10]).await.unwrap();
@@ -194,8 +194,8 @@ async fn after_a_failed_fsync_nothing_more_is_acknowledged_and_the_replica_must_
     let shown = Arc::clone(&fold.shown);
     let disk = Disk::on(backend, None).unwrap();
     let (consensus, _routes) = Consensus::open_on(disk, alone(), Box::new(fold)).await.unwrap();
-    let mut standing = consensus.status();
-    timeout(LIMIT, standing.wait_for(|now| now.role == RaftRole::Leader)).await.unwrap().unwrap();
+    let mut raft_status = consensus.status();
+    timeout(LIMIT, raft_status.wait_for(|now| now.role == RaftRole::Leader)).await.unwrap().unwrap();
     consensus.propose("durable").await.unwrap();
     assert_eq!(*shown.lock().unwrap(), 1);
 

@@ -89,8 +89,8 @@ impl contact_server::Contact for ContactService {
     async fn ask(&self, request: Request<wire::AskRequest>) -> Result<Response<wire::AskResponse>, Status> {
         let (_, extensions, asked) = request.into_parts();
         self.admit(&extensions, &asked.cluster, &asked.replica)?;
-        let standing = self.cluster.consensus.status_now();
-        let leader = if standing.has_leader() { standing.leader } else { None };
+        let raft_status = self.cluster.consensus.status_now();
+        let leader = if raft_status.has_leader() { raft_status.leader } else { None };
         let channel = Some(wire_health(self.observer.health()));
         Ok(Response::new(wire::AskResponse { leader, channel, wall_ms: Some(self.cluster.time.wall().0) }))
     }
@@ -103,13 +103,13 @@ pub async fn beat(inputs: Arc<InputSource>, observer: Arc<Observer>, watchdog: A
 
 async fn tell_the_leader(inputs: &InputSource, observer: &Observer, watchdog: &Watchdog, stop: &CancellationToken) {
     let cluster = &inputs.cluster;
-    let mut standing = cluster.consensus.status();
+    let mut raft_status = cluster.consensus.status();
     let mut state = cluster.committed.clone();
     let mut told = ToldTime::default();
     let mut before = None;
     let mut again = BEAT_AGAIN_AFTER;
     loop {
-        let leader = standing.borrow_and_update().leader.clone();
+        let leader = raft_status.borrow_and_update().leader.clone();
         let own = observer.health();
         let wishes = cluster.state().operator_seq;
         inputs.peers.record_report(&cluster.node.name, own, wishes);
@@ -138,7 +138,7 @@ async fn tell_the_leader(inputs: &InputSource, observer: &Observer, watchdog: &W
         again = if is_done { BEAT_AGAIN_AFTER } else { BEAT_EVERY.min(again * 2) };
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            _ = standing.wait_for(|standing| standing.leader != leader) => {}
+            _ = raft_status.wait_for(|raft_status| raft_status.leader != leader) => {}
             () = observer.health_changes_from(own.channel) => {}
             // Whoever asked waits for everybody to know.
             _ = state.wait_for(|state| state.operator_seq != wishes) => {}

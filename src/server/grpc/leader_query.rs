@@ -21,9 +21,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
 /// Runs until it is stopped.
 pub(super) async fn ask_around(inputs: &InputSource, stop: &CancellationToken) {
-    let mut standing = inputs.cluster.consensus.status();
+    let mut raft_status = inputs.cluster.consensus.status();
     let mut asking = async || {
-        standing.wait_for(|standing| !standing.has_leader()).await.ok()?;
+        raft_status.wait_for(|raft_status| !raft_status.has_leader()).await.ok()?;
         ask_the_voters(inputs).await;
         Some(())
     };

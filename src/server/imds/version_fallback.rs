@@ -75,37 +75,37 @@ mod tests {
         NoInformation::VersionRefused { said: String::new(), newest: Vec::new() }
     }
 
-    fn versions_after(standing: &mut VersionFallback, why: &NoInformation, times: usize) -> Vec<String> {
+    fn versions_after(fallback: &mut VersionFallback, why: &NoInformation, times: usize) -> Vec<String> {
         let step = |_| {
-            standing.failed(why);
-            standing.version().to_string()
+            fallback.failed(why);
+            fallback.version().to_string()
         };
         (0..times).map(step).collect()
     }
 
     #[test]
     fn refusals_go_down_the_fallbacks_and_then_back_to_the_configured_version() {
-        let mut standing = VersionFallback::new(ApiVersion::newest());
-        assert_eq!(versions_after(&mut standing, &refusal(), 3), ["2019-08-01", "2017-08-01", "2020-07-01"]);
+        let mut fallback = VersionFallback::new(ApiVersion::newest());
+        assert_eq!(versions_after(&mut fallback, &refusal(), 3), ["2019-08-01", "2017-08-01", "2020-07-01"]);
     }
 
     #[test]
     fn no_other_failure_changes_the_version() {
-        let mut standing = VersionFallback::new(ApiVersion::newest());
+        let mut fallback = VersionFallback::new(ApiVersion::newest());
         for why in [NoInformation::EmptyBody, NoInformation::Status { code: 400, said: String::new() }] {
-            assert_eq!(versions_after(&mut standing, &why, 2), ["2020-07-01", "2020-07-01"]);
+            assert_eq!(versions_after(&mut fallback, &why, 2), ["2020-07-01", "2020-07-01"]);
         }
     }
 
     #[test]
     fn the_configured_version_is_asked_for_again_after_an_hour_under_a_fallback() {
-        let mut standing = VersionFallback::new(ApiVersion::newest());
-        standing.failed(&refusal());
+        let mut fallback = VersionFallback::new(ApiVersion::newest());
+        fallback.failed(&refusal());
         for _ in 1..ANSWERS_UNDER_FALLBACK {
-            standing.answered();
+            fallback.answered();
         }
-        assert_eq!(standing.version().to_string(), "2019-08-01");
-        standing.answered();
-        assert_eq!(standing.version().to_string(), "2020-07-01");
+        assert_eq!(fallback.version().to_string(), "2019-08-01");
+        fallback.answered();
+        assert_eq!(fallback.version().to_string(), "2020-07-01");
     }
 }

@@ -17,9 +17,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub(super) async fn run(inputs: Arc<InputSource>, stop: CancellationToken) {
     let cluster = &inputs.cluster;
     let mut said: BTreeMap<VmName, String> = BTreeMap::new();
-    let mut standing = cluster.consensus.status();
+    let mut raft_status = cluster.consensus.status();
     let mut next_look = async || {
-        drop(standing.wait_for(RaftStatus::leads).await);
+        drop(raft_status.wait_for(RaftStatus::leads).await);
         tokio::time::sleep(LOOK_EVERY).await;
     };
     while stop.run_until_cancelled(next_look()).await.is_some() {

@@ -102,11 +102,11 @@ impl HookExecutor {
     /// True while there is something to see to.
     pub fn cleanup(&self, state: &State) -> bool {
         let mut is_busy = false;
-        for (key, standing) in self.front.attempts() {
+        for (key, attempt_state) in self.front.attempts() {
             if !is_settled(state, &key) {
                 continue;
             }
-            match standing {
+            match attempt_state {
                 AttemptState::Running => {
                     is_busy = true;
                     self.front.cancel(&key);
@@ -208,8 +208,8 @@ impl HookExecutor {
     }
 
     fn is_beside_itself(&self, state: &State, attempt: &Attempt) -> bool {
-        let runs = |(key, standing): &(String, AttemptState)| {
-            *standing == AttemptState::Running
+        let runs = |(key, attempt_state): &(String, AttemptState)| {
+            *attempt_state == AttemptState::Running
                 && find(state, key).is_some_and(|other| {
                     other.id != attempt.id && other.member == attempt.member && other.hook == attempt.hook
                 })

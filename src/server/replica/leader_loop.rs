@@ -40,7 +40,7 @@ pub(super) async fn run_leader_loop(
     stop: CancellationToken,
 ) {
     let cluster = &inputs.cluster;
-    let mut standing = cluster.consensus.status();
+    let mut raft_status = cluster.consensus.status();
     let mut state = cluster.committed.clone();
     let mut contacts = inputs.peers.changes();
     let mut tried_to_go = None;
@@ -50,7 +50,7 @@ pub(super) async fn run_leader_loop(
     // A silent voter is to be suspected in time.
     let idle_tick = IDLE_TICK.min(cluster.node.timing.takeover_after / 8);
     loop {
-        let leads = standing.borrow_and_update().leads();
+        let leads = raft_status.borrow_and_update().leads();
         inputs.peers.leading(leads);
         if leads && !led && is_takeover(cluster) {
             metrics.takeover(TakeoverLevel::LeaderSilent);
@@ -79,7 +79,7 @@ pub(super) async fn run_leader_loop(
         let wait = watchdog.until_turn(if is_busy { TICK.min(idle_tick) } else { idle_tick });
         watchdog.arm(Loop::Drive, wait);
         tokio::select! {
-            _ = standing.wait_for(|standing| standing.leads() != leads) => {}
+            _ = raft_status.wait_for(|raft_status| raft_status.leads() != leads) => {}
             _ = state.changed() => {}
             _ = contacts.changed() => {}
             () = tokio::time::sleep(wait) => {}

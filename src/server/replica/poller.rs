@@ -198,7 +198,7 @@ impl Observer {
     ) {
         let cluster = &inputs.cluster;
         let random = RandomState::new();
-        let (mut standing, mut led_in) = (cluster.consensus.status(), 0);
+        let (mut raft_status, mut led_in) = (cluster.consensus.status(), 0);
         let mut turn = 0_u64;
         while !stop.is_cancelled() {
             turn += 1;
@@ -208,7 +208,7 @@ impl Observer {
             watchdog.arm(Loop::Poll, wait);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                () = comes_to_lead(&mut standing, &mut led_in) => {}
+                () = comes_to_lead(&mut raft_status, &mut led_in) => {}
                 () = stop.cancelled() => return,
             }
             let state = cluster.state();
@@ -260,14 +260,16 @@ fn slot(cluster: &ClusterHandle) -> PollSlot {
 }
 
 /// Returns when it leads in another term than the last one: a quorum that comes and goes is no reason to ask again.
-async fn comes_to_lead(standing: &mut watch::Receiver<RaftStatus>, led_in: &mut u64) {
+async fn comes_to_lead(raft_status: &mut watch::Receiver<RaftStatus>, led_in: &mut u64) {
     loop {
-        let term = Some(standing.borrow_and_update()).filter(|standing| standing.leads()).map(|standing| standing.term);
+        let term = Some(raft_status.borrow_and_update())
+            .filter(|raft_status| raft_status.leads())
+            .map(|raft_status| raft_status.term);
         if let Some(term) = term.filter(|term| term != led_in) {
             *led_in = term;
             return;
         }
-        if standing.changed().await.is_err() {
+        if raft_status.changed().await.is_err() {
             return std::future::pending().await;
         }
     }
@@ -288,9 +290,9 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_comes_to_lead_is_told_once_in_each_term() {
-        let (tell, mut standing) = watch::channel(status_of(RaftRole::Follower, 1, true));
+        let (tell, mut raft_status) = watch::channel(status_of(RaftRole::Follower, 1, true));
         let mut led_in = 0;
-        let mut comes = || comes_to_lead(&mut standing, &mut led_in).now_or_never().is_some();
+        let mut comes = || comes_to_lead(&mut raft_status, &mut led_in).now_or_never().is_some();
         assert!(!comes(), "it follows");
         for (role, term, quorum, expected) in [
             (RaftRole::Leader, 2, true, true),

@@ -113,7 +113,7 @@ impl World {
             "though no user asked for it"
         } else if announced.resources.contains(&node.name) {
             "though it takes its own VM away, the last one"
-        } else if !is_silent || self.standing(vm).quorum {
+        } else if !is_silent || self.status(vm).quorum {
             "though it heard a leader, or slept, a moment ago"
         } else if may_run() {
             "while a hook of it runs"

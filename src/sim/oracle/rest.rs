@@ -53,7 +53,7 @@ impl World {
             return self.judge_hooks_of_a_steady_leader();
         }
         let healed_at = *self.judge.borrow_mut().rest.healed_at.get_or_insert(now);
-        let leader = (0..self.nodes.len()).filter_map(|vm| self.here(vm)).find(|here| here.standing().leads());
+        let leader = (0..self.nodes.len()).filter_map(|vm| self.here(vm)).find(|here| here.status().leads());
         let Some(leader) = leader else {
             // Without a quorum of machines nobody can.
             if !self.has_quorum() {
@@ -135,7 +135,7 @@ impl World {
     fn judge_hooks_of_a_steady_leader(self: &Rc<Self>) {
         let is_awake = |vm: &usize| self.nodes[*vm].awake_for(self.now()) > STEADY_FOR;
         let awake = (0..self.nodes.len()).filter(is_awake).filter_map(|vm| self.here(vm));
-        let leaders = awake.filter(|here| here.standing().leads());
+        let leaders = awake.filter(|here| here.status().leads());
         for leader in leaders {
             let since = leader.leads_since();
             if since.is_some_and(|since| leader.time().since(since) > STEADY_FOR) && !self.is_slowed() {
@@ -182,8 +182,7 @@ impl World {
     /// One that nothing stands in the way of.
     fn announce_the_last(self: &Rc<Self>, state: &State) {
         // One that was silent when its deletion was approved and cancelled is there, and no member any more.
-        let is_there =
-            |vm: &usize| self.nodes[*vm].is_up() && self.here(*vm).is_some_and(|here| here.standing().quorum);
+        let is_there = |vm: &usize| self.nodes[*vm].is_up() && self.here(*vm).is_some_and(|here| here.status().quorum);
         let Some(vm) = (0..self.nodes.len()).rev().find(is_there) else { return };
         let id = EventId::new("LAST");
         let plan = EventPlan {

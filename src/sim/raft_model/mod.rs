@@ -10,7 +10,7 @@ mod members;
 mod membership;
 mod read_index;
 mod replication;
-mod standing;
+mod status;
 mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 pub(super) use log::Chain;
 pub(super) use members::ModelMembers;
-pub(super) use standing::ModelStatus;
+pub(super) use status::ModelStatus;
 pub(super) use stored::ModelDisk;
 
 use stored::LogSlot;
@@ -102,7 +102,7 @@ pub(super) struct Agreement {
     disks: BTreeMap<usize, u32>,
     /// When what each voter acknowledged last was sent.
     pub(super) acknowledged: BTreeMap<usize, Timestamp>,
-    turns: standing::ModelQuorumEpochs,
+    turns: status::ModelQuorumEpochs,
     reads: Vec<read_index::PendingRead>,
     /// Who waits for what stands at a position, if it is of this term.
     waiting: BTreeMap<usize, (u64, ProposalWaiter<Proposed>)>,

@@ -32,7 +32,7 @@ impl ModelContext {
         let command = Rc::new(command.clone());
         loop {
             let leader = self.world.nodes[self.me].agreement.borrow().leader;
-            let leader = leader.filter(|leader| self.standing().quorum || *leader == self.me);
+            let leader = leader.filter(|leader| self.status().quorum || *leader == self.me);
             let answer = match leader {
                 None => None,
                 Some(leader) => {
@@ -64,8 +64,8 @@ impl ModelContext {
     /// Returns when somebody else leads.
     pub(crate) async fn is_led_by_another(&self, than: usize) {
         loop {
-            let news = SignalChanges::of([&self.process.signals.standing]);
-            if self.standing().leader.is_some_and(|leader| leader != than) {
+            let news = SignalChanges::of([&self.process.signals.status]);
+            if self.status().leader.is_some_and(|leader| leader != than) {
                 return;
             }
             news.come(&self.world.tasks).await;

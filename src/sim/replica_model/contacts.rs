@@ -24,7 +24,7 @@ pub(super) async fn beat(here: ModelContext) {
         if is_news {
             signals.contact.tell(tasks);
         }
-        match here.standing().leader {
+        match here.status().leader {
             Some(leader) if leader == here.me => here.set_the_time(),
             Some(leader) => {
                 let (reading, base) = (here.reading(), here.process.base.get());
@@ -38,10 +38,10 @@ pub(super) async fn beat(here: ModelContext) {
                 }
             }
         }
-        let leader = here.standing().leader;
+        let leader = here.status().leader;
         let changes = async {
-            while here.standing().leader == leader && here.health().channel == health.channel {
-                SignalChanges::of([&signals.standing, &signals.polled]).come(tasks).await;
+            while here.status().leader == leader && here.health().channel == health.channel {
+                SignalChanges::of([&signals.status, &signals.polled]).come(tasks).await;
             }
         };
         // Nothing is stamped before the leader knows what time it is.
@@ -86,7 +86,7 @@ impl ModelContext {
 
 impl World {
     pub(crate) fn on_beat(self: &Rc<Self>, vm: usize, from: usize, health: Health, wishes: u64) {
-        let Some(here) = self.here(vm).filter(|here| here.standing().leads()) else { return };
+        let Some(here) = self.here(vm).filter(|here| here.status().leads()) else { return };
         here.process.time.borrow_mut().lead();
         let from_name = &self.nodes[from].name;
         if here.process.contacts.borrow_mut().record_report(here.steady(), from_name, health, wishes) {
@@ -102,7 +102,7 @@ impl World {
         reading: ClockReading,
         (base, known): (Option<i64>, Option<Timestamp>),
     ) {
-        let Some(here) = self.here(vm).filter(|here| here.standing().leads()) else { return };
+        let Some(here) = self.here(vm).filter(|here| here.status().leads()) else { return };
         let is_of_this_time = base == Some(here.time_base());
         if known.is_some_and(|time| here.process.time.borrow_mut().adopt(here.clocks(), time)) {
             here.process.readings.borrow_mut().clear();
@@ -119,7 +119,7 @@ impl World {
     }
 
     pub(crate) fn reply_to_beat(self: &Rc<Self>, vm: usize, from: usize) {
-        let Some(here) = self.here(vm).filter(|here| here.standing().leads()) else { return };
+        let Some(here) = self.here(vm).filter(|here| here.status().leads()) else { return };
         let contacts = here.contacts(&here.members());
         let told = contacts.into_iter().map(|(name, contact)| {
             let health =
@@ -134,7 +134,7 @@ impl World {
 
     pub(crate) fn on_reply(self: &Rc<Self>, vm: usize, told: Told, (time, trust): (Timestamp, Trust), base: i64) {
         let Some(here) = self.here(vm) else { return };
-        if !here.standing().is_leader {
+        if !here.status().is_leader {
             let is_followed = here.process.time.borrow_mut().follow(time, here.steady(), trust);
             here.process.base.set(is_followed.then_some(base));
             here.process.contacts.borrow_mut().record_leader_view(here.steady(), told);
@@ -143,8 +143,8 @@ impl World {
 
     pub(crate) fn on_ask_peer(self: &Rc<Self>, vm: usize, from: usize) {
         let Some(here) = self.here(vm) else { return };
-        let standing = here.standing();
-        let leader = standing.leader.filter(|_| standing.quorum);
+        let status = here.status();
+        let leader = status.leader.filter(|_| status.quorum);
         let leader = leader.map(|leader| self.nodes[leader].name.to_string());
         self.send(vm, from, ModelMessage::Peer(PeerAnswer { leader, channel: here.health().channel }));
     }

@@ -10,7 +10,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub(super) async fn run(here: ModelContext) {
     loop {
         here.sleep(LOOK_EVERY).await;
-        if !here.standing().leads() {
+        if !here.status().leads() {
             continue;
         }
         for gone in departing(&here.state(), &here.planning_input()) {

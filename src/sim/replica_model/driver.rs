@@ -18,8 +18,8 @@ pub(super) async fn drive(here: ModelContext) {
     let signals = &here.process.signals;
     let mut tried_to_go = None;
     loop {
-        let news = SignalChanges::of([&signals.standing, &signals.changed, &signals.contact]);
-        let leads = here.standing().leads();
+        let news = SignalChanges::of([&signals.status, &signals.changed, &signals.contact]);
+        let leads = here.status().leads();
         here.process.contacts.borrow_mut().leading(here.steady(), leads);
         if leads {
             here.process.time.borrow_mut().lead();

@@ -53,8 +53,8 @@ impl ModelContext {
         self.process.state()
     }
 
-    pub(crate) fn standing(&self) -> ModelStatus {
-        self.world.standing(self.me)
+    pub(crate) fn status(&self) -> ModelStatus {
+        self.world.status(self.me)
     }
 
     pub(super) fn health(&self) -> Health {
@@ -62,7 +62,7 @@ impl ModelContext {
     }
 
     pub(super) fn knows_the_time(&self) -> bool {
-        self.trust() != Trust::Unknown && (self.process.time.borrow().follows() || self.standing().leads())
+        self.trust() != Trust::Unknown && (self.process.time.borrow().follows() || self.status().leads())
     }
 
     pub(super) fn trust(&self) -> Trust {
@@ -96,7 +96,7 @@ impl ModelContext {
     }
 
     pub(crate) fn planning_input(&self) -> PlanningInput {
-        let (standing, members, voters) = (self.standing(), self.members(), self.voters());
+        let (status, members, voters) = (self.status(), self.members(), self.voters());
         let leading_since = self.process.contacts.borrow().leading_since();
         PlanningInput {
             now: self.time(),
@@ -104,22 +104,22 @@ impl ModelContext {
             peers: self.contacts(&members),
             learners: members.iter().filter(|member| !voters.contains(member)).cloned().collect(),
             versions: BTreeMap::new(),
-            quorum: standing.quorum,
+            quorum: status.quorum,
             leading_since: leading_since.map_or(Timestamp(i64::MIN), |at| self.at(at)),
-            leader: standing.leads().then(|| self.lead(standing, voters)),
+            leader: status.leads().then(|| self.lead(status, voters)),
             members,
-            isolated: self.process.alone.borrow().clone().filter(|_| !standing.quorum),
+            isolated: self.process.alone.borrow().clone().filter(|_| !status.quorum),
             policy: self.world.scenario.policy.clone(),
             timing: self.world.scenario.timing,
         }
     }
 
-    fn lead(&self, standing: ModelStatus, voters: Vec<VmName>) -> LeaderState {
+    fn lead(&self, status: ModelStatus, voters: Vec<VmName>) -> LeaderState {
         let agreement = self.world.nodes[self.me].agreement.borrow();
         let acknowledged = agreement.acknowledged.iter();
         let acknowledged =
             acknowledged.map(|(voter, sent)| (self.world.nodes[*voter].name.clone(), self.at(*sent))).collect();
-        LeaderState { term: standing.term, turn: standing.turn, voters, acknowledged }
+        LeaderState { term: status.term, turn: status.turn, voters, acknowledged }
     }
 
     /// Waits for news, or for so long where there is something to do anyway.

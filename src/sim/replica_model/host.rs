@@ -121,7 +121,7 @@ impl ExecutorHost for ModelContext {
 
 impl IsolatedHost for ModelContext {
     fn has_quorum(&self) -> bool {
-        self.standing().quorum
+        self.status().quorum
     }
 
     fn last_leader_contact(&self) -> Option<Timestamp> {
@@ -211,7 +211,7 @@ impl JournalHost for ModelContext {
     }
 
     fn may_reconcile(&self) -> bool {
-        self.standing().quorum
+        self.status().quorum
     }
 
     fn document_age(&self) -> Option<Duration> {
@@ -255,7 +255,7 @@ impl JournalHost for ModelContext {
 impl ModelContext {
     fn journal_signals(&self) -> [&Signal; 3] {
         let signals = &self.process.signals;
-        [&signals.changed, &signals.journaled, &signals.standing]
+        [&signals.changed, &signals.journaled, &signals.status]
     }
 
     /// Waits until nobody writes to the journal.

@@ -20,7 +20,7 @@ pub(crate) struct Signals {
     pub(crate) changed: Signal,
     /// Something was applied, whether it changed anything or not.
     pub(crate) reached: Signal,
-    pub(crate) standing: Signal,
+    pub(crate) status: Signal,
     pub(crate) polled: Signal,
     pub(crate) contact: Signal,
     pub(crate) journaled: Signal,

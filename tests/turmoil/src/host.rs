@@ -192,13 +192,13 @@ async fn read(world: Arc<World>, cluster: Arc<ClusterHandle>) {
 
 async fn look(world: Arc<World>, cluster: Arc<ClusterHandle>, place: usize) {
     loop {
-        let standing = cluster.consensus.status_now();
+        let status = cluster.consensus.status_now();
         let open = cluster.state().open.len();
         world.change(place, |host| {
             host.glance = Glance {
-                applied: standing.applied,
-                term: standing.term,
-                has_leader: standing.has_leader() || standing.leads(),
+                applied: status.applied,
+                term: status.term,
+                has_leader: status.has_leader() || status.leads(),
                 open,
             };
         });

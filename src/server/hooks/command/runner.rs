@@ -52,7 +52,7 @@ pub(super) struct RunnerInner {
 }
 
 struct RunningAttempt {
-    standing: AttemptState,
+    state: AttemptState,
     cancel: CancellationToken,
 }
 
@@ -89,17 +89,17 @@ impl Runner {
     pub fn run(&self, task: &HookTask, command: &HookCommand) {
         let attempt = task.attempt.clone();
         let mut attempts = self.shared.attempts();
-        match attempts.get(&attempt).map(|entry| &entry.standing) {
+        match attempts.get(&attempt).map(|entry| &entry.state) {
             Some(AttemptState::Running) => return,
             Some(AttemptState::Ended(ended)) => return self.report(attempt, ended.clone()),
             None => {}
         }
-        let running = attempts.values().filter(|entry| entry.standing == AttemptState::Running).count();
+        let running = attempts.values().filter(|entry| entry.state == AttemptState::Running).count();
         if let Err(ended) = acceptable(&task.attempt, task.deadline.left(), running) {
             return self.report(attempt, ended);
         }
         let cancel = CancellationToken::new();
-        attempts.insert(attempt.clone(), RunningAttempt { standing: AttemptState::Running, cancel: cancel.clone() });
+        attempts.insert(attempt.clone(), RunningAttempt { state: AttemptState::Running, cancel: cancel.clone() });
         drop(attempts);
         let request = self.request(task, command);
         self.watch(attempt::run(self.shared.clone(), attempt, request, cancel));
@@ -108,8 +108,8 @@ impl Runner {
     /// Ends a running attempt; it is reported as cancelled unless it ends by itself before. One that has ended is
     /// reported again; one that is not known was never begun and so is cancelled already.
     pub fn cancel(&self, attempt: &str) {
-        let standing = self.shared.attempts().get(attempt).map(|entry| (entry.standing.clone(), entry.cancel.clone()));
-        match standing {
+        let state = self.shared.attempts().get(attempt).map(|entry| (entry.state.clone(), entry.cancel.clone()));
+        match state {
             Some((AttemptState::Running, cancel)) => cancel.cancel(),
             Some((AttemptState::Ended(ended), _)) => self.report(attempt.to_owned(), ended),
             None => self.report(attempt.to_owned(), HookOutcome::Cancelled),
@@ -117,18 +117,18 @@ impl Runner {
     }
 
     pub fn known(&self, attempt: &str) -> Option<AttemptState> {
-        self.shared.attempts().get(attempt).map(|entry| entry.standing.clone())
+        self.shared.attempts().get(attempt).map(|entry| entry.state.clone())
     }
 
     /// Everything that is known, to find what the cluster no longer asks for.
     pub fn attempts(&self) -> Vec<(String, AttemptState)> {
-        self.shared.attempts().iter().map(|(attempt, entry)| (attempt.clone(), entry.standing.clone())).collect()
+        self.shared.attempts().iter().map(|(attempt, entry)| (attempt.clone(), entry.state.clone())).collect()
     }
 
     /// The outcome is committed: nothing needs to be known any more. A running attempt is not forgotten.
     pub fn forget(&self, attempt: &str) {
         let mut attempts = self.shared.attempts();
-        if attempts.get(attempt).is_some_and(|entry| matches!(entry.standing, AttemptState::Ended(_))) {
+        if attempts.get(attempt).is_some_and(|entry| matches!(entry.state, AttemptState::Ended(_))) {
             attempts.remove(attempt);
             // Before the id can be asked for again, which needs the attempts.
             self.shared.leaving.send_modify(|leaving| _ = leaving.insert(attempt.to_owned()));
@@ -162,17 +162,16 @@ impl Runner {
         let folder = Folder::of(&self.shared.spool, &attempt);
         match attempt::look(&folder) {
             FolderState::Ended(OutcomeRecord { ended, .. }) => {
-                let entry = RunningAttempt { standing: AttemptState::Ended(ended), cancel: CancellationToken::new() };
+                let entry = RunningAttempt { state: AttemptState::Ended(ended), cancel: CancellationToken::new() };
                 self.shared.attempts().insert(attempt, entry);
             }
             FolderState::NeverBegun { .. } => attempt::discard(&folder),
             // What is lost is settled there too: ending what is left of it takes time.
             FolderState::Running | FolderState::Lost { .. } => {
                 let cancel = CancellationToken::new();
-                self.shared.attempts().insert(
-                    attempt.clone(),
-                    RunningAttempt { standing: AttemptState::Running, cancel: cancel.clone() },
-                );
+                self.shared
+                    .attempts()
+                    .insert(attempt.clone(), RunningAttempt { state: AttemptState::Running, cancel: cancel.clone() });
                 self.watch(attempt::take_up(self.shared.clone(), attempt, cancel));
             }
         }
@@ -238,7 +237,7 @@ impl RunnerInner {
 
     pub(super) async fn end(&self, attempt: &str, ended: HookOutcome) {
         if let Some(entry) = self.attempts().get_mut(attempt) {
-            entry.standing = AttemptState::Ended(ended.clone());
+            entry.state = AttemptState::Ended(ended.clone());
         }
         self.report(attempt, HookUpdate::Ended(ended)).await;
     }

@@ -15,7 +15,7 @@ pub(super) const TELL_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) struct SessionAttempt {
     pub(super) task: HookTask,
-    pub(super) standing: AttemptState,
+    pub(super) state: AttemptState,
     pub(super) reach: Reach,
     /// The deadline as the log has it.
     as_logged: Timestamp,
@@ -76,7 +76,7 @@ impl SessionAttempt {
     pub(super) fn new(task: HookTask, reach: Reach, as_logged: Timestamp) -> Self {
         Self {
             task,
-            standing: AttemptState::Running,
+            state: AttemptState::Running,
             reach,
             as_logged,
             stop: None,
@@ -87,7 +87,7 @@ impl SessionAttempt {
     }
 
     pub(super) fn is_running(&self) -> bool {
-        self.standing == AttemptState::Running
+        self.state == AttemptState::Running
     }
 
     pub(super) fn step(&self) -> ToWorkload {

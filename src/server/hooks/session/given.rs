@@ -31,7 +31,7 @@ impl Sessions {
         let mut book = self.shared.change();
         let SessionTable { seats, attempts, reports, .. } = &mut *book;
         let key = &task.attempt;
-        match attempts.get(key).map(|attempt| &attempt.standing) {
+        match attempts.get(key).map(|attempt| &attempt.state) {
             Some(AttemptState::Running) => return,
             Some(AttemptState::Ended(ended)) => return tell(reports, key, HookUpdate::Ended(ended.clone())),
             None => {}
@@ -72,7 +72,7 @@ impl Sessions {
         let mut book = self.shared.change();
         let SessionTable { seats, attempts, reports, .. } = &mut *book;
         let Some(attempt) = attempts.get_mut(key) else { return };
-        match &attempt.standing {
+        match &attempt.state {
             AttemptState::Ended(ended) => tell(reports, key, HookUpdate::Ended(ended.clone())),
             AttemptState::Running if attempt.reach == Reach::Unsent => {
                 end(reports, key, attempt, HookOutcome::Cancelled);
@@ -82,12 +82,12 @@ impl Sessions {
     }
 
     pub fn known(&self, key: &str) -> Option<AttemptState> {
-        self.shared.book().attempts.get(key).map(|attempt| attempt.standing.clone())
+        self.shared.book().attempts.get(key).map(|attempt| attempt.state.clone())
     }
 
     pub fn attempts(&self) -> Vec<(String, AttemptState)> {
         let book = self.shared.book();
-        book.attempts.iter().map(|(key, attempt)| (key.clone(), attempt.standing.clone())).collect()
+        book.attempts.iter().map(|(key, attempt)| (key.clone(), attempt.state.clone())).collect()
     }
 
     /// The log has its outcome.

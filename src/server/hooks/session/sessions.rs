@@ -184,7 +184,7 @@ pub(super) fn stop(
 }
 
 pub(super) fn end(reports: &mpsc::Sender<HookReport>, key: &str, attempt: &mut SessionAttempt, ended: HookOutcome) {
-    attempt.standing = AttemptState::Ended(ended.clone());
+    attempt.state = AttemptState::Ended(ended.clone());
     tell(reports, key, HookUpdate::Ended(ended));
 }
 

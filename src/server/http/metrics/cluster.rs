@@ -19,7 +19,7 @@ const ROLES: [&str; 5] = ["leader", "follower", "candidate", "learner", "outside
 pub(super) fn fill(sheet: &Sheet, view: &View, state: &State, input: &PlanningInput) -> prometheus::Result<()> {
     sheet.each("allclear_build_info", "The version that runs.", "version", [(env!("CARGO_PKG_VERSION"), 1.0)])?;
     sheet.whether("allclear_ready", "This replica can do its part, as /readyz says.", view.is_ready().is_ok())?;
-    standing(sheet, view, input)?;
+    status(sheet, view, input)?;
     contacts(sheet, state, input)?;
     channel(sheet, input)?;
     let ahead = view.clock_difference_ms().unwrap_or(0);
@@ -39,15 +39,15 @@ pub(super) fn fill(sheet: &Sheet, view: &View, state: &State, input: &PlanningIn
 }
 
 #[allow(clippy::cast_precision_loss, reason = "exact up to nine thousand million million")]
-fn standing(sheet: &Sheet, view: &View, input: &PlanningInput) -> prometheus::Result<()> {
-    let standing = view.raft_status();
-    sheet.whether("allclear_is_leader", "This replica leads and a quorum is behind it.", standing.leads())?;
+fn status(sheet: &Sheet, view: &View, input: &PlanningInput) -> prometheus::Result<()> {
+    let status = view.raft_status();
+    sheet.whether("allclear_is_leader", "This replica leads and a quorum is behind it.", status.leads())?;
     sheet.whether("allclear_has_quorum", "A leader with a quorum is heard, or is this replica.", input.quorum)?;
-    let role = standing.role.as_word();
+    let role = status.role.as_word();
     let roles = ROLES.map(|each| (each, f64::from(u8::from(each == role))));
     sheet.each("allclear_role", "1 for what this replica is in its cluster.", "role", roles)?;
-    sheet.one("allclear_raft_term", "The current term.", standing.term as f64)?;
-    sheet.one("allclear_raft_applied_index", "The last position of the log applied here.", standing.applied as f64)?;
+    sheet.one("allclear_raft_term", "The current term.", status.term as f64)?;
+    sheet.one("allclear_raft_applied_index", "The last position of the log applied here.", status.applied as f64)?;
     let bytes = view.bytes_on_disk().unwrap_or(0);
     sheet.one("allclear_log_size_bytes", "What log and snapshots take on the disk.", bytes as f64)
 }

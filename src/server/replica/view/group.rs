@@ -7,10 +7,10 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 
 pub(super) fn all(state: &State) -> Vec<shown::Group> {
     let standings = groups::group_availability(state).into_iter();
-    let group = |standing: groups::GroupAvailability| shown::Group {
-        name: standing.group.to_string(),
-        max_unavailable: u32::try_from(standing.max_unavailable).unwrap_or(u32::MAX),
-        members: standing
+    let group = |availability: groups::GroupAvailability| shown::Group {
+        name: availability.group.to_string(),
+        max_unavailable: u32::try_from(availability.max_unavailable).unwrap_or(u32::MAX),
+        members: availability
             .members
             .into_iter()
             .map(|(member, cause)| shown::group::Member {

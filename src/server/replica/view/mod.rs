@@ -61,13 +61,13 @@ impl View {
         self.basis_under(&self.raft_status())
     }
 
-    fn basis_under(&self, standing: &RaftStatus) -> (Arc<State>, PlanningInput) {
-        let mut input = self.inputs.planning_input_at(standing);
+    fn basis_under(&self, raft_status: &RaftStatus) -> (Arc<State>, PlanningInput) {
+        let mut input = self.inputs.planning_input_at(raft_status);
         input.quorum &= self.inputs.peers.is_led();
         if !input.quorum {
-            answering::look_anew(&mut input, standing.leader.as_deref().map(VmName::new));
+            answering::look_anew(&mut input, raft_status.leader.as_deref().map(VmName::new));
         }
-        (self.state_under(standing), input)
+        (self.state_under(raft_status), input)
     }
 
     pub fn raft_status(&self) -> RaftStatus {
@@ -94,16 +94,16 @@ impl View {
     }
 
     pub fn status(&self) -> shown::Status {
-        let standing = self.raft_status();
-        let (state, input) = self.basis_under(&standing);
+        let raft_status = self.raft_status();
+        let (state, input) = self.basis_under(&raft_status);
         shown::Status {
             replica: self.cluster.node.name.to_string(),
             cluster: self.cluster.node.cluster.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
-            role: standing.role.as_word().into(),
-            outside_because: if let RaftRole::Outside(why) = &standing.role { Some(why.clone()) } else { None },
-            leader: standing.leader,
-            term: standing.term,
+            role: raft_status.role.as_word().into(),
+            outside_because: if let RaftRole::Outside(why) = &raft_status.role { Some(why.clone()) } else { None },
+            leader: raft_status.leader,
+            term: raft_status.term,
             quorum: input.quorum,
             paused: state.pause(input.now).map(|pause| operator_record::shown(&pause, &state, &input)),
             replicas: replicas(&self.inputs, &state, &input),
@@ -165,9 +165,9 @@ impl View {
         self.state_under(&self.raft_status())
     }
 
-    fn state_under(&self, standing: &RaftStatus) -> Arc<State> {
+    fn state_under(&self, raft_status: &RaftStatus) -> Arc<State> {
         let (state, journal) = (self.cluster.state(), self.journal.entries());
-        let alone = self.inputs.isolated_view(standing);
+        let alone = self.inputs.isolated_view(raft_status);
         if journal.is_empty() && alone.is_none() {
             return state;
         }
@@ -201,7 +201,7 @@ impl View {
     pub fn changes(&self) -> Changes {
         Changes {
             state: self.cluster.committed.clone(),
-            standing: self.cluster.consensus.status(),
+            raft_status: self.cluster.consensus.status(),
             journal: self.journal.changes(),
         }
     }
@@ -209,19 +209,20 @@ impl View {
 
 pub struct Changes {
     state: watch::Receiver<Arc<State>>,
-    standing: watch::Receiver<RaftStatus>,
+    raft_status: watch::Receiver<RaftStatus>,
     journal: watch::Receiver<Arc<Vec<JournalEntry>>>,
 }
 
 impl Changes {
     /// Waits for the next. False when the replica stops.
     pub async fn next(&mut self) -> bool {
-        let shown = |standing: &RaftStatus| (standing.role.clone(), standing.leader.clone(), standing.quorum);
-        let before = shown(&self.standing.borrow());
+        let shown =
+            |raft_status: &RaftStatus| (raft_status.role.clone(), raft_status.leader.clone(), raft_status.quorum);
+        let before = shown(&self.raft_status.borrow());
         tokio::select! {
             changed = self.state.changed() => changed.is_ok(),
             changed = self.journal.changed() => changed.is_ok(),
-            changed = self.standing.wait_for(|standing| shown(standing) != before) => changed.is_ok(),
+            changed = self.raft_status.wait_for(|raft_status| shown(raft_status) != before) => changed.is_ok(),
         }
     }
 }

@@ -45,7 +45,7 @@ impl ModelQuorumEpochs {
 }
 
 impl World {
-    pub(crate) fn standing(&self, vm: usize) -> ModelStatus {
+    pub(crate) fn status(&self, vm: usize) -> ModelStatus {
         let node = &self.nodes[vm];
         let now = node.steady(self.now());
         let kept = node.kept.borrow();
@@ -74,17 +74,17 @@ impl World {
 
     /// Tells the process when its standing is another one.
     pub(super) fn look_at_standing(&self, vm: usize) {
-        let standing = self.standing(vm);
-        let before = std::mem::replace(&mut self.nodes[vm].agreement.borrow_mut().known, standing);
-        if before == standing {
+        let status = self.status(vm);
+        let before = std::mem::replace(&mut self.nodes[vm].agreement.borrow_mut().known, status);
+        if before == status {
             return;
         }
-        if standing.leads() != before.leads() {
-            let word = if standing.leads() { "leads" } else { "does not lead any more" };
-            self.tell(|| format!("{} {word} (term {}, turn {})", self.nodes[vm].name, standing.term, standing.turn));
+        if status.leads() != before.leads() {
+            let word = if status.leads() { "leads" } else { "does not lead any more" };
+            self.tell(|| format!("{} {word} (term {}, turn {})", self.nodes[vm].name, status.term, status.turn));
         }
         if let Some(process) = self.process(vm) {
-            process.signals.standing.tell(&self.tasks);
+            process.signals.status.tell(&self.tasks);
         }
     }
 }
