@@ -413,7 +413,7 @@ pub(crate) fn is_deadlocked(cluster: &Cluster, world: &World) -> bool {
         is_going || runs || event.stuck_since.is_some()
     });
     let is_returning = state.slots.values().any(|slot| slot.state == SlotState::Returning);
-    let waits = |event: &Event| event.slots_since.is_none() && slots::is_able(state, event, now);
+    let waits = |event: &Event| event.slots_since.is_none() && slots::is_ready_for_slots(state, event, now);
     // Nobody is kept out by an event that has not gone on for too long (R6).
     let is_left_standing = state.open_events().any(|event| {
         let keeps_out = state.slots.values().any(|slot| slot.events.contains(&event.announcement.id));

@@ -2,7 +2,7 @@
 //! soon as it ends, and it ends at once when there is something real to do.
 
 use crate::apply::access::Applied;
-use crate::apply::report;
+use crate::apply::event_end;
 use crate::model::command::{Rejection, bounded};
 use crate::model::document::{Announcement, NotBefore, Status};
 use crate::model::drill::{Drill, Mode, PREFIX};
@@ -64,7 +64,7 @@ pub(crate) fn end_drill(state: &mut State, id: &EventId) -> Applied {
         return Err(Rejection::Repeated);
     }
     let ending = if is_finished(state, event, state.now) { Ending::Drilled } else { Ending::Interrupted };
-    report::end_event(state, id, Some(ending));
+    event_end::end_event(state, id, Some(ending));
     Ok(())
 }
 
@@ -77,6 +77,6 @@ pub(crate) fn stop_drill_for_event(state: &mut State) {
         return;
     }
     for id in drills {
-        report::end_event(state, &id, Some(Ending::Interrupted));
+        event_end::end_event(state, &id, Some(Ending::Interrupted));
     }
 }

@@ -7,6 +7,7 @@ pub mod access;
 pub mod attempts;
 pub mod decommission;
 pub mod drill;
+pub mod event_end;
 pub mod exclusion;
 pub mod impact;
 pub mod notification;
@@ -16,6 +17,7 @@ pub mod registry;
 pub mod report;
 pub mod slot_updates;
 pub mod slots;
+pub mod stages;
 pub mod version;
 
 use crate::apply::access::{Applied, known, open};
@@ -51,7 +53,7 @@ pub fn apply(state: &mut State, entry: &Entry) -> ApplyResult {
     match dispatch(state, &entry.by, &entry.command) {
         Ok(()) => {
             drill::stop_drill_for_event(state);
-            report::reconsider(state);
+            stages::withdraw_settled_claims(state);
             slot_updates::update_slots(state);
             debug_assert_eq!(crate::verify::invariants::violated(state), None, "after {entry:?}");
             ApplyResult::Applied
@@ -88,7 +90,7 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::RecordReachability(RecordReachability { replica, reachable }) => {
             slots::record_reachability(state, replica, *reachable)
         }
-        Command::ForgetEvent(ForgetEvent { event }) => report::forget_event(state, event),
+        Command::ForgetEvent(ForgetEvent { event }) => event_end::forget_event(state, event),
         Command::BeginLeadership(BeginLeadership { term, turn, voters }) => {
             reconciliation::begin_leadership(state, by, *term, *turn, voters)
         }
@@ -141,7 +143,7 @@ fn choose_treatment(state: &mut State, id: &EventId, treatment: &Treatment) -> A
     event.revision += 1;
     let prepares = treatment.action == Action::Prepare && !required::required_steps(state, &state.open[id]).is_empty();
     if prepares {
-        report::enter_stage(open(state, id)?, Stage::Preparing, now);
+        stages::enter_stage(open(state, id)?, Stage::Preparing, now);
     }
     // Where there is room it need not be asked for: one entry less before the first hook.
     let _ = slots::take_slots(state, id);
@@ -174,7 +176,7 @@ fn begin_attempt(state: &mut State, begun: &BeginAttempt) -> Applied {
     let event = open(state, id)?;
     // A workload may have registered after the treatment was chosen.
     if hook.phase < Phase::Restore && intent != Intent::Undo {
-        report::enter_stage(event, Stage::Preparing, now);
+        stages::enter_stage(event, Stage::Preparing, now);
     }
     event.begin(Attempt {
         id: attempt,
@@ -250,7 +252,7 @@ fn claim_approval(state: &mut State, by: &VmName, claim: &ClaimApproval) -> Appl
     }
     let attempt = state.next_attempt();
     let event = open(state, id)?;
-    report::enter_stage(event, Stage::Claimed, now);
+    stages::enter_stage(event, Stage::Claimed, now);
     let (approver, stints) = (approver.clone(), stints.clone());
     event.claims.push(Claim { attempt, approver, reason, decision, stints, at: now, until, outcome: None });
     event.revision += 1;
@@ -274,8 +276,8 @@ fn record_post(state: &mut State, by: &VmName, post: &RecordPost) -> Applied {
     let is_for_another = claim.decision != event.decision;
     if *outcome == PostOutcome::Accepted {
         // It may have been made up anew meanwhile.
-        report::enter_stage(event, Stage::Claimed, now);
-        report::enter_stage(event, Stage::Approved, now);
+        stages::enter_stage(event, Stage::Claimed, now);
+        stages::enter_stage(event, Stage::Approved, now);
         event.reopened = event.reopened.or(is_for_another.then_some(now));
     }
     // It ended while nobody knew yet whether it had been approved.

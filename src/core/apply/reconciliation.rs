@@ -3,7 +3,8 @@
 
 use crate::apply::access::{Applied, open, registered};
 use crate::apply::report;
-use crate::apply::report::enter_stage;
+use crate::apply::stages;
+use crate::apply::stages::enter_stage;
 use crate::model::claim::PostOutcome;
 use crate::model::command::Rejection;
 use crate::model::document::Document;
@@ -82,7 +83,7 @@ pub(crate) fn record(state: &mut State, entry: &JournalEntry) -> bool {
     let new = || Event::first_seen_as(announcement.clone(), takeover.approver.clone(), now).into();
     let mut event = report::reopened(state, id).unwrap_or_else(new);
     let changed = Arc::make_mut(&mut event);
-    report::return_to_scheduled(changed, now);
+    stages::return_to_scheduled(changed, now);
     merge(changed, takeover, now);
     state.open.insert(id.clone(), event);
     // It has listed the event, so its next report says whether it still does. One that is on its way may be from before

@@ -1,19 +1,16 @@
-//! The part of `apply` that follows the documents: events appear, move on, end and are closed.
+//! Follows the documents that replicas report: events appear, change, and move to another stage.
 
 use crate::apply::access::{Applied, open, registered};
-use crate::apply::slots;
-use crate::model::attempt::Attempt;
-use crate::model::bytes::{ANNOUNCEMENT_BYTES, HISTORY_BYTES};
+use crate::apply::event_end::end_event;
+use crate::apply::stages::{enter_stage, return_to_scheduled};
+use crate::model::bytes::ANNOUNCEMENT_BYTES;
 use crate::model::command::Rejection;
-use crate::model::document::{Announcement, Document, EventType, NotBefore, Status};
-use crate::model::event::{Ending, Event};
+use crate::model::document::{Announcement, Document, NotBefore, Status};
+use crate::model::event::Event;
 use crate::model::id::{EventId, VmName};
 use crate::model::lifecycle::Stage;
-use crate::model::slot::{Slot, SlotState};
-use crate::model::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, OPEN_LIMIT_OF_OTHERS, State};
+use crate::model::state::{OPEN_LIMIT, OPEN_LIMIT_OF_OTHERS, State};
 use crate::model::time::Timestamp;
-use crate::model::workload::Member;
-use crate::schedule::restore;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -181,132 +178,6 @@ fn is_cleared(state: &State, event: &Event) -> bool {
     event.seen_by.iter().any(|name| state.replicas.get(name).is_some_and(|replica| replica.cleared(id)))
 }
 
-/// An event that had started or was over is to come again (`members.md` 3, D4 and D5); any other goes on.
-pub(crate) fn return_to_scheduled(event: &mut Event, now: Timestamp) {
-    if event.stage() < Stage::Started {
-        return;
-    }
-    let may_be_approved = event.may_be_approved();
-    event.entered.push((if may_be_approved { Stage::Approved } else { Stage::Preparing }, now));
-    event.reopened = may_be_approved.then_some(now);
-    event.ending = None;
-    event.stuck_since = None;
-    event.former_calls.extend(event.last_call.take());
-    // One that had started is treated otherwise than one that is to come.
-    (event.treatment, event.treated) = (None, None);
-    event.revision += 1;
-    // What was said of it before it went was said of something else.
-    if !may_be_approved {
-        event.decision = event.revision;
-        event.waivers.clear();
-        (event.given_back, event.is_deferred) = (0, false);
-    }
-}
-
-/// A decision that nobody was told can be held, and one for something else than the event is now is made anew, with what
-/// that asks for. One that may have been told is repeated.
-pub(crate) fn reconsider(state: &mut State) {
-    let now = state.now;
-    let is_open = |event: &Event| {
-        let is_told = event.has_isolated_approval() || event.reason_to_repeat().is_some();
-        event.stage() == Stage::Claimed && event.is_claim_settled(now) && !is_told
-    };
-    for event in state.open.values_mut().filter(|event| is_open(event)) {
-        Arc::make_mut(event).entered.push((Stage::Preparing, now));
-    }
-}
-
-/// The event is over: its ending is fixed, and its members return.
-pub(crate) fn end_event(state: &mut State, id: &EventId, ending: Option<Ending>) {
-    let now = state.now;
-    let is_outlived = state.open_event(id).is_some_and(|event| is_outlived(state, event));
-    let Ok(event) = open(state, id) else { return };
-    let happened = event.may_have_started() && !is_outlived;
-    event.ending = ending.or(Some(if happened { Ending::Completed } else { Ending::Cancelled }));
-    let deleted: Vec<VmName> = if event.deletes_vms() { event.announcement.resources.clone() } else { Vec::new() };
-    let owes = owes(state, id);
-    let Ok(event) = open(state, id) else { return };
-    enter_stage(event, if owes { Stage::Restoring } else { Stage::Closed }, now);
-    for vm in deleted {
-        slots::drop_members_of(state, &vm);
-    }
-}
-
-/// A hook of the event runs, or a member has yet to be restored, or to say that it is ready, on its account.
-fn owes(state: &State, id: &EventId) -> bool {
-    let Some(event) = state.open_event(id).filter(|_| !is_busy(state, id)) else { return true };
-    let is_of = |member: &Member, slot: &Slot| {
-        let took_part = |attempt: &Attempt| attempt.member == *member && attempt.stint >= slot.first_stint;
-        slot.by == *id || slot.events.contains(id) || event.attempts.iter().any(took_part)
-    };
-    let is_awaited = |member: &Member, slot: &Slot| {
-        (slot.needs_restore && is_of(member, slot))
-            || (slot.by == *id && restore::is_awaited(state, event, member, slot))
-    };
-    state.slots.iter().any(|(member, slot)| slot.state != SlotState::Gone && is_awaited(member, slot))
-}
-
-fn is_busy(state: &State, id: &EventId) -> bool {
-    state.open_event(id).is_some_and(|event| event.attempts.iter().any(|attempt| attempt.outcome.is_none()))
-}
-
-/// A deletion that nobody saw begin was cancelled, approved or not, where a VM that it names says itself that it is gone.
-fn is_outlived(state: &State, event: &Event) -> bool {
-    let id = &event.announcement.id;
-    let survives = |vm: &VmName| event.affects(vm) && state.replicas.get(vm).is_some_and(|replica| replica.cleared(id));
-    let has_begun = event.entered_at(Stage::Started).is_some();
-    event.announcement.kind == EventType::Terminate && !has_begun && event.seen_by.iter().any(survives)
-}
-
-/// Moves the events that are over and whose members are back to the history. True when there were any.
-pub(crate) fn close_restored(state: &mut State) -> bool {
-    let now = state.now;
-    let over = state.open_events().filter(|event| event.stage().is_over());
-    let over = over.map(|event| &event.announcement.id).filter(|id| !owes(state, id));
-    let closed: Vec<EventId> = over.cloned().collect();
-    for id in &closed {
-        let Some(mut event) = state.open.remove(id) else { continue };
-        enter_stage(Arc::make_mut(&mut event), Stage::Closed, now);
-        state.history.push_back(event);
-    }
-    if closed.is_empty() {
-        return false;
-    }
-    shorten_history(state);
-    let is_old = |event: &Event| event.entered_at(Stage::Closed).is_some_and(|at| now.since(at) > HISTORY_AGE);
-    while state.closed_events().next().is_some_and(is_old) {
-        state.history.pop_front();
-    }
-    reopen_listed(state);
-    true
-}
-
-/// What concerned nobody of this cluster goes first, and the oldest of it: events that an endpoint makes up push nothing of
-/// ours out of the history.
-fn shorten_history(state: &mut State) {
-    let mut bytes: usize = state.closed_events().map(Event::bytes).sum();
-    while state.history.len() > HISTORY_LIMIT || bytes > HISTORY_BYTES {
-        let least = state.closed_events().position(|event| !event.is_of_concern(state)).unwrap_or(0);
-        let Some(gone) = state.history.remove(least) else { return };
-        bytes = bytes.saturating_sub(gone.bytes());
-    }
-}
-
-pub(crate) fn forget_event(state: &mut State, id: &EventId) -> Applied {
-    let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
-    if event.is_drill() {
-        return Err(Rejection::NotDue);
-    }
-    if event.stage().is_over() {
-        return Err(Rejection::Repeated);
-    }
-    if state.is_listed(id) {
-        return Err(Rejection::NotNow);
-    }
-    end_event(state, id, Some(Ending::Forgotten));
-    Ok(())
-}
-
 /// Takes up what is listed but not open: there was no room for it. No report will say so once more.
 pub(crate) fn reopen_listed(state: &mut State) {
     let missed: Vec<(VmName, EventId)> =
@@ -348,13 +219,6 @@ pub fn beyond_the_limit(state: &State) -> BTreeSet<&EventId> {
     }
     let beyond = listed_elsewhere(state).filter(|(_, announcement)| !has_room(state, announcement));
     beyond.map(|(_, announcement)| &announcement.id).collect()
-}
-
-pub(crate) fn enter_stage(event: &mut Event, stage: Stage, now: Timestamp) {
-    if event.stage().may_become(stage) {
-        event.entered.push((stage, now));
-        event.revision += 1;
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Carries the change of an entry over to slots: events take slots and give them back, and members return.
 
 use crate::apply::access::{open, registered};
+use crate::apply::event_end;
 use crate::apply::registry;
 use crate::apply::report;
 use crate::apply::slots::{take_all, take_one};
@@ -27,10 +28,11 @@ pub fn update_slots(state: &mut State) {
         take_slots_of_platform(state);
         release_unneeded_slots(state);
         return_members(state);
-        // Closing an event may take up another one.
-        if !report::close_restored(state) {
+        if !event_end::close_restored(state) {
             break;
         }
+        // The closed event leaves its place to one that is listed and not open.
+        report::reopen_listed(state);
     }
     mark_stuck_returns(state);
     registry::drop_owed_restores(state);

@@ -9,6 +9,7 @@ use crate::model::workload::Member;
 use crate::schedule::affected_members::needed;
 use crate::schedule::attempts;
 use crate::schedule::last_call;
+use crate::schedule::slot_taking;
 use crate::schedule::slots;
 use crate::schedule::slots::GIVES_BACK_AT_MOST;
 use alloc::collections::BTreeSet;
@@ -21,10 +22,10 @@ pub(crate) fn take_slots(state: &mut State, id: &EventId) -> Applied {
     if event.slots_since.is_some() {
         return Err(Rejection::Repeated);
     }
-    if !slots::is_able(state, event, now) {
+    if !slots::is_ready_for_slots(state, event, now) {
         return Err(Rejection::NotNow);
     }
-    if slots::slots_denied_by(state, event, now).is_some() {
+    if slot_taking::slots_denied_by(state, event, now).is_some() {
         return Err(Rejection::NotDue);
     }
     take_all(state, id);

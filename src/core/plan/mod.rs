@@ -31,6 +31,8 @@ use crate::schedule::clearance::clearance;
 use crate::schedule::last_call;
 use crate::schedule::next_steps;
 use crate::schedule::required;
+use crate::schedule::slot_queue;
+use crate::schedule::slot_taking;
 use crate::schedule::slots;
 use crate::schedule::step::{Next, Step};
 use crate::schedule::step_state;
@@ -51,7 +53,7 @@ pub fn plan(state: &State, input: &PlanningInput) -> Vec<Command> {
     due.extend(removed_to_forget(state, input));
     // What is announced together takes its slots in the order in which they are given.
     let mut open: Vec<&Event> = state.open_events().collect();
-    open.sort_by_cached_key(|event| slots::place(state, event, input.now));
+    open.sort_by_cached_key(|event| slot_queue::queue_position(state, event, input.now));
     for event in open {
         if event.stage().is_over() {
             due.extend(overrun(event, input));
@@ -176,8 +178,8 @@ fn slots_to_change(state: &State, event: &Event, input: &PlanningInput) -> Optio
         return Some(Command::ReleaseSlots(ReleaseSlots { event: id() }));
     }
     let takes = event.slots_since.is_none()
-        && slots::is_able(state, event, now)
-        && slots::slots_denied_by(state, event, now).is_none();
+        && slots::is_ready_for_slots(state, event, now)
+        && slot_taking::slots_denied_by(state, event, now).is_none();
     takes.then(|| Command::TakeSlots(TakeSlots { event: id() }))
 }
 

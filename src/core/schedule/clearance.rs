@@ -13,6 +13,7 @@ use crate::model::workload::{Phase, RunsOn};
 use crate::schedule::constraints;
 use crate::schedule::failure::{failed_among, hook_failed};
 use crate::schedule::required;
+use crate::schedule::slot_taking;
 use crate::schedule::slots;
 use crate::schedule::slots::SlotDeferred;
 use crate::schedule::step::Step;
@@ -31,10 +32,10 @@ pub fn clearance(state: &State, event: &Event, now: Timestamp) -> Clearance {
         return ready;
     }
     if event.slots_since.is_none() {
-        let held = slots::slots_denied_by(state, event, now);
+        let held = slot_taking::slots_denied_by(state, event, now);
         return Clearance::Blocked(held.map_or(Blocker::Deciding, |held| on_budget(event, held)));
     }
-    slots::barred(state, event).map_or(ready, |held| Clearance::Blocked(on_budget(event, held)))
+    slots::blocked_while_holding(state, event).map_or(ready, |held| Clearance::Blocked(on_budget(event, held)))
 }
 
 fn on_budget(event: &Event, SlotDeferred { group, by }: SlotDeferred) -> Blocker {
@@ -110,7 +111,7 @@ pub(crate) fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearanc
     }
     // Before it has its slots nothing that takes service away begins.
     if event.slots_since.is_none()
-        && let Some(held) = slots::slots_denied_by(state, event, now)
+        && let Some(held) = slot_taking::slots_denied_by(state, event, now)
     {
         return Clearance::Blocked(on_budget(event, held));
     }
@@ -158,7 +159,8 @@ pub(crate) fn blocker_of_step(state: &State, event: &Event, step: &Step<'_>, now
                 return Some(running(other, attempt));
             }
             let is_barred = step.id.phase.is_disruptive() && event.slots_since.is_some();
-            let held = slots::barred(state, event).filter(|_| is_barred).map(|held| on_budget(event, held));
+            let held =
+                slots::blocked_while_holding(state, event).filter(|_| is_barred).map(|held| on_budget(event, held));
             held.or(Some(match blocked {
                 Some(reason) => Blocker::HookBlocked { member, hook, reason, retry_at: from },
                 None => Blocker::HookWaiting { member, hook, from },

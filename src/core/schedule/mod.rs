@@ -14,6 +14,8 @@ pub mod peers;
 pub mod required;
 pub mod restore;
 pub mod skip_reason;
+pub mod slot_queue;
+pub mod slot_taking;
 pub mod slots;
 pub mod step;
 pub mod step_state;

@@ -1,36 +1,30 @@
-//! Who may be out: when an event takes the slots of its members, may go on with them, and gives them back
-//! (`members.md` 1, R1 to R9). One answer, used by `plan`, by `apply` and to explain.
+//! Slots of an event that has them or is ready for them: when its disruptive hooks may begin, and when the event gives its
+//! slots back (`members.md` 1, R1 to R9). `plan`, `apply` and `explain` use the same answer.
 
 use crate::model::document::{EventType, Status};
 use crate::model::event::Event;
-use crate::model::id::{EventId, GroupName, VmName};
+use crate::model::id::GroupName;
 use crate::model::lifecycle::Stage;
 use crate::model::slot::{Slot, SlotCause, SlotState};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::treatment::Action;
-use crate::model::workload::{Member, Role, RunsOn, Workload};
-use crate::schedule::affected_members::{affected, needed};
-use crate::schedule::attempts;
+use crate::model::workload::{Member, RunsOn};
+use crate::schedule::affected_members::needed;
 use crate::schedule::failure::failed_among;
 use crate::schedule::groups::{by_group, filled, max_unavailable};
 use crate::schedule::last_call;
 use crate::schedule::peers::lacks_a_place;
 use crate::schedule::required::required_steps;
 use crate::schedule::skip_reason::LONG_FREEZE;
+use crate::schedule::slot_queue::queue_position;
 use crate::schedule::step::Step;
 use crate::schedule::step_state;
 use crate::schedule::step_state::StepState;
-use alloc::collections::BTreeMap;
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
-use core::time::Duration;
 
 /// So often an event gives its slots back by itself; afterwards only its last call or an operator prepares it.
 pub const GIVES_BACK_AT_MOST: u32 = 2;
-
-/// How long an event takes beside its hooks where the platform does not say.
-const USUAL_IMPACT: Duration = Duration::from_mins(1);
 
 /// What keeps an event from slots, or from going on with those that it has.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,30 +55,9 @@ fn was_repair(state: &State, event: &Event) -> bool {
     event.is_user_initiated() && !members.is_empty() && members.iter().all(|(member, _)| !was_fit(member))
 }
 
-/// What an event that lacks slots waits for; `None` when it may take all that it lacks.
-pub fn slots_denied_by(state: &State, event: &Event, now: Timestamp) -> Option<SlotDeferred> {
-    if event.is_over_budget() || is_exempt(state, event) || is_repair(state, event) {
-        return None;
-    }
-    // What it has given back itself comes back first, and what runs to bring a member back is not cut short.
-    let being_restored = || {
-        needed(state, event).into_iter().find_map(|(member, group)| {
-            let slot = state.slots.get(&member).filter(|slot| slot.state == SlotState::Returning)?;
-            let is_own = slot.by == event.announcement.id && slot.needs_restore;
-            let is_awaited = is_own || attempts::is_being_restored(state, &member);
-            is_awaited
-                .then(|| SlotDeferred { group: group.cloned(), by: [SlotCause::Returning(slot.by.clone())].into() })
-        })
-    };
-    let groups = by_group(state, event);
-    let over = groups.iter().find_map(|(group, own)| over_limit(state, event, group, own));
-    let former = || owed_under_another_name(state, event);
-    over.or_else(being_restored).or_else(former).or_else(|| deferred_by_queue(state, event, &groups, now))
-}
-
 /// What is registered no more on the event's VMs, and was taken away: what is registered instead waits until it is back, for
 /// it may be the same.
-fn owed_under_another_name(state: &State, event: &Event) -> Option<SlotDeferred> {
+pub(crate) fn restore_owed_under_another_name(state: &State, event: &Event) -> Option<SlotDeferred> {
     let is_owed = |(member, slot): &(&Member, &Slot)| {
         let is_returning = slot.state == SlotState::Returning && slot.needs_restore;
         is_returning && event.affects(&member.vm) && state.workload(member).is_none()
@@ -93,101 +66,8 @@ fn owed_under_another_name(state: &State, event: &Event) -> Option<SlotDeferred>
     Some(SlotDeferred { group: slot.group.clone(), by: [SlotCause::Returning(slot.by.clone())].into() })
 }
 
-/// The group cannot do without the event's own members beside those that are out.
-fn over_limit(state: &State, event: &Event, group: &GroupName, own: &[Member]) -> Option<SlotDeferred> {
-    let limit = max_unavailable(state, group);
-    let mut by: Vec<SlotCause> = Vec::new();
-    let others = filled(state, group).into_iter().filter(|(member, _)| !own.contains(member));
-    let others: Vec<SlotCause> = others.map(|(_, cause)| cause).collect();
-    if own.len() > limit {
-        // The platform takes them all at once, so nobody else may be out, nor be about to go.
-        let rivals = state.open_events().filter(|other| other.announcement.id != event.announcement.id);
-        let rivals =
-            rivals.filter(|other| own.iter().any(|member| state.stint(&other.announcement.id, member).is_some()));
-        by.extend(rivals.map(|other| SlotCause::Event(other.announcement.id.clone())));
-        by.extend(others);
-    } else if others.len() + own.len() > limit {
-        by = others;
-    }
-    by.sort_unstable();
-    by.dedup();
-    (!by.is_empty()).then(|| SlotDeferred { group: Some(group.clone()), by })
-}
-
-/// An earlier event that waits for a slot of a group in which this one lacks one, too (R4).
-fn deferred_by_queue(
-    state: &State,
-    event: &Event,
-    groups: &BTreeMap<&GroupName, Vec<Member>>,
-    now: Timestamp,
-) -> Option<SlotDeferred> {
-    let lacks =
-        |event: &Event, own: &[Member]| own.iter().any(|member| state.stint(&event.announcement.id, member).is_none());
-    // Where others keep all its members out already, it only shares.
-    if groups.values().flatten().all(|member| state.slots.get(member).is_some_and(|slot| !slot.events.is_empty())) {
-        return None;
-    }
-    let waiting = state.open_events().filter(|other| {
-        other.announcement.id != event.announcement.id
-            && other.slots_since.is_none()
-            && place(state, other, now) < place(state, event, now)
-            && is_able(state, other, now)
-            && owed_under_another_name(state, other).is_none()
-    });
-    let waiting: Vec<(&Event, BTreeMap<&GroupName, Vec<Member>>)> = waiting
-        .map(|other| (other, by_group(state, other)))
-        .filter(|(_, groups)| !is_taken_by_sick_members(state, groups))
-        .collect();
-    groups.iter().filter(|(_, own)| lacks(event, own)).find_map(|(group, _)| {
-        let before =
-            waiting.iter().filter(|(other, theirs)| theirs.get(group).is_some_and(|theirs| lacks(other, theirs)));
-        let by: Vec<SlotCause> = before.map(|(other, _)| SlotCause::Queue(other.announcement.id.clone())).collect();
-        (!by.is_empty()).then(|| SlotDeferred { group: Some((*group).clone()), by })
-    })
-}
-
-/// Members that only their own recovery brings back leave no room for the event.
-fn is_taken_by_sick_members(state: &State, groups: &BTreeMap<&GroupName, Vec<Member>>) -> bool {
-    groups.iter().any(|(group, own)| {
-        let sick =
-            filled(state, group).into_iter().filter(|(member, cause)| !own.contains(member) && cause.is_sickness());
-        let (sick, limit) = (sick.count(), max_unavailable(state, group));
-        if own.len() > limit { sick > 0 } else { sick + own.len() > limit }
-    })
-}
-
-/// The order in which slots are given (R4).
-pub(crate) type Place<'a> = (bool, bool, Timestamp, Timestamp, &'a EventId);
-
-pub(crate) fn place<'a>(state: &State, event: &'a Event, now: Timestamp) -> Place<'a> {
-    let leads = names_a_primary(state, event) && can_go_last(state, event, now);
-    (event.is_deferred, leads, event.notice_ends(), event.first_seen(), &event.announcement.id)
-}
-
-fn names_a_primary(state: &State, event: &Event) -> bool {
-    let is_primary = |(vm, workload): &(&VmName, &Workload)| {
-        workload.group.is_some() && state.role(&workload.on(vm)) == Role::Primary
-    };
-    !event.is_dry_run() && affected(state, event).iter().any(is_primary)
-}
-
-/// The time before the event's last call holds the expected course of the others that wait in its groups.
-fn can_go_last(state: &State, event: &Event, now: Timestamp) -> bool {
-    let groups: BTreeSet<&GroupName> = by_group(state, event).into_keys().collect();
-    let others = state.open_events().filter(|other| {
-        let is_other = other.announcement.id != event.announcement.id && !other.is_drill() && !other.stage().is_over();
-        is_other && by_group(state, other).keys().any(|group| groups.contains(group))
-    });
-    let course = |other: &Event| {
-        let impact = other.announcement.duration.unwrap_or(USUAL_IMPACT);
-        last_call::last_call_lead(state, other) * 2 + impact
-    };
-    let all: Duration = others.map(course).sum();
-    now.plus(all) < last_call::begins_at(state, event)
-}
-
 /// Nothing but room stands between the event and its slots (R4).
-pub fn is_able(state: &State, event: &Event, now: Timestamp) -> bool {
+pub fn is_ready_for_slots(state: &State, event: &Event, now: Timestamp) -> bool {
     let Some(treatment) = &event.treatment else { return false };
     let is_overruled = event.is_approved_by_operator();
     let acts = is_overruled || treatment.action != Action::Observe;
@@ -251,11 +131,13 @@ pub fn may_disrupt(state: &State, event: &Event, now: Timestamp) -> bool {
     event.last_call.is_some()
         || event.is_reopened()
         || event.stage() == Stage::Started
-        || (event.slots_since.is_some() && is_able(state, event, now) && barred(state, event).is_none())
+        || (event.slots_since.is_some()
+            && is_ready_for_slots(state, event, now)
+            && blocked_while_holding(state, event).is_none())
 }
 
 /// What keeps an event that has its slots from going on with them, and from its claim (R1c).
-pub fn barred(state: &State, event: &Event) -> Option<SlotDeferred> {
+pub fn blocked_while_holding(state: &State, event: &Event) -> Option<SlotDeferred> {
     if event.is_over_budget() || is_exempt(state, event) || event.reason_to_repeat().is_some() {
         return None;
     }
@@ -273,11 +155,11 @@ pub fn barred(state: &State, event: &Event) -> Option<SlotDeferred> {
             })
         });
     }
-    let above = || groups.iter().find_map(|(group, own)| above_limit(state, group, own));
-    owed_under_another_name(state, event).or_else(above)
+    let above = || groups.iter().find_map(|(group, own)| limit_exceeded(state, group, own));
+    restore_owed_under_another_name(state, event).or_else(above)
 }
 
-fn above_limit(state: &State, group: &GroupName, own: &[Member]) -> Option<SlotDeferred> {
+fn limit_exceeded(state: &State, group: &GroupName, own: &[Member]) -> Option<SlotDeferred> {
     let limit = max_unavailable(state, group);
     let others = filled(state, group).into_iter().filter(|(member, _)| !own.contains(member));
     let others: Vec<SlotCause> = others.map(|(_, cause)| cause).collect();
@@ -285,11 +167,11 @@ fn above_limit(state: &State, group: &GroupName, own: &[Member]) -> Option<SlotD
     is_above.then(|| SlotDeferred { group: Some(group.clone()), by: others })
 }
 
-/// The event is barred by nothing but events that come after it and have yet to be claimed: those give back (R1c).
-fn is_barred_by_later_ones(state: &State, event: &Event, held: &SlotDeferred, now: Timestamp) -> bool {
+/// Only events that come after this one and have yet to be claimed keep it from going on: those give back (R1c).
+fn is_blocked_by_later_events(state: &State, event: &Event, held: &SlotDeferred, now: Timestamp) -> bool {
     held.by.iter().all(|cause| match cause {
         SlotCause::Event(id) => state.open_event(id).is_some_and(|other| {
-            other.stage() <= Stage::Preparing && place(state, event, now) < place(state, other, now)
+            other.stage() <= Stage::Preparing && queue_position(state, event, now) < queue_position(state, other, now)
         }),
         SlotCause::Returning(_) | SlotCause::Unreachable(_) | SlotCause::NotReady(_) | SlotCause::Queue(_) => false,
     })
@@ -306,7 +188,7 @@ pub(crate) fn is_stuck(state: &State, event: &Event, now: Timestamp) -> bool {
     !is_listed
         || event.slots_since.is_none()
         || hindrance(state, event, now).is_some()
-        || barred(state, event).is_some_and(|held| !is_barred_by_later_ones(state, event, &held, now))
+        || blocked_while_holding(state, event).is_some_and(|held| !is_blocked_by_later_events(state, event, &held, now))
 }
 
 /// The event keeps at least one member out.

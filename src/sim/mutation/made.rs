@@ -103,7 +103,8 @@ impl Mutation {
                 }));
             }
             if self == Self::BudgetIgnored {
-                let waits = |event: &&Event| event.slots_since.is_none() && slots::is_able(state, event, input.now);
+                let waits =
+                    |event: &&Event| event.slots_since.is_none() && slots::is_ready_for_slots(state, event, input.now);
                 let waiting = state.open_events().filter(waits).map(|event| event.announcement.id.clone());
                 due.extend(waiting.map(|event| Command::TakeSlots(TakeSlots { event })));
             }
