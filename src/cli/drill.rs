@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt as _;
 
-use super::ask::{answered, print};
 use super::output::USUAL_ENDPOINT;
 use super::policy::read_event;
+use super::query::{answered, print};
 use super::{Exit, examples, misused, say};
 use allclear_core::model::document::{EventType, NotBefore};
 use allclear_server::config;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use serde::Serialize;
 
-use super::ask::print;
+use super::query::print;
 use super::{Configured, Exit, examples, failed, misused, runtime, say};
 use allclear_core::model::document::{EventType, Source};
 use allclear_core::model::drill::{Mode, PREFIX};

@@ -2,7 +2,6 @@
 //!
 //! Results go to standard output, everything said to people to standard error.
 
-mod ask;
 mod certs;
 mod check;
 mod doctor;
@@ -13,11 +12,12 @@ mod hook;
 mod http_hook;
 mod manual;
 mod member;
+mod operator;
 mod output;
 mod policy;
+mod query;
 mod restore;
 mod run;
-mod wish;
 mod workload;
 
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ enum CliCommand {
     #[cfg(feature = "lab")]
     Bench(Bench),
     #[command(flatten)]
-    Ask(ask::Ask),
+    Query(query::Query),
     #[command(subcommand)]
     Member(member::MemberSubcommand),
     #[command(subcommand)]
@@ -66,7 +66,7 @@ enum CliCommand {
     Policy(policy::PolicyCommand),
     Drill(drill::DrillCommand),
     #[command(flatten)]
-    Wish(wish::OperatorCommand),
+    Operator(operator::OperatorCommand),
     #[cfg(feature = "lab")]
     FakeCloud(FakeCloud),
     #[command(flatten)]
@@ -97,14 +97,14 @@ impl CliCommand {
             Self::Certs(certs) => ended(certs.run()),
             #[cfg(feature = "lab")]
             Self::Bench(bench) => bench.run().into(),
-            Self::Ask(ask) => ended(ask.run()),
+            Self::Query(ask) => ended(ask.run()),
             Self::Member(member) => ended(member.run()),
             Self::Leader(leader) => ended(leader.run()),
             Self::Workload(workload) => ended(workload.run()),
             Self::Hook(hook) => ended(hook.run()),
             Self::Policy(policy) => ended(policy.run()),
             Self::Drill(drill) => ended(drill.run()),
-            Self::Wish(wish) => ended(wish.run()),
+            Self::Operator(wish) => ended(wish.run()),
             #[cfg(feature = "lab")]
             Self::FakeCloud(cloud) => ended(cloud.run()),
             Self::Manual(manual) => ended(manual.run()),

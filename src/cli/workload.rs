@@ -3,7 +3,7 @@
 
 use clap::Subcommand;
 
-use super::ask::Target;
+use super::query::Target;
 use super::{Exit, output};
 use allclear_server::grpc::client::OperatorConnection;
 use allclear_wire::pb::allclear::operator::v1 as shown;

@@ -4,7 +4,7 @@ use super::source::Source;
 
 /// Where the clock may be read, and why.
 const CLOCK: &[(&str, &str)] = &[
-    ("src/server/replica/clock.rs", "its room"),
+    ("src/server/replica/clock.rs", "its module"),
     ("src/server/net/dial/", "measures how old the answer of a resolver is"),
     ("src/server/consensus/", "measures how long peers are silent"),
     ("src/server/net/limits/", "bounds how often and for how long"),
@@ -18,7 +18,7 @@ const CLOCK: &[(&str, &str)] = &[
 ];
 
 const ENVIRONMENT: &[(&str, &str)] = &[
-    ("src/server/config/", "its room"),
+    ("src/server/config/", "its module"),
     ("src/build.rs", "cargo says there what it builds"),
     ("src/wire/build.rs", "cargo says there what it builds"),
 ];
@@ -52,7 +52,7 @@ fn found(
 }
 
 #[test]
-fn a_read_of_the_clock_is_found_outside_its_room() {
+fn a_read_of_the_clock_is_found_outside_its_module() {
     let lines = [
         "let a = std::time::Instant::now();",
         "let a = Instant::now();",
@@ -70,7 +70,7 @@ fn a_read_of_the_clock_is_found_outside_its_room() {
 }
 
 #[test]
-fn a_read_of_the_environment_is_found_outside_its_room() {
+fn a_read_of_the_environment_is_found_outside_its_module() {
     for line in ["std::env::var(\"A\")", "env::vars_os()", "use std::env::{temp_dir, var};"] {
         assert_eq!(of_the_environment(&Source::new("src/server/grpc/a.rs", line)).len(), 1, "{line}");
         assert_eq!(of_the_environment(&Source::new("src/server/config/a.rs", line)), []);

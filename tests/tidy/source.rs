@@ -9,7 +9,7 @@ pub(super) struct Source {
     pub(super) text: String,
 }
 
-/// The crate with rooms.
+/// The crate whose modules have rules.
 const SERVER: &str = "src/server/";
 /// Crates inside the program's folder.
 const CRATES: [&str; 6] = ["src/client/", "src/core/", "src/lab/", SERVER, "src/sim/", "src/wire/"];
@@ -41,8 +41,8 @@ impl Source {
         self.path.strip_prefix(self.package()).unwrap_or(&self.path)
     }
 
-    /// `<room>/…` or `<room>.rs` in the replica's crate, where there are rooms; nothing elsewhere.
-    pub(super) fn room(&self) -> Option<&str> {
+    /// `<module>/…` or `<module>.rs` in the replica's crate, where there are modules; nothing elsewhere.
+    pub(super) fn module(&self) -> Option<&str> {
         if self.package() != SERVER {
             return None;
         }

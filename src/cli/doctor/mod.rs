@@ -19,8 +19,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use self::finding::{Finding, Severity};
-use super::ask::print;
 use super::output::page::{Terminal, TextBuilder, faint, green, plain, red, yellow};
+use super::query::print;
 use super::{Configured, Exit, examples, failed, runtime, say};
 use allclear_server::app::{confidence, credentials};
 use allclear_server::config::Config;

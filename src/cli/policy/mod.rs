@@ -13,7 +13,7 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use self::forecast::{Forecast, forecasts};
-use super::ask::print;
+use super::query::print;
 use super::{Configured, Exit, failed, misused};
 use allclear_core::model::document::Document;
 use allclear_core::model::time::Timestamp;

@@ -1,10 +1,10 @@
-//! Which room of the replica's crate may import which, and which foreign crate lives where. Between crates, Cargo checks
+//! Which module of the replica's crate may import which, and which foreign crate lives where. Between crates, Cargo checks
 //! it. The tables are the architecture's.
 
 use super::source::Source;
 
-/// A room, and the rooms it may import. `app` wires all of them.
-const ROOMS: &[(&str, &[&str])] = &[
+/// A module, and the modules it may import. `app` wires all of them.
+const MODULES: &[(&str, &[&str])] = &[
     ("files", &[]),
     ("net", &["files"]),
     ("signals", &[]),
@@ -44,7 +44,7 @@ const ALL: &[&str] = &[
     "app",
 ];
 
-/// A foreign crate or a module of one, and the rooms it lives in.
+/// A foreign crate or a module of one, and the modules it lives in.
 const FOREIGN: &[(&str, &[&str])] = &[
     ("openraft", &["consensus"]),
     ("openraft_macros", &["consensus"]),
@@ -76,22 +76,22 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("anyhow", &["app", "net"]),
 ];
 
-pub(super) fn between_rooms(source: &Source) -> Vec<(usize, String)> {
-    let Some(room) = source.room() else { return Vec::new() };
-    let Some((_, doors)) = ROOMS.iter().find(|(name, _)| *name == room) else {
-        return vec![(1, format!("`{room}` is no room of the house: give it a line in the table of doors"))];
+pub(super) fn between_modules(source: &Source) -> Vec<(usize, String)> {
+    let Some(module) = source.module() else { return Vec::new() };
+    let Some((_, allowed)) = MODULES.iter().find(|(name, _)| *name == module) else {
+        return vec![(1, format!("`{module}` is in no row of MODULES: give it one"))];
     };
     let mut findings = Vec::new();
     for (line, path) in source.paths() {
         let Some(other) = entered(source, &path) else { continue };
-        if other != room && ALL.contains(&other) && !doors.contains(&other) {
-            findings.push((line, format!("{room} has no door to {other}")));
+        if other != module && ALL.contains(&other) && !allowed.contains(&other) {
+            findings.push((line, format!("{module} may not import {other}")));
         }
     }
     findings
 }
 
-/// The room that a path enters: what follows the crate's root.
+/// The module that a path enters: what follows the crate's root.
 fn entered<'p>(source: &Source, path: &'p [String]) -> Option<&'p str> {
     let ups = path.iter().take_while(|segment| *segment == "super").count();
     let is_root = path.first()? == "crate";
@@ -106,13 +106,13 @@ fn entered<'p>(source: &Source, path: &'p [String]) -> Option<&'p str> {
 }
 
 pub(super) fn to_foreign_crates(source: &Source) -> Vec<(usize, String)> {
-    let Some(room) = source.room() else { return Vec::new() };
+    let Some(module) = source.module() else { return Vec::new() };
     let mut findings = Vec::new();
     for (line, path) in source.paths() {
         let path = path.join("::");
         let is_it = |name: &str| path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
-        for (name, rooms) in FOREIGN.iter().filter(|(name, rooms)| is_it(name) && !rooms.contains(&room)) {
-            findings.push((line, format!("{name} lives only in {}", rooms.join(", "))));
+        for (name, modules) in FOREIGN.iter().filter(|(name, modules)| is_it(name) && !modules.contains(&module)) {
+            findings.push((line, format!("{name} lives only in {}", modules.join(", "))));
         }
     }
     findings
@@ -129,7 +129,7 @@ fn a_door_that_is_not_there_is_found() {
         ("src/server/attic/a.rs", ""),
     ];
     for (path, text) in bad {
-        assert_eq!(between_rooms(&Source::new(path, text)).len(), 1, "{path}: {text}");
+        assert_eq!(between_modules(&Source::new(path, text)).len(), 1, "{path}: {text}");
     }
     let good = [
         (
@@ -141,12 +141,12 @@ fn a_door_that_is_not_there_is_found() {
         ("src/cli/run.rs", "use crate::config;"),
     ];
     for (path, text) in good {
-        assert_eq!(between_rooms(&Source::new(path, text)), [], "{path}: {text}");
+        assert_eq!(between_modules(&Source::new(path, text)), [], "{path}: {text}");
     }
 }
 
 #[test]
-fn a_foreign_crate_in_the_wrong_room_is_found() {
+fn a_foreign_crate_in_the_wrong_module_is_found() {
     let bad = [
         ("src/server/replica/a.rs", "use openraft::Raft;"),
         ("src/server/replica/a.rs", "use tokio::{fs, process::{Child, Command}};"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
-use super::ask::Target;
+use super::query::Target;
 use super::{Exit, examples, output};
 use allclear_server::replica::clock::{from_rfc3339, rfc3339};
 use allclear_wire::pb::allclear::operator::v1::end::When;

@@ -56,7 +56,7 @@ impl Target {
 }
 
 #[derive(Subcommand)]
-pub(super) enum Ask {
+pub(super) enum Query {
     /// Shows whether the cluster can act, what the open events wait for, and who answers
     #[command(after_help = examples::STATUS)]
     Status(Target),
@@ -95,7 +95,7 @@ pub(super) struct Events {
     export: bool,
 }
 
-impl Ask {
+impl Query {
     pub(super) fn run(self) -> Result<(), Exit> {
         match self {
             Self::Status(target) => {
