@@ -1,8 +1,9 @@
-//! What a release is linked without.
+//! Links the program of packages (profile `dist`) without tables for unwinding.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
-/// A panic ends a release at once, so nothing ever unwinds; the tables for it would be a seventh of the program. A panic
+/// A panic ends the program at once, so nothing ever unwinds; the tables for it would be a seventh of the program. A panic
 /// still tells where it was; the calls that led there had no names before either, in a program that is stripped. Where
 /// everything is linked statically what looks for the calls needs its own tables, or it aborts.
 const WITHOUT_UNWINDING: &str =
@@ -11,10 +12,17 @@ const WITHOUT_UNWINDING: &str =
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=src/build.rs");
     let is_dynamic = !std::env::var("CARGO_CFG_TARGET_FEATURE")?.split(',').any(|feature| feature == "crt-static");
-    if std::env::var("PROFILE")? == "release" && std::env::var("CARGO_CFG_TARGET_ENV")? == "gnu" && is_dynamic {
-        let script = PathBuf::from(std::env::var("OUT_DIR")?).join("without_unwinding.ld");
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    if is_dist(&out) && std::env::var("CARGO_CFG_TARGET_ENV")? == "gnu" && is_dynamic {
+        let script = out.join("without_unwinding.ld");
         std::fs::write(&script, WITHOUT_UNWINDING)?;
         println!("cargo:rustc-link-arg-bin=allclear=-Wl,-T,{}", script.display());
     }
     Ok(())
+}
+
+/// `PROFILE` is `release` for every profile that inherits from it; the folder has the profile's own name:
+/// `PROFILE/build/PACKAGE/out`.
+fn is_dist(out: &Path) -> bool {
+    out.ancestors().nth(3).and_then(Path::file_name) == Some(OsStr::new("dist"))
 }

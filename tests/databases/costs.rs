@@ -1,5 +1,5 @@
 //! What an event costs without and with allclear, as the table of `deploy/hooks/README.md`:
-//! `ALLCLEAR_RUNS=5 cargo test --release --locked --test processes databases::costs:: -- --ignored --nocapture`.
+//! `ALLCLEAR_RUNS=5 cargo test --profile dist --locked --test processes databases::costs:: -- --ignored --nocapture`.
 //! `ALLCLEAR_SYSTEM=PostgreSQL` measures one alone, and `ALLCLEAR_EVENT=Freeze` one kind of event;
 //! `ALLCLEAR_COMPARED=no` leaves out what it costs without.
 
