@@ -73,7 +73,7 @@ impl DrillCommand {
     }
 
     fn request(&self, written: &str) -> Result<shown::DrillRequest, String> {
-        let kind = EventType::from_word(written);
+        let kind = EventType::parse(written);
         let asked = shown::DrillRequest {
             r#type: kind.to_string(),
             source: self.source.clone(),

@@ -81,7 +81,7 @@ impl HookRun {
     }
 
     fn task(&self, one: &One<'_>) -> Result<HookTask, String> {
-        let intent = Intent::from_word(&self.intent)
+        let intent = Intent::parse(&self.intent)
             .ok_or_else(|| format!("--intent is {:?}: write run, confirm or undo", self.intent))?;
         if self.dry_run && !one.hook.registered.can_dry_run {
             return Err(format!(
@@ -92,7 +92,7 @@ impl HookRun {
         let names = |names: &[String]| names.iter().map(|name| VmName::new(name)).collect();
         let mode =
             if self.dry_run || one.hook.registered.phase == Phase::Check { Mode::DryRun } else { Mode::Rehearsal };
-        let task = one.task(intent, mode, EventType::from_word(&self.r#type));
+        let task = one.task(intent, mode, EventType::parse(&self.r#type));
         Ok(HookTask { avoid: names(&self.avoid), prefer: names(&self.prefer), ..task })
     }
 }
@@ -114,7 +114,7 @@ impl<'a> One<'a> {
         };
         let (phase, which) = hook.split_once('#').map_or((hook, None), |(phase, which)| (phase, Some(which)));
         let of_phase: Vec<Self> = all(config, &VmName::new(vm))
-            .filter(|one| one.workload.name.0 == workload && one.hook.registered.phase.as_word() == phase)
+            .filter(|one| one.workload.name.0 == workload && one.hook.registered.phase.as_str() == phase)
             .collect();
         let count = of_phase.len();
         let is_it = |one: &Self| {

@@ -48,7 +48,7 @@ impl HttpHookArguments {
 }
 
 fn adapter(word: &str) -> Result<Adapter, String> {
-    Adapter::from_word(word).ok_or_else(|| "it is none or patroni".to_owned())
+    Adapter::parse(word).ok_or_else(|| "it is none or patroni".to_owned())
 }
 
 fn member(pair: &str) -> Result<(String, String), String> {

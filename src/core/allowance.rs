@@ -1,5 +1,5 @@
-//! How much of its endpoint's news a replica may put into the log: an endpoint that says something else at each poll is to
-//! cost no more than one that does so now and then.
+//! Limits how many bytes of reports one replica puts into the log. An endpoint whose answer differs at each poll costs
+//! no more than one whose answer differs now and then.
 
 use crate::model::command::{Command, ReportDocument};
 use crate::model::id::VmName;

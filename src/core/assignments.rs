@@ -1,5 +1,5 @@
-//! Every replica's own share: the hook attempts and the claims that the committed state assigns to it.
-//! Recomputed whenever the state changes; nothing is remembered between two calls.
+//! The hook attempts and the claims that the committed state assigns to one replica. `assignments` computes them anew
+//! after every change of the state, and remembers nothing between two calls.
 
 use crate::model::attempt::Attempt;
 use crate::model::claim::Claim;
@@ -76,7 +76,7 @@ const AVOIDED_BYTES: usize = 32 << 10;
 /// answer, and those where a member of the group is out or not ready. Not every VM that an event names: where all wait
 /// for their turn, the first could not go.
 pub fn vms_to_avoid(state: &State, input: &PlanningInput, member: &Member) -> Vec<VmName> {
-    let taking = || state.open_events().filter(|event| is_taking(event));
+    let taking = || state.open_events().filter(|event| takes_its_vms_soon(event));
     let group = group_of(state, member);
     let is_away = |name: &VmName| {
         let replica = state.replicas.get(name).filter(|replica| group.is_some_and(|group| replica.has(group)));
@@ -102,7 +102,7 @@ pub fn vms_to_avoid(state: &State, input: &PlanningInput, member: &Member) -> Ve
 }
 
 /// The event takes its VMs away, or is about to.
-fn is_taking(event: &Event) -> bool {
+fn takes_its_vms_soon(event: &Event) -> bool {
     let is_going = (Stage::Claimed..=Stage::Started).contains(&event.stage()) || event.has_isolated_approval();
     !event.stage().is_over()
         && (event.slots_since.is_some() || event.last_call.is_some() || event.is_dry_run() || is_going)

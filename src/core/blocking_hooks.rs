@@ -1,4 +1,4 @@
-//! Which hooks hold an event by themselves: more than one may, and whoever is to act has to know of each.
+//! Hooks that hold an event by themselves. Several may hold one event, and an operator has to know each.
 
 use crate::model::blocker::Blocker;
 use crate::model::event::Event;

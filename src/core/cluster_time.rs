@@ -1,6 +1,6 @@
-//! The cluster's time as one replica knows it (`members.md` 5). It goes on by a steady clock. It is set by the platform's
-//! time, where the endpoints of a majority of the voters show the same, and otherwise by what the wall clocks of a majority
-//! show: so a clock that is wrong, or an endpoint, changes nothing.
+//! The cluster's time as one replica knows it (`members.md` 5). It advances by a monotonic clock. The platform's time
+//! sets it, where the endpoints of a majority of the voters agree; otherwise a majority of the wall clocks does. One
+//! wrong clock or endpoint changes nothing.
 
 use crate::model::time::Timestamp;
 use crate::platform_time::{Interval, shared_by_most};
@@ -42,7 +42,7 @@ pub enum Trust {
     Known,
 }
 
-words!(Trust { Unknown => "unknown", Guessed => "guessed", Known => "known" });
+string_enum!(Trust { Unknown => "unknown", Guessed => "guessed", Known => "known" });
 
 /// What one voter tells of the time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

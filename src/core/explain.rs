@@ -1,5 +1,5 @@
-//! Why an event has not started, for people (`behaviour.md` 12): what stands between it and its claim, and what is not in
-//! the log.
+//! The reason why an event has not started, for people (`behaviour.md` 12): from its clearance, and from facts that are
+//! not in the log.
 
 use crate::isolation::approval;
 use crate::model::blocker::{Blocker, Clearance};
@@ -9,7 +9,7 @@ use crate::model::lifecycle::Stage;
 use crate::model::state::State;
 use crate::model::time::to_the_second;
 use crate::model::workload::Intent;
-use crate::plan::hosts;
+use crate::plan::placement;
 use crate::plan::registration::unregistered;
 use crate::planning_input::PlanningInput;
 use crate::schedule::clearance::{clearance, prepared};
@@ -30,7 +30,7 @@ fn waits_for(state: &State, event: &Event, input: &PlanningInput) -> Option<Bloc
     }
     if !input.quorum {
         let takeover = if event.is_drill() { None } else { approval::forecast(state, input, &event.announcement.id) };
-        return Some(Blocker::NoQuorum { takeover });
+        return Some(Blocker::NoQuorum { forecast: takeover });
     }
     if event.is_drill() {
         let prepared = event.treatment.as_ref().map(|_| prepared(state, event, input.now));
@@ -59,7 +59,7 @@ fn waits_for(state: &State, event: &Event, input: &PlanningInput) -> Option<Bloc
 
 fn post_failed(event: &Event, last: &Claim) -> Option<Blocker> {
     let (outcome, at) = last.outcome.clone()?;
-    let again_at = event.claimed_again_from()?;
+    let again_at = event.next_claim_from()?;
     Some(Blocker::PostFailed { approver: last.approver.clone(), outcome, at, again_at })
 }
 
@@ -68,12 +68,12 @@ fn replica_away(state: &State, event: &Event, input: &PlanningInput, found: &Blo
     let Blocker::HookWaiting { member, hook, .. } = found else { return None };
     let steps = required::required_steps(state, event);
     let step = steps.iter().find(|step| step.member == *member && step.id == *hook)?;
-    if hosts::host(state, event, step, Intent::Run, input).is_some() {
+    if placement::replica_for_step(state, event, step, Intent::Run, input).is_some() {
         return None;
     }
     let silent = input.peers.get(&member.vm).filter(|contact| !contact.reachable);
     let since = silent.map(|contact| to_the_second(contact.since));
-    let passed_over_at = hosts::no_longer_waited_for_at(&member.vm, input).filter(|_| event.is_user_initiated());
+    let passed_over_at = placement::no_longer_waited_for_at(&member.vm, input).filter(|_| event.is_user_initiated());
     let passed_over_at = passed_over_at.map(to_the_second);
     Some(Blocker::ReplicaAway { member: member.clone(), hook: *hook, since, passed_over_at })
 }

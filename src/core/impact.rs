@@ -1,4 +1,4 @@
-//! How long an event kept a VM from running, as its own replica observed: by the ticks of its clock that it missed.
+//! For how long an event kept a VM from running: the ticks that the replica on that VM missed.
 
 use crate::model::command::{Command, RecordImpact};
 use crate::model::event::{Ending, Event};

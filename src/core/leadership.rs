@@ -1,5 +1,5 @@
-//! Who should lead instead of the replica that does: leadership leaves a machine that is about to be taken down, and
-//! one that can no longer see what is announced (`behaviour.md` 6 and 7). A hint; agreeing stays with consensus.
+//! The replica to which leadership is transferred. Leadership leaves a VM that an event is about to take down, and a
+//! replica whose metadata channel has stalled (`behaviour.md` 6 and 7). The result is a hint; Raft decides.
 
 use crate::model::event::Event;
 use crate::model::id::VmName;

@@ -7,19 +7,19 @@
 extern crate alloc;
 
 #[macro_use]
-mod words;
+mod string_enum;
 
 pub mod allowance;
 pub mod apply;
 pub mod assignments;
 pub mod blocking_hooks;
 pub mod cluster_time;
+pub mod disk_loss;
 pub mod explain;
 pub mod impact;
 pub mod isolation;
 pub mod leadership;
 pub mod model;
-pub mod new_disk;
 pub mod notification;
 pub mod observation;
 pub mod ownership;

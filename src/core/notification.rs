@@ -1,5 +1,5 @@
-//! What other systems are told of a cluster: which notices are due, and which of them the log knows to have been told.
-//! A notice is told within an hour of what it tells, or not at all; so what is known of it is soon forgotten.
+//! Notifications that are due, and those that the log records as delivered. A notification is delivered within an hour
+//! of its subject, or not at all, so its record is kept for that hour.
 
 use crate::explain::explain;
 use crate::model::blocker::Blocker;
@@ -90,10 +90,11 @@ fn of_event(event: &Event) -> impl Iterator<Item = Notification> + use<> {
         (NotificationKind::Closed, event.entered_at(Stage::Closed)),
     ];
     let stages = moments.map(|(topic, at)| at.map(|at| Notification::of(event, topic, at)));
-    let alone = event.isolated_approvals.iter().filter(|takeover| takeover.may_be_posted()).filter_map(|takeover| {
-        let known = takeover.recorded?.plus(ACCOUNT_FIRST);
-        Some(Notification::alone(&event.announcement.id, &takeover.approver, takeover.at, known))
-    });
+    let alone =
+        event.isolated_approvals.iter().filter(|takeover| takeover.may_have_been_posted()).filter_map(|takeover| {
+            let known = takeover.recorded?.plus(ACCOUNT_FIRST);
+            Some(Notification::alone(&event.announcement.id, &takeover.approver, takeover.at, known))
+        });
     let alone: Vec<Notification> = alone.collect();
     stages.into_iter().flatten().chain(alone)
 }

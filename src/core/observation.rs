@@ -1,5 +1,5 @@
-//! What a replica reports of what its endpoint says. That an event is gone, or has not started after all, is believed only
-//! when polls in a row agree (`members.md` 3, D3 and D5), and a poll that brought no information interrupts the row.
+//! Judges the polls of one replica before it reports. An event counts as gone, or as not started, only after polls in a
+//! row that agree (`members.md` 3, D3 and D5). A poll without information interrupts the row.
 
 use crate::cluster_time::Trust;
 use crate::model::command::{Command, ReportDocument};

@@ -1,6 +1,6 @@
-//! Whose the name of a workload is. Whoever dials in under a name, or into a group, decides how the machine is prepared,
-//! so the configuration's names and groups are taken only by those whom it gives them, a name that somebody registered by
-//! nobody else, and what an open event waits for is taken away by nobody.
+//! The owner of a workload's name. A workload decides how its VM is prepared. So a session may take a name or a group
+//! of the configuration only with the configuration's permission, and a registered name only as its owner; and nobody
+//! removes a hook for which an open event waits.
 
 use crate::model::event::Event;
 use crate::model::id::{EventId, GroupName, VmName, WorkloadName};
@@ -31,7 +31,7 @@ impl Grants {
         self.trusted.contains(&uid)
     }
 
-    fn give(&self, workload: &Workload, uid: u32) -> Result<(), OwnershipError> {
+    fn check(&self, workload: &Workload, uid: u32) -> Result<(), OwnershipError> {
         if self.trusts(uid) {
             return Ok(());
         }
@@ -108,15 +108,16 @@ impl Workload {
 
 impl State {
     /// Whether its user may dial in at this VM as this workload.
-    pub fn may_enlist(&self, vm: &VmName, workload: &Workload, grants: &Grants) -> Result<(), OwnershipError> {
-        workload.owner().map_or(Ok(()), |uid| grants.give(workload, uid))?;
+    pub fn may_register(&self, vm: &VmName, workload: &Workload, grants: &Grants) -> Result<(), OwnershipError> {
+        workload.owner().map_or(Ok(()), |uid| grants.check(workload, uid))?;
         self.may_replace(vm, workload)
     }
 
     /// Those that dialled in at this VM before its configuration took their names or groups from their users.
-    pub fn given_no_more(&self, vm: &VmName, grants: &Grants) -> Vec<WorkloadName> {
+    pub fn no_longer_granted(&self, vm: &VmName, grants: &Grants) -> Vec<WorkloadName> {
         let dialled = self.replicas.get(vm).into_iter().flat_map(|replica| replica.sessions.values());
-        let is_refused = |workload: &&Workload| workload.owner().is_some_and(|uid| grants.give(workload, uid).is_err());
+        let is_refused =
+            |workload: &&Workload| workload.owner().is_some_and(|uid| grants.check(workload, uid).is_err());
         dialled.filter(is_refused).map(|workload| workload.name.clone()).collect()
     }
 
@@ -134,7 +135,7 @@ impl State {
     }
 
     /// Whether this user may end the registration. With force whoever is trusted may do so during an event.
-    pub fn may_delist(
+    pub fn may_deregister(
         &self,
         vm: &VmName,
         name: &WorkloadName,

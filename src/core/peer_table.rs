@@ -1,6 +1,6 @@
-//! Who answers, and whose metadata channel works: kept by the leader from the beats it hears, told to everybody else
-//! in its replies, and asked of each other where no leader is heard. Nothing here is in the log; `apply` checks whatever
-//! follows from it. All moments are of the steady clock of the replica that keeps them.
+//! The health of the other replicas. The leader keeps it from status reports, and sends its view to all in its replies.
+//! A replica without a leader asks the other voters. Nothing of it is in the log, and `apply` checks whatever follows
+//! from it. All timestamps are of the monotonic clock of the replica that keeps the table.
 
 use crate::model::id::VmName;
 use crate::model::isolation::{ImdsHealth, PeerAnswer};
@@ -20,8 +20,8 @@ const ANSWER_COUNTS_FOR: Duration = Duration::from_secs(2);
 
 /// The health of one metadata channel, as its replica tells it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Health {
-    pub channel: ImdsHealth,
+pub struct ImdsReport {
+    pub health: ImdsHealth,
     /// Since the last validated document.
     pub document_age: Option<Duration>,
     /// How long the endpoint took for that document.
@@ -29,17 +29,17 @@ pub struct Health {
 }
 
 /// What the leader tells of each replica.
-pub type Told = BTreeMap<VmName, PeerReport>;
+pub type LeaderView = BTreeMap<VmName, ViewedPeer>;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PeerReport {
+pub struct ViewedPeer {
     /// It answers the leader.
     pub reachable: bool,
     /// For how long it has not; nothing while it does.
     pub silent_for: Duration,
-    pub health: Health,
+    pub health: ImdsReport,
     /// How many wishes of operators it knows.
-    pub wishes: u64,
+    pub operator_seq: u64,
 }
 
 /// What the replica `me` knows of all of them.
@@ -48,40 +48,41 @@ pub struct PeerTable {
     me: VmName,
     /// `None` while another replica leads.
     leading_since: Option<Timestamp>,
-    heard: BTreeMap<VmName, PeerEntry>,
+    reports: BTreeMap<VmName, ReceivedReport>,
     /// The leader's last reply and when it came.
-    told: Option<(Timestamp, Told)>,
+    leader_view: Option<(Timestamp, LeaderView)>,
     /// What others answered last, and when.
     answered: BTreeMap<VmName, (Timestamp, PeerAnswer)>,
 }
 
 #[derive(Debug)]
-struct PeerEntry {
-    health: Health,
-    wishes: u64,
+struct ReceivedReport {
+    health: ImdsReport,
+    operator_seq: u64,
     at: Timestamp,
-    channel_since: Timestamp,
+    imds_since: Timestamp,
 }
 
 impl PeerTable {
     pub const fn new(me: VmName) -> Self {
-        Self { me, leading_since: None, heard: BTreeMap::new(), told: None, answered: BTreeMap::new() }
+        Self { me, leading_since: None, reports: BTreeMap::new(), leader_view: None, answered: BTreeMap::new() }
     }
 
     /// A replica, perhaps this one, says how it is, and how many wishes of operators it knows. True when it is news.
-    pub fn record_report(&mut self, now: Timestamp, replica: &VmName, health: Health, wishes: u64) -> bool {
-        let before = self.heard.get(replica);
+    pub fn record_report(&mut self, now: Timestamp, replica: &VmName, health: ImdsReport, operator_seq: u64) -> bool {
+        let before = self.reports.get(replica);
         let was_silent = before.is_none_or(|before| now.since(before.at) >= SILENT_AFTER);
-        let same = before.filter(|before| before.health.channel == health.channel);
-        let channel_since = same.map_or(now, |before| before.channel_since);
+        let same = before.filter(|before| before.health.health == health.health);
+        let channel_since = same.map_or(now, |before| before.imds_since);
         let is_news = was_silent || same.is_none();
-        self.heard.insert(replica.clone(), PeerEntry { health, wishes, at: now, channel_since });
+        self.reports
+            .insert(replica.clone(), ReceivedReport { health, operator_seq, at: now, imds_since: channel_since });
         is_news
     }
 
     /// The leader's reply.
-    pub fn record_leader_view(&mut self, now: Timestamp, contacts: Told) {
-        self.told = Some((now, contacts));
+    pub fn record_leader_view(&mut self, now: Timestamp, contacts: LeaderView) {
+        self.leader_view = Some((now, contacts));
     }
 
     /// Another replica was asked while this one heard no leader.
@@ -101,13 +102,13 @@ impl PeerTable {
     pub fn leading(&mut self, now: Timestamp, leads: bool) {
         if leads != self.leading_since.is_some() {
             self.leading_since = leads.then_some(now);
-            self.heard.retain(|name, heard| *name == self.me || now.since(heard.at) < BEAT_EVERY);
+            self.reports.retain(|name, heard| *name == self.me || now.since(heard.at) < BEAT_EVERY);
         }
     }
 
     /// This replica leads, or one that leads takes its beats: a leader that too few hear takes none.
     pub fn is_led(&self, now: Timestamp) -> bool {
-        self.leading_since.is_some() || self.fresh(now).is_some()
+        self.leading_since.is_some() || self.current_leader_view(now).is_some()
     }
 
     /// Since when this replica leads.
@@ -118,55 +119,59 @@ impl PeerTable {
     /// What is known of the members now.
     ///
     /// `at` tells the cluster's time of a moment on the steady clock.
-    pub fn of(
+    pub fn health_of_members(
         &self,
         now: Timestamp,
         members: &[VmName],
         at: impl Fn(Timestamp) -> Timestamp,
     ) -> BTreeMap<VmName, PeerHealth> {
-        members.iter().filter_map(|name| Some((name.clone(), self.contact(now, name, &at)?))).collect()
+        members.iter().filter_map(|name| Some((name.clone(), self.health_of(now, name, &at)?))).collect()
     }
 
-    fn contact(&self, now: Timestamp, name: &VmName, at: impl Fn(Timestamp) -> Timestamp) -> Option<PeerHealth> {
+    fn health_of(&self, now: Timestamp, name: &VmName, at: impl Fn(Timestamp) -> Timestamp) -> Option<PeerHealth> {
         if let Some(leading_since) = self.leading_since {
-            let heard = self.heard.get(name);
+            let heard = self.reports.get(name);
             let last = heard.map_or(leading_since, |heard| heard.at.max(leading_since));
             return Some(PeerHealth {
                 reachable: *name == self.me || now.since(last) < SILENT_AFTER,
                 since: at(last),
-                imds: heard.map_or(ImdsHealth::Unknown, |heard| heard.health.channel),
-                imds_since: at(heard.map_or(leading_since, |heard| heard.channel_since.max(leading_since))),
+                imds: heard.map_or(ImdsHealth::Unknown, |heard| heard.health.health),
+                imds_since: at(heard.map_or(leading_since, |heard| heard.imds_since.max(leading_since))),
                 // It was so old when it was told, and it has aged since.
                 document_age: heard.and_then(|heard| Some(heard.health.document_age? + now.since(heard.at))),
                 answers_in: heard.map_or(Duration::ZERO, |heard| heard.health.answers_in),
-                operator_seq: heard.map_or(0, |heard| heard.wishes),
+                operator_seq: heard.map_or(0, |heard| heard.operator_seq),
             });
         }
         let own = || {
-            let heard = self.heard.get(name).filter(|_| *name == self.me)?;
-            let word =
-                PeerReport { reachable: true, silent_for: Duration::ZERO, health: heard.health, wishes: heard.wishes };
+            let heard = self.reports.get(name).filter(|_| *name == self.me)?;
+            let word = ViewedPeer {
+                reachable: true,
+                silent_for: Duration::ZERO,
+                health: heard.health,
+                operator_seq: heard.operator_seq,
+            };
             Some((now, word))
         };
         let told = || {
-            let (told_at, told) = self.fresh(now)?;
+            let (told_at, told) = self.current_leader_view(now)?;
             Some((*told_at, *told.get(name)?))
         };
-        let (told_at, PeerReport { reachable, silent_for, health, wishes }) = own().or_else(told)?;
+        let (told_at, ViewedPeer { reachable, silent_for, health, operator_seq }) = own().or_else(told)?;
         Some(PeerHealth {
             reachable,
             since: at(if reachable { now } else { told_at.minus(silent_for) }),
-            imds: health.channel,
+            imds: health.health,
             imds_since: at(now),
             document_age: health.document_age,
             answers_in: health.answers_in,
-            operator_seq: wishes,
+            operator_seq,
         })
     }
 
     /// What the leader told, as long as it counts.
-    fn fresh(&self, now: Timestamp) -> Option<&(Timestamp, Told)> {
-        self.told.as_ref().filter(|(told_at, _)| now.since(*told_at) < SILENT_AFTER)
+    fn current_leader_view(&self, now: Timestamp) -> Option<&(Timestamp, LeaderView)> {
+        self.leader_view.as_ref().filter(|(told_at, _)| now.since(*told_at) < SILENT_AFTER)
     }
 }
 
@@ -174,7 +179,8 @@ impl PeerTable {
 mod tests {
     use super::*;
 
-    const HEALTHY: Health = Health { channel: ImdsHealth::Healthy, document_age: None, answers_in: Duration::ZERO };
+    const HEALTHY: ImdsReport =
+        ImdsReport { health: ImdsHealth::Healthy, document_age: None, answers_in: Duration::ZERO };
     const BEGIN: Timestamp = Timestamp(1_000_000);
 
     fn names() -> [VmName; 2] {
@@ -189,7 +195,7 @@ mod tests {
     fn a_new_leader_gives_everybody_time_to_speak() {
         let mut contacts = contacts();
         contacts.leading(BEGIN, true);
-        let known = contacts.of(BEGIN, &names(), |at| at);
+        let known = contacts.health_of_members(BEGIN, &names(), |at| at);
         assert!(known[&VmName::new("db-1")].reachable);
         assert_eq!(known[&VmName::new("db-1")].imds, ImdsHealth::Unknown);
     }
@@ -205,7 +211,7 @@ mod tests {
         let later = BEGIN.plus(BEAT_EVERY);
         contacts.leading(later, false);
         contacts.leading(later, true);
-        let known = contacts.of(later, &names(), |at| at);
+        let known = contacts.health_of_members(later, &names(), |at| at);
         let channels = [&other, &own].map(|name| (known[name].imds, known[name].operator_seq));
         assert_eq!(channels, [(ImdsHealth::Unknown, 0), (ImdsHealth::Healthy, 7)]);
     }
@@ -214,12 +220,12 @@ mod tests {
     fn a_follower_knows_itself_and_what_it_is_told() {
         let mut contacts = contacts();
         contacts.record_report(BEGIN, &VmName::new("db-0"), HEALTHY, 0);
-        assert_eq!(contacts.of(BEGIN, &names(), |at| at).len(), 1);
+        assert_eq!(contacts.health_of_members(BEGIN, &names(), |at| at).len(), 1);
         assert!(!contacts.is_led(BEGIN));
         let silent_for = Duration::from_secs(40);
-        let word = PeerReport { reachable: false, silent_for, health: HEALTHY, wishes: 7 };
+        let word = ViewedPeer { reachable: false, silent_for, health: HEALTHY, operator_seq: 7 };
         contacts.record_leader_view(BEGIN, BTreeMap::from([(VmName::new("db-1"), word)]));
-        let known = contacts.of(BEGIN.plus(BEAT_EVERY), &names(), |at| at)[&VmName::new("db-1")];
+        let known = contacts.health_of_members(BEGIN.plus(BEAT_EVERY), &names(), |at| at)[&VmName::new("db-1")];
         assert_eq!((known.reachable, known.operator_seq, contacts.is_led(BEGIN)), (false, 7, true));
         assert_eq!(known.since, BEGIN.minus(silent_for));
         assert!(!contacts.is_led(BEGIN.plus(SILENT_AFTER)));
@@ -244,7 +250,7 @@ mod tests {
         assert!(contacts.record_report(
             BEGIN,
             &db,
-            Health { channel: ImdsHealth::Stalled, document_age: None, answers_in: Duration::ZERO },
+            ImdsReport { health: ImdsHealth::Stalled, document_age: None, answers_in: Duration::ZERO },
             0
         ));
     }

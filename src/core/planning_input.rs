@@ -1,4 +1,4 @@
-//! What the leader knows beside the log: the time, who answers, whose channel works, and its configuration.
+//! What a planner knows beside the log: the time, the health of all replicas, the leadership, and the configuration.
 
 use crate::model::document::Status;
 use crate::model::id::{EventId, VmName};
@@ -108,7 +108,7 @@ impl PlanningInput {
     }
 
     /// For how long the replica's documents are no longer news; `None` while they are.
-    pub fn uninformed(&self, replica: &VmName) -> Option<Duration> {
+    pub fn without_news_for(&self, replica: &VmName) -> Option<Duration> {
         let contact = self.peers.get(replica)?;
         let stalled = (contact.imds == ImdsHealth::Stalled).then(|| self.now.since(contact.imds_since));
         self.unreachable_for(replica).max(stalled)

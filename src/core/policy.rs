@@ -1,5 +1,5 @@
-//! Which treatment an event gets (`behaviour.md` 4): the configured rules in order, then the defaults.
-//! The choice is committed with the event, so a policy that changes never changes an event under way.
+//! The treatment of an event (`behaviour.md` 4): the first rule of the configuration that matches, otherwise a default.
+//! The treatment is committed with the event, so a change of the policy never changes an event under way.
 
 use crate::model::document::{Announcement, EventType, NotBefore, Source, Status};
 use crate::model::id::VmName;
@@ -54,13 +54,13 @@ pub enum Foreign {
     ApproveUser,
 }
 
-words!(Foreign { Observe => "observe", ApproveUser => "approve-user" });
+string_enum!(Foreign { Observe => "observe", ApproveUser => "approve-user" });
 
 /// One configured rule. An empty list and a missing range match everything.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Rule {
     pub name: String,
-    pub kinds: Vec<EventType>,
+    pub event_types: Vec<EventType>,
     pub sources: Vec<Source>,
     pub resources: Vec<VmName>,
     pub duration: Option<Range>,
@@ -234,7 +234,7 @@ fn default_phases(kind: &EventType) -> Vec<Phase> {
 impl Rule {
     fn conditions(&self) -> Vec<PolicyCondition<'_>> {
         let named = [
-            (!self.kinds.is_empty()).then_some(PolicyCondition::Type(&self.kinds)),
+            (!self.event_types.is_empty()).then_some(PolicyCondition::Type(&self.event_types)),
             (!self.sources.is_empty()).then_some(PolicyCondition::Source(&self.sources)),
             (!self.resources.is_empty()).then_some(PolicyCondition::Resources(&self.resources)),
             self.duration.map(PolicyCondition::Duration),

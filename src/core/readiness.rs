@@ -1,4 +1,4 @@
-//! Whether a workload serves (`members.md` 1, "Ready"): what it answers when it is asked, and what that says of it.
+//! Whether a workload serves (`members.md` 1, "Ready"), from its answers in a row.
 
 use crate::model::workload::Readiness;
 

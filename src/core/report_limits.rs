@@ -1,4 +1,4 @@
-//! How much of a document a replica reports.
+//! The part of a document that a replica reports.
 
 use crate::model::document::{Announcement, Document, Status};
 use crate::model::state::State;

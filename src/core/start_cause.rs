@@ -22,7 +22,7 @@ pub enum StartCause {
     ApprovedElsewhere,
 }
 
-words!(StartCause {
+string_enum!(StartCause {
     Approved => "approved",
     NoticeExpired => "notice_expired",
     Platform => "platform",
@@ -62,7 +62,7 @@ impl Event {
 }
 
 /// An event that started before its notice ended though nobody of this cluster approved it.
-pub fn approved_elsewhere(state: &State, event: &Event) -> bool {
+pub fn is_surely_approved_elsewhere(state: &State, event: &Event) -> bool {
     // One that has yet to give its account may have approved it alone.
     let may_be_alone = || event.is_user_initiated() && state.suspects().next().is_some();
     event.start_cause() == Some(StartCause::ApprovedElsewhere) && !may_be_alone()
@@ -72,5 +72,5 @@ pub fn approved_elsewhere(state: &State, event: &Event) -> bool {
 pub fn is_second_approver(state: &State, event: &Event) -> bool {
     let names_us = || event.announcement.resources.iter().any(|vm| state.replicas.contains_key(vm));
     let is_left = event.treatment.as_ref().is_some_and(|treatment| treatment.action == Action::Observe);
-    !is_left && approved_elsewhere(state, event) && names_us()
+    !is_left && is_surely_approved_elsewhere(state, event) && names_us()
 }

@@ -1,4 +1,4 @@
-//! What is measured of an event, from what the log says of it.
+//! Durations of an event, computed from the log.
 
 use crate::model::document::NotBefore;
 use crate::model::event::Event;

@@ -1,5 +1,6 @@
-//! The cluster version: what entries mean (`members.md` 8). It is part of the state and rises by an entry, once everybody
-//! who has to fold that entry runs a program that knows it. A program that does not know it folds nothing any more.
+//! The cluster version: the meaning of entries (`members.md` 8). An entry raises it once every replica that applies
+//! that entry runs a program that knows the version. A program that does not know the version applies no entry any
+//! more.
 
 use crate::model::command::{Command, RaiseVersion};
 use crate::model::state::State;

@@ -38,7 +38,7 @@ use crate::replica::hook_executor::{Former, HookExecutor, KnownCalls};
 use crate::replica::input_source::InputSource;
 use crate::replica::journal::ApprovalJournal;
 use crate::replica::metrics::Metrics;
-use crate::replica::poller::Observer;
+use crate::replica::poller::ImdsPoller;
 use crate::replica::state_machine::CoreStateMachine;
 use crate::replica::view::View;
 use crate::replica::watchdog::Watchdog;
@@ -156,10 +156,10 @@ async fn name(config: &Config, endpoint: &Endpoint) -> VmName {
     }
 }
 
-fn observer(config: &config::Metadata, endpoint: Arc<Endpoint>, metrics: Arc<Metrics>) -> Observer {
+fn observer(config: &config::Metadata, endpoint: Arc<Endpoint>, metrics: Arc<Metrics>) -> ImdsPoller {
     let config::Metadata { poll_interval, gone_after, stale_after, stall_after, .. } = *config;
     let patience = Patience { poll_interval, gone_after, stale_after };
-    Observer::new(endpoint, PollSchedule::new(poll_interval), patience, stall_after, metrics)
+    ImdsPoller::new(endpoint, PollSchedule::new(poll_interval), patience, stall_after, metrics)
 }
 
 /// What the servers of one replica answer with.
@@ -167,7 +167,7 @@ struct Serving<'a> {
     config: &'a Config,
     tls: Option<Arc<Credentials>>,
     shared: &'a SharedParts,
-    observer: &'a Arc<Observer>,
+    observer: &'a Arc<ImdsPoller>,
     hooks: &'a Arc<HookExecutor>,
     view: &'a View,
     stop: &'a CancellationToken,
@@ -210,7 +210,7 @@ fn serve(
     let routes = grpc::with_health_and_reflection(for_operators);
     let serving = grpc::serve(listeners.operator, routes, guard, stop.clone());
     servers.spawn_on(logged("operator.socket", serving), answering);
-    servers.spawn(grpc::beat(inputs.clone(), observer.clone(), watchdog.clone(), stop.clone()));
+    servers.spawn(grpc::report_status(inputs.clone(), observer.clone(), watchdog.clone(), stop.clone()));
     servers.close();
     servers
 }

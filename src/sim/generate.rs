@@ -50,7 +50,7 @@ pub fn generate(seed: u64) -> Scenario {
     };
     let announced = events(&mut random, &mut scenario);
     roles(&mut random, &mut scenario);
-    wishes(&mut random, &mut scenario, &announced);
+    operator_requests(&mut random, &mut scenario, &announced);
     guests(&mut random, &mut scenario);
     let faults = if random.percent(10) { 0 } else { random.between(1, 7) };
     for _ in 0..faults {
@@ -297,7 +297,7 @@ fn roles(random: &mut Random, scenario: &mut Scenario) {
     }
 }
 
-fn wishes(random: &mut Random, scenario: &mut Scenario, announced: &[Duration]) {
+fn operator_requests(random: &mut Random, scenario: &mut Scenario, announced: &[Duration]) {
     if random.percent(70) {
         return;
     }

@@ -12,7 +12,7 @@ use allclear_core::cluster_time::{ClockReading, Trust};
 use allclear_core::model::command::Command;
 use allclear_core::model::isolation::PeerAnswer;
 use allclear_core::model::time::Timestamp;
-use allclear_core::peer_table::{Health, Told};
+use allclear_core::peer_table::{ImdsReport, LeaderView};
 
 pub(super) struct Envelope {
     pub(super) from: usize,
@@ -39,8 +39,8 @@ pub(super) enum ModelMessage {
     Confirm(ProposalWaiter<Confirmed>),
     Confirmed(Oneshot<Confirmed>, Confirmed),
     Beat {
-        health: Health,
-        wishes: u64,
+        health: ImdsReport,
+        operator_seq: u64,
         reading: ClockReading,
         /// Of the time against which that was measured; `None` where it was not that of the leader.
         base: Option<i64>,
@@ -48,7 +48,7 @@ pub(super) enum ModelMessage {
         known: Option<Timestamp>,
     },
     Reply {
-        told: Told,
+        told: LeaderView,
         time: Timestamp,
         base: i64,
         trust: Trust,
@@ -128,8 +128,8 @@ impl World {
             ModelMessage::Proposed(waiting, answer) => waiting.give(&self.tasks, answer),
             ModelMessage::Confirm(asker) => self.on_confirm(to, asker),
             ModelMessage::Confirmed(waiting, index) => waiting.give(&self.tasks, index),
-            ModelMessage::Beat { health, wishes, reading, base, known } => {
-                self.on_beat(to, from, health, wishes);
+            ModelMessage::Beat { health, operator_seq, reading, base, known } => {
+                self.on_beat(to, from, health, operator_seq);
                 self.on_reading(to, from, reading, (base, known));
                 self.reply_to_beat(to, from);
             }

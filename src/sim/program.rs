@@ -157,7 +157,7 @@ impl World {
             program.is_running = false;
             program.clone()
         };
-        self.tell(|| format!("{}: a hook ends, {} [{}]", node.name, ended.outcome.as_word(), key.1));
+        self.tell(|| format!("{}: a hook ends, {} [{}]", node.name, ended.outcome.as_str(), key.1));
         self.judge.borrow_mut().ended.insert(key.clone(), ended.outcome.clone());
         if ended.outcome == Outcome::Done {
             self.have_effect(&ended.task);

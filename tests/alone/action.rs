@@ -203,7 +203,7 @@ fn finishes(world: &World) -> Vec<Action> {
 pub(crate) fn account(world: &World, replica: usize) -> Option<Command> {
     let suspicion = world.log.reconcile_states.get(&name(replica));
     let journal = unrecorded(&world.log, &world.replicas[replica].journal);
-    let is_owed = suspicion.is_some_and(|suspicion| !suspicion.is_cleared) || !journal.is_empty();
+    let is_owed = suspicion.is_some_and(|suspicion| !suspicion.is_reconciled) || !journal.is_empty();
     is_owed.then(|| {
         Command::ReconcileJournal(ReconcileJournal {
             number: suspicion.map_or(0, |suspicion| suspicion.number),

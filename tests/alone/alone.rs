@@ -89,7 +89,9 @@ impl Model for Cluster {
             Property::sometimes("a quorum repeats what was decided alone", |cluster: &Cluster, world: &World| {
                 // It waits for a moment before it does.
                 (cluster.faults.delays == 0 || cluster.moments < 4)
-                    || events(world).flat_map(|event| &event.claims).any(|claim| claim.reason == Reason::Takeover)
+                    || events(world)
+                        .flat_map(|event| &event.claims)
+                        .any(|claim| claim.reason == Reason::IsolatedApproval)
             }),
             Property::sometimes("a second takeover", |cluster: &Cluster, world: &World| {
                 cluster.faults.losses == 0 || world.replicas.iter().any(|local| local.journal.len() > 1)

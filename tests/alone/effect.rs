@@ -360,7 +360,7 @@ fn settle_contact(cluster: &Cluster, before: &World, next: &mut World) {
             && Some(replica) != next.leader
             && let Some(suspicion) = Arc::make_mut(&mut next.log).reconcile_states.get_mut(&name(replica))
         {
-            suspicion.is_cleared = true;
+            suspicion.is_reconciled = true;
         }
     }
 }

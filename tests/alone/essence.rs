@@ -54,7 +54,7 @@ fn hash<H: Hasher>(state: &State, hasher: &mut H) {
         (&replica.document, replica.stale_since).hash(hasher);
     }
     for suspicion in state.reconcile_states.values() {
-        (suspicion.number, suspicion.is_cleared).hash(hasher);
+        (suspicion.number, suspicion.is_reconciled).hash(hasher);
     }
     (&state.leadership, state.open.len(), state.history.len()).hash(hasher);
     let has_budget =

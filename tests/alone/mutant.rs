@@ -52,7 +52,7 @@ impl Mutant {
             (Self::OldAccountsClear, Command::ReconcileJournal(_)) => {
                 apply::apply(state, entry);
                 if let Some(suspicion) = state.reconcile_states.get_mut(&entry.by) {
-                    suspicion.is_cleared = true;
+                    suspicion.is_reconciled = true;
                 }
                 ApplyResult::Applied
             }
@@ -99,7 +99,7 @@ impl Mutant {
     fn trusting<T>(self, state: &mut State, me: &VmName, judge: impl FnOnce(&mut State) -> T) -> T {
         let real = state.reconcile_states.clone();
         for (name, suspicion) in &mut state.reconcile_states {
-            suspicion.is_cleared |= match self {
+            suspicion.is_reconciled |= match self {
                 Self::SuspectsTakeNothing => name != me,
                 Self::SuspectClaims => name == me,
                 _ => false,

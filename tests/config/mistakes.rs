@@ -83,12 +83,12 @@ fn more_workloads_than_a_replica_has_are_a_mistake() {
 #[test]
 fn a_file_that_cannot_be_read_is_a_mistake() {
     let folder = tempfile::tempdir().unwrap();
-    let said = |path: &Path| allclear::config::load(path, []).unwrap_err().to_string();
+    let error_of = |path: &Path| allclear::config::load(path, []).unwrap_err().to_string();
     let missing = folder.path().join("missing.toml");
-    assert!(said(&missing).starts_with(&format!("{}: cannot be read: No such file", missing.display())));
+    assert!(error_of(&missing).starts_with(&format!("{}: cannot be read: No such file", missing.display())));
     let path = folder.path().join("allclear.toml");
     std::fs::write(&path, b"name = \"\xff\"").unwrap();
-    assert_eq!(said(&path), format!("{}: is not UTF-8 text", path.display()));
+    assert_eq!(error_of(&path), format!("{}: is not UTF-8 text", path.display()));
     std::fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
-    assert_eq!(said(&path), format!("{}: is longer than 1 MiB: not a configuration", path.display()));
+    assert_eq!(error_of(&path), format!("{}: is longer than 1 MiB: not a configuration", path.display()));
 }

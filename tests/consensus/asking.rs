@@ -25,7 +25,7 @@ use allclear::replica::clock::ClusterClock;
 use allclear::replica::cluster::{ClusterHandle, NodeFacts};
 use allclear::replica::journal::ApprovalJournal;
 use allclear::replica::metrics::Metrics;
-use allclear::replica::poller::Observer;
+use allclear::replica::poller::ImdsPoller;
 use allclear::replica::state_machine::CoreStateMachine;
 use allclear::replica::view::View;
 use allclear::wire::pb::allclear::cluster::v1 as wire;
@@ -74,7 +74,7 @@ impl Asking {
         let mut tasks = JoinSet::new();
         let serving = consensus::serve(listener, None, routes, stop.clone());
         tasks.spawn(async move { serving.await.unwrap() });
-        tasks.spawn(grpc::beat(inputs.clone(), observer, shared.watchdog.clone(), stop.clone()));
+        tasks.spawn(grpc::report_status(inputs.clone(), observer, shared.watchdog.clone(), stop.clone()));
         Self { shared, stop, tasks }
     }
 
@@ -99,11 +99,11 @@ impl Asking {
     }
 }
 
-async fn observer(vm: &str) -> Observer {
+async fn observer(vm: &str) -> ImdsPoller {
     let cloud = fake_cloud::serve(fake_cloud::Options::new([vm])).await.unwrap();
     let endpoint = Endpoint::new(&cloud.endpoint(vm).unwrap(), ApiVersion::newest(), Timeouts::default());
     let pace = PollSchedule::new(Duration::from_secs(1));
-    let observer = Observer::new(
+    let observer = ImdsPoller::new(
         Arc::new(endpoint.unwrap()),
         pace,
         Patience::default(),

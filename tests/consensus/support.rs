@@ -174,7 +174,7 @@ impl Cluster {
             data_dir: self.directory(name),
             timing: self.timing.clone(),
             snapshot_every: self.snapshot_every,
-            means: Environment::default(),
+            environment: Environment::default(),
             tls: None,
         }
     }
@@ -186,9 +186,9 @@ impl Cluster {
     pub(crate) async fn start_with(&mut self, options: Options) -> Result<(), OpenError> {
         let name = options.replica.clone();
         let address = self.addresses.iter().find(|(other, _)| *other == name).unwrap().1.clone();
-        let fold = Ledger { is_newer: self.newer.contains(&name), ..Ledger::default() };
-        let shown = Arc::clone(&fold.shown);
-        let (consensus, routes) = Consensus::open(options, fold).await?;
+        let state_machine = Ledger { is_newer: self.newer.contains(&name), ..Ledger::default() };
+        let shown = Arc::clone(&state_machine.shown);
+        let (consensus, routes) = Consensus::open(options, state_machine).await?;
         let stop = CancellationToken::new();
         let served = tokio::spawn(consensus::serve(bind(&address).await, None, routes, stop.clone()));
         self.replicas.insert(name, Replica { consensus, shown, stop, served });

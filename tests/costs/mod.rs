@@ -167,14 +167,14 @@ fn what_the_core_costs_grows_as_it_should_and_not_unseen() {
 
 #[test]
 fn what_costs_more_than_before_or_grows_faster_than_it_may_is_told() {
-    let row = |grows, allocations| Row { what: "it", grows, allocations };
+    let measured = |grows, allocations| Row { what: "it", grows, allocations };
     let count = |row: &Row, recorded: Option<&[u64]>| mistakes(row, recorded).len();
-    let linear = row(Growth::Linear, [100, 1_000, 9_000]);
+    let linear = measured(Growth::Linear, [100, 1_000, 9_000]);
     assert_eq!(count(&linear, Some(&[100, 1_000, 9_000])), 0);
     assert_eq!(count(&linear, Some(&[100, 1_000, 8_000])), 1, "it costs more than before");
     assert_eq!(count(&linear, None), 1, "nothing was recorded");
-    let faster = row(Growth::Linear, [100, 1_100, 50_000]);
+    let faster = measured(Growth::Linear, [100, 1_100, 50_000]);
     assert_eq!(count(&faster, Some(&faster.allocations)), 2, "ten times as much costs eleven times as much, and more");
-    let constant = row(Growth::Not, [100, 100, 103]);
+    let constant = measured(Growth::Not, [100, 100, 103]);
     assert_eq!(count(&constant, Some(&constant.allocations)), 1);
 }

@@ -76,7 +76,7 @@ fn claims_for_the_asking(state: &mut State, entry: &Entry) -> ApplyResult {
             attempt: allclear::core::model::id::AttemptId(state.attempts),
             approver: approver.clone(),
             reason: Reason::Operator,
-            decision: 1,
+            decided_at_revision: 1,
             stints: Vec::new(),
             at: state.now,
             until: *until,

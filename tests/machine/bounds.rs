@@ -15,7 +15,7 @@ use allclear::core::model::isolated_blocker::ApprovalForecast;
 use allclear::core::model::isolated_blocker::IsolatedBlocker;
 use allclear::core::model::isolation::IsolatedView;
 use allclear::core::model::lifecycle::Stage;
-use allclear::core::model::operator::{OperatorRequest, WISH_LIMIT};
+use allclear::core::model::operator::{OPERATOR_RECORD_LIMIT, OperatorRequest};
 use allclear::core::model::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, State, WORKLOAD_LIMIT};
 use allclear::core::model::time::Timestamp;
 use allclear::core::model::workload::{OnAbsent, Origin, Workload};
@@ -181,11 +181,14 @@ fn the_latest_wishes_are_kept_and_whatever_is_in_force() {
     report(&mut state, 0..1);
     let event = announcement(0).id;
     ask(&mut state, OperatorRequest::Pause { until: Timestamp(1) });
-    for _ in 0..2 * WISH_LIMIT {
+    for _ in 0..2 * OPERATOR_RECORD_LIMIT {
         ask(&mut state, OperatorRequest::ClusterChange { what: "leadership to go to b".into() });
         ask(&mut state, OperatorRequest::Hold { event: event.clone(), until: Timestamp(1), no_hooks: false });
     }
-    assert_eq!((state.operator_records.len(), state.open[&event].operator_records.len()), (WISH_LIMIT, WISH_LIMIT));
+    assert_eq!(
+        (state.operator_records.len(), state.open[&event].operator_records.len()),
+        (OPERATOR_RECORD_LIMIT, OPERATOR_RECORD_LIMIT)
+    );
     assert_eq!(state.pause(Timestamp(0)).map(|pause| pause.number), Some(1));
     assert_eq!(state.open[&event].hold(Timestamp(0)).map(|hold| hold.number), Some(state.operator_seq));
 }

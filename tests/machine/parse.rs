@@ -87,9 +87,9 @@ pub(crate) fn announcement(text: &str, now: Timestamp) -> Result<Announcement, S
     };
     Ok(Announcement {
         id: EventId::new(id),
-        status: Status::from_word(status),
-        kind: EventType::from_word(kind),
-        source: Source::from_word(source),
+        status: Status::parse(status),
+        kind: EventType::parse(kind),
+        source: Source::parse(source),
         resource_type: "VirtualMachine".into(),
         resources: resources.split(',').map(VmName::new).collect(),
         not_before,
@@ -110,13 +110,13 @@ pub(crate) fn workload(text: &str) -> Result<Workload, String> {
         after: options.list("after").map(|name| WorkloadName(name.into())).collect(),
         hooks: hooks?,
         origin: Origin::Configured,
-        on_absent: options.values.get("on_absent").and_then(|word| OnAbsent::from_word(word)).unwrap_or_default(),
+        on_absent: options.values.get("on_absent").and_then(|word| OnAbsent::parse(word)).unwrap_or_default(),
     })
 }
 
 fn hook(text: &str) -> Result<Hook, String> {
     let options = options(text.split_whitespace());
-    let phase = options.words.first().and_then(|word| Phase::from_word(word)).ok_or(format!("'{text}': no phase"))?;
+    let phase = options.words.first().and_then(|word| Phase::parse(word)).ok_or(format!("'{text}': no phase"))?;
     let has = |word| options.words.contains(&word);
     Ok(Hook {
         phase,
@@ -139,7 +139,7 @@ fn hook(text: &str) -> Result<Hook, String> {
         worst: options.span("worst")?,
         expected: options.span("expected")?,
         exclusive: has("exclusive"),
-        kinds: options.list("kinds").map(EventType::from_word).collect(),
+        event_types: options.list("kinds").map(EventType::parse).collect(),
     })
 }
 

@@ -6,8 +6,8 @@ use allclear::core::model::attempt::WaiverReason;
 use allclear::core::model::claim::Reason;
 use allclear::core::model::command::{
     BeginAttempt, BeginDrill, BeginLastCall, ClaimApproval, ClearSuspect, Command, DecommissionReplica, EndDrill,
-    ExcludeReplica, ExpireAttempt, FinishAttempt, ForgetEvent, MarkDocumentStale, ReadmitReplica, RecordPost,
-    ReleaseSlots, SuspectReplica, TakeSlots, WaiveHook,
+    ExcludeReplica, ExpireAttempt, FinishAttempt, ForgetEvent, GiveBackSlots, MarkDocumentStale, ReadmitReplica,
+    RecordPost, SuspectReplica, TakeSlots, WaiveHook,
 };
 use allclear::core::model::drill::Mode;
 use allclear::core::model::hook_id::HookId;
@@ -53,13 +53,13 @@ impl World {
                     Reason::NothingToPrepare,
                     Reason::BudgetSpent,
                     Reason::Policy,
-                    Reason::Takeover,
+                    Reason::IsolatedApproval,
                     Reason::Operator,
                 ]
                 .into_iter()
-                .find(|known| known.as_word() == *reason)
+                .find(|known| known.as_str() == *reason)
                 .ok_or("no such reason")?,
-                decision: self.state.open_event(&EventId::new(event)).map_or(0, |it| it.decision),
+                decided_at_revision: self.state.open_event(&EventId::new(event)).map_or(0, |it| it.decided_at_revision),
                 stints: self
                     .state
                     .open_event(&EventId::new(event))
@@ -68,7 +68,7 @@ impl World {
                 until: self.input.now.plus(self.input.timing.claim_lease),
             }),
             ("drill", [mode, ..]) => Command::BeginDrill(BeginDrill {
-                mode: Mode::from_word(mode).ok_or("a drill is a rehearsal or a dry_run")?,
+                mode: Mode::parse(mode).ok_or("a drill is a rehearsal or a dry_run")?,
                 announcement: parse::announcement(rest.trim_start_matches(mode), self.input.now)?,
                 who: "somebody".into(),
             }),
@@ -89,7 +89,7 @@ impl World {
             ("dismiss", [vm]) => Command::DecommissionReplica(DecommissionReplica { replica: VmName::new(vm) }),
             ("forget", [event]) => Command::ForgetEvent(ForgetEvent { event: EventId::new(event) }),
             ("take", [event]) => Command::TakeSlots(TakeSlots { event: EventId::new(event) }),
-            ("give_back", [event]) => Command::ReleaseSlots(ReleaseSlots { event: EventId::new(event) }),
+            ("give_back", [event]) => Command::GiveBackSlots(GiveBackSlots { event: EventId::new(event) }),
             ("last_call", [event]) => Command::BeginLastCall(BeginLastCall { event: EventId::new(event) }),
             ("waive", [event, vm, name, phase]) => Command::WaiveHook(WaiveHook {
                 event: EventId::new(event),
@@ -117,5 +117,5 @@ pub(crate) fn member(vm: &str, name: &str) -> Member {
 }
 
 pub(crate) fn hook(phase: &str) -> Result<HookId, String> {
-    Ok(HookId { phase: Phase::from_word(phase).ok_or("no such phase")?, key: 0 })
+    Ok(HookId { phase: Phase::parse(phase).ok_or("no such phase")?, key: 0 })
 }

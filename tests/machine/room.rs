@@ -9,7 +9,7 @@ use allclear::core::model::command::{
 use allclear::core::model::document::{Announcement, Document};
 use allclear::core::model::event::Event;
 use allclear::core::model::id::VmName;
-use allclear::core::model::operator::{OperatorRequest, WISH_LIMIT};
+use allclear::core::model::operator::{OPERATOR_RECORD_LIMIT, OperatorRequest};
 use allclear::core::model::state::{OPEN_LIMIT_OF_OTHERS, State};
 use allclear::core::model::time::Timestamp;
 
@@ -122,7 +122,7 @@ fn a_report_beyond_its_room_is_taken_from_nobody() {
 fn long_wishes_are_bounded_in_bytes_and_whatever_is_in_force_is_kept() {
     let mut state = with_replicas(&["a"]);
     ask(&mut state, OperatorRequest::Pause { until: Timestamp(1) });
-    for _ in 0..WISH_LIMIT {
+    for _ in 0..OPERATOR_RECORD_LIMIT {
         let long = Command::RequestAction(RequestAction {
             what: OperatorRequest::ClusterChange { what: "x".repeat(1_000) },
             who: "y".into(),

@@ -51,7 +51,7 @@ impl World {
         let [vm, name, words @ ..] = &rest.split_whitespace().collect::<Vec<_>>()[..] else {
             return Err("note VM NAME CONDITION".into());
         };
-        let role = words.iter().find_map(|word| Role::from_word(word)).unwrap_or_default();
+        let role = words.iter().find_map(|word| Role::parse(word)).unwrap_or_default();
         let readiness = match (words.contains(&"ready"), words.contains(&"not_ready")) {
             (true, _) => Readiness::Ready,
             (_, true) => Readiness::NotReady,

@@ -9,9 +9,10 @@ use allclear::core::model::claim::PostOutcome;
 use allclear::core::model::command::{
     AbandonRestores, BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval,
     ClearSuspect, Command, DecommissionReplica, DeregisterSession, EndDrill, ExcludeReplica, ExpireAttempt,
-    ExtendAttempt, FinishAttempt, ForgetEvent, MarkDocumentStale, RaiseVersion, ReadmitReplica, ReconcileJournal,
-    RecordDeliveries, RecordImpact, RecordPost, RecordReachability, RegisterSession, RegisterWorkloads, ReleaseSlots,
-    ReportDocument, ReportProgress, RequestAction, SuspectReplica, TakeSlots, UpdateConditions, WaiveHook,
+    ExtendAttempt, FinishAttempt, ForgetEvent, GiveBackSlots, MarkDocumentStale, RaiseVersion, ReadmitReplica,
+    ReconcileJournal, RecordDeliveries, RecordImpact, RecordPost, RecordReachability, RegisterSession,
+    RegisterWorkloads, ReportDocument, ReportProgress, RequestAction, SuspectReplica, TakeSlots, UpdateConditions,
+    WaiveHook,
 };
 use allclear::core::model::event::Event;
 use allclear::core::model::hook_id::HookId;
@@ -68,16 +69,16 @@ pub(crate) fn command(command: &Command) -> String {
         }
         Command::ExpireAttempt(ExpireAttempt { event, attempt }) => format!("expire {event}: {attempt}"),
         Command::WaiveHook(WaiveHook { event, member, hook: id, why }) => {
-            format!("waive {event}: {}, {}", hook(member, *id, Intent::Run), why.as_word())
+            format!("waive {event}: {}, {}", hook(member, *id, Intent::Run), why.as_str())
         }
         Command::ClaimApproval(ClaimApproval { event, approver, reason, until, .. }) => {
-            format!("claim {event}: {} by {approver} until {}", reason.as_word(), time(*until))
+            format!("claim {event}: {} by {approver} until {}", reason.as_str(), time(*until))
         }
         Command::RecordPost(RecordPost { event, attempt, outcome }) => {
-            format!("posted {event}: {attempt}, {}", outcome.as_word())
+            format!("posted {event}: {attempt}, {}", outcome.as_str())
         }
         Command::TakeSlots(TakeSlots { event }) => format!("take {event}"),
-        Command::ReleaseSlots(ReleaseSlots { event }) => format!("give back {event}"),
+        Command::GiveBackSlots(GiveBackSlots { event }) => format!("give back {event}"),
         Command::BeginLastCall(BeginLastCall { event }) => format!("last call {event}"),
         Command::AbandonRestores(AbandonRestores { replica }) => format!("{replica} was removed"),
         Command::RecordReachability(RecordReachability { replica, reachable }) => {
@@ -97,7 +98,7 @@ pub(crate) fn command(command: &Command) -> String {
         Command::DecommissionReplica(DecommissionReplica { replica }) => format!("dismiss {replica}"),
         Command::BeginDrill(BeginDrill { announcement, mode, .. }) => format!("drill {}: {mode}", announcement.id),
         Command::EndDrill(EndDrill { event }) => format!("end drill {event}"),
-        Command::RequestAction(RequestAction { what, who, .. }) => format!("{} asked by {who}", what.as_word()),
+        Command::RequestAction(RequestAction { what, who, .. }) => format!("{} asked by {who}", what.as_str()),
         Command::RegisterSession(RegisterSession { workload }) => format!("enlist {}", workload.name),
         Command::DeregisterSession(DeregisterSession { workload }) => format!("delist {workload}"),
         Command::UpdateConditions(UpdateConditions { conditions }) => format!("note {} conditions", conditions.len()),
@@ -124,8 +125,8 @@ pub(crate) fn errand(errand: &Assignment<'_>) -> String {
 
 fn outcome(outcome: &Outcome) -> String {
     match outcome.reason() {
-        Some(reason) => format!("{} ({reason})", outcome.as_word()),
-        None => outcome.as_word().into(),
+        Some(reason) => format!("{} ({reason})", outcome.as_str()),
+        None => outcome.as_str().into(),
     }
 }
 
@@ -170,7 +171,7 @@ pub(crate) fn blocker(blocker: &Blocker) -> String {
             format!("{code}: {approver} since {} until {}", time(*since), time(*until))
         }
         Blocker::PostFailed { approver, outcome, at, again_at } => {
-            format!("{code}: {approver}, {} at {}, again at {}", outcome.as_word(), time(*at), time(*again_at))
+            format!("{code}: {approver}, {} at {}, again at {}", outcome.as_str(), time(*at), time(*again_at))
         }
         Blocker::WaitingForPlatform { since } => format!("{code} since {}", time(*since)),
     }
@@ -178,8 +179,8 @@ pub(crate) fn blocker(blocker: &Blocker) -> String {
 
 fn why(why: &WaiverReason) -> String {
     match why {
-        WaiverReason::Unreachable => why.as_word().into(),
-        WaiverReason::Skipped { who, reason } => format!("{} by {who}: {reason}", why.as_word()),
+        WaiverReason::Unreachable => why.as_str().into(),
+        WaiverReason::Skipped { who, reason } => format!("{} by {who}: {reason}", why.as_str()),
     }
 }
 
@@ -218,13 +219,13 @@ pub(crate) fn event(event: &Event) -> String {
         let _ = writeln!(text, "  wish {number} at {}: {what}, by {who}: {reason}", time(*at));
     }
     for claim in &event.claims {
-        let ended = |(end, at): &(PostOutcome, Timestamp)| format!("{} at {}", end.as_word(), time(*at));
+        let ended = |(end, at): &(PostOutcome, Timestamp)| format!("{} at {}", end.as_str(), time(*at));
         let end = claim.outcome.as_ref().map_or("no outcome".into(), ended);
-        let (reason, at) = (claim.reason.as_word(), time(claim.at));
+        let (reason, at) = (claim.reason.as_str(), time(claim.at));
         let _ = writeln!(text, "  {}: claim for {} at {at}, {reason}: {end}", claim.attempt, claim.approver);
     }
     for takeover in &event.isolated_approvals {
-        let ended = |(end, at): &(PostOutcome, Timestamp)| format!("{} at {}", end.as_word(), time(*at));
+        let ended = |(end, at): &(PostOutcome, Timestamp)| format!("{} at {}", end.as_str(), time(*at));
         let end = takeover.outcome.as_ref().map_or("no outcome".into(), ended);
         let recorded = takeover.recorded.map_or("never".into(), time);
         let (by, at) = (&takeover.approver, time(takeover.at));
@@ -234,10 +235,10 @@ pub(crate) fn event(event: &Event) -> String {
         let _ = writeln!(text, "  kept {vm} from running for {} ms", lasted.as_millis());
     }
     if let Some(ending) = event.ending {
-        let cause = event.start_cause().map_or("none", StartCause::as_word);
-        let _ = writeln!(text, "  {}, start cause {cause}", ending.as_word());
+        let cause = event.start_cause().map_or("none", StartCause::as_str);
+        let _ = writeln!(text, "  {}, start cause {cause}", ending.as_str());
     } else if let Some(cause) = event.start_cause() {
-        let _ = writeln!(text, "  start cause {}", cause.as_word());
+        let _ = writeln!(text, "  start cause {}", cause.as_str());
     }
     text
 }

@@ -246,12 +246,12 @@ impl World {
 
     fn rule(&mut self, rest: &str) -> Result<String, String> {
         let options = parse::options(rest.split_whitespace());
-        let action = options.values.get("action").and_then(|word| Action::from_word(word)).ok_or("a rule acts")?;
-        let phases: Vec<Phase> = options.list("phases").filter_map(Phase::from_word).collect();
+        let action = options.values.get("action").and_then(|word| Action::parse(word)).ok_or("a rule acts")?;
+        let phases: Vec<Phase> = options.list("phases").filter_map(Phase::parse).collect();
         self.input.policy.rules.push(Rule {
             name: options.words.join(" "),
-            kinds: options.list("type").map(EventType::from_word).collect(),
-            sources: options.list("source").map(Source::from_word).collect(),
+            event_types: options.list("type").map(EventType::parse).collect(),
+            sources: options.list("source").map(Source::parse).collect(),
             resources: Vec::new(),
             duration: None,
             notice: None,
@@ -373,7 +373,7 @@ impl World {
 
     fn events(&self) -> String {
         let line = |event: &Event| {
-            let ending = event.ending.map_or(String::new(), |ending| format!(", {}", ending.as_word()));
+            let ending = event.ending.map_or(String::new(), |ending| format!(", {}", ending.as_str()));
             format!("{}: {}{ending}\n", event.announcement.id, event.stage())
         };
         let lines: String = self.all().map(line).collect();

@@ -31,7 +31,7 @@ const HASTY: Timeouts = Timeouts { first_answer: SHORT, answer: SHORT, ..PATIENT
 const SHORT: Duration = Duration::from_millis(300);
 
 fn endpoint_at(url: &str, version: &str, timeouts: Timeouts) -> Endpoint {
-    let version = ApiVersion::from_word(version).unwrap();
+    let version = ApiVersion::parse(version).unwrap();
     Endpoint::new(url, version, timeouts).unwrap()
 }
 

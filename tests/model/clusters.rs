@@ -62,8 +62,12 @@ pub(crate) fn dialled(on_absent: OnAbsent, of: Workload) -> Workload {
 
 /// A failover and a drain that can be taken back.
 pub(crate) fn reversible() -> Workload {
-    let reversible = |phase| Hook { can_undo: true, ..hook(phase, OnFailure::Hold) };
-    workload(vec![reversible(Phase::Failover), reversible(Phase::Drain), hook(Phase::Restore, OnFailure::Hold)])
+    let reversible_hook = |phase| Hook { can_undo: true, ..hook(phase, OnFailure::Hold) };
+    workload(vec![
+        reversible_hook(Phase::Failover),
+        reversible_hook(Phase::Drain),
+        hook(Phase::Restore, OnFailure::Hold),
+    ])
 }
 
 /// One step of which at most one runs in the cluster.
@@ -118,11 +122,11 @@ pub(crate) fn patient(failures: u8, cluster: Cluster) -> Cluster {
 
 /// Members stop being ready, or are ready again, so often; they have a hook by which they are asked.
 pub(crate) fn sick(sick: u8, cluster: Cluster) -> Cluster {
-    let asked = |of: Workload| {
+    let with_question = |of: Workload| {
         let hooks = of.hooks.iter().cloned().chain([hook(Phase::Ready, OnFailure::Hold)]).collect();
         Workload { hooks, ..of }
     };
-    Cluster { sick, workload: cluster.workload.map(asked), ..cluster }
+    Cluster { sick, workload: cluster.workload.map(with_question), ..cluster }
 }
 
 /// The event names one more replica from some moment on.

@@ -6,8 +6,8 @@ use allclear::core::apply::apply;
 use allclear::core::model::attempt::{Attempt, Outcome};
 use allclear::core::model::claim::{Claim, Reason};
 use allclear::core::model::command::{
-    ApplyResult, BeginAttempt, BeginLastCall, ClaimApproval, Command, EndDrill, Entry, FinishAttempt, RecordPost,
-    ReleaseSlots, RequestAction, TakeSlots,
+    ApplyResult, BeginAttempt, BeginLastCall, ClaimApproval, Command, EndDrill, Entry, FinishAttempt, GiveBackSlots,
+    RecordPost, RequestAction, TakeSlots,
 };
 use allclear::core::model::document::Source;
 use allclear::core::model::id::AttemptId;
@@ -190,7 +190,7 @@ impl Mutant {
                     event,
                     approver: entry.by.clone(),
                     reason: Reason::Prepared,
-                    decision: 1,
+                    decided_at_revision: 1,
                     stints: Vec::new(),
                     until,
                 });
@@ -241,7 +241,7 @@ impl Mutant {
 
     pub(crate) fn plans(self, due: &Command) -> bool {
         match (self, due) {
-            (Self::NeverDiscount, Command::MarkDocumentStale(_)) | (Self::NeverGiveBack, Command::ReleaseSlots(_)) => {
+            (Self::NeverDiscount, Command::MarkDocumentStale(_)) | (Self::NeverGiveBack, Command::GiveBackSlots(_)) => {
                 false
             }
             (Self::NeverTake, Command::TakeSlots(TakeSlots { event })) => *event != crate::world::event_id(1),
@@ -334,10 +334,10 @@ impl Mutant {
                 (known.hook.phase == Phase::Restore).then(|| state.slots.remove(&known.member))?;
                 Some(verdict)
             }
-            (Self::GiveBackForEver, Command::ReleaseSlots(ReleaseSlots { event })) => {
+            (Self::GiveBackForEver, Command::GiveBackSlots(GiveBackSlots { event })) => {
                 let verdict = apply(state, entry);
                 let event = Arc::make_mut(state.open.get_mut(event)?);
-                event.given_back = if event.given_back == 1 { 3 } else { event.given_back };
+                event.times_given_back = if event.times_given_back == 1 { 3 } else { event.times_given_back };
                 Some(verdict)
             }
             (
@@ -390,7 +390,8 @@ fn apply_to(state: &mut State, mut other: State, entry: &Entry) -> Option<ApplyR
 }
 
 fn push_claim(state: &mut State, entry: &Entry) -> Option<ApplyResult> {
-    let Command::ClaimApproval(ClaimApproval { event, approver, reason, decision, stints, until }) = &entry.command
+    let Command::ClaimApproval(ClaimApproval { event, approver, reason, decided_at_revision: decision, stints, until }) =
+        &entry.command
     else {
         return None;
     };
@@ -399,7 +400,16 @@ fn push_claim(state: &mut State, entry: &Entry) -> Option<ApplyResult> {
     let event = state.open.get_mut(event).map(Arc::make_mut)?;
     let (approver, reason, decision) = (approver.clone(), *reason, *decision);
     let (stints, until) = (stints.clone(), *until);
-    event.claims.push(Claim { attempt, approver, reason, decision, stints, at: entry.at, until, outcome: None });
+    event.claims.push(Claim {
+        attempt,
+        approver,
+        reason,
+        decided_at_revision: decision,
+        stints,
+        at: entry.at,
+        until,
+        outcome: None,
+    });
     Some(ApplyResult::Applied)
 }
 

@@ -3,7 +3,7 @@
 use allclear::core::model::attempt::WaiverReason;
 use allclear::core::model::claim::Reason;
 use allclear::core::model::command::{
-    BeginAttempt, BeginLastCall, ClaimApproval, Command, ExpireAttempt, ForgetEvent, MarkDocumentStale, ReleaseSlots,
+    BeginAttempt, BeginLastCall, ClaimApproval, Command, ExpireAttempt, ForgetEvent, GiveBackSlots, MarkDocumentStale,
     TakeSlots, WaiveHook,
 };
 use allclear::core::model::id::{EventId, VmName};
@@ -22,7 +22,7 @@ fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
     let event = event_id(number);
     let mut found = vec![
         Command::TakeSlots(TakeSlots { event: event.clone() }),
-        Command::ReleaseSlots(ReleaseSlots { event: event.clone() }),
+        Command::GiveBackSlots(GiveBackSlots { event: event.clone() }),
         Command::BeginLastCall(BeginLastCall { event: event.clone() }),
         Command::ForgetEvent(ForgetEvent { event: event.clone() }),
     ];
@@ -32,7 +32,7 @@ fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
         {
             let (event, approver, until) = (event.clone(), replica.clone(), Timestamp(world.now().0 + 5_000));
             let stints = world.log.open_event(&event).map(|event| stints_of(&world.log, event)).unwrap_or_default();
-            let decision = world.log.open_event(&event).map_or(0, |event| event.decision);
+            let decision = world.log.open_event(&event).map_or(0, |event| event.decided_at_revision);
             let earlier = stints.iter().map(|(member, stint)| (member.clone(), stint - 1)).collect();
             if !stints.is_empty() {
                 let (event, approver) = (event.clone(), approver.clone());
@@ -40,12 +40,19 @@ fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
                     event,
                     approver,
                     reason,
-                    decision,
+                    decided_at_revision: decision,
                     stints: earlier,
                     until,
                 }));
             }
-            found.push(Command::ClaimApproval(ClaimApproval { event, approver, reason, decision, stints, until }));
+            found.push(Command::ClaimApproval(ClaimApproval {
+                event,
+                approver,
+                reason,
+                decided_at_revision: decision,
+                stints,
+                until,
+            }));
         }
         found.push(Command::MarkDocumentStale(MarkDocumentStale { replica: replica.clone() }));
         let Some(workload) = &cluster.workload else { continue };

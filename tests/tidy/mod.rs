@@ -91,6 +91,11 @@ fn file_names_say_something() {
 }
 
 #[test]
+fn closures_hide_no_function() {
+    check(&rust(), words::of_closures);
+}
+
+#[test]
 fn texts_name_no_machine_and_no_registry() {
     check(&source::every_text(Path::new(ROOT)), words::of_elsewhere);
 }

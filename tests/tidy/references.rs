@@ -2,7 +2,7 @@
 
 /// The files in backticks that do not exist. A file has a slash and a dot; a name without a slash belongs to the path before
 /// it.
-pub(super) fn missing_files<'a>(document: &'a str, exists: impl Fn(&str) -> bool) -> Vec<&'a str> {
+pub(super) fn missing_files(document: &str, exists: impl Fn(&str) -> bool) -> Vec<&str> {
     let quoted = document.split('`').skip(1).step_by(2);
     let is_path = |text: &&str| {
         let is_plain = text.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-./".contains(letter));

@@ -1,5 +1,7 @@
 //! Words: heads, names, and what belongs to somebody else's machine.
 
+use std::collections::BTreeSet;
+
 use super::source::Source;
 
 pub(super) fn at_the_head(source: &Source) -> Vec<(usize, String)> {
@@ -13,6 +15,26 @@ pub(super) fn in_the_name(source: &Source) -> Vec<(usize, String)> {
     let parts = source.path.trim_end_matches(".rs").split(['/', '_']);
     let empty = |part: &&str| EMPTY.contains(part) || EMPTY.contains(&part.trim_end_matches('s'));
     parts.filter(empty).map(|part| (1, format!("{part:?} says nothing: name what is in it"))).collect()
+}
+
+/// Closures with the name of a free function of their file: a reader would look the name up and find the wrong one.
+pub(super) fn of_closures(source: &Source) -> Vec<(usize, String)> {
+    let starts = ["fn ", "async fn ", "const fn "];
+    let of_function = |line: &'_ str| {
+        let item = line.strip_prefix("pub ").unwrap_or(line);
+        let item = item.strip_prefix("pub(crate) ").or_else(|| item.strip_prefix("pub(super) ")).unwrap_or(item);
+        let rest = starts.iter().find_map(|start| item.strip_prefix(start))?;
+        rest.split(['(', '<']).next().map(str::to_owned)
+    };
+    let functions: BTreeSet<String> = source.text.lines().filter_map(of_function).collect();
+    let of_closure = |line: &str| {
+        let (name, value) = line.trim_start().strip_prefix("let ")?.split_once(" = ")?;
+        let value = value.strip_prefix("async ").unwrap_or(value);
+        value.strip_prefix("move ").unwrap_or(value).starts_with('|').then(|| name.to_owned())
+    };
+    let closures = source.text.lines().enumerate().filter_map(|(at, line)| Some((at + 1, of_closure(line)?)));
+    let shadowing = closures.filter(|(_, name)| functions.contains(name));
+    shadowing.map(|(at, name)| (at, format!("the closure `{name}` hides the function of this name"))).collect()
 }
 
 /// Paths of the machine it was written on, and hosts that only a package client talks to.
@@ -48,6 +70,12 @@ fn a_name_for_everything_is_found() {
         assert_eq!(in_the_name(&Source::new(path, "")).len(), 1, "{path}");
     }
     assert_eq!(in_the_name(&Source::new("src/metadata/document.rs", "")), []);
+}
+
+#[test]
+fn a_closure_that_hides_a_function_is_found() {
+    let text = "fn due() {}\nfn steps() {\n    let due = move |step| step;\n    let other = |step| due(step);\n}\n";
+    assert_eq!(of_closures(&Source::new("src/a.rs", text)).len(), 1);
 }
 
 #[test]

@@ -29,7 +29,7 @@ async fn three_replicas_with_certificates_take_an_event_through() {
     assert_eq!(cluster.cloud.posts().await.len(), 1);
     for place in 0..3 {
         // Beside this test's own plain text, and handshakes that a loaded machine took too long for.
-        for reason in HandshakeError::WORDS.into_iter().filter(|reason| !["plain_text", "unfinished"].contains(reason))
+        for reason in HandshakeError::NAMES.into_iter().filter(|reason| !["plain_text", "unfinished"].contains(reason))
         {
             assert_eq!(refused(&cluster, place, reason).await, 0, "{reason} at replica {place}");
         }

@@ -38,7 +38,7 @@ fn every_sample_is_written_and_read_as_its_golden_bytes() {
 #[test]
 fn every_command_of_the_proto_has_golden_bytes() {
     let declared: BTreeSet<&str> = block("message Command {\n  oneof variant {").map(|line| line[1]).collect();
-    let sampled: BTreeSet<&str> = commands().iter().map(|(_, command)| command.as_word()).collect();
+    let sampled: BTreeSet<&str> = commands().iter().map(|(_, command)| command.as_str()).collect();
     assert_eq!(declared, sampled);
     assert!(!declared.is_empty());
 }

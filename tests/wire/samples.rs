@@ -7,10 +7,10 @@ use allclear::core::model::claim::{PostOutcome, Reason};
 use allclear::core::model::command::{
     AbandonRestores, ApplyResult, BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment,
     ClaimApproval, ClearSuspect, Command, DecommissionReplica, DeregisterSession, EndDrill, Entry, ExcludeReplica,
-    ExpireAttempt, ExtendAttempt, FinishAttempt, ForgetEvent, MarkDocumentStale, RaiseVersion, ReadmitReplica,
-    ReconcileJournal, RecordDeliveries, RecordImpact, RecordPost, RecordReachability, RegisterSession,
-    RegisterWorkloads, Rejection, ReleaseSlots, ReportDocument, ReportProgress, RequestAction, SuspectReplica,
-    TakeSlots, UpdateConditions, WaiveHook,
+    ExpireAttempt, ExtendAttempt, FinishAttempt, ForgetEvent, GiveBackSlots, MarkDocumentStale, RaiseVersion,
+    ReadmitReplica, ReconcileJournal, RecordDeliveries, RecordImpact, RecordPost, RecordReachability, RegisterSession,
+    RegisterWorkloads, Rejection, ReportDocument, ReportProgress, RequestAction, SuspectReplica, TakeSlots,
+    UpdateConditions, WaiveHook,
 };
 use allclear::core::model::document::Document;
 use allclear::core::model::drill::Mode;
@@ -39,7 +39,7 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     for verdict in verdicts() {
         let word = match &verdict {
             ApplyResult::Applied => "applied",
-            ApplyResult::Ignored(why) => why.as_word(),
+            ApplyResult::Ignored(why) => why.as_str(),
         };
         samples.push((format!("verdict {word}"), Record::Verdict(verdict)));
     }
@@ -88,7 +88,7 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
         "register_workloads nothing".into(),
         Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() }),
     ));
-    named.push(("claim_approval takeover".into(), claim(Reason::Takeover)));
+    named.push(("claim_approval takeover".into(), claim(Reason::IsolatedApproval)));
     named.push((
         "reconcile_journal nothing".into(),
         Command::ReconcileJournal(ReconcileJournal { number: 1, journal: Vec::new() }),
@@ -136,7 +136,7 @@ fn of_events(event: &EventId, attempt: AttemptId) -> Vec<Command> {
             event: event.clone(),
             approver: VmName::new("db-2"),
             reason: Reason::BudgetSpent,
-            decision: 2,
+            decided_at_revision: 2,
             stints: vec![(member("postgres"), 7)],
             until: Timestamp(NOW + 5_000),
         }),
@@ -178,7 +178,7 @@ fn claim(reason: Reason) -> Command {
         event: EventId::new("e"),
         approver: VmName::new("db-2"),
         reason,
-        decision: 1,
+        decided_at_revision: 1,
         stints: Vec::new(),
         until: Timestamp(NOW),
     })
@@ -187,7 +187,7 @@ fn claim(reason: Reason) -> Command {
 fn of_members(event: &EventId) -> [Command; 5] {
     [
         Command::TakeSlots(TakeSlots { event: event.clone() }),
-        Command::ReleaseSlots(ReleaseSlots { event: event.clone() }),
+        Command::GiveBackSlots(GiveBackSlots { event: event.clone() }),
         Command::BeginLastCall(BeginLastCall { event: event.clone() }),
         Command::RecordReachability(RecordReachability { replica: VmName::new("db-1"), reachable: true }),
         Command::AbandonRestores(AbandonRestores { replica: VmName::new("db-1") }),
@@ -214,10 +214,10 @@ fn wishes() -> Vec<Command> {
 }
 
 fn name(command: &Command) -> String {
-    let word = command.as_word();
+    let word = command.as_str();
     match command {
-        Command::FinishAttempt(FinishAttempt { outcome, .. }) => format!("{word} {}", outcome.as_word()),
-        Command::RecordPost(RecordPost { outcome, .. }) => format!("{word} {}", outcome.as_word()),
+        Command::FinishAttempt(FinishAttempt { outcome, .. }) => format!("{word} {}", outcome.as_str()),
+        Command::RecordPost(RecordPost { outcome, .. }) => format!("{word} {}", outcome.as_str()),
         Command::RegisterWorkloads(_)
         | Command::ReportDocument(_)
         | Command::MarkDocumentStale(_)
@@ -228,7 +228,7 @@ fn name(command: &Command) -> String {
         | Command::WaiveHook(_)
         | Command::ClaimApproval(_)
         | Command::TakeSlots(_)
-        | Command::ReleaseSlots(_)
+        | Command::GiveBackSlots(_)
         | Command::BeginLastCall(_)
         | Command::RecordReachability(_)
         | Command::AbandonRestores(_)

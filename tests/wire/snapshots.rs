@@ -73,7 +73,7 @@ fn log() -> Vec<(&'static str, Command)> {
                 event: event.clone(),
                 approver: VmName::new("db-1"),
                 reason: Reason::Prepared,
-                decision: 1,
+                decided_at_revision: 1,
                 stints: vec![(member("postgres"), 1)],
                 until: Timestamp(NOW + 9_000),
             }),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::core::model::attempt::{Attempt, Blocked, Outcome, Progress, Waiver, WaiverReason};
+use allclear::core::model::attempt::{Attempt, BlockedCount, Outcome, Progress, Waiver, WaiverReason};
 use allclear::core::model::claim::{Claim, PostOutcome, Reason};
 use allclear::core::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
 use allclear::core::model::drill::{Drill, Mode};
@@ -66,7 +66,7 @@ pub(crate) fn dialled() -> Workload {
     let mut hooks = postgres().hooks;
     hooks[0].worst = Some(Duration::from_secs(90));
     hooks[1].exclusive = true;
-    hooks[2].kinds = vec![EventType::Freeze, EventType::Other("Defrost".into())];
+    hooks[2].event_types = vec![EventType::Freeze, EventType::Other("Defrost".into())];
     Workload { hooks, origin: Origin::Session { owner: 0 }, on_absent: OnAbsent::Skip, ..postgres() }
 }
 
@@ -168,7 +168,7 @@ fn claim(attempt: u64, reason: Reason, outcome: Option<PostOutcome>) -> Claim {
         attempt: AttemptId(attempt),
         approver: VmName::new("db-2"),
         reason,
-        decision: 2,
+        decided_at_revision: 2,
         stints: Vec::new(),
         at: Timestamp(NOW + 4),
         until: Timestamp(NOW + 5_004),
@@ -180,7 +180,7 @@ fn claim(attempt: u64, reason: Reason, outcome: Option<PostOutcome>) -> Claim {
 fn closed_event() -> Event {
     let late = Attempt {
         progress: Some(Progress { text: "half way".into(), expected_end: None }),
-        blocked: Some(Blocked { times: 12, since: Timestamp(NOW - 3) }),
+        blocked: Some(BlockedCount { times: 12, since: Timestamp(NOW - 3) }),
         late: Some((Outcome::Done, Timestamp(NOW + 70))),
         ..attempt(2, Intent::Undo, Some(Outcome::Unknown("gone".into())))
     };
@@ -212,11 +212,11 @@ fn closed_event() -> Event {
         impacts: BTreeMap::new(),
         slots_since: None,
         stuck_since: None,
-        given_back: 0,
+        times_given_back: 0,
         is_deferred: false,
         last_call: None,
         former_calls: Vec::new(),
-        decision: 1,
+        decided_at_revision: 1,
         reopened: None,
     }
 }
@@ -293,7 +293,7 @@ pub(crate) fn led_state() -> State {
     let mut taken_over = Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW));
     let recorded = |entry: JournalEntry| IsolatedApproval { recorded: Some(Timestamp(NOW + 20_000)), ..entry.approval };
     taken_over.isolated_approvals = journal().into_iter().map(recorded).collect();
-    let suspicion = |number, is_cleared| ReconcileState { number, since: Timestamp(NOW), is_cleared };
+    let suspicion = |number, is_cleared| ReconcileState { number, since: Timestamp(NOW), is_reconciled: is_cleared };
     State {
         history: VecDeque::from([taken_over.into()]),
         leadership: Some(Leadership { by: VmName::new("db-0"), term: 3, turn: 2, voters: vec![VmName::new("db-1")] }),
@@ -392,11 +392,11 @@ pub(crate) fn members_state() -> State {
     let called = Event {
         slots_since: Some(Timestamp(NOW)),
         stuck_since: Some(Timestamp(NOW + 1)),
-        given_back: 2,
+        times_given_back: 2,
         is_deferred: true,
         last_call: Some(Timestamp(NOW + 2)),
         former_calls: vec![Timestamp(NOW + 1)],
-        decision: 3,
+        decided_at_revision: 3,
         reopened: Some(Timestamp(NOW + 3)),
         ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
     };

@@ -59,8 +59,8 @@ async fn stand_in(folder: &Path, argv: &str) {
     let argv: Vec<String> = serde_json::from_str(argv).unwrap();
     if argv.is_empty() {
         let (served, _reports) = serve(folder).await;
-        let (task, is_inherited) = (task(), false);
-        served.run(&task, &HookCall::Session(Dispatch { is_inherited, deadline: task.deadline.on_the_wall }));
+        let (task, is_left_over) = (task(), false);
+        served.run(&task, &HookCall::Session(Dispatch { is_left_over, deadline: task.deadline.on_the_wall }));
         return tokio::time::sleep(LIMIT).await;
     }
     let (runner, _reports) = open(&folder.join("hooks"));

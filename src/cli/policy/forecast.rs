@@ -163,11 +163,11 @@ fn forecast(config: &Config, state: &State, seen: &Announcement, input: &Plannin
         },
         duration_s: seen.duration.map_or(-1, |duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)),
         description: seen.description.clone(),
-        treatment: treatment.action.as_word(),
+        treatment: treatment.action.as_str(),
         rule: treatment.rule.clone(),
         matched: why::matched(&choice, &config.policy, seen, input.now),
         passed_over: why::passed_over(&choice, seen, input.now),
-        phases: treatment.phases.iter().map(|phase| phase.as_word()).collect(),
+        phases: treatment.phases.iter().map(|phase| phase.as_str()).collect(),
         preparation_starts: rfc3339(event.preparation_starts()),
         preparation_ends: rfc3339(event.preparation_ends()),
         notice_ends: rfc3339(event.notice_ends()),
@@ -212,11 +212,11 @@ fn runs(state: &State, event: &EventId, input: &PlanningInput) -> (Vec<ForecastR
                 turn,
                 workload: member.workload.to_string(),
                 vm: member.vm.to_string(),
-                phase: id.phase.as_word(),
+                phase: id.phase.as_str(),
                 on: on.to_string(),
                 timeout_s: hook.timeout.as_secs_f64(),
                 deadline: (turn == 1).then(|| rfc3339(*deadline)),
-                on_failure: hook.on_failure.as_word(),
+                on_failure: hook.on_failure.as_str(),
             }));
             let attempt = AttemptId(state.attempts + 1);
             let settle =
@@ -243,7 +243,7 @@ fn not_run(step: &Step<'_>, why: String) -> NotRun {
     NotRun {
         workload: step.member.workload.to_string(),
         vm: step.member.vm.to_string(),
-        phase: step.id.phase.as_word(),
+        phase: step.id.phase.as_str(),
         why,
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn left_out(why: SkipReason) -> String {
         SkipReason::Phase => "its phase is not among those of the treatment".into(),
         SkipReason::ImpactBegun => "the impact has begun, and it runs on the affected VM".into(),
         SkipReason::BriefFreeze => "the freeze is brief and it names no min_freeze".into(),
-        SkipReason::Kind => "it is not for events of this type".into(),
+        SkipReason::EventType => "it is not for events of this type".into(),
         SkipReason::ShortNotice { notice, worst } => {
             format!("the notice of {} does not hold the {} that it may take", length(notice), length(worst))
         }

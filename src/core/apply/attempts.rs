@@ -1,7 +1,7 @@
-//! What a replica says of the attempts that it runs: how far they are, how they ended, and that they need longer.
+//! Reports of a replica about the attempts that it runs: progress, outcome, and the need for more time.
 
 use crate::apply::access::{Applied, open};
-use crate::model::attempt::{Attempt, Blocked, Outcome, Progress};
+use crate::model::attempt::{Attempt, BlockedCount, Outcome, Progress};
 use crate::model::command::Rejection;
 use crate::model::event::Event;
 use crate::model::id::{AttemptId, EventId, VmName};
@@ -84,9 +84,9 @@ pub(crate) fn finish_attempt(
     }
     attempt.outcome = Some((outcome.clone(), now));
     if attempt.is_blocked() {
-        let first = Blocked { times: 0, since: attempt.begun_at };
-        let Blocked { times, since } = attempt.blocked.unwrap_or(first);
-        attempt.blocked = Some(Blocked { times: times.saturating_add(1), since });
+        let first = BlockedCount { times: 0, since: attempt.begun_at };
+        let BlockedCount { times, since } = attempt.blocked.unwrap_or(first);
+        attempt.blocked = Some(BlockedCount { times: times.saturating_add(1), since });
     }
     let (member, stint, phase) = (attempt.member.clone(), attempt.stint, attempt.hook.phase);
     event.revision += 1;

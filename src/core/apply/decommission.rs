@@ -1,5 +1,5 @@
-//! Replicas whose VM is deleted by an event (`behaviour.md` 9): they leave the cluster, and their workloads are
-//! forgotten. Whoever bears the name afterwards is somebody new.
+//! Removes replicas whose VM is deleted by an event (`behaviour.md` 9), with their workloads. A later replica of the
+//! same name is a new one.
 
 use crate::apply::access::Applied;
 use crate::apply::report;
@@ -39,7 +39,7 @@ pub(crate) fn decommission_replica(state: &mut State, replica: &VmName) -> Appli
         }
     }
     slots::drop_members_of(state, replica);
-    report::reevaluate(state);
+    report::move_events_by_documents(state);
     Ok(())
 }
 

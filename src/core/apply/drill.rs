@@ -1,5 +1,5 @@
-//! Drills: made-up events that go through the real hooks, without an all-clear. What a drill takes away is put back as
-//! soon as it ends, and it ends at once when there is something real to do.
+//! Drills: made-up events that run through the real hooks and are never approved. A drill ends at once when a real
+//! event needs preparation, and its members are restored.
 
 use crate::apply::access::Applied;
 use crate::apply::event_end;
@@ -9,7 +9,7 @@ use crate::model::drill::{Drill, Mode, PREFIX};
 use crate::model::event::{Ending, Event};
 use crate::model::id::{EventId, VmName};
 use crate::model::state::State;
-use crate::plan::drill::is_finished;
+use crate::schedule::drill::is_finished;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 

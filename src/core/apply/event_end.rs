@@ -54,7 +54,8 @@ fn is_busy(state: &State, id: &EventId) -> bool {
 /// A deletion that nobody saw begin was cancelled, approved or not, where a VM that it names says itself that it is gone.
 fn is_outlived(state: &State, event: &Event) -> bool {
     let id = &event.announcement.id;
-    let survives = |vm: &VmName| event.affects(vm) && state.replicas.get(vm).is_some_and(|replica| replica.cleared(id));
+    let survives =
+        |vm: &VmName| event.affects(vm) && state.replicas.get(vm).is_some_and(|replica| replica.no_longer_lists(id));
     let has_begun = event.entered_at(Stage::Started).is_some();
     event.announcement.kind == EventType::Terminate && !has_begun && event.seen_by.iter().any(survives)
 }

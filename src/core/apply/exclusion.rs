@@ -1,5 +1,5 @@
-//! Replicas that an operator removed from the cluster. A configured replica with an empty disk is brought in by itself;
-//! an excluded one is not: only an operator's word brings it back.
+//! Replicas that an operator removed from the cluster. The leader adds a configured replica with an empty disk
+//! automatically; it adds an excluded replica only after an operator's command.
 
 use crate::apply::access::Applied;
 use crate::model::command::Rejection;

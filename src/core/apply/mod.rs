@@ -1,7 +1,8 @@
-//! The fold: `apply` runs on every replica for every entry of the log, and again after a restart.
+//! Applies one entry of the log to the state: [`apply`] runs on every replica for every entry, and again after a
+//! restart.
 //!
-//! It is total and has no clock. Every guard stands here: what a planner or an executor checked before is only a
-//! hint, and an illegal, repeated or late command is ignored with its reason.
+//! `apply` never fails and has no clock. Every guard is in it: a check of a planner or of an executor is only a hint,
+//! and an illegal, repeated or late command is ignored with its reason.
 
 pub mod access;
 pub mod attempts;
@@ -28,10 +29,10 @@ use crate::model::claim::{Claim, PostOutcome};
 use crate::model::command::{
     AbandonRestores, ApplyResult, BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment,
     ClaimApproval, ClearSuspect, Command, DecommissionReplica, DeregisterSession, EndDrill, Entry, ExcludeReplica,
-    ExpireAttempt, ExtendAttempt, FinishAttempt, ForgetEvent, MarkDocumentStale, RaiseVersion, ReadmitReplica,
-    ReconcileJournal, RecordDeliveries, RecordImpact, RecordPost, RecordReachability, RegisterSession,
-    RegisterWorkloads, Rejection, ReleaseSlots, ReportDocument, ReportProgress, RequestAction, SuspectReplica,
-    TakeSlots, UpdateConditions, WaiveHook,
+    ExpireAttempt, ExtendAttempt, FinishAttempt, ForgetEvent, GiveBackSlots, MarkDocumentStale, RaiseVersion,
+    ReadmitReplica, ReconcileJournal, RecordDeliveries, RecordImpact, RecordPost, RecordReachability, RegisterSession,
+    RegisterWorkloads, Rejection, ReportDocument, ReportProgress, RequestAction, SuspectReplica, TakeSlots,
+    UpdateConditions, WaiveHook,
 };
 use crate::model::document::Status;
 use crate::model::event::Ending;
@@ -53,7 +54,7 @@ pub fn apply(state: &mut State, entry: &Entry) -> ApplyResult {
     match dispatch(state, &entry.by, &entry.command) {
         Ok(()) => {
             drill::stop_drill_for_event(state);
-            stages::withdraw_settled_claims(state);
+            stages::reopen_after_expired_claims(state);
             slot_updates::update_slots(state);
             debug_assert_eq!(crate::verify::invariants::violated(state), None, "after {entry:?}");
             ApplyResult::Applied
@@ -84,7 +85,7 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::ClaimApproval(claim) => claim_approval(state, by, claim),
         Command::RecordPost(post) => record_post(state, by, post),
         Command::TakeSlots(TakeSlots { event }) => slots::take_slots(state, event),
-        Command::ReleaseSlots(ReleaseSlots { event }) => slots::release_slots(state, event),
+        Command::GiveBackSlots(GiveBackSlots { event }) => slots::give_back_slots(state, event),
         Command::BeginLastCall(BeginLastCall { event }) => slots::begin_last_call(state, event),
         Command::AbandonRestores(AbandonRestores { replica }) => slots::abandon_restores(state, replica),
         Command::RecordReachability(RecordReachability { replica, reachable }) => {
@@ -227,7 +228,7 @@ fn waive_hook(state: &mut State, waived: &WaiveHook) -> Applied {
 
 fn claim_approval(state: &mut State, by: &VmName, claim: &ClaimApproval) -> Applied {
     let ClaimApproval { event: id, approver, stints, .. } = claim;
-    let (reason, decision, until) = (claim.reason, claim.decision, claim.until);
+    let (reason, decision, until) = (claim.reason, claim.decided_at_revision, claim.until);
     let now = state.now;
     if state.leadership.as_ref().is_some_and(|leadership| leadership.by != *by) {
         return Err(Rejection::NotYours);
@@ -240,21 +241,30 @@ fn claim_approval(state: &mut State, by: &VmName, claim: &ClaimApproval) -> Appl
     if clearance(state, event, now) != Clearance::Clear(reason) || stints_of(state, event) != *stints {
         return Err(Rejection::NotDue);
     }
-    if event.decision != decision {
+    if event.decided_at_revision != decision {
         return Err(Rejection::Changed);
     }
     if state.replicas.get(approver).and_then(|replica| replica.lists_event(id)) != Some(&Status::Scheduled) {
         return Err(Rejection::NotNow);
     }
     let is_in_force = event.open_claim().is_some_and(|claim| now < claim.until);
-    if is_in_force || (event.is_accepted() && event.claimed_again_from().is_some_and(|at| now < at)) {
+    if is_in_force || (event.is_accepted() && event.next_claim_from().is_some_and(|at| now < at)) {
         return Err(Rejection::Repeated);
     }
     let attempt = state.next_attempt();
     let event = open(state, id)?;
     stages::enter_stage(event, Stage::Claimed, now);
     let (approver, stints) = (approver.clone(), stints.clone());
-    event.claims.push(Claim { attempt, approver, reason, decision, stints, at: now, until, outcome: None });
+    event.claims.push(Claim {
+        attempt,
+        approver,
+        reason,
+        decided_at_revision: decision,
+        stints,
+        at: now,
+        until,
+        outcome: None,
+    });
     event.revision += 1;
     Ok(())
 }
@@ -273,7 +283,7 @@ fn record_post(state: &mut State, by: &VmName, post: &RecordPost) -> Applied {
     }
     claim.outcome = Some((outcome.clone(), now));
     event.revision += 1;
-    let is_for_another = claim.decision != event.decision;
+    let is_for_another = claim.decided_at_revision != event.decided_at_revision;
     if *outcome == PostOutcome::Accepted {
         // It may have been made up anew meanwhile.
         stages::enter_stage(event, Stage::Claimed, now);

@@ -1,6 +1,6 @@
-//! What operators ask for (`behaviour.md` 11): the part of `apply` that takes a wish over, and what of it is in force.
+//! Applies requests of operators (`behaviour.md` 11).
 //!
-//! A hold or a pause stops claims and nothing else; a claim that was made is never taken back. Both end by themselves.
+//! A hold or a pause stops further claims and nothing else: a claim that was made stays. Both have an end.
 
 use crate::apply::access::{Applied, open};
 use crate::apply::slots;
@@ -12,7 +12,7 @@ use crate::model::event::Event;
 use crate::model::hook_id::HookId;
 use crate::model::id::EventId;
 use crate::model::lifecycle::Stage;
-use crate::model::operator::{HOLD_AT_MOST, OperatorAction, OperatorRecord, OperatorRequest, WISH_LIMIT};
+use crate::model::operator::{HOLD_AT_MOST, OPERATOR_RECORD_LIMIT, OperatorAction, OperatorRecord, OperatorRequest};
 use crate::model::state::State;
 use crate::model::suspension::last;
 use crate::model::time::Timestamp;
@@ -145,7 +145,8 @@ fn push_record(wishes: &mut Vec<OperatorRecord>, wish: OperatorRecord) {
     wishes.push(wish);
     let kinds =
         [OperatorRecord::holds_or_releases, OperatorRecord::holds_or_approves, OperatorRecord::pauses_or_resumes];
-    while wishes.len() > WISH_LIMIT || wishes.iter().map(OperatorRecord::bytes).sum::<usize>() > WISHES_BYTES {
+    while wishes.len() > OPERATOR_RECORD_LIMIT || wishes.iter().map(OperatorRecord::bytes).sum::<usize>() > WISHES_BYTES
+    {
         let in_force = kinds.map(|kind| last(wishes, kind).map(|wish| wish.number));
         let Some(place) = wishes.iter().position(|wish| !in_force.contains(&Some(wish.number))) else { return };
         wishes.remove(place);
@@ -159,5 +160,5 @@ fn is_bounded(state: &State, until: Timestamp) -> Applied {
 /// Nobody has decided yet that it is to start, and it has not started.
 fn undecided<'a>(state: &'a State, id: &EventId) -> Result<&'a Event, Rejection> {
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
-    if event.stage() <= Stage::Preparing && !event.may_be_approved() { Ok(event) } else { Err(Rejection::Late) }
+    if event.stage() <= Stage::Preparing && !event.may_have_been_approved() { Ok(event) } else { Err(Rejection::Late) }
 }

@@ -1,5 +1,4 @@
-//! The part of `apply` that makes room for a replica that may be approving alone (`behaviour.md` 7): who leads, whom
-//! the cluster is not sure of, and the accounts by which that ends.
+//! Leadership, suspects, and the reports that clear suspects (`behaviour.md` 7).
 
 use crate::apply::access::{Applied, open, registered};
 use crate::apply::report;
@@ -55,9 +54,9 @@ pub(crate) fn reconcile_journal(state: &mut State, by: &VmName, number: u64, jou
     }
     if let Some(suspicion) = state.reconcile_states.get_mut(by)
         && suspicion.number == number
-        && !suspicion.is_cleared
+        && !suspicion.is_reconciled
     {
-        suspicion.is_cleared = true;
+        suspicion.is_reconciled = true;
         is_news = true;
     }
     if is_news { Ok(()) } else { Err(Rejection::Repeated) }
@@ -107,7 +106,7 @@ fn merge(event: &mut Event, takeover: &IsolatedApproval, now: Timestamp) -> bool
     }
     event.revision += 1;
     // One whose end is not known yet counts by itself, and may turn out not to have been sent.
-    if takeover.outcome.is_some() && takeover.may_be_posted() {
+    if takeover.outcome.is_some() && takeover.may_have_been_posted() {
         enter_stage(event, Stage::Claimed, now);
     }
     if takeover.outcome_is(&PostOutcome::Accepted) {

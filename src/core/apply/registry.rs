@@ -1,4 +1,5 @@
-//! Who is registered on a VM: the workloads of its replica's configuration, those that dial in at it, and how they do.
+//! Workloads that are registered on a VM: those of its replica's configuration, session workloads, and the condition of
+//! both.
 
 use crate::apply::access::{Applied, registered};
 use crate::apply::decommission;

@@ -38,7 +38,7 @@ pub(crate) fn report_document(state: &mut State, by: &VmName, after: u64, docume
     for gone in before.events.iter().filter(|before| document.get(&before.id).is_none()) {
         refresh_announcement(state, &gone.id);
     }
-    reevaluate(state);
+    move_events_by_documents(state);
     Ok(())
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn refresh_announcement(state: &mut State, id: &EventId) {
     event.announcement = shown;
     event.revision += 1;
     if is_other {
-        event.decision = event.revision;
+        event.decided_at_revision = event.revision;
     }
     if is_treated_otherwise && event.stage() < Stage::Started {
         (event.treatment, event.treated) = (None, None);
@@ -137,12 +137,12 @@ pub(crate) fn mark_document_stale(state: &mut State, replica: &VmName) -> Applie
     for announcement in &listed.events {
         refresh_announcement(state, &announcement.id);
     }
-    reevaluate(state);
+    move_events_by_documents(state);
     Ok(())
 }
 
 /// Moves every event to where the current documents say that it is.
-pub(crate) fn reevaluate(state: &mut State) {
+pub(crate) fn move_events_by_documents(state: &mut State) {
     let now = state.now;
     let moving = |(id, event): (&EventId, &Arc<Event>)| {
         let status = state.observed_status(id);
@@ -151,7 +151,9 @@ pub(crate) fn reevaluate(state: &mut State) {
             None if !reached.is_over() && state.is_event_gone(id, &event.seen_by) => Some(Stage::Closed),
             Some(Status::Started) if reached < Stage::Started || reached.is_over() => Some(Stage::Started),
             // Where some say that it is gone, the others may be those that say nothing any more.
-            Some(Status::Scheduled) if reached == Stage::Started && event.may_return() && !is_cleared(state, event) => {
+            Some(Status::Scheduled)
+                if reached == Stage::Started && event.may_return() && !is_no_longer_listed(state, event) =>
+            {
                 Some(Stage::Preparing)
             }
             Some(_) if reached.is_over() => Some(Stage::Preparing),
@@ -173,9 +175,9 @@ pub(crate) fn reevaluate(state: &mut State) {
 }
 
 /// A current document that listed the event does so no more.
-fn is_cleared(state: &State, event: &Event) -> bool {
+fn is_no_longer_listed(state: &State, event: &Event) -> bool {
     let id = &event.announcement.id;
-    event.seen_by.iter().any(|name| state.replicas.get(name).is_some_and(|replica| replica.cleared(id)))
+    event.seen_by.iter().any(|name| state.replicas.get(name).is_some_and(|replica| replica.no_longer_lists(id)))
 }
 
 /// Takes up what is listed but not open: there was no room for it. No report will say so once more.

@@ -1,4 +1,4 @@
-//! Carries the change of an entry over to slots: events take slots and give them back, and members return.
+//! Updates slots after each entry: events take and release slots, and restored members return.
 
 use crate::apply::access::{open, registered};
 use crate::apply::event_end;

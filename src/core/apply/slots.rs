@@ -48,7 +48,7 @@ pub(crate) fn begin_last_call(state: &mut State, id: &EventId) -> Applied {
 }
 
 /// By the leader, when the event has kept members out for too long without going on.
-pub(crate) fn release_slots(state: &mut State, id: &EventId) -> Applied {
+pub(crate) fn give_back_slots(state: &mut State, id: &EventId) -> Applied {
     let now = state.now;
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
     if !slots::is_stuck(state, event, now) || slots::gives_back_at(state, event).is_none_or(|at| now < at) {
@@ -57,7 +57,7 @@ pub(crate) fn release_slots(state: &mut State, id: &EventId) -> Applied {
     // What an operator holds up is theirs to bound.
     let is_halted = event.hold(now).is_some() || state.pause(now).is_some() || event.is_approved_by_operator();
     let event = open(state, id)?;
-    event.given_back = (event.given_back + u32::from(!is_halted)).min(GIVES_BACK_AT_MOST);
+    event.times_given_back = (event.times_given_back + u32::from(!is_halted)).min(GIVES_BACK_AT_MOST);
     event.is_deferred |= !is_halted;
     event.slots_since = None;
     event.stuck_since = None;

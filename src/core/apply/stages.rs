@@ -19,7 +19,7 @@ pub(crate) fn return_to_scheduled(event: &mut Event, now: Timestamp) {
     if event.stage() < Stage::Started {
         return;
     }
-    let may_be_approved = event.may_be_approved();
+    let may_be_approved = event.may_have_been_approved();
     event.entered.push((if may_be_approved { Stage::Approved } else { Stage::Preparing }, now));
     event.reopened = may_be_approved.then_some(now);
     event.ending = None;
@@ -30,19 +30,19 @@ pub(crate) fn return_to_scheduled(event: &mut Event, now: Timestamp) {
     event.revision += 1;
     // What was said of it before it went was said of something else.
     if !may_be_approved {
-        event.decision = event.revision;
+        event.decided_at_revision = event.revision;
         event.waivers.clear();
-        (event.given_back, event.is_deferred) = (0, false);
+        (event.times_given_back, event.is_deferred) = (0, false);
     }
 }
 
 /// A decision that nobody was told can be held, and one for something else than the event is now is made anew, with what
 /// that asks for. One that may have been told is repeated.
-pub(crate) fn withdraw_settled_claims(state: &mut State) {
+pub(crate) fn reopen_after_expired_claims(state: &mut State) {
     let now = state.now;
     let is_open = |event: &Event| {
         let is_told = event.has_isolated_approval() || event.reason_to_repeat().is_some();
-        event.stage() == Stage::Claimed && event.is_claim_settled(now) && !is_told
+        event.stage() == Stage::Claimed && event.is_claim_over(now) && !is_told
     };
     for event in state.open.values_mut().filter(|event| is_open(event)) {
         Arc::make_mut(event).entered.push((Stage::Preparing, now));

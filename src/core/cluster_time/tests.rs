@@ -112,15 +112,15 @@ fn one_wrong_clock_changes_nothing_though_it_is_the_leaders() {
 
 #[test]
 fn a_time_that_is_not_known_is_set_though_something_is_open_and_no_other() {
-    let clocks = |steady: i64| clocks(steady, HOUR);
+    let clocks_at = |steady: i64| clocks(steady, HOUR);
     let readings = [wall(HOUR), wall(HOUR), wall(0)];
     let mut time = ClusterTime::default();
-    time.applied(clocks(0), Timestamp(100), true);
-    assert_eq!(time.now(clocks(10)), Timestamp(110), "as old as the log");
-    assert!(time.agree(clocks(10), &readings, 3));
-    assert!(!time.agree(clocks(20), &readings, 3), "something is open");
-    time.applied(clocks(30), Timestamp(HOUR), false);
-    assert!(time.agree(clocks(40), &readings, 3));
+    time.applied(clocks_at(0), Timestamp(100), true);
+    assert_eq!(time.now(clocks_at(10)), Timestamp(110), "as old as the log");
+    assert!(time.agree(clocks_at(10), &readings, 3));
+    assert!(!time.agree(clocks_at(20), &readings, 3), "something is open");
+    time.applied(clocks_at(30), Timestamp(HOUR), false);
+    assert!(time.agree(clocks_at(40), &readings, 3));
 }
 
 /// After so many milliseconds, a leader of two whose clocks do not agree.

@@ -1,7 +1,7 @@
-//! Approval without a quorum: whether a replica that hears no leader approves an event by itself, and when; and what an
-//! operator overrides who approves it there. By itself only one of a pair approves (`members.md` 6): only a user-initiated
-//! event that names nobody but the VM of the replica that is out of reach, only one event of a group at a time, and never
-//! while a committed hook may still run, or its own member is out.
+//! Approval without a quorum: the events that an isolated replica approves by itself, and when; and the blockers that
+//! an operator overrides with an approval there. Only one of a pair approves by itself (`members.md` 6): a
+//! user-initiated event that names only the VM of the unreachable replica, one event of a group at a time, and never
+//! while a committed hook may still run, or while its own member is out of service.
 
 use crate::model::attempt::ENDED_WITHIN;
 use crate::model::claim::PostOutcome;
@@ -132,8 +132,8 @@ fn overridable_blockers(
     let Some(announced) = alone.listed(id) else { return Vec::new() };
     let known = state.open_event(id);
     let treatment = known.and_then(|event| event.treatment.clone()).unwrap_or_else(|| chosen(input, announced));
-    let failed = known.is_some_and(|event| failure::failed_for_good(state, event, input.now).is_some());
-    let mut others = own_approvals(state, alone, &input.me).filter(|(of, it)| *of != id && it.may_be_posted());
+    let failed = known.is_some_and(|event| failure::holding_failure(state, event, input.now).is_some());
+    let mut others = own_approvals(state, alone, &input.me).filter(|(of, it)| *of != id && it.may_have_been_posted());
     let approved = others.find(|(of, _)| alone.listed(of).is_some());
     let running_until = hooks_may_run_until(input, alone, known).filter(|until| input.now < *until);
     let objections = [

@@ -93,7 +93,7 @@ const ENTRIES_AT_ONCE: usize = 1;
 pub fn reconciliation_due(state: &State, me: &VmName, journal: &[JournalEntry]) -> Option<Command> {
     let suspicion = state.reconcile_states.get(me);
     let mut journal = unrecorded(state, journal);
-    let is_owed = suspicion.is_some_and(|suspicion| !suspicion.is_cleared) || !journal.is_empty();
+    let is_owed = suspicion.is_some_and(|suspicion| !suspicion.is_reconciled) || !journal.is_empty();
     let is_all = journal.len() <= ENTRIES_AT_ONCE;
     journal.truncate(ENTRIES_AT_ONCE);
     let number = suspicion.filter(|_| is_all).map_or(MORE_FOLLOWS, |suspicion| suspicion.number);

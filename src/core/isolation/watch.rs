@@ -1,4 +1,4 @@
-//! For how long a replica has heard no leader, and what it has seen meanwhile.
+//! For how long a replica has had no leader, and the documents that it has received since.
 
 use crate::model::document::Document;
 use crate::model::id::{EventId, VmName};

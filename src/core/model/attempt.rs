@@ -1,4 +1,4 @@
-//! One run of one hook, how it ended, and what stands in for a hook that nobody waits for.
+//! One run of one hook, its outcome, and the waiver of a hook that is no longer waited for.
 
 use crate::model::hook_id::HookId;
 use crate::model::id::{AttemptId, VmName};
@@ -26,7 +26,7 @@ pub struct Attempt {
     pub deadline: Timestamp,
     pub progress: Option<Progress>,
     /// What it has answered before, when that was that it is blocked; `None` when it never did.
-    pub blocked: Option<Blocked>,
+    pub blocked: Option<BlockedCount>,
     /// `None` while it runs.
     pub outcome: Option<(Outcome, Timestamp)>,
     /// An outcome that arrived after the attempt was settled without it. It does not count.
@@ -47,7 +47,7 @@ impl Attempt {
 
 /// A hook that is blocked is asked again every few seconds. All of that is one attempt, under the number of the last run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Blocked {
+pub struct BlockedCount {
     /// How often it has answered so, in a row.
     pub times: u32,
     /// When the first of these runs was begun.
@@ -76,20 +76,18 @@ pub enum Outcome {
     Unknown(String),
 }
 
-impl Outcome {
-    pub const fn as_word(&self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::NotApplicable => "not_applicable",
-            Self::NotDone => "not_done",
-            Self::Failed(_) => "failed",
-            Self::Blocked(_) => "blocked",
-            Self::TimedOut(_) => "timed_out",
-            Self::Cancelled => "cancelled",
-            Self::Unknown(_) => "unknown",
-        }
-    }
+variant_names!(Outcome, as_str, NAMES {
+    Self::Done => "done",
+    Self::NotApplicable => "not_applicable",
+    Self::NotDone => "not_done",
+    Self::Failed(_) => "failed",
+    Self::Blocked(_) => "blocked",
+    Self::TimedOut(_) => "timed_out",
+    Self::Cancelled => "cancelled",
+    Self::Unknown(_) => "unknown",
+});
 
+impl Outcome {
     /// The hook is done, or was not needed.
     pub const fn is_favourable(&self) -> bool {
         matches!(self, Self::Done | Self::NotApplicable)
@@ -123,7 +121,7 @@ pub enum WaiverReason {
 }
 
 impl WaiverReason {
-    pub const fn as_word(&self) -> &'static str {
+    pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",
             Self::Skipped { .. } => "skipped",

@@ -1,4 +1,4 @@
-//! Why an event is not approved yet, and whether the event may be claimed.
+//! The reason why an event is not approved yet, and whether an event may be claimed.
 
 use crate::model::claim::{PostOutcome, Reason};
 use crate::model::hook_id::HookId;
@@ -82,7 +82,7 @@ pub enum Blocker {
     NoHealthyChannel,
     NoQuorum {
         /// Whether and when this replica approves it alone; `None` where it has no say.
-        takeover: Option<ApprovalForecast>,
+        forecast: Option<ApprovalForecast>,
     },
     Posting {
         approver: VmName,
@@ -115,29 +115,27 @@ impl Blocker {
             _ => None,
         }
     }
-
-    /// The word of `contract.md` 4.
-    pub const fn code(&self) -> &'static str {
-        match self {
-            Self::Deciding => "deciding",
-            Self::Observing => "observing",
-            Self::TooEarly { .. } => "too_early",
-            Self::HookWaiting { .. } | Self::ReplicaAway { .. } | Self::Unregistered { .. } => "hook_waiting",
-            Self::HookRunning { .. } => "hook_running",
-            Self::HookBlocked { .. } | Self::WorkloadAway { .. } => "hook_blocked",
-            Self::HookFailed { .. } => "hook_failed",
-            Self::Budget { .. } => "budget",
-            Self::Hold(_) => "hold",
-            Self::Paused(_) => "paused",
-            Self::NoHealthyChannel => "no_healthy_channel",
-            Self::NoQuorum { .. } => "no_quorum",
-            Self::Posting { .. } => "posting",
-            Self::PostFailed { outcome: PostOutcome::Differs, .. } => "views_differ",
-            Self::PostFailed { .. } => "post_failed",
-            Self::WaitingForPlatform { .. } => "waiting_for_platform",
-        }
-    }
 }
+
+// `contract.md` 4 has these codes.
+variant_names!(Blocker, code, CODES {
+    Self::Deciding => "deciding",
+    Self::Observing => "observing",
+    Self::TooEarly { .. } => "too_early",
+    Self::HookWaiting { .. } | Self::ReplicaAway { .. } | Self::Unregistered { .. } => "hook_waiting",
+    Self::HookRunning { .. } => "hook_running",
+    Self::HookBlocked { .. } | Self::WorkloadAway { .. } => "hook_blocked",
+    Self::HookFailed { .. } => "hook_failed",
+    Self::Budget { .. } => "budget",
+    Self::Hold(_) => "hold",
+    Self::Paused(_) => "paused",
+    Self::NoHealthyChannel => "no_healthy_channel",
+    Self::NoQuorum { .. } => "no_quorum",
+    Self::Posting { .. } => "posting",
+    Self::PostFailed { outcome: PostOutcome::Differs, .. } => "views_differ",
+    Self::PostFailed { .. } => "post_failed",
+    Self::WaitingForPlatform { .. } => "waiting_for_platform",
+});
 
 /// Whether an event may be claimed.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,8 +1,7 @@
-//! How much the state may hold in bytes, and how many bytes a thing is.
+//! Bounds of the state in bytes, and the size of each value.
 //!
-//! Counts alone bound too little: 1,000 closed events may be 1,000 times a document. What is counted is memory, roughly and
-//! everywhere the same: a text by its length, and beside that a fixed number for each thing. It is no less than what the
-//! thing takes in the log or in a snapshot.
+//! Counts alone bound too little: 1,000 closed events may be 1,000 times a document. The size is an estimate of memory:
+//! the length of each text, and a fixed number for each value. It is no less than the size in the log or in a snapshot.
 
 use crate::model::attempt::{Attempt, WaiverReason};
 use crate::model::claim::PostOutcome;

@@ -1,4 +1,4 @@
-//! Claims: the decision that an event is to be approved, by whom, why, and what became of the post.
+//! Claims: the approver of an event, the reason, and the outcome of the post.
 
 use crate::model::id::{AttemptId, VmName};
 use crate::model::time::Timestamp;
@@ -12,8 +12,8 @@ pub struct Claim {
     pub attempt: AttemptId,
     pub approver: VmName,
     pub reason: Reason,
-    /// What of the event was decided: its `decision` as it was claimed.
-    pub decision: u64,
+    /// What of the event was decided: its `decided_at_revision` as it was claimed.
+    pub decided_at_revision: u64,
     /// The stints of its members' slots in which they were prepared.
     pub stints: Vec<(Member, u64)>,
     pub at: Timestamp,
@@ -28,7 +28,7 @@ impl Claim {
     }
 
     /// The platform may have been told.
-    pub fn may_be_posted(&self) -> bool {
+    pub fn may_have_been_posted(&self) -> bool {
         self.outcome.as_ref().is_none_or(|(outcome, _)| outcome.may_have_arrived())
     }
 }
@@ -42,17 +42,17 @@ pub enum Reason {
     BudgetSpent,
     Policy,
     /// A replica without a quorum decided it, and its post may not have arrived.
-    Takeover,
+    IsolatedApproval,
     /// An operator overruled what was left of its preparation.
     Operator,
 }
 
-words!(Reason {
+string_enum!(Reason {
     Prepared => "prepared",
     NothingToPrepare => "nothing_to_prepare",
     BudgetSpent => "budget_spent",
     Policy => "policy",
-    Takeover => "takeover",
+    IsolatedApproval => "takeover",
     Operator => "operator",
 });
 
@@ -73,18 +73,16 @@ pub enum PostOutcome {
     Differs,
 }
 
-impl PostOutcome {
-    pub const fn as_word(&self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Refused(_) => "refused",
-            Self::NotSent(_) => "not_sent",
-            Self::Unknown(_) => "unknown",
-            Self::Withdrawn => "withdrawn",
-            Self::Differs => "views_differ",
-        }
-    }
+variant_names!(PostOutcome, as_str, NAMES {
+    Self::Accepted => "accepted",
+    Self::Refused(_) => "refused",
+    Self::NotSent(_) => "not_sent",
+    Self::Unknown(_) => "unknown",
+    Self::Withdrawn => "withdrawn",
+    Self::Differs => "views_differ",
+});
 
+impl PostOutcome {
     /// The platform may have taken it. A definite answer of the service says that it did not; what fails within it, or
     /// says that its machine is being moved, proves nothing.
     pub const fn may_have_arrived(&self) -> bool {

@@ -1,4 +1,4 @@
-//! What stands in the log: entries, and what became of them.
+//! The commands and entries of the log, and the result of applying them.
 
 use crate::model::attempt::{Outcome, Progress, WaiverReason};
 use crate::model::claim::{PostOutcome, Reason};
@@ -40,7 +40,7 @@ pub enum Command {
     ClaimApproval(ClaimApproval),
     RecordPost(RecordPost),
     TakeSlots(TakeSlots),
-    ReleaseSlots(ReleaseSlots),
+    GiveBackSlots(GiveBackSlots),
     BeginLastCall(BeginLastCall),
     RecordReachability(RecordReachability),
     AbandonRestores(AbandonRestores),
@@ -142,7 +142,7 @@ pub struct ClaimApproval {
     pub event: EventId,
     pub approver: VmName,
     pub reason: Reason,
-    pub decision: u64,
+    pub decided_at_revision: u64,
     pub stints: Vec<(Member, u64)>,
     pub until: Timestamp,
 }
@@ -163,7 +163,7 @@ pub struct TakeSlots {
 
 /// The event does not go on, and its members return.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct ReleaseSlots {
+pub struct GiveBackSlots {
     pub event: EventId,
 }
 
@@ -308,7 +308,7 @@ pub struct RaiseVersion {
 
 impl Command {
     /// For logs and metrics.
-    pub const fn as_word(&self) -> &'static str {
+    pub const fn as_str(&self) -> &'static str {
         match self {
             Self::RegisterWorkloads(_) => "register_workloads",
             Self::ReportDocument(_) => "report_document",
@@ -322,7 +322,7 @@ impl Command {
             Self::ClaimApproval(_) => "claim_approval",
             Self::RecordPost(_) => "record_post",
             Self::TakeSlots(_) => "take_slots",
-            Self::ReleaseSlots(_) => "release_slots",
+            Self::GiveBackSlots(_) => "give_back_slots",
             Self::BeginLastCall(_) => "begin_last_call",
             Self::RecordReachability(_) => "record_reachability",
             Self::AbandonRestores(_) => "abandon_restores",
@@ -336,7 +336,7 @@ impl Command {
             Self::DecommissionReplica(_) => "decommission_replica",
             Self::BeginDrill(_) => "begin_drill",
             Self::EndDrill(_) => "end_drill",
-            Self::RequestAction(request) => request.what.as_word(),
+            Self::RequestAction(request) => request.what.as_str(),
             Self::RegisterSession(_) => "register_session",
             Self::DeregisterSession(_) => "deregister_session",
             Self::UpdateConditions(_) => "update_conditions",
@@ -378,7 +378,7 @@ pub enum Rejection {
     TooManyWorkloads,
 }
 
-words!(Rejection {
+string_enum!(Rejection {
     UnknownReplica => "unknown_replica",
     UnknownEvent => "unknown_event",
     UnknownAttempt => "unknown_attempt",

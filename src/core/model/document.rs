@@ -1,4 +1,4 @@
-//! What one metadata endpoint said, validated. How it looks on the wire is the concern of `metadata`.
+//! A validated document of one metadata endpoint. `imds` reads its JSON.
 
 use crate::model::id::{EventId, VmName};
 use crate::model::time::Timestamp;
@@ -207,16 +207,19 @@ pub enum NotBefore {
     Unknown,
 }
 
-macro_rules! words {
+macro_rules! open_string_enum {
     ($type:ident { $($variant:ident => $word:literal),+ $(,)? }) => {
         impl $type {
-            /// Known words without regard to case; any other is kept as it is.
-            pub fn from_word(word: &str) -> Self {
+            /// The names that this program knows.
+            pub const KNOWN: &'static [&'static str] = &[$($word),+];
+
+            /// Known names without regard to case; any other is kept as it is.
+            pub fn parse(word: &str) -> Self {
                 $(if word.eq_ignore_ascii_case($word) { return Self::$variant; })+
                 Self::Other(word.into())
             }
 
-            pub fn as_word(&self) -> &str {
+            pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $word,)+
                     Self::Other(word) => word,
@@ -226,17 +229,17 @@ macro_rules! words {
 
         impl fmt::Display for $type {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_word())
+                f.write_str(self.as_str())
             }
         }
     };
 }
 
-words!(Status { Missing => "missing", Unreadable => "unreadable", Scheduled => "Scheduled", Started => "Started" });
+open_string_enum!(Status { Missing => "missing", Unreadable => "unreadable", Scheduled => "Scheduled", Started => "Started" });
 
-words!(Source { Platform => "Platform", User => "User" });
+open_string_enum!(Source { Platform => "Platform", User => "User" });
 
-words!(EventType {
+open_string_enum!(EventType {
     Freeze => "Freeze",
     Reboot => "Reboot",
     Redeploy => "Redeploy",

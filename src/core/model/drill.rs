@@ -20,4 +20,4 @@ pub enum Mode {
     Rehearsal,
 }
 
-words!(Mode { DryRun => "dry_run", Rehearsal => "rehearsal" });
+string_enum!(Mode { DryRun => "dry_run", Rehearsal => "rehearsal" });

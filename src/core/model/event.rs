@@ -1,4 +1,4 @@
-//! One event as the cluster knows it: what was announced, chosen, tried, claimed and posted, and when.
+//! One event as the cluster knows it: its announcement, treatment, attempts, claims and stages, with their times.
 
 use crate::model::attempt::{Attempt, ENDED_WITHIN, Waiver};
 use crate::model::claim::{Claim, PostOutcome};
@@ -24,7 +24,7 @@ pub struct Event {
     pub announcement: Announcement,
     /// Numbers what an approval would be for: the revision at which its VMs, its type or who asked for it changed last, or
     /// from which on it is to come again.
-    pub decision: u64,
+    pub decided_at_revision: u64,
     /// Every replica whose document ever listed it.
     pub seen_by: BTreeSet<VmName>,
     /// The stages it entered and when, oldest first; the last one is where it is. See `stage_history`.
@@ -55,7 +55,7 @@ pub struct Event {
     /// Since when it keeps members out and does not go on.
     pub stuck_since: Option<Timestamp>,
     /// How often it has given its slots back by itself.
-    pub given_back: u32,
+    pub times_given_back: u32,
     /// It has given its slots back by itself, and goes behind the others from then on.
     pub is_deferred: bool,
     /// When its last call began, since it last came back.
@@ -70,7 +70,7 @@ impl Event {
     pub fn first_seen_as(announcement: Announcement, by: VmName, at: Timestamp) -> Self {
         Self {
             announcement,
-            decision: 1,
+            decided_at_revision: 1,
             seen_by: BTreeSet::from([by]),
             entered: alloc::vec![(Stage::Announced, at)],
             revision: 1,
@@ -87,7 +87,7 @@ impl Event {
             impacts: BTreeMap::new(),
             slots_since: None,
             stuck_since: None,
-            given_back: 0,
+            times_given_back: 0,
             is_deferred: false,
             last_call: None,
             former_calls: Vec::new(),
@@ -260,23 +260,23 @@ impl Event {
 
     /// A replica without a quorum decided that it is to start, and the platform may have been told.
     pub fn has_isolated_approval(&self) -> bool {
-        self.isolated_approvals.iter().any(IsolatedApproval::may_be_posted)
+        self.isolated_approvals.iter().any(IsolatedApproval::may_have_been_posted)
     }
 
     /// A post of ours may have reached the platform.
-    pub fn may_be_approved(&self) -> bool {
-        self.claims.iter().any(Claim::may_be_posted) || self.has_isolated_approval()
+    pub fn may_have_been_approved(&self) -> bool {
+        self.claims.iter().any(Claim::may_have_been_posted) || self.has_isolated_approval()
     }
 
     /// It is about to begin, or has begun, whatever we do from now on.
     pub fn is_under_way(&self) -> bool {
         let is_claimed = (Stage::Claimed..=Stage::Started).contains(&self.stage());
-        is_claimed || self.last_call.is_some() || self.may_be_approved()
+        is_claimed || self.last_call.is_some() || self.may_have_been_approved()
     }
 
     /// It was started, or may be approved.
     pub fn may_have_started(&self) -> bool {
-        self.entered_at(Stage::Started).is_some() || self.may_be_approved()
+        self.entered_at(Stage::Started).is_some() || self.may_have_been_approved()
     }
 
     /// A closed event that is listed again is the same maintenance, still to come: it was cancelled for a while, or
@@ -309,7 +309,7 @@ pub enum Ending {
     Interrupted,
 }
 
-words!(Ending {
+string_enum!(Ending {
     Completed => "completed",
     Cancelled => "cancelled",
     Forgotten => "forgotten",

@@ -1,5 +1,5 @@
-//! Which hook of a workload is meant: by what it is, not by where it stands (`members.md` 4). So a restart with one hook
-//! more, less or changed repeats nothing that was done, and skips nothing that is new.
+//! The identity of a hook: its content, not its position (`members.md` 4). So a restart with one hook more, less or
+//! changed repeats no hook that was done, and skips no hook that is new.
 
 use crate::model::workload::{Hook, Phase, Workload};
 use alloc::format;

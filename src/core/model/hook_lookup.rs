@@ -1,4 +1,4 @@
-//! Finds the hook that an id means, also after its workload was registered anew.
+//! Finds the hook of an id, also after its workload was registered anew.
 
 use crate::model::attempt::Attempt;
 use crate::model::hook_id::HookId;

@@ -1,4 +1,4 @@
-//! Names of things: VMs, events, workloads, attempts. Comparing names is decided here and nowhere else.
+//! Names of VMs, events, workloads and attempts. This file decides how names are compared.
 
 use alloc::format;
 use alloc::string::String;

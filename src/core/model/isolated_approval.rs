@@ -41,11 +41,11 @@ impl IsolatedApproval {
     }
 
     pub const fn reason(&self) -> Reason {
-        if self.requested_by.is_some() { Reason::Operator } else { Reason::Takeover }
+        if self.requested_by.is_some() { Reason::Operator } else { Reason::IsolatedApproval }
     }
 
     /// The platform has, or may have, this approval.
-    pub fn may_be_posted(&self) -> bool {
+    pub fn may_have_been_posted(&self) -> bool {
         self.outcome.as_ref().is_none_or(|(outcome, _)| outcome.may_have_arrived())
     }
 }

@@ -1,4 +1,4 @@
-//! What keeps a replica without a quorum from approving an event, as data and for people.
+//! The reasons why an isolated replica does not approve an event.
 
 use crate::model::id::{EventId, VmName, WorkloadName};
 use crate::model::operator::Suspension;

@@ -68,4 +68,4 @@ pub enum ImdsHealth {
     Stalled,
 }
 
-words!(ImdsHealth { Unknown => "unknown", Healthy => "healthy", Stalled => "stalled" });
+string_enum!(ImdsHealth { Unknown => "unknown", Healthy => "healthy", Stalled => "stalled" });

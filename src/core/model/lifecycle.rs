@@ -43,7 +43,7 @@ impl Stage {
     }
 }
 
-words!(Stage {
+string_enum!(Stage {
     Announced => "announced",
     Preparing => "preparing",
     Claimed => "claimed",

@@ -56,7 +56,7 @@ impl State {
     pub fn member_state(&self, member: &Member) -> &'static str {
         match self.slots.get(member).map(|slot| slot.state) {
             Some(SlotState::Gone) => "out_of_service",
-            Some(state) => state.as_word(),
+            Some(state) => state.as_str(),
             None if self.is_unreachable(&member.vm) => "unknown",
             None if self.unready_since(member).is_some() => "not_ready",
             None => "in_service",

@@ -30,7 +30,7 @@ pub enum NotificationKind {
     QuorumLost,
 }
 
-words!(NotificationKind {
+string_enum!(NotificationKind {
     Announced => "announced",
     Blocked => "blocked",
     Takeover => "takeover",
@@ -47,7 +47,7 @@ words!(NotificationKind {
 pub struct Notification {
     /// When it came about.
     pub at: Timestamp,
-    pub topic: NotificationKind,
+    pub kind: NotificationKind,
     pub subject: NotificationSubject,
     /// The same whoever tells it.
     pub id: String,
@@ -65,7 +65,12 @@ impl Notification {
     /// An event that comes back under its id is another one, by when it was first seen.
     pub(crate) fn of(event: &Event, topic: NotificationKind, at: Timestamp) -> Self {
         let (id, Timestamp(first_seen)) = (&event.announcement.id, event.first_seen());
-        Self { at, topic, subject: NotificationSubject::Event(id.clone()), id: format!("{id}@{first_seen}/{topic}") }
+        Self {
+            at,
+            kind: topic,
+            subject: NotificationSubject::Event(id.clone()),
+            id: format!("{id}@{first_seen}/{topic}"),
+        }
     }
 
     /// The event has waited for `what` for too long.
@@ -79,7 +84,7 @@ impl Notification {
         let id = format!("{}/{}/{stint}", member.path(), NotificationKind::RestoreFailed);
         Self {
             at: since,
-            topic: NotificationKind::RestoreFailed,
+            kind: NotificationKind::RestoreFailed,
             subject: NotificationSubject::Member(member.clone()),
             id,
         }
@@ -88,19 +93,19 @@ impl Notification {
     /// A replica approved the event alone. Neither it nor the log need to know when the other first saw it.
     pub fn alone(event: &EventId, approver: &VmName, approved_at: Timestamp, at: Timestamp) -> Self {
         let id = format!("{event}/{}/{approver}/{}", NotificationKind::Takeover, approved_at.0);
-        Self { at, topic: NotificationKind::Takeover, subject: NotificationSubject::Event(event.clone()), id }
+        Self { at, kind: NotificationKind::Takeover, subject: NotificationSubject::Event(event.clone()), id }
     }
 
     /// A replica acts for its leader.
     pub fn acted(replica: &VmName, at: Timestamp) -> Self {
         let id = format!("{replica}/{}/{}", NotificationKind::Takeover, at.0);
-        Self { at, topic: NotificationKind::Takeover, subject: NotificationSubject::Replica(replica.clone()), id }
+        Self { at, kind: NotificationKind::Takeover, subject: NotificationSubject::Replica(replica.clone()), id }
     }
 
     /// The replicas that lost the same leadership say the same.
     pub fn quorum_lost(known: &Leadership, at: Timestamp) -> Self {
         let id = format!("{}/{}-{}", NotificationKind::QuorumLost, known.term, known.turn);
-        Self { at, topic: NotificationKind::QuorumLost, subject: NotificationSubject::Cluster, id }
+        Self { at, kind: NotificationKind::QuorumLost, subject: NotificationSubject::Cluster, id }
     }
 
     /// At most one an hour, and by when its last document came, which every leader knows.
@@ -109,7 +114,7 @@ impl Notification {
         let id = format!("{replica}/{}/{hours}", NotificationKind::ChannelStalled);
         Self {
             at: since,
-            topic: NotificationKind::ChannelStalled,
+            kind: NotificationKind::ChannelStalled,
             subject: NotificationSubject::Replica(replica.clone()),
             id,
         }
@@ -117,7 +122,7 @@ impl Notification {
 
     /// Everybody knows of it, so it is noted who was told. The rest is told by whoever knows.
     pub fn is_recorded_in_log(&self) -> bool {
-        match (self.topic, &self.subject) {
+        match (self.kind, &self.subject) {
             (NotificationKind::QuorumLost, _) | (NotificationKind::Takeover, NotificationSubject::Replica(_)) => false,
             (
                 _,

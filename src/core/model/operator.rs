@@ -12,7 +12,7 @@ use core::time::Duration;
 pub const HOLD_AT_MOST: Duration = Duration::from_hours(30 * 24);
 
 /// Of one event, and of those about no single event, the latest are kept, and whatever is in force.
-pub const WISH_LIMIT: usize = 100;
+pub const OPERATOR_RECORD_LIMIT: usize = 100;
 
 /// What an operator asks for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -57,7 +57,7 @@ pub enum OperatorRequest {
 
 impl OperatorRequest {
     /// For logs and metrics.
-    pub const fn as_word(&self) -> &'static str {
+    pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Hold { .. } => "hold",
             Self::Release { .. } => "release",

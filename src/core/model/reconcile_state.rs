@@ -22,5 +22,5 @@ pub struct ReconcileState {
     /// When this number was started.
     pub since: Timestamp,
     /// The voter has given its account under this number.
-    pub is_cleared: bool,
+    pub is_reconciled: bool,
 }

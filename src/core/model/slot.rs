@@ -44,7 +44,7 @@ pub enum SlotState {
     Gone,
 }
 
-words!(SlotState { Leaving => "leaving", Out => "out_of_service", Returning => "returning", Gone => "gone" });
+string_enum!(SlotState { Leaving => "leaving", Out => "out_of_service", Returning => "returning", Gone => "gone" });
 
 /// Why a member counts as not in service.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

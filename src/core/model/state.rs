@@ -1,4 +1,4 @@
-//! What all replicas agree on: the fold of the log.
+//! The state that all replicas agree on: the result of all committed entries.
 
 use crate::model::document::{Announcement, Document, Status};
 use crate::model::event::Event;
@@ -175,7 +175,7 @@ impl Replica {
     }
 
     /// It listed the event and its current document no longer does.
-    pub(crate) fn cleared(&self, event: &EventId) -> bool {
+    pub(crate) fn no_longer_lists(&self, event: &EventId) -> bool {
         self.stale_since.is_none() && self.document.as_ref().is_some_and(|document| document.get(event).is_none())
     }
 }
@@ -292,7 +292,7 @@ impl State {
             .filter_map(|name| self.replicas.get(name))
             .filter(|replica| replica.stale_since.is_none())
             .peekable();
-        seers.peek().is_some() && seers.all(|replica| replica.cleared(event))
+        seers.peek().is_some() && seers.all(|replica| replica.no_longer_lists(event))
     }
 
     pub(crate) fn next_attempt(&mut self) -> AttemptId {

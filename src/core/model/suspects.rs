@@ -7,11 +7,11 @@ use crate::model::state::State;
 impl State {
     /// The voters that may be approving alone.
     pub fn suspects(&self) -> impl Iterator<Item = &VmName> {
-        self.reconcile_states.iter().filter(|(_, suspicion)| !suspicion.is_cleared).map(|(name, _)| name)
+        self.reconcile_states.iter().filter(|(_, suspicion)| !suspicion.is_reconciled).map(|(name, _)| name)
     }
 
     pub fn is_suspect(&self, replica: &VmName) -> bool {
-        self.reconcile_states.get(replica).is_some_and(|suspicion| !suspicion.is_cleared)
+        self.reconcile_states.get(replica).is_some_and(|suspicion| !suspicion.is_reconciled)
     }
 
     /// One of a pair approves by itself where it does not hear the other one, and has yet to say what it did.
@@ -22,7 +22,7 @@ impl State {
 
     pub(crate) fn start_number(&mut self, replica: &VmName) {
         let number = self.reconcile_states.get(replica).map_or(0, |known| known.number) + 1;
-        let suspicion = ReconcileState { number, since: self.now, is_cleared: false };
+        let suspicion = ReconcileState { number, since: self.now, is_reconciled: false };
         self.reconcile_states.insert(replica.clone(), suspicion);
     }
 }

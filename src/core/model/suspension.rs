@@ -23,7 +23,7 @@ impl Event {
     /// An operator approved it, and nobody has held it since.
     pub fn is_approved_by_operator(&self) -> bool {
         // Of what they saw: not of what has become of it.
-        let is_of_this = |wish: &OperatorRecord| matches!(wish.what, OperatorAction::Approve { revision, .. } if revision >= self.decision);
+        let is_of_this = |wish: &OperatorRecord| matches!(wish.what, OperatorAction::Approve { revision, .. } if revision >= self.decided_at_revision);
         last(&self.operator_records, OperatorRecord::holds_or_approves).is_some_and(is_of_this)
     }
 

@@ -1,4 +1,4 @@
-//! Points in time as arguments. Nothing here reads a clock.
+//! Timestamps. Nothing here reads a clock.
 
 use core::time::Duration;
 

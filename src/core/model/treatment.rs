@@ -13,7 +13,7 @@ pub enum Action {
     Observe,
 }
 
-words!(Action { Prepare => "prepare", Approve => "approve", Observe => "observe" });
+string_enum!(Action { Prepare => "prepare", Approve => "approve", Observe => "observe" });
 
 /// What policy chose for one event, as it is committed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

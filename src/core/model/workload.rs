@@ -1,5 +1,4 @@
-//! What wants to be prepared: workloads and their hooks, as they are registered in the log.
-//! How a hook is run (command, address) stays with the replica that runs it.
+//! Workloads and their hooks, as the log has them. The command or the address of a hook stays with its replica.
 
 use crate::model::document::EventType;
 use crate::model::id::{GroupName, VmName, WorkloadName};
@@ -81,7 +80,7 @@ pub struct Hook {
     /// At most one runs at a time in the cluster.
     pub exclusive: bool,
     /// The types of events it is for; empty: all.
-    pub kinds: Vec<EventType>,
+    pub event_types: Vec<EventType>,
 }
 
 impl Hook {
@@ -104,7 +103,7 @@ impl Hook {
             worst: None,
             expected: None,
             exclusive: false,
-            kinds: Vec::new(),
+            event_types: Vec::new(),
         }
     }
 }
@@ -229,7 +228,7 @@ pub enum Intent {
     Undo,
 }
 
-words!(Phase {
+string_enum!(Phase {
     Check => "check",
     Checkpoint => "checkpoint",
     Failover => "failover",
@@ -239,14 +238,14 @@ words!(Phase {
     Ready => "ready",
 });
 
-words!(OnAbsent { Hold => "hold", Skip => "skip", Command => "command" });
+string_enum!(OnAbsent { Hold => "hold", Skip => "skip", Command => "command" });
 
-words!(Role { Unknown => "unknown", Primary => "primary", Replica => "replica" });
+string_enum!(Role { Unknown => "unknown", Primary => "primary", Replica => "replica" });
 
-words!(Readiness { Unasked => "unasked", Ready => "ready", NotReady => "not_ready" });
+string_enum!(Readiness { Unasked => "unasked", Ready => "ready", NotReady => "not_ready" });
 
-words!(OnFailure { Hold => "hold", Continue => "continue" });
+string_enum!(OnFailure { Hold => "hold", Continue => "continue" });
 
-words!(RunsOn { Affected => "affected", Peer => "peer", Any => "any" });
+string_enum!(RunsOn { Affected => "affected", Peer => "peer", Any => "any" });
 
-words!(Intent { Run => "run", Confirm => "confirm", Undo => "undo" });
+string_enum!(Intent { Run => "run", Confirm => "confirm", Undo => "undo" });

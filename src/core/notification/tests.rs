@@ -94,7 +94,7 @@ fn ids_at(state: &State, now: Timestamp) -> Vec<String> {
 #[test]
 fn a_whole_life_is_told_in_its_order_and_an_hour_later_nothing_is() {
     let accepted = Claim {
-        decision: 1,
+        decided_at_revision: 1,
         attempt: AttemptId(1),
         approver: vm("b"),
         reason: Reason::Prepared,

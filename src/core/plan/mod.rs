@@ -1,9 +1,9 @@
-//! What the leader proposes next. Computed from scratch whenever something changed or time has passed; nothing is
-//! queued, so a crash loses nothing, and a proposal that is no longer right is ignored by `apply`.
+//! The commands that the leader proposes next. `plan` computes them anew whenever the state or the time changes.
+//! Nothing is queued, so a crash loses nothing, and `apply` ignores a proposal that is no longer right.
 
 pub mod decommission;
 pub mod drill;
-pub mod hosts;
+pub mod placement;
 pub mod registration;
 pub mod version;
 
@@ -11,7 +11,7 @@ use crate::model::attempt::{ENDED_WITHIN, Outcome, WaiverReason};
 use crate::model::blocker::Clearance;
 use crate::model::command::{
     AbandonRestores, BeginAttempt, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval, Command,
-    ExpireAttempt, ForgetEvent, MarkDocumentStale, RecordReachability, ReleaseSlots, SuspectReplica, TakeSlots,
+    ExpireAttempt, ForgetEvent, GiveBackSlots, MarkDocumentStale, RecordReachability, SuspectReplica, TakeSlots,
     WaiveHook,
 };
 use crate::model::event::Event;
@@ -21,7 +21,7 @@ use crate::model::slot::{Slot, SlotState};
 use crate::model::state::State;
 use crate::model::treatment::Treatment;
 use crate::model::workload::{Intent, Phase, RunsOn};
-use crate::plan::hosts::{host, no_longer_waited_for_at};
+use crate::plan::placement::{no_longer_waited_for_at, replica_for_step};
 use crate::plan::registration::unregistered;
 use crate::planning_input::PlanningInput;
 use crate::policy;
@@ -45,7 +45,7 @@ pub fn plan(state: &State, input: &PlanningInput) -> Vec<Command> {
     if let Some(beginning) = leadership_to_begin(state, input) {
         return alloc::vec![beginning];
     }
-    let mut due = voters_to_suspect(state, input);
+    let mut due = replicas_to_suspect(state, input);
     due.extend(stale_documents(state, input));
     due.extend(reachability_changes(state, input));
     due.extend(decommission::replica_to_remove(state, input));
@@ -78,7 +78,7 @@ pub fn plan(state: &State, input: &PlanningInput) -> Vec<Command> {
         due.extend(attempts_to_begin(state, event, input));
         due.extend(claim_to_make(state, event, input));
         due.extend(event_to_forget(state, event, input));
-        due.extend(drill::drill_to_end(state, event, input.now));
+        due.extend(drill::finished_drill_to_end(state, event, input.now));
     }
     due
 }
@@ -95,7 +95,7 @@ fn leadership_to_begin(state: &State, input: &PlanningInput) -> Option<Command> 
 }
 
 /// Once for every loss of contact, early enough that it is committed before the voter acts alone.
-fn voters_to_suspect(state: &State, input: &PlanningInput) -> Vec<Command> {
+fn replicas_to_suspect(state: &State, input: &PlanningInput) -> Vec<Command> {
     let Some(lead) = &input.leader else {
         return Vec::new();
     };
@@ -115,7 +115,7 @@ fn voters_to_suspect(state: &State, input: &PlanningInput) -> Vec<Command> {
     let removed = state
         .reconcile_states
         .iter()
-        .filter(|(name, known)| known.is_cleared && !lead.voters.contains(name) && !input.learners.contains(name));
+        .filter(|(name, known)| known.is_reconciled && !lead.voters.contains(name) && !input.learners.contains(name));
     let removed = removed.map(|(name, known)| {
         Command::SuspectReplica(SuspectReplica { number: known.number + 1, replica: name.clone() })
     });
@@ -126,7 +126,7 @@ fn voters_to_suspect(state: &State, input: &PlanningInput) -> Vec<Command> {
 fn stale_documents(state: &State, input: &PlanningInput) -> impl Iterator<Item = Command> {
     // One that was removed tells nobody anything any more.
     let too_long = |name: &VmName| {
-        let silent = input.uninformed(name).is_some_and(|silence| silence >= input.timing.stale_after);
+        let silent = input.without_news_for(name).is_some_and(|silence| silence >= input.timing.stale_after);
         silent || !input.members.contains(name)
     };
     let matters = |name: &VmName| state.open_events().any(|event| event.seen_by.contains(name));
@@ -175,7 +175,7 @@ fn slots_to_change(state: &State, event: &Event, input: &PlanningInput) -> Optio
     // What the log says of the cloud may be old: it may have started.
     let gives_back = || is_up_to_date(input) && slots::gives_back_at(state, event).is_some_and(|at| now >= at);
     if gives_back() && slots::is_stuck(state, event, now) {
-        return Some(Command::ReleaseSlots(ReleaseSlots { event: id() }));
+        return Some(Command::GiveBackSlots(GiveBackSlots { event: id() }));
     }
     let takes = event.slots_since.is_none()
         && slots::is_ready_for_slots(state, event, now)
@@ -205,7 +205,9 @@ fn hooks_to_waive(state: &State, event: &Event, input: &PlanningInput) -> Vec<Co
         // Elsewhere it can be run once more when this attempt has expired.
         StepState::Running(attempt) => step.hook.runs_on == RunsOn::Affected && lost(&attempt.on),
         // One that only waits for a place may yet be run.
-        StepState::Due { .. } => host(state, event, step, Intent::Confirm, input).is_none() && lost(&step.member.vm),
+        StepState::Due { .. } => {
+            replica_for_step(state, event, step, Intent::Confirm, input).is_none() && lost(&step.member.vm)
+        }
         // It vanished with its VM and its deadline has passed meanwhile.
         StepState::Failed(_) => {
             let mut latest = step.forward().rev();
@@ -234,7 +236,7 @@ fn attempts_to_begin(state: &State, event: &Event, input: &PlanningInput) -> Vec
         if brings_back && !may_restore {
             return None;
         }
-        let on = host(state, event, &next.step, next.intent, input)?;
+        let on = replica_for_step(state, event, &next.step, next.intent, input)?;
         let ends = if next.intent == Intent::Undo { None } else { event.time_ends(next.step.id.phase) };
         let timeout = input.now.plus(next.step.hook.timeout);
         Some(Command::BeginAttempt(BeginAttempt {
@@ -263,7 +265,7 @@ fn claim_to_make(state: &State, event: &Event, input: &PlanningInput) -> Option<
         return None;
     }
     let approver = input.approver(state, &event.announcement.id)?.clone();
-    let (decision, stints) = (event.decision, stints_of(state, event));
+    let (decision, stints) = (event.decided_at_revision, stints_of(state, event));
     // The approver looks once more and posts, each perhaps behind a poll: a slow endpoint is not a dead one.
     let answers_in = input.peers.get(&approver).map_or(Duration::ZERO, |contact| contact.answers_in);
     let until = input.now.plus(input.timing.claim_lease + answers_in * 3);
@@ -271,7 +273,7 @@ fn claim_to_make(state: &State, event: &Event, input: &PlanningInput) -> Option<
         event: event.announcement.id.clone(),
         approver,
         reason,
-        decision,
+        decided_at_revision: decision,
         stints,
         until,
     }))
@@ -288,7 +290,7 @@ fn is_up_to_date(input: &PlanningInput) -> bool {
 fn may_claim_again(event: &Event, input: &PlanningInput) -> bool {
     let taken_over = event.isolated_approvals.iter().filter_map(|takeover| takeover.recorded).max();
     let after_takeover = taken_over.filter(|_| event.claims.is_empty()).map(|at| at.plus(CLAIM_AGAIN_AFTER_AT_MOST));
-    after_takeover.or(event.claimed_again_from()).is_none_or(|at| input.now >= at)
+    after_takeover.or(event.next_claim_from()).is_none_or(|at| input.now >= at)
 }
 
 /// Every replica that saw the event has been silent for so long that nobody will ever say that it is over.

@@ -1,5 +1,4 @@
-//! The members that an event names and that have yet to say what runs on them: nobody knows what is to be prepared
-//! there.
+//! Members of an event whose replica has yet to register its workloads. Their hooks are unknown until then.
 
 use crate::model::blocker::Blocker;
 use crate::model::claim::Reason;
@@ -8,7 +7,7 @@ use crate::model::id::VmName;
 use crate::model::lifecycle::Stage;
 use crate::model::state::State;
 use crate::model::time::{Timestamp, to_the_second};
-use crate::plan::hosts::no_longer_waited_for_at;
+use crate::plan::placement::no_longer_waited_for_at;
 use crate::planning_input::PlanningInput;
 
 /// What an event that may be claimed for this reason waits for all the same, because the reason rests on what is

@@ -23,7 +23,7 @@ fn chosen(policy: &Policy, event: &Announcement) -> Treatment {
 fn rule(name: &str) -> Rule {
     Rule {
         name: name.into(),
-        kinds: Vec::new(),
+        event_types: Vec::new(),
         sources: Vec::new(),
         resources: Vec::new(),
         duration: None,
@@ -74,7 +74,11 @@ fn the_first_rule_that_matches_wins_and_the_unknown_matches_no_range() {
         Rule { duration: below(30), ..rule("short") },
         Rule { notice: below(600), ..rule("soon") },
         Rule { sources: alloc::vec![Source::User], ..rule("user") },
-        Rule { resources: alloc::vec![VmName::new("_DB-0")], kinds: alloc::vec![EventType::Reboot], ..rule("named") },
+        Rule {
+            resources: alloc::vec![VmName::new("_DB-0")],
+            event_types: alloc::vec![EventType::Reboot],
+            ..rule("named")
+        },
     ];
     let policy = Policy { rules, ..Policy::default() };
     let reboot = event(EventType::Reboot, Source::Platform);
@@ -91,7 +95,8 @@ fn the_first_rule_that_matches_wins_and_the_unknown_matches_no_range() {
 
 #[test]
 fn every_case_before_the_one_that_matches_is_told_with_its_first_condition_that_does_not_hold() {
-    let freezes = Rule { kinds: alloc::vec![EventType::Freeze], sources: alloc::vec![Source::User], ..rule("freezes") };
+    let freezes =
+        Rule { event_types: alloc::vec![EventType::Freeze], sources: alloc::vec![Source::User], ..rule("freezes") };
     let elsewhere = Rule { resources: alloc::vec![VmName::new("db-7")], ..rule("elsewhere") };
     let policy = Policy { rules: alloc::vec![freezes, elsewhere], ..Policy::default() };
     let freeze = event(EventType::Freeze, Source::Platform);

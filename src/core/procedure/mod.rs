@@ -2,7 +2,7 @@
 //! over a [`Host`]. The program's host is the process beside a database; the simulator's host is a simulated machine.
 
 pub mod approval;
-pub mod assignments;
+pub mod executor;
 pub mod isolated_approval;
 pub mod reconciliation;
 

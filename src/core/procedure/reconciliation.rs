@@ -1,10 +1,10 @@
 //! The reconciliation of the journal: tells the log which events this replica approved without a quorum.
 
 use super::Host;
+use crate::disk_loss::{Since, may_account_for_lost_disk};
 use crate::isolation::reconciliation::{is_entry_needed, reconciliation_due};
 use crate::model::command::Command;
 use crate::model::isolated_approval::JournalEntry;
-use crate::new_disk::{Since, may_account};
 use core::time::Duration;
 
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -75,7 +75,7 @@ async fn wait_for_former_approvals<H: JournalHost>(host: &H) {
                     document: document.as_ref().zip(host.document_age()),
                     has_former_vote: host.has_former_vote(),
                 };
-                may_account(&host.state(), host.name(), host.timing(), &since)
+                may_account_for_lost_disk(&host.state(), host.name(), host.timing(), &since)
             }
         };
         if may_end {

@@ -1,4 +1,4 @@
-//! When an event may be claimed again, and when a claim is withdrawn.
+//! When a claim is over, and when the event may be claimed again.
 
 use crate::model::claim::{PostOutcome, Reason};
 use crate::model::document::{Document, Status};
@@ -23,7 +23,7 @@ const CLAIM_AGAIN_AFTER_MANY: Duration = Duration::from_mins(1);
 
 impl Event {
     /// From when on the event may be claimed once more; `None` when it was not claimed yet.
-    pub fn claimed_again_from(&self) -> Option<Timestamp> {
+    pub fn next_claim_from(&self) -> Option<Timestamp> {
         let last = self.claims.last()?;
         let count = |outcome: &PostOutcome| self.claims.iter().filter(|claim| claim.outcome_is(outcome)).count();
         if self.stage() == Stage::Approved {
@@ -46,12 +46,12 @@ impl Event {
     /// The reason for which what was decided is posted once more: an approval that was accepted and may be lost, or one
     /// of which nobody knows whether it arrived. Never one for something else than the event is now.
     pub fn reason_to_repeat(&self) -> Option<Reason> {
-        let posted = self.claims.iter().rev().find(|claim| claim.may_be_posted());
-        posted.filter(|claim| claim.decision == self.decision).map(|claim| claim.reason)
+        let posted = self.claims.iter().rev().find(|claim| claim.may_have_been_posted());
+        posted.filter(|claim| claim.decided_at_revision == self.decided_at_revision).map(|claim| claim.reason)
     }
 
     /// Another replica, or nobody, will act on the last claim.
-    pub fn is_claim_settled(&self, now: Timestamp) -> bool {
+    pub fn is_claim_over(&self, now: Timestamp) -> bool {
         self.claims.last().is_none_or(|claim| claim.outcome.is_some() || claim.until <= now)
     }
 }
@@ -71,7 +71,7 @@ pub fn reason_to_withdraw(
     let claim = event.claims.iter().find(|known| known.attempt == claim)?;
     let shown = state.shown_with(id, Some((me, fresh)));
     let is_it = shown.is_some_and(|shown| shown.is_decided_like(&event.announcement));
-    (claim.decision != event.decision || !is_it).then_some(PostOutcome::Differs)
+    (claim.decided_at_revision != event.decided_at_revision || !is_it).then_some(PostOutcome::Differs)
 }
 
 fn pause_after(claims: usize) -> Duration {

@@ -1,4 +1,5 @@
-//! Why an event is not approved yet (`behaviour.md` 12): one answer, used to decide and to explain.
+//! Whether an event may be claimed, or its blocker (`behaviour.md` 12). `plan`, `apply` and `explain` use the same
+//! answer.
 
 use crate::model::attempt::Attempt;
 use crate::model::blocker::{Blocker, Clearance};
@@ -11,7 +12,7 @@ use crate::model::time::Timestamp;
 use crate::model::treatment::Action;
 use crate::model::workload::{Phase, RunsOn};
 use crate::schedule::constraints;
-use crate::schedule::failure::{failed_among, hook_failed};
+use crate::schedule::failure::{holding_failure_among, hook_failed};
 use crate::schedule::required;
 use crate::schedule::slot_taking;
 use crate::schedule::slots;
@@ -52,7 +53,7 @@ fn clearance_without_slots(state: &State, event: &Event, now: Timestamp) -> Clea
     }
     if event.stage() == Stage::Approved {
         let is_late = now.plus(NOT_REPEATED_IN_THE_LAST) >= event.notice_ends();
-        let is_due = event.claimed_again_from().is_some_and(|at| now >= at);
+        let is_due = event.next_claim_from().is_some_and(|at| now >= at);
         // What came back may start because of it, so it is prepared first.
         let is_busy = || event.attempts.iter().any(|attempt| attempt.outcome.is_none());
         let is_ready =
@@ -66,7 +67,7 @@ fn clearance_without_slots(state: &State, event: &Event, now: Timestamp) -> Clea
         return Clearance::Clear(reason);
     }
     if event.has_isolated_approval() {
-        return Clearance::Clear(Reason::Takeover);
+        return Clearance::Clear(Reason::IsolatedApproval);
     }
     let Some(treatment) = &event.treatment else {
         return Clearance::Blocked(Blocker::Deciding);
@@ -98,7 +99,7 @@ pub(crate) fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearanc
         return Clearance::Blocked(Blocker::TooEarly { starts_at: event.preparation_starts() });
     }
     // A hook that failed for good holds the event, also when its budget is spent.
-    if let Some(failed) = failed_among(event, &steps, now) {
+    if let Some(failed) = holding_failure_among(event, &steps, now) {
         return Clearance::Blocked(failed);
     }
     if event.budget_ends().is_some_and(|ends| now >= ends) {
@@ -106,7 +107,7 @@ pub(crate) fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearanc
         let mut running = event.attempts.iter().filter(|attempt| attempt.outcome.is_none());
         let last = running.find(|attempt| attempt.hook.phase < Phase::Restore);
         return last.map_or(Clearance::Clear(Reason::BudgetSpent), |attempt| {
-            Clearance::Blocked(self::running(event, attempt))
+            Clearance::Blocked(self::hook_running_blocker(event, attempt))
         });
     }
     // Before it has its slots nothing that takes service away begins.
@@ -148,7 +149,7 @@ pub(crate) fn blocker_of_step(state: &State, event: &Event, step: &Step<'_>, now
     let (member, hook) = (step.member.clone(), step.id);
     match step_state::step_state(event, step, now) {
         StepState::Satisfied | StepState::Failed(_) => None,
-        StepState::Running(attempt) => Some(running(event, attempt)),
+        StepState::Running(attempt) => Some(hook_running_blocker(event, attempt)),
         StepState::Due { .. } if step.away.is_some() && step.hook.runs_on != RunsOn::Peer => {
             let since = state.away_since(&member).unwrap_or(event.first_seen());
             Some(Blocker::WorkloadAway { member, hook, since, notice_ends: event.notice_ends() })
@@ -156,7 +157,7 @@ pub(crate) fn blocker_of_step(state: &State, event: &Event, step: &Step<'_>, now
         StepState::Due { blocked, from, .. } => {
             let mut elsewhere = constraints::running(state);
             if let Some((other, attempt)) = elsewhere.find(|(_, attempt)| attempt.member == member) {
-                return Some(running(other, attempt));
+                return Some(hook_running_blocker(other, attempt));
             }
             let is_barred = step.id.phase.is_disruptive() && event.slots_since.is_some();
             let held =
@@ -174,7 +175,7 @@ pub(crate) fn blocker_of_step(state: &State, event: &Event, step: &Step<'_>, now
     }
 }
 
-fn running(event: &Event, attempt: &Attempt) -> Blocker {
+fn hook_running_blocker(event: &Event, attempt: &Attempt) -> Blocker {
     Blocker::HookRunning {
         attempt: attempt.id,
         member: attempt.member.clone(),

@@ -1,5 +1,5 @@
-//! What is not to run yet, or not at the same time: workloads that come after others, hooks of several events for one
-//! workload, exclusive hooks, failovers of one group.
+//! Hooks that wait for others: workloads that come after others, hooks of several events for one workload, exclusive
+//! hooks, failovers of one group.
 
 use crate::model::attempt::Attempt;
 use crate::model::event::Event;
@@ -36,7 +36,7 @@ fn reaches(after: &BTreeMap<&WorkloadName, BTreeSet<&WorkloadName>>, from: &Work
 }
 
 /// Whom a workload waits for. Of two in circles neither waits for the other, be they in the same one or not.
-pub(crate) fn after<'a>(
+pub(crate) fn workloads_waited_for<'a>(
     state: &'a State,
     member: &Member,
     is_in_a_circle: impl Fn(&WorkloadName) -> bool,

@@ -1,4 +1,4 @@
-//! Hooks that failed as often as they may.
+//! Hooks that hold an event because they failed as often as they may.
 
 use crate::model::blocker::Blocker;
 use crate::model::event::Event;
@@ -11,11 +11,11 @@ use crate::schedule::step_state;
 use crate::schedule::step_state::StepState;
 
 /// The hook that failed as often as it may and holds the event, also while it is taken back.
-pub fn failed_for_good(state: &State, event: &Event, now: Timestamp) -> Option<Blocker> {
-    failed_among(event, &required::required_steps(state, event), now)
+pub fn holding_failure(state: &State, event: &Event, now: Timestamp) -> Option<Blocker> {
+    holding_failure_among(event, &required::required_steps(state, event), now)
 }
 
-pub(crate) fn failed_among(event: &Event, steps: &[Step<'_>], now: Timestamp) -> Option<Blocker> {
+pub(crate) fn holding_failure_among(event: &Event, steps: &[Step<'_>], now: Timestamp) -> Option<Blocker> {
     let held_by = |step: &Step<'_>| match step_state::run_state(event, step, now) {
         StepState::Failed(reason) if step.on_failure == OnFailure::Hold => Some(hook_failed(event, step, &reason)),
         _ => None,

@@ -1,6 +1,6 @@
-//! The last call (`members.md` 1, R7): the platform starts an event when its notice ends, whatever anybody says. An event
-//! that waits then, or is held or paused, is prepared over the budget as far as that moves service away. It is not
-//! approved because of it.
+//! The last call (`members.md` 1, R7). The platform starts an event when its notice ends, whether it is approved or
+//! not. An event that still waits then, or is held or paused, is prepared over the budget, as far as that moves service
+//! away. The last call does not approve it.
 
 use crate::model::attempt::Outcome;
 use crate::model::event::Event;

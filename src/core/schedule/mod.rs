@@ -6,6 +6,7 @@ pub mod claims;
 pub mod clearance;
 pub mod constraints;
 pub mod deletion;
+pub mod drill;
 pub mod failure;
 pub mod groups;
 pub mod last_call;

@@ -40,7 +40,7 @@ pub fn next_steps<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec
 fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
     // What still runs for the same workload is stopped first.
     let busy = LazyCell::new(|| constraints::busy(state));
-    first_due(event, &restore::steps(state, event), now, |step, _| !busy.contains(&step.member))
+    first_due(event, &restore::restore_steps(state, event), now, |step, _| !busy.contains(&step.member))
 }
 
 fn next_preparing<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec<Next<'a>> {
@@ -64,7 +64,7 @@ fn next_preparing<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec
             return false;
         }
         let after: Vec<&WorkloadName> =
-            constraints::after(state, &step.member, |name| circles.contains(name)).collect();
+            constraints::workloads_waited_for(state, &step.member, |name| circles.contains(name)).collect();
         after.is_empty()
             || steps
                 .iter()

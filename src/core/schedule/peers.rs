@@ -1,4 +1,4 @@
-//! Where a hook may run beside its member's own VM.
+//! The other VMs on which a hook may run.
 
 use crate::model::event::Event;
 use crate::model::id::VmName;

@@ -1,5 +1,5 @@
-//! Which hooks an event needs, in the order in which those of one workload run. Derived from what is registered, noted
-//! of the workloads, chosen for the event and tried.
+//! The hooks that an event needs, in the order of each workload. They follow from the registrations, the conditions of
+//! the workloads, the treatment and the attempts.
 
 use crate::model::attempt::Attempt;
 use crate::model::event::Event;

@@ -1,6 +1,6 @@
-//! How a member comes back (`members.md` 1, R5): what a hook began and did not finish is taken back, then the member is
-//! restored, then it is asked whether it is ready. What was finished is put back by `restore`, and a finished failover is
-//! left where it is. The member owes it, whatever became of the events that took it away.
+//! The steps by which a member returns (`members.md` 1, R5): undo of each hook that began and did not finish, then
+//! restore hooks, then ready hooks. A finished failover stays. The steps stay due whatever happens to the events that
+//! took the member out.
 
 use crate::model::attempt::{Attempt, Outcome};
 use crate::model::event::Event;
@@ -18,13 +18,13 @@ use crate::schedule::step_state::is_owed;
 use alloc::vec::Vec;
 
 /// Of the members that return on account of this event, in the order in which they run.
-pub fn steps<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
+pub fn restore_steps<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
     let returning =
         state.slots.iter().filter(|(_, slot)| slot.state == SlotState::Returning && slot.by == event.announcement.id);
-    returning.flat_map(|(member, slot)| of_member(state, event, member, slot)).collect()
+    returning.flat_map(|(member, slot)| restore_steps_of(state, event, member, slot)).collect()
 }
 
-fn of_member<'a>(state: &'a State, event: &Event, member: &Member, slot: &Slot) -> Vec<Step<'a>> {
+fn restore_steps_of<'a>(state: &'a State, event: &Event, member: &Member, slot: &Slot) -> Vec<Step<'a>> {
     let Some(replica) = state.replicas.get(&member.vm) else { return Vec::new() };
     let (now, former) = (replica.workload(&member.workload), replica.former.get(&member.workload));
     let away = |id: HookId| {
@@ -37,7 +37,7 @@ fn of_member<'a>(state: &'a State, event: &Event, member: &Member, slot: &Slot) 
         hook,
         away: away(id),
         stint: slot.stint,
-        attempts: since(state, member, id, if is_undo { slot.first_stint } else { slot.stint }),
+        attempts: attempts_since(state, member, id, if is_undo { slot.first_stint } else { slot.stint }),
         is_done_elsewhere: false,
         is_undo,
         on_failure: OnFailure::Hold,
@@ -111,7 +111,7 @@ pub(crate) fn is_awaited(state: &State, event: &Event, member: &Member, slot: &S
 }
 
 /// The attempts of one hook since a stint, of whichever event, oldest first.
-fn since<'a>(state: &'a State, member: &Member, hook: HookId, stint: u64) -> Vec<&'a Attempt> {
+fn attempts_since<'a>(state: &'a State, member: &Member, hook: HookId, stint: u64) -> Vec<&'a Attempt> {
     let all = state.open_events().flat_map(|event| &event.attempts);
     let mut found: Vec<&Attempt> =
         all.filter(|attempt| attempt.stint >= stint && attempt.hook == hook && attempt.member == *member).collect();
@@ -124,7 +124,7 @@ pub(crate) fn is_restored(state: &State, member: &Member, slot: &Slot) -> bool {
     // Nobody knows how it is restored.
     let is_known = !slot.needs_restore || state.is_restorable(member);
     let Some(event) = state.open_event(&slot.by).filter(|_| is_known) else { return !slot.needs_restore };
-    let steps = of_member(state, event, member, slot);
+    let steps = restore_steps_of(state, event, member, slot);
     steps.iter().all(|step| step_state::is_satisfied(event, step, state.now))
 }
 

@@ -1,4 +1,4 @@
-//! Which hooks of an affected workload an event does not need, and why.
+//! The hooks of an affected workload that an event does not need, and the reasons.
 
 use crate::model::document::EventType;
 use crate::model::event::Event;
@@ -20,7 +20,7 @@ pub enum SkipReason {
     /// The impact had begun at first sight, and has taken the VM already.
     ImpactBegun,
     /// The hook is for other types of events.
-    Kind,
+    EventType,
     /// The freeze is brief, and the hook names no `min_freeze`.
     BriefFreeze,
     /// The freeze is shorter than this `min_freeze`.
@@ -53,12 +53,12 @@ pub(crate) fn skip_reason(
         return Some(SkipReason::ImpactBegun);
     }
     if !wants(event, hook) {
-        return Some(SkipReason::Kind);
+        return Some(SkipReason::EventType);
     }
     let is_tried = || event.attempts_of(member, *id).next().is_some();
     let is_elsewhere = || id.phase == Phase::Failover && !may_be_primary(state, event, member, is_led);
     freeze_too_short(event, treatment, hook)
-        .or_else(|| too_short(event, treatment, hook).filter(|_| !is_tried()))
+        .or_else(|| notice_too_short(event, treatment, hook).filter(|_| !is_tried()))
         .or_else(|| is_elsewhere().then_some(SkipReason::NotPrimary))
         .or_else(|| (!may_run(event, hook)).then_some(SkipReason::DryRun))
 }
@@ -69,7 +69,7 @@ pub(crate) fn may_run(event: &Event, hook: &Hook) -> bool {
 }
 
 pub(crate) fn wants(event: &Event, hook: &Hook) -> bool {
-    hook.kinds.is_empty() || hook.kinds.contains(&event.announcement.kind)
+    hook.event_types.is_empty() || hook.event_types.contains(&event.announcement.kind)
 }
 
 fn freeze_too_short(event: &Event, treatment: &Treatment, hook: &Hook) -> Option<SkipReason> {
@@ -84,7 +84,7 @@ fn freeze_too_short(event: &Event, treatment: &Treatment, hook: &Hook) -> Option
     }
 }
 
-fn too_short(event: &Event, treatment: &Treatment, hook: &Hook) -> Option<SkipReason> {
+fn notice_too_short(event: &Event, treatment: &Treatment, hook: &Hook) -> Option<SkipReason> {
     let notice = event.notice_ends().minus(treatment.margin).since(event.preparation_starts());
     let worst = hook.worst.unwrap_or(hook.timeout);
     (hook.optional_if_short && notice < worst).then_some(SkipReason::ShortNotice { notice, worst })

@@ -18,8 +18,8 @@ const USUAL_IMPACT: Duration = Duration::from_mins(1);
 pub(crate) type QueuePosition<'a> = (bool, bool, Timestamp, Timestamp, &'a EventId);
 
 pub(crate) fn queue_position<'a>(state: &State, event: &'a Event, now: Timestamp) -> QueuePosition<'a> {
-    let leads = names_a_primary(state, event) && can_go_last(state, event, now);
-    (event.is_deferred, leads, event.notice_ends(), event.first_seen(), &event.announcement.id)
+    let goes_last = names_a_primary(state, event) && can_go_last(state, event, now);
+    (event.is_deferred, goes_last, event.notice_ends(), event.first_seen(), &event.announcement.id)
 }
 
 fn names_a_primary(state: &State, event: &Event) -> bool {

@@ -11,7 +11,7 @@ use crate::model::time::Timestamp;
 use crate::model::treatment::Action;
 use crate::model::workload::{Member, RunsOn};
 use crate::schedule::affected_members::needed;
-use crate::schedule::failure::failed_among;
+use crate::schedule::failure::holding_failure_among;
 use crate::schedule::groups::{by_group, filled, max_unavailable};
 use crate::schedule::last_call;
 use crate::schedule::peers::lacks_a_place;
@@ -79,7 +79,7 @@ pub fn is_ready_for_slots(state: &State, event: &Event, now: Timestamp) -> bool 
     let is_awaited = event.stage() <= Stage::Preparing
         && !event.has_isolated_approval()
         && (event.is_drill() || state.observed_status(&event.announcement.id) == Some(&Status::Scheduled));
-    let is_worn_out = event.given_back >= GIVES_BACK_AT_MOST && !is_overruled;
+    let is_worn_out = event.times_given_back >= GIVES_BACK_AT_MOST && !is_overruled;
     acts && is_due
         && is_awaited
         && !is_worn_out
@@ -106,7 +106,7 @@ fn hindrance(state: &State, event: &Event, now: Timestamp) -> Option<Hindrance> 
         return None;
     }
     let steps = required_steps(state, event);
-    if failed_among(event, &steps, now).is_some() {
+    if holding_failure_among(event, &steps, now).is_some() {
         return Some(Hindrance::Lasting);
     }
     let is_waiting = |step: &Step<'_>| matches!(step_state::step_state(event, step, now), StepState::Due { .. });
@@ -181,7 +181,7 @@ fn is_blocked_by_later_events(state: &State, event: &Event, held: &SlotDeferred,
 pub(crate) fn is_stuck(state: &State, event: &Event, now: Timestamp) -> bool {
     // The platform takes it anyway.
     let is_late = last_call::is_near(event, now) && !event.is_drill();
-    if event.last_call.is_some() || event.stage() > Stage::Preparing || is_late || event.may_be_approved() {
+    if event.last_call.is_some() || event.stage() > Stage::Preparing || is_late || event.may_have_been_approved() {
         return false;
     }
     let is_listed = event.is_drill() || state.is_listed(&event.announcement.id);

@@ -71,7 +71,7 @@ pub fn run_state<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> StepStat
     let Some((outcome, at)) = &last.outcome else {
         return StepState::Running(last);
     };
-    let runs = step.forward().filter(|attempt| is_exhausted(attempt)).count();
+    let runs = step.forward().filter(|attempt| counts_as_try(attempt)).count();
     let failed = || {
         // What the end of the time for preparation cut short has not failed; what vanished before it has.
         let is_cut_short = ends.is_some_and(|ends| match outcome {
@@ -84,7 +84,7 @@ pub fn run_state<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> StepStat
         if is_cut_short {
             return StepState::OutOfTime;
         }
-        StepState::Failed(outcome.reason().unwrap_or_else(|| outcome.as_word()).into())
+        StepState::Failed(outcome.reason().unwrap_or_else(|| outcome.as_str()).into())
     };
     let again = || {
         if may_repeat(step, runs) {
@@ -124,7 +124,7 @@ fn due<'a>(intent: Intent, from: Timestamp, blocked: Option<String>, out_of_time
 }
 
 /// Attempts that count against the number a hook has.
-fn is_exhausted(attempt: &Attempt) -> bool {
+fn counts_as_try(attempt: &Attempt) -> bool {
     attempt.intent == Intent::Run && !matches!(attempt.outcome, Some((Outcome::Blocked(_), _)))
 }
 
@@ -215,9 +215,12 @@ pub(crate) fn undo_state<'a>(step: &Step<'a>, now: Timestamp) -> StepState<'a> {
     let last_run = step.forward().map(|attempt| attempt.id).max();
     let is_undo = move |attempt: &&Attempt| attempt.intent == Intent::Undo && Some(attempt.id) > last_run;
     let undos = || step.attempts.iter().copied().filter(is_undo);
-    let due = |from, blocked| StepState::Due { intent: Intent::Undo, from, blocked };
+    let undo_due = |from, blocked| StepState::Due { intent: Intent::Undo, from, blocked };
     let Some(last) = undos().next_back() else {
-        return due(step.forward().filter_map(|it| it.outcome.as_ref()).map(|(_, at)| *at).max().unwrap_or(now), None);
+        return undo_due(
+            step.forward().filter_map(|it| it.outcome.as_ref()).map(|(_, at)| *at).max().unwrap_or(now),
+            None,
+        );
     };
     let Some((outcome, at)) = &last.outcome else {
         return StepState::Running(last);
@@ -225,8 +228,10 @@ pub(crate) fn undo_state<'a>(step: &Step<'a>, now: Timestamp) -> StepState<'a> {
     let spent = undos().filter(|attempt| !matches!(attempt.outcome, Some((Outcome::Blocked(_), _)))).count();
     match outcome {
         Outcome::Done | Outcome::NotApplicable => StepState::Satisfied,
-        Outcome::Blocked(why) => due(at.plus(BLOCKED_RETRY_AFTER), Some(why.clone())),
-        _ if spent < usize::try_from(step.hook.attempts).unwrap_or(usize::MAX) => due(at.plus(backoff(spent)), None),
+        Outcome::Blocked(why) => undo_due(at.plus(BLOCKED_RETRY_AFTER), Some(why.clone())),
+        _ if spent < usize::try_from(step.hook.attempts).unwrap_or(usize::MAX) => {
+            undo_due(at.plus(backoff(spent)), None)
+        }
         _ => StepState::Failed(outcome.reason().unwrap_or("it was not taken back").into()),
     }
 }

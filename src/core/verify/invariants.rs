@@ -1,6 +1,6 @@
-//! What must hold after every entry (`behaviour.md` 13), written from the raw facts and not with the functions that
-//! decide, so that a mistake in those is seen. The model, the scripts and debug builds check it.
-//! What can only be judged at the moment of an entry stands in `transition`.
+//! Invariants of the state after every entry (`behaviour.md` 13). They are written from raw facts and do not call the
+//! functions that decide, so that they find a mistake in those. The model, the scripts and debug builds check them. A
+//! property that only holds at the moment of an entry is in `transition`.
 
 use crate::model::claim::{Claim, PostOutcome};
 use crate::model::event::Event;
@@ -61,7 +61,7 @@ pub enum Violation {
     Rewritten,
 }
 
-words!(Violation {
+string_enum!(Violation {
     ClaimedUnprepared => "S1: an event was claimed before it was prepared",
     ClaimedTwice => "S2: an event was claimed twice",
     ApprovedUnclaimed => "S3: an event is approved without an accepted claim",
@@ -139,7 +139,7 @@ fn violated_by(event: &Event) -> Option<Violation> {
         Some(Violation::DrillApproved)
     } else if overlaps(event) {
         Some(Violation::RunTwice)
-    } else if event.given_back > 2 {
+    } else if event.times_given_back > 2 {
         Some(Violation::GivenBackTooOften)
     } else {
         None

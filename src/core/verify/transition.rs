@@ -1,6 +1,5 @@
-//! What must hold between a state and the one that an entry makes of it (`behaviour.md` 13), written from the raw
-//! facts as `invariants` is. Whether a claim was justified can only be said at the moment it is made: later entries
-//! may carry the same time and change everything it rested on.
+//! Properties of a state and its successor (`behaviour.md` 13), from raw facts as in `invariants`. Whether a claim is
+//! justified is only decidable at its own entry: later entries may have the same time and change its reasons.
 
 use self::claimed::effective;
 use crate::model::attempt::{Attempt, Outcome};

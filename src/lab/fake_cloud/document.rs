@@ -46,13 +46,13 @@ fn row(event: &Announcement, version: EmulatedVersion) -> EventRow<'_> {
     let seconds = |duration: core::time::Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     EventRow {
         event_id: event.id.as_received(),
-        event_status: event.status.as_word(),
-        event_type: event.kind.as_word(),
+        event_status: event.status.as_str(),
+        event_type: event.kind.as_str(),
         resource_type: &event.resource_type,
         resources: event.resources.iter().map(|name| format!("{underscore}{name}")).collect(),
         not_before: dates::not_before(event.not_before),
         description: version.has_description().then_some(&event.description),
-        event_source: version.has_source().then_some(event.source.as_word()),
+        event_source: version.has_source().then_some(event.source.as_str()),
         duration_in_seconds: version.has_duration().then(|| event.duration.map_or(-1, seconds)),
     }
 }

@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use allclear_core::model::document::EventType;
+
 /// The longest description that is read whole.
 const DESCRIPTION: usize = 1024;
-const KINDS: [&str; 4] = ["Reboot", "Freeze", "Redeploy", "Terminate"];
 
 /// The document with so many made-up events beside its own, each of so many machines. Some of them keep their id and are
 /// something else in each answer, and all others are new. `seq` tells one answer from the other.
@@ -21,7 +22,7 @@ fn lie(seq: u64, number: u64, resources: u64) -> Value {
     let keeps_its_id = number.is_multiple_of(4);
     let id = if keeps_its_id { format!("lie-{number}") } else { format!("LIE-{seq}-{number}") };
     let names: Vec<String> = (0..resources).map(|name| format!("_other-{seq}-{number}-{name}")).collect();
-    let kind = KINDS[usize::try_from((seq + number) % KINDS.len() as u64).unwrap_or_default()];
+    let kind = EventType::KNOWN[usize::try_from((seq + number) % EventType::KNOWN.len() as u64).unwrap_or_default()];
     let has_started = keeps_its_id && seq.is_multiple_of(3);
     json!({
         "EventId": id,

@@ -82,7 +82,7 @@ impl Tenant {
         if asked.is_forwarded {
             return EmulatedResponse::error(400, "Bad request. Header X-Forwarded-For is not allowed");
         }
-        let version = asked.version().filter(|_| !is_of_instance).and_then(EmulatedVersion::from_word);
+        let version = asked.version().filter(|_| !is_of_instance).and_then(EmulatedVersion::parse);
         if !asked.has_header && version.is_none_or(EmulatedVersion::wants_header) {
             return EmulatedResponse::error(400, "Bad request. Required metadata header not specified");
         }

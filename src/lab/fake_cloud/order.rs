@@ -183,14 +183,14 @@ impl EventOrder {
 
     /// From its announcement until it starts by itself.
     pub(super) fn notice(&self) -> Duration {
-        let usual = || EventPlan::new(EventType::from_word(&self.kind), Source::User, Vec::new()).notice;
+        let usual = || EventPlan::new(EventType::parse(&self.kind), Source::User, Vec::new()).notice;
         self.notice.map_or_else(usual, |notice| notice.real(NonZeroU32::MIN))
     }
 
     pub(super) fn plan(&self, cluster: &[VmName], speed: NonZeroU32) -> Result<EventPlan, String> {
         let real = |span: Option<ScenarioTime>| span.map(|span| span.real(speed));
-        let source = Source::from_word(self.source.as_deref().unwrap_or("Platform"));
-        let usual = EventPlan::new(EventType::from_word(&self.kind), source, self.vms.names(cluster)?).faster(speed);
+        let source = Source::parse(self.source.as_deref().unwrap_or("Platform"));
+        let usual = EventPlan::new(EventType::parse(&self.kind), source, self.vms.names(cluster)?).faster(speed);
         let seen_by = match &self.seen_by {
             None => Audience::Everyone,
             Some(vms) => Audience::Only(vms.names(cluster)?),

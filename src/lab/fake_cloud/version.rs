@@ -10,7 +10,7 @@ const KNOWN: [&str; 7] =
 pub(super) struct EmulatedVersion(&'static str);
 
 impl EmulatedVersion {
-    pub(super) fn from_word(word: &str) -> Option<Self> {
+    pub(super) fn parse(word: &str) -> Option<Self> {
         KNOWN.into_iter().find(|known| *known == word).map(Self)
     }
 

@@ -13,11 +13,11 @@ pub(super) fn of(config: &Config) -> Configured {
         for phase in Phase::ALL {
             let hooks = workload.hooks.iter().filter(|hook| hook.registered.phase == phase);
             for ((id, _), hook) in registered.hooks_of(phase).zip(hooks) {
-                let of = |way: &HookTarget| command(way, hook);
+                let hook_command = |way: &HookTarget| command(way, hook);
                 let calls = HookCalls {
-                    run: of(&hook.run),
-                    confirm: hook.confirm.as_ref().map(of),
-                    undo: hook.undo.as_ref().map(of),
+                    run: hook_command(&hook.run),
+                    confirm: hook.confirm.as_ref().map(hook_command),
+                    undo: hook.undo.as_ref().map(hook_command),
                 };
                 configured.insert((workload.name.clone(), id), calls);
             }

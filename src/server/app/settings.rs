@@ -7,7 +7,7 @@ use crate::config::{self, Config};
 use crate::consensus;
 use crate::grpc;
 use crate::replica::cluster::NodeFacts;
-use crate::replica::policies;
+use crate::replica::policy_fingerprints;
 use allclear_core::model::id::VmName;
 use allclear_core::ownership::Grants;
 use allclear_core::planning_input::Timing;
@@ -21,7 +21,7 @@ pub(super) fn node_facts(config: &Config, name: &VmName, members: &[(String, Str
         cluster: config.cluster.name.clone(),
         configured: members.iter().map(|(name, _)| VmName::new(name)).collect(),
         policy: config.policy.clone(),
-        fingerprint: policies::fingerprint(&config.policy, &config.groups),
+        fingerprint: policy_fingerprints::fingerprint(&config.policy, &config.groups),
         timing: timing(config),
         grants: Grants { trusted: grpc::trusted_users(), ..config.registration.grants.clone() },
     }
@@ -42,7 +42,7 @@ pub(super) fn consensus_options(
     }
     Ok(consensus::Options {
         cluster: config.cluster.name.clone(),
-        means: if tls.is_some() || insecure {
+        environment: if tls.is_some() || insecure {
             consensus::Environment::default()
         } else {
             consensus::Environment::alone()

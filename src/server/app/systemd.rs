@@ -29,7 +29,7 @@ async fn give_signs(every: Duration, standstill: impl Fn() -> Option<Loop>, give
         match stuck {
             None => give(),
             Some(stuck) if told != Some(stuck) => {
-                tracing::error!(r#loop = stuck.as_word(), "loop stalled: restart requested from the service manager");
+                tracing::error!(r#loop = stuck.as_str(), "loop stalled: restart requested from the service manager");
             }
             Some(_) => {}
         }

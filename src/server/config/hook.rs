@@ -44,7 +44,7 @@ pub struct ConfiguredHook {
 pub(super) fn read(table: &mut TomlTable<'_>) -> Option<ConfiguredHook> {
     let up_to_a_day = |shortest: u64| scalar::duration(Duration::from_millis(shortest)..=DAY);
     let why = "write check, checkpoint, failover, drain, shutdown, restore or ready";
-    let phase = table.required("phase", scalar::word(Phase::WORDS, Phase::from_word), why);
+    let phase = table.required("phase", scalar::word(Phase::NAMES, Phase::parse), why);
     let name = table.optional("name", scalar::hook_name);
     let command = table.optional("command", scalar::command).map(HookTarget::Command);
     let http = http::read(table).map(HookTarget::Http);
@@ -64,8 +64,8 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Option<ConfiguredHook> {
     let registered = workload::Hook {
         timeout: table.or("timeout", up_to_a_day(1), Duration::from_mins(1)),
         attempts: table.or("attempts", scalar::number(1..=100), 2),
-        on_failure: table.or("on_failure", scalar::word(OnFailure::WORDS, OnFailure::from_word), OnFailure::Hold),
-        runs_on: table.or("runs_on", scalar::word(RunsOn::WORDS, RunsOn::from_word), RunsOn::Affected),
+        on_failure: table.or("on_failure", scalar::word(OnFailure::NAMES, OnFailure::parse), OnFailure::Hold),
+        runs_on: table.or("runs_on", scalar::word(RunsOn::NAMES, RunsOn::parse), RunsOn::Affected),
         can_confirm: confirm.is_some(),
         can_undo: undo.is_some(),
         can_dry_run: table.or("dry_run", scalar::boolean, checks) || checks,
@@ -75,7 +75,7 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Option<ConfiguredHook> {
         worst: table.optional("worst", up_to_a_day(1)),
         expected: table.optional("expected", up_to_a_day(1)),
         exclusive: table.or("exclusive", scalar::boolean, false),
-        kinds: table.list("type", policy::kind).unwrap_or_default().into_iter().map(|kind| kind.value).collect(),
+        event_types: table.list("type", policy::kind).unwrap_or_default().into_iter().map(|kind| kind.value).collect(),
         name,
         runs: 0,
         // Where it is missing, the others are read all the same.

@@ -71,6 +71,6 @@ fn endpoint(value: &Value) -> Result<String, String> {
 
 fn api_version(value: &Value) -> Result<ApiVersion, String> {
     let word = scalar::name(value)?;
-    ApiVersion::from_word(&word)
+    ApiVersion::parse(&word)
         .ok_or_else(|| format!("is {word:?}, which the platform does not know: write {}", ApiVersion::newest()))
 }

@@ -29,8 +29,8 @@ fn read(table: &mut TomlTable<'_>) -> Option<(Located<String>, Receiver)> {
     let file = table.secret_file("url_file").map(Address::InFile);
     let neither = "has no address: add `url = \"https://…\"`, or `url_file` where it is a secret";
     let address = table.one_of(("url", url), ("url_file", file), neither);
-    let format = table.or("format", scalar::word(Format::WORDS, Format::from_word), Format::CloudEvents);
-    let topics = table.list("topics", scalar::word(NotificationKind::WORDS, NotificationKind::from_word));
+    let format = table.or("format", scalar::word(Format::NAMES, Format::parse), Format::CloudEvents);
+    let topics = table.list("topics", scalar::word(NotificationKind::NAMES, NotificationKind::parse));
     if table.is_empty("topics") {
         table.mistake(&table.place_of("topics"), "`notify.topics` is empty: leave it out for all of them");
     }

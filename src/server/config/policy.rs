@@ -22,7 +22,7 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Option<Policy> {
     let policy = Policy {
         user_budget: table.or("user_budget", up_to(HOUR), default.user_budget),
         brief_freeze: table.or("brief_freeze", up_to(HOUR), default.brief_freeze),
-        foreign: table.or("foreign", scalar::word(Foreign::WORDS, Foreign::from_word), default.foreign),
+        foreign: table.or("foreign", scalar::word(Foreign::NAMES, Foreign::parse), default.foreign),
         margin: table.or("margin", up_to(HOUR), default.margin),
         prepare_ahead: table.or("prepare_ahead", up_to(WEEK), default.prepare_ahead),
         give_back_after: table.or("give_back_after", up_to(HOUR), default.give_back_after),
@@ -46,14 +46,14 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Option<Policy> {
 
 fn read_rule(table: &mut TomlTable<'_>) -> Option<(Located<String>, Rule)> {
     const BEFORE: &[&str] = &["checkpoint", "failover", "drain", "shutdown"];
-    let before = |word: &str| Phase::from_word(word).filter(|phase| BEFORE.contains(&phase.as_word()));
+    let before = |word: &str| Phase::parse(word).filter(|phase| BEFORE.contains(&phase.as_str()));
     let name = table.required("name", scalar::name, "decisions are explained by it");
     let kinds = table.list("type", kind);
     let sources = table.list("source", source);
     let resources = table.list("resources", scalar::name).unwrap_or_default();
     let duration = table.table("duration", read_range);
     let notice = table.table("notice", read_range);
-    let word = scalar::word(Action::WORDS, Action::from_word);
+    let word = scalar::word(Action::NAMES, Action::parse);
     let treatment = table.required("treatment", word, "write \"prepare\", \"approve\" or \"observe\"");
     let phases = table.list("phases", scalar::word(BEFORE, before));
     if table.is_empty("phases") {
@@ -63,7 +63,7 @@ fn read_rule(table: &mut TomlTable<'_>) -> Option<(Located<String>, Rule)> {
     let budget = table.optional("budget", scalar::duration(Duration::ZERO..=WEEK));
     if let Some(Located { value: treatment @ (Action::Approve | Action::Observe), .. }) = treatment {
         for key in ["phases", "budget"].into_iter().filter(|key| table.has(key)) {
-            let word = treatment.as_word();
+            let word = treatment.as_str();
             let message = format!("`policy.rule.{key}` means nothing here: treatment {word:?} prepares nothing");
             table.mistake(&table.place_of(key), message);
         }
@@ -71,7 +71,7 @@ fn read_rule(table: &mut TomlTable<'_>) -> Option<(Located<String>, Rule)> {
     let name = name?;
     let rule = Rule {
         name: name.value.clone(),
-        kinds: values(kinds.unwrap_or_default()),
+        event_types: values(kinds.unwrap_or_default()),
         sources: values(sources.unwrap_or_default()),
         resources: resources.iter().map(|resource| VmName::new(&resource.value)).collect(),
         duration,
@@ -106,9 +106,8 @@ fn read_range(table: &mut TomlTable<'_>) -> Range {
 
 /// A type nobody knows yet may be named, for the platform adds some; a slip of the pen may not.
 pub(super) fn kind(value: &Value) -> Result<EventType, String> {
-    const KNOWN: &[&str] = &["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"];
     let word = scalar::name(value)?;
-    match (EventType::from_word(&word), scalar::nearest(&word, KNOWN)) {
+    match (EventType::parse(&word), scalar::nearest(&word, EventType::KNOWN)) {
         (EventType::Other(_), Some(near)) => Err(format!("is {word:?}: did you mean {near:?}?")),
         (kind, _) => Ok(kind),
     }
@@ -116,7 +115,7 @@ pub(super) fn kind(value: &Value) -> Result<EventType, String> {
 
 fn source(value: &Value) -> Result<Source, String> {
     const KNOWN: &[&str] = &["Platform", "User"];
-    scalar::word(KNOWN, |word| match Source::from_word(word) {
+    scalar::word(KNOWN, |word| match Source::parse(word) {
         Source::Other(_) => None,
         known @ (Source::Platform | Source::User) => Some(known),
     })(value)

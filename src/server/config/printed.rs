@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use toml::Value;
 
-use super::reader::Located;
 use super::secret::SecretFile;
 use super::source;
 use crate::export::notices::receiver::Format;
@@ -50,11 +49,5 @@ printed!(
 impl<T: Printed> Printed for Vec<T> {
     fn printed(&self) -> Value {
         self.iter().map(Printed::printed).collect::<Vec<_>>().into()
-    }
-}
-
-impl<T: Printed> Printed for Located<T> {
-    fn printed(&self) -> Value {
-        self.value.printed()
     }
 }

@@ -39,6 +39,12 @@ pub(super) struct Located<T> {
     pub(super) place: Location,
 }
 
+impl<T: Printed> Printed for Located<T> {
+    fn printed(&self) -> toml::Value {
+        self.value.printed()
+    }
+}
+
 /// What was read and how it is printed. A value that is no table is read as an empty one, once the mistake is noted.
 pub(super) fn read_table<T>(
     path: String,

@@ -136,11 +136,11 @@ pub(super) fn duration(bounds: RangeInclusive<Duration>) -> impl Fn(&Value) -> R
 /// One of a few words, each with what it stands for.
 pub(super) fn word<T>(
     known: &'static [&'static str],
-    from_word: impl Fn(&str) -> Option<T>,
+    parse: impl Fn(&str) -> Option<T>,
 ) -> impl Fn(&Value) -> Result<T, String> {
     move |value| {
         let Ok(text) = text(value) else { return Err(format!("is {}, not a word: {}", value.shape, one_of(known))) };
-        from_word(&text).ok_or_else(|| match nearest(&text, known) {
+        parse(&text).ok_or_else(|| match nearest(&text, known) {
             Some(near) => format!("is {text:?}: did you mean {near:?}? It is {}", one_of(known)),
             None => format!("is {text:?}: it is {}", one_of(known)),
         })

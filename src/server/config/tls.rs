@@ -24,7 +24,7 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Option<Tls> {
     let cert = table.required("cert", scalar::path, "the file of this replica's certificate, in PEM");
     let key = table.required_secret_file("key", "the file of its private key, in PEM");
     let ca = table.required("ca", scalar::path, "the file of the cluster's authority, in PEM");
-    let names = table.or("names", scalar::word(NamedBy::WORDS, NamedBy::from_word), NamedBy::Uri);
+    let names = table.or("names", scalar::word(NamedBy::NAMES, NamedBy::parse), NamedBy::Uri);
     let age = scalar::duration(Duration::from_secs(1)..=Duration::from_hours(24));
     let max_connection_age = table.or("max_connection_age", age, Duration::from_mins(5));
     Some(Tls { cert: cert?.value, key: key?, ca: ca?.value, names, max_connection_age })

@@ -1,5 +1,5 @@
-//! Whether whoever calls is the replica that it says it is, and whether that one may speak here. With
-//! `cluster.insecure`, where replicas show no certificates, every caller is believed.
+//! Checks that a caller is the replica that its call names, and that this replica may make the call. With
+//! `cluster.insecure` replicas show no certificate, and every caller is believed.
 
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ impl Consensus {
 
     /// An operator removed it, and nobody has added it since.
     pub(super) fn excludes(&self, replica: &str) -> bool {
-        self.fold.read().is_ok_and(|fold| fold.excludes(replica))
+        self.state_machine.read().is_ok_and(|state_machine| state_machine.excludes(replica))
     }
 
     fn judge(

@@ -1,6 +1,6 @@
-//! The leader's care for the membership: it brings in who is configured and answers, lets learners vote where there is
-//! room, and replaces a voter that is gone for long. What is due is decided in `membership_change`; here it is looked and done. Every
-//! replica keeps up where the others are, for it may lead tomorrow.
+//! Changes the membership automatically, as the leader: adds configured replicas that answer, promotes learners, and
+//! replaces voters that are gone for long. `membership_change` decides the change; this file collects its input and
+//! carries it out. Every replica keeps the addresses of the others, because it may lead next.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

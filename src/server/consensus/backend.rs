@@ -1,8 +1,8 @@
-//! The file under the database, which is left as a power cut would leave it.
+//! The storage under redb, which never closes its file cleanly.
 //!
-//! redb trusts a file that was closed in an orderly way: what changed in it since makes it panic, or is not noticed. A
-//! file that was left it looks at as a whole, by the checksums of its pages, before it reads anything. So it is left,
-//! always; what was synced is there.
+//! redb trusts a file that was closed cleanly: a later change in it causes a panic, or goes unnoticed. redb verifies
+//! all checksums of a file that was not closed cleanly before it reads from it. Everything that was synced is in the
+//! file.
 
 use std::io;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! The first start: replicas greet each other, and only when every configured one says that it is not formed does the
-//! first of them in configuration order form the cluster, of those that are to vote. From then on what is stored
-//! decides, and the leader brings in the others.
+//! Forms a new cluster. The configured replicas say hello to each other. When each of them says that it belongs to no
+//! cluster, the first in the order of the configuration forms the cluster with the replicas that are to vote. From then
+//! on the log decides, and the leader adds the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Values as they lie in the tables: each under a seal with its key, so that none is read that changed on the disk or
-//! stands where another one belongs.
+//! Stored values with checksums. The checksum covers the value and its key, so that a value that changed on the disk,
+//! or is at another key, is not read.
 
 use prost::Message;
 use redb::{Error, ReadableTable, Table};

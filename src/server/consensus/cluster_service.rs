@@ -1,4 +1,4 @@
-//! What other replicas ask of this one beside the log: greetings, proposals, confirmations.
+//! The gRPC service for other replicas beside the log: hello, proposals, linearizable reads.
 
 use std::time::Duration;
 

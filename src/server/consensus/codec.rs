@@ -1,4 +1,4 @@
-//! Our own messages, on disk and on the wire, and openraft's types: one conversion each way, nothing else.
+//! Conversions between openraft's types and the messages on disk and on the wire.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,10 @@
-//! How many writes are on the disk, told by a second witness beside the database.
+//! Counts commits in a second file, to notice a lost commit.
 //!
-//! Where the last commit of a database does not check out, redb goes back to the one before it. That is right for a
-//! write that a power cut tore, on which nobody relied. It would be the same for one that was acknowledged and damaged
-//! later, and a vote or an entry would be gone in silence. So every commit counts itself, and the count stands in a
-//! file too, which is written when the commit is on the disk. The file is not synced, so that a commit stays one fsync:
-//! after a power cut it may be behind, and then it tells nothing; it is never ahead.
+//! Where the checksums of the last commit do not match, redb returns to the commit before it. That is right for a
+//! commit that a power cut tore, because nothing relied on it. A commit that was acknowledged and damaged later would
+//! be lost in silence, with a vote or an entry. So every commit has a number, and this file has the number of the last
+//! commit on the disk. The file is not synced, so that a commit needs one fsync: after a power cut the file may be
+//! behind the database, and is never ahead of it.
 
 use std::fs::File;
 use std::io::{self, Read as _};

@@ -1,5 +1,5 @@
-//! When this replica was last in contact with the others: what a leader knows of each voter, and what anybody knows of
-//! the leader. All times are of the monotonic clock.
+//! The last contact with other replicas: a leader's with each voter, and every replica's with its leader. All
+//! timestamps are of the monotonic clock.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

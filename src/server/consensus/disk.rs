@@ -41,7 +41,7 @@ pub(crate) struct Disk {
     pub(super) weights: Weights,
     path: PathBuf,
     tally: CommitCounter,
-    means: Environment,
+    environment: Environment,
     /// See `platter`.
     left: Arc<AtomicBool>,
     lock: Option<File>,
@@ -52,7 +52,7 @@ impl Disk {
     /// Opens this replica's directory, or makes it. Without a name, one that whichever replica of this cluster left behind.
     /// Blocks.
     pub(crate) fn open_by(
-        means: Environment,
+        environment: Environment,
         directory: &Path,
         cluster: &str,
         replica: Option<&str>,
@@ -77,7 +77,7 @@ impl Disk {
         }
         let backend = FileBackend::new(file).map_err(|error| unreadable(&path, error))?;
         let mut disk = Self::of(backend, tally, &path)?;
-        (disk.means, disk.lock) = (means, Some(lock));
+        (disk.environment, disk.lock) = (environment, Some(lock));
         disk.checked(cluster, replica)
     }
 
@@ -107,10 +107,10 @@ impl Disk {
         let left = Arc::new(AtomicBool::new(false));
         let platter = NeverClosed { file, left: Arc::clone(&left) };
         let database = builder().create_with_backend(platter).map_err(|error| unreadable(path, error))?;
-        let (identity, recent, means) = (Identity::default(), UnstableLog::default(), Environment::default());
+        let (identity, recent, environment) = (Identity::default(), UnstableLog::default(), Environment::default());
         let (term, weights) = (OwnTerm::default(), Weights::default());
         let (path, in_use) = (path.into(), watch::Sender::new(()));
-        Ok(Self { database, identity, recent, term, weights, path, tally, means, left, lock: None, in_use })
+        Ok(Self { database, identity, recent, term, weights, path, tally, environment, left, lock: None, in_use })
     }
 
     /// That it is this replica's, or any one's, and whole.
@@ -161,7 +161,7 @@ impl Disk {
         work: impl FnOnce(&Self) -> Result<T, OpenError> + Send + 'static,
     ) -> io::Result<T> {
         let disk = Arc::clone(self);
-        self.means.result_of(move || work(&disk)).await?.map_err(io::Error::other)
+        self.environment.result_of(move || work(&disk)).await?.map_err(io::Error::other)
     }
 
     pub(super) fn read<T>(

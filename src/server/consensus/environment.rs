@@ -1,5 +1,4 @@
-//! By what means this room reaches the other replicas and its disk: sockets and threads, unless whoever opens it brings
-//! others, as a simulated network does.
+//! The I/O of consensus: how it connects to peers, and where it runs blocking work. A simulated network replaces it.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Everything that can go wrong in this room, as its callers see it: what, where, what to do.
+//! Errors of consensus for its callers: what failed, where, and what to do.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! Asking the leader, whoever it is at the moment: again at once while nothing was taken, never when it may have been.
+//! Forwards a request to the leader. A request that was not accepted is sent again at once; a request that may have
+//! been accepted never.
 
 use std::time::Duration;
 

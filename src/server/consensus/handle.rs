@@ -1,4 +1,4 @@
-//! The door of this room: everything a replica does with its consensus.
+//! The public handle of consensus.
 
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
@@ -29,9 +29,9 @@ use super::raft_service::RaftService;
 use super::raft_status::RaftStatus;
 use super::single_flight::SingleFlight;
 use super::start::Start;
-use super::state::StateStore;
 use super::state_machine::StateMachine;
-use super::types::SharedFold;
+use super::state_machine_store::StateMachineStore;
+use super::types::SharedStateMachine;
 use super::vouches::Vouches;
 use crate::net::limits::{MessageBudget, count_messages};
 use crate::net::tls::Credentials;
@@ -49,25 +49,26 @@ const ASKED_BYTES_OF_OTHERS: usize = 1 << 20;
 impl Consensus {
     /// Opens the data directory, or makes it, and starts to take part. What comes back beside the handle is to be
     /// served on the replica's address; until then the others do not reach it.
-    pub async fn open(options: Options, fold: impl StateMachine) -> Result<(Self, Routes), OpenError> {
+    pub async fn open(options: Options, state_machine: impl StateMachine) -> Result<(Self, Routes), OpenError> {
         options.check()?;
         let Options { data_dir, cluster, replica, .. } = options.clone();
-        let means = options.means;
-        let opened = means.result_of(move || Disk::open_by(means, &data_dir, &cluster, Some(&replica))).await;
+        let environment = options.environment;
+        let opened =
+            environment.result_of(move || Disk::open_by(environment, &data_dir, &cluster, Some(&replica))).await;
         let disk = opened.map_err(|error| OpenError::Start(error.to_string()))??;
-        Self::open_on(disk, options, Box::new(fold)).await
+        Self::open_on(disk, options, Box::new(state_machine)).await
     }
 
     pub(super) async fn open_on(
         disk: Arc<Disk>,
         options: Options,
-        fold: Box<dyn StateMachine>,
+        state_machine: Box<dyn StateMachine>,
     ) -> Result<(Self, Routes), OpenError> {
         let peers = Arc::new(Peers::new(&options)?);
         let identity = disk.identity.clone();
         let let_go = disk.closed();
         let (weak, start) = (Arc::downgrade(&disk), Start::now());
-        let fold: SharedFold = Arc::new(RwLock::new(fold));
+        let state_machine: SharedStateMachine = Arc::new(RwLock::new(state_machine));
         let (publish, published) = watch::channel(None);
         let term = disk.term.clone();
         let network = Network {
@@ -76,7 +77,7 @@ impl Consensus {
             peers: Arc::clone(&peers),
             term: term.clone(),
         };
-        let state = StateStore::new(Arc::clone(&disk), Arc::clone(&fold), publish);
+        let state = StateMachineStore::new(Arc::clone(&disk), Arc::clone(&state_machine), publish);
         state.check()?;
         let raft = Raft::new(identity.node, options.raft()?, network, LogStore(disk), state).await;
         let raft = raft.map_err(|error| OpenError::Start(error.to_string()))?;
@@ -85,7 +86,7 @@ impl Consensus {
             identity,
             options,
             peers,
-            fold,
+            state_machine,
             published,
             start,
             heard: watch::Sender::new(None),

@@ -1,6 +1,6 @@
-//! A leader's heartbeats are sent from here (`status`), and openraft looks at the time only while that may elect somebody.
+//! Sends the leader's heartbeats (from `status`), and runs openraft's clock only while an election is possible.
 //!
-//! Its own timer goes off five times in each heartbeat, in every replica, and is half of what an idle replica costs.
+//! openraft's own timer fires five times per heartbeat in every replica. It is half of the cost of an idle replica.
 
 use std::time::{Duration, Instant};
 

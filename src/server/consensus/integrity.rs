@@ -1,7 +1,7 @@
-//! What is looked at before a data directory is used: that nothing in it changed, and that nothing is missing. The
-//! pages were looked at when it was opened, see `platter`.
+//! Verifies a data directory before it is used: nothing in it changed, and nothing is missing. `backend` has redb
+//! verify the pages.
 //!
-//! A replica that forgot a vote or an entry could help to decide something twice. It would rather not start.
+//! A replica that lost a vote or an entry could help to decide something twice, so it does not start.
 
 use redb::{Error, ReadTransaction, ReadableTable as _, TableError};
 

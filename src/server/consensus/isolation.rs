@@ -1,5 +1,5 @@
-//! Acting without a leader: first no leader of before can count on this replica any more, and what it has not applied of
-//! its log is looked at, of which nobody but a leader can say how much is committed.
+//! Acts without a leader. First a fence: no earlier leader can count on this replica any more. Then the unapplied end
+//! of the log is read, because only a leader knows how much of it is committed.
 
 use std::ops::Bound;
 use std::time::Duration;

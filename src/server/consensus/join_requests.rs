@@ -1,5 +1,5 @@
-//! Who greets this replica without being a member: a disk that is new under a known name, or two of them. And which
-//! members said that they stop.
+//! Replicas that say hello without being members: one new disk under a known name, or several. And members that signed
+//! off.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};

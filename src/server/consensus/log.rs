@@ -1,5 +1,5 @@
-//! openraft's log store: log, vote, committed and purged positions on the disk, and in memory what is not there yet.
-//! Nothing is acknowledged before fsync. What changes anything but the end waits until all before it is on the disk.
+//! The log store of openraft: log, vote, committed and purged positions on the disk, and the unsynced end in memory.
+//! Nothing is acknowledged before fsync. A change of anything but the end waits for all earlier writes.
 
 use std::fmt::Debug;
 use std::io;

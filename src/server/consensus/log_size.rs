@@ -1,5 +1,5 @@
-//! What the log weighs on the disk, and its bound: entries are counted, and a thousand of them may be a gigabyte. Beyond the
-//! bound they are folded into a snapshot before there are so many, and few are kept.
+//! The size of the log on the disk, and its bound: 1,000 entries may be a gigabyte. Beyond the bound a snapshot
+//! replaces the entries earlier, and fewer are kept.
 use std::time::Duration;
 
 use openraft::RaftMetrics;

@@ -1,5 +1,5 @@
-//! Who takes part and who answers, asked of everybody by greeting them; and where the leader is, asked of the others
-//! when this replica hears none itself, perhaps because it was removed.
+//! The members, and whether each of them answers a hello. Also asks the others for the leader while this replica has
+//! none, for example because it was removed.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -168,9 +168,9 @@ impl Consensus {
             return Ok(());
         }
         let name = &member.replica;
-        let other_disk = |other| other_disk(name, other, self.is_let_in(name, node));
+        let refusal = |other| other_disk(name, other, self.is_let_in(name, node));
         if *name == self.identity.replica {
-            return Err(other_disk(self.identity.node));
+            return Err(refusal(self.identity.node));
         }
         let channel = self.peers.channel_or_dial(name, &member.address).map_err(|error| error.to_string())?;
         let answer = self.send_hello(name, channel).await?;
@@ -182,7 +182,7 @@ impl Consensus {
                  its data_dir"
             ))
         } else {
-            Err(other_disk(answer.greeting.node))
+            Err(refusal(answer.greeting.node))
         }
     }
 

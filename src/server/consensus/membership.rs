@@ -1,4 +1,4 @@
-//! Who takes part, changed by joint consensus on the leader. A name votes once: a replica that lost its disk is removed
+//! Changes the membership by joint consensus, as the leader. A name votes once: a replica that lost its disk is removed
 //! under its old node id before it is added under its new one.
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! Which change of the membership is due without anybody asking for it: a pure function of what the leader sees.
-//! One change at a time; whether it can be carried out now is checked once more by whoever does it.
+//! Decides the next automatic change of the membership: a pure function of the leader's view. One change at a time; the
+//! code that carries it out checks again whether it is possible.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! An operator's wishes about who takes part and who leads: done by the leader, forwarded by everybody else.
+//! An operator's requests about members and leadership. The leader carries them out; other replicas forward them.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
-//! Agreeing: one log that every replica of a cluster folds in the same order, on openraft and redb.
+//! Consensus on openraft and redb: one log, in the same order at every replica.
 //!
-//! The log carries opaque bytes; what they mean is the `StateMachine`'s business. Nothing outside this room knows openraft.
+//! The log has opaque bytes. `StateMachine` gives them their meaning. No other module knows openraft.
 //!
-//! openraft warns about every failed call, so its target `openraft` is to be logged from `error` on. What people need
-//! to know is logged here, once per change: a change of the Raft status, a replica that is lost or back.
+//! openraft warns about every failed call, so its target `openraft` is logged from `error` on. This module logs each
+//! change once: of the Raft status, and of a replica that is lost or back.
 
 mod authentication;
 mod autopilot;
@@ -42,8 +42,8 @@ mod restore;
 mod serve;
 mod single_flight;
 mod start;
-mod state;
 mod state_machine;
+mod state_machine_store;
 mod status;
 mod tables;
 mod term_check;

@@ -1,5 +1,5 @@
-//! openraft's calls to other replicas, over gRPC. Every call has a deadline; what failed is told apart by whether
-//! trying again at once can help.
+//! openraft's calls to other replicas, over gRPC. Every call has a deadline. A failed call tells whether an immediate
+//! retry can help.
 
 use std::future::Future;
 use std::sync::Arc;

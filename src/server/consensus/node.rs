@@ -1,4 +1,4 @@
-//! One replica's shared parts: openraft, the way to the others, and their Raft status.
+//! The parts of one replica's consensus that its files share.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -19,9 +19,9 @@ use super::quorum_epochs::QuorumEpochs;
 use super::raft_status::RaftStatus;
 use super::single_flight::SingleFlight;
 use super::start::Start;
-use super::state::StateStore;
+use super::state_machine_store::StateMachineStore;
 use super::term_check::OwnTerm;
-use super::types::{Membership, RaftMember, RaftVote, SharedFold, Types};
+use super::types::{Membership, RaftMember, RaftVote, SharedStateMachine, Types};
 use super::vouches::Vouches;
 use allclear_wire::pb::allclear::raft::v1::{Destination, Identity};
 
@@ -31,11 +31,11 @@ pub struct Consensus(Arc<Parts>);
 
 /// What is shared by its door, the services and the background tasks.
 pub struct Parts {
-    pub(super) raft: Raft<Types, StateStore>,
+    pub(super) raft: Raft<Types, StateMachineStore>,
     pub(super) identity: Identity,
     pub(super) options: Options,
     pub(super) peers: Arc<Peers>,
-    pub(super) fold: SharedFold,
+    pub(super) state_machine: SharedStateMachine,
     /// The index up to which everything is applied and published.
     pub(super) published: watch::Receiver<Option<u64>>,
     pub(super) start: Start,

@@ -1,4 +1,4 @@
-//! What a replica is opened with, and the bounds that hold for everybody.
+//! The options of consensus, and bounds that are the same for every replica.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -70,7 +70,7 @@ pub struct Options {
     pub timing: RaftTiming,
     /// So many entries are folded into a snapshot, and half as many are kept for replicas that lag a little.
     pub snapshot_every: u64,
-    pub means: Environment,
+    pub environment: Environment,
     /// Whom the others are, and what they take this replica for; without them everything goes as plain text.
     pub tls: Option<Arc<Credentials>>,
 }
@@ -146,7 +146,7 @@ mod tests {
             data_dir: PathBuf::new(),
             timing: RaftTiming::default(),
             snapshot_every: SNAPSHOT_EVERY,
-            means: Environment::default(),
+            environment: Environment::default(),
             tls: None,
         }
     }

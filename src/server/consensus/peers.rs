@@ -1,4 +1,4 @@
-//! The other replicas: where they listen, and one shared connection to each, made when it is first needed.
+//! The other replicas: the address of each, and one shared connection to it, opened at its first use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as _;
@@ -26,7 +26,7 @@ const LOOKED_FOR_EVERY: Duration = Duration::from_secs(1);
 
 /// One channel per replica name.
 pub(crate) struct Peers {
-    means: Environment,
+    environment: Environment,
     tls: Option<Arc<Credentials>>,
     /// Those that the configuration names; other members are reached where the log says.
     configured: BTreeSet<String>,
@@ -45,8 +45,8 @@ struct PeerRoute {
 
 impl Peers {
     pub(crate) fn new(options: &Options) -> Result<Self, OpenError> {
-        let (means, tls) = (options.means, options.tls.clone());
-        let mut peers = Self { means, tls, configured: BTreeSet::new(), roads: Mutex::default() };
+        let (environment, tls) = (options.environment, options.tls.clone());
+        let mut peers = Self { environment, tls, configured: BTreeSet::new(), roads: Mutex::default() };
         for (name, address) in &options.replicas {
             peers.channel_or_dial(name, address).map_err(|error| {
                 OpenError::Options(format!("the address {address:?} of replica {name:?} is not host:port ({error})"))
@@ -95,7 +95,7 @@ impl Peers {
             .keep_alive_while_idle(true);
         Ok(match &self.tls {
             Some(credentials) => tls::dial(&endpoint, credentials, name, way),
-            None => (self.means.dial)(&endpoint, way),
+            None => (self.environment.dial)(&endpoint, way),
         })
     }
 

@@ -1,4 +1,4 @@
-//! Proposals: taken by the leader, forwarded by everybody else, never repeated once one may have been committed.
+//! Proposals. The leader appends them; other replicas forward them. A proposal that may be committed is never repeated.
 
 use bytes::Bytes;
 use openraft::errors::{ClientWriteError, RaftError};
@@ -45,10 +45,12 @@ impl Consensus {
         if !self.raft.is_leader() {
             return Err(RequestError::NoLeader);
         }
-        let stamped = match self.fold.read() {
-            Ok(fold) if !fold.can_stamp() => return Err(RequestError::NoLeader),
+        let stamped = match self.state_machine.read() {
+            Ok(state_machine) if !state_machine.can_stamp() => return Err(RequestError::NoLeader),
             // One that this program could not apply would stop it.
-            Ok(fold) => fold.stamp_entry(proposal, by).and_then(|entry| fold.understands(&entry).map(|()| entry)),
+            Ok(state_machine) => state_machine
+                .stamp_entry(proposal, by)
+                .and_then(|entry| state_machine.understands(&entry).map(|()| entry)),
             Err(_) => return Err(RequestError::stopped(&"the state was left half applied")),
         };
         let entry = Bytes::from(

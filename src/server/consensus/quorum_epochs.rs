@@ -1,4 +1,4 @@
-//! How often a leader has found its quorum within its term, counted so that no loss goes uncounted.
+//! Counts how often a leader has regained its quorum within its term. No loss goes uncounted.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! What other replicas' consensus asks of this one: decode, check whom it is from and for, and that it is no leap and can
-//! be read whenever it comes to be applied; then hand it to openraft, and encode the answer.
+//! The gRPC service for the Raft messages of other replicas: decodes a message, checks its sender and receiver, its
+//! term, and that its entries can be applied; then passes it to openraft and encodes the answer.
 
 use std::time::Duration;
 
@@ -112,7 +112,7 @@ impl Raft for RaftService {
         if state.len() != size {
             return Err(Malformed("the snapshot is shorter than its head said").into());
         }
-        self.is_understood(&vote, "snapshot", |fold| fold.understands_snapshot(&state))?;
+        self.is_understood(&vote, "snapshot", |state_machine| state_machine.understands_snapshot(&state))?;
         let snapshot = Snapshot { meta, snapshot: state.freeze() };
         let response = this.raft.install_full_snapshot(vote, snapshot).await.map_err(stopped)?;
         this.heard_leader();
@@ -163,7 +163,7 @@ impl RaftService {
         for entry in entries {
             if let EntryPayload::Normal(Proposed(bytes)) = &entry.payload {
                 let what = format!("log entry {}", entry.log_id.index());
-                self.is_understood(vote, &what, |fold| fold.understands(bytes))?;
+                self.is_understood(vote, &what, |state_machine| state_machine.understands(bytes))?;
             }
         }
         Ok(())
@@ -175,8 +175,9 @@ impl RaftService {
         what: &str,
         ask: impl FnOnce(&dyn StateMachine) -> Result<(), NotUnderstood>,
     ) -> Result<(), Status> {
-        let fold = self.consensus.fold.read().map_err(|_| stopped("the state was left half applied"))?;
-        ask(&**fold).map_err(|why| {
+        let state_machine =
+            self.consensus.state_machine.read().map_err(|_| stopped("the state was left half applied"))?;
+        ask(&**state_machine).map_err(|why| {
             let why = format!("the {what} cannot be read here and is not taken: {why}");
             // Of anybody else it says nothing about the log.
             if self.consensus.follows(vote) {

@@ -15,7 +15,7 @@ pub enum RaftRole {
 
 impl RaftRole {
     /// The word of the status (`contract.md` 4).
-    pub const fn as_word(&self) -> &'static str {
+    pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Leader => "leader",
             Self::Follower => "follower",

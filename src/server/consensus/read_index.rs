@@ -1,5 +1,6 @@
 //! Linearizable reads: a quorum confirms that the leader still leads, then the reader waits until it has applied
-//! what was committed by then. Never by a lease: a frozen leader's clock may not have noticed the freeze.
+//! everything that was committed at that time. A lease would not do: the clock of a frozen leader may not have noticed
+//! the freeze.
 
 use std::time::Duration;
 

@@ -19,7 +19,7 @@ use super::commit_counter::CommitCounter;
 use super::disk::Disk;
 use super::failure::OpenError;
 use super::log::LogStore;
-use super::state::StateStore;
+use super::state_machine_store::StateMachineStore;
 use super::store_tests::Counter;
 use super::types::{
     LogId, Membership, Proposed, RaftEntry, RaftMember, RaftVote, SnapshotMeta, StoredMembership, Types,
@@ -152,9 +152,9 @@ pub(super) fn open(runtime: &Runtime, bytes: Vec<u8>, least: Option<u64>) -> Res
     read(runtime, &disk).map_err(|error| error.to_string())
 }
 
-fn state(disk: &Arc<Disk>) -> StateStore {
-    let fold: Box<dyn super::StateMachine> = Box::new(Counter::default());
-    StateStore::new(Arc::clone(disk), Arc::new(RwLock::new(fold)), watch::Sender::new(None))
+fn state(disk: &Arc<Disk>) -> StateMachineStore {
+    let state_machine: Box<dyn super::StateMachine> = Box::new(Counter::default());
+    StateMachineStore::new(Arc::clone(disk), Arc::new(RwLock::new(state_machine)), watch::Sender::new(None))
 }
 
 fn id(term: u64, index: u64) -> LogId {

@@ -1,8 +1,8 @@
-//! A cluster of one made out of what one disk holds, when the others' disks are lost for good. Offline, and only when
-//! somebody says so who knows what it costs.
+//! Makes a cluster of one from a single disk when the other disks are lost for good. Works offline, and only at an
+//! operator's command.
 //!
-//! The disk becomes a new node of a new lineage: what is left of the former cluster can neither vote for it nor be
-//! brought into it, and its entries never mix with those that a former quorum may still write elsewhere.
+//! The disk becomes a new node of a new generation. The rest of the former cluster can neither vote for it nor be added
+//! to it, and its entries never mix with entries that a former quorum may still write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -51,7 +51,7 @@ pub struct SurvivingReplica {
 
 impl SurvivingReplica {
     /// With the fold that is to apply the log. Changes nothing. Blocks.
-    pub fn open(directory: &Path, cluster: &str, fold: &dyn StateMachine) -> Result<Self, OpenError> {
+    pub fn open(directory: &Path, cluster: &str, state_machine: &dyn StateMachine) -> Result<Self, OpenError> {
         let disk = Disk::open_by(Environment::default(), directory, cluster, None)?;
         let (mut last, mut membership) = (disk.position(PURGED)?, Membership::default());
         if let Some(head) = disk.message::<pb::Snapshot>(SNAPSHOT)?.and_then(|snapshot| snapshot.head) {
@@ -62,7 +62,7 @@ impl SurvivingReplica {
         let known = last.max(disk.position(COMMITTED)?).map_or(0, |id| id.index());
         let mut unreadable = None;
         for (index, message) in disk.stored((Bound::Unbounded, Bound::Unbounded), usize::MAX)? {
-            let entry = match read(index, &message, fold) {
+            let entry = match read(index, &message, state_machine) {
                 Ok(entry) => entry,
                 Err(why) => {
                     unreadable = Some((index, why));
@@ -134,10 +134,10 @@ impl SurvivingReplica {
 }
 
 /// As the replica would at its start.
-fn read(index: u64, message: &[u8], fold: &dyn StateMachine) -> Result<RaftEntry, String> {
+fn read(index: u64, message: &[u8], state_machine: &dyn StateMachine) -> Result<RaftEntry, String> {
     let entry = decode(index, message).map_err(|why| why.to_string())?;
     if let EntryPayload::Normal(Proposed(bytes)) = &entry.payload {
-        fold.understands(bytes).map_err(|why| why.to_string())?;
+        state_machine.understands(bytes).map_err(|why| why.to_string())?;
     }
     Ok(entry)
 }

@@ -1,4 +1,4 @@
-//! The listener that replicas reach each other on.
+//! The listener for other replicas.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! One answer for all who ask at the same time.
+//! Gives all callers of one moment the same answer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,5 @@
-//! What the log folds into. The meaning of entries is the caller's; this room only keeps their order and durability.
+//! The interface of the state machine. The caller gives entries their meaning; consensus keeps their order and
+//! durability.
 
 /// An entry, proposal or snapshot that this program does not understand.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

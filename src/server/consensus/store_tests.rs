@@ -18,7 +18,7 @@ use super::disk::Disk;
 use super::environment::Environment;
 use super::log::LogStore;
 use super::options::MAX_LOG_BYTES;
-use super::state::StateStore;
+use super::state_machine_store::StateMachineStore;
 use super::tables::{META, SNAPSHOT};
 use super::types::{LogId, SnapshotMeta, StoredMembership, Types};
 use super::{Consensus, NotUnderstood, Options, RaftRole, RaftTiming, RequestError, SNAPSHOT_EVERY, StateMachine};
@@ -67,12 +67,13 @@ impl StateMachine for Counter {
 
 struct Fresh;
 
-impl StoreBuilder<Types, LogStore, StateStore, TempDir> for Fresh {
-    async fn build(&self) -> Result<(TempDir, LogStore, StateStore), openraft::StorageError<Types>> {
+impl StoreBuilder<Types, LogStore, StateMachineStore, TempDir> for Fresh {
+    async fn build(&self) -> Result<(TempDir, LogStore, StateMachineStore), openraft::StorageError<Types>> {
         let directory = tempfile::tempdir().unwrap();
         let disk = Disk::open(directory.path(), "orders", "db-0").unwrap();
-        let fold: Box<dyn StateMachine> = Box::new(Counter::default());
-        let state = StateStore::new(Arc::clone(&disk), Arc::new(RwLock::new(fold)), watch::Sender::new(None));
+        let state_machine: Box<dyn StateMachine> = Box::new(Counter::default());
+        let state =
+            StateMachineStore::new(Arc::clone(&disk), Arc::new(RwLock::new(state_machine)), watch::Sender::new(None));
         Ok((directory, LogStore(disk), state))
     }
 }
@@ -157,7 +158,7 @@ fn alone() -> Options {
         timing: RaftTiming::default(),
         snapshot_every: SNAPSHOT_EVERY,
         tls: None,
-        means: Environment::default(),
+        environment: Environment::default(),
     }
 }
 
@@ -166,12 +167,12 @@ async fn a_log_of_large_entries_is_folded_before_there_are_many_and_nothing_is_l
     const ENTRIES: u64 = 96;
     let directory = tempfile::tempdir().unwrap();
     for count in [ENTRIES, ENTRIES + 1] {
-        let fold = Counter::default();
-        let shown = Arc::clone(&fold.shown);
+        let state_machine = Counter::default();
+        let shown = Arc::clone(&state_machine.shown);
         let disk = Disk::open(directory.path(), "orders", "db-0").unwrap();
         let mut weighs = disk.weights.all();
         assert!(*weighs.borrow() <= MAX_LOG_BYTES, "at the start");
-        let (consensus, _routes) = Consensus::open_on(disk, alone(), Box::new(fold)).await.unwrap();
+        let (consensus, _routes) = Consensus::open_on(disk, alone(), Box::new(state_machine)).await.unwrap();
         let mut raft_status = consensus.status();
         timeout(LIMIT, raft_status.wait_for(|now| now.role == RaftRole::Leader)).await.unwrap().unwrap();
         let known = *shown.lock().unwrap();
@@ -190,10 +191,10 @@ async fn a_log_of_large_entries_is_folded_before_there_are_many_and_nothing_is_l
 async fn after_a_failed_fsync_nothing_more_is_acknowledged_and_the_replica_must_exit() {
     let failing = Arc::new(AtomicBool::new(false));
     let backend = Failing { disk: InMemoryBackend::new(), failing: Arc::clone(&failing) };
-    let fold = Counter::default();
-    let shown = Arc::clone(&fold.shown);
+    let state_machine = Counter::default();
+    let shown = Arc::clone(&state_machine.shown);
     let disk = Disk::on(backend, None).unwrap();
-    let (consensus, _routes) = Consensus::open_on(disk, alone(), Box::new(fold)).await.unwrap();
+    let (consensus, _routes) = Consensus::open_on(disk, alone(), Box::new(state_machine)).await.unwrap();
     let mut raft_status = consensus.status();
     timeout(LIMIT, raft_status.wait_for(|now| now.role == RaftRole::Leader)).await.unwrap().unwrap();
     consensus.propose("durable").await.unwrap();

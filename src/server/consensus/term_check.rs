@@ -1,5 +1,5 @@
-//! How far a message of another replica may be ahead of this one. Terms and positions grow one by one: one that is far
-//! ahead is no honest one, and at the end of its numbers a cluster could elect and write nothing any more.
+//! Bounds how far a message may be ahead of this replica. Terms and positions grow one by one, so an honest message is
+//! never far ahead. A term at the end of its range would end all elections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Handing leadership over, to a voter that is up to date and answers.
+//! Transfers leadership to a voter that is up to date and answers.
 
 use std::time::Duration;
 

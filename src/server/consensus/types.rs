@@ -1,4 +1,4 @@
-//! The types that openraft is used with, named once.
+//! The types with which openraft is used.
 
 use std::fmt;
 use std::sync::{Arc, RwLock};
@@ -26,7 +26,7 @@ pub(crate) type Membership = openraft::Membership<u64, RaftMember>;
 pub(crate) type StoredMembership = StoredMembershipOf<Types>;
 pub(crate) type SnapshotMeta = SnapshotMetaOf<Types>;
 pub(crate) type Snapshot = SnapshotOf<Types, Bytes>;
-pub(crate) type SharedFold = Arc<RwLock<Box<dyn StateMachine>>>;
+pub(crate) type SharedStateMachine = Arc<RwLock<Box<dyn StateMachine>>>;
 
 /// A stamped proposal: bytes that only the fold understands.
 #[derive(Clone, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! The end of the log that is not on the disk yet. So other replicas hear of an entry while the disk writes it, and what
-//! came meanwhile goes to the disk in one write.
+//! The end of the log that is not on the disk yet. Other replicas receive an entry while the disk writes it, and
+//! entries that arrive meanwhile are written together.
 
 use std::fmt;
 use std::io;

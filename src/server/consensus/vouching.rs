@@ -1,5 +1,5 @@
-//! Whether a node that this replica's log does not name is a member by now. The others are asked: this replica may have
-//! been away while the cluster changed.
+//! Asks the other replicas whether a node that this replica's log does not name is a member. This replica may have been
+//! away while the cluster changed.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

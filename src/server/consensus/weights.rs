@@ -1,4 +1,4 @@
-//! The bytes of each entry that is on the disk.
+//! The size of each entry on the disk.
 
 use std::collections::BTreeMap;
 use std::fmt;

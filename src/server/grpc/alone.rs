@@ -1,11 +1,12 @@
-//! An operator's approval on a replica that hears no leader.
+//! An operator's approval on a replica without a leader.
 
 use std::time::Duration;
 
 use tokio::time::timeout;
 use tonic::Status;
 
-use super::operator_actions::{OperatorCall, unknown};
+use super::operator_actions::OperatorCall;
+use super::refusal::unknown;
 use crate::replica::view::detail;
 use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::id::EventId;
@@ -33,7 +34,7 @@ impl OperatorCall<'_> {
             Ok(PostOutcome::Accepted) => Ok(shown::ApproveResponse { event: self.view.event(id.as_str()) }),
             Ok(outcome) => {
                 let why = detail(&outcome).unwrap_or_default();
-                Err(Status::aborted(format!("the approval ended as {}: {why}", outcome.as_word())))
+                Err(Status::aborted(format!("the approval ended as {}: {why}", outcome.as_str())))
             }
             Err(why) => Err(Status::failed_precondition(why.to_string())),
         }

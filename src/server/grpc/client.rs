@@ -1,4 +1,4 @@
-//! Asking a replica over its operator socket.
+//! The client of a replica's operator socket.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

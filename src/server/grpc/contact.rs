@@ -1,5 +1,5 @@
-//! The beats by which the leader knows who answers: hearing them, and sending this replica's own. Who hears no leader
-//! is told who else does.
+//! Status reports between replicas (`Contact.Beat`): this replica sends its own to the leader, and receives those of
+//! others as the leader. A replica without a leader asks the other voters (`Contact.Ask`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,18 +7,18 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tonic::{Extensions, Request, Response, Status};
 
+use super::imds_report::{health, wire_health};
 use super::leader_query::ask_around;
 use super::leader_time::{own_reading, reading_of, set_the_time, tell_of_a_step, wire_platform};
 use crate::replica::clock;
 use crate::replica::clock_skew::{Ahead, Sample, Samples};
 use crate::replica::cluster::ClusterHandle;
 use crate::replica::input_source::InputSource;
-use crate::replica::peer_tracker::{BEAT_EVERY, Health, PeerReport, PeerTracker, Told};
-use crate::replica::poller::Observer;
+use crate::replica::peer_tracker::{BEAT_EVERY, ImdsReport, LeaderView, PeerTracker, ViewedPeer};
+use crate::replica::poller::ImdsPoller;
 use crate::replica::watchdog::Watchdog;
 use allclear_core::cluster_time::Trust;
 use allclear_core::model::id::VmName;
-use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::time::Timestamp;
 use allclear_wire::pb::allclear::cluster::v1 as wire;
 use allclear_wire::pb::allclear::cluster::v1::contact_client::ContactClient;
@@ -35,13 +35,13 @@ const BEAT_AGAIN_AFTER: Duration = Duration::from_millis(5);
 struct ContactService {
     cluster: Arc<ClusterHandle>,
     inputs: Arc<InputSource>,
-    observer: Arc<Observer>,
+    observer: Arc<ImdsPoller>,
 }
 
 /// Hears the beats and answers the questions of the other replicas.
 pub fn contact_service(
     inputs: Arc<InputSource>,
-    observer: Arc<Observer>,
+    observer: Arc<ImdsPoller>,
 ) -> ContactServer<impl contact_server::Contact> {
     let cluster = inputs.cluster.clone();
     ContactServer::new(ContactService { cluster, inputs, observer }).max_decoding_message_size(MAX_MESSAGE_BYTES)
@@ -69,7 +69,7 @@ impl contact_server::Contact for ContactService {
             return Err(Status::failed_precondition(format!("{} does not lead", self.cluster.node.name)));
         }
         self.cluster.time.lead();
-        self.inputs.peers.record_report(&replica, health(beat.channel.as_ref()), beat.wishes);
+        self.inputs.peers.record_report(&replica, health(beat.channel.as_ref()), beat.operator_seq);
         if beat.known_time_ms.is_some_and(|time| self.cluster.time.adopt(Timestamp(time))) {
             tell_of_a_step(&self.inputs);
         }
@@ -80,9 +80,9 @@ impl contact_server::Contact for ContactService {
         }
         self.inputs.peers.policies.record_fingerprint(&replica, beat.policy);
         self.inputs.peers.knows(&replica, beat.version);
-        let contacts = told(&self.inputs.peers, &self.cluster.members_and_configured());
+        let contacts = leader_view_to_wire(&self.inputs.peers, &self.cluster.members_and_configured());
         let (time_ms, time_base) = (Some(self.cluster.time.now().0), self.cluster.time.base());
-        let time_trust = self.cluster.time.trust().as_word().into();
+        let time_trust = self.cluster.time.trust().as_str().into();
         Ok(Response::new(wire::BeatResponse { contacts, time_ms, time_base, time_trust }))
     }
 
@@ -97,22 +97,27 @@ impl contact_server::Contact for ContactService {
 }
 
 /// Tells the leader how this replica is, and asks the others while it hears none, until it is stopped.
-pub async fn beat(inputs: Arc<InputSource>, observer: Arc<Observer>, watchdog: Arc<Watchdog>, stop: CancellationToken) {
-    tokio::join!(tell_the_leader(&inputs, &observer, &watchdog, &stop), ask_around(&inputs, &stop));
+pub async fn report_status(
+    inputs: Arc<InputSource>,
+    observer: Arc<ImdsPoller>,
+    watchdog: Arc<Watchdog>,
+    stop: CancellationToken,
+) {
+    tokio::join!(report_to_leader(&inputs, &observer, &watchdog, &stop), ask_around(&inputs, &stop));
 }
 
-async fn tell_the_leader(inputs: &InputSource, observer: &Observer, watchdog: &Watchdog, stop: &CancellationToken) {
+async fn report_to_leader(inputs: &InputSource, observer: &ImdsPoller, watchdog: &Watchdog, stop: &CancellationToken) {
     let cluster = &inputs.cluster;
     let mut raft_status = cluster.consensus.status();
     let mut state = cluster.committed.clone();
-    let mut told = ToldTime::default();
+    let mut told = LeaderTimeSamples::default();
     let mut before = None;
     let mut again = BEAT_AGAIN_AFTER;
     loop {
         let leader = raft_status.borrow_and_update().leader.clone();
         let own = observer.health();
-        let wishes = cluster.state().operator_seq;
-        inputs.peers.record_report(&cluster.node.name, own, wishes);
+        let operator_seq = cluster.state().operator_seq;
+        inputs.peers.record_report(&cluster.node.name, own, operator_seq);
         if leader.is_some() && leader != before {
             inputs.peers.differences.forget();
             before.clone_from(&leader);
@@ -126,7 +131,7 @@ async fn tell_the_leader(inputs: &InputSource, observer: &Observer, watchdog: &W
                 true
             }
             Some(leader) => tokio::select! {
-                is_taken = speak(inputs, observer, leader, (own, wishes), &mut told) => is_taken,
+                is_taken = send_report(inputs, observer, leader, (own, operator_seq), &mut told) => is_taken,
                 () = stop.cancelled() => return,
             },
             None => true,
@@ -139,9 +144,9 @@ async fn tell_the_leader(inputs: &InputSource, observer: &Observer, watchdog: &W
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             _ = raft_status.wait_for(|raft_status| raft_status.leader != leader) => {}
-            () = observer.health_changes_from(own.channel) => {}
+            () = observer.health_changes_from(own.health) => {}
             // Whoever asked waits for everybody to know.
-            _ = state.wait_for(|state| state.operator_seq != wishes) => {}
+            _ = state.wait_for(|state| state.operator_seq != operator_seq) => {}
             () = stop.cancelled() => return,
         }
     }
@@ -149,7 +154,7 @@ async fn tell_the_leader(inputs: &InputSource, observer: &Observer, watchdog: &W
 
 /// What leaders have told of the cluster's time.
 #[derive(Default)]
-struct ToldTime {
+struct LeaderTimeSamples {
     samples: Samples,
     /// Of the time that was told last.
     base: i64,
@@ -158,12 +163,12 @@ struct ToldTime {
 }
 
 /// True when it was heard.
-async fn speak(
+async fn send_report(
     inputs: &InputSource,
-    observer: &Observer,
+    observer: &ImdsPoller,
     leader: &str,
-    (own, operator_seq): (Health, u64),
-    told: &mut ToldTime,
+    (own, operator_seq): (ImdsReport, u64),
+    told: &mut LeaderTimeSamples,
 ) -> bool {
     let cluster = &inputs.cluster;
     let Some(channel) = cluster.consensus.channel(leader) else {
@@ -182,7 +187,7 @@ async fn speak(
         time_base: told.base,
         policy: cluster.node.fingerprint.clone(),
         version: inputs.peers.own_version(),
-        wishes: operator_seq,
+        operator_seq,
     };
     let mut client = ContactClient::new(channel);
     let sent = clock::monotonic();
@@ -191,11 +196,11 @@ async fn speak(
             let reply = reply.into_inner();
             told.base = reply.time_base;
             if let Some(best) = sample(sent, &reply).and_then(|sample| told.samples.add(leader, sample)) {
-                let trust = Trust::from_word(&reply.time_trust).unwrap_or_default();
+                let trust = Trust::parse(&reply.time_trust).unwrap_or_default();
                 told.is_followed = cluster.time.follow(best.time, best.at, trust);
             }
             inputs.peers.differences.measured(own_reading(cluster, observer).platform, cluster.time.now());
-            inputs.peers.differences.record_leader_view(ahead(&reply.contacts));
+            inputs.peers.differences.record_leader_view(clock_differences(&reply.contacts));
             let told = reply.contacts.iter().filter(|each| !each.policy.is_empty());
             inputs
                 .peers
@@ -204,7 +209,7 @@ async fn speak(
             let versions = reply.contacts.iter().filter(|each| each.version > 0);
             let versions = versions.map(|each| (VmName::new(&each.replica), each.version)).collect();
             inputs.peers.told_versions(versions);
-            inputs.peers.record_leader_view(read(&reply.contacts));
+            inputs.peers.record_leader_view(leader_view_from_wire(&reply.contacts));
             return true;
         }
         Ok(Err(status)) => {
@@ -222,12 +227,12 @@ fn sample(sent: Timestamp, reply: &wire::BeatResponse) -> Option<Sample> {
     Some(Sample { at: sent.plus(round_trip / 2), round_trip, time: Timestamp(reply.time_ms?) })
 }
 
-fn ahead(contacts: &[wire::ReplicaContact]) -> Ahead {
+fn clock_differences(contacts: &[wire::ReplicaContact]) -> Ahead {
     let known = contacts.iter().filter_map(|each| Some((VmName::new(&each.replica), each.clock_difference_ms?)));
     known.collect()
 }
 
-fn told(contacts: &PeerTracker, members: &[VmName]) -> Vec<wire::ReplicaContact> {
+fn leader_view_to_wire(contacts: &PeerTracker, members: &[VmName]) -> Vec<wire::ReplicaContact> {
     let (ahead, policies) = (contacts.differences.known(), contacts.policies.known());
     let versions = contacts.versions();
     let known = contacts.of(members, |at| at).into_iter();
@@ -239,42 +244,22 @@ fn told(contacts: &PeerTracker, members: &[VmName]) -> Vec<wire::ReplicaContact>
         version: versions.get(&name).copied().unwrap_or_default(),
         replica: name.to_string(),
         reachable: contact.reachable,
-        channel: Some(wire_health(Health {
-            channel: contact.imds,
+        channel: Some(wire_health(ImdsReport {
+            health: contact.imds,
             document_age: contact.document_age,
             answers_in: contact.answers_in,
         })),
-        wishes: contact.operator_seq,
+        operator_seq: contact.operator_seq,
     });
     told.collect()
 }
 
-fn read(contacts: &[wire::ReplicaContact]) -> Told {
-    let word = |each: &wire::ReplicaContact| PeerReport {
+fn leader_view_from_wire(contacts: &[wire::ReplicaContact]) -> LeaderView {
+    let word = |each: &wire::ReplicaContact| ViewedPeer {
         reachable: each.reachable,
         silent_for: each.out_of_reach_ms.map_or(Duration::ZERO, Duration::from_millis),
         health: health(each.channel.as_ref()),
-        wishes: each.wishes,
+        operator_seq: each.operator_seq,
     };
     contacts.iter().map(|each| (VmName::new(&each.replica), word(each))).collect()
-}
-
-pub(super) fn health(told: Option<&wire::ChannelHealth>) -> Health {
-    // A word this program does not know is no proof of health.
-    let channel = match told.map(|told| told.word.as_str()) {
-        Some("healthy") => ImdsHealth::Healthy,
-        Some("stalled") => ImdsHealth::Stalled,
-        _ => ImdsHealth::Unknown,
-    };
-    let document_age = told.and_then(|told| told.document_age_ms).map(Duration::from_millis);
-    Health { channel, document_age, answers_in: Duration::from_millis(told.map_or(0, |told| told.answers_in_ms)) }
-}
-
-fn wire_health(health: Health) -> wire::ChannelHealth {
-    let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
-    wire::ChannelHealth {
-        word: health.channel.as_word().into(),
-        document_age_ms: health.document_age.map(ms),
-        answers_in_ms: ms(health.answers_in),
-    }
 }

@@ -1,4 +1,4 @@
-//! Drills, as operators ask for them: checked here, decided by the log.
+//! Drills at an operator's request: checked here, decided by the log.
 
 use allclear_core::model::document;
 use std::time::Duration;
@@ -76,8 +76,8 @@ fn announcement(id: EventId, asked: shown::DrillRequest) -> Result<Announcement,
     Ok(Announcement {
         id,
         status: document::Status::Scheduled,
-        kind: EventType::from_word(&asked.r#type),
-        source: Source::from_word(&asked.source),
+        kind: EventType::parse(&asked.r#type),
+        source: Source::parse(&asked.source),
         resource_type: "VirtualMachine".into(),
         resources: asked.resources.iter().map(|name| VmName::new(name)).collect(),
         not_before: asked.not_before.map_or(Ok(NotBefore::Unknown), at)?,

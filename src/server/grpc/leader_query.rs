@@ -1,4 +1,4 @@
-//! Asks the other voters whom they hear, while this replica hears no leader itself.
+//! Asks the other voters for their leader while this replica has none.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::contact::health;
+use super::imds_report::health;
 use crate::replica::input_source::InputSource;
 use allclear_core::model::command::bounded;
 use allclear_core::model::id::VmName;
@@ -65,7 +65,7 @@ async fn ask(inputs: &InputSource, voter: String) {
                 leader.map(|leader| bounded(&leader)).filter(|leader| VmName::new(leader) != cluster.node.name);
             inputs
                 .peers
-                .record_answer(&VmName::new(&voter), PeerAnswer { leader, channel: health(channel.as_ref()).channel });
+                .record_answer(&VmName::new(&voter), PeerAnswer { leader, channel: health(channel.as_ref()).health });
         }
         Ok(Err(status)) => tracing::debug!(voter, %status, "leader query refused"),
         Err(_) => tracing::debug!(voter, "leader query not answered"),

@@ -1,15 +1,15 @@
-//! What beats tell of the time, and the leader that goes by it.
+//! Sets the cluster's time as the leader, from the clocks in status reports.
 
 use crate::replica::cluster::ClusterHandle;
 use crate::replica::input_source::InputSource;
-use crate::replica::poller::Observer;
+use crate::replica::poller::ImdsPoller;
 use allclear_core::cluster_time::{ClockReading, Trust};
 use allclear_core::model::id::VmName;
 use allclear_core::platform_time::Interval;
 use allclear_wire::pb::allclear::cluster::v1 as wire;
 
 /// As the leader: what the voters tell of the time sets it, or does not.
-pub(super) fn set_the_time(inputs: &InputSource, observer: &Observer) {
+pub(super) fn set_the_time(inputs: &InputSource, observer: &ImdsPoller) {
     let cluster = &inputs.cluster;
     cluster.time.lead();
     let differences = &inputs.peers.differences;
@@ -25,7 +25,7 @@ pub(super) fn set_the_time(inputs: &InputSource, observer: &Observer) {
     differences.measured(own.platform, cluster.time.now());
 }
 
-pub(super) fn own_reading(cluster: &ClusterHandle, observer: &Observer) -> ClockReading {
+pub(super) fn own_reading(cluster: &ClusterHandle, observer: &ImdsPoller) -> ClockReading {
     let time = cluster.time.now();
     observer.reading(Some(cluster.time.wall().0.saturating_sub(time.0)), time)
 }

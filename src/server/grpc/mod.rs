@@ -1,9 +1,10 @@
-//! gRPC doors, thin: decode, one call, encode; and the client's side of the same doors.
+//! gRPC services and clients. Each method decodes, makes one call, and encodes.
 
 mod alone;
 pub mod client;
 mod contact;
 mod drill;
+mod imds_report;
 mod leader_query;
 mod leader_time;
 mod operator;
@@ -16,7 +17,7 @@ mod socket;
 mod uid_policy;
 mod workload;
 
-pub use contact::{beat, contact_service};
+pub use contact::{contact_service, report_status};
 pub use operator::operator_routes;
 pub use probe::{ProbeResult, Prober, visit};
 pub use reflection::with_health_and_reflection;

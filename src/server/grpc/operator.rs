@@ -1,6 +1,5 @@
-//! What operators ask of a replica over its socket.
+//! The operator service.
 
-use std::fmt::Display;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -10,7 +9,8 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
 use super::drill;
-use super::operator_actions::{OperatorCall, event_id, hook_named, reason, unknown};
+use super::operator_actions::{OperatorCall, event_id, hook_named, reason};
+use super::refusal::{refused, unknown};
 use super::uid_policy::caller;
 use crate::replica::SharedParts;
 use crate::replica::clock::from_rfc3339;
@@ -67,11 +67,6 @@ impl OperatorService {
         let recorded = self.cluster.propose(&command).await;
         recorded.map(drop).map_err(|error| refused(&error, error.is_refusal()))
     }
-}
-
-/// A refusal changed nothing; anything else may have.
-pub(super) fn refused(error: &impl Display, is_refusal: bool) -> Status {
-    if is_refusal { Status::failed_precondition(error.to_string()) } else { Status::aborted(error.to_string()) }
 }
 
 /// A name as the configuration could hold it.

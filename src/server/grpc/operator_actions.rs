@@ -1,4 +1,5 @@
-//! What operators ask about events: checked, proposed as one entry of the log with who and why, and answered in words.
+//! An operator's requests about events: checked, proposed as one entry with the operator and the reason, and answered
+//! in words.
 
 use allclear_core::schedule::required;
 use std::time::Duration;
@@ -6,8 +7,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tonic::Status;
 
-use super::operator::refused;
-use super::refusal::refusal;
+use super::refusal::{refusal, refused, unknown};
 use crate::replica::clock::from_rfc3339;
 use crate::replica::cluster::ClusterHandle;
 use crate::replica::input_source::InputSource;
@@ -67,7 +67,7 @@ impl OperatorCall<'_> {
     /// Returns when it is in force and this replica knows.
     pub(super) async fn ask(&self, what: OperatorRequest, reason: String) -> Result<(), Status> {
         self.wait_for_quorum().await?;
-        tracing::info!(who = self.who, what = what.as_word(), reason, "operator request received");
+        tracing::info!(who = self.who, what = what.as_str(), reason, "operator request received");
         let command = Command::RequestAction(RequestAction { what: what.clone(), who: self.who.clone(), reason });
         let (verdict, tries) = self.propose(&command).await?;
         let caught_up = self.catch_up().await;
@@ -166,13 +166,6 @@ fn is_fulfilled(state: &State, what: &OperatorRequest) -> bool {
         OperatorRequest::Resume => state.pause(state.now).is_none(),
         OperatorRequest::Hold { .. } | OperatorRequest::Pause { .. } | OperatorRequest::ClusterChange { .. } => false,
     }
-}
-
-pub(super) fn unknown(state: &State, event: &EventId) -> Status {
-    if state.event(event).is_some() {
-        return Status::failed_precondition(format!("event {event} is closed"));
-    }
-    Status::not_found(format!("no event {:?} is known here; `allclear events` lists them", event.as_str()))
 }
 
 pub(super) fn event_id(given: &str) -> Result<EventId, Status> {

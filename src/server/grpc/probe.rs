@@ -1,4 +1,4 @@
-//! Who answers at a replica's address, and how its clock differs: for whoever looks before anything runs.
+//! Asks a replica's address for its name and its clock, for `doctor`.
 
 use std::sync::Arc;
 use std::time::Duration;

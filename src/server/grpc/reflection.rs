@@ -1,4 +1,4 @@
-//! What tools expect of every gRPC server: the standard health service and server reflection.
+//! The standard health service and server reflection.
 
 use tonic::service::Routes;
 

@@ -1,8 +1,9 @@
-//! Why an operator's wish changed nothing, for the operator.
+//! Explains to an operator why a request changed nothing.
+
+use std::fmt::Display;
 
 use tonic::Status;
 
-use super::operator_actions::unknown;
 use crate::replica::clock::rfc3339;
 use allclear_core::model::command::Rejection;
 use allclear_core::model::event::Event;
@@ -10,6 +11,19 @@ use allclear_core::model::id::EventId;
 use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::operator::{OperatorRequest, Suspension};
 use allclear_core::model::state::State;
+
+/// A refusal changed nothing; anything else may have.
+pub(super) fn refused(error: &impl Display, is_refusal: bool) -> Status {
+    if is_refusal { Status::failed_precondition(error.to_string()) } else { Status::aborted(error.to_string()) }
+}
+
+/// The event is closed, or never was.
+pub(super) fn unknown(state: &State, event: &EventId) -> Status {
+    if state.event(event).is_some() {
+        return Status::failed_precondition(format!("event {event} is closed"));
+    }
+    Status::not_found(format!("no event {:?} is known here; `allclear events` lists them", event.as_str()))
+}
 
 /// By the state that this replica has applied since.
 pub(super) fn refusal(state: &State, what: &OperatorRequest, why: Rejection) -> Status {

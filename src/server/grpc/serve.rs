@@ -1,4 +1,4 @@
-//! The sockets on which operators and workloads ask, and how much of it is put up with.
+//! Serves the sockets of operators and workloads, within limits.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Unix sockets: made so that nobody gets in who is not to.
+//! Unix sockets with their modes.
 
 use std::fs::{DirBuilder, OpenOptions, Permissions, symlink_metadata};
 use std::io;

@@ -1,5 +1,4 @@
-//! Which users of this machine may call, and the judge before every call on a socket: the kernel says whose process
-//! opened the connection.
+//! Checks before each call on a socket whether the user of the calling process may call.
 
 use std::sync::Arc;
 

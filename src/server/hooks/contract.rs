@@ -166,22 +166,22 @@ pub enum HookUpdate {
 pub(super) fn facts(task: &HookTask) -> Map<String, Value> {
     [
         ("event_id", json!(task.event_id.as_str())),
-        ("event_type", json!(task.event_type.as_word())),
-        ("event_source", json!(task.event_source.as_word())),
+        ("event_type", json!(task.event_type.as_str())),
+        ("event_source", json!(task.event_source.as_str())),
         ("event_resources", json!(names(&task.resources))),
-        ("phase", json!(task.phase.as_word())),
+        ("phase", json!(task.phase.as_str())),
         ("workload", json!(task.workload.0)),
         ("group", json!(task.group.as_ref().map(|group| &group.0))),
         ("vm", json!(task.vm.as_str())),
         ("attempt", json!(task.attempt)),
         ("step", json!(task.step)),
         ("fence", json!(task.fence.to_string())),
-        ("intent", json!(task.intent.as_word())),
+        ("intent", json!(task.intent.as_str())),
         ("deadline", json!(rfc3339(task.deadline.on_the_wall))),
         ("avoid_vms", json!(names(&task.avoid))),
         ("prefer_vms", json!(names(&task.prefer))),
         ("traceparent", json!(task.traceparent)),
-        ("mode", json!(task.drill.map_or("live", Mode::as_word))),
+        ("mode", json!(task.drill.map_or("live", Mode::as_str))),
     ]
     .into_iter()
     .map(|(name, fact)| (name.to_owned(), fact))

@@ -69,7 +69,7 @@ fn parse(said: &str) -> Option<Role> {
         // Patroni's words: its primary is called master before 4.0, and a standby cluster has a leader of its own.
         "master" | "leader" | "standby_leader" => Some(Role::Primary),
         "sync_standby" | "quorum_standby" => Some(Role::Replica),
-        _ => Role::from_word(word).filter(|role| *role != Role::Unknown),
+        _ => Role::parse(word).filter(|role| *role != Role::Unknown),
     }
 }
 

@@ -10,7 +10,7 @@ use axum::response::Response;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use super::server::problem;
+use super::problem::problem;
 use crate::net::limits::{
     self, BoundedConnection, CallRate, ClientKey, EvictingLimit, HandshakeGate, Http1, Incoming, Maker, PeerReader,
     RateLimiters, RejectionLog,

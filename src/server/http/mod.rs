@@ -5,6 +5,7 @@ mod limits;
 pub mod logging;
 mod metrics;
 mod page;
+mod problem;
 pub mod sanitize;
 pub mod server;
 mod watch;

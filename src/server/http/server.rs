@@ -9,12 +9,12 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::host::HostNames;
 use super::limits::{self, Asker};
+use super::problem::problem;
 use super::{metrics, page, watch};
 use crate::net::limits::{ClientKey, Maker, serve_http1};
 use crate::replica::metrics::RefusalKind;
@@ -101,8 +101,4 @@ async fn ready(State(view): State<View>) -> Response {
         Ok(()) => "ok\n".into_response(),
         Err(why) => problem(StatusCode::SERVICE_UNAVAILABLE, &why),
     }
-}
-
-pub(super) fn problem(status: StatusCode, why: &str) -> Response {
-    (status, Json(json!({ "error": why }))).into_response()
 }

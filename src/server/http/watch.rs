@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::limits::reader;
-use super::server::problem;
+use super::problem::problem;
 use crate::net::limits::{AnswerBudget, PeerReader};
 use crate::replica::view::{Changes, View};
 

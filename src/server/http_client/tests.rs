@@ -88,10 +88,10 @@ async fn a_redirect_is_a_reply_like_any_other() {
 async fn a_silent_server_and_a_closed_port_are_told_apart_without_the_address() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = parse_external(&format!("http://{}/secret", listener.local_addr().unwrap())).unwrap();
-    let post = |patience| post(&url, &DEFAULT, patience, BodyLimit::Start(1024));
-    let Err(ExchangeError::Lost(silent)) = post(Duration::from_millis(50)).await else { panic!("it answered") };
+    let post_within = |patience| post(&url, &DEFAULT, patience, BodyLimit::Start(1024));
+    let Err(ExchangeError::Lost(silent)) = post_within(Duration::from_millis(50)).await else { panic!("it answered") };
     drop(listener);
-    let Err(ExchangeError::NotSent(closed)) = post(PATIENCE).await else { panic!("it was sent") };
+    let Err(ExchangeError::NotSent(closed)) = post_within(PATIENCE).await else { panic!("it was sent") };
     assert!(silent.contains("in time") && closed.contains("refused"), "{silent}; {closed}");
     assert!(!silent.contains("secret") && !closed.contains("secret"), "{silent}; {closed}");
 }

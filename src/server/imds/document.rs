@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::event;
+use super::event::{self, shown};
 use super::json;
 use super::no_information::NoInformation;
 use allclear_core::model::document::{Announcement, Document};
@@ -16,8 +16,6 @@ pub const MAX_BODY: usize = 1024 * 1024;
 /// Events of one document. More is no platform that we know; it is above what the state keeps open, so that a document
 /// that lists too much still tells what there is room for.
 pub const MAX_EVENTS: usize = 1000;
-/// Resources of one event; a placement group holds up to 100 VMs.
-pub const MAX_RESOURCES: usize = 1000;
 
 /// Bytes of the vendor's own words that are kept for logs.
 const MAX_SAID: usize = 256;
@@ -139,14 +137,4 @@ fn refusal(code: u16, body: &[u8]) -> NoInformation {
         }
         _ => NoInformation::Status { code, said },
     }
-}
-
-/// At most so many bytes, cut between characters.
-pub(super) fn cut(text: &str, bytes: usize) -> String {
-    text[..text.floor_char_boundary(bytes)].to_owned()
-}
-
-/// The same for text that is only shown: nothing in it may steer a terminal or begin a line of a log.
-pub(super) fn shown(text: &str, bytes: usize) -> String {
-    cut(text, bytes).replace(char::is_control, " ")
 }

@@ -10,10 +10,12 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::date;
-use super::document::{MAX_RESOURCES, cut, shown};
 use allclear_core::model::bytes::ANNOUNCEMENT_BYTES;
 use allclear_core::model::document::{Announcement, EventType, NotBefore, Source, Status};
 use allclear_core::model::id::{EventId, VmName};
+
+/// Resources of one event; a placement group holds up to 100 VMs.
+pub const MAX_RESOURCES: usize = 1000;
 
 /// Bytes of an id or a name. A longer one is refused: cut, it could be equal to another.
 const MAX_NAME: usize = 256;
@@ -31,9 +33,9 @@ pub(super) fn read(element: &Value) -> Result<Announcement, &'static str> {
     };
     let announcement = Announcement {
         id: id(fields)?,
-        status: Status::from_word(&word(fields, "EventStatus")),
-        kind: EventType::from_word(&word(fields, "EventType")),
-        source: Source::from_word(&word(fields, "EventSource")),
+        status: Status::parse(&word(fields, "EventStatus")),
+        kind: EventType::parse(&word(fields, "EventType")),
+        source: Source::parse(&word(fields, "EventSource")),
         resource_type: word(fields, "ResourceType"),
         resources: resources(fields)?,
         not_before: not_before(fields),
@@ -109,4 +111,14 @@ fn word(fields: &Map<String, Value>, key: &str) -> String {
 
 fn text<'a>(fields: &'a Map<String, Value>, key: &str) -> &'a str {
     fields.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// At most so many bytes, cut between characters.
+pub(super) fn cut(text: &str, bytes: usize) -> String {
+    text[..text.floor_char_boundary(bytes)].to_owned()
+}
+
+/// The same for text that is only shown: nothing in it may steer a terminal or begin a line of a log.
+pub(super) fn shown(text: &str, bytes: usize) -> String {
+    cut(text, bytes).replace(char::is_control, " ")
 }

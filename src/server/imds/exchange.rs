@@ -10,7 +10,8 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Client, RequestBuilder};
 
 use super::dated;
-use super::document::{MAX_BODY, cut};
+use super::document::MAX_BODY;
+use super::event::cut;
 use super::no_information::NoInformation;
 use crate::http_client::{plain, read_body, reason};
 use allclear_core::model::time::Timestamp;

@@ -21,8 +21,9 @@ mod version;
 mod version_fallback;
 
 pub use approval::Approval;
-pub use document::{MAX_BODY, MAX_EVENTS, MAX_RESOURCES, read as read_document, read_written};
+pub use document::{MAX_BODY, MAX_EVENTS, read as read_document, read_written};
 pub use endpoint::{BadEndpoint, Endpoint, Polled, Timeouts, is_address};
+pub use event::MAX_RESOURCES;
 pub use health::ImdsHealthTracker;
 pub use no_information::NoInformation;
 pub use service::MetadataService;

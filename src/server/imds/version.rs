@@ -20,11 +20,11 @@ impl ApiVersion {
         Self("2020-07-01")
     }
 
-    pub fn from_word(word: &str) -> Option<Self> {
+    pub fn parse(word: &str) -> Option<Self> {
         Self::KNOWN.into_iter().find(|known| *known == word).map(Self)
     }
 
-    pub const fn as_word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         self.0
     }
 
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     fn version(word: &str) -> ApiVersion {
-        ApiVersion::from_word(word).unwrap()
+        ApiVersion::parse(word).unwrap()
     }
 
     #[test]
@@ -70,7 +70,7 @@ mod tests {
             assert_eq!(version(word).to_string(), word);
         }
         for word in ["", "latest", "path/2017-03-01", "2031-01-01", "2020-07-01 ", "2020-07-01&x=1"] {
-            assert_eq!(ApiVersion::from_word(word), None, "{word:?}");
+            assert_eq!(ApiVersion::parse(word), None, "{word:?}");
         }
     }
 

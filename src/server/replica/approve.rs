@@ -17,7 +17,7 @@ pub(super) async fn run(host: ReplicaHost, claim: OwnClaim) {
         tracing::info!(%event, claim = %attempt, "claim expired before the post");
         return;
     };
-    tracing::info!(%event, claim = %attempt, outcome = outcome.as_word(), "approval ended");
+    tracing::info!(%event, claim = %attempt, outcome = outcome.as_str(), "approval ended");
     count(&host, &claim, &outcome);
     host.cluster.record(&Command::RecordPost(RecordPost { event: claim.event, attempt, outcome })).await;
 }

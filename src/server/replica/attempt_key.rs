@@ -1,4 +1,4 @@
-//! The keys of attempts, under which the hooks of this VM are run, and what the log knows of each.
+//! Keys of attempts: the names under which this VM's hooks run, and the attempts of the log that they belong to.
 
 use crate::hooks::HookOutcome;
 use allclear_core::model::attempt::{Attempt, Outcome};

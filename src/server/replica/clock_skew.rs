@@ -1,5 +1,5 @@
-//! How far wall clocks are from the cluster's time: measured by every replica, told to the leader with each beat, and told
-//! by it to everybody.
+//! The difference of each wall clock from the cluster's time. Every replica measures its own and sends it to the leader
+//! with each status report; the leader's reply has all of them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};

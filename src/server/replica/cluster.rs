@@ -132,7 +132,7 @@ impl ClusterHandle {
         let cluster = self.clone();
         tokio::spawn(async move {
             if let Err(error) = cluster.propose(&command).await {
-                tracing::debug!(%error, command = command.as_word(), "command not recorded");
+                tracing::debug!(%error, command = command.as_str(), "command not recorded");
             }
         });
     }
@@ -142,7 +142,7 @@ impl ClusterHandle {
         loop {
             match self.propose(command).await {
                 Ok(verdict) => return verdict,
-                Err(error) => tracing::debug!(%error, command = command.as_word(), "command not recorded yet"),
+                Err(error) => tracing::debug!(%error, command = command.as_str(), "command not recorded yet"),
             }
             tokio::time::sleep(PROPOSE_AGAIN_AFTER).await;
         }

@@ -1,4 +1,4 @@
-//! The leader's part in departures: replicas whose VM is deleted are members no longer, and then they are dismissed.
+//! Removes replicas whose VM was deleted from the cluster, as the leader.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

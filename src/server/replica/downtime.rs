@@ -1,9 +1,9 @@
-//! Watches for how long this replica does not run. It ticks, and what it misses of its own ticks is the impact of the
-//! event that its VM goes through. While one is expected it also writes down when it ticked last, so that the next life
-//! of this replica knows how long it was away.
+//! Measures for how long this replica did not run. It ticks, and the ticks that it missed are the impact of the event
+//! on its VM. While an event is expected, it writes the time of its last tick to the file `pulse`, so that its next run
+//! knows how long the VM was gone.
 //!
-//! A machine that is stopped may have clocks that stand still and others that are set right afterwards: of the steady
-//! clock and the wall clock, the one that tells of the longer time counts.
+//! A stopped machine may have a monotonic clock that stood still, or a wall clock that was set afterwards. The clock
+//! that shows the longer time counts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

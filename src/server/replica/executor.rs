@@ -1,5 +1,5 @@
-//! Runs the assignments of the committed state. Each act follows a linearizable read, so that a replica which was cut off or
-//! paused starts nothing new.
+//! Runs the assignments of the committed state by the core's procedure. A hook or a post follows a linearizable read,
+//! so that a replica that was cut off or paused starts nothing new.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use allclear_core::model::attempt::Attempt;
 use allclear_core::model::event::Event;
 use allclear_core::model::state::State;
 use allclear_core::procedure::approval::OwnClaim;
-use allclear_core::procedure::assignments::{AssignedAttempt, Executor, ExecutorHost, LeftOver, catch_up};
+use allclear_core::procedure::executor::{AssignedAttempt, Executor, ExecutorHost, LeftOver, catch_up};
 
 /// Some causes of an assignment are outside the state: a hook was lost, a read failed, the cluster's time became known.
 const TICK: Duration = Duration::from_millis(250);
@@ -23,8 +23,8 @@ impl ExecutorHost for ReplicaHost {
         self.hooks.knows(event, attempt)
     }
 
-    fn reconcile_attempt(&self, assigned: AssignedAttempt<'_>) {
-        self.hooks.reconcile_attempt(assigned);
+    fn drive_attempt(&self, assigned: AssignedAttempt<'_>) {
+        self.hooks.drive_attempt(assigned);
     }
 
     fn stop_attempt(&self, assigned: AssignedAttempt<'_>) {
@@ -40,7 +40,7 @@ impl ExecutorHost for ReplicaHost {
     }
 
     fn complete_disk(&self) {
-        self.hooks.front.commands.memory.complete();
+        self.hooks.runner.commands.memory.complete();
     }
 }
 
@@ -48,12 +48,12 @@ impl ExecutorHost for ReplicaHost {
 /// run left over as soon as it is known: until then this replica registers nothing that it could be asked to run.
 pub(super) async fn run(host: ReplicaHost, left_over: watch::Sender<Option<LeftOver>>) {
     let Some(found) = host.stop.run_until_cancelled(catch_up(&host)).await else { return };
-    let mut executor = Executor::new(found.attempt, host.hooks.front.commands.memory.is_new());
+    let mut executor = Executor::new(found.attempt, host.hooks.runner.commands.memory.is_new());
     left_over.send_replace(Some(found));
     let cluster = &host.cluster;
     let mut state = cluster.committed.clone();
-    session_sync::expect_the_known(cluster, &host.hooks.front.sessions);
-    let mut claims = host.hooks.front.sessions.changes();
+    session_sync::expect_the_known(cluster, &host.hooks.runner.sessions);
+    let mut claims = host.hooks.runner.sessions.changes();
     loop {
         let current = state.borrow_and_update().clone();
         let is_busy = executor.run(&host, &current);

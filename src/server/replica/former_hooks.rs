@@ -1,5 +1,5 @@
-//! How hooks were run that are no longer configured. What they took away is brought back by what was configured then, also
-//! after a restart with another configuration.
+//! The calls of hooks that are no longer configured. A member that such a hook took out is restored by the former
+//! configuration, also after a restart.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -81,7 +81,7 @@ fn read(file: &Path) -> io::Result<Configured> {
     };
     let stored: Vec<StoredHook> = serde_json::from_slice(&text)?;
     let known = |StoredHook { workload, phase, key, calls }: StoredHook| {
-        let phase = Phase::from_word(&phase).ok_or_else(|| io::Error::other(format!("{phase:?} is no phase")))?;
+        let phase = Phase::parse(&phase).ok_or_else(|| io::Error::other(format!("{phase:?} is no phase")))?;
         Ok(((WorkloadName(workload), HookId { phase, key }), calls))
     };
     stored.into_iter().map(known).collect()

@@ -1,4 +1,4 @@
-//! The hooks of the configuration, and how each is run.
+//! The hooks of the configuration, and the call of each.
 
 use std::collections::BTreeMap;
 

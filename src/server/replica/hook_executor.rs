@@ -1,7 +1,7 @@
-//! Runs the hook attempts that the log assigns to this replica, and records how they end.
+//! Runs the hook attempts that the log assigns to this replica, and records their outcomes.
 
 use allclear_core::assignments;
-use allclear_core::procedure::assignments::AssignedAttempt;
+use allclear_core::procedure::executor::AssignedAttempt;
 use allclear_core::schedule::attempts;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ use allclear_core::model::event::Event;
 use allclear_core::model::state::State;
 
 pub struct HookExecutor {
-    pub front: HookRunner,
+    pub runner: HookRunner,
     calls: KnownCalls,
     /// Each run is told of the trace that it is part of.
     are_traced: bool,
@@ -45,33 +45,41 @@ impl HookExecutor {
         inputs: Arc<InputSource>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Self { front, calls, are_traced, cluster: inputs.cluster.clone(), inputs, metrics, busy: Mutex::default() }
+        Self {
+            runner: front,
+            calls,
+            are_traced,
+            cluster: inputs.cluster.clone(),
+            inputs,
+            metrics,
+            busy: Mutex::default(),
+        }
     }
 
-    fn call(&self, attempt: &Attempt, is_inherited: bool) -> Option<HookCall> {
-        call(&self.calls, &self.cluster, attempt, is_inherited)
+    fn call(&self, attempt: &Attempt, is_left_over: bool) -> Option<HookCall> {
+        call(&self.calls, &self.cluster, attempt, is_left_over)
     }
 
     /// Starts the attempt, records its outcome, or leaves it running.
-    pub fn reconcile_attempt(self: &Arc<Self>, assigned: AssignedAttempt<'_>) {
+    pub fn drive_attempt(self: &Arc<Self>, assigned: AssignedAttempt<'_>) {
         let AssignedAttempt { event, attempt, again_if_lost, .. } = assigned;
         let key = event.announcement.id.key_of(attempt.id);
-        match self.front.known(&key) {
+        match self.runner.known(&key) {
             Some(AttemptState::Running) if !self.cluster.has_cluster_time() => {}
             Some(AttemptState::Running) => {
                 let (ends, is_over) =
                     (event.deadline_of(attempt), attempts::is_overrun(event, attempt, self.cluster.time.now()));
-                self.front.change_deadline(&key, ends, self.cluster.time.deadline(ends), is_over);
+                self.runner.change_deadline(&key, ends, self.cluster.time.deadline(ends), is_over);
             }
             Some(AttemptState::Ended(HookOutcome::Lost(_))) if again_if_lost && !self.cluster.has_cluster_time() => {}
             Some(AttemptState::Ended(HookOutcome::Lost(why)))
                 if again_if_lost && self.cluster.time.now() < attempt.deadline =>
             {
                 tracing::warn!(attempt = key, why, "lost hook started again under the same id");
-                self.front.forget(&key);
+                self.runner.forget(&key);
                 self.start(AssignedAttempt { is_left_over: false, ..assigned }, key);
             }
-            Some(AttemptState::Ended(ended)) => self.settle(key, outcome(ended)),
+            Some(AttemptState::Ended(ended)) => self.record_outcome(key, outcome(ended)),
             None => self.start(assigned, key),
         }
     }
@@ -80,48 +88,48 @@ impl HookExecutor {
     pub fn stop(self: &Arc<Self>, assigned: AssignedAttempt<'_>) {
         let AssignedAttempt { event, attempt, is_left_over, .. } = assigned;
         let key = event.announcement.id.key_of(attempt.id);
-        match self.front.known(&key) {
-            Some(AttemptState::Running) => self.front.cancel(&key),
-            Some(AttemptState::Ended(ended)) => self.settle(key, outcome(ended)),
+        match self.runner.known(&key) {
+            Some(AttemptState::Running) => self.runner.cancel(&key),
+            Some(AttemptState::Ended(ended)) => self.record_outcome(key, outcome(ended)),
             None => match self.call(attempt, is_left_over) {
                 // It may run since an earlier life of this replica. This sends nothing.
                 Some(call @ HookCall::Session(_)) if is_left_over => {
-                    self.front.run(&self.task(event, attempt, key.clone()), &call);
-                    self.front.cancel(&key);
+                    self.runner.run(&self.task(event, attempt, key.clone()), &call);
+                    self.runner.cancel(&key);
                 }
-                _ => self.settle(key, Outcome::Cancelled),
+                _ => self.record_outcome(key, Outcome::Cancelled),
             },
         }
     }
 
     pub fn knows(&self, event: &Event, attempt: &Attempt) -> bool {
-        self.front.known(&event.announcement.id.key_of(attempt.id)).is_some()
+        self.runner.known(&event.announcement.id.key_of(attempt.id)).is_some()
     }
 
     /// Ends what still runs though the log is done with it, and forgets what has ended and is recorded.
     /// True while there is something to see to.
     pub fn cleanup(&self, state: &State) -> bool {
         let mut is_busy = false;
-        for (key, attempt_state) in self.front.attempts() {
+        for (key, attempt_state) in self.runner.attempts() {
             if !is_settled(state, &key) {
                 continue;
             }
             match attempt_state {
                 AttemptState::Running => {
                     is_busy = true;
-                    self.front.cancel(&key);
+                    self.runner.cancel(&key);
                 }
-                AttemptState::Ended(_) => self.front.forget(&key),
+                AttemptState::Ended(_) => self.runner.forget(&key),
             }
         }
-        for (workload, key, ended) in self.front.sessions.claims() {
+        for (workload, key, ended) in self.runner.sessions.claims() {
             // Before it is asked for, an attempt of an earlier life is known by what its workload says.
             let is_waited_for = |attempt: &Attempt| attempt.outcome.is_none() && attempt.member.workload == workload;
             if !find(state, &key).is_some_and(is_waited_for) {
                 if let Some(ended) = ended {
                     late_outcomes::report_late_outcomes(&self.cluster, state, &workload, &key, ended);
                 }
-                self.front.sessions.dismiss_claim(&workload, &key);
+                self.runner.sessions.dismiss_claim(&workload, &key);
             }
         }
         self.busy().retain(|key| !is_settled(state, key));
@@ -151,7 +159,7 @@ impl HookExecutor {
     fn ended(self: &Arc<Self>, key: String, ended: HookOutcome) {
         // Whether a lost hook is run again is decided with the errands, which come round shortly.
         if !matches!(ended, HookOutcome::Lost(_)) {
-            self.settle(key, outcome(ended));
+            self.record_outcome(key, outcome(ended));
         }
     }
 
@@ -162,7 +170,7 @@ impl HookExecutor {
         }
         let Some(call) = self.call(attempt, is_left_over) else {
             let reason = format!("{} has no such hook, nor a workload that dialled in with it", self.cluster.node.name);
-            return self.settle(key, Outcome::Failed(reason));
+            return self.record_outcome(key, Outcome::Failed(reason));
         };
         // An earlier attempt of the same hook that nobody waits for any more may still be on its way out.
         if self.is_beside_itself(&self.cluster.state(), attempt)
@@ -183,7 +191,7 @@ impl HookExecutor {
             });
             if confirmed && wanted {
                 tracing::info!(attempt = task.attempt, phase = %task.phase, workload = %task.workload, "hook started");
-                hooks.front.run(&task, &call);
+                hooks.runner.run(&task, &call);
             }
             hooks.busy().remove(&task.attempt);
         });
@@ -195,14 +203,14 @@ impl HookExecutor {
             return;
         };
         if !self.cluster.has_cluster_time() {
-            return self.front.sessions.remind(&key);
+            return self.runner.sessions.remind(&key);
         }
         let (cluster, deadline) = (self.cluster.clone(), self.cluster.time.now().plus(needs));
         tokio::spawn(async move {
             let verdict = cluster.propose(&Command::ExtendAttempt(ExtendAttempt { event, attempt, deadline })).await;
             tracing::info!(attempt = key, ?verdict, "more time requested by a hook");
             if !matches!(verdict, Ok(ApplyResult::Applied)) {
-                self.front.sessions.remind(&key);
+                self.runner.sessions.remind(&key);
             }
         });
     }
@@ -214,11 +222,11 @@ impl HookExecutor {
                     other.id != attempt.id && other.member == attempt.member && other.hook == attempt.hook
                 })
         };
-        self.front.attempts().iter().any(runs)
+        self.runner.attempts().iter().any(runs)
     }
 
     /// Records the outcome. The attempt is forgotten when this replica has applied that.
-    fn settle(self: &Arc<Self>, key: String, outcome: Outcome) {
+    fn record_outcome(self: &Arc<Self>, key: String, outcome: Outcome) {
         let Some((event, attempt)) = parse(&key).filter(|_| self.begin(&key)) else {
             return;
         };
@@ -227,7 +235,7 @@ impl HookExecutor {
             self.metrics.hook(ended.hook.phase, &outcome, cluster.time.now().since(ended.begun_at));
         }
         tokio::spawn(async move {
-            tracing::info!(attempt = key, outcome = outcome.as_word(), reason = outcome.reason(), "hook ended");
+            tracing::info!(attempt = key, outcome = outcome.as_str(), reason = outcome.reason(), "hook ended");
             cluster.record(&Command::FinishAttempt(FinishAttempt { event, attempt, outcome })).await;
         });
     }

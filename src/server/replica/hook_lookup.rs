@@ -1,4 +1,4 @@
-//! The way to each hook of this VM: the workload itself where it has a session, else the command of the configuration.
+//! Finds the call of a hook on this VM: the session of its workload, otherwise the command of the configuration.
 
 use super::cluster::ClusterHandle;
 use super::former_hooks::Former;
@@ -18,7 +18,7 @@ pub(super) fn call(
     known: &KnownCalls,
     cluster: &ClusterHandle,
     attempt: &Attempt,
-    is_inherited: bool,
+    is_left_over: bool,
 ) -> Option<HookCall> {
     let (state, name) = (cluster.state(), &attempt.member.workload);
     let id = state.hook_run_on(&cluster.node.name, &attempt.member, attempt.hook);
@@ -26,7 +26,7 @@ pub(super) fn call(
     let dials_in = workload.filter(|workload| workload.is_session());
     // What it was when it was taken away is run by this replica.
     if dials_in.is_some_and(|workload| id.is_none_or(|id| workload.hook(id).is_some())) {
-        return Some(HookCall::Session(Dispatch { is_inherited, deadline: attempt.deadline }));
+        return Some(HookCall::Session(Dispatch { is_left_over, deadline: attempt.deadline }));
     }
     let id = id?;
     let calls = known.configured.get(&(name.clone(), id)).cloned().or_else(|| known.former.calls(name, id))?;

@@ -1,4 +1,4 @@
-//! The host of the core's procedures: this process beside a database.
+//! The host of the core's procedures in the program: the process beside a database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::isolated_requests::IsolatedRequests;
 use super::journal::ApprovalJournal;
 use super::latest_readiness::LatestReadiness;
 use super::metrics::Metrics;
-use super::poller::Observer;
+use super::poller::ImdsPoller;
 use super::watchdog::Watchdog;
 use crate::imds::Approval;
 use allclear_core::model::claim::PostOutcome;
@@ -25,7 +25,7 @@ use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::planning_input::Timing;
-use allclear_core::procedure::assignments::LeftOver;
+use allclear_core::procedure::executor::LeftOver;
 use allclear_core::procedure::{Host, PostReason};
 
 #[derive(Clone)]
@@ -38,7 +38,7 @@ pub(super) struct ReplicaHost {
     pub(super) watchdog: Arc<Watchdog>,
     pub(super) readiness: Arc<LatestReadiness>,
     pub(super) hooks: Arc<HookExecutor>,
-    pub(super) observer: Arc<Observer>,
+    pub(super) observer: Arc<ImdsPoller>,
     /// Approvals under way.
     pub(super) approvals: TaskTracker,
     /// What a previous run left over; `None` until this run has caught up.

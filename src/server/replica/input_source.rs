@@ -1,4 +1,4 @@
-//! Where the inputs of the core's planning come from: the cluster, and what this replica knows beside the log.
+//! Makes the planning input from the cluster handle, the health of peers, and the isolation of this replica.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Operators' requests for an approval without a quorum, on their way to the task that gives it.
+//! The queue of operators' requests for an approval without a quorum.
 
 use tokio::sync::{Mutex, mpsc, oneshot};
 

@@ -1,5 +1,5 @@
-//! Watches for the time when this replica hears no leader, and approves by the core's procedure: by itself as one of a pair, or on
-//! an operator's request.
+//! Notices that this replica has no leader, and approves by the core's procedure: by itself as one of a pair, or at an
+//! operator's request.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -105,7 +105,7 @@ impl IsolatedHost for ReplicaHost {
 
     async fn end_journal_entry(&self, begun: &JournalEntry, outcome: &PostOutcome) {
         let (cluster, event, approval) = (&self.cluster, &begun.announcement.id, &begun.approval);
-        tracing::warn!(%event, outcome = outcome.as_word(), "isolated approval ended");
+        tracing::warn!(%event, outcome = outcome.as_str(), "isolated approval ended");
         let seen = self.inputs.isolated.borrow().as_ref().and_then(|view| view.seen_since.get(event).copied());
         self.metrics.approval(approval.reason(), outcome, seen.map(|seen| cluster.time.now().since(seen)));
         if let Err(error) = self.journal.end(approval, outcome.clone(), cluster.time.now()).await {

@@ -1,5 +1,5 @@
-//! What this replica approved without a quorum, on its disk: written and synced before the post and after it, and kept
-//! until the log knows how it ended.
+//! The journal: approvals of this replica without a quorum. Each is written and synced before the post and after it,
+//! and kept until the log has its outcome.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -228,7 +228,7 @@ mod tests {
         let journal = ApprovalJournal::open(folder.path(), Environment::default()).unwrap();
         journal.begin(entry("e1"), || true).await.unwrap();
         let mut state = State::default();
-        let suspicion = ReconcileState { number: 1, since: Timestamp(0), is_cleared: false };
+        let suspicion = ReconcileState { number: 1, since: Timestamp(0), is_reconciled: false };
         state.reconcile_states.insert(VmName::new("db-1"), suspicion);
         let give_account = |state: &mut State, journal: &ApprovalJournal| {
             let command =

@@ -1,4 +1,5 @@
-//! What a workload says of an attempt that was settled without it. Nothing waits for that, and the log shall know it.
+//! Reports outcomes of workloads for attempts that ended without them. Nothing waits for such an outcome; the log
+//! records it.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub fn report_late_outcomes(
 ) {
     let outcome = outcome(ended);
     let is_news = |attempt: &Attempt| {
-        let differs = attempt.outcome.as_ref().is_some_and(|(known, _)| known.as_word() != outcome.as_word());
+        let differs = attempt.outcome.as_ref().is_some_and(|(known, _)| known.as_str() != outcome.as_str());
         differs && attempt.late.is_none() && attempt.on == cluster.node.name && attempt.member.workload == *workload
     };
     let Some((event, attempt)) = parse(key).filter(|_| find(state, key).is_some_and(is_news)) else {

@@ -1,4 +1,4 @@
-//! The last answers of the workloads of this VM about their readiness.
+//! The last readiness of each workload on this VM.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

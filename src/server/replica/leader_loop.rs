@@ -1,4 +1,4 @@
-//! The leader's loop: waits, reads, plans, proposes, and nothing else.
+//! The leader's loop: waits, plans, and proposes the planned commands.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -168,9 +168,9 @@ async fn hand_over_if_due(inputs: &InputSource, metrics: &Metrics, tried: &mut O
 async fn propose_planned(inputs: &InputSource) {
     let cluster = &inputs.cluster;
     let propose = async |command: Command| match cluster.propose(&command).await {
-        Ok(ApplyResult::Applied) => tracing::debug!(command = command.as_word(), "command decided"),
-        Ok(ApplyResult::Ignored(why)) => tracing::debug!(command = command.as_word(), %why, "command not decided"),
-        Err(error) => tracing::debug!(command = command.as_word(), %error, "command not proposed"),
+        Ok(ApplyResult::Applied) => tracing::debug!(command = command.as_str(), "command decided"),
+        Ok(ApplyResult::Ignored(why)) => tracing::debug!(command = command.as_str(), %why, "command not decided"),
+        Err(error) => tracing::debug!(command = command.as_str(), %error, "command not proposed"),
     };
     let due = plan(&cluster.state(), &inputs.planning_input());
     stream::iter(due.into_iter().map(propose)).buffered(PROPOSED_AT_ONCE).collect::<()>().await;

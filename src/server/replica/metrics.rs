@@ -1,6 +1,5 @@
-//! What this replica itself did, counted where it is done: the sum over all replicas is what the cluster did. Nothing is
-//! decided by it. Every label has a fixed set of values, and each series is there from the start, so that the first of
-//! its kind is seen as a rise.
+//! Counters of this replica. The sum over all replicas is the cluster's. Every label has a fixed set of values, and
+//! each series exists from the start, so that its first count is visible as a rise.
 
 mod excess;
 mod labels;
@@ -45,7 +44,7 @@ pub struct Metrics {
     journal_failures: IntCounter,
     notices: IntCounterVec,
     trace_exports: IntCounterVec,
-    rungs: broadcast::Sender<TakeoverLevel>,
+    takeover_levels: broadcast::Sender<TakeoverLevel>,
     pub refusals: RefusalCounts,
     pub excess: Excess,
 }
@@ -124,7 +123,7 @@ impl Metrics {
                 "Traces of events that this replica was to export, by what became of them.",
                 &["outcome"],
             )?,
-            rungs: broadcast::Sender::new(RUNGS_KEPT),
+            takeover_levels: broadcast::Sender::new(RUNGS_KEPT),
             refusals: RefusalCounts::new(&registry)?,
             excess: Excess::new(&registry)?,
             registry,
@@ -141,7 +140,7 @@ impl Metrics {
     /// What became of an approval that this replica was named for, or that it gave alone. `since_seen` is
     /// counted from the first sight of its event.
     pub fn approval(&self, reason: Reason, outcome: &PostOutcome, since_seen: Option<Duration>) {
-        self.approvals.with_label_values(&[reason.as_word(), outcome.as_word()]).inc();
+        self.approvals.with_label_values(&[reason.as_str(), outcome.as_str()]).inc();
         if let Some(span) = since_seen.filter(|_| *outcome == PostOutcome::Accepted) {
             self.announce_to_approval.observe(span.as_secs_f64());
         }
@@ -149,26 +148,26 @@ impl Metrics {
 
     /// An attempt of a hook has ended here; what was cancelled tells nothing about how long it takes.
     pub fn hook(&self, phase: Phase, outcome: &Outcome, took: Duration) {
-        let phase = phase.as_word();
-        self.hook_attempts.with_label_values(&[phase, outcome.as_word()]).inc();
+        let phase = phase.as_str();
+        self.hook_attempts.with_label_values(&[phase, outcome.as_str()]).inc();
         if *outcome != Outcome::Cancelled {
             self.hook_durations.with_label_values(&[phase]).observe(took.as_secs_f64());
         }
     }
 
     pub fn takeover(&self, rung: TakeoverLevel) {
-        self.takeovers.with_label_values(&[rung.as_word()]).inc();
+        self.takeovers.with_label_values(&[rung.as_str()]).inc();
         // Nobody may want to know.
-        let _ = self.rungs.send(rung);
+        let _ = self.takeover_levels.send(rung);
     }
 
     /// Every further takeover.
     pub fn takeovers(&self) -> broadcast::Receiver<TakeoverLevel> {
-        self.rungs.subscribe()
+        self.takeover_levels.subscribe()
     }
 
-    pub fn notice(&self, topic: NotificationKind, telling: DeliveryLabel) {
-        self.notices.with_label_values(&[topic.as_word(), telling.as_word()]).inc();
+    pub fn notification(&self, topic: NotificationKind, telling: DeliveryLabel) {
+        self.notices.with_label_values(&[topic.as_str(), telling.as_str()]).inc();
     }
 
     /// What the metadata endpoint said: `None` a document, otherwise the word for what it was instead.
@@ -184,7 +183,7 @@ impl Metrics {
     }
 
     pub fn export(&self, how: ExportLabel) {
-        self.trace_exports.with_label_values(&[how.as_word()]).inc();
+        self.trace_exports.with_label_values(&[how.as_str()]).inc();
     }
 
     fn begin_at_zero(&self) {
@@ -208,25 +207,25 @@ impl Metrics {
         ];
         for reason in Reason::ALL {
             for post in &posts {
-                self.approvals.with_label_values(&[reason.as_word(), post.as_word()]);
+                self.approvals.with_label_values(&[reason.as_str(), post.as_str()]);
             }
         }
         for phase in Phase::ALL {
-            self.hook_durations.with_label_values(&[phase.as_word()]);
+            self.hook_durations.with_label_values(&[phase.as_str()]);
             for hook in &hooks {
-                self.hook_attempts.with_label_values(&[phase.as_word(), hook.as_word()]);
+                self.hook_attempts.with_label_values(&[phase.as_str(), hook.as_str()]);
             }
         }
         for rung in TakeoverLevel::ALL {
-            self.takeovers.with_label_values(&[rung.as_word()]);
+            self.takeovers.with_label_values(&[rung.as_str()]);
         }
         for topic in NotificationKind::ALL {
             for telling in DeliveryLabel::ALL {
-                self.notices.with_label_values(&[topic.as_word(), telling.as_word()]);
+                self.notices.with_label_values(&[topic.as_str(), telling.as_str()]);
             }
         }
         for export in ExportLabel::ALL {
-            self.trace_exports.with_label_values(&[export.as_word()]);
+            self.trace_exports.with_label_values(&[export.as_str()]);
         }
         self.polls.with_label_values(&[DOCUMENT]);
     }

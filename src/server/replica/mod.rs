@@ -1,6 +1,6 @@
-//! Making it happen: one replica's tasks around the pure core. Nothing is decided here.
+//! The tasks of one replica around the core. They decide nothing.
 //!
-//! [`ReplicaTasks::start`] begins polling, reporting, driving and running assignments, and [`ReplicaTasks::stop`] ends them.
+//! [`ReplicaTasks::start`] starts all tasks, and [`ReplicaTasks::stop`] ends them.
 
 mod approve;
 pub mod attempt_key;
@@ -25,7 +25,7 @@ pub mod latest_readiness;
 mod leader_loop;
 pub mod metrics;
 pub mod peer_tracker;
-pub mod policies;
+pub mod policy_fingerprints;
 pub mod poller;
 pub mod readiness_poller;
 mod reporter;
@@ -52,7 +52,7 @@ use self::isolated_requests::IsolatedRequests;
 use self::journal::ApprovalJournal;
 use self::latest_readiness::LatestReadiness;
 use self::metrics::Metrics;
-use self::poller::Observer;
+use self::poller::ImdsPoller;
 use self::readiness_poller::ReadinessProbe;
 use self::role_poller::PolledRole;
 use self::watchdog::Watchdog;
@@ -106,7 +106,7 @@ pub struct ReplicaTasks {
 }
 
 impl ReplicaTasks {
-    pub fn start(shared: SharedParts, observer: &Arc<Observer>, hooks: &Arc<HookExecutor>, startup: Startup) -> Self {
+    pub fn start(shared: SharedParts, observer: &Arc<ImdsPoller>, hooks: &Arc<HookExecutor>, startup: Startup) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let (left_over_sender, left_over) = watch::channel(None);
         let SharedParts { inputs, journal, isolated_requests, metrics, watchdog } = shared;

@@ -1,4 +1,4 @@
-//! `core::peer_table` by the steady clock of this machine, for all who share it.
+//! The peer table of `core::peer_table` by this machine's monotonic clock, shared by several tasks.
 
 use allclear_core::peer_table;
 use std::collections::BTreeMap;
@@ -8,11 +8,11 @@ use tokio::sync::watch;
 
 use super::clock;
 use super::clock_skew::ClockSkew;
-use super::policies::Policies;
+use super::policy_fingerprints::PolicyFingerprints;
 use allclear_core::model::id::VmName;
 use allclear_core::model::isolation::PeerAnswer;
 use allclear_core::model::time::Timestamp;
-pub use allclear_core::peer_table::{BEAT_EVERY, Health, PeerReport, Told};
+pub use allclear_core::peer_table::{BEAT_EVERY, ImdsReport, LeaderView, ViewedPeer};
 use allclear_core::planning_input::PeerHealth;
 
 /// What one replica knows of all of them.
@@ -20,7 +20,7 @@ pub struct PeerTracker {
     me: VmName,
     version: u64,
     pub differences: ClockSkew,
-    pub policies: Policies,
+    pub policies: PolicyFingerprints,
     /// The highest cluster version that each replica's program knows.
     versions: Mutex<BTreeMap<VmName, u64>>,
     known: Mutex<peer_table::PeerTable>,
@@ -32,7 +32,7 @@ impl PeerTracker {
     pub fn new(me: VmName, version: u64) -> Self {
         let versions = Mutex::new(BTreeMap::from([(me.clone(), version)]));
         let known = Mutex::new(peer_table::PeerTable::new(me.clone()));
-        let (differences, policies) = (ClockSkew::default(), Policies::default());
+        let (differences, policies) = (ClockSkew::default(), PolicyFingerprints::default());
         Self { me, version, differences, policies, versions, known, changes: watch::channel(()).0 }
     }
 
@@ -70,15 +70,15 @@ impl PeerTracker {
     }
 
     /// A replica, perhaps this one, says how it is, and how many wishes of operators it knows.
-    pub fn record_report(&self, replica: &VmName, health: Health, wishes: u64) {
-        let is_news = self.known().record_report(clock::monotonic(), replica, health, wishes);
+    pub fn record_report(&self, replica: &VmName, health: ImdsReport, operator_seq: u64) {
+        let is_news = self.known().record_report(clock::monotonic(), replica, health, operator_seq);
         if is_news {
             self.changes.send_replace(());
         }
     }
 
     /// The leader's reply.
-    pub fn record_leader_view(&self, contacts: Told) {
+    pub fn record_leader_view(&self, contacts: LeaderView) {
         self.known().record_leader_view(clock::monotonic(), contacts);
     }
 
@@ -104,7 +104,7 @@ impl PeerTracker {
 
     /// What is known of the members now. `at` tells the cluster's time of a moment on the steady clock.
     pub fn of(&self, members: &[VmName], at: impl Fn(Timestamp) -> Timestamp) -> BTreeMap<VmName, PeerHealth> {
-        self.known().of(clock::monotonic(), members, at)
+        self.known().health_of_members(clock::monotonic(), members, at)
     }
 
     /// Since when this replica leads, on the steady clock.

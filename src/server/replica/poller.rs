@@ -1,4 +1,4 @@
-//! Polls the metadata service, for as long as the replica runs.
+//! Polls the metadata service, and posts approvals to it.
 
 use allclear_core::model::isolation;
 use std::hash::{BuildHasher as _, RandomState};
@@ -13,7 +13,7 @@ use super::clock;
 use super::cluster::ClusterHandle;
 use super::input_source::InputSource;
 use super::metrics::Metrics;
-use super::peer_tracker::Health;
+use super::peer_tracker::ImdsReport;
 use super::watchdog::{Loop, Watchdog};
 use crate::consensus::RaftStatus;
 use crate::imds::poll_schedule::{PollSchedule, PollSlot};
@@ -29,7 +29,7 @@ use allclear_core::model::workload::{Group, Workload};
 use allclear_core::observation::{Observation, Patience, Poll, PollTime};
 use allclear_core::platform_time::PlatformTime;
 
-pub struct Observer {
+pub struct ImdsPoller {
     service: Arc<dyn MetadataService>,
     patience: Patience,
     sight: Mutex<PollState>,
@@ -58,7 +58,7 @@ struct Looks {
     last: tokio::sync::Mutex<Option<(u64, Result<Document, NoInformation>)>>,
 }
 
-impl Observer {
+impl ImdsPoller {
     pub fn new(
         service: Arc<dyn MetadataService>,
         pace: PollSchedule,
@@ -155,11 +155,11 @@ impl Observer {
         self.service.approve(event).await
     }
 
-    pub fn health(&self) -> Health {
+    pub fn health(&self) -> ImdsReport {
         let now = clock::monotonic();
         let sight = self.sight();
         let (channel, document_age) = (sight.channel.health(now), sight.channel.age(now));
-        Health { channel, document_age, answers_in: sight.took }
+        ImdsReport { health: channel, document_age, answers_in: sight.took }
     }
 
     /// What the endpoint tells of the time, whatever the wall clock shows; measured against this time of the cluster.
@@ -181,7 +181,7 @@ impl Observer {
     /// Returns when the health is no longer this one; looked at after each poll.
     pub async fn health_changes_from(&self, channel: isolation::ImdsHealth) {
         let mut polls = self.polls();
-        while self.health().channel == channel {
+        while self.health().health == channel {
             if polls.changed().await.is_err() {
                 return;
             }

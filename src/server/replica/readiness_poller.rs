@@ -1,4 +1,4 @@
-//! Asks the configured workloads of this VM whether they serve, also while nothing is going on, and has noted what changes.
+//! Asks the configured workloads of this VM whether they serve, and proposes changes to the log.
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -36,7 +36,7 @@ pub(super) async fn run(mut host: ReplicaHost, workloads: Vec<Workload>, groups:
             match stop.run_until_cancelled(cluster.propose(&command)).await {
                 Some(Ok(_)) => observer.spend(&command),
                 Some(Err(error)) => {
-                    tracing::debug!(%error, command = command.as_word(), "document not reported yet");
+                    tracing::debug!(%error, command = command.as_str(), "document not reported yet");
                     // The log may have taken it.
                     if matches!(error, RequestError::Unknown(_)) {
                         observer.spend(&command);

@@ -1,4 +1,4 @@
-//! Asks the configured workloads of this VM what they are within their groups, and has noted what changes.
+//! Asks the configured workloads of this VM for their roles, and proposes changes to the log.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Keeps the log right about the workloads that dial in: who is registered, who is there, and as what. What many say
-//! at once becomes one entry.
+//! Proposes changes of session workloads to the log: registrations, connections and roles. Changes of one moment become
+//! one entry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,13 +29,13 @@ pub(super) fn expect_the_known(cluster: &ClusterHandle, sessions: &Sessions) {
 
 /// Runs until it is stopped.
 pub(super) async fn sync_sessions(cluster: Arc<ClusterHandle>, hooks: Arc<HookExecutor>, stop: CancellationToken) {
-    let mut changes = hooks.front.sessions.changes();
+    let mut changes = hooks.runner.sessions.changes();
     let mut state = cluster.committed.clone();
     let mut keeping = async || {
         loop {
             changes.mark_unchanged();
             state.mark_unchanged();
-            let is_done = record(&cluster, &hooks.front.sessions).await;
+            let is_done = record(&cluster, &hooks.runner.sessions).await;
             tokio::select! {
                 _ = changes.changed() => {}
                 // A snapshot may know less than was recorded.
@@ -60,16 +60,16 @@ async fn record(cluster: &ClusterHandle, sessions: &Sessions) -> bool {
             sessions.deregister(&presence.workload.name);
         }
     }
-    let given_no_more = cluster.state().given_no_more(&cluster.node.name, &cluster.node.grants);
+    let given_no_more = cluster.state().no_longer_granted(&cluster.node.name, &cluster.node.grants);
     let due = due(&me, &presences, &given_no_more);
     for command in due {
         match cluster.propose(&command).await {
             Ok(verdict) => {
-                tracing::debug!(command = command.as_word(), ?verdict, "sessions recorded");
+                tracing::debug!(command = command.as_str(), ?verdict, "sessions recorded");
                 tell_of_one_given_no_more(&command, &given_no_more);
             }
             Err(error) => {
-                tracing::debug!(command = command.as_word(), %error, "sessions not recorded yet");
+                tracing::debug!(command = command.as_str(), %error, "sessions not recorded yet");
                 return false;
             }
         }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     fn words(me: &Replica, presences: &[SessionRegistration]) -> Vec<&'static str> {
-        due(me, presences, &[]).iter().map(Command::as_word).collect()
+        due(me, presences, &[]).iter().map(Command::as_str).collect()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The folded log: hands what consensus agreed on to `core::apply`, and shows the result to the rest of the replica.
+//! The state machine of the log: applies committed entries by `core::apply`, and publishes the state.
 
 use allclear_core::version;
 use std::sync::Arc;
@@ -76,10 +76,10 @@ impl StateMachine for CoreStateMachine {
         match &verdict {
             ApplyResult::Applied => {
                 self.is_news = true;
-                tracing::debug!(index, by = %entry.by, command = entry.command.as_word(), "entry applied");
+                tracing::debug!(index, by = %entry.by, command = entry.command.as_str(), "entry applied");
             }
             ApplyResult::Ignored(why) => {
-                tracing::debug!(index, by = %entry.by, command = entry.command.as_word(), %why, "entry rejected");
+                tracing::debug!(index, by = %entry.by, command = entry.command.as_str(), %why, "entry rejected");
             }
         }
         Ok(log::encode_verdict(&verdict))

@@ -1,7 +1,7 @@
-//! Under which ids tracing systems know an event and each thing that was done about it (W3C Trace Context). They are made
-//! from what the log says and nothing else, so every replica, also a restarted one, comes to the same without asking.
+//! Trace ids of events and of their attempts (W3C Trace Context). They are computed from the log alone, so every
+//! replica has the same ids, also after a restart.
 //!
-//! How they are made never changes: half of a trace under other ids would be another trace.
+//! The computation never changes: otherwise half of a trace would have other ids.
 
 use core::fmt;
 

@@ -1,15 +1,15 @@
-//! Whether the loops of this replica still go round. At each turn a loop says how long it will wait before the next; one
-//! that is overdue stands still, and nobody but a new process can help it.
+//! Watches the loops of this replica. Each loop tells at each turn how long it will wait. A loop that is overdue has
+//! stalled, and only a new process helps.
 //!
-//! What a loop waits for within its turn is bounded, also without a quorum, a leader or an answer of the metadata
-//! service, so none of these is ever taken for a standstill.
+//! Every wait within a turn is bounded, also without a quorum, a leader or an answer of the metadata service, so none
+//! of these counts as a stall.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use super::clock::{self, Rhythm};
 use allclear_core::model::time::Timestamp;
-use allclear_core::words;
+use allclear_core::string_enum;
 
 /// Longer than anything that a loop waits for within its turn; the metadata service's first answer takes longest.
 const OVERDUE_AFTER: Duration = Duration::from_mins(4);
@@ -24,7 +24,7 @@ pub enum Loop {
     Alone,
 }
 
-words!(Loop { Drive => "driver", Errands => "errands", Poll => "poll", Alone => "alone" });
+string_enum!(Loop { Drive => "driver", Errands => "errands", Poll => "poll", Alone => "alone" });
 
 pub struct Watchdog {
     /// When each loop is back at the latest, on the steady clock.

@@ -92,12 +92,12 @@ impl Mutation {
                 };
                 let until = input.now.plus(input.timing.claim_lease);
                 let stints = state.open_event(id).map(|event| stints_of(state, event)).unwrap_or_default();
-                let decision = state.open_event(id).map_or(0, |event| event.decision);
+                let decision = state.open_event(id).map_or(0, |event| event.decided_at_revision);
                 due.push(Command::ClaimApproval(ClaimApproval {
                     event: id.clone(),
                     approver,
                     reason,
-                    decision,
+                    decided_at_revision: decision,
                     stints,
                     until,
                 }));
@@ -194,7 +194,9 @@ impl Mutation {
 }
 
 fn push_claim(state: &mut State, entry: &Entry, reason: Reason) -> ApplyResult {
-    let Command::ClaimApproval(ClaimApproval { event, approver, until, decision, stints, .. }) = &entry.command else {
+    let Command::ClaimApproval(ClaimApproval { event, approver, until, decided_at_revision: decision, stints, .. }) =
+        &entry.command
+    else {
         return apply(state, entry);
     };
     state.now = state.now.max(entry.at);
@@ -205,7 +207,16 @@ fn push_claim(state: &mut State, entry: &Entry, reason: Reason) -> ApplyResult {
             event.entered.push((Stage::Claimed, at));
         }
         let (approver, decision, stints, until) = (approver.clone(), *decision, stints.clone(), *until);
-        event.claims.push(Claim { attempt, approver, reason, decision, stints, at, until, outcome: None });
+        event.claims.push(Claim {
+            attempt,
+            approver,
+            reason,
+            decided_at_revision: decision,
+            stints,
+            at,
+            until,
+            outcome: None,
+        });
     }
     ApplyResult::Applied
 }

@@ -29,7 +29,7 @@ impl World {
     pub(crate) fn judge_entry(&self, vm: usize, before: &State, after: &State, entry: &Entry) {
         self.judge_time(vm, entry);
         if let Some(broken) = transition::violated(before, after).or_else(|| invariants::violated(after)) {
-            let word = entry.command.as_word();
+            let word = entry.command.as_str();
             return self
                 .broke(broken.into(), format!("{broken}, after a {word} that {} appended", self.nodes[vm].name));
         }

@@ -42,7 +42,7 @@ impl World {
         let has_ended = before.and_then(|_| self.judge.borrow().ended.get(key).cloned());
         let is_again = before.is_some_and(|(before, _)| before != vm || hook.phase < Phase::Restore);
         if let Some(outcome) = has_ended {
-            let what = format!("attempt {attempt} of {event} ended ({}) and is run again", outcome.as_word());
+            let what = format!("attempt {attempt} of {event} ended ({}) and is run again", outcome.as_str());
             return self.broke(Property::S7, what);
         }
         if is_again {

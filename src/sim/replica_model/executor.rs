@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::ModelContext;
-use super::observer;
+use super::poller;
 use crate::tasks::SignalChanges;
 use allclear_core::model::id::AttemptId;
-use allclear_core::procedure::assignments::{Executor, catch_up};
+use allclear_core::procedure::executor::{Executor, catch_up};
 
 const TICK: Duration = Duration::from_millis(250);
 
@@ -17,7 +17,7 @@ pub(super) async fn run(here: ModelContext) {
     let left_over = if makes!(mutation, NothingInherited) { AttemptId(0) } else { found.attempt };
     let is_disk_new = here.world.nodes[here.me].is_new.get() && !makes!(mutation, NewDiskUnnoticed);
     let mut executor = Executor::new(left_over, is_disk_new);
-    tasks.spawn(here.me, observer::report(here.clone()));
+    tasks.spawn(here.me, poller::report(here.clone()));
     loop {
         let changes = SignalChanges::of([&signals.changed, &signals.programs]);
         let is_busy = executor.run(&here, &here.state());

@@ -11,13 +11,13 @@ use allclear_core::model::command::{Command, ExtendAttempt, FinishAttempt};
 use allclear_core::model::event::Event;
 use allclear_core::model::state::State;
 use allclear_core::model::workload::{Intent, Member};
-use allclear_core::procedure::assignments::AssignedAttempt;
+use allclear_core::procedure::executor::AssignedAttempt;
 
 /// A workload that dials in and does not come back is not waited for longer.
 const LEASE: Duration = Duration::from_secs(30);
 
 /// Starts the attempt, records how it ended, or leaves it running.
-pub(super) fn reconcile_attempt(here: &ModelContext, assigned: AssignedAttempt<'_>) {
+pub(super) fn drive_attempt(here: &ModelContext, assigned: AssignedAttempt<'_>) {
     let AssignedAttempt { event, attempt, again_if_lost, is_left_over } = assigned;
     let key = (event.announcement.id.clone(), attempt.id);
     let known = here.world.nodes[here.me].programs.borrow().get(&key).cloned();

@@ -20,7 +20,7 @@ use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::Readiness;
 use allclear_core::planning_input::{PlanningInput, Timing};
 use allclear_core::procedure::approval::{ApprovalHost, OwnClaim};
-use allclear_core::procedure::assignments::{AssignedAttempt, ExecutorHost};
+use allclear_core::procedure::executor::{AssignedAttempt, ExecutorHost};
 use allclear_core::procedure::isolated_approval::IsolatedHost;
 use allclear_core::procedure::reconciliation::JournalHost;
 use allclear_core::procedure::{Host, PostReason};
@@ -95,8 +95,8 @@ impl ExecutorHost for ModelContext {
         hooks::knows(self, event, attempt)
     }
 
-    fn reconcile_attempt(&self, assigned: AssignedAttempt<'_>) {
-        hooks::reconcile_attempt(self, assigned);
+    fn drive_attempt(&self, assigned: AssignedAttempt<'_>) {
+        hooks::drive_attempt(self, assigned);
     }
 
     fn stop_attempt(&self, assigned: AssignedAttempt<'_>) {

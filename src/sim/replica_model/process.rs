@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::observer::ModelPollState;
+use super::poller::ModelPollState;
 use crate::program::Key;
 use crate::tasks::Signal;
 use crate::world::World;

@@ -5,7 +5,7 @@ use super::pb::waiver_reason::{Skipped, Variant};
 use super::stored::{Paired, Stored};
 use super::tables::{message, one_of, pair, store, take};
 use super::undecodable::{DecodeFault, Undecodable};
-use allclear_core::model::attempt::{Attempt, Blocked, Outcome, Progress, Waiver, WaiverReason};
+use allclear_core::model::attempt::{Attempt, BlockedCount, Outcome, Progress, Waiver, WaiverReason};
 use allclear_core::model::time::Timestamp;
 
 message!(Attempt as Attempt {
@@ -23,7 +23,7 @@ message!(Attempt as Attempt {
     blocked: blocked,
 });
 
-message!(Blocked as Blocked { times: times, since: since_unix_ms });
+message!(BlockedCount as Blocked { times: times, since: since_unix_ms });
 
 message!(Progress as Progress { text: text, expected_end: expected_end_unix_ms });
 

@@ -16,12 +16,12 @@ message!(Claim as Claim {
     until: until_unix_ms,
     outcome: recorded,
     stints: stints,
-    decision: decision,
+    decided_at_revision: decided_at_revision,
 });
 
 pair!(Member, u64 as Stint { member: member required, stint: stint });
 
-numbered!(Reason as ClaimReason { Prepared, NothingToPrepare, BudgetSpent, Policy, Takeover, Operator });
+numbered!(Reason as ClaimReason { Prepared, NothingToPrepare, BudgetSpent, Policy, IsolatedApproval, Operator });
 
 pair!(PostOutcome, Timestamp as PostEnd { outcome: outcome required, at: at_unix_ms });
 

@@ -8,9 +8,10 @@ use super::undecodable::{DecodeFault, Undecodable};
 use allclear_core::model::command::{
     AbandonRestores, BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval,
     ClearSuspect, Command, DecommissionReplica, DeregisterSession, EndDrill, Entry, ExcludeReplica, ExpireAttempt,
-    ExtendAttempt, FinishAttempt, ForgetEvent, MarkDocumentStale, RaiseVersion, ReadmitReplica, ReconcileJournal,
-    RecordDeliveries, RecordImpact, RecordPost, RecordReachability, RegisterSession, RegisterWorkloads, ReleaseSlots,
-    ReportDocument, ReportProgress, RequestAction, SuspectReplica, TakeSlots, UpdateConditions, WaiveHook,
+    ExtendAttempt, FinishAttempt, ForgetEvent, GiveBackSlots, MarkDocumentStale, RaiseVersion, ReadmitReplica,
+    ReconcileJournal, RecordDeliveries, RecordImpact, RecordPost, RecordReachability, RegisterSession,
+    RegisterWorkloads, ReportDocument, ReportProgress, RequestAction, SuspectReplica, TakeSlots, UpdateConditions,
+    WaiveHook,
 };
 use allclear_core::model::operator::OperatorRequest;
 
@@ -74,10 +75,10 @@ commands! {
     FinishAttempt(finish_attempt) { event: event_id, attempt: attempt, outcome: outcome required }
     ExpireAttempt(expire_attempt) { event: event_id, attempt: attempt }
     WaiveHook(waive_hook) { event: event_id, member: member required, hook: hook required, why: why required }
-    ClaimApproval(claim_approval) { event: event_id, approver: approver, reason: reason, decision: decision, stints: stints, until: until_unix_ms }
+    ClaimApproval(claim_approval) { event: event_id, approver: approver, reason: reason, decided_at_revision: decided_at_revision, stints: stints, until: until_unix_ms }
     RecordPost(record_post) { event: event_id, attempt: attempt, outcome: outcome required }
     TakeSlots(take_slots) { event: event_id }
-    ReleaseSlots(release_slots) { event: event_id }
+    GiveBackSlots(give_back_slots) { event: event_id }
     BeginLastCall(begin_last_call) { event: event_id }
     AbandonRestores(abandon_restores) { replica: replica }
     RecordReachability(record_reachability) { replica: replica, reachable: reachable }

@@ -30,11 +30,11 @@ message!(Event as Event {
     treated: treated_unix_ms,
     slots_since: slots_since_unix_ms,
     stuck_since: stuck_since_unix_ms,
-    given_back: given_back,
+    times_given_back: given_back,
     is_deferred: is_deferred,
     last_call: last_call_unix_ms,
     former_calls: former_calls_unix_ms,
-    decision: decision,
+    decided_at_revision: decided_at_revision,
     reopened: reopened_unix_ms,
 });
 

@@ -32,9 +32,9 @@ simple!(VmName as String, self => self.as_str().into(), name => Self::new(&name)
 simple!(EventId as String, self => self.as_str().into(), id => Self::new(&id));
 simple!(WorkloadName as String, self => self.0.clone(), name => Self(name));
 simple!(GroupName as String, self => self.0.clone(), name => Self(name));
-simple!(Status as String, self => self.as_word().into(), word => Self::from_word(&word));
-simple!(EventType as String, self => self.as_word().into(), word => Self::from_word(&word));
-simple!(Source as String, self => self.as_word().into(), word => Self::from_word(&word));
+simple!(Status as String, self => self.as_str().into(), word => Self::parse(&word));
+simple!(EventType as String, self => self.as_str().into(), word => Self::parse(&word));
+simple!(Source as String, self => self.as_str().into(), word => Self::parse(&word));
 simple!(AttemptId as u64, self => self.0, id => Self(id));
 simple!(Timestamp as i64, self => self.0, unix_ms => Self(unix_ms));
 // Parts of a millisecond are cut off, and what no u64 holds is stored as the longest there is.

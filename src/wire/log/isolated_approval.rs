@@ -26,5 +26,5 @@ message!(Leadership as Leadership { by: by, term: term, turn: turn, voters: vote
 
 pair!(VmName, ReconcileState as ReconcileState {
     replica: replica,
-    { number: number, since: since_unix_ms, is_cleared: is_cleared }
+    { number: number, since: since_unix_ms, is_reconciled: is_reconciled }
 });

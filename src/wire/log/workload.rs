@@ -73,7 +73,7 @@ message!(Hook as Hook {
     optional_if_short: optional_if_short,
     worst: worst_ms,
     exclusive: exclusive,
-    kinds: kinds,
+    event_types: kinds,
     expected: expected_ms,
 });
 

@@ -41,27 +41,27 @@ impl Setup for Secured {
     }
 
     fn own(trio: &ThreeNodeBed, vm: &DatabaseVm) -> (String, String) {
-        let file = |name: &str| file(trio, name).display().to_string();
+        let path = |name: &str| file(trio, name).display().to_string();
         let (ca, certificate, key) =
-            (file("ca.pem"), file(&format!("{}.pem", vm.host())), file(&format!("{}.key", vm.host())));
+            (path("ca.pem"), path(&format!("{}.pem", vm.host())), path(&format!("{}.key", vm.host())));
         let rest = format!(
             ", certfile: '{certificate}', keyfile: '{key}', cafile: '{ca}', verify_client: required, authentication: \
              {{username: allclear, password: '{PASSWORD}'}}"
         );
-        let (certificate, key) = (file("client.pem"), file("client.key"));
+        let (certificate, key) = (path("client.pem"), path("client.key"));
         (rest, format!("ctl: {{cacert: '{ca}', certfile: '{certificate}', keyfile: '{key}'}}\n"))
     }
 
     fn settings(trio: &ThreeNodeBed, vm: &DatabaseVm) -> Vec<(&'static str, String)> {
-        let file = |name: &str| of_hooks(trio, name).display().to_string();
+        let path = |name: &str| of_hooks(trio, name).display().to_string();
         let members = trio.vms.iter().map(|vm| format!("{}={}", Self::member(vm.name).to_uppercase(), vm.name));
         vec![
             ("http", format!("https://{}", rest(vm))),
-            ("ca", file("ca.pem")),
-            ("cert", file("client.pem")),
-            ("key", file("client.key")),
+            ("ca", path("ca.pem")),
+            ("cert", path("client.pem")),
+            ("key", path("client.key")),
             ("username", "allclear".to_owned()),
-            ("password_file", file("password")),
+            ("password_file", path("password")),
             ("members", members.collect::<Vec<_>>().join(" ")),
         ]
     }

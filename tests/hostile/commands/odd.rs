@@ -7,9 +7,9 @@ use allclear::core::model::claim::Reason;
 use allclear::core::model::command::{
     AbandonRestores, BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval,
     ClearSuspect, Command, DecommissionReplica, DeregisterSession, EndDrill, ExcludeReplica, ExpireAttempt,
-    ExtendAttempt, FinishAttempt, ForgetEvent, MarkDocumentStale, RaiseVersion, ReadmitReplica, ReconcileJournal,
-    RecordDeliveries, RecordPost, RecordReachability, RegisterSession, RegisterWorkloads, ReleaseSlots, ReportDocument,
-    ReportProgress, RequestAction, SuspectReplica, TakeSlots, UpdateConditions, WaiveHook,
+    ExtendAttempt, FinishAttempt, ForgetEvent, GiveBackSlots, MarkDocumentStale, RaiseVersion, ReadmitReplica,
+    ReconcileJournal, RecordDeliveries, RecordPost, RecordReachability, RegisterSession, RegisterWorkloads,
+    ReportDocument, ReportProgress, RequestAction, SuspectReplica, TakeSlots, UpdateConditions, WaiveHook,
 };
 use allclear::core::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
 use allclear::core::model::drill::Mode;
@@ -77,7 +77,7 @@ fn hook(dice: &mut Dice) -> Hook {
         worst: dice.once_in(5).then(|| span(dice)),
         expected: dice.once_in(5).then(|| span(dice)),
         exclusive: dice.once_in(5),
-        kinds: if dice.once_in(6) { vec![EventType::Reboot] } else { Vec::new() },
+        event_types: if dice.once_in(6) { vec![EventType::Reboot] } else { Vec::new() },
     }
 }
 
@@ -121,9 +121,9 @@ pub(super) fn announcement(dice: &mut Dice, state: &State) -> Announcement {
     let status = *dice.one(&["Scheduled", "Started", "Completed", ""]);
     Announcement {
         id,
-        status: Status::from_word(status),
-        kind: dice.one(&[EventType::Reboot, EventType::Terminate, EventType::from_word("Explode")]).clone(),
-        source: dice.one(&[Source::User, Source::Platform, Source::from_word("")]).clone(),
+        status: Status::parse(status),
+        kind: dice.one(&[EventType::Reboot, EventType::Terminate, EventType::parse("Explode")]).clone(),
+        source: dice.one(&[Source::User, Source::Platform, Source::parse("")]).clone(),
         resource_type: String::new(),
         resources: (0..dice.below(4)).map(|_| vm(dice)).collect(),
         not_before: if dice.once_in(3) { NotBefore::Unknown } else { NotBefore::At(time(dice, state)) },
@@ -278,7 +278,11 @@ pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
         }),
         9 | 10 => Command::ClaimApproval(ClaimApproval {
             stints: stints(dice, state, &id),
-            decision: if dice.once_in(8) { 0 } else { state.open_event(&id).map_or(1, |event| event.decision) },
+            decided_at_revision: if dice.once_in(8) {
+                0
+            } else {
+                state.open_event(&id).map_or(1, |event| event.decided_at_revision)
+            },
             event: id,
             approver: vm(dice),
             reason: *dice.one(&[
@@ -286,14 +290,14 @@ pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
                 Reason::NothingToPrepare,
                 Reason::BudgetSpent,
                 Reason::Policy,
-                Reason::Takeover,
+                Reason::IsolatedApproval,
                 Reason::Operator,
             ]),
             until: time(dice, state),
         }),
         11 => Command::RecordPost(RecordPost { event: id, attempt: attempt(dice, state), outcome: posted(dice) }),
         12 => match dice.below(5) {
-            0 => Command::ReleaseSlots(ReleaseSlots { event: id }),
+            0 => Command::GiveBackSlots(GiveBackSlots { event: id }),
             1 => Command::BeginLastCall(BeginLastCall { event: id }),
             2 => Command::RecordReachability(RecordReachability { replica: vm(dice), reachable: dice.once_in(2) }),
             3 => Command::AbandonRestores(AbandonRestores { replica: vm(dice) }),

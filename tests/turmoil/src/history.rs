@@ -136,7 +136,7 @@ impl History {
 
 /// The fold of a replica, watched.
 pub(crate) struct Watched {
-    pub(crate) fold: CoreStateMachine,
+    pub(crate) state_machine: CoreStateMachine,
     pub(crate) state: State,
     pub(crate) who: String,
     pub(crate) world: Arc<World>,
@@ -146,19 +146,19 @@ pub(crate) struct Watched {
 
 impl StateMachine for Watched {
     fn stamp_entry(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, NotUnderstood> {
-        self.fold.stamp_entry(proposal, by)
+        self.state_machine.stamp_entry(proposal, by)
     }
 
     fn understands(&self, entry: &[u8]) -> Result<(), NotUnderstood> {
-        self.fold.understands(entry)
+        self.state_machine.understands(entry)
     }
 
     fn understands_snapshot(&self, snapshot: &[u8]) -> Result<(), NotUnderstood> {
-        self.fold.understands_snapshot(snapshot)
+        self.state_machine.understands_snapshot(snapshot)
     }
 
     fn excludes(&self, replica: &str) -> bool {
-        self.fold.excludes(replica)
+        self.state_machine.excludes(replica)
     }
 
     fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, NotUnderstood> {
@@ -168,9 +168,9 @@ impl StateMachine for Watched {
             log::encode_verdict(&ApplyResult::Applied)
         } else {
             apply(&mut self.state, &decoded);
-            self.fold.apply(index, entry)?
+            self.state_machine.apply(index, entry)?
         };
-        self.world.trace.line(format_args!("{} folds {index}: {}", self.who, decoded.command.as_word()));
+        self.world.trace.line(format_args!("{} folds {index}: {}", self.who, decoded.command.as_str()));
         if let Command::RequestAction(RequestAction { what: OperatorRequest::ClusterChange { what }, .. }) =
             &decoded.command
         {
@@ -181,15 +181,15 @@ impl StateMachine for Watched {
     }
 
     fn published(&mut self) {
-        self.fold.published();
+        self.state_machine.published();
     }
 
     fn snapshot(&self) -> Vec<u8> {
-        self.fold.snapshot()
+        self.state_machine.snapshot()
     }
 
     fn restore(&mut self, snapshot: &[u8]) -> Result<(), NotUnderstood> {
-        self.fold.restore(snapshot)?;
+        self.state_machine.restore(snapshot)?;
         self.state = log::decode_state(snapshot).map_err(|error| NotUnderstood(error.to_string()))?;
         self.world.history.restored(&self.who, &self.state);
         Ok(())

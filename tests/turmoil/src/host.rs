@@ -27,7 +27,7 @@ use allclear::replica::cluster::{ClusterHandle, NodeFacts};
 use allclear::replica::hook_executor::{Configured, Former, HookExecutor, KnownCalls};
 use allclear::replica::journal::ApprovalJournal;
 use allclear::replica::metrics::Metrics;
-use allclear::replica::poller::Observer;
+use allclear::replica::poller::ImdsPoller;
 use allclear::replica::state_machine::CoreStateMachine;
 use allclear::replica::{Questions, ReplicaTasks, Startup};
 use tokio_util::sync::CancellationToken;
@@ -72,7 +72,7 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
         Runner::open(&folder.join("hooks"), PathBuf::from("/nonexistent"), HookEnvironment::default())?;
     let (sessions, of_sessions) = Sessions::open(wall(world, place));
     let service = Arc::new(Metadata { world: world.clone(), vm: name.clone() });
-    let observer = Arc::new(Observer::new(
+    let observer = Arc::new(ImdsPoller::new(
         service,
         PollSchedule::new(POLL_EVERY),
         Patience::default(),
@@ -86,7 +86,7 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
     let routes = routes.add_service(grpc::contact_service(inputs.clone(), observer.clone()));
     let stop = CancellationToken::new();
     tokio::spawn(consensus::serve_incoming(net::listen().await?, routes, stop.clone()));
-    tokio::spawn(grpc::beat(inputs.clone(), observer.clone(), shared.watchdog.clone(), stop));
+    tokio::spawn(grpc::report_status(inputs.clone(), observer.clone(), shared.watchdog.clone(), stop));
     let questions = Questions { surroundings: HookEnvironment::default(), roles: Vec::new(), ready: Vec::new() };
     let reports = [of_commands, of_sessions];
     let startup = Startup { workloads: Vec::new(), groups: Vec::new(), questions, reports };
@@ -107,10 +107,11 @@ async fn open(
 ) -> Started<(SharedParts, grpc::Routes)> {
     let manner = world.manner;
     let time = Arc::new(ClusterClock::on(wall(world, place)));
-    let (fold, committed) = CoreStateMachine::new(time.clone(), VERSION);
+    let (state_machine, committed) = CoreStateMachine::new(time.clone(), VERSION);
     let is_last = world.platform.vms.last() == Some(name);
     let forgets = (world.mistake == Mistake::Forgets && is_last).then_some(FORGETS_EVERY);
-    let fold = Watched { fold, state: State::default(), who: name.to_string(), world: world.clone(), forgets };
+    let state_machine =
+        Watched { state_machine, state: State::default(), who: name.to_string(), world: world.clone(), forgets };
     let options = Options {
         cluster: CLUSTER.into(),
         replica: name.to_string(),
@@ -121,10 +122,10 @@ async fn open(
         data_dir: folder.into(),
         timing: consensus::RaftTiming::default(),
         snapshot_every: manner.snapshot_every,
-        means: net::means(),
+        environment: net::environment(),
         tls: None,
     };
-    let (consensus, routes) = Consensus::open(options, fold).await?;
+    let (consensus, routes) = Consensus::open(options, state_machine).await?;
     let node = NodeFacts {
         name: name.clone(),
         cluster: CLUSTER.into(),
@@ -138,7 +139,7 @@ async fn open(
         timing: Timing::default(),
         grants: Grants { trusted: vec![0], ..Grants::default() },
     };
-    let journal = ApprovalJournal::open(folder, net::means())?;
+    let journal = ApprovalJournal::open(folder, net::environment())?;
     let cluster = ClusterHandle { node, consensus, committed, time };
     Ok((SharedParts::new(cluster, journal, Arc::new(Metrics::new()?), VERSION), routes))
 }

@@ -41,11 +41,11 @@ fn main() -> ExitCode {
         ["seeds", count, first] => number(count).zip(number(first)).map(|(count, first)| seeds::all(first, count)),
         ["seed", seed] => number(seed).map(|seed| one(seed, Mistake::None, true)),
         ["seed", seed, mistake] => {
-            number(seed).zip(Mistake::from_word(mistake)).map(|(seed, mistake)| one(seed, mistake, true))
+            number(seed).zip(Mistake::parse(mistake)).map(|(seed, mistake)| one(seed, mistake, true))
         }
         // started by the others
         ["silently", seed, mistake] => {
-            number(seed).zip(Mistake::from_word(mistake)).map(|(seed, mistake)| one(seed, mistake, false))
+            number(seed).zip(Mistake::parse(mistake)).map(|(seed, mistake)| one(seed, mistake, false))
         }
         ["check"] => Some(seeds::check()),
         _ => None,

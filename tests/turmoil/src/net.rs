@@ -48,7 +48,7 @@ fn place() -> Option<usize> {
     hosts.iter().rfind(|(runtime, _)| *runtime == here).map(|(_, place)| *place)
 }
 
-pub(crate) fn means() -> Environment {
+pub(crate) fn environment() -> Environment {
     Environment { dial, aside }
 }
 

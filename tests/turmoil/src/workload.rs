@@ -79,7 +79,7 @@ impl Workload {
     pub(crate) async fn run(self) {
         for visits in 0.. {
             let greeting = self.greeting(visits);
-            let sessions = &self.hooks.front.sessions;
+            let sessions = &self.hooks.runner.sessions;
             if let Ok(reserved) = sessions.reserve(&greeting.workload.name, &greeting.boot) {
                 let (visit, told) = sessions.admit(&reserved, greeting);
                 drop(reserved);
@@ -96,7 +96,7 @@ impl Workload {
         let until = if self.world.manner.is_quiet { 3_600_000 } else { 120_000 };
         let dies = Instant::now() + dice.millis(until / 8, until);
         let mut due: BTreeMap<String, (Instant, HookTask)> = BTreeMap::new();
-        let sessions = &self.hooks.front.sessions;
+        let sessions = &self.hooks.runner.sessions;
         loop {
             let next = due.values().map(|(at, _)| *at).min().unwrap_or(dies).min(dies);
             tokio::select! {

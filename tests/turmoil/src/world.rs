@@ -39,7 +39,7 @@ impl Mistake {
         ("posts-twice", Self::PostsTwice),
     ];
 
-    pub(crate) fn from_word(word: &str) -> Option<Self> {
+    pub(crate) fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, _)| *known == word).map(|(_, mistake)| *mistake)
     }
 }

@@ -54,7 +54,7 @@ impl Deref for Served {
     type Target = HookRunner;
 
     fn deref(&self) -> &HookRunner {
-        &self.hooks.front
+        &self.hooks.runner
     }
 }
 
@@ -79,8 +79,8 @@ impl Kind for Session {
 
     /// What stands in the log already when this replica begins was given out by an earlier one.
     fn ask(&self, replica: &Replica, task: &HookTask) {
-        let is_inherited = self.bench.path("killed").exists();
-        replica.run(task, &HookCall::Session(Dispatch { is_inherited, deadline: task.deadline.on_the_wall }));
+        let is_left_over = self.bench.path("killed").exists();
+        replica.run(task, &HookCall::Session(Dispatch { is_left_over, deadline: task.deadline.on_the_wall }));
     }
 
     async fn ask_and_be_killed(&self) {
@@ -136,7 +136,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
         data_dir: data_dir.clone(),
         timing: consensus::RaftTiming::default(),
         snapshot_every: consensus::SNAPSHOT_EVERY,
-        means: Environment::default(),
+        environment: Environment::default(),
         tls: None,
     };
     let (consensus, _) = Consensus::open(options, state_machine).await.unwrap();

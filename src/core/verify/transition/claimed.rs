@@ -21,21 +21,22 @@ pub(super) fn violated(before: &State, event: &Event, claim: &Claim) -> Option<V
     if !before.replicas.get(&claim.approver).is_some_and(|replica| lists(replica)) || event.over_at().is_some() {
         return Some(Violation::ClaimedUnprepared);
     }
-    if claim.decision != event.decision {
+    if claim.decided_at_revision != event.decided_at_revision {
         return Some(Violation::ClaimedUnprepared);
     }
     if event.claims.last().is_some_and(|last| last.outcome.is_none() && last.until > claim.at) {
         return Some(Violation::ClaimedTwice);
     }
     let mut told = event.claims.iter().filter(|earlier| may_be_told(earlier));
-    let repeats = told.any(|earlier| earlier.decision == claim.decision && earlier.reason == claim.reason);
+    let repeats =
+        told.any(|earlier| earlier.decided_at_revision == claim.decided_at_revision && earlier.reason == claim.reason);
     if event.is_accepted() && !repeats {
         return Some(Violation::ClaimedTwice);
     }
     if repeats {
         return None;
     }
-    if claim.reason != Reason::Takeover && is_halted(before, event, claim) {
+    if claim.reason != Reason::IsolatedApproval && is_halted(before, event, claim) {
         return Some(Violation::ClaimedAgainstWish);
     }
     (!is_justified(before, event, claim)).then_some(Violation::ClaimedUnprepared)
@@ -78,12 +79,12 @@ fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
     let is_open = |takeover: &IsolatedApproval| may_have_arrived(takeover.outcome.as_ref());
     let Some(treatment) = &event.treatment else {
         // What was decided alone needs no policy to be repeated.
-        return claim.reason == Reason::Takeover && event.isolated_approvals.iter().any(is_open);
+        return claim.reason == Reason::IsolatedApproval && event.isolated_approvals.iter().any(is_open);
     };
     let mut needed = needed(before, event, treatment);
     let prepares = treatment.action == Action::Prepare;
     match claim.reason {
-        Reason::Takeover => event.isolated_approvals.iter().any(is_open),
+        Reason::IsolatedApproval => event.isolated_approvals.iter().any(is_open),
         Reason::Policy => treatment.action == Action::Approve,
         Reason::Operator => {
             let decides = |wish: &&OperatorRecord| {
@@ -130,7 +131,7 @@ pub(super) fn needed<'a>(
         let phases = treatment.phases.iter().filter(|phase| **phase < Phase::Restore);
         phases
             .flat_map(|phase| workload.hooks_of(*phase))
-            .filter(|(_, hook)| hook.kinds.is_empty() || hook.kinds.contains(&event.announcement.kind))
+            .filter(|(_, hook)| hook.event_types.is_empty() || hook.event_types.contains(&event.announcement.kind))
             .filter(|(_, hook)| event.announcement.kind != EventType::Freeze || is_worth_it(event, treatment, hook))
             .filter(|(id, hook)| has_time(event, treatment, hook) || event.attempts_of(&member, *id).count() > 0)
             .filter(|(id, _)| id.phase != Phase::Failover || is_primary(before, event, vm, workload))

@@ -57,7 +57,7 @@ pub(super) fn violated(
             return Some(Violation::FailoverOutOfTurn);
         }
     }
-    let claim = claimed.iter().find(|claim| claim.reason != Reason::Takeover)?;
+    let claim = claimed.iter().find(|claim| claim.reason != Reason::IsolatedApproval)?;
     let current = members(before, event).into_iter().map(|(member, _)| member);
     let stint = |member: &Member| before.slots.get(member).filter(|slot| slot.events.contains(&event.announcement.id));
     if current.into_iter().any(|member| {
@@ -66,7 +66,10 @@ pub(super) fn violated(
     }) {
         return Some(Violation::StintMixed);
     }
-    let repeats = event.claims.iter().any(|earlier| may_be_told(earlier) && earlier.decision == claim.decision);
+    let repeats = event
+        .claims
+        .iter()
+        .any(|earlier| may_be_told(earlier) && earlier.decided_at_revision == claim.decided_at_revision);
     (!repeats && exceeds(before, before, event)).then_some(Violation::BudgetExceeded)
 }
 
@@ -212,7 +215,7 @@ pub(super) fn not_restored(before: &State, after: &State) -> Option<Violation> {
         let was = before.replicas.get(&member.vm).into_iter().flat_map(|it| effective(it).chain(it.former.values()));
         let was = was.filter(|it| it.origin == Origin::Configured).find(|it| restores_of(it));
         let mut restores = known.or(was).into_iter().flat_map(|it| it.hooks_of(Phase::Restore));
-        let mut restores = restores.by_ref().filter(|(_, hook)| hook.kinds.is_empty());
+        let mut restores = restores.by_ref().filter(|(_, hook)| hook.event_types.is_empty());
         !is_declared(member)
             && restores.any(|(id, _)| {
                 let all = after.events().flat_map(|event| &event.attempts);

@@ -129,8 +129,8 @@ fn shown(event: &PlatformEvent) -> Value {
     };
     json!({
         "id": event.id.as_str(),
-        "type": event.plan.kind.as_word(),
-        "source": event.plan.source.as_word(),
+        "type": event.plan.kind.as_str(),
+        "source": event.plan.source.as_str(),
         "resources": event.plan.resources.iter().map(VmName::as_str).collect::<Vec<_>>(),
         "status": status,
         "description": event.plan.description,

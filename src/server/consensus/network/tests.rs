@@ -70,7 +70,7 @@ async fn link_to(liar: Liar) -> PeerLink {
         data_dir: std::path::PathBuf::new(),
         timing: RaftTiming::default(),
         snapshot_every: SNAPSHOT_EVERY,
-        means: Environment::default(),
+        environment: Environment::default(),
         tls: None,
     };
     let term = OwnTerm::default();

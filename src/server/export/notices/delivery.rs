@@ -74,7 +74,7 @@ fn give_up(
     let left = core::mem::replace(untold, pending);
     for notice in expired(left, untold, board.cluster.time.now()) {
         tracing::warn!(receiver = receiver.name, notice = notice.id, "notification abandoned after an hour");
-        board.metrics.notice(notice.topic, DeliveryLabel::Expired);
+        board.metrics.notification(notice.kind, DeliveryLabel::Expired);
     }
 }
 
@@ -102,20 +102,20 @@ fn settle(
             if pace.failures() > 0 {
                 tracing::info!(receiver = name, "receiver reachable again");
             }
-            metrics.notice(notice.topic, DeliveryLabel::Delivered);
+            metrics.notification(notice.kind, DeliveryLabel::Delivered);
             pace.succeeded();
             board.told(notice, receiver);
         }
         DeliveryOutcome::Refused(why) => {
             tracing::warn!(receiver = name, notice = id, why, "notification refused by the receiver; not sent again");
-            metrics.notice(notice.topic, DeliveryLabel::Refused);
+            metrics.notification(notice.kind, DeliveryLabel::Refused);
             pace.succeeded();
             board.told(notice, receiver);
         }
         DeliveryOutcome::Failed(why, asked) => {
             let jitter = RandomState::new().hash_one(id).to_le_bytes()[0];
             pace.failed(clock::monotonic(), asked, jitter);
-            metrics.notice(notice.topic, DeliveryLabel::Failed);
+            metrics.notification(notice.kind, DeliveryLabel::Failed);
             if pace.failures() == 1 {
                 tracing::warn!(
                     receiver = name,

@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn every_type_is_named_for_its_topic() {
         for topic in NotificationKind::ALL {
-            assert!(kind(topic).split('.').any(|part| part == topic.as_word()), "{topic}");
+            assert!(kind(topic).split('.').any(|part| part == topic.as_str()), "{topic}");
         }
     }
 }

@@ -57,13 +57,13 @@ pub(super) fn of(notice: &Notification, board: &PendingNotifications) -> Outgoin
             "the metadata endpoint of {name} has given no document since {}; it sees no events",
             rfc3339(notice.at)
         ),
-        NotificationSubject::Cluster => notice.topic.to_string(),
+        NotificationSubject::Cluster => notice.kind.to_string(),
     });
     let text = format!("{}: {sentence}", cluster.node.cluster);
     let mut data = Map::new();
     data.insert("text".into(), text.clone().into());
     data.insert("cluster".into(), cluster.node.cluster.clone().into());
-    data.insert("topic".into(), notice.topic.as_word().into());
+    data.insert("topic".into(), notice.kind.as_str().into());
     data.insert("told_by".into(), cluster.node.name.to_string().into());
     if let NotificationSubject::Replica(name) = &notice.subject {
         data.insert("replica".into(), name.to_string().into());
@@ -76,7 +76,7 @@ pub(super) fn of(notice: &Notification, board: &PendingNotifications) -> Outgoin
     }
     OutgoingMessage {
         id: notice.id.clone(),
-        topic: notice.topic,
+        topic: notice.kind,
         cluster: cluster.node.cluster.clone(),
         subject,
         at: notice.at,
@@ -100,7 +100,7 @@ fn of_event(notice: &Notification, event: &Value) -> String {
     let word = |key: &str| event[key].as_str().unwrap_or("unknown").to_owned();
     let vms: Vec<&str> = event["resources"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let what = format!("{} of {} (event {})", word("type"), vms.join(", "), word("id"));
-    match notice.topic {
+    match notice.kind {
         NotificationKind::Announced => {
             let not_before = event["not_before"].as_str().map_or_else(String::new, |at| format!(", not before {at}"));
             format!("{what} is announced by {}{not_before}", word("source"))
@@ -144,7 +144,7 @@ mod tests {
     fn told(topic: NotificationKind, event: &Value) -> String {
         let notice = Notification {
             at: Timestamp(0),
-            topic,
+            kind: topic,
             subject: NotificationSubject::Event(EventId::new("e")),
             id: "i".into(),
         };

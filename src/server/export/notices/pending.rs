@@ -79,7 +79,7 @@ impl PendingNotifications {
 
     /// It is no longer so: whoever was not told need not know.
     pub(super) fn withdraw(&self, topic: NotificationKind) {
-        self.kept().own.retain(|(notice, _)| notice.topic != topic);
+        self.kept().own.retain(|(notice, _)| notice.kind != topic);
     }
 
     pub(super) fn own_text(&self, notice: &Notification) -> Option<String> {
@@ -106,7 +106,7 @@ impl PendingNotifications {
         pending.retain(|notice| {
             let is_told = state.is_delivered(&notice.id, &receiver.name)
                 || kept.told.contains_key(&(notice.id.clone(), receiver.name.clone()));
-            receiver.topics.contains(&notice.topic) && !is_told && seen.insert(notice.id.clone())
+            receiver.topics.contains(&notice.kind) && !is_told && seen.insert(notice.id.clone())
         });
         pending.sort_unstable();
         pending
@@ -120,7 +120,7 @@ impl PendingNotifications {
 
     /// What this replica approved without a quorum, and has yet to give account of.
     fn alone(&self, now: Timestamp) -> Vec<Notification> {
-        let is_over = |entry: &&JournalEntry| entry.approval.outcome.is_some() && entry.approval.may_be_posted();
+        let is_over = |entry: &&JournalEntry| entry.approval.outcome.is_some() && entry.approval.may_have_been_posted();
         let notice = |JournalEntry { announcement, approval: takeover }: &JournalEntry| {
             Notification::alone(&announcement.id, &takeover.approver, takeover.at, takeover.at)
         };

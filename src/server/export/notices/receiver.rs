@@ -9,7 +9,7 @@ use crate::export::post::client;
 use crate::http_client::{Url, parse_external};
 use crate::secrets;
 use allclear_core::model::notification::NotificationKind;
-use allclear_core::words;
+use allclear_core::string_enum;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Receiver {
@@ -40,7 +40,7 @@ pub enum Format {
     Slack,
 }
 
-words!(Format { CloudEvents => "cloudevents", Slack => "slack" });
+string_enum!(Format { CloudEvents => "cloudevents", Slack => "slack" });
 
 impl Receiver {
     pub(super) async fn url(&self) -> Result<Url, String> {

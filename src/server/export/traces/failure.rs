@@ -37,7 +37,7 @@ fn hook_failed(state: &State, event: &Event) -> Option<TraceFailure> {
     let forward = event.attempts.iter().filter(|attempt| attempt.intent != Intent::Undo);
     forward.filter(is_last).filter(|attempt| !is_waived(attempt)).find_map(|attempt| {
         let (outcome, _) = attempt.outcome.as_ref().filter(|(outcome, _)| is_failure(outcome))?;
-        let (hook, word) = (state.hook_name(&attempt.member, attempt.hook), outcome.as_word());
+        let (hook, word) = (state.hook_name(&attempt.member, attempt.hook), outcome.as_str());
         let why = outcome.reason().map_or_else(|| format!("{hook}: {word}"), |why| format!("{hook}: {word}: {why}"));
         Some(TraceFailure { kind: "hook_failed", why })
     })
@@ -49,12 +49,12 @@ fn unprepared(event: &Event) -> Option<TraceFailure> {
         StartCause::Approved => {
             let accepted = event.claims.iter().find(|claim| claim.outcome_is(&PostOutcome::Accepted));
             let reason = accepted.map(|claim| claim.reason);
-            match reason.or(event.has_isolated_approval().then_some(Reason::Takeover))? {
+            match reason.or(event.has_isolated_approval().then_some(Reason::IsolatedApproval))? {
                 Reason::Prepared | Reason::NothingToPrepare | Reason::Policy => return None,
-                reason @ (Reason::BudgetSpent | Reason::Takeover | Reason::Operator) => reason.as_word(),
+                reason @ (Reason::BudgetSpent | Reason::IsolatedApproval | Reason::Operator) => reason.as_str(),
             }
         }
-        cause @ (StartCause::NoticeExpired | StartCause::Platform | StartCause::ApprovedElsewhere) => cause.as_word(),
+        cause @ (StartCause::NoticeExpired | StartCause::Platform | StartCause::ApprovedElsewhere) => cause.as_str(),
     };
     Some(TraceFailure {
         kind,

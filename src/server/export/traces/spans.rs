@@ -103,7 +103,7 @@ impl Trace<'_> {
     fn attempt(&self, attempt: &Attempt) -> Span {
         let Attempt { id, member, hook, intent, outcome, late, .. } = attempt;
         let ended = outcome.as_ref().map_or(self.closed, |(_, at)| *at);
-        let word = outcome.as_ref().map(|(outcome, _)| outcome.as_word());
+        let word = outcome.as_ref().map(|(outcome, _)| outcome.as_str());
         let late = late.as_ref().map(|(outcome, at)| moment(*at, "late outcome", outcome_of(outcome)));
         let span = Span {
             kind: Kind::Client.into(),
@@ -111,8 +111,8 @@ impl Trace<'_> {
                 text("allclear.hook.attempt", self.event.announcement.id.key_of(*id)),
                 text("allclear.hook.workload", &member.workload.0),
                 text("allclear.hook.vm", member.vm.as_str()),
-                text("allclear.hook.phase", hook.phase.as_word()),
-                text("allclear.hook.intent", intent.as_word()),
+                text("allclear.hook.phase", hook.phase.as_str()),
+                text("allclear.hook.intent", intent.as_str()),
             ]
             .into_iter()
             .chain(word.map(|word| text("allclear.hook.outcome", word)))
@@ -122,7 +122,7 @@ impl Trace<'_> {
         };
         match outcome {
             Some((outcome, _)) if failure::is_failure(outcome) => {
-                failed(span, outcome.as_word(), outcome.reason().unwrap_or_default().to_owned())
+                failed(span, outcome.as_str(), outcome.reason().unwrap_or_default().to_owned())
             }
             Some(_) => span,
             None => failed(span, "unknown", "nothing was heard of it until the event was closed".to_owned()),
@@ -146,7 +146,7 @@ impl Trace<'_> {
             text("allclear.approval.alone_since", rfc3339(alone.alone_since)),
             list("allclear.approval.out_of_reach", &alone.out_of_reach),
         ];
-        posted(span, Reason::Takeover, facts, alone.outcome.as_ref())
+        posted(span, Reason::IsolatedApproval, facts, alone.outcome.as_ref())
     }
 }
 
@@ -166,7 +166,7 @@ fn failed(mut span: Span, kind: &str, why: String) -> Span {
 
 fn outcome_of(outcome: &Outcome) -> impl Iterator<Item = Attribute> {
     let reason = outcome.reason().map(|reason| text("allclear.hook.reason", reason));
-    [text("allclear.hook.outcome", outcome.as_word())].into_iter().chain(reason)
+    [text("allclear.hook.outcome", outcome.as_str())].into_iter().chain(reason)
 }
 
 fn posted(
@@ -175,19 +175,19 @@ fn posted(
     facts: impl IntoIterator<Item = Attribute>,
     outcome: Option<&(PostOutcome, Timestamp)>,
 ) -> Span {
-    span.attributes.push(text("allclear.approval.reason", reason.as_word()));
+    span.attributes.push(text("allclear.approval.reason", reason.as_str()));
     span.attributes.extend(facts);
     let Some((outcome, _)) = outcome else {
         return failed(span, "unknown", "nobody recorded what became of the post".to_owned());
     };
-    span.attributes.push(text("allclear.approval.outcome", outcome.as_word()));
+    span.attributes.push(text("allclear.approval.outcome", outcome.as_str()));
     match outcome {
         PostOutcome::Accepted | PostOutcome::Withdrawn | PostOutcome::Differs => span,
         PostOutcome::Refused(status) => {
             span.attributes.push(number("http.response.status_code", *status));
-            failed(span, outcome.as_word(), format!("the platform answered with {status}"))
+            failed(span, outcome.as_str(), format!("the platform answered with {status}"))
         }
-        PostOutcome::NotSent(why) | PostOutcome::Unknown(why) => failed(span, outcome.as_word(), why.clone()),
+        PostOutcome::NotSent(why) | PostOutcome::Unknown(why) => failed(span, outcome.as_str(), why.clone()),
     }
 }
 
@@ -203,16 +203,16 @@ fn described(event: &Event) -> Vec<Attribute> {
         not_before,
         announced.duration.map(|span| number("allclear.event.duration_s", span.as_secs())),
         Some(&announced.description).filter(|it| !it.is_empty()).map(|it| text("allclear.event.description", it)),
-        treatment.map(|treatment| text("allclear.event.treatment", treatment.action.as_word())),
+        treatment.map(|treatment| text("allclear.event.treatment", treatment.action.as_str())),
         treatment.map(|treatment| text("allclear.event.rule", &treatment.rule)),
-        event.start_cause().map(StartCause::as_word).map(|word| text("allclear.event.start_cause", word)),
-        event.ending.map(Ending::as_word).map(|word| text("allclear.event.outcome", word)),
-        event.drill.as_ref().map(|drill| text("allclear.event.drill", drill.mode.as_word())),
+        event.start_cause().map(StartCause::as_str).map(|word| text("allclear.event.start_cause", word)),
+        event.ending.map(Ending::as_str).map(|word| text("allclear.event.outcome", word)),
+        event.drill.as_ref().map(|drill| text("allclear.event.drill", drill.mode.as_str())),
     ];
     let always = [
         text("allclear.event.id", announced.id.as_str()),
-        text("allclear.event.type", announced.kind.as_word()),
-        text("allclear.event.source", announced.source.as_word()),
+        text("allclear.event.type", announced.kind.as_str()),
+        text("allclear.event.source", announced.source.as_str()),
         list("allclear.event.resources", &announced.resources),
         list("allclear.event.seen_by", &event.seen_by),
     ];
@@ -222,11 +222,11 @@ fn described(event: &Event) -> Vec<Attribute> {
 /// The stages it entered, what was not waited for, what operators asked for, and what its VMs observed, in the order of
 /// time.
 fn moments(state: &State, event: &Event, closed: Timestamp) -> Vec<Moment> {
-    let stages = event.entered.iter().map(|(stage, at)| moment(*at, stage.as_word(), []));
+    let stages = event.entered.iter().map(|(stage, at)| moment(*at, stage.as_str(), []));
     let waivers = event.waivers.iter().map(|waiver| waived(state, waiver));
-    let wishes = state.records_about(event, closed).map(wished);
+    let operator_requests = state.records_about(event, closed).map(wished);
     // A stage may be entered in the same moment as what led to it.
-    let mut moments: Vec<_> = waivers.chain(wishes).chain(stages).chain(impacts(event)).collect();
+    let mut moments: Vec<_> = waivers.chain(operator_requests).chain(stages).chain(impacts(event)).collect();
     moments.sort_by_key(|moment| moment.time_unix_nano);
     moments
 }
@@ -237,7 +237,7 @@ fn waived(state: &State, waiver: &Waiver) -> Moment {
         WaiverReason::Unreachable => None,
         WaiverReason::Skipped { who, reason } => Some([text("allclear.by", who), text("allclear.reason", reason)]),
     };
-    let facts = [text("allclear.hook", state.hook_name(member, *hook)), text("allclear.hook.waived", why.as_word())];
+    let facts = [text("allclear.hook", state.hook_name(member, *hook)), text("allclear.hook.waived", why.as_str())];
     moment(*at, "hook not waited for", facts.into_iter().chain(by.into_iter().flatten()))
 }
 

@@ -1,4 +1,4 @@
-//! The open events as workloads see them: made once for all who watch, and not while nobody does.
+//! The open events as workloads see them, computed once for all watchers, and only while there are some.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -6,7 +6,6 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::message::ms;
 use crate::replica::clock;
 use crate::replica::view::{self, View};
 use allclear_core::explain::explain;
@@ -122,4 +121,8 @@ fn of(event: &Event, state: &State, input: &PlanningInput) -> pb::Event {
         blocker: explain(state, event, input).map(|found| view::blocker::shown(&found, event, state, input).message),
         revision: event.revision,
     }
+}
+
+pub(super) fn ms(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,12 +1,11 @@
-//! What a workload says of itself when it comes, read without trusting it: everything that is wrong is told at once,
-//! each with its place.
+//! Reads the registration of a workload without trusting it. Every mistake is reported at once, with its place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::message;
+use super::message::{self, MAX_ATTEMPT_BYTES};
 use crate::hooks::HookOutcome;
 use crate::hooks::session::{Hello, MAX_KNOWN};
 use allclear_core::model::document::EventType;
@@ -18,8 +17,6 @@ use allclear_wire::pb::allclear::workload::v1 as pb;
 /// The version of the protocol that is spoken here.
 pub(super) const VERSION: u32 = 1;
 const MAX_NAME_BYTES: usize = 63;
-/// The key of an attempt holds an event's id, whose length is the platform's.
-pub(super) const MAX_ATTEMPT_BYTES: usize = 512;
 const MAX_HOOKS: usize = 32;
 const MAX_AFTER: usize = 32;
 const MAX_KINDS: usize = 32;
@@ -196,7 +193,7 @@ fn hook(place: usize, given: &pb::Hook, mistakes: &mut HelloErrors) -> Option<Ho
         worst: mistakes.span(&at("worst_ms"), given.worst_ms, &SPAN),
         expected: None,
         exclusive: given.exclusive,
-        kinds: given.event_types.iter().map(|word| EventType::from_word(word)).collect(),
+        event_types: given.event_types.iter().map(|word| EventType::parse(word)).collect(),
     })
 }
 

@@ -1,10 +1,9 @@
-//! Between what workloads say and are told and what goes over the wire.
+//! Conversions of the messages to and from workloads.
 
 use allclear_core::model::command;
 use std::time::Duration;
 
-use super::events;
-use super::hello::MAX_ATTEMPT_BYTES;
+use super::events::{self, ms};
 use crate::hooks::session::{FromWorkload, ToWorkload};
 use crate::hooks::{HookOutcome, HookTask, one_line};
 use crate::replica::view::View;
@@ -12,6 +11,9 @@ use allclear_core::model::drill::Mode;
 use allclear_core::model::state::State;
 use allclear_core::model::workload::{Intent, Phase, Role};
 use allclear_wire::pb::allclear::workload::v1 as pb;
+
+/// The key of an attempt holds an event's id, whose length is the platform's.
+pub(super) const MAX_ATTEMPT_BYTES: usize = 512;
 
 /// When a workload is to dial again, after it was sent away.
 const DIAL_AGAIN_AFTER: Duration = Duration::from_millis(500);
@@ -142,8 +144,4 @@ pub(super) fn ended(outcome: pb::Outcome) -> Option<HookOutcome> {
 /// A workload's own words, as they may stand in the log.
 fn bounded(text: &str) -> String {
     one_line(&command::bounded(text))
-}
-
-pub(super) fn ms(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,5 +1,4 @@
-//! Where workloads dial in: who they are, what they want run, and what became of it. What is decided about sessions
-//! stands in `workloads::session`.
+//! The workload service: registration, steps and their outcomes. `hooks::session` decides about sessions.
 
 mod events;
 mod hello;
@@ -22,7 +21,7 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
 use self::events::OpenStreams;
-use self::message::ms;
+use self::events::ms;
 use self::stream::{Answer, Stream, UNREAD};
 use super::uid_policy::caller;
 use crate::hooks::session::{Hello, RegistrationError, SessionToken, ToWorkload};
@@ -83,9 +82,9 @@ impl WorkloadRpc {
         polls: bool,
     ) -> Result<(SessionToken, mpsc::Receiver<ToWorkload>, pb::Welcome), Status> {
         let mut greeting = hello::read(hello, uid, polls).map_err(Status::invalid_argument)?;
-        let sessions = &self.hooks.front.sessions;
+        let sessions = &self.hooks.runner.sessions;
         let welcome =
-            self.cluster.state().may_enlist(&self.cluster.node.name, &greeting.workload, &self.cluster.node.grants);
+            self.cluster.state().may_register(&self.cluster.node.name, &greeting.workload, &self.cluster.node.grants);
         welcome.map_err(|why| self.denied(uid, &greeting.workload.name, &why))?;
         let reserved =
             sessions.reserve(&greeting.workload.name, &greeting.boot).map_err(|refusal| refused(&refusal))?;
@@ -174,11 +173,11 @@ impl WorkloadRpc {
 
     async fn unregister(&self, name: &WorkloadName, uid: u32, force: bool) -> Result<(), Status> {
         let state = self.cluster.state();
-        let sessions = &self.hooks.front.sessions;
+        let sessions = &self.hooks.runner.sessions;
         if self.listed(&state, name).is_none() && !sessions.is_seated(name) {
             return Ok(());
         }
-        let may = state.may_delist(&self.cluster.node.name, name, (uid, &self.cluster.node.grants), force);
+        let may = state.may_deregister(&self.cluster.node.name, name, (uid, &self.cluster.node.grants), force);
         may.map_err(|why| self.denied(uid, name, &why))?;
         sessions.mark_expired(name);
         let delist = Command::DeregisterSession(DeregisterSession { workload: name.clone() });

@@ -1,4 +1,4 @@
-//! Workloads that ask by themselves instead of holding a stream open: one line each, drained by `Poll`.
+//! Sessions of workloads that poll instead of holding a stream open. Each has a queue, which `Poll` empties.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex as Lock, PoisonError};
@@ -74,7 +74,7 @@ pub(super) async fn poll(door: &WorkloadRpc, uid: u32, request: pb::PollRequest)
     let Some(role) = hello::role(request.role) else {
         return Err(Status::invalid_argument("role: it is not known to this version"));
     };
-    let lease = door.hooks.front.sessions.hear(&visit, role).map_err(|_| over())?;
+    let lease = door.hooks.runner.sessions.hear(&visit, role).map_err(|_| over())?;
     let Ok(mut told) = line.try_lock() else {
         return Err(Status::failed_precondition("another poll of this session waits already"));
     };
@@ -94,7 +94,7 @@ pub(super) async fn poll(door: &WorkloadRpc, uid: u32, request: pb::PollRequest)
         found.push(next);
     }
     // It is gone when it was told to go, and is told so all the same.
-    let _ = door.hooks.front.sessions.hear(&visit, None);
+    let _ = door.hooks.runner.sessions.hear(&visit, None);
     let state = door.cluster.state();
     Ok(pb::PollResponse { messages: found.into_iter().map(|told| message::told(told, &state, &door.view)).collect() })
 }
@@ -111,7 +111,7 @@ pub(super) async fn report(
     };
     let (attempt, said) = message::said(report).map_err(wrong)?;
     let is_end = matches!(said, FromWorkload::Ended(_));
-    door.hooks.front.sessions.report(&visit, &attempt, said).map_err(|_| over())?;
+    door.hooks.runner.sessions.report(&visit, &attempt, said).map_err(|_| over())?;
     if !is_end {
         return Ok(pb::ReportResponse { committed: false });
     }

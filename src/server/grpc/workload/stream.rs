@@ -1,4 +1,4 @@
-//! One session: what the workload says and what it is told, until one of the two ends it.
+//! One session over a stream, until either side ends it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tonic::{Status, Streaming};
 
-use super::events::{self, Seen};
+use super::events::{self, Seen, ms};
 use super::hello;
-use super::message::{self, ms, to_workload};
+use super::message::{self, to_workload};
 use super::{MESSAGES_A_SECOND, MESSAGES_AT_ONCE, WorkloadRpc};
 use crate::hooks::session::{SessionClosed, SessionToken, ToWorkload};
 use crate::net::limits::RateLimiter;
@@ -58,7 +58,7 @@ impl Stream {
             Ok(()) => self.talk().await,
             Err(end) => end,
         };
-        self.door.hooks.front.sessions.leave(&self.visit);
+        self.door.hooks.runner.sessions.leave(&self.visit);
         tracing::debug!(workload = %self.visit.workload, "session ended");
         if let StreamEnd::With(status) = end {
             let _ = timeout(READS_WITHIN, self.out.send(Err(status))).await;
@@ -103,7 +103,7 @@ impl Stream {
             let most = format!("more than {MESSAGES_A_SECOND} messages a second; dial again, and say less");
             return Err(StreamEnd::With(Status::resource_exhausted(most)));
         }
-        let sessions = &self.door.hooks.front.sessions;
+        let sessions = &self.door.hooks.runner.sessions;
         match message.message {
             Some(From::Heartbeat(pb::Heartbeat { role })) => {
                 let Some(role) = hello::role(role) else {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use super::attempt_files::{OutcomeRecord, ProgressRecord, RunRecord, StartRecord};
-use super::runner::RunnerInner;
+use super::running_attempts::RunningAttempts;
 use super::spool::Folder;
 use super::{clock, process};
 use crate::hooks::{HookOutcome, HookUpdate};
@@ -76,7 +76,7 @@ pub(super) fn look(folder: &Folder) -> FolderState {
 }
 
 /// Starts an attempt and sees it to its end.
-pub(super) async fn run(shared: Arc<RunnerInner>, attempt: String, request: RunRecord, cancel: CancellationToken) {
+pub(super) async fn run(shared: Arc<RunningAttempts>, attempt: String, request: RunRecord, cancel: CancellationToken) {
     let folder = Folder::of(&shared.spool, &attempt);
     // Never fails: the sender is here.
     let _ = shared.leaving.subscribe().wait_for(|leaving| !leaving.contains(&attempt)).await;
@@ -88,13 +88,13 @@ pub(super) async fn run(shared: Arc<RunnerInner>, attempt: String, request: RunR
 }
 
 /// Takes up an attempt that an earlier replica began.
-pub(super) async fn take_up(shared: Arc<RunnerInner>, attempt: String, cancel: CancellationToken) {
+pub(super) async fn take_up(shared: Arc<RunningAttempts>, attempt: String, cancel: CancellationToken) {
     let folder = Folder::of(&shared.spool, &attempt);
     watch(&shared, &attempt, &folder, None, &cancel).await;
 }
 
 /// Nothing needs to be known of it any more.
-pub(super) async fn clear_away(shared: Arc<RunnerInner>, attempt: String) {
+pub(super) async fn clear_away(shared: Arc<RunningAttempts>, attempt: String) {
     let discard_if_there = |folder: &Folder| {
         if folder.path().exists() {
             discard(folder);
@@ -106,7 +106,7 @@ pub(super) async fn clear_away(shared: Arc<RunnerInner>, attempt: String) {
 
 /// Rather than run without a memory of it, an attempt is blocked.
 fn begin(
-    shared: &RunnerInner,
+    shared: &RunningAttempts,
     folder: &Folder,
     request: &RunRecord,
     cancel: &CancellationToken,
@@ -122,7 +122,7 @@ fn begin(
     started
 }
 
-fn spawn(shared: &RunnerInner, folder: &Folder, lock: File) -> Result<Child, HookOutcome> {
+fn spawn(shared: &RunningAttempts, folder: &Folder, lock: File) -> Result<Child, HookOutcome> {
     let program = &shared.supervisor;
     let complaints = folder.complaints().map_or_else(|_| Stdio::null(), Stdio::from);
     Command::new(program)
@@ -150,7 +150,7 @@ pub(super) fn discard(folder: &Folder) {
 
 /// `supervisor` is `None` where an earlier replica began it.
 async fn watch(
-    shared: &RunnerInner,
+    shared: &RunningAttempts,
     attempt: &str,
     folder: &Folder,
     supervisor: Option<Child>,
@@ -192,7 +192,7 @@ async fn watch(
 }
 
 /// Returns when the supervisor is gone, or has said before that the outcome is there, and it is.
-async fn gone(shared: &RunnerInner, folder: &Folder, supervisor: Option<Child>) -> Option<OutcomeRecord> {
+async fn gone(shared: &RunningAttempts, folder: &Folder, supervisor: Option<Child>) -> Option<OutcomeRecord> {
     match supervisor {
         Some(mut child) => {
             let says = child.stdout.take();
@@ -215,13 +215,13 @@ async fn gone(shared: &RunnerInner, folder: &Folder, supervisor: Option<Child>) 
 }
 
 /// The outcome, at the supervisor's first word; `None` where that was something else, or none comes.
-async fn settled(shared: &RunnerInner, folder: &Folder, says: Option<ChildStdout>) -> Option<OutcomeRecord> {
+async fn settled(shared: &RunningAttempts, folder: &Folder, says: Option<ChildStdout>) -> Option<OutcomeRecord> {
     let Ok(1..) = says?.read(&mut [0]).await else { return None };
     shared.on(folder, Folder::read).await.ok().flatten()
 }
 
 /// A supervisor that another replica began is known by its mark, which it may not have left yet: it is asked again.
-async fn terminate(shared: &RunnerInner, folder: &Folder, own: Option<Pid>) {
+async fn terminate(shared: &RunningAttempts, folder: &Folder, own: Option<Pid>) {
     if let Some(supervisor) = own {
         // Only fails when it has just ended.
         let _ = kill(supervisor, Signal::SIGTERM);
@@ -232,14 +232,14 @@ async fn terminate(shared: &RunnerInner, folder: &Folder, own: Option<Pid>) {
     }
 }
 
-async fn tell_progress(shared: &RunnerInner, attempt: &str, folder: &Folder, told: &mut ProgressRecord) {
+async fn tell_progress(shared: &RunningAttempts, attempt: &str, folder: &Folder, told: &mut ProgressRecord) {
     // Only shown; what cannot be read is not.
     if let Ok(Some(progress)) = shared.on(folder, Folder::read).await {
         tell(shared, attempt, progress, told).await;
     }
 }
 
-async fn tell(shared: &RunnerInner, attempt: &str, progress: ProgressRecord, told: &mut ProgressRecord) {
+async fn tell(shared: &RunningAttempts, attempt: &str, progress: ProgressRecord, told: &mut ProgressRecord) {
     if progress != *told {
         told.clone_from(&progress);
         let expected_end = progress.expected_end_ms.map(Timestamp);
@@ -249,7 +249,7 @@ async fn tell(shared: &RunnerInner, attempt: &str, progress: ProgressRecord, tol
 
 /// The outcome, now that no supervisor writes one any more. What is found out here is written down, so that a later
 /// replica comes to no other end.
-async fn settle(shared: &RunnerInner, attempt: &str, folder: &Folder, cancelled: bool) -> OutcomeRecord {
+async fn settle(shared: &RunningAttempts, attempt: &str, folder: &Folder, cancelled: bool) -> OutcomeRecord {
     let mut found = shared.on(folder, look).await;
     for _ in 0..LOCK_TRIES {
         if !matches!(found, FolderState::Running) {
@@ -289,7 +289,7 @@ async fn settle(shared: &RunnerInner, attempt: &str, folder: &Folder, cancelled:
     outcome
 }
 
-async fn end_what_is_left(shared: &RunnerInner, folder: &Folder) -> bool {
+async fn end_what_is_left(shared: &RunningAttempts, folder: &Folder) -> bool {
     match shared.on(folder, Folder::read::<StartRecord>).await {
         Ok(Some(mark)) if mark.place == process::place() => process::end_session(mark.supervisor).await,
         Ok(_) => true,

@@ -22,6 +22,7 @@ mod output;
 mod process;
 mod question;
 mod runner;
+mod running_attempts;
 mod single_run;
 mod spool;
 mod spool_dir;

@@ -1,15 +1,12 @@
 //! The door to command hooks: run, cancel, ask, forget.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::future::pending;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -17,6 +14,7 @@ use super::attempt::{self, FolderState};
 use super::attempt_files::{OutcomeRecord, RunRecord};
 use super::first_use::{Memory, NEW};
 use super::name::{decode, is_usable};
+use super::running_attempts::{RunningAttempt, RunningAttempts};
 use super::spool::{Folder, GONE, IoContext};
 use super::spool_dir::{self, SpoolOpenError};
 use super::{HookCommand, HookEnvironment, clock, process};
@@ -33,27 +31,9 @@ const REPORTS: usize = 256;
 /// runner of the same folder takes it up.
 pub struct Runner {
     pub memory: Memory,
-    shared: Arc<RunnerInner>,
+    shared: Arc<RunningAttempts>,
     watchers: Mutex<JoinSet<()>>,
     _lock: Arc<File>,
-}
-
-pub(super) struct RunnerInner {
-    pub(super) spool: PathBuf,
-    pub(super) supervisor: PathBuf,
-    /// Of the spool, held by the runner.
-    lock: Weak<File>,
-    /// Attempts that are no longer known and whose folders may still be there.
-    pub(super) leaving: watch::Sender<BTreeSet<String>>,
-    pub(super) surroundings: HookEnvironment,
-    /// Never held over disk work.
-    attempts: Mutex<BTreeMap<String, RunningAttempt>>,
-    reports: mpsc::Sender<HookReport>,
-}
-
-struct RunningAttempt {
-    state: AttemptState,
-    cancel: CancellationToken,
 }
 
 impl Runner {
@@ -69,7 +49,7 @@ impl Runner {
         let lock = Arc::new(spool_dir::lock(&spool)?);
         let (reports, receiver) = mpsc::channel(REPORTS);
         let names = fs::read_dir(&spool).doing("read", &spool)?;
-        let shared = Arc::new(RunnerInner {
+        let shared = Arc::new(RunningAttempts {
             spool,
             supervisor,
             lock: Arc::downgrade(&lock),
@@ -200,47 +180,6 @@ fn acceptable(attempt: &str, left: Duration, running: usize) -> Result<(), HookO
         return Err(HookOutcome::Blocked(format!("it was not started: {running} hooks are running here already")));
     }
     Ok(())
-}
-
-impl RunnerInner {
-    fn attempts(&self) -> MutexGuard<'_, BTreeMap<String, RunningAttempt>> {
-        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Reads or writes in an attempt's folder, never on a thread of the runtime: a disk that stalls must not make the
-    /// replica silent. What was begun goes on when the runner is dropped, and holds the spool's lock until it is done,
-    /// so that the next runner finds nobody at work. Nothing is begun after the runner: whoever asks then ends with it.
-    pub(super) async fn on<T: Send + 'static>(
-        &self,
-        folder: &Folder,
-        work: impl FnOnce(&Folder) -> T + Send + 'static,
-    ) -> T {
-        let Some(lock) = self.lock.upgrade() else { return pending().await };
-        let folder = folder.clone();
-        let work = move || {
-            let done = work(&folder);
-            drop(lock);
-            done
-        };
-        match spawn_blocking(work).await {
-            Ok(done) => done,
-            Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
-            // The runtime ends, and whoever asked with it.
-            Err(_) => pending().await,
-        }
-    }
-
-    pub(super) async fn report(&self, attempt: &str, news: HookUpdate) {
-        // Nobody listens any more when the replica stops; the outcome is kept.
-        let _ = self.reports.send(HookReport { attempt: attempt.to_owned(), news }).await;
-    }
-
-    pub(super) async fn end(&self, attempt: &str, ended: HookOutcome) {
-        if let Some(entry) = self.attempts().get_mut(attempt) {
-            entry.state = AttemptState::Ended(ended.clone());
-        }
-        self.report(attempt, HookUpdate::Ended(ended)).await;
-    }
 }
 
 #[cfg(test)]

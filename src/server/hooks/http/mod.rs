@@ -21,7 +21,7 @@ use server::HookServer;
 use super::HookOutcome;
 use super::contract::exit;
 use crate::http_client::{self, BodyLimit, ClientCertificate, ExchangeError, Login, Options, Reply, RequestBuilder};
-use allclear_core::words;
+use allclear_core::string_enum;
 
 /// The program that runs this, also when its file was replaced by an upgrade meanwhile.
 const OWN_PROGRAM: &str = "/proc/self/exe";
@@ -39,7 +39,7 @@ pub enum Adapter {
     Patroni,
 }
 
-words!(Adapter { None => "none", Patroni => "patroni" });
+string_enum!(Adapter { None => "none", Patroni => "patroni" });
 
 /// A hook that a server runs.
 #[derive(Clone, Default, Debug)]
@@ -60,7 +60,7 @@ impl HttpHook {
     /// The command that runs it. Everything in it can be seen by every user of the machine: secrets are in files.
     pub fn command(&self) -> Vec<String> {
         let mut argv: Vec<String> =
-            [OWN_PROGRAM, "http-hook", "--adapter", self.adapter.as_word()].map(str::to_owned).into();
+            [OWN_PROGRAM, "http-hook", "--adapter", self.adapter.as_str()].map(str::to_owned).into();
         let mut flag = |name: &str, value: String| argv.push(format!("--{name}={value}"));
         let path = |path: &PathBuf| path.display().to_string();
         let Options { ca, identity, login } = &self.options;

@@ -36,7 +36,7 @@ impl Sessions {
             Some(AttemptState::Ended(ended)) => return tell(reports, key, HookUpdate::Ended(ended.clone())),
             None => {}
         }
-        let reach = if terms.is_inherited { Reach::Inherited } else { Reach::Unsent };
+        let reach = if terms.is_left_over { Reach::Inherited } else { Reach::Unsent };
         let mut attempt = SessionAttempt::new(task.clone(), reach, terms.deadline);
         let mut seat = seats.get_mut(&task.workload);
         let claimed = seat.as_mut().and_then(|seat| seat.take_claim(key));
@@ -51,10 +51,10 @@ impl Sessions {
                 attempt.reach = Reach::Sent;
                 seat.tell(attempt.reminder());
             }
-            _ if terms.is_inherited && (is_live || is_gone) => {
+            _ if terms.is_left_over && (is_live || is_gone) => {
                 end(reports, key, &mut attempt, not_known(&task.workload));
             }
-            (_, Some(seat)) if !terms.is_inherited && is_live => send(seat, &mut attempt),
+            (_, Some(seat)) if !terms.is_left_over && is_live => send(seat, &mut attempt),
             // The log may not know yet that it is away.
             (_, Some(seat)) if seat.lapsed.is_some() && seat.greeting.workload.on_absent != OnAbsent::Hold => {
                 end(reports, key, &mut attempt, not_connected(&task.workload));

@@ -110,7 +110,7 @@ impl FromWorkload {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dispatch {
     /// A former life of this replica may have sent it.
-    pub is_inherited: bool,
+    pub is_left_over: bool,
     /// The deadline as the log has it, to tell a changed one.
     pub deadline: Timestamp,
 }

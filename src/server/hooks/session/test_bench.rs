@@ -70,8 +70,8 @@ pub(super) fn task(attempt: &str) -> HookTask {
     }
 }
 
-pub(super) fn terms(is_inherited: bool) -> Dispatch {
-    Dispatch { is_inherited, deadline: Timestamp(0) }
+pub(super) fn terms(is_left_over: bool) -> Dispatch {
+    Dispatch { is_left_over, deadline: Timestamp(0) }
 }
 
 impl SessionFixture {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::exposition::{Sheet, number};
+use super::exposition::{Exposition, number};
 use crate::replica::metrics::seconds;
 use allclear_core::explain::explain;
 use allclear_core::isolation::unaware_replicas::unaware_replicas;
@@ -20,48 +20,28 @@ use allclear_core::start_cause::StartCause;
 /// Open events whose blocker is asked for, the oldest first: so much a scrape may cost.
 const EXPLAINED: usize = 100;
 
-/// The codes of `core::model::blocker`, so that each is shown, also while nothing waits for it.
-const BLOCKERS: [&str; 16] = [
-    "deciding",
-    "observing",
-    "too_early",
-    "hook_waiting",
-    "hook_running",
-    "hook_blocked",
-    "hook_failed",
-    "budget",
-    "hold",
-    "paused",
-    "no_healthy_channel",
-    "no_quorum",
-    "posting",
-    "post_failed",
-    "views_differ",
-    "waiting_for_platform",
-];
-
-pub(super) fn fill(sheet: &Sheet, state: &State, input: &PlanningInput) -> prometheus::Result<()> {
+pub(super) fn fill(exposition: &Exposition, state: &State, input: &PlanningInput) -> prometheus::Result<()> {
     let mut open: Vec<&Event> = state.open_events().filter(|event| !event.is_drill()).collect();
     open.sort_by_key(|event| event.first_seen());
-    sheet.one("allclear_drills_open", "Drills that go on; no other metric counts them as events.", {
+    exposition.one("allclear_drills_open", "Drills that go on; no other metric counts them as events.", {
         number(state.open.len() - open.len())
     })?;
-    stages(sheet, &open)?;
-    blockers(sheet, &open, state, input)?;
-    hooks(sheet, &open, input.now)?;
-    halts(sheet, &open, state, input)?;
-    starts(sheet, &open, state)
+    stages(exposition, &open)?;
+    blockers(exposition, &open, state, input)?;
+    hooks(exposition, &open, input.now)?;
+    halts(exposition, &open, state, input)?;
+    starts(exposition, &open, state)
 }
 
-fn stages(sheet: &Sheet, open: &[&Event]) -> prometheus::Result<()> {
+fn stages(exposition: &Exposition, open: &[&Event]) -> prometheus::Result<()> {
     let of = |stage: Stage| number(open.iter().filter(|event| event.stage() == stage).count());
     let stages = Stage::ALL.into_iter().filter(|stage| *stage != Stage::Closed);
-    let values = stages.map(|stage| (stage.as_word(), of(stage)));
-    sheet.each("allclear_events_open", "Open events, by how far they are.", "stage", values)?;
+    let values = stages.map(|stage| (stage.as_str(), of(stage)));
+    exposition.each("allclear_events_open", "Open events, by how far they are.", "stage", values)?;
     let is_ours = |event: &&&Event| event.treatment.as_ref().is_none_or(|it| it.action != Action::Observe);
     let undecided = open.iter().filter(|event| event.stage() < Stage::Approved).filter(is_ours);
     let ends = undecided.map(|event| event.notice_ends()).min().map_or(0.0, seconds);
-    sheet.one(
+    exposition.one(
         "allclear_next_notice_end_timestamp_seconds",
         "When the platform starts an event by itself that is not approved and not left to others, the first one; 0 if there \
          is none.",
@@ -69,8 +49,8 @@ fn stages(sheet: &Sheet, open: &[&Event]) -> prometheus::Result<()> {
     )
 }
 
-fn blockers(sheet: &Sheet, open: &[&Event], state: &State, input: &PlanningInput) -> prometheus::Result<()> {
-    let mut longest: BTreeMap<&str, f64> = BLOCKERS.map(|code| (code, 0.0)).into();
+fn blockers(exposition: &Exposition, open: &[&Event], state: &State, input: &PlanningInput) -> prometheus::Result<()> {
+    let mut longest: BTreeMap<&str, f64> = Blocker::CODES.iter().map(|code| (*code, 0.0)).collect();
     let mut counts = longest.clone();
     for event in open.iter().take(EXPLAINED) {
         let Some(blocker) = explain(state, event, input) else { continue };
@@ -79,14 +59,14 @@ fn blockers(sheet: &Sheet, open: &[&Event], state: &State, input: &PlanningInput
         *known = known.max(waited);
         *counts.entry(blocker.code()).or_default() += 1.0;
     }
-    sheet.each(
+    exposition.each(
         "allclear_event_blocked_seconds",
         "Of the events that wait for this, how long the longest has waited since its preparation could begin, since its \
          announcement if it waits for no hook, or since its approval if that is given.",
         "blocker",
         longest,
     )?;
-    sheet.each("allclear_events_blocked", "Open events that wait for this.", "blocker", counts)
+    exposition.each("allclear_events_blocked", "Open events that wait for this.", "blocker", counts)
 }
 
 /// An event that was announced days ahead waits for its hooks since they may begin.
@@ -98,59 +78,59 @@ fn waiting_since(event: &Event, blocker: &Blocker) -> Timestamp {
     }
 }
 
-fn hooks(sheet: &Sheet, open: &[&Event], now: Timestamp) -> prometheus::Result<()> {
+fn hooks(exposition: &Exposition, open: &[&Event], now: Timestamp) -> prometheus::Result<()> {
     let running = || {
         let attempts = open.iter().flat_map(|event| event.attempts.iter());
         attempts.filter(|attempt| attempt.outcome.is_none())
     };
     let of = |phase: Phase| number(running().filter(|attempt| attempt.hook.phase == phase).count());
-    let values = Phase::ALL.map(|phase| (phase.as_word(), of(phase)));
-    sheet.each("allclear_hooks_running", "Attempts of hooks that run, on all VMs.", "phase", values)?;
+    let values = Phase::ALL.map(|phase| (phase.as_str(), of(phase)));
+    exposition.each("allclear_hooks_running", "Attempts of hooks that run, on all VMs.", "phase", values)?;
     let expected = running().filter_map(|attempt| attempt.progress.as_ref()?.expected_end);
     let overdue = expected.map(|end| now.since(end)).max().unwrap_or_default();
-    sheet.one(
+    exposition.one(
         "allclear_hook_overdue_seconds",
         "For how long the latest of them has run past the end that it expected.",
         overdue.as_secs_f64(),
     )
 }
 
-fn halts(sheet: &Sheet, open: &[&Event], state: &State, input: &PlanningInput) -> prometheus::Result<()> {
+fn halts(exposition: &Exposition, open: &[&Event], state: &State, input: &PlanningInput) -> prometheus::Result<()> {
     let pause = state.pause(input.now);
     let holds: Vec<_> = open.iter().filter_map(|event| event.hold(input.now)).collect();
     let ends = |until: Option<Timestamp>| until.map_or(0.0, seconds);
-    sheet.whether("allclear_paused", "An operator wants nothing to be approved.", pause.is_some())?;
-    sheet.one(
+    exposition.whether("allclear_paused", "An operator wants nothing to be approved.", pause.is_some())?;
+    exposition.one(
         "allclear_pause_end_timestamp_seconds",
         "When the pause ends; 0 if there is none.",
         ends(pause.as_ref().map(|pause| pause.until)),
     )?;
-    sheet.one("allclear_holds", "Events that operators hold.", number(holds.len()))?;
-    sheet.one(
+    exposition.one("allclear_holds", "Events that operators hold.", number(holds.len()))?;
+    exposition.one(
         "allclear_hold_end_timestamp_seconds",
         "When the last of these holds ends; 0 if there is none.",
         ends(holds.iter().map(|hold| hold.until).max()),
     )?;
     let unaware = |number| unaware_replicas(state, input, number).len();
     let most = pause.iter().chain(&holds).map(|halt| unaware(halt.number)).max().unwrap_or_default();
-    sheet.one(
+    exposition.one(
         "allclear_halts_unacknowledged",
         "Voters that may not know of the pause or of a hold and could approve against it, cut off.",
         number(most),
     )
 }
 
-fn starts(sheet: &Sheet, open: &[&Event], state: &State) -> prometheus::Result<()> {
-    let mut last: BTreeMap<&str, f64> = StartCause::ALL.map(|cause| (cause.as_word(), 0.0)).into();
+fn starts(exposition: &Exposition, open: &[&Event], state: &State) -> prometheus::Result<()> {
+    let mut last: BTreeMap<&str, f64> = StartCause::ALL.map(|cause| (cause.as_str(), 0.0)).into();
     let closed = state.closed_events().filter(|event| !event.is_drill());
     for event in closed.chain(open.iter().copied()) {
         let at = event.entered_at(Stage::Started).or_else(|| event.over_at());
         if let Some((cause, at)) = event.start_cause().zip(at) {
-            let known = last.entry(cause.as_word()).or_default();
+            let known = last.entry(cause.as_str()).or_default();
             *known = known.max(seconds(at));
         }
     }
-    sheet.each(
+    exposition.each(
         "allclear_event_last_start_timestamp_seconds",
         "When an event last started for this cause, as far as events are kept; 0 if none did.",
         "cause",

@@ -4,9 +4,9 @@ use prometheus::proto::MetricFamily;
 use prometheus::{Gauge, GaugeVec, IntCounterVec, Opts, Registry};
 
 #[derive(Default)]
-pub(super) struct Sheet(Registry);
+pub(super) struct Exposition(Registry);
 
-impl Sheet {
+impl Exposition {
     pub(super) fn one(&self, name: &str, help: &str, value: f64) -> prometheus::Result<()> {
         let gauge = Gauge::new(name, help)?;
         gauge.set(value);

@@ -9,7 +9,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use prometheus::{TEXT_FORMAT, TextEncoder};
 
-use self::exposition::Sheet;
+use self::exposition::Exposition;
 use crate::replica::view::View;
 
 pub(super) fn answer(view: &View) -> Response {
@@ -21,10 +21,10 @@ pub(super) fn answer(view: &View) -> Response {
 
 fn exposition(view: &View) -> prometheus::Result<String> {
     let (state, input) = view.inputs();
-    let sheet = Sheet::default();
-    cluster::fill(&sheet, view, &state, &input)?;
-    events::fill(&sheet, &state, &input)?;
-    let mut families = sheet.gather();
+    let exposition = Exposition::default();
+    cluster::fill(&exposition, view, &state, &input)?;
+    events::fill(&exposition, &state, &input)?;
+    let mut families = exposition.gather();
     families.extend(view.metrics().gather());
     TextEncoder::new().encode_to_string(&families)
 }

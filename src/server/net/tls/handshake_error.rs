@@ -40,7 +40,7 @@ pub enum HandshakeError {
 
 impl HandshakeError {
     /// In the order of `place`.
-    pub const WORDS: [&'static str; 14] = [
+    pub const NAMES: [&'static str; 14] = [
         "plain_text",
         "no_certificate",
         "unknown_authority",
@@ -57,8 +57,8 @@ impl HandshakeError {
         "other",
     ];
 
-    pub fn as_word(&self) -> &'static str {
-        Self::WORDS[self.place()]
+    pub fn as_str(&self) -> &'static str {
+        Self::NAMES[self.place()]
     }
 
     pub(super) const fn place(&self) -> usize {
@@ -174,9 +174,9 @@ mod tests {
     #[test]
     fn every_reason_has_a_word_of_its_own() {
         for (place, refusal) in all().iter().enumerate() {
-            assert_eq!((refusal.place(), refusal.as_word()), (place, HandshakeError::WORDS[place]));
+            assert_eq!((refusal.place(), refusal.as_str()), (place, HandshakeError::NAMES[place]));
         }
-        let words: std::collections::BTreeSet<_> = HandshakeError::WORDS.into_iter().collect();
+        let words: std::collections::BTreeSet<_> = HandshakeError::NAMES.into_iter().collect();
         assert_eq!(words.len(), all().len());
     }
 

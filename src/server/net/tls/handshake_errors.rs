@@ -7,19 +7,19 @@ use crate::net::limits::LogLimiter;
 
 #[derive(Debug, Default)]
 pub(super) struct HandshakeErrors {
-    counts: [AtomicU64; HandshakeError::WORDS.len()],
+    counts: [AtomicU64; HandshakeError::NAMES.len()],
     told: LogLimiter,
 }
 
 impl HandshakeErrors {
     pub(super) fn note(&self, who: &str, refusal: &HandshakeError) {
         self.counts[refusal.place()].fetch_add(1, Ordering::Relaxed);
-        if let Some(untold) = self.told.is_due(who, refusal.as_word()) {
-            tracing::warn!(who, reason = refusal.as_word(), why = %refusal, untold, "handshake between replicas refused");
+        if let Some(untold) = self.told.is_due(who, refusal.as_str()) {
+            tracing::warn!(who, reason = refusal.as_str(), why = %refusal, untold, "handshake between replicas refused");
         }
     }
 
     pub(super) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        HandshakeError::WORDS.into_iter().zip(self.counts.iter().map(|count| count.load(Ordering::Relaxed)))
+        HandshakeError::NAMES.into_iter().zip(self.counts.iter().map(|count| count.load(Ordering::Relaxed)))
     }
 }

@@ -10,7 +10,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, percent_decode
 
 use super::handshake_error::HandshakeError;
 use allclear_core::model::id::VmName;
-use allclear_core::words;
+use allclear_core::string_enum;
 
 const SCHEME: &str = "allclear://";
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -25,7 +25,7 @@ pub enum NamedBy {
     Dns,
 }
 
-words!(NamedBy { Uri => "uri", Dns => "dns" });
+string_enum!(NamedBy { Uri => "uri", Dns => "dns" });
 
 /// The alternative names of a certificate.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -124,7 +124,7 @@ mod tests {
     }
 
     fn word(judged: Result<(), HandshakeError>) -> &'static str {
-        judged.map_or_else(|refusal| refusal.as_word(), |()| "taken")
+        judged.map_or_else(|refusal| refusal.as_str(), |()| "taken")
     }
 
     #[test]

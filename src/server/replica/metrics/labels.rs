@@ -1,6 +1,6 @@
 //! By what is counted: sets of words that do not grow.
 
-use allclear_core::words;
+use allclear_core::string_enum;
 
 /// How this replica acted for another; the numbers are the label of the metric.
 #[derive(Clone, Copy)]
@@ -13,7 +13,7 @@ pub enum TakeoverLevel {
     Alone,
 }
 
-words!(TakeoverLevel { LeaderSilent => "2", ChannelStalled => "3", Alone => "4" });
+string_enum!(TakeoverLevel { LeaderSilent => "2", ChannelStalled => "3", Alone => "4" });
 
 /// What came of telling a receiver something.
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ pub enum DeliveryLabel {
     Expired,
 }
 
-words!(DeliveryLabel { Delivered => "delivered", Failed => "failed", Refused => "refused", Expired => "expired" });
+string_enum!(DeliveryLabel { Delivered => "delivered", Failed => "failed", Refused => "refused", Expired => "expired" });
 
 /// What became of a trace that this replica was to export.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ pub enum ExportLabel {
     GivenUp,
 }
 
-words!(ExportLabel { Accepted => "accepted", Refused => "refused", GivenUp => "given_up" });
+string_enum!(ExportLabel { Accepted => "accepted", Refused => "refused", GivenUp => "given_up" });
 
 /// Why somebody on this machine, or at the status port, was refused.
 #[derive(Clone, Copy, PartialEq, Debug)]

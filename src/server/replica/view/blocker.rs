@@ -134,7 +134,7 @@ impl Teller<'_> {
                 format!("approved as soon as one works again; otherwise {}", self.platform()),
                 "whoever runs the machines",
             ),
-            Blocker::NoQuorum { takeover } => self.no_quorum(takeover.as_ref()),
+            Blocker::NoQuorum { forecast: takeover } => self.no_quorum(takeover.as_ref()),
             Blocker::Posting { approver, since, until } => Sentences::new(
                 format!("{approver} has been posting the approval since {}{}", rfc3339(*since), self.in_vain()),
                 Some(*until),

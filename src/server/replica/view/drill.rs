@@ -15,7 +15,7 @@ use allclear_core::schedule::step_state::StepState;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 pub(super) fn shown(state: &State, event: &Event, drill: &Drill) -> shown::Drill {
-    let runs = required::required_steps(state, event).into_iter().chain(restore::steps(state, event));
+    let runs = required::required_steps(state, event).into_iter().chain(restore::restore_steps(state, event));
     let runs = runs.map(|step| run(state, event, &step));
     let named = would_run(state, event).into_iter().map(|step| told(event, &step, "would_run", None));
     shown::Drill { mode: drill.mode.to_string(), who: drill.who.clone(), steps: runs.chain(named).collect() }
@@ -31,7 +31,7 @@ fn run(state: &State, event: &Event, step: &Step<'_>) -> shown::DrillStep {
         if step.id.phase < Phase::Restore { !event.stage().is_over() } else { event.stage() < Stage::Closed };
     match step_state::run_state(event, step, state.now) {
         StepState::Running(_) => told(event, step, "running", None),
-        StepState::Satisfied => told(event, step, last.map_or("done", Outcome::as_word), None),
+        StepState::Satisfied => told(event, step, last.map_or("done", Outcome::as_str), None),
         StepState::Failed(reason) => told(event, step, "failed", Some(reason)),
         StepState::Due { blocked, .. } if may_begin => told(event, step, "waiting", blocked),
         StepState::Due { .. } | StepState::OutOfTime if last.is_none() => told(event, step, "not_run", None),

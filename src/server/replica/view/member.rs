@@ -45,7 +45,7 @@ fn owed(state: &State, member: &Member, slot: &Slot) -> Option<String> {
 
 fn restore(state: &State, member: &Member, slot: &Slot) -> String {
     if let Some(failing) = state.failing_return(member) {
-        let why = failing.outcome.reason().unwrap_or_else(|| failing.outcome.as_word());
+        let why = failing.outcome.reason().unwrap_or_else(|| failing.outcome.as_str());
         return format!("{} failed and is tried again: {why}", failing.phase);
     }
     let attempts = state.open_event(&slot.by).into_iter().flat_map(|event| &event.attempts);

@@ -100,7 +100,7 @@ impl View {
             replica: self.cluster.node.name.to_string(),
             cluster: self.cluster.node.cluster.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
-            role: raft_status.role.as_word().into(),
+            role: raft_status.role.as_str().into(),
             outside_because: if let RaftRole::Outside(why) = &raft_status.role { Some(why.clone()) } else { None },
             leader: raft_status.leader,
             term: raft_status.term,
@@ -194,7 +194,7 @@ impl View {
     /// Why this process does nothing useful any more.
     pub fn stalled_loop(&self) -> Option<String> {
         let stuck = self.watchdog.stalled_loop()?;
-        Some(format!("the {} loop of this replica stands still", stuck.as_word()))
+        Some(format!("the {} loop of this replica stands still", stuck.as_str()))
     }
 
     /// What makes a status out of date.
@@ -249,7 +249,7 @@ fn replicas(inputs: &InputSource, state: &State, input: &PlanningInput) -> Vec<s
             member: voter || is_among(&members.learners, name),
             configured: cluster.node.configured.contains(name),
             reachable: answering.is_some(),
-            metadata: answering.map_or("unknown", |contact| contact.imds.as_word()).into(),
+            metadata: answering.map_or("unknown", |contact| contact.imds.as_str()).into(),
             suspect: state.is_suspect(name),
             last_document_age_ms: contact
                 .and_then(|contact| contact.document_age)
@@ -272,7 +272,7 @@ fn workloads(state: &State, input: &PlanningInput) -> Vec<shown::Workload> {
             name: workload.name.to_string(),
             group: workload.group.as_ref().map(ToString::to_string),
             vm: vm.to_string(),
-            role: condition.role.as_word().into(),
+            role: condition.role.as_str().into(),
             connected: condition.connected && input.reaches(vm),
             phases: phases.iter().map(ToString::to_string).collect(),
         }

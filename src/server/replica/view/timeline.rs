@@ -12,7 +12,7 @@ use allclear_core::model::operator::OperatorRecord;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::planning_input::PlanningInput;
-use allclear_core::start_cause::{StartCause, approved_elsewhere};
+use allclear_core::start_cause::{StartCause, is_surely_approved_elsewhere};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 type Steps = Vec<(Timestamp, TimelineRank, shown::Step)>;
@@ -33,8 +33,8 @@ pub(super) fn of(state: &State, event: &Event, input: &PlanningInput) -> Vec<sho
     beginning(event, &mut steps);
     hooks(event, &mut steps);
     approvals(event, &mut steps);
-    ending(event, input.quorum && approved_elsewhere(state, event), &mut steps);
-    steps.extend(wishes(state, event, input.now));
+    ending(event, input.quorum && is_surely_approved_elsewhere(state, event), &mut steps);
+    steps.extend(operator_requests(state, event, input.now));
     steps.sort_by_key(|(at, place, _)| (*at, *place));
     steps.into_iter().map(|(at, _, step)| shown::Step { at: rfc3339(at), ..step }).collect()
 }
@@ -92,10 +92,10 @@ fn hooks(event: &Event, steps: &mut Steps) {
             .map(|blocked| format!(" again; it was blocked {} times since {}", blocked.times, rfc3339(blocked.since)));
         push(attempt.begun_at, format!("{} begins{}", attempt.intent, again.unwrap_or_default()), None);
         if let Some((outcome, at)) = &attempt.outcome {
-            push(*at, said(outcome.as_word(), outcome.reason()), outcome.reason());
+            push(*at, said(outcome.as_str(), outcome.reason()), outcome.reason());
         }
         if let Some((outcome, at)) = &attempt.late {
-            push(*at, format!("{}, too late to count", outcome.as_word()), outcome.reason());
+            push(*at, format!("{}, too late to count", outcome.as_str()), outcome.reason());
         }
     }
     for waiver in &event.waivers {
@@ -103,7 +103,7 @@ fn hooks(event: &Event, steps: &mut Steps) {
         let what = format!("{} of {} on {}: not waited for", waiver.hook.phase, member.workload, member.vm);
         let (place, step) = match &waiver.why {
             WaiverReason::Unreachable => {
-                let why = waiver.why.as_word();
+                let why = waiver.why.as_str();
                 (TimelineRank::Decided, shown::Step { why: Some(why.into()), ..step_of(format!("{what}, {why}")) })
             }
             WaiverReason::Skipped { who, reason } => {
@@ -117,11 +117,11 @@ fn hooks(event: &Event, steps: &mut Steps) {
 
 fn approvals(event: &Event, steps: &mut Steps) {
     for claim in &event.claims {
-        let (by, reason) = (claim.approver.to_string(), claim.reason.as_word());
+        let (by, reason) = (claim.approver.to_string(), claim.reason.as_str());
         let what = format!("approval assigned to {by} ({reason})");
         steps.push((claim.at, TimelineRank::Decided, told_of(what, by.clone(), Some(reason.into()))));
         if let Some((outcome, at)) = &claim.outcome {
-            let how = said(outcome.as_word(), detail(outcome).as_deref());
+            let how = said(outcome.as_str(), detail(outcome).as_deref());
             let place = outcome_place(*at, claim.at);
             steps.push((*at, place, told_of(format!("approval by {by}: {how}"), by, detail(outcome))));
         }
@@ -139,7 +139,7 @@ fn approvals(event: &Event, steps: &mut Steps) {
         };
         steps.push((takeover.at, TimelineRank::Told, step));
         if let Some((outcome, at)) = &takeover.outcome {
-            let how = said(outcome.as_word(), detail(outcome).as_deref());
+            let how = said(outcome.as_str(), detail(outcome).as_deref());
             steps.push((
                 *at,
                 TimelineRank::Told,
@@ -177,17 +177,17 @@ fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
                 (format!("it started {early}, and no replica is known to have approved it"), "unknown")
             }
         };
-        steps.push((at, TimelineRank::Told, told_of(what, who.into(), Some(cause.as_word().into()))));
+        steps.push((at, TimelineRank::Told, told_of(what, who.into(), Some(cause.as_str().into()))));
     }
     let Some((over, ending)) = event.over_at().zip(event.ending) else { return };
-    steps.push((over, TimelineRank::Told, step_of(format!("it is over: {}", ending.as_word()))));
+    steps.push((over, TimelineRank::Told, step_of(format!("it is over: {}", ending.as_str()))));
     for (vm, lasted) in &event.impacts {
         let what = format!("{vm} observed that it did not run for {} ms", lasted.as_millis());
         steps.push((over, TimelineRank::Told, told_of(what, vm.to_string(), None)));
     }
 }
 
-fn wishes<'a>(
+fn operator_requests<'a>(
     state: &'a State,
     event: &'a Event,
     now: Timestamp,

@@ -7,7 +7,7 @@ use crate::net::tls::Credentials;
 use crate::replica::clock::rfc3339;
 use crate::replica::clock_skew::ClockSkew;
 use crate::replica::metrics::Excess;
-use crate::replica::policies::Policies;
+use crate::replica::policy_fingerprints::PolicyFingerprints;
 use allclear_core::apply::report::{beyond_the_limit, is_implausible};
 use allclear_core::model::document::NotBefore;
 use allclear_core::model::event::Event;
@@ -84,7 +84,7 @@ pub(super) fn failed_restores(state: &State) -> impl Iterator<Item = shown::Warn
 }
 
 /// Replicas whose policy or groups are not those of the others.
-pub(super) fn policies_differ(policies: &Policies) -> Option<shown::Warning> {
+pub(super) fn policies_differ(policies: &PolicyFingerprints) -> Option<shown::Warning> {
     let (since, odd) = policies.odd_ones()?;
     let odd: Vec<_> = odd.iter().map(ToString::to_string).collect();
     let text = format!(
@@ -136,7 +136,7 @@ pub(super) fn overdrafts(state: &State, now: Timestamp) -> impl Iterator<Item = 
 pub fn restore_failed(state: &State, member: &Member) -> Option<String> {
     let failing = state.failing_return(member)?;
     let slot = state.slots.get(member)?;
-    let why = failing.outcome.reason().unwrap_or_else(|| failing.outcome.as_word());
+    let why = failing.outcome.reason().unwrap_or_else(|| failing.outcome.as_str());
     let others = slot.group.as_ref().map_or_else(String::new, |group| {
         format!(" Until it is back it counts as out of {group}, and others of the group wait for it.")
     });

@@ -24,7 +24,7 @@ pub(super) fn announced(kind: &str) -> Announcement {
     Announcement {
         id: EventId::new("E-1"),
         status: document::Status::Scheduled,
-        kind: document::EventType::from_word(kind),
+        kind: document::EventType::parse(kind),
         source: Source::User,
         resource_type: "VirtualMachine".into(),
         resources: vec![vm(0)],
@@ -53,7 +53,7 @@ pub(super) fn attempt(id: u64, phase: Phase, on: u8, (from, to): (i64, i64), out
 
 pub(super) fn claim(id: u64, approver: u8, at: i64, outcome: PostOutcome) -> Claim {
     Claim {
-        decision: 1,
+        decided_at_revision: 1,
         attempt: AttemptId(id),
         approver: vm(approver),
         reason: Reason::Prepared,

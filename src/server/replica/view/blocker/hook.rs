@@ -111,7 +111,7 @@ impl Teller<'_> {
                 (message, "the hook is asked within a moment")
             }
             Some(outcome) => {
-                let word = outcome.as_word().replace('_', " ");
+                let word = outcome.as_str().replace('_', " ");
                 let last = outcome.reason().map_or_else(|| word.clone(), |why| format!("{word}: {why}"));
                 let message = format!("the {phase} hook of {member} is tried again; its last attempt: {last}");
                 (message, "the hook is started again")

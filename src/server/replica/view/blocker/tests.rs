@@ -140,7 +140,7 @@ fn what_has_passed_is_not_told_as_still_to_come() {
 fn brief() -> Rule {
     Rule {
         name: "brief".into(),
-        kinds: Vec::new(),
+        event_types: Vec::new(),
         sources: Vec::new(),
         resources: Vec::new(),
         duration: None,
@@ -204,17 +204,17 @@ fn a_hook_that_is_tried_again_says_why_and_one_whose_replica_is_gone_says_which(
 
 #[test]
 fn who_has_yet_to_register_is_named_with_what_happens_without_it() {
-    let told = |source, rules, passed_over_at| {
+    let unregistered = |source, rules, passed_over_at| {
         let replica = VmName::new("db-1");
         told(&Blocker::Unregistered { replica, passed_over_at }, &event(source, rules), 0)
     };
-    let platforms = told(Source::Platform, Vec::new(), None);
+    let platforms = unregistered(Source::Platform, Vec::new(), None);
     assert!(platforms.message.starts_with("db-1 has yet to say what runs there"), "{platforms:?}");
     assert!(platforms.next.ends_with("otherwise the platform starts the event when its notice ends"), "{platforms:?}");
-    let users = told(Source::User, Vec::new(), Some(after(1)));
+    let users = unregistered(Source::User, Vec::new(), Some(after(1)));
     assert!(users.next.ends_with("without them, because a user of the cloud asked for the event"), "{users:?}");
     assert_eq!((users.until, users.hooks), (Some(rfc3339(after(1))), Vec::new()));
-    let by_a_rule = told(Source::Platform, vec![brief()], Some(after(1)));
+    let by_a_rule = unregistered(Source::Platform, vec![brief()], Some(after(1)));
     assert!(by_a_rule.next.ends_with("without them, by the rule \"brief\""), "{by_a_rule:?}");
 }
 
@@ -242,14 +242,14 @@ fn other_events_are_told_by_what_they_are_and_voters_by_their_names() {
     let budget = Blocker::Budget { group: Some(GroupName("orders".into())), by, notice_ends: event.notice_ends() };
     let members = input(1).members;
     let alone = Some(IsolatedView { voters: members, ..IsolatedView::default() });
-    let told = |blocker: &Blocker| {
+    let message_of = |blocker: &Blocker| {
         shown(blocker, &event, &state, &PlanningInput { isolated: alone.clone(), ..input(1) }).message
     };
     let expected = "Reboot of db-1 (event e-2), db-2, which is unreachable";
-    assert!(told(&budget).ends_with(expected), "{}", told(&budget));
+    assert!(message_of(&budget).ends_with(expected), "{}", message_of(&budget));
     let refused =
-        Blocker::NoQuorum { takeover: Some(ApprovalForecast::Not(IsolatedBlocker::OtherEvent(EventId::new("e-2")))) };
-    let message = told(&refused);
+        Blocker::NoQuorum { forecast: Some(ApprovalForecast::Not(IsolatedBlocker::OtherEvent(EventId::new("e-2")))) };
+    let message = message_of(&refused);
     assert!(message.contains("decide anything: db-1 and db-2 are out of reach"), "{message}");
     assert!(message.ends_with("because Reboot of db-1 (event e-2) is open in the same group"), "{message}");
 }
@@ -261,12 +261,12 @@ fn an_election_is_not_told_as_a_loss_and_what_was_made_up_does_not_start() {
     let reached = BTreeMap::from([(VmName::new("db-1"), peer)]);
     let alone = Some(IsolatedView { voters: input(1).members, reached, ..IsolatedView::default() });
     let input = PlanningInput { isolated: alone, quorum: false, ..input(1) };
-    let told = |event: &Event| shown(&Blocker::NoQuorum { takeover: None }, event, &State::default(), &input);
-    assert!(told(&event).message.starts_with("nobody leads at this moment"), "{:?}", told(&event));
-    assert_eq!(told(&event).until, Some(rfc3339(after(15))));
+    let without_quorum = |event: &Event| shown(&Blocker::NoQuorum { forecast: None }, event, &State::default(), &input);
+    assert!(without_quorum(&event).message.starts_with("nobody leads at this moment"), "{:?}", without_quorum(&event));
+    assert_eq!(without_quorum(&event).until, Some(rfc3339(after(15))));
     event.drill = Some(Drill { mode: Mode::Rehearsal, who: "uid 0 on db-0".into() });
     assert_eq!(
-        (told(&event).next.as_str(), told(&event).until),
+        (without_quorum(&event).next.as_str(), without_quorum(&event).until),
         ("when a quorum is back it goes on from where it is", None)
     );
 }

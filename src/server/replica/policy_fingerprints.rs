@@ -1,5 +1,5 @@
-//! Whether all replicas have the same policy and groups. Only the leader's policy chooses, so where they differ, what
-//! happens to an event changes with the leader; of the groups the smallest limit counts.
+//! Compares the policies and groups of all replicas. The policy of the leader counts, so where replicas differ, the
+//! treatment of an event changes with the leader. Of different limits of a group the smallest counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ pub type Fingerprints = BTreeMap<VmName, String>;
 
 /// What one replica knows of everybody's.
 #[derive(Default)]
-pub struct Policies {
+pub struct PolicyFingerprints {
     known: Mutex<KnownFingerprints>,
 }
 
@@ -39,7 +39,7 @@ struct KnownFingerprints {
     differ_since: Option<Timestamp>,
 }
 
-impl Policies {
+impl PolicyFingerprints {
     /// As the leader: a replica tells its own.
     pub fn record_fingerprint(&self, replica: &VmName, fingerprint: String) {
         let mut known = self.lock();
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn whose_policy_is_another_one_is_told_until_it_is_the_same() {
-        let policies = Policies::default();
+        let policies = PolicyFingerprints::default();
         let names = ["a", "b", "c"].map(VmName::new);
         for name in &names {
             assert_eq!(policies.odd_ones(), None);

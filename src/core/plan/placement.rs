@@ -1,4 +1,4 @@
-//! Which replica runs a hook, and for how long the leader waits for one that does not answer.
+//! The replica that runs a hook, and for how long the leader waits for an unreachable replica.
 
 use crate::assignments::vms_to_avoid;
 use crate::model::event::Event;
@@ -22,7 +22,7 @@ pub(crate) fn no_longer_waited_for_at(replica: &VmName, input: &PlanningInput) -
 }
 
 /// Where a step can be run now.
-pub(crate) fn host(
+pub(crate) fn replica_for_step(
     state: &State,
     event: &Event,
     step: &Step<'_>,
@@ -32,13 +32,13 @@ pub(crate) fn host(
     let own = &step.member.vm;
     // Only a replica that is back and has reported knows that the event is over.
     let is_back = state.replicas.get(own).is_some_and(|replica| replica.stale_since.is_none());
-    let is_home = input.reaches(own) && step.away.is_none() && (is_back || !event.stage().is_over());
+    let can_run_at_home = input.reaches(own) && step.away.is_none() && (is_back || !event.stage().is_over());
     if step.id.phase >= Phase::Restore {
-        return is_home.then(|| own.clone());
+        return can_run_at_home.then(|| own.clone());
     }
     match step.hook.runs_on {
-        RunsOn::Affected => is_home.then(|| own.clone()),
-        RunsOn::Any if is_home && event.stage() != Stage::Started => Some(own.clone()),
+        RunsOn::Affected => can_run_at_home.then(|| own.clone()),
+        RunsOn::Any if can_run_at_home && event.stage() != Stage::Started => Some(own.clone()),
         RunsOn::Any | RunsOn::Peer => peer(state, event, step, intent, input),
     }
 }

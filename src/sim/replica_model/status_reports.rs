@@ -10,7 +10,7 @@ use crate::world::World;
 use allclear_core::cluster_time::{ClockReading, Trust};
 use allclear_core::model::isolation::PeerAnswer;
 use allclear_core::model::time::Timestamp;
-use allclear_core::peer_table::{BEAT_EVERY, Health, PeerReport, Told};
+use allclear_core::peer_table::{BEAT_EVERY, ImdsReport, LeaderView, ViewedPeer};
 
 /// While nobody knows the time.
 const BEAT_SOON: Duration = Duration::from_millis(100);
@@ -19,8 +19,9 @@ const BEAT_SOON: Duration = Duration::from_millis(100);
 pub(super) async fn beat(here: ModelContext) {
     let (world, tasks, signals) = (&here.world, &here.world.tasks, &here.process.signals);
     loop {
-        let (health, wishes) = (here.health(), here.state().operator_seq);
-        let is_news = here.process.contacts.borrow_mut().record_report(here.steady(), here.name(), health, wishes);
+        let (health, operator_seq) = (here.health(), here.state().operator_seq);
+        let is_news =
+            here.process.contacts.borrow_mut().record_report(here.steady(), here.name(), health, operator_seq);
         if is_news {
             signals.contact.tell(tasks);
         }
@@ -29,7 +30,7 @@ pub(super) async fn beat(here: ModelContext) {
             Some(leader) => {
                 let (reading, base) = (here.reading(), here.process.base.get());
                 let known = (here.trust() == Trust::Known).then(|| here.time());
-                world.send(here.me, leader, ModelMessage::Beat { health, wishes, reading, base, known });
+                world.send(here.me, leader, ModelMessage::Beat { health, operator_seq, reading, base, known });
             }
             None => {
                 let members = world.nodes[here.me].kept.borrow().members.clone();
@@ -40,7 +41,7 @@ pub(super) async fn beat(here: ModelContext) {
         }
         let leader = here.status().leader;
         let changes = async {
-            while here.status().leader == leader && here.health().channel == health.channel {
+            while here.status().leader == leader && here.health().health == health.health {
                 SignalChanges::of([&signals.status, &signals.polled]).come(tasks).await;
             }
         };
@@ -85,11 +86,11 @@ impl ModelContext {
 }
 
 impl World {
-    pub(crate) fn on_beat(self: &Rc<Self>, vm: usize, from: usize, health: Health, wishes: u64) {
+    pub(crate) fn on_beat(self: &Rc<Self>, vm: usize, from: usize, health: ImdsReport, operator_seq: u64) {
         let Some(here) = self.here(vm).filter(|here| here.status().leads()) else { return };
         here.process.time.borrow_mut().lead();
         let from_name = &self.nodes[from].name;
-        if here.process.contacts.borrow_mut().record_report(here.steady(), from_name, health, wishes) {
+        if here.process.contacts.borrow_mut().record_report(here.steady(), from_name, health, operator_seq) {
             here.process.signals.contact.tell(&self.tasks);
         }
     }
@@ -123,16 +124,16 @@ impl World {
         let contacts = here.contacts(&here.members());
         let told = contacts.into_iter().map(|(name, contact)| {
             let health =
-                Health { channel: contact.imds, document_age: contact.document_age, answers_in: contact.answers_in };
+                ImdsReport { health: contact.imds, document_age: contact.document_age, answers_in: contact.answers_in };
             let silent_for = if contact.reachable { Duration::ZERO } else { here.time().since(contact.since) };
-            (name, PeerReport { reachable: contact.reachable, silent_for, health, wishes: contact.operator_seq })
+            (name, ViewedPeer { reachable: contact.reachable, silent_for, health, operator_seq: contact.operator_seq })
         });
         let base = here.time_base();
         let trust = here.trust();
         self.send(vm, from, ModelMessage::Reply { told: told.collect(), time: here.time(), base, trust });
     }
 
-    pub(crate) fn on_reply(self: &Rc<Self>, vm: usize, told: Told, (time, trust): (Timestamp, Trust), base: i64) {
+    pub(crate) fn on_reply(self: &Rc<Self>, vm: usize, told: LeaderView, (time, trust): (Timestamp, Trust), base: i64) {
         let Some(here) = self.here(vm) else { return };
         if !here.status().is_leader {
             let is_followed = here.process.time.borrow_mut().follow(time, here.steady(), trust);
@@ -146,7 +147,7 @@ impl World {
         let status = here.status();
         let leader = status.leader.filter(|_| status.quorum);
         let leader = leader.map(|leader| self.nodes[leader].name.to_string());
-        self.send(vm, from, ModelMessage::Peer(PeerAnswer { leader, channel: here.health().channel }));
+        self.send(vm, from, ModelMessage::Peer(PeerAnswer { leader, channel: here.health().health }));
     }
 
     pub(crate) fn on_peer(self: &Rc<Self>, vm: usize, from: usize, peer: PeerAnswer) {

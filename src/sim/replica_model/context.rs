@@ -15,7 +15,7 @@ use allclear_core::cluster_time::{Clocks, Trust};
 use allclear_core::model::id::VmName;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
-use allclear_core::peer_table::Health;
+use allclear_core::peer_table::ImdsReport;
 use allclear_core::planning_input::{LeaderState, PeerHealth, PlanningInput};
 
 #[derive(Clone)]
@@ -57,7 +57,7 @@ impl ModelContext {
         self.world.status(self.me)
     }
 
-    pub(super) fn health(&self) -> Health {
+    pub(super) fn health(&self) -> ImdsReport {
         self.process.sight.borrow().health(self.steady())
     }
 
@@ -92,7 +92,7 @@ impl ModelContext {
 
     pub(super) fn contacts(&self, members: &[VmName]) -> BTreeMap<VmName, PeerHealth> {
         let contacts = self.process.contacts.borrow();
-        contacts.of(self.steady(), members, |steady| self.at(steady))
+        contacts.health_of_members(self.steady(), members, |steady| self.at(steady))
     }
 
     pub(crate) fn planning_input(&self) -> PlanningInput {

@@ -39,7 +39,7 @@ pub trait ExecutorHost: Host {
     fn knows_attempt(&self, event: &Event, attempt: &Attempt) -> bool;
 
     /// Starts the attempt, records its outcome, or leaves it running.
-    fn reconcile_attempt(&self, assigned: AssignedAttempt<'_>);
+    fn drive_attempt(&self, assigned: AssignedAttempt<'_>);
 
     /// Stops the attempt. The outcome of an attempt that never started is recorded at once.
     fn stop_attempt(&self, assigned: AssignedAttempt<'_>);
@@ -95,7 +95,7 @@ impl Executor {
                 }
                 Assignment::Run { event, attempt, again_if_lost } => {
                     let is_left_over = attempt.id <= self.left_over;
-                    host.reconcile_attempt(AssignedAttempt { event, attempt, again_if_lost, is_left_over });
+                    host.drive_attempt(AssignedAttempt { event, attempt, again_if_lost, is_left_over });
                 }
                 Assignment::Cancel { event, attempt } => {
                     let is_left_over = attempt.id <= self.left_over;

@@ -1,5 +1,5 @@
-//! When a replica whose disk is new gives account. An earlier life of it may have approved something alone that nobody
-//! remembers: then the platform has begun by now, or the event is over, and its endpoint shows that.
+//! When a replica with a new disk may report that it approved nothing alone. A previous run may have approved an event
+//! that is in no journal now. Then the event has started or ended since, and the replica's endpoint shows that.
 
 use crate::model::document::Document;
 use crate::model::id::VmName;
@@ -19,7 +19,7 @@ pub struct Since<'a> {
 }
 
 /// It has waited as long as an approval takes that had begun before, has looked afterwards, and the log knows what it saw.
-pub fn may_account(state: &State, me: &VmName, timing: &Timing, since: &Since<'_>) -> bool {
+pub fn may_account_for_lost_disk(state: &State, me: &VmName, timing: &Timing, since: &Since<'_>) -> bool {
     let waits = timing.takeover_after.saturating_add(timing.claim_lease);
     let Some((document, age)) = since.document else { return false };
     let told = state.replicas.get(me).and_then(|replica| replica.document.as_ref());
@@ -45,14 +45,14 @@ mod tests {
         let ago = Duration::from_secs(1);
         let after = |runs_for| Since { runs_for, document: Some((&empty, ago)), has_former_vote: false };
         let late = after(WAITS + ago);
-        assert!(!may_account(&state, &me, &timing, &after(WAITS)), "it has not looked since");
-        assert!(may_account(&state, &me, &timing, &late));
-        assert!(!may_account(&state, &me, &timing, &Since { document: None, ..late }));
-        assert!(!may_account(&state, &me, &timing, &Since { has_former_vote: true, ..late }));
+        assert!(!may_account_for_lost_disk(&state, &me, &timing, &after(WAITS)), "it has not looked since");
+        assert!(may_account_for_lost_disk(&state, &me, &timing, &late));
+        assert!(!may_account_for_lost_disk(&state, &me, &timing, &Since { document: None, ..late }));
+        assert!(!may_account_for_lost_disk(&state, &me, &timing, &Since { has_former_vote: true, ..late }));
         let saw = Since { document: Some((&listing, ago)), ..late };
-        assert!(!may_account(&state, &me, &timing, &saw));
+        assert!(!may_account_for_lost_disk(&state, &me, &timing, &saw));
         state.replicas.entry(me.clone()).or_default();
         report::report_document(&mut state, &me, 0, &listing).unwrap();
-        assert!(may_account(&state, &me, &timing, &saw));
+        assert!(may_account_for_lost_disk(&state, &me, &timing, &saw));
     }
 }

@@ -1,4 +1,4 @@
-//! openraft's state machine: hands committed entries to the fold, in order, and keeps its snapshots on the disk.
+//! The state machine as openraft stores it: applies committed entries in order, and keeps snapshots on the disk.
 
 use std::io;
 use std::ops::Bound;
@@ -15,14 +15,14 @@ use super::failure::OpenError;
 use super::options::MAX_SNAPSHOT_BYTES;
 use super::state_machine::{NotUnderstood, StateMachine};
 use super::tables::{MAX_BATCH_BYTES, META, SNAPSHOT, WHAT_TO_DO, last_index};
-use super::types::{LogId, Proposed, SharedFold, Snapshot, SnapshotMeta, StoredMembership, Types};
+use super::types::{LogId, Proposed, SharedStateMachine, Snapshot, SnapshotMeta, StoredMembership, Types};
 use super::{checked, codec};
 use allclear_wire::pb::allclear::raft::v1 as pb;
 
 /// The folded state in memory, rebuilt from the snapshot and the log at every start.
-pub(crate) struct StateStore {
+pub(crate) struct StateMachineStore {
     disk: Arc<Disk>,
-    fold: SharedFold,
+    state_machine: SharedStateMachine,
     applied: Option<LogId>,
     membership: StoredMembership,
     /// The index up to which everything is applied and published.
@@ -33,14 +33,18 @@ fn refused(what: &str, why: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{what} cannot be applied: {why}; {WHAT_TO_DO}"))
 }
 
-impl StateStore {
-    pub(crate) fn new(disk: Arc<Disk>, fold: SharedFold, published: watch::Sender<Option<u64>>) -> Self {
-        Self { disk, fold, applied: None, membership: StoredMembership::default(), published }
+impl StateMachineStore {
+    pub(crate) fn new(
+        disk: Arc<Disk>,
+        state_machine: SharedStateMachine,
+        published: watch::Sender<Option<u64>>,
+    ) -> Self {
+        Self { disk, state_machine, applied: None, membership: StoredMembership::default(), published }
     }
 
     /// Nothing on the disk is beyond this program: whoever could not apply an entry does not vote either.
     pub(super) fn check(&self) -> Result<(), OpenError> {
-        let refused = |what: &str, why| OpenError::Start(refused(what, why).to_string());
+        let refused_at_start = |what: &str, why| OpenError::Start(refused(what, why).to_string());
         let mut next = Bound::Unbounded;
         loop {
             // In pieces: all of it at once may be more than a replica holds otherwise.
@@ -50,8 +54,8 @@ impl StateStore {
             for entry in piece {
                 if let EntryPayload::Normal(Proposed(bytes)) = entry.payload {
                     let index = entry.log_id.index();
-                    let understood = self.change(|fold| fold.understands(&bytes));
-                    understood.map_err(|why| refused(&format!("log entry {index}"), why))?;
+                    let understood = self.change(|state_machine| state_machine.understands(&bytes));
+                    understood.map_err(|why| refused_at_start(&format!("log entry {index}"), why))?;
                 }
             }
         }
@@ -62,13 +66,14 @@ impl StateStore {
         &self,
         work: impl FnOnce(&mut dyn StateMachine) -> Result<R, NotUnderstood>,
     ) -> Result<R, NotUnderstood> {
-        let mut fold = self.fold.write().map_err(|_| NotUnderstood("the state was left half applied".into()))?;
-        work(fold.as_mut())
+        let mut state_machine =
+            self.state_machine.write().map_err(|_| NotUnderstood("the state was left half applied".into()))?;
+        work(state_machine.as_mut())
     }
 
     fn publish(&self) -> io::Result<()> {
-        let publish = |fold: &mut dyn StateMachine| {
-            fold.published();
+        let publish = |state_machine: &mut dyn StateMachine| {
+            state_machine.published();
             Ok(())
         };
         self.change(publish).map_err(io::Error::other)?;
@@ -77,7 +82,7 @@ impl StateStore {
     }
 }
 
-impl RaftStateMachine<Types> for StateStore {
+impl RaftStateMachine<Types> for StateMachineStore {
     type SnapshotData = Bytes;
     type SnapshotBuilder = TakenSnapshot;
 
@@ -96,7 +101,7 @@ impl RaftStateMachine<Types> for StateStore {
             let verdict = match entry.payload {
                 EntryPayload::Blank => Bytes::new(),
                 EntryPayload::Normal(Proposed(bytes)) => self
-                    .change(|fold| fold.apply(index, &bytes))
+                    .change(|state_machine| state_machine.apply(index, &bytes))
                     .map_err(|why| refused(&format!("log entry {index}"), why))?
                     .into(),
                 EntryPayload::Membership(next) => {
@@ -115,13 +120,13 @@ impl RaftStateMachine<Types> for StateStore {
     }
 
     async fn get_snapshot_builder(&mut self) -> Self::SnapshotBuilder {
-        let state = self.fold.read().unwrap_or_else(PoisonError::into_inner).snapshot();
+        let state = self.state_machine.read().unwrap_or_else(PoisonError::into_inner).snapshot();
         let meta = SnapshotMeta { last_log_id: self.applied, last_membership: self.membership.clone() };
         TakenSnapshot { disk: Arc::clone(&self.disk), meta, state: state.into() }
     }
 
     async fn install_snapshot(&mut self, meta: &SnapshotMeta, state: Bytes) -> Result<(), io::Error> {
-        self.change(|fold| fold.restore(&state)).map_err(|why| refused("the snapshot", why))?;
+        self.change(|state_machine| state_machine.restore(&state)).map_err(|why| refused("the snapshot", why))?;
         store(&self.disk, meta, state).await?;
         self.applied = meta.last_log_id;
         self.membership = meta.last_membership.clone();

@@ -13,7 +13,7 @@ use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::Group;
 use allclear_core::observation::{Observation, Patience, Poll, PollTime};
-use allclear_core::peer_table::Health;
+use allclear_core::peer_table::ImdsReport;
 use allclear_core::platform_time::PlatformTime;
 
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -46,14 +46,14 @@ impl ModelPollState {
         Self { opened, ..Self::default() }
     }
 
-    pub(super) fn health(&self, now: Timestamp) -> Health {
+    pub(super) fn health(&self, now: Timestamp) -> ImdsReport {
         let age = self.last.map(|at| now.since(at));
         let channel = match age {
             Some(age) if age < STALL_AFTER => ImdsHealth::Healthy,
             None if now.since(self.opened) < ENROLS_WITHIN => ImdsHealth::Unknown,
             Some(_) | None => ImdsHealth::Stalled,
         };
-        Health { channel, document_age: age, answers_in: self.took }
+        ImdsReport { health: channel, document_age: age, answers_in: self.took }
     }
 
     /// What it tells of the time, whose wall clock is so far ahead of this time of the cluster.
@@ -128,7 +128,7 @@ impl ModelContext {
     /// What its endpoint says, as far as it is believed; `None` while the channel does not work.
     pub(super) fn believed(&self) -> Option<Document> {
         let sight = self.process.sight.borrow();
-        let is_healthy = sight.health(self.steady()).channel == ImdsHealth::Healthy;
+        let is_healthy = sight.health(self.steady()).health == ImdsHealth::Healthy;
         sight.observation.document().filter(|_| is_healthy).cloned()
     }
 

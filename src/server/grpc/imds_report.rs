@@ -1,0 +1,31 @@
+//! Conversions of the health of a metadata channel, as replicas send it to each other.
+
+use std::time::Duration;
+
+use allclear_core::model::isolation::ImdsHealth;
+use allclear_core::peer_table::ImdsReport;
+use allclear_wire::pb::allclear::cluster::v1 as wire;
+
+pub(super) fn health(told: Option<&wire::ChannelHealth>) -> ImdsReport {
+    // A word this program does not know is no proof of health.
+    let channel = match told.map(|told| told.word.as_str()) {
+        Some("healthy") => ImdsHealth::Healthy,
+        Some("stalled") => ImdsHealth::Stalled,
+        _ => ImdsHealth::Unknown,
+    };
+    let document_age = told.and_then(|told| told.document_age_ms).map(Duration::from_millis);
+    ImdsReport {
+        health: channel,
+        document_age,
+        answers_in: Duration::from_millis(told.map_or(0, |told| told.answers_in_ms)),
+    }
+}
+
+pub(super) fn wire_health(health: ImdsReport) -> wire::ChannelHealth {
+    let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    wire::ChannelHealth {
+        word: health.health.as_str().into(),
+        document_age_ms: health.document_age.map(ms),
+        answers_in_ms: ms(health.answers_in),
+    }
+}

@@ -1,0 +1,75 @@
+//! The attempts that one runner knows, and its work on their folders.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::future::pending;
+use std::panic::resume_unwind;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+
+use super::HookEnvironment;
+use super::spool::Folder;
+use crate::hooks::{AttemptState, HookOutcome, HookReport, HookUpdate};
+
+pub(super) struct RunningAttempts {
+    pub(super) spool: PathBuf,
+    pub(super) supervisor: PathBuf,
+    /// Of the spool, held by the runner.
+    pub(super) lock: Weak<File>,
+    /// Attempts that are no longer known and whose folders may still be there.
+    pub(super) leaving: watch::Sender<BTreeSet<String>>,
+    pub(super) surroundings: HookEnvironment,
+    /// Never held over disk work.
+    pub(super) attempts: Mutex<BTreeMap<String, RunningAttempt>>,
+    pub(super) reports: mpsc::Sender<HookReport>,
+}
+
+pub(super) struct RunningAttempt {
+    pub(super) state: AttemptState,
+    pub(super) cancel: CancellationToken,
+}
+
+impl RunningAttempts {
+    pub(super) fn attempts(&self) -> MutexGuard<'_, BTreeMap<String, RunningAttempt>> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads or writes in an attempt's folder, never on a thread of the runtime: a disk that stalls must not make the
+    /// replica silent. What was begun goes on when the runner is dropped, and holds the spool's lock until it is done,
+    /// so that the next runner finds nobody at work. Nothing is begun after the runner: whoever asks then ends with it.
+    pub(super) async fn on<T: Send + 'static>(
+        &self,
+        folder: &Folder,
+        work: impl FnOnce(&Folder) -> T + Send + 'static,
+    ) -> T {
+        let Some(lock) = self.lock.upgrade() else { return pending().await };
+        let folder = folder.clone();
+        let work = move || {
+            let done = work(&folder);
+            drop(lock);
+            done
+        };
+        match spawn_blocking(work).await {
+            Ok(done) => done,
+            Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+            // The runtime ends, and whoever asked with it.
+            Err(_) => pending().await,
+        }
+    }
+
+    pub(super) async fn report(&self, attempt: &str, news: HookUpdate) {
+        // Nobody listens any more when the replica stops; the outcome is kept.
+        let _ = self.reports.send(HookReport { attempt: attempt.to_owned(), news }).await;
+    }
+
+    pub(super) async fn end(&self, attempt: &str, ended: HookOutcome) {
+        if let Some(entry) = self.attempts().get_mut(attempt) {
+            entry.state = AttemptState::Ended(ended.clone());
+        }
+        self.report(attempt, HookUpdate::Ended(ended)).await;
+    }
+}
