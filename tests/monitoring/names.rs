@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use allclear::core::model::attempt::Outcome;
+use allclear::core::model::claim::PostOutcome;
+
 use super::cluster::Cluster;
 use super::exposition::Exposition;
 use super::promtool;
@@ -41,6 +44,13 @@ async fn every_metric_that_is_named_is_in_the_output_of_a_replica_that_has_done_
             assert!(labels.contains(&((*name).into(), (*label).into())), "{name} has no label {label}");
         }
     }
+    let has_no_series = |outcome: &&&str| !told.text.contains(&format!("outcome=\"{outcome}\""));
+    let outcomes = PostOutcome::NAMES.iter().chain(Outcome::NAMES);
+    assert_eq!(
+        outcomes.filter(has_no_series).collect::<Vec<_>>(),
+        Vec::<&&str>::new(),
+        "a first one is seen as a rise"
+    );
     let known: BTreeSet<&str> = LABELS.into_iter().chain(["version"]).collect();
     let unknown: Vec<_> = labels.iter().filter(|(_, label)| !known.contains(label.as_str())).collect();
     assert!(unknown.is_empty(), "are their values bounded? {unknown:?}");

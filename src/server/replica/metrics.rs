@@ -187,33 +187,15 @@ impl Metrics {
     }
 
     fn begin_at_zero(&self) {
-        let why = String::new;
-        let posts = [
-            PostOutcome::Accepted,
-            PostOutcome::Refused(0),
-            PostOutcome::NotSent(why()),
-            PostOutcome::Unknown(why()),
-            PostOutcome::Withdrawn,
-        ];
-        let hooks = [
-            Outcome::Done,
-            Outcome::NotApplicable,
-            Outcome::NotDone,
-            Outcome::Failed(why()),
-            Outcome::Blocked(why()),
-            Outcome::TimedOut(why()),
-            Outcome::Cancelled,
-            Outcome::Unknown(why()),
-        ];
         for reason in Reason::ALL {
-            for post in &posts {
-                self.approvals.with_label_values(&[reason.as_str(), post.as_str()]);
+            for outcome in PostOutcome::NAMES {
+                self.approvals.with_label_values(&[reason.as_str(), outcome]);
             }
         }
         for phase in Phase::ALL {
             self.hook_durations.with_label_values(&[phase.as_str()]);
-            for hook in &hooks {
-                self.hook_attempts.with_label_values(&[phase.as_str(), hook.as_str()]);
+            for outcome in Outcome::NAMES {
+                self.hook_attempts.with_label_values(&[phase.as_str(), outcome]);
             }
         }
         for rung in TakeoverLevel::ALL {
