@@ -4,7 +4,6 @@ use std::io;
 use std::time::{Duration, Instant};
 
 pub(crate) use allclear::testbed::DatabaseClient;
-use allclear::testbed::hooks;
 pub(crate) use allclear::testbed::programs::find;
 use allclear::testbed::programs::missing;
 use allclear::testbed::three_nodes::ADDRESSES;
@@ -76,7 +75,7 @@ pub(crate) fn vms_of<S: System>() -> ThreeNodeBed {
 
 /// The tables of its hooks for the replica on this VM.
 pub(crate) fn tables<S: System>(trio: &ThreeNodeBed, place: usize) -> String {
-    S::TABLES.iter().map(|name| hooks::tables(trio, place, name, S::settings(trio, place)).unwrap()).collect()
+    S::TABLES.iter().map(|name| trio.tables(place, name, S::settings(trio, place)).unwrap()).collect()
 }
 
 /// Waits until a system is as wanted, and returns what was seen.

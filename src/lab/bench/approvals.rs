@@ -7,8 +7,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::figure::{Figure, ms};
-use super::leaders::led;
-use super::{EVENT_WITHIN, LOOK_EVERY, bare, span, until_ready};
+use super::{EVENT_WITHIN, LOOK_EVERY, bare, led, span, until_ready};
 use crate::fake_cloud::{CloudScenario, Post};
 use crate::local_cluster::{LocalCluster, workloads_socket};
 use allclear_client::{ConnectionState, Handle, Hook, Outcome, Phase, Workload};

@@ -9,8 +9,8 @@ use tokio::time::sleep;
 
 use super::approvals::{UNPREPARED, announce, posted, until_closed};
 use super::figure::Figure;
-use super::leaders::{led, patience};
-use super::{EVENT_WITHIN, span, until_ready};
+use super::leaders::patience;
+use super::{EVENT_WITHIN, led, span, until_ready};
 use crate::local_cluster::LocalCluster;
 use allclear_core::model::id::EventId;
 use allclear_server::exit::say;

@@ -2,20 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
-use tokio::time::sleep;
+use anyhow::Context as _;
 
 use super::approvals::{UNPREPARED, play, posted};
 use super::figure::{Figure, ms};
-use super::{READY_WITHIN, span, until_ready};
+use super::{led, span, until_ready};
 use crate::local_cluster::LocalCluster;
 use allclear_server::consensus::RaftTiming;
 use allclear_server::exit::say;
-use allclear_server::grpc::client::OperatorConnection;
 use allclear_server::replica::clock;
-use allclear_wire::pb::allclear::operator::v1::Status;
-
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 pub(super) async fn measure(stage: &mut LocalCluster, times: u32) -> anyhow::Result<Vec<Figure>> {
     say(format_args!("the leader is killed {times} times"));
@@ -60,23 +55,4 @@ async fn killed(stage: &mut LocalCluster, times: u32) -> anyhow::Result<(Vec<f64
     }
     until_ready(stage).await?;
     Ok((spans, posts))
-}
-
-/// Who leads as soon as a replica that runs tells so in a status of this kind.
-pub(super) async fn led(stage: &LocalCluster, counts: impl Fn(&Status) -> bool) -> anyhow::Result<String> {
-    let limit = clock::monotonic().plus(READY_WITHIN);
-    while clock::monotonic() < limit {
-        for replica in stage.replicas.iter().filter(|replica| replica.process.runs()) {
-            if let Ok(mut asking) = OperatorConnection::connect(&replica.socket).await
-                && let Ok(status) = asking.status().await
-                && status.quorum
-                && counts(&status)
-                && let Some(leader) = status.leader
-            {
-                return Ok(leader);
-            }
-        }
-        sleep(LOOK_EVERY).await;
-    }
-    bail!("nobody leads after {} s", READY_WITHIN.as_secs())
 }

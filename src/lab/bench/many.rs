@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::approvals::{UNPREPARED, first_poll, play, spread, waited};
 use super::figure::Figure;
 use super::meter::Meter;
-use super::{idle, leaders, until_ready};
+use super::{idle, led, until_ready};
 use crate::local_cluster::{HookSpeed, LocalCluster, SampleWorkload};
 use allclear_server::exit::say;
 use allclear_server::replica::clock;
@@ -84,7 +84,7 @@ async fn without_one(stage: &mut LocalCluster) -> anyhow::Result<(Vec<f64>, Vec<
     for place in (0..n).step_by(n.div_ceil(LOST)).map(Some).chain([None]) {
         until_ready(stage).await?;
         // Leadership moves with each event that names the leader's VM.
-        let leader = leaders::led(stage, |_| true).await?;
+        let leader = led(stage, |_| true).await?;
         let leads = || stage.replicas.iter().position(|replica| replica.name == leader);
         let place = place.or_else(leads).context("an unknown replica leads")?;
         let name = stage.replicas[place].name.clone();

@@ -27,8 +27,11 @@ use allclear_server::exit::{Exit, runtime, say};
 use allclear_server::grpc::client::OperatorConnection;
 use allclear_server::replica::clock;
 use allclear_server::signals::asked_to_stop;
+use allclear_wire::pb::allclear::operator::v1::Status;
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// An election takes a fraction of a second, and is measured.
+const LEADER_LOOK_EVERY: Duration = Duration::from_millis(5);
 const READY_WITHIN: Duration = Duration::from_mins(1);
 const EVENT_WITHIN: Duration = Duration::from_mins(1);
 
@@ -153,4 +156,23 @@ async fn until_ready(stage: &LocalCluster) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Who leads as soon as a replica that runs tells so in a status of this kind.
+async fn led(stage: &LocalCluster, counts: impl Fn(&Status) -> bool) -> anyhow::Result<String> {
+    let limit = clock::monotonic().plus(READY_WITHIN);
+    while clock::monotonic() < limit {
+        for replica in stage.replicas.iter().filter(|replica| replica.process.runs()) {
+            if let Ok(mut asking) = OperatorConnection::connect(&replica.socket).await
+                && let Ok(status) = asking.status().await
+                && status.quorum
+                && counts(&status)
+                && let Some(leader) = status.leader
+            {
+                return Ok(leader);
+            }
+        }
+        sleep(LEADER_LOOK_EVERY).await;
+    }
+    bail!("nobody leads after {} s", READY_WITHIN.as_secs())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::report::called;
+use super::narration::called;
 use crate::demo_hook::Note;
 use crate::fake_cloud::Post;
 use crate::local_cluster::snapshot::ClusterSnapshot;

@@ -123,6 +123,11 @@ pub(super) fn names(vms: &[VmName]) -> String {
     vms.iter().map(VmName::as_str).collect::<Vec<_>>().join(", ")
 }
 
+/// An event in a few words, for messages.
+pub(super) fn called(event: &PlatformEvent) -> String {
+    format!("{} of {}", event.plan.kind, names(&event.plan.resources))
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::report::called;
+use super::narration::called;
 use crate::local_cluster::VMS;
 use crate::local_cluster::members::MemberReport;
 use crate::local_cluster::snapshot::ClusterSnapshot;

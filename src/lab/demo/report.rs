@@ -135,8 +135,3 @@ impl DemoReport {
         lines.join("\n") + "\n"
     }
 }
-
-/// An event in a few words, for messages.
-pub(super) fn called(event: &PlatformEvent) -> String {
-    format!("{} of {}", event.plan.kind, names(&event.plan.resources))
-}

@@ -12,7 +12,7 @@ use super::free_addresses_of;
 use crate::testbed::record::{WriteRecord, Wrong};
 use crate::testbed::three_nodes::{ADDRESSES, DatabaseVm, ThreeNodeBed, VMS};
 use crate::testbed::writers::{WriteProgress, Writers};
-use crate::testbed::{POSTGRESQL, REDIS, System, hooks, programs};
+use crate::testbed::{POSTGRESQL, REDIS, System, programs};
 use allclear_server::replica::clock;
 
 /// What all of them are started with.
@@ -100,7 +100,7 @@ impl Servers {
     /// The tables of the hook set for the replica on this VM.
     pub(super) fn tables(&self, place: usize) -> anyhow::Result<String> {
         let settings = (self.system.settings)(&self.trio, place)?;
-        hooks::tables(&self.trio, place, self.system.tables, settings)
+        self.trio.tables(place, self.system.tables, settings)
     }
 
     pub(crate) fn progress(&self) -> WriteProgress {

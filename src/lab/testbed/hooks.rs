@@ -9,7 +9,6 @@ use anyhow::Context as _;
 use toml::{Table, Value};
 
 use super::Settings;
-use super::three_nodes::ThreeNodeBed;
 
 /// Where the tables suppose that the hook sets are.
 const INSTALLED: &str = "/usr/lib/allclear/hooks/";
@@ -45,15 +44,11 @@ pub(super) fn install(vm: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The tables of this name for the replica on a VM.
-pub fn tables(trio: &ThreeNodeBed, place: usize, name: &str, settings: Settings) -> anyhow::Result<String> {
+/// The tables of this name for the replica on the VM of this folder. `user` runs its hooks, where it is not this process' own.
+pub fn tables(vm: &Path, user: Option<&str>, name: &str, settings: Settings) -> anyhow::Result<String> {
     let (_, text) = TABLES.iter().find(|(known, _)| *known == name).with_context(|| format!("there is no {name}"))?;
     let mut tables: Table = text.parse().with_context(|| name.to_owned())?;
-    let here = HookHost {
-        hooks: format!("{}/", trio.vms[place].folder.join("hooks").display()),
-        settings,
-        user: trio.user.as_ref().map(|user| user.name.clone()),
-    };
+    let here = HookHost { hooks: format!("{}/", vm.join("hooks").display()), settings, user: user.map(str::to_owned) };
     for workload in each(&mut tables, "workload") {
         if let Some(Value::Table(role)) = workload.get_mut("role") {
             here.adapt_commands(role);

@@ -11,6 +11,7 @@ use anyhow::{Context as _, bail, ensure};
 use nix::sys::signal::Signal;
 use nix::unistd::User;
 
+use super::Settings;
 use super::{hooks, processes, programs};
 
 pub const VMS: [&str; 3] = ["db-0", "db-1", "db-2"];
@@ -85,6 +86,11 @@ pub struct ThreeNodeBed {
 }
 
 impl ThreeNodeBed {
+    /// The tables of this name for the replica on a VM.
+    pub fn tables(&self, place: usize, name: &str, settings: Settings) -> anyhow::Result<String> {
+        hooks::tables(&self.vms[place].folder, self.user.as_ref().map(|user| user.name.as_str()), name, settings)
+    }
+
     /// Three VMs without anything on them but the hooks, in a folder that is made for them. Their servers run as this
     /// user where this process is root.
     pub fn make(folder: PathBuf, user: &str, addresses: &[String]) -> anyhow::Result<Self> {
