@@ -26,7 +26,7 @@ pub enum Assignment<'a> {
         event: &'a Event,
         attempt: &'a Attempt,
         /// An attempt that vanished is run once more under the same id: restoring is delivered at least once.
-        again_if_lost: bool,
+        restart_restore_if_lost: bool,
     },
     /// Stop the attempt if it runs; it is not wanted any more.
     Cancel { event: &'a Event, attempt: &'a Attempt },
@@ -40,7 +40,7 @@ pub fn assignments<'a>(state: &'a State, me: &VmName) -> Vec<Assignment<'a>> {
     for event in state.open_events() {
         for attempt in event.attempts.iter().filter(|attempt| attempt.on == *me && attempt.outcome.is_none()) {
             found.push(if attempts::is_wanted(state, event, attempt) {
-                Assignment::Run { event, attempt, again_if_lost: attempt.hook.phase >= Phase::Restore }
+                Assignment::Run { event, attempt, restart_restore_if_lost: attempt.hook.phase >= Phase::Restore }
             } else {
                 Assignment::Cancel { event, attempt }
             });
@@ -82,7 +82,8 @@ pub fn vms_to_avoid(state: &State, input: &PlanningInput, member: &Member) -> Ve
         let replica = state.replicas.get(name).filter(|replica| group.is_some_and(|group| replica.has(group)));
         replica.zip(group).is_some_and(|(replica, group)| {
             let of_group = replica.effective().filter(|workload| workload.group.as_ref() == Some(group));
-            !replica.is_connected(group) || of_group.into_iter().any(|it| state.cause(&it.on(name)).is_some())
+            !replica.is_connected(group)
+                || of_group.into_iter().any(|it| state.out_of_service_cause(&it.on(name)).is_some())
         })
     };
     let unfit = |name: &&VmName| !input.reaches(name) || is_away(name) || taking().any(|event| event.affects(name));
@@ -105,7 +106,7 @@ pub fn vms_to_avoid(state: &State, input: &PlanningInput, member: &Member) -> Ve
 fn takes_its_vms_soon(event: &Event) -> bool {
     let is_going = (Stage::Claimed..=Stage::Started).contains(&event.stage()) || event.has_isolated_approval();
     !event.stage().is_over()
-        && (event.slots_since.is_some() || event.last_call.is_some() || event.is_dry_run() || is_going)
+        && (event.slots_since.is_some() || event.last_call_since.is_some() || event.is_dry_run() || is_going)
 }
 
 /// Where something of this workload's group is best moved to, the best first (R8b): the VMs of the other members that a

@@ -27,7 +27,7 @@ pub fn blocking_hooks(state: &State, event: &Event, now: Timestamp) -> Vec<Block
 }
 
 fn veto(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Blocker> {
-    match step_state::run_state(event, step, now) {
+    match step_state::state_without_undo(event, step, now) {
         StepState::Failed(reason) if step.on_failure == OnFailure::Hold => Some(hook_failed(event, step, &reason)),
         _ => blocker_of_step(state, event, step, now)
             .filter(|it| matches!(it, Blocker::HookBlocked { .. } | Blocker::WorkloadAway { .. })),

@@ -136,7 +136,7 @@ impl ClusterTime {
         let since = *self.in_doubt_since.get_or_insert(clocks.steady);
         let is_patient = self.trust == Trust::Unknown && clocks.steady.since(since) < AGREES_WITHIN;
         let own = readings.first().and_then(|own| own.wall).unwrap_or(0);
-        let sure = decide(readings, voters, self.trust, is_patient);
+        let sure = agreed_time_ahead(readings, voters, self.trust, is_patient);
         let (ahead, trust) = match sure {
             Some(ahead) => (ahead, Trust::Known),
             None if self.trust != Trust::Unknown || is_patient => return false,
@@ -188,7 +188,7 @@ impl ClusterTime {
 /// By how many milliseconds the right time is ahead of the cluster's, if that can be told.
 ///
 /// A leader that `is_patient` waits for those who have yet to speak before it takes one endpoint's word.
-fn decide(readings: &[ClockReading], voters: usize, trust: Trust, is_patient: bool) -> Option<i64> {
+fn agreed_time_ahead(readings: &[ClockReading], voters: usize, trust: Trust, is_patient: bool) -> Option<i64> {
     let majority = voters / 2 + 1;
     let walls: Vec<i64> = readings.iter().filter_map(|reading| reading.wall).collect();
     let platform: Vec<Interval> = readings.iter().filter_map(|reading| reading.platform).collect();

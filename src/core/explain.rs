@@ -10,9 +10,9 @@ use crate::model::state::State;
 use crate::model::time::to_the_second;
 use crate::model::workload::Intent;
 use crate::plan::placement;
-use crate::plan::registration::unregistered;
+use crate::plan::registration::unregistered_blocker;
 use crate::planning_input::PlanningInput;
-use crate::schedule::clearance::{clearance, prepared};
+use crate::schedule::clearance::{clearance, clearance_of_preparation};
 use crate::schedule::required;
 
 /// Why the event has not started, for people; `None` when there is nothing to wait for.
@@ -33,7 +33,7 @@ fn waits_for(state: &State, event: &Event, input: &PlanningInput) -> Option<Bloc
         return Some(Blocker::NoQuorum { forecast: takeover });
     }
     if event.is_drill() {
-        let prepared = event.treatment.as_ref().map(|_| prepared(state, event, input.now));
+        let prepared = event.treatment.as_ref().map(|_| clearance_of_preparation(state, event, input.now));
         return Some(match prepared {
             Some(Clearance::Blocked(blocker)) => blocker,
             Some(Clearance::Clear(_) | Clearance::NothingToApprove) | None => Blocker::Deciding,
@@ -52,7 +52,7 @@ fn waits_for(state: &State, event: &Event, input: &PlanningInput) -> Option<Bloc
         }
         Clearance::Clear(reason) => {
             let failed = || event.claims.last().and_then(|last| post_failed(event, last));
-            unregistered(state, event, reason, input).or_else(failed).or(Some(Blocker::Deciding))
+            unregistered_blocker(state, event, reason, input).or_else(failed).or(Some(Blocker::Deciding))
         }
     }
 }
@@ -73,7 +73,8 @@ fn replica_away(state: &State, event: &Event, input: &PlanningInput, found: &Blo
     }
     let silent = input.peers.get(&member.vm).filter(|contact| !contact.reachable);
     let since = silent.map(|contact| to_the_second(contact.since));
-    let passed_over_at = placement::no_longer_waited_for_at(&member.vm, input).filter(|_| event.is_user_initiated());
+    let passed_over_at =
+        placement::unreachable_replica_given_up_at(&member.vm, input).filter(|_| event.is_user_initiated());
     let passed_over_at = passed_over_at.map(to_the_second);
     Some(Blocker::ReplicaAway { member: member.clone(), hook: *hook, since, passed_over_at })
 }

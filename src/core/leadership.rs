@@ -11,12 +11,12 @@ use crate::planning_input::PlanningInput;
 use core::time::Duration;
 
 /// A leader whose channel has been stalled for this long gives way to one whose channel works.
-const BLIND_FOR: Duration = Duration::from_secs(15);
+const STALLED_FOR: Duration = Duration::from_secs(15);
 
 /// The replica to hand leadership to; `None` while `me` may go on, or when nobody would be better.
 pub fn transfer_target(state: &State, input: &PlanningInput) -> Option<VmName> {
     // First, because it is cheap to tell that there is none: who fits is asked of every open event.
-    if !is_threatened(state, &input.me, input.now) && !is_blind(input) {
+    if !is_threatened(state, &input.me, input.now) && !is_channel_stalled(input) {
         return None;
     }
     let fit = |name: &&VmName| {
@@ -42,11 +42,10 @@ fn is_to_come(event: &Event) -> bool {
     !event.stage().is_over() && !event.is_drill()
 }
 
-fn is_blind(input: &PlanningInput) -> bool {
-    input
-        .peers
-        .get(&input.me)
-        .is_some_and(|contact| contact.imds == ImdsHealth::Stalled && input.now.since(contact.imds_since) >= BLIND_FOR)
+fn is_channel_stalled(input: &PlanningInput) -> bool {
+    input.peers.get(&input.me).is_some_and(|contact| {
+        contact.imds == ImdsHealth::Stalled && input.now.since(contact.imds_since) >= STALLED_FOR
+    })
 }
 
 #[cfg(test)]
@@ -71,7 +70,7 @@ mod tests {
             reachable: true,
             since: Timestamp(0),
             imds: channel,
-            imds_since: NOW.minus(BLIND_FOR),
+            imds_since: NOW.minus(STALLED_FOR),
             document_age: None,
             answers_in: Duration::ZERO,
             operator_seq: 0,

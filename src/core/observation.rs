@@ -155,7 +155,7 @@ impl Observation {
                 None if !can_show(&before.kind) => Some(before.status.clone()),
                 None => {
                     let row = extend(&was_missed, id, time);
-                    let span = if polled.has_gap { span.max(patience.stale_after) } else { span };
+                    let span = if polled.has_element_without_id { span.max(patience.stale_after) } else { span };
                     if row.lasts(polls, span, time) {
                         return None;
                     }

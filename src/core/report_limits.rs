@@ -37,7 +37,13 @@ pub(crate) fn fitting(listed: Document, before: &Document, state: &State) -> (Do
             *place = if fits { Some(event.clone()) } else { before.map(|before| stuck(before, event)) };
         }
     }
-    (Document { events: kept.into_iter().flatten().collect(), has_gap: listed.has_gap }, left_out)
+    (
+        Document {
+            events: kept.into_iter().flatten().collect(),
+            has_element_without_id: listed.has_element_without_id,
+        },
+        left_out,
+    )
 }
 
 /// What was known of an event that is too large as it is now. That it has started counts all the same.

@@ -190,9 +190,9 @@ fn hook(random: &mut Random, phase: Phase) -> Hook {
     let is_before = phase < Phase::Restore;
     let timeout = random.secs(5, 40);
     Hook {
-        runs: timeout.as_secs(),
+        command_digest: timeout.as_secs(),
         timeout,
-        attempts: u32::try_from(random.between(1, 3)).unwrap_or(1),
+        max_attempts: u32::try_from(random.between(1, 3)).unwrap_or(1),
         on_failure: if random.percent(50) { OnFailure::Hold } else { OnFailure::Continue },
         runs_on: if is_before {
             random.weighted(&[(70, RunsOn::Affected), (15, RunsOn::Peer), (15, RunsOn::Any)])

@@ -146,11 +146,11 @@ pub enum ConfigChange {
 
 impl ConfigChange {
     pub(super) fn apply(self, workloads: &mut Vec<Workload>) {
-        let of = |phase: Phase| Hook { runs: u64::from(u16::MAX), ..Hook::of(phase) };
+        let of = |phase: Phase| Hook { command_digest: u64::from(u16::MAX), ..Hook::of(phase) };
         for workload in &mut *workloads {
             match self {
                 Self::OneMore(phase) => workload.hooks.insert(0, of(phase)),
-                Self::Otherwise => workload.hooks.iter_mut().for_each(|hook| hook.runs += 1_000),
+                Self::Otherwise => workload.hooks.iter_mut().for_each(|hook| hook.command_digest += 1_000),
                 Self::Renamed => workload.name.0.push('2'),
                 Self::WithoutRestore => workload.hooks.retain(|hook| hook.phase != Phase::Restore),
                 Self::Removed => {}

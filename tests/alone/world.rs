@@ -221,7 +221,7 @@ impl Cluster {
     }
 
     fn workload(&self) -> Workload {
-        let hook = Hook { attempts: 1, on_failure: OnFailure::Continue, ..Hook::of(Phase::Drain) };
+        let hook = Hook { max_attempts: 1, on_failure: OnFailure::Continue, ..Hook::of(Phase::Drain) };
         let hooks = self.has_hook.then_some(hook).into_iter().collect();
         Workload {
             name: WorkloadName("w".into()),

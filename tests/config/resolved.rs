@@ -43,7 +43,7 @@ fn a_variable_of_a_hook_is_not_printed_unless_it_is_said_to_be_harmless() {
 /// What stands in a log that many read is made of what a hook runs.
 #[test]
 fn a_hook_is_known_without_the_values_of_its_secrets() {
-    let runs = |keys: &str| with_hook(keys).workloads[0].hooks[0].registered.runs;
+    let runs = |keys: &str| with_hook(keys).workloads[0].hooks[0].registered.command_digest;
     let of = |value: &str| runs(&format!("env = {{ A = \"{value}\" }}"));
     assert_eq!(of("one"), of("two"));
     assert_eq!(of("one"), runs("env_files = { A = \"/a\" }"));

@@ -203,7 +203,7 @@ impl Liar {
             }
             for (by, command) in ended {
                 let verdict = self.commit(by.as_str(), command);
-                assert_ne!(verdict, ApplyResult::Ignored(Rejection::UnknownEvent));
+                assert_ne!(verdict, ApplyResult::Rejected(Rejection::UnknownEvent));
             }
         }
     }

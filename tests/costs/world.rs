@@ -191,7 +191,7 @@ impl World {
         let mut verdict = None;
         let all = allocations(|| verdict = Some(apply(&mut self.state, &entry)));
         // Of several events for one workload the leader begins one.
-        let is_fine = matches!(verdict, Some(ApplyResult::Applied | ApplyResult::Ignored(Rejection::NotDue)));
+        let is_fine = matches!(verdict, Some(ApplyResult::Applied | ApplyResult::Rejected(Rejection::NotDue)));
         assert!(is_fine, "{verdict:?}: {entry:?}");
         let checked = allocations(|| assert_eq!(invariants::violated(&self.state), None));
         if cfg!(debug_assertions) && verdict == Some(ApplyResult::Applied) { all - checked } else { all }

@@ -58,8 +58,10 @@ fn held_wrongly(document: &Document) -> Option<String> {
     }
     let by = VmName::new("db-0");
     // What a replica believes has no gap.
-    let report =
-        Command::ReportDocument(ReportDocument { after: 0, document: Document { has_gap: false, ..document.clone() } });
+    let report = Command::ReportDocument(ReportDocument {
+        after: 0,
+        document: Document { has_element_without_id: false, ..document.clone() },
+    });
     let mut state = State::default();
     let register = Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() });
     for command in [register, report] {

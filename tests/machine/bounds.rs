@@ -209,7 +209,7 @@ fn workloads_beyond_the_limit_do_not_dial_in_until_there_is_room() {
         commit(&mut state, enlist(number));
     }
     let entry = |number| Entry { at: Timestamp(0), by: VmName::new("a"), command: enlist(number) };
-    assert_eq!(apply(&mut state, &entry(WORKLOAD_LIMIT)), ApplyResult::Ignored(Rejection::TooManyWorkloads));
+    assert_eq!(apply(&mut state, &entry(WORKLOAD_LIMIT)), ApplyResult::Rejected(Rejection::TooManyWorkloads));
     assert_eq!(apply(&mut state, &entry(0)), ApplyResult::Applied, "it stands for a configured one");
     commit(&mut state, Command::DeregisterSession(DeregisterSession { workload: name(7) }));
     assert_eq!(apply(&mut state, &entry(WORKLOAD_LIMIT)), ApplyResult::Applied);

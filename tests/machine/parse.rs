@@ -121,9 +121,13 @@ fn hook(text: &str) -> Result<Hook, String> {
     Ok(Hook {
         phase,
         name: options.values.get("name").map(|name| (*name).into()),
-        runs: options.values.get("runs").map_or(Ok(0), |n| n.parse()).map_err(|_| "runs is a number")?,
+        command_digest: options.values.get("runs").map_or(Ok(0), |n| n.parse()).map_err(|_| "runs is a number")?,
         timeout: options.span("timeout")?.unwrap_or(Duration::from_mins(1)),
-        attempts: options.values.get("attempts").map_or(Ok(2), |n| n.parse()).map_err(|_| "attempts is a number")?,
+        max_attempts: options
+            .values
+            .get("attempts")
+            .map_or(Ok(2), |n| n.parse())
+            .map_err(|_| "attempts is a number")?,
         on_failure: if has("continue") { OnFailure::Continue } else { OnFailure::Hold },
         runs_on: match (has("peer"), has("any")) {
             (true, _) => RunsOn::Peer,

@@ -106,10 +106,10 @@ fn a_report_beyond_its_room_is_taken_from_nobody() {
     let mut state = with_replicas(&["a"]);
     let of = |count: usize, vms| (0..count).map(|number| of_others(number, vms)).collect::<Vec<_>>();
     assert!(Document::new(of(20, 500)).bytes() > 2 * DOCUMENT_BYTES);
-    assert_eq!(report_by(&mut state, "a", of(20, 500)), ApplyResult::Ignored(Rejection::TooManyEvents));
+    assert_eq!(report_by(&mut state, "a", of(20, 500)), ApplyResult::Rejected(Rejection::TooManyEvents));
     let long = of_others(1_000_000_000_000, 1_000);
     assert!(long.bytes() > ANNOUNCEMENT_BYTES);
-    assert_eq!(report_by(&mut state, "a", vec![long]), ApplyResult::Ignored(Rejection::TooManyEvents));
+    assert_eq!(report_by(&mut state, "a", vec![long]), ApplyResult::Rejected(Rejection::TooManyEvents));
     assert!(state.open.is_empty() && state.replicas[&VmName::new("a")].reports == 0);
     assert_eq!(report_by(&mut state, "a", of(5, 500)), ApplyResult::Applied);
     // Where there are many, each has less.

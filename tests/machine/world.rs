@@ -390,7 +390,7 @@ impl World {
         let entry = Entry { at: self.input.now, by: by.clone(), command };
         let mut answer = match apply(&mut self.state, &entry) {
             ApplyResult::Applied => String::from("ok"),
-            ApplyResult::Ignored(why) => format!("ignored, {why}"),
+            ApplyResult::Rejected(why) => format!("ignored, {why}"),
         };
         for event in self.all() {
             let id = &event.announcement.id;

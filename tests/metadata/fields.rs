@@ -61,13 +61,13 @@ fn an_element_without_a_readable_id_leaves_a_gap_and_the_others_stay() {
             Some(id) => odd["EventId"] = id,
             None => drop(odd.as_object_mut().unwrap().remove("EventId")),
         }
-        let expected = Document { has_gap: true, ..document(&[event()]) };
+        let expected = Document { has_element_without_id: true, ..document(&[event()]) };
         assert_eq!(document(&[odd.clone(), event()]), expected, "{odd}");
     }
     for element in [json!(null), json!("event"), json!([]), json!({})] {
-        assert!(document(std::slice::from_ref(&element)).has_gap, "{element}");
+        assert!(document(std::slice::from_ref(&element)).has_element_without_id, "{element}");
     }
-    assert!(!document(&[event()]).has_gap);
+    assert!(!document(&[event()]).has_element_without_id);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn an_element_of_which_only_the_id_is_readable_is_an_event_that_cannot_be_read()
         let [Announcement { id, status: Status::Unreadable, resources, .. }] = &read.events[..] else {
             panic!("{read:?}");
         };
-        assert_eq!((id, resources.len(), read.has_gap), (&document(&[event()]).events[0].id, 0, false));
+        assert_eq!((id, resources.len(), read.has_element_without_id), (&document(&[event()]).events[0].id, 0, false));
     }
     let limit: Vec<_> = (0..MAX_RESOURCES).map(|number| format!("vm{number}")).collect();
     assert_eq!(with("Resources", Some(json!(limit))).resources.len(), MAX_RESOURCES);

@@ -10,7 +10,7 @@ use crate::mutant::Mutant;
 use crate::world::{Cluster, Trouble};
 
 pub(crate) fn hook(phase: Phase, on_failure: OnFailure) -> Hook {
-    Hook { attempts: 1, on_failure, ..Hook::of(phase) }
+    Hook { max_attempts: 1, on_failure, ..Hook::of(phase) }
 }
 
 pub(crate) fn workload(hooks: Vec<Hook>) -> Workload {
@@ -52,7 +52,7 @@ pub(crate) fn unrestored() -> Workload {
 
 /// One step that can be asked whether it is done.
 pub(crate) fn askable() -> Workload {
-    workload(vec![Hook { can_confirm: true, attempts: 2, ..hook(Phase::Drain, OnFailure::Hold) }])
+    workload(vec![Hook { can_confirm: true, max_attempts: 2, ..hook(Phase::Drain, OnFailure::Hold) }])
 }
 
 /// The same workload, as one that dials in and may be away.

@@ -117,7 +117,7 @@ fn take_away(cluster: &Cluster, next: &mut World, attempt: &Attempt) {
     };
     let is_repair = event.is_user_initiated() && (0..cluster.replicas).filter(named).all(is_sick);
     // The platform takes them anyway, as they came too late for a decision or are about to be taken.
-    let is_hurried = event.last_call.is_some() || event.is_reopened();
+    let is_hurried = event.last_call_since.is_some() || event.is_reopened();
     let is_excused = workload.group.is_none() || is_hurried || event.is_drill() || is_repair;
     if !is_excused && !others.is_empty() && own.len() + others.len() > 1 {
         next.broke(Breach::BudgetExceeded);
@@ -153,7 +153,7 @@ fn confirm(cluster: &Cluster, next: &mut World, replica: usize, claim: AttemptId
     };
     let id = next.id_of(claim);
     let document = next.document(cluster);
-    let withdrawn = id.and_then(|id| claims::reason_to_withdraw(&next.log, &name(replica), &id, claim, &document));
+    let withdrawn = id.and_then(|id| claims::outcome_without_post(&next.log, &name(replica), &id, claim, &document));
     let is_other = withdrawn == Some(PostOutcome::Differs);
     let step = if withdrawn.is_none() || (is_other && cluster.mutant == Mutant::PostUndecided) {
         // S10: it names nobody beside those for whom it was decided.

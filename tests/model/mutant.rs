@@ -290,8 +290,8 @@ impl Mutant {
         match (self, &entry.command) {
             (Self::LastCallEarly, Command::BeginLastCall(BeginLastCall { event })) => {
                 let event = state.open.get_mut(event).map(Arc::make_mut)?;
-                (event.last_call.is_none() && event.stage() <= Stage::Preparing).then_some(())?;
-                event.last_call = Some(entry.at);
+                (event.last_call_since.is_none() && event.stage() <= Stage::Preparing).then_some(())?;
+                event.last_call_since = Some(entry.at);
                 Some(ApplyResult::Applied)
             }
             (Self::ClaimOldStint, Command::ClaimApproval(ClaimApproval { event, stints, .. })) => {

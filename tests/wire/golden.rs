@@ -45,7 +45,7 @@ fn every_command_of_the_proto_has_golden_bytes() {
 
 #[test]
 fn every_reason_for_ignoring_of_the_proto_has_golden_bytes() {
-    let declared = block("enum Ignored {").map(|line| line[0].trim_start_matches("IGNORED_").to_ascii_lowercase());
+    let declared = block("enum Rejection {").map(|line| line[0].trim_start_matches("REJECTION_").to_ascii_lowercase());
     let golden = golden();
     let missing: Vec<String> = declared.filter(|word| !golden.contains_key(&format!("verdict {word}"))).collect();
     assert_eq!(missing, ["unspecified"]);

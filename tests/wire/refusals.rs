@@ -56,9 +56,9 @@ fn an_unspecified_enum_is_refused() {
     for (place, change) in NUMBERED {
         refuses(place, &DecodeFault::Unspecified, |state| change(state, 0));
     }
-    let verdict = pb::ApplyResult { variant: Some(pb::apply_result::Variant::Ignored(0)) };
+    let verdict = pb::ApplyResult { variant: Some(pb::apply_result::Variant::Rejected(0)) };
     let refused = decode_verdict(&verdict.encode_to_vec()).unwrap_err();
-    assert_eq!(refused, Undecodable { place: "verdict.ignored".into(), fault: DecodeFault::Unspecified });
+    assert_eq!(refused, Undecodable { place: "verdict.rejected".into(), fault: DecodeFault::Unspecified });
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     for verdict in verdicts() {
         let word = match &verdict {
             ApplyResult::Applied => "applied",
-            ApplyResult::Ignored(why) => why.as_str(),
+            ApplyResult::Rejected(why) => why.as_str(),
         };
         samples.push((format!("verdict {word}"), Record::Verdict(verdict)));
     }
@@ -294,5 +294,5 @@ fn verdicts() -> Vec<ApplyResult> {
         Rejection::Unbounded,
         Rejection::TooManyWorkloads,
     ];
-    [ApplyResult::Applied].into_iter().chain(ignored.map(ApplyResult::Ignored)).collect()
+    [ApplyResult::Applied].into_iter().chain(ignored.map(ApplyResult::Rejected)).collect()
 }

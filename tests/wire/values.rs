@@ -37,7 +37,7 @@ pub(crate) fn postgres() -> Workload {
     ];
     let hook = |(phase, on_failure, runs_on)| Hook {
         name: (phase == Phase::Failover).then(|| "switch".into()),
-        runs: if phase == Phase::Drain { u64::MAX } else { 0 },
+        command_digest: if phase == Phase::Drain { u64::MAX } else { 0 },
         on_failure,
         runs_on,
         can_confirm: phase == Phase::Failover,
@@ -88,7 +88,7 @@ pub(crate) fn dialled_state() -> State {
         conditions: conditions().into_iter().collect(),
         disconnected: BTreeMap::from([(WorkloadName("postgres".into()), Timestamp(NOW))]),
         unready: BTreeMap::from([(WorkloadName("cache".into()), Timestamp(NOW + 1))]),
-        former: BTreeMap::from([(WorkloadName("postgres".into()), postgres())]),
+        owed_workloads: BTreeMap::from([(WorkloadName("postgres".into()), postgres())]),
         ..Replica::default()
     };
     State { replicas: BTreeMap::from([(VmName::new("db-0"), replica.into())]), ..State::default() }
@@ -214,7 +214,7 @@ fn closed_event() -> Event {
         stuck_since: None,
         times_given_back: 0,
         is_deferred: false,
-        last_call: None,
+        last_call_since: None,
         former_calls: Vec::new(),
         decided_at_revision: 1,
         reopened: None,
@@ -394,7 +394,7 @@ pub(crate) fn members_state() -> State {
         stuck_since: Some(Timestamp(NOW + 1)),
         times_given_back: 2,
         is_deferred: true,
-        last_call: Some(Timestamp(NOW + 2)),
+        last_call_since: Some(Timestamp(NOW + 2)),
         former_calls: vec![Timestamp(NOW + 1)],
         decided_at_revision: 3,
         reopened: Some(Timestamp(NOW + 3)),

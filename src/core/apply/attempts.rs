@@ -54,7 +54,7 @@ pub(crate) fn extend_attempt(
     if known.outcome.is_some() || now >= known.deadline {
         return Err(Rejection::Late);
     }
-    let ends = event.time_ends(phase).unwrap_or(now.plus(RESTORE_EXTENDS_AT_MOST));
+    let ends = event.latest_end_of_phase(phase).unwrap_or(now.plus(RESTORE_EXTENDS_AT_MOST));
     let known = attempt_of(event, attempt, by)?;
     if deadline.min(ends) <= known.deadline {
         return Err(Rejection::NotDue);

@@ -59,7 +59,7 @@ pub fn apply(state: &mut State, entry: &Entry) -> ApplyResult {
             debug_assert_eq!(crate::verify::invariants::violated(state), None, "after {entry:?}");
             ApplyResult::Applied
         }
-        Err(ignored) => ApplyResult::Ignored(ignored),
+        Err(ignored) => ApplyResult::Rejected(ignored),
     }
 }
 
@@ -170,7 +170,7 @@ fn begin_attempt(state: &mut State, begun: &BeginAttempt) -> Applied {
         return Err(Rejection::NotDue);
     }
     // The planner may not have known yet that less time is left.
-    let ends = if intent == Intent::Undo { None } else { event.time_ends(hook.phase) };
+    let ends = if intent == Intent::Undo { None } else { event.latest_end_of_phase(hook.phase) };
     let deadline = ends.map_or(deadline, |ends| ends.min(deadline));
     let takes_away = hook.phase.is_disruptive() && intent == Intent::Run && !event.is_dry_run();
     let attempt = state.next_attempt();

@@ -123,7 +123,7 @@ fn known_as(configured: &[Workload], dialled: &Workload) -> Workload {
         let same = stands_in.and_then(|it| it.hooks.iter().filter(|it| it.phase == hook.phase).nth(*place));
         let own = u64::try_from(*place).unwrap_or(u64::MAX);
         *place += 1;
-        Hook { runs: same.filter(|it| it.name.is_none()).map_or(own, |it| it.runs), ..hook.clone() }
+        Hook { command_digest: same.filter(|it| it.name.is_none()).map_or(own, |it| it.command_digest), ..hook.clone() }
     };
     Workload { hooks: dialled.hooks.iter().map(known).collect(), ..dialled.clone() }
 }
@@ -147,13 +147,13 @@ fn keep_owed_restores(state: &mut State, vm: &VmName, before: &[Workload]) {
     }
     let Ok(replica) = registered(state, vm) else { return };
     for mut owed in kept {
-        if let Some(known) = replica.former.remove(&owed.name) {
+        if let Some(known) = replica.owed_workloads.remove(&owed.name) {
             // What was owed before, and still is.
             let is_known = |hook: &Hook| owed.hooks.iter().any(|it| it.is_same(hook));
             let earlier: Vec<Hook> = known.hooks.into_iter().filter(|hook| !is_known(hook)).collect();
             owed.hooks.splice(0..0, earlier);
         }
-        replica.former.insert(owed.name.clone(), owed);
+        replica.owed_workloads.insert(owed.name.clone(), owed);
     }
 }
 
@@ -162,8 +162,8 @@ pub(crate) fn drop_owed_restores(state: &mut State) {
     let slots = &state.slots;
     for (vm, replica) in &mut state.replicas {
         let is_owed = |workload: &Workload| slots.get(&workload.on(vm)).is_some_and(|slot| slot.needs_restore);
-        if !replica.former.values().all(is_owed) {
-            Arc::make_mut(replica).former.retain(|_, workload| is_owed(workload));
+        if !replica.owed_workloads.values().all(is_owed) {
+            Arc::make_mut(replica).owed_workloads.retain(|_, workload| is_owed(workload));
         }
     }
 }

@@ -47,7 +47,7 @@ fn take_slots_of_platform(state: &mut State) {
             || (event.has_isolated_approval() && !event.stage().is_over())
     };
     let takes = |event: &&Event| {
-        let is_called = event.last_call.is_some() && !event.stage().is_over();
+        let is_called = event.last_call_since.is_some() && !event.stage().is_over();
         !event.is_drill() && (is_going(event) || is_called)
     };
     let taking: Vec<EventId> = state.open_events().filter(takes).map(|event| event.announcement.id.clone()).collect();

@@ -36,13 +36,13 @@ pub(crate) fn take_slots(state: &mut State, id: &EventId) -> Applied {
 pub(crate) fn begin_last_call(state: &mut State, id: &EventId) -> Applied {
     let now = state.now;
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
-    if event.last_call.is_some() {
+    if event.last_call_since.is_some() {
         return Err(Rejection::Repeated);
     }
     if !last_call::is_due(state, event, now) {
         return Err(Rejection::NotNow);
     }
-    open(state, id)?.last_call = Some(now);
+    open(state, id)?.last_call_since = Some(now);
     take_all(state, id);
     Ok(())
 }

@@ -24,7 +24,7 @@ pub(crate) fn return_to_scheduled(event: &mut Event, now: Timestamp) {
     event.reopened = may_be_approved.then_some(now);
     event.ending = None;
     event.stuck_since = None;
-    event.former_calls.extend(event.last_call.take());
+    event.former_calls.extend(event.last_call_since.take());
     // One that had started is treated otherwise than one that is to come.
     (event.treatment, event.treated) = (None, None);
     event.revision += 1;

@@ -26,7 +26,7 @@ fn clocks(steady: i64, wall: i64) -> Clocks {
 
 /// What it does at once, and when it has waited.
 fn decided(readings: &[ClockReading], voters: usize) -> [Option<i64>; 2] {
-    [true, false].map(|is_patient| decide(readings, voters, Trust::Unknown, is_patient))
+    [true, false].map(|is_patient| agreed_time_ahead(readings, voters, Trust::Unknown, is_patient))
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn one_endpoint_chooses_between_wall_clocks_that_do_not_agree() {
 
 #[test]
 fn what_is_known_is_changed_by_majorities_only_and_not_while_an_endpoint_is_asked_for_the_first_time() {
-    let known = |readings: &[ClockReading]| decide(readings, 2, Trust::Known, false);
+    let known = |readings: &[ClockReading]| agreed_time_ahead(readings, 2, Trust::Known, false);
     assert_eq!(known(&[dated(DAY, 0), wall(9)]), None);
     assert_eq!(known(&[wall(DAY), wall(DAY)]), Some(DAY));
     assert_eq!(known(&[dated(DAY, 0), asking(DAY)]), None, "its endpoint may show that both are wrong");

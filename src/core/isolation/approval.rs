@@ -165,7 +165,7 @@ fn own_member_out(state: &State, alone: &IsolatedView, me: &VmName) -> Option<Wo
     let is_out = |workload: &Workload| {
         let member = workload.on(me);
         let answered = alone.readiness.get(&workload.name);
-        let is_unready = || state.unready_since(&member).is_some();
+        let is_unready = || state.not_serving_since(&member).is_some();
         state.slots.contains_key(&member) || answered.map_or_else(is_unready, |it| *it == Readiness::NotReady)
     };
     own.map(|(_, workload)| workload).find(|workload| is_out(workload)).map(|workload| workload.name.clone())
@@ -225,7 +225,7 @@ fn earliest(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &Eve
     let tried: Vec<&IsolatedApproval> =
         own_approvals(state, alone, &input.me).filter(|(of, _)| *of == id).map(|(_, it)| it).collect();
     let last = tried.iter().map(|it| it.outcome.as_ref().map_or(it.at, |(_, at)| *at)).max();
-    let again = last.map(|last| last.plus(pause_after(tried.len())));
+    let again = last.map(|last| last.plus(post_retry_delay(tried.len())));
     let waits = running_until.into_iter().chain(again);
     ApprovalForecast::From(waits.fold(at, Timestamp::max))
 }
@@ -238,7 +238,7 @@ fn hooks_may_run_until(input: &PlanningInput, alone: &IsolatedView, event: Optio
     running.map(|attempt| in_own_time(attempt.deadline.plus(ENDED_WITHIN))).max()
 }
 
-fn pause_after(tries: usize) -> Duration {
+fn post_retry_delay(tries: usize) -> Duration {
     let doublings = u32::try_from(tries.saturating_sub(1)).unwrap_or(u32::MAX).min(6);
     (AGAIN_AFTER * (1 << doublings)).min(AGAIN_AFTER_AT_MOST)
 }

@@ -352,7 +352,7 @@ impl Command {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ApplyResult {
     Applied,
-    Ignored(Rejection),
+    Rejected(Rejection),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

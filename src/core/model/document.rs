@@ -16,7 +16,7 @@ pub struct Document {
     /// Ordered by id, at most one for each.
     pub events: Vec<Announcement>,
     /// It also lists something without an id that could be read: what seems to be missing may be that.
-    pub has_gap: bool,
+    pub has_element_without_id: bool,
 }
 
 impl Document {
@@ -31,7 +31,7 @@ impl Document {
             }
             is_same
         });
-        Self { events, has_gap: false }
+        Self { events, has_element_without_id: false }
     }
 
     /// Without the ends of notices: nobody can tell when a time of the platform comes.

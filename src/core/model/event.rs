@@ -59,7 +59,7 @@ pub struct Event {
     /// It has given its slots back by itself, and goes behind the others from then on.
     pub is_deferred: bool,
     /// When its last call began, since it last came back.
-    pub last_call: Option<Timestamp>,
+    pub last_call_since: Option<Timestamp>,
     /// When its last calls began before it went, and came back.
     pub former_calls: Vec<Timestamp>,
     /// When it was last listed as to come again, or grew, though it may have been approved.
@@ -89,7 +89,7 @@ impl Event {
             stuck_since: None,
             times_given_back: 0,
             is_deferred: false,
-            last_call: None,
+            last_call_since: None,
             former_calls: Vec::new(),
             reopened: None,
         }
@@ -187,19 +187,19 @@ impl Event {
         let notice = self.notice_ends().minus(self.margin());
         let budget = self.treatment.as_ref().and_then(|treatment| treatment.budget).unwrap_or_default();
         let to_end = ENDED_WITHIN.min(budget / 4);
-        let is_hurried = self.last_call.is_some() || self.is_reopened();
+        let is_hurried = self.last_call_since.is_some() || self.is_reopened();
         self.budget_ends().filter(|_| !is_hurried).map_or(notice, |ends| ends.minus(to_end).min(notice))
     }
 
     /// The last moment for a hook of this phase. A member comes back in as much time as it takes, and so is taken back
     /// what was begun.
-    pub fn time_ends(&self, phase: Phase) -> Option<Timestamp> {
+    pub fn latest_end_of_phase(&self, phase: Phase) -> Option<Timestamp> {
         (phase < Phase::Restore && !self.stage().is_over()).then(|| self.preparation_ends())
     }
 
     /// The last moment for a running attempt: its own, or less when the time for its phase has become shorter.
     pub fn deadline_of(&self, attempt: &Attempt) -> Timestamp {
-        let ends = if attempt.intent == Intent::Undo { None } else { self.time_ends(attempt.hook.phase) };
+        let ends = if attempt.intent == Intent::Undo { None } else { self.latest_end_of_phase(attempt.hook.phase) };
         ends.map_or(attempt.deadline, |ends| ends.min(attempt.deadline))
     }
 
@@ -271,7 +271,7 @@ impl Event {
     /// It is about to begin, or has begun, whatever we do from now on.
     pub fn is_under_way(&self) -> bool {
         let is_claimed = (Stage::Claimed..=Stage::Started).contains(&self.stage());
-        is_claimed || self.last_call.is_some() || self.may_have_been_approved()
+        is_claimed || self.last_call_since.is_some() || self.may_have_been_approved()
     }
 
     /// It was started, or may be approved.

@@ -34,7 +34,7 @@ pub fn is_hook_name(text: &str) -> bool {
 impl Hook {
     /// Both are registered with the same words; by which key the log knows a hook is not of its saying.
     pub(crate) fn is_same_registration(&self, other: &Self) -> bool {
-        Self { runs: 0, ..self.clone() } == Self { runs: 0, ..other.clone() }
+        Self { command_digest: 0, ..self.clone() } == Self { command_digest: 0, ..other.clone() }
     }
 
     /// Both would be known by the same id.
@@ -43,7 +43,7 @@ impl Hook {
     }
 
     fn key(&self) -> u64 {
-        self.name.as_deref().map_or(self.runs, |name| digest(["name", name]))
+        self.name.as_deref().map_or(self.command_digest, |name| digest(["name", name]))
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn runs(phase: Phase, runs: u64) -> Hook {
-        Hook { runs, ..Hook::of(phase) }
+        Hook { command_digest: runs, ..Hook::of(phase) }
     }
 
     fn ids(workload: &Workload, phase: Phase) -> Vec<HookId> {

@@ -12,7 +12,7 @@ impl Replica {
     /// The workload of this name that has the hook: as it counts now, or as it was when its restore came to be owed.
     pub fn keeper(&self, member: &Member, id: HookId) -> Option<&Workload> {
         let known = self.workload(&member.workload).filter(|workload| workload.hook(id).is_some());
-        known.or_else(|| self.former.get(&member.workload).filter(|former| former.hook(id).is_some()))
+        known.or_else(|| self.owed_workloads.get(&member.workload).filter(|former| former.hook(id).is_some()))
     }
 }
 
@@ -55,7 +55,7 @@ impl State {
         // What is owed is known when the present configuration is registered.
         let is_registered = configured.all(is_known)
             && !replica.workloads.iter().any(|known| known.name == *workload && known.hook(id).is_some());
-        let is_owed = || replica.former.get(workload).is_some_and(|former| former.hook(id).is_some());
+        let is_owed = || replica.owed_workloads.get(workload).is_some_and(|former| former.hook(id).is_some());
         let is_open = |attempt: &Attempt| {
             let is_of_hook = attempt.hook == id && attempt.member.workload == *workload;
             is_of_hook && attempt.on == *vm && attempt.outcome.is_none()

@@ -19,7 +19,7 @@ impl State {
     }
 
     /// Since when the member says that it is not ready, or does not answer; `None` also where nobody can ask it.
-    pub fn unready_since(&self, member: &Member) -> Option<Timestamp> {
+    pub fn not_serving_since(&self, member: &Member) -> Option<Timestamp> {
         let replica = self.replicas.get(&member.vm)?;
         let workload = replica.workload(&member.workload).filter(|workload| is_asked(replica, workload))?;
         let since = if workload.is_session() { &replica.disconnected } else { &replica.unready };
@@ -33,7 +33,7 @@ impl State {
     }
 
     /// Why the member fills a slot of its group (R3); `None` while it is in service.
-    pub fn cause(&self, member: &Member) -> Option<SlotCause> {
+    pub fn out_of_service_cause(&self, member: &Member) -> Option<SlotCause> {
         match self.slots.get(member) {
             Some(slot) if slot.state == SlotState::Returning => return Some(SlotCause::Returning(slot.by.clone())),
             Some(slot) => return Some(SlotCause::Event(slot.by.clone())),
@@ -42,13 +42,13 @@ impl State {
         if self.is_unreachable(&member.vm) {
             return Some(SlotCause::Unreachable(member.vm.clone()));
         }
-        self.unready_since(member).map(|_| SlotCause::NotReady(member.clone()))
+        self.not_serving_since(member).map(|_| SlotCause::NotReady(member.clone()))
     }
 
     /// The member serves, as far as anybody can tell.
     pub fn is_fit(&self, member: &Member) -> bool {
         let restore_failed = || self.slots.get(member).is_some_and(|slot| slot.restore_failed);
-        let is_there = !self.is_unreachable(&member.vm) && self.unready_since(member).is_none();
+        let is_there = !self.is_unreachable(&member.vm) && self.not_serving_since(member).is_none();
         is_there && !restore_failed() && !self.has_failed_to_return(member)
     }
 
@@ -58,7 +58,7 @@ impl State {
             Some(SlotState::Gone) => "out_of_service",
             Some(state) => state.as_str(),
             None if self.is_unreachable(&member.vm) => "unknown",
-            None if self.unready_since(member).is_some() => "not_ready",
+            None if self.not_serving_since(member).is_some() => "not_ready",
             None => "in_service",
         }
     }

@@ -103,7 +103,7 @@ pub struct Replica {
     pub sessions: BTreeMap<WorkloadName, Workload>,
     /// As they were registered when a hook took them away, with those of their hooks that bring them back and are not
     /// registered any more.
-    pub former: BTreeMap<WorkloadName, Workload>,
+    pub owed_workloads: BTreeMap<WorkloadName, Workload>,
     /// What was noted of its workloads.
     pub conditions: BTreeMap<WorkloadName, Condition>,
     /// Since when those are away that are.
@@ -229,7 +229,7 @@ impl State {
     /// Somebody knows what the member is restored by: it is registered, or was when it was taken away.
     pub fn is_restorable(&self, member: &Member) -> bool {
         let replica = self.replicas.get(&member.vm);
-        replica.is_some_and(|it| it.knows(&member.workload) || it.former.contains_key(&member.workload))
+        replica.is_some_and(|it| it.knows(&member.workload) || it.owed_workloads.contains_key(&member.workload))
     }
 
     /// Every effective workload of every VM.

@@ -56,10 +56,10 @@ pub struct Hook {
     /// By which it is the same though what it runs changes.
     pub name: Option<String>,
     /// A digest of what it runs; tells it from others where it has no name.
-    pub runs: u64,
+    pub command_digest: u64,
     pub timeout: Duration,
     /// How often it is run at the most; at least 1.
-    pub attempts: u32,
+    pub max_attempts: u32,
     pub on_failure: OnFailure,
     pub runs_on: RunsOn,
     /// It can be asked whether it is done.
@@ -89,9 +89,9 @@ impl Hook {
         Self {
             phase,
             name: None,
-            runs: 0,
+            command_digest: 0,
             timeout: Duration::from_mins(1),
-            attempts: 2,
+            max_attempts: 2,
             on_failure: OnFailure::Hold,
             runs_on: RunsOn::Affected,
             can_confirm: false,

@@ -191,7 +191,7 @@ fn what_was_told_is_remembered_for_each_receiver_as_long_as_it_could_be_told_aga
     assert!(
         state.is_delivered("one", "chat") && state.is_delivered("two", "grid") && !state.is_delivered("one", "grid")
     );
-    assert_eq!(note(&mut state, later, &[("one", "chat")]), ApplyResult::Ignored(Rejection::Repeated));
+    assert_eq!(note(&mut state, later, &[("one", "chat")]), ApplyResult::Rejected(Rejection::Repeated));
     assert_eq!(note(&mut state, later, &[("one", "grid"), ("three", "chat")]), ApplyResult::Applied);
     assert_eq!(state.deliveries.len(), 3);
     assert_eq!(note(&mut state, SEEN.plus(REMEMBERED_FOR), &[("four", "grid")]), ApplyResult::Applied);
@@ -203,7 +203,7 @@ fn what_is_remembered_is_bounded() {
     let mut state = State::default();
     let long = "x".repeat(NAME_LIMIT + 1);
     for (notice, receiver) in [(long.as_str(), "chat"), ("one", long.as_str())] {
-        assert_eq!(note(&mut state, SEEN, &[(notice, receiver)]), ApplyResult::Ignored(Rejection::Repeated));
+        assert_eq!(note(&mut state, SEEN, &[(notice, receiver)]), ApplyResult::Rejected(Rejection::Repeated));
     }
     let many: Vec<String> = (0..=REMEMBERED).map(|number| number.to_string()).collect();
     let all: Vec<_> = many.iter().map(|notice| (notice.as_str(), "chat")).collect();

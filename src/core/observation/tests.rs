@@ -188,7 +188,7 @@ fn what_cannot_be_read_stays_what_it_was() {
 #[test]
 fn behind_an_element_without_an_id_an_event_may_hide_for_a_minute() {
     let (mut observation, state) = (Observation::default(), State::default());
-    let gap = Document { has_gap: true, ..Document::default() };
+    let gap = Document { has_element_without_id: true, ..Document::default() };
     poll(&mut observation, &state, 0, &listing(&["e1"]));
     for second in 1..=60 {
         poll(&mut observation, &state, second, &gap);

@@ -21,8 +21,8 @@ use crate::model::slot::{Slot, SlotState};
 use crate::model::state::State;
 use crate::model::treatment::Treatment;
 use crate::model::workload::{Intent, Phase, RunsOn};
-use crate::plan::placement::{no_longer_waited_for_at, replica_for_step};
-use crate::plan::registration::unregistered;
+use crate::plan::placement::{replica_for_step, unreachable_replica_given_up_at};
+use crate::plan::registration::unregistered_blocker;
 use crate::planning_input::PlanningInput;
 use crate::policy;
 use crate::schedule::affected_members::stints_of;
@@ -200,8 +200,8 @@ fn hooks_to_waive(state: &State, event: &Event, input: &PlanningInput) -> Vec<Co
     if !event.is_user_initiated() || event.stage() > Stage::Preparing {
         return Vec::new();
     }
-    let lost = |name: &VmName| no_longer_waited_for_at(name, input).is_some_and(|from| input.now >= from);
-    let waits = |step: &Step<'_>| match step_state::run_state(event, step, input.now) {
+    let lost = |name: &VmName| unreachable_replica_given_up_at(name, input).is_some_and(|from| input.now >= from);
+    let waits = |step: &Step<'_>| match step_state::state_without_undo(event, step, input.now) {
         // Elsewhere it can be run once more when this attempt has expired.
         StepState::Running(attempt) => step.hook.runs_on == RunsOn::Affected && lost(&attempt.on),
         // One that only waits for a place may yet be run.
@@ -237,7 +237,7 @@ fn attempts_to_begin(state: &State, event: &Event, input: &PlanningInput) -> Vec
             return None;
         }
         let on = replica_for_step(state, event, &next.step, next.intent, input)?;
-        let ends = if next.intent == Intent::Undo { None } else { event.time_ends(next.step.id.phase) };
+        let ends = if next.intent == Intent::Undo { None } else { event.latest_end_of_phase(next.step.id.phase) };
         let timeout = input.now.plus(next.step.hook.timeout);
         Some(Command::BeginAttempt(BeginAttempt {
             event: event.announcement.id.clone(),
@@ -261,7 +261,7 @@ fn claim_to_make(state: &State, event: &Event, input: &PlanningInput) -> Option<
     if !event.is_user_initiated() && !is_up_to_date(input) {
         return None;
     }
-    if unregistered(state, event, reason, input).is_some() {
+    if unregistered_blocker(state, event, reason, input).is_some() {
         return None;
     }
     let approver = input.approver(state, &event.announcement.id)?.clone();

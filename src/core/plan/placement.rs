@@ -13,7 +13,7 @@ use crate::schedule::step::Step;
 use alloc::vec::Vec;
 
 /// From when on hooks that only this replica could run are not waited for; `None` while it answers.
-pub(crate) fn no_longer_waited_for_at(replica: &VmName, input: &PlanningInput) -> Option<Timestamp> {
+pub(crate) fn unreachable_replica_given_up_at(replica: &VmName, input: &PlanningInput) -> Option<Timestamp> {
     if !input.members.contains(replica) {
         return Some(input.now);
     }
@@ -32,7 +32,8 @@ pub(crate) fn replica_for_step(
     let own = &step.member.vm;
     // Only a replica that is back and has reported knows that the event is over.
     let is_back = state.replicas.get(own).is_some_and(|replica| replica.stale_since.is_none());
-    let can_run_at_home = input.reaches(own) && step.away.is_none() && (is_back || !event.stage().is_over());
+    let can_run_at_home =
+        input.reaches(own) && step.when_disconnected.is_none() && (is_back || !event.stage().is_over());
     if step.id.phase >= Phase::Restore {
         return can_run_at_home.then(|| own.clone());
     }

@@ -7,12 +7,17 @@ use crate::model::id::VmName;
 use crate::model::lifecycle::Stage;
 use crate::model::state::State;
 use crate::model::time::{Timestamp, to_the_second};
-use crate::plan::placement::no_longer_waited_for_at;
+use crate::plan::placement::unreachable_replica_given_up_at;
 use crate::planning_input::PlanningInput;
 
 /// What an event that may be claimed for this reason waits for all the same, because the reason rests on what is
 /// registered. Who is a member is not in the log, so `apply` cannot mind it.
-pub(crate) fn unregistered(state: &State, event: &Event, reason: Reason, input: &PlanningInput) -> Option<Blocker> {
+pub(crate) fn unregistered_blocker(
+    state: &State,
+    event: &Event,
+    reason: Reason,
+    input: &PlanningInput,
+) -> Option<Blocker> {
     // What the platform may have been told stays decided. A claim that was withdrawn told it nothing.
     if !matches!(reason, Reason::Prepared | Reason::NothingToPrepare) || event.reason_to_repeat().is_some() {
         return None;
@@ -38,6 +43,6 @@ fn is_deleted(state: &State, event: &Event, vm: &VmName) -> bool {
 
 /// Nobody waits beyond the budget; and a machine that hangs is why somebody reboots it.
 fn registration_waived_at(event: &Event, replica: &VmName, input: &PlanningInput) -> Option<Timestamp> {
-    let silence_ends = no_longer_waited_for_at(replica, input).filter(|_| event.is_user_initiated());
+    let silence_ends = unreachable_replica_given_up_at(replica, input).filter(|_| event.is_user_initiated());
     silence_ends.into_iter().chain(event.budget_ends()).min()
 }

@@ -55,7 +55,7 @@ pub trait ApprovalHost: Host {
 
     /// The outcome of the claim where a fresh document forbids the post (`members.md` 2.1).
     fn reason_not_to_post(&self, claim: &OwnClaim, fresh: &Document) -> Option<PostOutcome> {
-        claims::reason_to_withdraw(&self.state(), self.name(), &claim.event, claim.attempt, fresh)
+        claims::outcome_without_post(&self.state(), self.name(), &claim.event, claim.attempt, fresh)
     }
 }
 

@@ -28,7 +28,7 @@ pub struct AssignedAttempt<'a> {
     pub event: &'a Event,
     pub attempt: &'a Attempt,
     /// A second start is allowed where the first one was lost with its machine.
-    pub again_if_lost: bool,
+    pub restart_restore_if_lost: bool,
     /// A previous run may have begun the attempt.
     pub is_left_over: bool,
 }
@@ -93,13 +93,18 @@ impl Executor {
                 {
                     is_in_doubt = true;
                 }
-                Assignment::Run { event, attempt, again_if_lost } => {
+                Assignment::Run { event, attempt, restart_restore_if_lost: again_if_lost } => {
                     let is_left_over = attempt.id <= self.left_over;
-                    host.drive_attempt(AssignedAttempt { event, attempt, again_if_lost, is_left_over });
+                    host.drive_attempt(AssignedAttempt {
+                        event,
+                        attempt,
+                        restart_restore_if_lost: again_if_lost,
+                        is_left_over,
+                    });
                 }
                 Assignment::Cancel { event, attempt } => {
                     let is_left_over = attempt.id <= self.left_over;
-                    host.stop_attempt(AssignedAttempt { event, attempt, again_if_lost: false, is_left_over });
+                    host.stop_attempt(AssignedAttempt { event, attempt, restart_restore_if_lost: false, is_left_over });
                 }
                 Assignment::Post { event, claim } => {
                     if self.approvals_begun.insert(claim.attempt) {

@@ -38,7 +38,7 @@ impl Event {
         let pause = if *outcome == PostOutcome::Differs && count(outcome) >= DIFFERS_TOO_OFTEN {
             CLAIM_AGAIN_AFTER_MANY
         } else {
-            pause_after(self.claims.len())
+            claim_retry_delay(self.claims.len())
         };
         Some(at.plus(pause))
     }
@@ -57,7 +57,7 @@ impl Event {
 }
 
 /// What becomes of a claim by a fresh document of its approver; `None` where it may be posted (`members.md` 2.1).
-pub fn reason_to_withdraw(
+pub fn outcome_without_post(
     state: &State,
     me: &VmName,
     id: &EventId,
@@ -74,7 +74,7 @@ pub fn reason_to_withdraw(
     (claim.decided_at_revision != event.decided_at_revision || !is_it).then_some(PostOutcome::Differs)
 }
 
-fn pause_after(claims: usize) -> Duration {
+fn claim_retry_delay(claims: usize) -> Duration {
     if claims >= CLAIMS_IN_VAIN {
         return CLAIM_AGAIN_AFTER_MANY;
     }

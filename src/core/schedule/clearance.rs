@@ -36,7 +36,7 @@ pub fn clearance(state: &State, event: &Event, now: Timestamp) -> Clearance {
         let held = slot_taking::slots_denied_by(state, event, now);
         return Clearance::Blocked(held.map_or(Blocker::Deciding, |held| on_budget(event, held)));
     }
-    slots::blocked_while_holding(state, event).map_or(ready, |held| Clearance::Blocked(on_budget(event, held)))
+    slots::deferral_while_out(state, event).map_or(ready, |held| Clearance::Blocked(on_budget(event, held)))
 }
 
 fn on_budget(event: &Event, SlotDeferred { group, by }: SlotDeferred) -> Blocker {
@@ -56,8 +56,10 @@ fn clearance_without_slots(state: &State, event: &Event, now: Timestamp) -> Clea
         let is_due = event.next_claim_from().is_some_and(|at| now >= at);
         // What came back may start because of it, so it is prepared first.
         let is_busy = || event.attempts.iter().any(|attempt| attempt.outcome.is_none());
-        let is_ready =
-            || !event.is_reopened() || (!is_busy() && matches!(prepared(state, event, now), Clearance::Clear(_)));
+        let is_ready = || {
+            !event.is_reopened()
+                || (!is_busy() && matches!(clearance_of_preparation(state, event, now), Clearance::Clear(_)))
+        };
         let is_let = is_due && !is_late && state.pause(now).is_none();
         let again = event.reason_to_repeat().filter(|_| is_let && is_ready());
         return again.map_or(Clearance::NothingToApprove, Clearance::Clear);
@@ -86,11 +88,11 @@ fn clearance_without_slots(state: &State, event: &Event, now: Timestamp) -> Clea
         _ if is_overruled => Clearance::Clear(Reason::Operator),
         Action::Observe => Clearance::Blocked(Blocker::Observing),
         Action::Approve => Clearance::Clear(Reason::Policy),
-        Action::Prepare => prepared(state, event, now),
+        Action::Prepare => clearance_of_preparation(state, event, now),
     }
 }
 
-pub(crate) fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearance {
+pub(crate) fn clearance_of_preparation(state: &State, event: &Event, now: Timestamp) -> Clearance {
     let steps = required::required_steps(state, event);
     if steps.is_empty() {
         return Clearance::Clear(Reason::NothingToPrepare);
@@ -150,7 +152,7 @@ pub(crate) fn blocker_of_step(state: &State, event: &Event, step: &Step<'_>, now
     match step_state::step_state(event, step, now) {
         StepState::Satisfied | StepState::Failed(_) => None,
         StepState::Running(attempt) => Some(hook_running_blocker(event, attempt)),
-        StepState::Due { .. } if step.away.is_some() && step.hook.runs_on != RunsOn::Peer => {
+        StepState::Due { .. } if step.when_disconnected.is_some() && step.hook.runs_on != RunsOn::Peer => {
             let since = state.away_since(&member).unwrap_or(event.first_seen());
             Some(Blocker::WorkloadAway { member, hook, since, notice_ends: event.notice_ends() })
         }
@@ -160,8 +162,7 @@ pub(crate) fn blocker_of_step(state: &State, event: &Event, step: &Step<'_>, now
                 return Some(hook_running_blocker(other, attempt));
             }
             let is_barred = step.id.phase.is_disruptive() && event.slots_since.is_some();
-            let held =
-                slots::blocked_while_holding(state, event).filter(|_| is_barred).map(|held| on_budget(event, held));
+            let held = slots::deferral_while_out(state, event).filter(|_| is_barred).map(|held| on_budget(event, held));
             held.or(Some(match blocked {
                 Some(reason) => Blocker::HookBlocked { member, hook, reason, retry_at: from },
                 None => Blocker::HookWaiting { member, hook, from },

@@ -16,7 +16,7 @@ pub fn holding_failure(state: &State, event: &Event, now: Timestamp) -> Option<B
 }
 
 pub(crate) fn holding_failure_among(event: &Event, steps: &[Step<'_>], now: Timestamp) -> Option<Blocker> {
-    let held_by = |step: &Step<'_>| match step_state::run_state(event, step, now) {
+    let held_by = |step: &Step<'_>| match step_state::state_without_undo(event, step, now) {
         StepState::Failed(reason) if step.on_failure == OnFailure::Hold => Some(hook_failed(event, step, &reason)),
         _ => None,
     };

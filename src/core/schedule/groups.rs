@@ -25,7 +25,7 @@ pub fn group_availability(state: &State) -> Vec<GroupAvailability> {
     let availability = |group: &GroupName| GroupAvailability {
         group: group.clone(),
         max_unavailable: max_unavailable(state, group),
-        members: members(state, group).map(|member| (member.clone(), state.cause(&member))).collect(),
+        members: members(state, group).map(|member| (member.clone(), state.out_of_service_cause(&member))).collect(),
     };
     groups.into_iter().map(availability).collect()
 }
@@ -60,7 +60,7 @@ pub fn share_a_group(state: &State, vms: &[VmName], others: &[VmName]) -> bool {
 pub(crate) fn filled(state: &State, group: &GroupName) -> BTreeMap<Member, SlotCause> {
     let unregistered = state.slots.iter().filter(|(_, slot)| slot.group.as_ref() == Some(group));
     let all = members(state, group).chain(unregistered.map(|(member, _)| member.clone()));
-    all.filter_map(|member| state.cause(&member).map(|cause| (member, cause))).collect()
+    all.filter_map(|member| state.out_of_service_cause(&member).map(|cause| (member, cause))).collect()
 }
 
 /// The members that an event names, by group.

@@ -28,7 +28,7 @@ const RUNS: usize = 5;
 
 const RECENT: usize = 100;
 
-/// How long the hooks that are left really take: at most `last_call`, and at most a quarter of the notice.
+/// How long the hooks that are left really take: at most `last_call_since`, and at most a quarter of the notice.
 pub fn last_call_lead(state: &State, event: &Event) -> Duration {
     let mut of_members: BTreeMap<Member, Duration> = BTreeMap::new();
     let left =
@@ -54,7 +54,7 @@ fn whole_notice(event: &Event) -> Duration {
 }
 
 fn is_left(event: &Event, step: &Step<'_>) -> bool {
-    !matches!(step_state::run_state(event, step, event.first_seen()), StepState::Satisfied)
+    !matches!(step_state::state_without_undo(event, step, event.first_seen()), StepState::Satisfied)
 }
 
 /// The longest of the hook's last runs; before any, what it is expected to take.
@@ -85,7 +85,8 @@ pub fn is_near(event: &Event, now: Timestamp) -> bool {
 /// The event's last call may begin now.
 pub fn is_due(state: &State, event: &Event, now: Timestamp) -> bool {
     let prepares = event.treatment.as_ref().is_some_and(|treatment| treatment.action == Action::Prepare);
-    let is_idle = event.last_call.is_none() && event.stage() <= Stage::Preparing && !event.has_isolated_approval();
+    let is_idle =
+        event.last_call_since.is_none() && event.stage() <= Stage::Preparing && !event.has_isolated_approval();
     if event.is_drill() || !prepares || !is_idle || !event.is_scheduled() || !state.is_listed(&event.announcement.id) {
         return false;
     }
@@ -107,7 +108,7 @@ fn is_behind(state: &State, event: &Event, now: Timestamp) -> bool {
     let groups = affected_groups(state, event);
     let others = state.open_events().filter(|other| other.announcement.id != event.announcement.id);
     let mut calling = others.filter(|other| {
-        let begun = other.last_call.filter(|_| other.stage() <= Stage::Preparing);
+        let begun = other.last_call_since.filter(|_| other.stage() <= Stage::Preparing);
         begun.is_some_and(|begun| now < begun.plus(last_call_lead(state, other))) && has_service(state, other)
     });
     calling.any(|other| affected_groups(state, other).iter().any(|group| groups.contains(group)))
@@ -116,7 +117,7 @@ fn is_behind(state: &State, event: &Event, now: Timestamp) -> bool {
 /// In last call a hook runs as far as it moves service away. A shutdown takes it away: so it runs only where a majority
 /// of the group stays in service, or where the platform is about to do it anyway.
 pub(crate) fn lets_run(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
-    let is_hurried = event.last_call.is_some() || event.is_reopened();
+    let is_hurried = event.last_call_since.is_some() || event.is_reopened();
     if !is_hurried || step.id.phase != Phase::Shutdown {
         return true;
     }
@@ -128,7 +129,8 @@ pub(crate) fn lets_run(state: &State, event: &Event, step: &Step<'_>, now: Times
 fn leaves_a_majority(state: &State, group: &GroupName, leaving: &Member) -> bool {
     let of_group = state.workloads().filter(|(_, workload)| workload.group.as_ref() == Some(group));
     let members: Vec<Member> = of_group.map(|(vm, workload)| workload.on(vm)).collect();
-    let staying = members.iter().filter(|member| *member != leaving && state.cause(member).is_none()).count();
+    let staying =
+        members.iter().filter(|member| *member != leaving && state.out_of_service_cause(member).is_none()).count();
     staying * 2 > members.len()
 }
 
@@ -140,7 +142,7 @@ pub fn overdraft(state: &State, event: &Event) -> Vec<Member> {
     let over = groups.into_iter().flat_map(|group| {
         let of_group = state.workloads().filter(move |(_, workload)| workload.group.as_ref() == Some(group));
         let others = of_group.map(|(vm, workload)| workload.on(vm)).filter(|member| !own.contains(member));
-        let out: Vec<Member> = others.filter(|member| state.cause(member).is_some()).collect();
+        let out: Vec<Member> = others.filter(|member| state.out_of_service_cause(member).is_some()).collect();
         let mine =
             own.iter().filter(|member| state.workload(member).is_some_and(|it| it.group.as_ref() == Some(group)));
         if out.len() + mine.count() > max_unavailable(state, group) { out } else { Vec::new() }

@@ -24,7 +24,7 @@ pub(crate) fn may_run_on(state: &State, event: &Event, step: &Step<'_>, intent: 
 pub(crate) fn lacks_a_place(state: &State, event: &Event, step: &Step<'_>) -> bool {
     let is_in_service = |vm: &VmName| {
         let own = Member { vm: vm.clone(), workload: step.member.workload.clone() };
-        state.cause(&own).is_none()
+        state.out_of_service_cause(&own).is_none()
     };
     let others = state.replicas.keys().filter(|vm| **vm != step.member.vm);
     let mut peers = others.filter(|vm| may_run_on(state, event, step, Intent::Run, vm)).peekable();

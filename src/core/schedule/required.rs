@@ -94,7 +94,7 @@ fn step<'a>(
         member: member.clone(),
         id,
         hook,
-        away,
+        when_disconnected: away,
         stint,
         attempts: event.attempts_of(member, id).filter(counts).collect(),
         is_done_elsewhere: takes_away && stint > 0 && others().any(is_done),

@@ -11,7 +11,7 @@ use crate::model::state::State;
 use crate::model::workload::{Hook, Intent, Member, OnFailure, Phase, RunsOn, Workload};
 use crate::schedule::affected_members;
 use crate::schedule::peers::may_run_on;
-use crate::schedule::skip_reason::{may_run, wants};
+use crate::schedule::skip_reason::{allowed_in_dry_run, is_for_event_type};
 use crate::schedule::step::Step;
 use crate::schedule::step_state;
 use crate::schedule::step_state::is_owed;
@@ -26,7 +26,7 @@ pub fn restore_steps<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
 
 fn restore_steps_of<'a>(state: &'a State, event: &Event, member: &Member, slot: &Slot) -> Vec<Step<'a>> {
     let Some(replica) = state.replicas.get(&member.vm) else { return Vec::new() };
-    let (now, former) = (replica.workload(&member.workload), replica.former.get(&member.workload));
+    let (now, former) = (replica.workload(&member.workload), replica.owed_workloads.get(&member.workload));
     let away = |id: HookId| {
         let of_now = now.filter(|workload| workload.hook(id).is_some());
         of_now.and_then(|workload| affected_members::away(state, member, workload))
@@ -35,7 +35,7 @@ fn restore_steps_of<'a>(state: &'a State, event: &Event, member: &Member, slot: 
         member: member.clone(),
         id,
         hook,
-        away: away(id),
+        when_disconnected: away(id),
         stint: slot.stint,
         attempts: attempts_since(state, member, id, if is_undo { slot.first_stint } else { slot.stint }),
         is_done_elsewhere: false,
@@ -73,7 +73,7 @@ fn hooks_due<'a>(
         let known = now.filter(|workload| workload.hooks_of(*phase).next().is_some());
         known.or(former).into_iter().flat_map(|workload| workload.hooks_of(*phase))
     });
-    hooks.filter(move |(_, hook)| wants(event, hook) && may_run(event, hook))
+    hooks.filter(move |(_, hook)| is_for_event_type(event, hook) && allowed_in_dry_run(event, hook))
 }
 
 /// What of a workload a member that was taken away still needs when the workload is registered otherwise, or not at all,
@@ -101,7 +101,7 @@ pub(crate) fn owed_of(
     let phases = Phase::ALL.into_iter();
     let owed = phases.flat_map(|phase| was.hooks_of(phase)).filter(|hook| is_owed(*hook));
     // Without the others it would be known by another key where it is run twice, and has no place that a peer could go by.
-    let hooks: Vec<Hook> = owed.map(|(id, hook)| Hook { runs: id.key, ..hook.clone() }).collect();
+    let hooks: Vec<Hook> = owed.map(|(id, hook)| Hook { command_digest: id.key, ..hook.clone() }).collect();
     (is.is_none() || !hooks.is_empty()).then(|| Workload { hooks, ..was.clone() })
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn skip_reason(
     let Step { member, id, hook, .. } = step;
     // Whatever the event may be, its hooks are checked.
     if id.phase == Phase::Check {
-        return (!may_run(event, hook)).then_some(SkipReason::DryRun);
+        return (!allowed_in_dry_run(event, hook)).then_some(SkipReason::DryRun);
     }
     if id.phase < Phase::Restore && !treatment.phases.contains(&id.phase) {
         return Some(SkipReason::Phase);
@@ -52,7 +52,7 @@ pub(crate) fn skip_reason(
     if event.entered_at(Stage::Started) == Some(event.first_seen()) && hook.runs_on == RunsOn::Affected {
         return Some(SkipReason::ImpactBegun);
     }
-    if !wants(event, hook) {
+    if !is_for_event_type(event, hook) {
         return Some(SkipReason::EventType);
     }
     let is_tried = || event.attempts_of(member, *id).next().is_some();
@@ -60,15 +60,15 @@ pub(crate) fn skip_reason(
     freeze_too_short(event, treatment, hook)
         .or_else(|| notice_too_short(event, treatment, hook).filter(|_| !is_tried()))
         .or_else(|| is_elsewhere().then_some(SkipReason::NotPrimary))
-        .or_else(|| (!may_run(event, hook)).then_some(SkipReason::DryRun))
+        .or_else(|| (!allowed_in_dry_run(event, hook)).then_some(SkipReason::DryRun))
 }
 
 /// In a dry run only hooks that change nothing in one are run.
-pub(crate) fn may_run(event: &Event, hook: &Hook) -> bool {
+pub(crate) fn allowed_in_dry_run(event: &Event, hook: &Hook) -> bool {
     !event.is_dry_run() || hook.can_dry_run
 }
 
-pub(crate) fn wants(event: &Event, hook: &Hook) -> bool {
+pub(crate) fn is_for_event_type(event: &Event, hook: &Hook) -> bool {
     hook.event_types.is_empty() || hook.event_types.contains(&event.announcement.kind)
 }
 

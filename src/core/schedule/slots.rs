@@ -128,16 +128,16 @@ fn hindrance(state: &State, event: &Event, now: Timestamp) -> Option<Hindrance> 
 /// Disruptive hooks of the event may begin (R1): it has its slots and goes on with them.
 pub fn may_disrupt(state: &State, event: &Event, now: Timestamp) -> bool {
     // What was first seen as started may still be moved away by a peer.
-    event.last_call.is_some()
+    event.last_call_since.is_some()
         || event.is_reopened()
         || event.stage() == Stage::Started
         || (event.slots_since.is_some()
             && is_ready_for_slots(state, event, now)
-            && blocked_while_holding(state, event).is_none())
+            && deferral_while_out(state, event).is_none())
 }
 
 /// What keeps an event that has its slots from going on with them, and from its claim (R1c).
-pub fn blocked_while_holding(state: &State, event: &Event) -> Option<SlotDeferred> {
+pub fn deferral_while_out(state: &State, event: &Event) -> Option<SlotDeferred> {
     if event.is_over_budget() || is_exempt(state, event) || event.reason_to_repeat().is_some() {
         return None;
     }
@@ -181,14 +181,15 @@ fn is_blocked_by_later_events(state: &State, event: &Event, held: &SlotDeferred,
 pub(crate) fn is_stuck(state: &State, event: &Event, now: Timestamp) -> bool {
     // The platform takes it anyway.
     let is_late = last_call::is_near(event, now) && !event.is_drill();
-    if event.last_call.is_some() || event.stage() > Stage::Preparing || is_late || event.may_have_been_approved() {
+    if event.last_call_since.is_some() || event.stage() > Stage::Preparing || is_late || event.may_have_been_approved()
+    {
         return false;
     }
     let is_listed = event.is_drill() || state.is_listed(&event.announcement.id);
     !is_listed
         || event.slots_since.is_none()
         || hindrance(state, event, now).is_some()
-        || blocked_while_holding(state, event).is_some_and(|held| !is_blocked_by_later_events(state, event, &held, now))
+        || deferral_while_out(state, event).is_some_and(|held| !is_blocked_by_later_events(state, event, &held, now))
 }
 
 /// The event keeps at least one member out.

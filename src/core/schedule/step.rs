@@ -12,7 +12,7 @@ pub struct Step<'a> {
     pub id: HookId,
     pub hook: &'a Hook,
     /// The workload dials in and is away: what that means.
-    pub away: Option<OnAbsent>,
+    pub when_disconnected: Option<OnAbsent>,
     /// The stint in which a disruptive hook is begun now; 0 where the event does not keep the member out.
     pub stint: u64,
     /// Those that count, oldest first: of a disruptive hook those of the present stint.

@@ -41,24 +41,24 @@ pub fn step_state<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> StepSta
     if step.is_undo {
         return undo_state(step, now);
     }
-    match run_state(event, step, now) {
+    match state_without_undo(event, step, now) {
         StepState::Failed(why) => of_failover(event, step, now).unwrap_or(StepState::Failed(why)),
         other => other,
     }
 }
 
 /// The same, whatever is taken back meanwhile.
-pub fn run_state<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> StepState<'a> {
+pub fn state_without_undo<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> StepState<'a> {
     if step.is_done_elsewhere
         || event.waivers.iter().any(|waiver| waiver.member == step.member && waiver.hook == step.id)
     {
         return StepState::Satisfied;
     }
-    let ends = event.time_ends(step.id.phase);
+    let ends = event.latest_end_of_phase(step.id.phase);
     let out_of_time = ends.is_some_and(|ends| now >= ends);
     let last = step.forward().next_back();
     // What was done to it is put back when it comes again.
-    if step.away == Some(OnAbsent::Skip)
+    if step.when_disconnected == Some(OnAbsent::Skip)
         && step.id.phase < Phase::Restore
         && last.is_none_or(|last| last.outcome.is_some())
     {
@@ -88,7 +88,7 @@ pub fn run_state<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> StepStat
     };
     let again = || {
         if may_repeat(step, runs) {
-            due(Intent::Run, at.plus(pause_after(step, runs)), None, out_of_time)
+            due(Intent::Run, at.plus(step_retry_delay(step, runs)), None, out_of_time)
         } else {
             failed()
         }
@@ -143,10 +143,10 @@ fn asked(step: &Step<'_>) -> usize {
 
 /// Restoring is owed for as long as it takes; everything else has a number of attempts.
 fn may_repeat(step: &Step<'_>, runs: usize) -> bool {
-    step.id.phase >= Phase::Restore || runs < usize::try_from(step.hook.attempts).unwrap_or(usize::MAX)
+    step.id.phase >= Phase::Restore || runs < usize::try_from(step.hook.max_attempts).unwrap_or(usize::MAX)
 }
 
-fn pause_after(step: &Step<'_>, runs: usize) -> Duration {
+fn step_retry_delay(step: &Step<'_>, runs: usize) -> Duration {
     if step.id.phase == Phase::Restore {
         return (RETRY_AFTER * (1 << doublings(runs, 6))).min(RESTORE_AGAIN_AFTER_AT_MOST);
     }
@@ -229,7 +229,7 @@ pub(crate) fn undo_state<'a>(step: &Step<'a>, now: Timestamp) -> StepState<'a> {
     match outcome {
         Outcome::Done | Outcome::NotApplicable => StepState::Satisfied,
         Outcome::Blocked(why) => undo_due(at.plus(BLOCKED_RETRY_AFTER), Some(why.clone())),
-        _ if spent < usize::try_from(step.hook.attempts).unwrap_or(usize::MAX) => {
+        _ if spent < usize::try_from(step.hook.max_attempts).unwrap_or(usize::MAX) => {
             undo_due(at.plus(backoff(spent)), None)
         }
         _ => StepState::Failed(outcome.reason().unwrap_or("it was not taken back").into()),

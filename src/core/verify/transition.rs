@@ -152,7 +152,7 @@ fn is_beside_another(before: &State, event: &Event, begun: &Attempt) -> bool {
 /// The hook as it is registered.
 fn declared<'a>(before: &'a State, attempt: &Attempt) -> Option<&'a Hook> {
     let replica = before.replicas.get(&attempt.member.vm)?;
-    let mut workloads = effective(replica).chain(replica.former.values());
+    let mut workloads = effective(replica).chain(replica.owed_workloads.values());
     workloads.find_map(|it| Some(it).filter(|it| it.name == attempt.member.workload)?.hook(attempt.hook))
 }
 

@@ -63,7 +63,7 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Option<ConfiguredHook> {
     let (user, env) = (table.optional("user", scalar::name), env::read(table));
     let registered = workload::Hook {
         timeout: table.or("timeout", up_to_a_day(1), Duration::from_mins(1)),
-        attempts: table.or("attempts", scalar::number(1..=100), 2),
+        max_attempts: table.or("attempts", scalar::number(1..=100), 2),
         on_failure: table.or("on_failure", scalar::word(OnFailure::NAMES, OnFailure::parse), OnFailure::Hold),
         runs_on: table.or("runs_on", scalar::word(RunsOn::NAMES, RunsOn::parse), RunsOn::Affected),
         can_confirm: confirm.is_some(),
@@ -77,7 +77,7 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Option<ConfiguredHook> {
         exclusive: table.or("exclusive", scalar::boolean, false),
         event_types: table.list("type", policy::kind).unwrap_or_default().into_iter().map(|kind| kind.value).collect(),
         name,
-        runs: 0,
+        command_digest: 0,
         // Where it is missing, the others are read all the same.
         phase: phase?.value,
     };
@@ -86,7 +86,7 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Option<ConfiguredHook> {
         table.mistake(&table.place_of("fresh_for"), message);
     }
     let run = patroni.or(run)?;
-    let registered = workload::Hook { runs: digest_of(&run, user.as_deref(), &env), ..registered };
+    let registered = workload::Hook { command_digest: digest_of(&run, user.as_deref(), &env), ..registered };
     Some(ConfiguredHook { registered, run, confirm, undo, user, env })
 }
 

@@ -55,7 +55,7 @@ async fn decided(
 ) -> Result<(), Status> {
     match cluster.propose(command).await {
         Ok(ApplyResult::Applied) => Ok(()),
-        Ok(ApplyResult::Ignored(why)) => Err(Status::failed_precondition(refused(why))),
+        Ok(ApplyResult::Rejected(why)) => Err(Status::failed_precondition(refused(why))),
         Err(error) => Err(Status::aborted(format!("{error}; `allclear events` tells whether it was done"))),
     }
 }

@@ -164,7 +164,7 @@ impl operator_server::Operator for OperatorService {
             let unknown = format!("{replica} is no member, and nobody waits for its account");
             match absolved {
                 Ok(ApplyResult::Applied) => {}
-                Ok(ApplyResult::Ignored(_)) => return Err(Status::failed_precondition(unknown)),
+                Ok(ApplyResult::Rejected(_)) => return Err(Status::failed_precondition(unknown)),
                 Err(error) => return Err(Status::aborted(format!("it may still be suspect: {error}; try again"))),
             }
         }

@@ -73,11 +73,11 @@ impl OperatorCall<'_> {
         let caught_up = self.catch_up().await;
         match verdict {
             // What was repeated had been taken over already, though nobody could say so.
-            ApplyResult::Ignored(_) if tries > 1 && is_fulfilled(&self.cluster.state(), &what) => Ok(()),
+            ApplyResult::Rejected(_) if tries > 1 && is_fulfilled(&self.cluster.state(), &what) => Ok(()),
             ApplyResult::Applied => {
                 caught_up.map_err(|_| Status::aborted("it is done, but this replica is cut off now"))
             }
-            ApplyResult::Ignored(why) => Err(refusal(&self.cluster.state(), &what, why)),
+            ApplyResult::Rejected(why) => Err(refusal(&self.cluster.state(), &what, why)),
         }
     }
 

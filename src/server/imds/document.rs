@@ -44,7 +44,7 @@ pub fn read(status: u16, body: &[u8]) -> Result<Document, NoInformation> {
             },
         }
     }
-    Ok(Document { has_gap, ..Document::new(listed) })
+    Ok(Document { has_element_without_id: has_gap, ..Document::new(listed) })
 }
 
 /// What somebody wrote down, to see what would be done with it: a document, or one event of it, of which the id and

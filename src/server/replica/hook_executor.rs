@@ -62,7 +62,7 @@ impl HookExecutor {
 
     /// Starts the attempt, records its outcome, or leaves it running.
     pub fn drive_attempt(self: &Arc<Self>, assigned: AssignedAttempt<'_>) {
-        let AssignedAttempt { event, attempt, again_if_lost, .. } = assigned;
+        let AssignedAttempt { event, attempt, restart_restore_if_lost: again_if_lost, .. } = assigned;
         let key = event.announcement.id.key_of(attempt.id);
         match self.runner.known(&key) {
             Some(AttemptState::Running) if !self.cluster.has_cluster_time() => {}

@@ -169,7 +169,7 @@ async fn propose_planned(inputs: &InputSource) {
     let cluster = &inputs.cluster;
     let propose = async |command: Command| match cluster.propose(&command).await {
         Ok(ApplyResult::Applied) => tracing::debug!(command = command.as_str(), "command decided"),
-        Ok(ApplyResult::Ignored(why)) => tracing::debug!(command = command.as_str(), %why, "command not decided"),
+        Ok(ApplyResult::Rejected(why)) => tracing::debug!(command = command.as_str(), %why, "command not decided"),
         Err(error) => tracing::debug!(command = command.as_str(), %error, "command not proposed"),
     };
     let due = plan(&cluster.state(), &inputs.planning_input());

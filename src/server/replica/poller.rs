@@ -115,7 +115,7 @@ impl ImdsPoller {
         let mut sight = self.sight();
         let result = match polled {
             Ok(polled) => {
-                if polled.document.has_gap {
+                if polled.document.has_element_without_id {
                     tracing::warn!("element without a readable EventId received");
                 }
                 observe(&mut sight.observation, &polled);

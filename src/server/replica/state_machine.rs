@@ -78,7 +78,7 @@ impl StateMachine for CoreStateMachine {
                 self.is_news = true;
                 tracing::debug!(index, by = %entry.by, command = entry.command.as_str(), "entry applied");
             }
-            ApplyResult::Ignored(why) => {
+            ApplyResult::Rejected(why) => {
                 tracing::debug!(index, by = %entry.by, command = entry.command.as_str(), %why, "entry rejected");
             }
         }

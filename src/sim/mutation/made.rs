@@ -56,7 +56,7 @@ impl Mutation {
             }
             (Self::FormerForgotten, Command::RegisterWorkloads(_)) => {
                 let verdict = apply(state, entry);
-                state.replicas.values_mut().for_each(|replica| Arc::make_mut(replica).former.clear());
+                state.replicas.values_mut().for_each(|replica| Arc::make_mut(replica).owed_workloads.clear());
                 verdict
             }
             (Self::LateOutcomeCounts, Command::FinishAttempt(FinishAttempt { event, attempt, outcome })) => {

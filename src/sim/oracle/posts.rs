@@ -166,7 +166,7 @@ impl World {
         let is_brief = event.announcement.duration.is_some_and(|duration| duration < Duration::from_secs(10));
         let is_freeze = event.announcement.kind == EventType::Freeze && is_brief && !takes_away;
         let is_started = event.entered_at(Stage::Started).is_some();
-        is_repair || is_freeze || is_started || event.last_call.is_some() || !event.former_calls.is_empty()
+        is_repair || is_freeze || is_started || event.last_call_since.is_some() || !event.former_calls.is_empty()
     }
 
     fn groups_of(&self, vms: &[VmName]) -> BTreeSet<GroupName> {

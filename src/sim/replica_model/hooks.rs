@@ -18,7 +18,7 @@ const LEASE: Duration = Duration::from_secs(30);
 
 /// Starts the attempt, records how it ended, or leaves it running.
 pub(super) fn drive_attempt(here: &ModelContext, assigned: AssignedAttempt<'_>) {
-    let AssignedAttempt { event, attempt, again_if_lost, is_left_over } = assigned;
+    let AssignedAttempt { event, attempt, restart_restore_if_lost: again_if_lost, is_left_over } = assigned;
     let key = (event.announcement.id.clone(), attempt.id);
     let known = here.world.nodes[here.me].programs.borrow().get(&key).cloned();
     match known {

@@ -85,7 +85,7 @@ impl ApprovalHost for ModelContext {
     }
 
     fn reason_not_to_post(&self, claim: &OwnClaim, fresh: &Document) -> Option<PostOutcome> {
-        let withdrawn = claims::reason_to_withdraw(&self.state(), self.name(), &claim.event, claim.attempt, fresh);
+        let withdrawn = claims::outcome_without_post(&self.state(), self.name(), &claim.event, claim.attempt, fresh);
         withdrawn.filter(|outcome| !makes!(self.world.mutation, DecisionUnchecked) || *outcome != PostOutcome::Differs)
     }
 }

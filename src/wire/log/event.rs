@@ -32,7 +32,7 @@ message!(Event as Event {
     stuck_since: stuck_since_unix_ms,
     times_given_back: given_back,
     is_deferred: is_deferred,
-    last_call: last_call_unix_ms,
+    last_call_since: last_call_since_unix_ms,
     former_calls: former_calls_unix_ms,
     decided_at_revision: decided_at_revision,
     reopened: reopened_unix_ms,

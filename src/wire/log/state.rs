@@ -77,6 +77,6 @@ pair!(VmName, Replica as Replica {
         disconnected: disconnected,
         unready: unready,
         unreachable: unreachable_unix_ms,
-        former: former,
+        owed_workloads: owed_workloads,
     }
 });

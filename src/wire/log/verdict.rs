@@ -6,9 +6,9 @@ use super::tables::{numbered, one_of, store};
 use super::undecodable::{DecodeFault, Undecodable};
 use allclear_core::model::command::{ApplyResult, Rejection};
 
-one_of!(ApplyResult as apply_result { Applied, Ignored(ignored) });
+one_of!(ApplyResult as apply_result { Applied, Rejected(rejected) });
 
-numbered!(Rejection as Ignored {
+numbered!(Rejection as Rejection {
     UnknownReplica,
     UnknownEvent,
     UnknownAttempt,

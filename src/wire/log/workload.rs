@@ -60,9 +60,9 @@ message!(Group as Group { name: name, max_unavailable: max_unavailable });
 message!(Hook as Hook {
     phase: phase,
     name: name,
-    runs: runs,
+    command_digest: command_digest,
     timeout: timeout_ms,
-    attempts: attempts,
+    max_attempts: max_attempts,
     on_failure: on_failure,
     runs_on: runs_on,
     can_confirm: can_confirm,

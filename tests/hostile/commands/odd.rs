@@ -63,9 +63,9 @@ fn hook(dice: &mut Dice) -> Hook {
     Hook {
         phase: *dice.one(&Phase::ALL),
         name: dice.once_in(6).then(|| (*dice.one(&["one", "two", "#3", ""])).into()),
-        runs: if dice.once_in(12) { u64::MAX } else { dice.next() % 3 },
+        command_digest: if dice.once_in(12) { u64::MAX } else { dice.next() % 3 },
         timeout: span(dice),
-        attempts: if dice.once_in(12) { u32::MAX } else { u32::try_from(dice.below(4)).unwrap() },
+        max_attempts: if dice.once_in(12) { u32::MAX } else { u32::try_from(dice.below(4)).unwrap() },
         on_failure: *dice.one(&[OnFailure::Hold, OnFailure::Continue]),
         runs_on: *dice.one(&[RunsOn::Affected, RunsOn::Peer, RunsOn::Any]),
         can_confirm: dice.once_in(2),

@@ -47,7 +47,7 @@ pub(crate) struct Workload {
 
 fn hook(phase: Phase) -> Hook {
     let timeout = Duration::from_secs(15);
-    Hook { timeout, attempts: 3, on_failure: OnFailure::Continue, can_confirm: true, ..Hook::of(phase) }
+    Hook { timeout, max_attempts: 3, on_failure: OnFailure::Continue, can_confirm: true, ..Hook::of(phase) }
 }
 
 /// Putting back is delivered at least once.

@@ -234,6 +234,6 @@ fn holds(before: &State, event: &Event, member: &Member, id: HookId, hook: &Hook
     hook.on_failure == OnFailure::Hold
         && !is_excused(before, event, member)
         && !is_waived(event, member, id)
-        && u32::try_from(runs).is_ok_and(|runs| runs >= hook.attempts)
+        && u32::try_from(runs).is_ok_and(|runs| runs >= hook.max_attempts)
         && matches!(last_outcome(before, event, member, id), Some(Outcome::Failed(_)))
 }

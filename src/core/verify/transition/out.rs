@@ -33,7 +33,7 @@ pub(super) fn violated(
     };
     let is_going =
         later.entered.last().is_some_and(|(stage, _)| *stage >= Stage::Claimed) || !later.isolated_approvals.is_empty();
-    if event.last_call.is_none() && later.last_call.is_some_and(|at| is_early(later, at)) {
+    if event.last_call_since.is_none() && later.last_call_since.is_some_and(|at| is_early(later, at)) {
         return Some(Violation::BudgetExceeded);
     }
     let has_taken = !is_going && !is_dry && later.slots_since.is_some() && event.slots_since.is_none();
@@ -128,7 +128,7 @@ fn exceeds(was: &State, now: &State, event: &Event) -> bool {
     let is_overruled = decisions
         .max_by_key(|wish| wish.number)
         .is_some_and(|wish| matches!(wish.what, OperatorAction::Approve { over_budget: true, .. }));
-    if is_repair || is_brief || is_overruled || event.last_call.is_some() {
+    if is_repair || is_brief || is_overruled || event.last_call_since.is_some() {
         return false;
     }
     let groups: BTreeSet<&GroupName> = own.iter().filter_map(|(_, group)| group.as_ref()).collect();
@@ -212,7 +212,8 @@ pub(super) fn not_restored(before: &State, after: &State) -> Option<Violation> {
         let restores_of = |it: &'_ Workload| it.name == member.workload && it.hooks_of(Phase::Restore).next().is_some();
         // As it is registered, or else as it was when it was taken away.
         let known = effective(replica).find(|it| restores_of(it));
-        let was = before.replicas.get(&member.vm).into_iter().flat_map(|it| effective(it).chain(it.former.values()));
+        let was =
+            before.replicas.get(&member.vm).into_iter().flat_map(|it| effective(it).chain(it.owed_workloads.values()));
         let was = was.filter(|it| it.origin == Origin::Configured).find(|it| restores_of(it));
         let mut restores = known.or(was).into_iter().flat_map(|it| it.hooks_of(Phase::Restore));
         let mut restores = restores.by_ref().filter(|(_, hook)| hook.event_types.is_empty());

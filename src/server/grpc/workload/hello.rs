@@ -179,9 +179,9 @@ fn hook(place: usize, given: &pb::Hook, mistakes: &mut HelloErrors) -> Option<Ho
     Some(Hook {
         phase: phase?,
         name: given.name.clone(),
-        runs: 0,
+        command_digest: 0,
         timeout: mistakes.span(&at("timeout_ms"), given.timeout_ms, &TIMEOUT).unwrap_or(TIMEOUT_LEFT_OUT),
-        attempts,
+        max_attempts: attempts,
         on_failure,
         runs_on,
         can_confirm: given.can_confirm,

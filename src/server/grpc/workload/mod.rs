@@ -127,18 +127,18 @@ impl WorkloadRpc {
             let _ = state.wait_for(|state| state.replicas.contains_key(&self.cluster.node.name)).await;
             let verdict =
                 self.cluster.record(&Command::RegisterSession(RegisterSession { workload: workload.clone() })).await;
-            if matches!(verdict, ApplyResult::Applied | ApplyResult::Ignored(Rejection::Repeated)) {
+            if matches!(verdict, ApplyResult::Applied | ApplyResult::Rejected(Rejection::Repeated)) {
                 let _ = state.wait_for(is_listed).await;
             }
             verdict
         };
         match timeout(RECORDED_WITHIN, enlisting).await {
-            Ok(ApplyResult::Applied | ApplyResult::Ignored(Rejection::Repeated)) => Ok(()),
-            Ok(ApplyResult::Ignored(Rejection::TooManyWorkloads)) => Err(refused(&RegistrationError::Full)),
-            Ok(ApplyResult::Ignored(Rejection::NotYours)) => {
+            Ok(ApplyResult::Applied | ApplyResult::Rejected(Rejection::Repeated)) => Ok(()),
+            Ok(ApplyResult::Rejected(Rejection::TooManyWorkloads)) => Err(refused(&RegistrationError::Full)),
+            Ok(ApplyResult::Rejected(Rejection::NotYours)) => {
                 Err(Status::permission_denied(format!("{} is the workload of another user", workload.name)))
             }
-            Ok(ApplyResult::Ignored(why)) => Err(Status::unavailable(format!("the registration was ignored: {why}"))),
+            Ok(ApplyResult::Rejected(why)) => Err(Status::unavailable(format!("the registration was ignored: {why}"))),
             Err(_) => Err(Status::unavailable("the registration could not be recorded: no quorum answers; dial again")),
         }
     }

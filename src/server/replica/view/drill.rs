@@ -29,7 +29,7 @@ fn run(state: &State, event: &Event, step: &Step<'_>) -> shown::DrillStep {
     let reason = || last.and_then(Outcome::reason).map(String::from);
     let may_begin =
         if step.id.phase < Phase::Restore { !event.stage().is_over() } else { event.stage() < Stage::Closed };
-    match step_state::run_state(event, step, state.now) {
+    match step_state::state_without_undo(event, step, state.now) {
         StepState::Running(_) => told(event, step, "running", None),
         StepState::Satisfied => told(event, step, last.map_or("done", Outcome::as_str), None),
         StepState::Failed(reason) => told(event, step, "failed", Some(reason)),

@@ -19,7 +19,7 @@ pub(super) fn all(state: &State) -> Vec<shown::MemberState> {
 fn shown(state: &State, member: &Member, group: Option<GroupName>) -> shown::MemberState {
     let slot = state.slots.get(member);
     let unreachable = state.replicas.get(&member.vm).and_then(|replica| replica.unreachable);
-    let since = slot.map(|slot| slot.since).or(unreachable).or_else(|| state.unready_since(member));
+    let since = slot.map(|slot| slot.since).or(unreachable).or_else(|| state.not_serving_since(member));
     shown::MemberState {
         workload: member.workload.to_string(),
         vm: member.vm.to_string(),

@@ -159,7 +159,7 @@ fn outcome_place(at: Timestamp, decided: Timestamp) -> TimelineRank {
 
 /// Why it started and how it ended, as far as it is known, and what the replicas of its VMs observed.
 fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
-    for at in event.former_calls.iter().copied().chain(event.last_call) {
+    for at in event.former_calls.iter().copied().chain(event.last_call_since) {
         let what =
             "last call: its service is moved away whoever else is out, because the platform is about to start it";
         steps.push((at, TimelineRank::Decided, step_of(what.into())));

@@ -19,7 +19,7 @@ fn what_is_left_out_has_a_meaning() -> Result<(), String> {
     let greeting = read(pb::Hello { hooks: vec![hook_of(pb::Phase::Drain)], ..hello() }, 0, true)?;
     assert_eq!((greeting.lease, greeting.retain, greeting.polls), (Duration::from_secs(10), None, true));
     let hook = &greeting.workload.hooks[0];
-    assert_eq!((hook.timeout, hook.attempts, hook.on_failure), (Duration::from_mins(1), 2, OnFailure::Hold));
+    assert_eq!((hook.timeout, hook.max_attempts, hook.on_failure), (Duration::from_mins(1), 2, OnFailure::Hold));
     assert_eq!((greeting.workload.on_absent, greeting.role), (OnAbsent::Hold, Role::Unknown));
     Ok(())
 }
