@@ -126,7 +126,11 @@ async fn many_that_dial_in_at_once_are_noted_together() {
     let all =
         |status: &Status| status.workloads.iter().filter(|each| each.role == "primary" && each.connected).count() == 30;
     cluster.until(0, "aware of all", all).await;
-    let notes = cluster.log(0).lines().filter(|line| line.contains("applied") && line.contains("\"note\"")).count();
+    let notes = cluster
+        .log(0)
+        .lines()
+        .filter(|line| line.contains("applied") && line.contains("\"update_conditions\""))
+        .count();
     assert!((1..10).contains(&notes), "{notes} entries");
     drop(dialled);
 }

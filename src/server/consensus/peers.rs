@@ -139,8 +139,8 @@ impl Peers {
         let Some(PeerRoute { unanswered, .. }) = roads.get_mut(replica) else { return };
         let before = std::mem::replace(unanswered, if failure.is_none() { 0 } else { unanswered.saturating_add(1) });
         match failure {
-            None if before >= LOST_AFTER => tracing::info!(replica, "replica readmitted"),
-            Some(reason) if *unanswered == LOST_AFTER => tracing::warn!(replica, reason, "replica not a member"),
+            None if before >= LOST_AFTER => tracing::info!(replica, "replica reachable again"),
+            Some(reason) if *unanswered == LOST_AFTER => tracing::warn!(replica, reason, "replica unreachable"),
             None | Some(_) => {}
         }
     }
