@@ -1,4 +1,4 @@
-//! How long to wait before dialling again.
+//! The pause before the next attempt to connect.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;

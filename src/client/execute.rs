@@ -1,4 +1,4 @@
-//! Carrying out one attempt: its turn, what the journal says, the handler, its deadline and its end.
+//! Runs one attempt: its turn, the journal, the handler, its deadline and its outcome.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a workload wants run, and the code that does it.
+//! A hook of a workload, with the code that runs it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What is remembered of attempts: which were begun, how they ended, and which ends are acknowledged. Nothing here
-//! touches the world; `file` keeps the lines of a journal on disk.
+//! The memory of attempts: which began, their outcomes, and which outcomes are acknowledged. It does no I/O;
+//! `journal_file` keeps its lines on disk.
 
 use std::collections::VecDeque;
 

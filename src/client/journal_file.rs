@@ -1,4 +1,4 @@
-//! A journal on disk: lines that are appended and synced, and now and then a whole new file in place of the old one.
+//! A journal on disk: lines are appended and synced, and from time to time a new file replaces the old one.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};

@@ -1,4 +1,4 @@
-//! How an attempt ended.
+//! The outcome of an attempt.
 
 use std::fmt::Display;
 

@@ -1,4 +1,4 @@
-//! The stream to the replica: dialled until the workload is stopped, kept alive, and resumed where it was.
+//! The stream to the replica: connected until the workload stops, kept alive, and resumed after a loss.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What a handler is given: what it is about, and how to speak to the replica meanwhile.
+//! The input of a handler, and its means to report to the replica.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

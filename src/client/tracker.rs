@@ -1,4 +1,4 @@
-//! What this workload has been given and what became of it: the journal, and the controls of what runs.
+//! The attempts of this workload and their outcomes: the journal, and the controls of running attempts.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;

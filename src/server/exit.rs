@@ -1,4 +1,4 @@
-//! What commands have in common: what the exit status says, on which scripts rely, and what is said to people.
+//! Exit statuses, and messages for people on standard error.
 
 use std::fmt;
 use std::io::Write as _;

@@ -1,5 +1,5 @@
-//! Whose the files of a replica are. Whoever can exchange its data, its keys or its configuration is the replica, so these
-//! lie where nobody else can: root and the replica's own user have them, and every folder on the way there.
+//! Owners and modes of a replica's files. Whoever can exchange its data, keys or configuration can act as the replica.
+//! So only root and the replica's user may own these files and every folder above them.
 
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;

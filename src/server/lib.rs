@@ -1,4 +1,4 @@
-//! One replica of allclear: everything around the core that touches the world.
+//! One replica of allclear: all effects around the core.
 
 extern crate alloc;
 

@@ -1,4 +1,4 @@
-//! Being asked to stop: Ctrl-C, `kill`, or a terminal that goes away.
+//! Termination signals: Ctrl-C, `kill`, and a terminal that closes.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Bytes and what they mean: the generated code, and conversions between it and the core's types.
+//! Generated messages, and conversions between them and the core's types.
 
 pub mod checksum;
 #[cfg(feature = "replica")]

@@ -1,5 +1,5 @@
-//! The description of the HTTP answers: `proto/openapi.json` has the paths, and the schemas are made of the messages
-//! that are served as JSON, with the comments of the `.proto` files.
+//! The OpenAPI description: `proto/openapi.json` has the paths; the schemas come from the messages that are served as
+//! JSON, with the comments of the `.proto` files.
 
 use protox::prost_reflect::{DescriptorPool, FieldDescriptor, FileDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value, json};

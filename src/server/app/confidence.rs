@@ -1,4 +1,4 @@
-//! Whether what a configuration holds in confidence is kept so.
+//! Checks that a configuration with secrets is readable only by its users.
 
 use std::collections::BTreeSet;
 use std::path::Path;

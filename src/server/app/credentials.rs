@@ -1,4 +1,4 @@
-//! From the configuration to what this replica shows the others.
+//! Makes the TLS credentials from the configuration.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! From the configuration to how hooks are run.
+//! Makes the calls of hooks from the configuration.
 
 use crate::config::{self, Config, HookTarget, Http};
 use crate::hooks::{Adapter, HookCommand, HookEnvironment, HttpHook};

@@ -1,4 +1,4 @@
-//! Who this replica is and by what endpoint it learns of events, and who the others are.
+//! The name and the endpoint of this replica, and the other replicas, from the configuration.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Where one replica is reached: by the other replicas, by people, and by the workloads on its VM.
+//! The listeners of one replica: for other replicas, for people, and for workloads on its VM.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! From the configuration to what this VM's workloads are asked.
+//! Makes the role and readiness queries of this VM's workloads from the configuration.
 
 use super::hook_commands;
 use crate::config::{self, Config};

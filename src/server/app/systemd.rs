@@ -1,5 +1,5 @@
-//! What systemd is told where it wants to know (`Type=notify`, `WatchdogSec=`): that this replica serves, that its loops go
-//! round, and that it ends. Where nobody asks, nothing is said.
+//! Notifies systemd (`Type=notify`, `WatchdogSec=`) that the replica serves, that its loops run, and that it ends.
+//! Without systemd nothing is sent.
 
 use std::time::Duration;
 

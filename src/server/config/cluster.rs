@@ -1,4 +1,4 @@
-//! `[replica]` and `[cluster]`: who this replica is and with whom it agrees.
+//! `[replica]` and `[cluster]`: the name of this replica, and its cluster.
 
 use core::net::SocketAddr;
 use core::time::Duration;

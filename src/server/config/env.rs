@@ -1,5 +1,5 @@
-//! `env`, `env_shown` and `env_files`: the variables of a hook's commands. Whether a value is secret cannot be told from
-//! outside, so each is taken for one that is not said to be harmless.
+//! `env`, `env_shown` and `env_files`: the environment of a hook's commands. Every value is secret unless the
+//! configuration says otherwise.
 
 use core::fmt;
 use std::collections::BTreeSet;

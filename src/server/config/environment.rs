@@ -1,4 +1,4 @@
-//! The one place of the program that reads the environment. What it read is handed on as an argument.
+//! Reads the environment. No other file of the program does; the values are passed on as arguments.
 
 use std::ffi::OsString;
 

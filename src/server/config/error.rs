@@ -1,5 +1,5 @@
-//! What is wrong in a configuration, and where. Mistakes are collected and never thrown one at a time,
-//! so that one run of `allclear check` shows them all.
+//! Errors of a configuration, with their places. All errors are collected, so that one run of `allclear check` shows
+//! all of them.
 
 use core::cell::RefCell;
 use core::fmt;

@@ -1,4 +1,4 @@
-//! `headers`, `headers_shown` and `header_files` of a table that says whom to tell something.
+//! `headers`, `headers_shown` and `header_files` of a receiver or collector.
 
 use super::reader::TomlTable;
 use super::source::Value;

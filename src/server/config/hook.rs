@@ -1,4 +1,4 @@
-//! `[[workload.hook]]`: what a workload wants run in a phase.
+//! `[[workload.hook]]`: a hook of a workload.
 
 use allclear_core::model::workload;
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! `http` and what goes along with it: a server's address, whom to trust there, and who asks.
+//! `http` and its settings: the address of a server, its authorities, and the login.
 
 use super::reader::TomlTable;
 use super::scalar;

@@ -1,4 +1,4 @@
-//! `[status]`, `[operator]` and `[workloads]`: where this replica listens for people and workloads.
+//! `[status]`, `[operator]` and `[workloads]`: the listeners for people and workloads.
 
 use core::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `[metadata]`: where the platform announces events, and when its silence means something.
+//! `[metadata]`: the endpoint of the metadata service, and its timeouts.
 
 use core::time::Duration;
 

@@ -1,8 +1,8 @@
-//! What the user wants, read once at start: as written → merged with the environment → valid.
+//! The configuration, read once at start: source, overrides from the environment, validation.
 //!
-//! A `Config` is valid by construction: whoever holds one checks nothing again. Every mistake is reported at once,
-//! with its place and the way out. This room reads one file and the environment; it opens nothing else, asks nobody,
-//! and knows no default that depends on the machine it runs on.
+//! A `Config` is valid by construction, so its users check nothing again. Every error is reported at once, with its
+//! place and a remedy. This module reads one file and the environment, and nothing else; no default depends on the
+//! machine.
 
 mod cluster;
 mod env;

@@ -1,4 +1,4 @@
-//! `[[notify]]`: which other systems are told what, and how.
+//! `[[notify]]`: receivers of notifications.
 
 use core::time::Duration;
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
-//! The second life: the file with the environment over it. `ALLCLEAR__POLICY__MARGIN=3s` sets `policy.margin`.
+//! The second stage: the file with the environment over it. `ALLCLEAR__POLICY__MARGIN=3s` sets `policy.margin`.
 //!
-//! A part that is a number names an element of a list (`ALLCLEAR__WORKLOAD__0__HOOK__1__TIMEOUT`). A shell's names
-//! know neither small letters nor hyphens, so a part also finds a key that differs in these only (`DB_0` is `db-0`).
+//! A number is the index of a list (`ALLCLEAR__WORKLOAD__0__HOOK__1__TIMEOUT`). Names of environment variables have no
+//! small letters and no hyphens, so a part also finds a key that differs only in these (`DB_0` is `db-0`).
 
 use super::error::{Findings, Location};
 use super::source::{KeyValue, TomlShape, Value, parse_variable};

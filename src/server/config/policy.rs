@@ -1,4 +1,4 @@
-//! `[policy]`, `[[policy.rule]]` and `[[group]]`: what is to be done with an event, and how much at once.
+//! `[policy]`, `[[policy.rule]]` and `[[group]]`: the treatment of events, and the limits of groups.
 
 use core::ops::RangeInclusive;
 use core::time::Duration;

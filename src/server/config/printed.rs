@@ -1,4 +1,4 @@
-//! How values stand in the printed configuration, which reads as itself.
+//! Values as the printed configuration has them, which can be read again.
 
 use core::net::SocketAddr;
 use core::time::Duration;

@@ -1,8 +1,8 @@
-//! Takes typed values out of a table by key, and at the end reports every key nobody asked for.
+//! Takes typed values out of a table by key, and reports every unknown key at the end.
 //!
-//! A reader never stops at a mistake: it notes it and goes on with the default or with nothing. Whoever reads decides
-//! nothing about wording; the parsers of `scalar` say what is wrong, the reader says where. What was read, defaults too, it
-//! keeps as it is printed.
+//! A reader never stops at an error: it records the error and continues with the default or without a value. The
+//! parsers of `scalar` say what is wrong, and the reader says where. The reader keeps every value that it read, also
+//! defaults, for printing.
 
 mod confidence;
 

@@ -1,4 +1,4 @@
-//! `workload.role`: who tells what a workload is within its group.
+//! `workload.role`: the source of a workload's role in its group.
 
 use core::time::Duration;
 

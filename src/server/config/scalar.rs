@@ -1,5 +1,5 @@
-//! From a written value to a typed one: each parser says what is wrong and how to write it instead.
-//! A sentence begins after the key's name ("`policy.margin` …"); places are the reader's concern.
+//! Parsers of single values. Each says what is wrong and what to write instead. The sentence follows the name of the
+//! key ("`policy.margin` …"); the reader adds the place.
 
 use core::net::SocketAddr;
 use core::num::NonZeroU16;

@@ -1,5 +1,5 @@
-//! Where a secret stands: in a file, or among the credentials that systemd hands to a service. What is written there by
-//! mistake may be the secret itself, so no mistake repeats it.
+//! The place of a secret: a file, or a credential of systemd. No error repeats the written text, because it may be the
+//! secret itself.
 
 use std::path::{Path, PathBuf};
 

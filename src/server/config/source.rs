@@ -1,4 +1,4 @@
-//! The first life: TOML as written, each key and value with its place. Knows nothing of allclear's keys.
+//! The first stage: TOML with the place of each key and value. It knows no key of allclear.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! `[cluster.tls]`: by which certificates replicas know each other.
+//! `[cluster.tls]`: the certificates of this replica.
 
 use core::time::Duration;
 use std::path::PathBuf;

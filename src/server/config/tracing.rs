@@ -1,4 +1,4 @@
-//! `[tracing]`: where a trace of every event is exported to. Left out: none is.
+//! `[tracing]`: the collector of traces. Without it nothing is exported.
 
 use super::reader::TomlTable;
 use super::source::Value;

@@ -1,4 +1,4 @@
-//! The third life: the typed configuration, and the contradictions between its tables.
+//! The third stage: the typed configuration, and contradictions between its tables.
 
 use core::fmt;
 use core::net::SocketAddr;

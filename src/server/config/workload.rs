@@ -1,4 +1,4 @@
-//! `[[workload]]`: what is prepared on this VM. How, is said by its hooks.
+//! `[[workload]]`: a workload on this VM.
 
 use allclear_core::model::workload;
 use core::time::Duration;

@@ -1,5 +1,5 @@
-//! Headers that go along with what is told, as they are configured. What is secret stands in files, which are read each
-//! time: they may be renewed.
+//! Configured headers of a receiver or collector. Secrets are in files, which are read for each request, because they
+//! may be renewed.
 
 use std::path::PathBuf;
 

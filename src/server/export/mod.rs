@@ -1,5 +1,4 @@
-//! What is told to other systems, over HTTP and HTTPS. Nothing waits for it, and nothing that they answer is believed
-//! beyond its status.
+//! Exports to other systems over HTTP and HTTPS. Nothing waits for an export, and of an answer only the status counts.
 
 pub mod headers;
 pub mod notices;

@@ -1,4 +1,4 @@
-//! One POST to a receiver of notices or a collector of traces.
+//! One POST to a receiver of notifications or to a collector of traces.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! When a receiver or a collector that took nothing is tried again. Time and jitter are arguments.
+//! The schedule of retries after a failed export. Time and jitter are arguments.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a process of this program was handed by whoever started it, and does not hand on.
+//! Closes the file descriptors that a process of this program inherited.
 
 use std::fs;
 

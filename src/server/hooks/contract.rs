@@ -1,4 +1,4 @@
-//! What a hook is told and what it may answer, whichever way it is run (`contract.md` 3).
+//! The inputs and outcomes of a hook, for every way in which a hook runs (`contract.md` 3).
 
 use core::fmt;
 use std::time::Duration;

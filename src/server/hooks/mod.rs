@@ -1,9 +1,8 @@
-//! Running hooks: what a hook is told, how it is run, and how its outcome comes back.
+//! Runs hooks.
 //!
-//! A hook is a command, or a step of a workload that dials in; [`HookRunner`] is the door to both.
-//! An attempt is known by its id. It is begun at most once, also over restarts of the replica, and its outcome is kept
-//! until the replica says that it is committed. What to run and when is not decided here.
-//! For owners of a workload: `README.md` beside this file.
+//! A hook is a command, or a step of a session workload; [`HookRunner`] runs both. An attempt has an id. It starts at
+//! most once, also over restarts of the replica, and its outcome is kept until the replica says that the outcome is
+//! committed. The core decides what runs and when. `README.md` beside this file is for owners of a workload.
 
 mod close_fds;
 pub mod command;

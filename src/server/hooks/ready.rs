@@ -1,4 +1,4 @@
-//! Asking a workload whether it serves, by its `ready` hook, while no event is open.
+//! Asks a workload by its `ready` hook whether it serves, while no event is open.
 
 use std::time::Duration;
 

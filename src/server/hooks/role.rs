@@ -1,4 +1,4 @@
-//! Asking what a workload is within its group: a program or an address that answers `primary` or `replica`.
+//! Asks a workload for its role in its group: a program or an address answers `primary` or `replica`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

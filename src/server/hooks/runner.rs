@@ -1,4 +1,4 @@
-//! One door to every way in which a hook is run.
+//! Runs every kind of hook.
 
 use super::command::{HookCommand, Runner};
 use super::session::{Dispatch, Sessions};

@@ -1,4 +1,4 @@
-//! Texts from hooks, fit to stand in a log, a status and a terminal.
+//! Texts from hooks, made fit for a log, a status and a terminal.
 
 /// One line in which nothing moves a cursor, changes colours, or turns the direction of writing.
 pub fn one_line(text: &str) -> String {

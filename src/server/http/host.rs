@@ -1,5 +1,5 @@
-//! Whether a request is meant for this replica. A page from elsewhere whose name is made to lead here (DNS rebinding)
-//! has a browser ask for that name, which is none of this replica's; addresses cannot be made to lead elsewhere.
+//! Checks that a request names this replica. In DNS rebinding a page of another site points its own name here, and the
+//! browser sends that name; an address cannot be redirected.
 
 use std::net::{IpAddr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! How many connections for the status there may be, and how often it is told.
+//! Limits of the status listener: connections, and answers for each client.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,6 +1,6 @@
-//! Log lines on standard error: text for people at a terminal, one JSON object per line for everything else.
-//! What is wanted comes as an argument; this file reads no environment. Names come from everywhere: whatever is in one,
-//! it begins no line of its own, steers no terminal, and hides nothing from whoever reads the journal.
+//! Log lines on standard error: text at a terminal, otherwise one JSON object per line. The filter is an argument; this
+//! file reads no environment. Text from outside in a line starts no line of its own, controls no terminal, and hides
+//! nothing.
 
 use std::io::{self, IsTerminal as _, Write};
 

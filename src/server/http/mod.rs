@@ -1,4 +1,4 @@
-//! What operators see.
+//! The HTTP interface for operators: status API, page, metrics; and logging.
 
 pub mod host;
 mod limits;

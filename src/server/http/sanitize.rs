@@ -1,4 +1,4 @@
-//! Text from outside, such as an event's id, a description or what a hook wrote, as it may reach a terminal or a journal.
+//! Makes text from outside (an event's id, a description, the output of a hook) fit for a terminal or a journal.
 
 use std::fmt::Write as _;
 

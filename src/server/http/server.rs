@@ -1,4 +1,4 @@
-//! The status over HTTP: read only, projections of the view and nothing else.
+//! The status over HTTP: read-only projections of the view.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The status as server-sent events: now, and whenever it changes.
+//! The status as server-sent events: at once, and at each change.
 
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

@@ -1,4 +1,4 @@
-//! Values that were given in confidence, cut out of what is said by those whom they were given to.
+//! Removes secret values from the messages of programs and servers that were given them.
 
 use core::cmp::Reverse;
 

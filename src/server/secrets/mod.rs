@@ -1,4 +1,4 @@
-//! Secrets: read from files that nobody else reads, and cut out of what those say whom they were given to.
+//! Secrets: read from files that no other user can read, and removed from messages.
 
 mod cut;
 mod file;

@@ -1,4 +1,4 @@
-//! Claims and what became of the post.
+//! Claims and the outcomes of posts.
 
 use super::pb;
 use super::stored::{Paired, Stored};

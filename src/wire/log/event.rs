@@ -1,4 +1,4 @@
-//! Events as the cluster knows them.
+//! Events.
 
 use std::time::Duration;
 

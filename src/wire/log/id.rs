@@ -1,4 +1,4 @@
-//! What a field holds: names, ids, words and texts as they were received, times and numbers.
+//! Field values: names, ids, words and texts as they were received, times and numbers.
 
 use std::time::Duration;
 

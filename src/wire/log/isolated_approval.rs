@@ -1,4 +1,4 @@
-//! What replicas did without a quorum, who leads, and whom the cluster is not sure of.
+//! Isolated approvals, leadership, and unreconciled replicas.
 
 use super::pb;
 use super::stored::{Paired, Stored};

@@ -1,7 +1,7 @@
-//! What is stored in the log and in snapshots, as bytes (`allclear.log.v1`).
+//! Stored bytes of the log and of snapshots (`allclear.log.v1`).
 //!
-//! What is decoded is understood whole or refused: a part that an older program passed over in silence would make its
-//! state differ from everybody else's. Every value of the machine can be stored, and what was stored is read back.
+//! A message is understood completely or refused: a part that an older program ignored would make its state differ from
+//! all others. Every value of the core can be stored, and is read back unchanged.
 
 mod attempt;
 mod claim;

@@ -1,4 +1,4 @@
-//! What other systems were told.
+//! Deliveries of notifications.
 
 use super::pb;
 use super::stored::{Paired, Stored};

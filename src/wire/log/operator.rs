@@ -1,4 +1,4 @@
-//! What operators asked for.
+//! Records of operators' requests.
 
 use super::pb;
 use super::pb::operator_record::Variant;

@@ -1,4 +1,4 @@
-//! The folded state: the content of a snapshot.
+//! The state: the content of a snapshot.
 
 use super::pb;
 use super::stored::{Paired, Stored};

@@ -1,5 +1,5 @@
-//! The pattern of this room: a type of the machine, the message it is stored as, and the way back.
-//! Storing cannot fail; restoring refuses what it does not understand, and every field on the way adds its name.
+//! The trait of stored types: the message of a type, and the way back. Storing cannot fail. Restoring refuses what it
+//! does not understand, and adds the name of each field on the way.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

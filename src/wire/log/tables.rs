@@ -1,4 +1,4 @@
-//! Conversions as tables, which say of both ways at once what is stored as what, so that the two cannot disagree.
+//! Tables of conversions. One row has both directions, so that they cannot disagree.
 
 /// `field: stored` is a field of the machine and the one of the message that it is stored in; with `required` behind it that
 /// is a message of its own, which has to be there.

@@ -1,4 +1,4 @@
-//! What policy chose for an event.
+//! Treatments.
 
 use super::pb;
 use super::stored::Stored;

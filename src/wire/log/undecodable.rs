@@ -1,4 +1,4 @@
-//! Why bytes could not be read, worded for whoever finds it in a log.
+//! Why bytes could not be read, for whoever finds it in a log.
 
 use thiserror::Error;
 

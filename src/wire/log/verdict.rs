@@ -1,4 +1,4 @@
-//! What became of an entry.
+//! Results of applying an entry.
 
 use super::pb;
 use super::stored::Stored;

@@ -1,4 +1,5 @@
-//! Tells one receiver: the oldest notice first, until it has it, refuses it for good, or its hour is over.
+//! Delivers notifications to one receiver: the oldest first, until the receiver has it, refuses it permanently, or its
+//! hour is over.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};

@@ -1,4 +1,4 @@
-//! Has the log note what was told, so that no other leader tells it again. What comes together is noted together.
+//! Records deliveries in the log, so that no other leader repeats them. Deliveries of one moment become one entry.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Text within addresses and headers.
+//! Encodes text for URLs and headers.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! A message as bytes: a cloud event in JSON, or what incoming webhooks of Slack and its like take.
+//! A notification as bytes: a CloudEvent in JSON, or the body of an incoming webhook of Slack and similar services.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What only one replica knows, and tells by itself: that it acts for its leader, and that it has lost its quorum.
+//! Notifications that only one replica can make: it acts for its leader, or it has lost its quorum.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A notice in words and data: one sentence for people, and beside it what programs want to know.
+//! A notification as one sentence for people and as data for programs.
 
 use serde_json::{Map, Value, json};
 

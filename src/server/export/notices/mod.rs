@@ -1,9 +1,9 @@
-//! Notices to other systems: each receiver of the configuration is told what it wants to know, once for the whole
-//! cluster, in the order in which it happened.
+//! Notifications to other systems: each configured receiver gets its kinds once for the whole cluster, in the order in
+//! which things happened.
 //!
-//! Nothing is queued. What a receiver has yet to be told is computed from the state, as everything is that a leader does,
-//! and what it was told is noted in the log. So a new leader goes on where the one before it was stopped; what was under
-//! way just then is told again, under the same id. Nothing of allclear waits for a receiver, and none for another.
+//! Nothing is queued. The pending notifications of a receiver are computed from the state, and each delivery is
+//! recorded in the log. So a new leader continues where the previous one stopped; a delivery under way at that time is
+//! repeated under the same id. Nothing else waits for a receiver, and no receiver for another.
 
 mod delivery;
 mod delivery_log;

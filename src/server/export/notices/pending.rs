@@ -1,5 +1,5 @@
-//! What there is to tell, and what was told from here. Only this replica knows some of it; the rest is the cluster's, and
-//! is the leader's to tell.
+//! Pending notifications, and deliveries of this replica. A few notifications are known to this replica alone; the
+//! leader makes all others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

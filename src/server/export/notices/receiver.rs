@@ -1,4 +1,4 @@
-//! A receiver as it is configured. Secrets stand in files, which are read for each notice: they may be renewed.
+//! A configured receiver. Secrets are in files, which are read for each notification, because they may be renewed.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

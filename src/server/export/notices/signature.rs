@@ -1,5 +1,4 @@
-//! The signature of a notice, as Standard Webhooks has it: a receiver checks that it comes from this cluster, that
-//! nothing was changed, and that it was sent just now.
+//! The signature of a notification by Standard Webhooks: the receiver verifies its sender, its content and its time.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
-//! Exports a trace of every event that is closed, as long as this replica leads. That is written down nowhere: a new leader
-//! exports again what closed shortly before, and as every replica makes the same spans of the same log, that is the same
-//! trace once more. Nothing waits for it.
+//! Exports a trace of every closed event while this replica leads. Exports are not recorded: a new leader exports
+//! recently closed events again, and since every replica makes the same spans of the same log, the trace is the same.
+//! Nothing waits for an export.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

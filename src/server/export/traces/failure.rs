@@ -1,4 +1,4 @@
-//! Whether an event is shown as failed: a hook failed for good, or it began though not everything was prepared.
+//! Whether a trace shows an event as failed: a hook failed, or the event started before everything was prepared.
 
 use allclear_core::model::attempt::{Attempt, Outcome};
 use allclear_core::model::claim::{PostOutcome, Reason};

@@ -1,5 +1,4 @@
-//! Traces of events for tracing systems (OTLP over HTTP): what the log says of an event, as spans, and the collector that
-//! takes them.
+//! Traces of events (OTLP over HTTP): the spans that follow from the log, and the collector.
 
 mod export;
 mod failure;

@@ -1,5 +1,5 @@
-//! One trace of one event, made from what the log says of it: nothing is recorded while it happens, so nothing is lost with
-//! a replica, and whoever leads when it is closed can tell all of it. The same state gives the same spans.
+//! The spans of one event, computed from the log when the event is closed. Nothing is recorded while the event happens,
+//! so a lost replica loses no span. The same state gives the same spans.
 
 use allclear_core::model::document;
 use bytes::Bytes;

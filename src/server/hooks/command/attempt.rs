@@ -1,4 +1,5 @@
-//! One attempt as the replica sees it: started or found again, watched until its supervisor has settled it or is gone.
+//! One attempt of a command hook in the replica: started or found again, and watched until its supervisor has recorded
+//! the outcome or is gone.
 
 use std::fs::File;
 use std::pin::pin;

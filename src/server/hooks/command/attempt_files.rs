@@ -1,4 +1,5 @@
-//! What stands in an attempt's folder. Fields are only ever added, for a replica and its supervisors may be of two versions.
+//! The files of an attempt's folder. Fields are only added, because a replica and its supervisors may run different
+//! versions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! The clocks of this room: a supervisor is a process of its own and has nobody to ask, and a workload says when it
-//! will be done from now on.
+//! The clocks of command hooks. A supervisor is a process of its own and has no cluster time.
 
 use std::time::{Duration, SystemTime};
 

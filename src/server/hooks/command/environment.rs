@@ -1,4 +1,4 @@
-//! What a hook is given for one attempt: its variables with the values that stand in files, and what of them is secret.
+//! The environment of a hook for one attempt: its variables, the values from files, and which of them are secret.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Whether a spool tells of everything that was ever begun on its machine. A new one does not: the disk of an earlier
-//! life may have been lost. It is marked as new until whoever knows the log says that nothing is in doubt any more.
+//! Whether a spool knows every attempt that ever started on its machine. A new spool does not: the disk of a previous
+//! run may be lost. It stays marked as new until the log says that no attempt is in doubt.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

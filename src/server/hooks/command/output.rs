@@ -1,4 +1,4 @@
-//! What a hook prints: kept up to a limit, drained beyond it, and listened to line by line.
+//! The output of a hook: kept up to a limit, discarded beyond it, and read line by line.
 
 use std::io::Write;
 use std::path::Path;

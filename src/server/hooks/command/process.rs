@@ -1,4 +1,4 @@
-//! Processes as the kernel shows them: who is still there of a hook whose supervisor is gone, and ending it.
+//! Processes of a hook whose supervisor is gone: found in /proc, and ended.
 
 use std::fs;
 use std::io;

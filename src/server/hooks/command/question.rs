@@ -1,4 +1,4 @@
-//! Asking a program for something it says at once: no spool, no supervisor, and nothing of it is left afterwards.
+//! Asks a program for a short answer, without a spool and a supervisor. No process of it stays.
 
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;

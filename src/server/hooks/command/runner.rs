@@ -1,4 +1,4 @@
-//! The door to command hooks: run, cancel, ask, forget.
+//! The runner of command hooks: run, cancel, query, forget.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

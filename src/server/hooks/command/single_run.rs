@@ -1,5 +1,4 @@
-//! One attempt by itself, as a replica would run it: the same supervisor, rights and environment, in a folder that is gone
-//! afterwards.
+//! Runs one attempt outside of a replica, with the same supervisor, rights and environment, in a temporary folder.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt as _;

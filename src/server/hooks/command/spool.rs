@@ -1,5 +1,5 @@
-//! One attempt's folder: how it is named, written so that a crash of its processes leaves it whole, and a power
-//! cut its request, and read without trusting it.
+//! The folder of one attempt: its name, and files that stay whole when a process crashes; the request also survives a
+//! power cut. A reader trusts none of it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};

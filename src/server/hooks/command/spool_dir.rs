@@ -1,4 +1,4 @@
-//! The folder of all attempts: this user's alone, and one runner's at a time.
+//! The folder of all attempts. It belongs to one user, and to one runner at a time.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

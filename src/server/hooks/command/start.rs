@@ -1,4 +1,4 @@
-//! Starts a hook's program: as its user, with its environment and nothing else.
+//! Starts a hook's program as its user, with its own environment only.
 
 use std::collections::BTreeMap;
 use std::io;

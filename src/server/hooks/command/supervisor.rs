@@ -1,5 +1,5 @@
-//! The supervisor: a small process that runs one attempt, minds its deadline, and leaves the outcome in its folder.
-//! It goes on when the replica ends. It decides nothing, and says one word: that the outcome is there.
+//! The supervisor: a small process that runs one attempt, ends it at its deadline, and writes the outcome to the
+//! attempt's folder. It survives the replica. It decides nothing, and reports only that the outcome is written.
 
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;

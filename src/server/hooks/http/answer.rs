@@ -1,4 +1,4 @@
-//! What the answers of a server mean (`README.md`, hooks over HTTP). Pure: replies in, outcomes out.
+//! Outcomes from the answers of a server (`README.md`, hooks over HTTP). A pure function from replies to outcomes.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What the hook is told, as every command hook reads it, and what of it becomes headers.
+//! The facts that a hook over HTTP receives: the variables of a command hook, and those of them that become headers.
 
 use std::io::{self, Read};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! A hook over HTTP: one POST, then questions how far it is until it has ended. When it is asked to end it tells the
-//! server so.
+//! A hook over HTTP: one POST, then queries of its progress until it has ended. A hook that is cancelled notifies the
+//! server.
 
 use std::ops::ControlFlow::{Break, Continue};
 use std::sync::OnceLock;

@@ -1,8 +1,8 @@
-//! Hooks that are reached over HTTP. `allclear http-hook URL` is a command that asks a server to do the work, so its
-//! deadline, cancelling, output and what a replica finds after a restart are those of every command.
+//! Hooks over HTTP. `allclear http-hook URL` is a command that asks a server to do the work, so deadline, cancelling,
+//! output and restarts are those of every command hook.
 //!
-//! It speaks to the configured host and to no other, without proxies and redirects, and asks nothing twice by itself.
-//! Whatever does not clearly say how it ended is unknown, never done.
+//! It connects only to the configured host, without proxies and redirects, and repeats no request by itself. An answer
+//! that does not clearly state an outcome is unknown, never done.
 
 mod answer;
 mod facts;

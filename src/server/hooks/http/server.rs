@@ -1,4 +1,4 @@
-//! The server of a hook, the URLs that belong to it, and what of its words is passed on.
+//! The server of a hook, its URLs, and the part of its words that is passed on.
 
 use core::fmt::Display;
 use std::io::{self, Write as _};

@@ -1,4 +1,4 @@
-//! One attempt that a workload was given, or is to be given.
+//! One attempt of a session workload.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the replica gives to workloads, takes back and asks for.
+//! Steps that the replica sends to session workloads, cancels, and queries.
 
 use tokio::time::Instant;
 

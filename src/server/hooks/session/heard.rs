@@ -1,4 +1,4 @@
-//! What workloads say: who dials in, keeps its lease, tells of attempts, and goes.
+//! Messages of session workloads: connect, heartbeat, attempts, and leave.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;

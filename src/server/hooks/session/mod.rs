@@ -1,8 +1,8 @@
-//! Hooks of workloads that dial in: who is connected, and what each was given to do.
+//! Hooks of session workloads: the connected workloads and their attempts.
 //!
-//! An attempt is sent at most once in a life of the replica. What a former life may have sent is only taken up: the
-//! workload says that it knows it, or nobody can tell. An outcome is kept until it is forgotten, which is when the log
-//! has it; only then is the workload told that it need not repeat it.
+//! A run of the replica sends an attempt at most once. An attempt that a previous run may have sent is only adopted:
+//! the workload reports it, or its outcome is unknown. An outcome is kept until the log has it; only then the workload
+//! stops repeating it.
 
 mod attempt;
 mod given;

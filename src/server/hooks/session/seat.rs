@@ -1,4 +1,4 @@
-//! One workload that dialled in: its line, its lease, and the attempts that it says it knows.
+//! One session workload: its outbox, its lease, and the attempts that it reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The door to workloads that dial in: for them, and for the replica that has something for them to do.
+//! The table of session workloads, for workloads and for the replica.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! This replica, and the cluster as it knows it.
+//! Gauges of this replica, and of the cluster as this replica knows it.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Open events: how far they are, what they wait for and for how long; and what operators have in force.
-//! An event's id is never a label.
+//! Gauges of open events: stage, blocker and waiting time; and operators' holds and pauses. An event's id is never a
+//! label.
 
 use std::collections::BTreeMap;
 

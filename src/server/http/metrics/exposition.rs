@@ -1,4 +1,4 @@
-//! What one scrape is told of the present: gauges that are made for it and thrown away.
+//! The gauges of one scrape.
 
 use prometheus::proto::MetricFamily;
 use prometheus::{Gauge, GaugeVec, IntCounterVec, Opts, Registry};

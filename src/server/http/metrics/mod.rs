@@ -1,5 +1,5 @@
-//! `GET /metrics`: how this replica and its cluster are, read when somebody asks, and what this replica did, counted
-//! where it happened (`replica::metrics`). An alert that fires on these stands in `deploy/monitoring`.
+//! `GET /metrics`: gauges of the present state, computed at each scrape, and the counters of `replica::metrics`.
+//! `deploy/monitoring` has the alerts.
 
 mod cluster;
 mod events;

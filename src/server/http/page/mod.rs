@@ -1,4 +1,4 @@
-//! The page: files that are part of the program. What it shows it asks for at `/v1/watch` and `/v1/events`.
+//! The page: static files inside the program. The page reads `/v1/watch` and `/v1/events`.
 
 use axum::Router;
 use axum::http::header;

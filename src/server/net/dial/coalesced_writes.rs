@@ -1,5 +1,5 @@
-//! What is said at one moment goes out together. HTTP/2 hands over the head of a call first and its body when its other
-//! tasks have had their turn; sent apart, both sides would wake up twice for every call.
+//! Writes of one moment go out together. HTTP/2 hands over the head of a call first and its body after its other tasks;
+//! sent apart, they would wake both sides twice per call.
 
 use std::io;
 use std::pin::Pin;

@@ -1,5 +1,5 @@
-//! How another replica is reached: its name is resolved whenever it is dialled, within bounds, and every address that
-//! it has is tried. Whether it is the right one that answers is not decided here.
+//! Connects to another replica. Its name is resolved at each attempt, within bounds, and every address is tried. The
+//! caller checks whether the right replica answers.
 
 mod coalesced_writes;
 mod plain;

@@ -1,4 +1,4 @@
-//! Connections as plain text, where that is configured.
+//! Connections in plain text, where the configuration allows them.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Connections that end soon when the machine at the other end is gone. The kernel watches them, which wakes nobody.
+//! TCP connections that end soon after the other machine is gone. The kernel watches them, which wakes no task.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,8 +1,8 @@
-//! The way to one replica: where it is, and what stood in it last.
+//! The address of one replica, and its last error.
 //!
-//! Its name is resolved anew at each dial: by one thread at the most, however long the resolver hangs, and never waited for
-//! long. While the resolver says nothing, or that it cannot say, the last addresses stay good: a cluster does not fall apart
-//! because a DNS server does. Of several addresses one is tried after the other, and whoever answers first is taken.
+//! The name is resolved anew at each attempt to connect, by at most one thread, and for a bounded time. While the
+//! resolver gives no answer, the last addresses stay in use, so that a DNS failure does not take the cluster apart.
+//! Several addresses are tried one after the other, and the first that answers is used.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};

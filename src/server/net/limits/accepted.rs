@@ -1,4 +1,4 @@
-//! The connection of a call, for those who answer it.
+//! The connection of a call, for its handler.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Answers that were made and are not read yet: together they hold so many bytes at each listener. Where there is no room
-//! for one more, the connection that was answered first and has not read gives way; where none has to, no answer is made.
+//! Bounds the bytes of unread answers at each listener. When there is no room for another answer, the connection with
+//! the oldest unread answer is closed; when there is none to close, no answer is made.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};

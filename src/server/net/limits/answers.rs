@@ -1,4 +1,4 @@
-//! Answers take their room when they are made, and give it back when they are read.
+//! Answers take bytes of the budget when they are made, and return them when they are read.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

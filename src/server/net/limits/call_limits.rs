@@ -1,4 +1,4 @@
-//! Calls on the connections that were let in: how long one may take, how many there may be at once, and how often.
+//! Limits of calls on accepted connections: duration, number at a time, and rate.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;

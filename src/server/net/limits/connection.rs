@@ -1,5 +1,5 @@
-//! A connection that was let in. Who does not read is not heard and is ended after a while, who talks too fast waits,
-//! and where it is not for a protocol that asks for signs of life, so is who asks for nothing.
+//! An accepted connection. A peer that does not read is not read from, and is closed after a while. A peer that sends
+//! too fast waits. On protocols without keep-alives an idle peer is closed.
 
 use std::future::pending;
 use std::io;

@@ -1,4 +1,4 @@
-//! So many at once and no more, in all and of each.
+//! Limits the number of connections, in total and for each client.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

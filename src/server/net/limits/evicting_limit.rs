@@ -1,4 +1,4 @@
-//! So many at once, and room for whoever comes: where there are too many, whoever has the most loses its oldest.
+//! A limit that always admits. When it is full it evicts the oldest connection of the client that has most.
 
 use std::collections::{BTreeMap, VecDeque};
 

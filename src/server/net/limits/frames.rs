@@ -1,5 +1,5 @@
-//! A connection of HTTP/2, frame by frame. Frames that cost work and ask for nothing may come now and then, as they do
-//! between replicas that keep to the protocol. Calls and their messages are not slowed down: a snapshot has megabytes.
+//! HTTP/2 frame by frame. Frames that cost work and carry no call are allowed at the rate of honest replicas. Calls and
+//! their messages are not slowed down: a snapshot has megabytes.
 
 use std::time::Duration;
 

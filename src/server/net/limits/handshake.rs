@@ -1,4 +1,4 @@
-//! The door of a listener: every connection is met there by itself, within a time, until it may be let in.
+//! The handshake gate of a listener: each connection is handled by itself, within a time, until it is accepted.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};

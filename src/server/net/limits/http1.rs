@@ -1,5 +1,5 @@
-//! HTTP/1.1, and nothing else whatever features are built in: one connection asks for one thing at a time, so that as many
-//! answers wait to be read as there are connections.
+//! HTTP/1.1 only, whatever features are built in. One connection has one request at a time, so there are at most as
+//! many unread answers as connections.
 
 use std::convert::Infallible;
 use std::io;

@@ -1,4 +1,4 @@
-//! What is listened on, and who connects as far as the system tells.
+//! Listeners, and the client of a connection as far as the system knows it.
 
 use std::fmt;
 use std::io;

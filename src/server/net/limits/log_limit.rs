@@ -1,4 +1,4 @@
-//! Who was told of in the log, and when: whoever knocks all the time is told of once a minute.
+//! Logs each client at most once a minute.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,4 @@
-//! Messages that are received and not answered yet hold a bounded number of bytes. A call for which there is no room left
-//! fails with `RESOURCE_EXHAUSTED`.
+//! Bounds the bytes of received messages that have no answer yet. A call without room fails with `RESOURCE_EXHAUSTED`.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,10 +1,9 @@
-//! Who is let in at a listener: how many connections and calls there may be at once, in all and of each, how long they
-//! may say nothing, and how fast they may talk. What is asked of whom is not decided here.
+//! Limits of a listener: connections and calls at a time, in total and for each client, idle time, and rate.
 //!
-//! Whoever connects waits at the door until it has said its first words. There is little room at the door, and where it
-//! is full, whoever has the most there loses its oldest: so connections that say nothing are in nobody's way. Inside,
-//! what is too much is turned away, and what is too fast waits. Questions that do not end and answers that nobody reads
-//! have a room of their own.
+//! A connection waits at the handshake gate until it has sent its first bytes. The gate has few places. When it is
+//! full, the client with most waiting connections loses its oldest, so silent connections block nobody. After the gate,
+//! a connection over the limit is rejected, and a connection that is too fast waits. Requests without an end and
+//! answers that nobody reads have budgets of their own.
 
 mod accepted;
 mod answer_budget;

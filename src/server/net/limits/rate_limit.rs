@@ -1,4 +1,4 @@
-//! How often somebody may ask, or how much it may say: so much at once, and so much a second after that.
+//! Limits a rate: a burst, and an amount for each second.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! An authority of one cluster, for people without one, and the certificates that it signs: ECDSA on P-256, every name
-//! where `names` looks for it, and nothing but what replicas need.
+//! A certificate authority for one cluster, and its certificates: ECDSA on P-256, with the names where `names` looks
+//! for them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Whose certificate a connection was opened with, for whoever answers calls on it.
+//! The certificate of the connection of a call, for its handler.
 
 use std::fmt;
 use std::sync::Arc;

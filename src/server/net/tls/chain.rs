@@ -1,5 +1,4 @@
-//! A certificate and those above it, judged by an authority's: whether it leads there, what it names, until when it is
-//! valid.
+//! Verifies a certificate chain against an authority: its path, its names, and its end.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! A connection whose other side is known. It ends by itself after a while, so that what was trusted when it was opened
-//! is not trusted for ever.
+//! A verified connection. It ends after a while, so that a certificate is verified again.
 
 use std::io;
 use std::pin::Pin;

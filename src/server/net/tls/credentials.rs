@@ -1,5 +1,5 @@
-//! This replica's certificate, its key and the authorities that it trusts, as they are now: read again when a file
-//! changes, and taken over only when they would work. What is in use stays in use until then.
+//! The certificate, key and authorities of this replica. They are read again when a file changes, and replaced only by
+//! ones that work.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;

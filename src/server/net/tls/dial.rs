@@ -1,4 +1,4 @@
-//! Opening a connection to a replica: only that replica is talked to, and only one that takes our certificate.
+//! Opens a TLS connection to one replica: both sides verify each other.
 
 use std::io;
 use std::net::SocketAddr;

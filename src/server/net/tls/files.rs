@@ -1,4 +1,4 @@
-//! The three PEM files of `[cluster.tls]`, read and held against each other: nothing is taken that would not work.
+//! The three PEM files of `[cluster.tls]`, read and checked against each other.
 
 use std::fs::File;
 use std::io::{self, Read as _};

@@ -1,4 +1,4 @@
-//! Why a peer was refused, or refused this replica: one word for counting and one sentence for people.
+//! Why a handshake failed: a word for counting, and a sentence for people.
 
 use std::error::Error;
 use std::io;

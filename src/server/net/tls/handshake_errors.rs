@@ -1,4 +1,4 @@
-//! How many peers were refused and why, and the log lines about it.
+//! Counts and logs failed handshakes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! Connections that come in from other replicas: a handshake has little time, and there are few at once.
+//! TLS connections from other replicas. A handshake has a short limit, and few run at a time.
 
 use std::io;
 use std::sync::Arc;

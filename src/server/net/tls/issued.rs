@@ -1,4 +1,4 @@
-//! Certificates that are issued into folders, as the machines of replicas take them.
+//! Writes issued certificates into a folder for each machine.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};

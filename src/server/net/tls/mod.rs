@@ -1,5 +1,5 @@
-//! Who may speak as which replica: what a certificate must name, how certificates are read, renewed and made, and the
-//! connections that are opened with them. Both sides show one, in TLS 1.3, always; nothing here speaks plain text.
+//! Mutual TLS between replicas: certificates with their names, reading, renewal, issuing, and connections. Both sides
+//! show a certificate, in TLS 1.3. Nothing here uses plain text.
 
 mod authority;
 mod caller;

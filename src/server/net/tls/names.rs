@@ -1,8 +1,8 @@
-//! What a certificate must name. It is decided here, by names alone, whether one speaks for a replica of a cluster.
+//! Decides by names alone whether a certificate belongs to a replica of a cluster.
 //!
-//! A certificate of ours names `allclear://CLUSTER/replica/NAME` as a URI among its alternative names, so that one
-//! authority may serve several clusters. Where the configuration says so, a DNS name that is the replica's own is
-//! enough; one that has URIs of ours is judged by them all the same. Subjects and wildcards are never looked at.
+//! A certificate of ours has the URI `allclear://CLUSTER/replica/NAME` among its alternative names, so that one
+//! authority can serve several clusters. Where the configuration says so, a DNS name of the replica is enough; a
+//! certificate with URIs of ours is checked by them all the same. Subjects and wildcards are ignored.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! What the protocol asks of us: whether a peer's certificate is taken. On the side that dials it has to be that of the
-//! replica that is dialled, on the other one that of any replica of this cluster.
+//! The verifier for rustls. A connecting replica accepts the certificate of the replica that it connects to; a
+//! listening one that of any replica of its cluster.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Who answers, where no quorum tells.
+//! Who answers, while no quorum tells.
 
 use std::time::Duration;
 

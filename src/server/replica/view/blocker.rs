@@ -1,4 +1,4 @@
-//! "Why not yet?" in sentences: what the event waits for, what happens next by itself and when, and who can resolve it.
+//! A blocker in sentences: what the event waits for, what happens next and when, and who can resolve it.
 
 mod hook;
 mod quorum;

@@ -1,4 +1,4 @@
-//! Groups and who of them is out, as operators see them.
+//! Groups and their members out of service, as operators see them.
 
 use allclear_core::model::slot::SlotCause;
 use allclear_core::model::state::State;

@@ -1,4 +1,4 @@
-//! Each member as operators see it: whether it serves, since when not, because of which event, and what is owed.
+//! Members as operators see them: whether each serves, since when not, because of which event, and which hooks are due.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What one replica can tell about the cluster: the one source of the status socket, the status JSON and the commands.
+//! The view of one replica on the cluster. Status socket, status JSON and commands read nothing else.
 
 mod answering;
 pub mod blocker;

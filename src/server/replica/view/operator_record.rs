@@ -1,4 +1,4 @@
-//! What operators asked for, in words.
+//! Operators' requests in words.
 
 use crate::replica::clock::rfc3339;
 use allclear_core::isolation::unaware_replicas::unaware_replicas;

@@ -1,4 +1,4 @@
-//! All events that are kept, page by page: small enough for a message, and none twice or left out while events close.
+//! All kept events in pages that fit a message. No event is missing or twice when events close meanwhile.
 
 use super::event;
 use allclear_core::model::event::Event;

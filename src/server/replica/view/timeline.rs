@@ -1,5 +1,4 @@
-//! What happened to an event: its stages, who saw it, what policy chose, hooks, waivers and posts, why it started and
-//! ended, what was observed, and what operators asked for.
+//! The history of an event: stages, sightings, policy, hooks, waivers, posts, causes, impacts and operators' requests.
 
 use super::post_detail::detail;
 use super::{operator_record, warning};

@@ -1,4 +1,4 @@
-//! What somebody should look into, though nothing stands in the way.
+//! Warnings: conditions that somebody should look into and that block nothing.
 
 use allclear_core::schedule::last_call;
 use std::time::Duration;
