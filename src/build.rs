@@ -3,9 +3,9 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// A panic ends the program at once, so nothing ever unwinds; the tables for it would be a seventh of the program. A panic
-/// still tells where it was; the calls that led there had no names before either, in a program that is stripped. Where
-/// everything is linked statically what looks for the calls needs its own tables, or it aborts.
+/// A panic aborts the program, so nothing ever unwinds; the tables for unwinding would be a seventh of the program. A
+/// panic still prints its location; the calls on the stack had no names before either, in a stripped program. In a
+/// static binary the search for these calls needs tables of its own, or aborts.
 const WITHOUT_UNWINDING: &str =
     "SECTIONS { /DISCARD/ : { *(.eh_frame) *(.eh_frame_hdr) *(.gcc_except_table*) } } INSERT AFTER .text;";
 
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// `PROFILE` is `release` for every profile that inherits from it; the folder has the profile's own name:
+/// `PROFILE` is `release` for every profile that inherits from `release`; the folder has the profile's own name:
 /// `PROFILE/build/PACKAGE/out`.
 fn is_dist(out: &Path) -> bool {
     out.ancestors().nth(3).and_then(Path::file_name) == Some(OsStr::new("dist"))

@@ -1,5 +1,5 @@
-//! allclear answers for a replicated database when the cloud asks to take a machine down.
-//! Where each piece lives is told in `src/ARCHITECTURE.md`.
+//! allclear answers for a replicated database when the cloud asks to take a machine down. Each module is described in
+//! `src/ARCHITECTURE.md`.
 
 pub mod cli;
 

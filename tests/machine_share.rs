@@ -1,7 +1,7 @@
-//! Who has the machine: tests share it, but for those that measure, one of which has it by itself.
+//! Shares of the machine: tests share the machine, except measuring tests, of which each runs alone.
 //!
-//! A test that waits for the others to end holds nothing that they wait for, so whoever shares never waits for a test that
-//! only wishes to be alone.
+//! A test waiting for exclusive use holds nothing needed by the running tests, so a sharing test never waits for a test
+//! which still waits for exclusive use.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
@@ -11,18 +11,18 @@ use tokio::sync::Notify;
 
 struct Use {
     shares: usize,
-    /// The thread of the test that has the machine, which is named like the test.
+    /// The thread of the test with exclusive use, named like the test.
     alone: Option<String>,
 }
 
 static USE: Mutex<Use> = Mutex::new(Use { shares: 0, alone: None });
-/// A share or the whole machine was given back.
+/// Notifies when a share or the exclusive use is released.
 static GIVEN_BACK: Notify = Notify::const_new();
 
-/// Given back when it is dropped.
+/// Releases the share on drop.
 pub(crate) struct Share(());
 
-/// Given back when it is dropped.
+/// Releases the exclusive use on drop.
 pub(crate) struct Alone(());
 
 fn machine() -> MutexGuard<'static, Use> {
@@ -33,7 +33,7 @@ fn own_name() -> Option<String> {
     thread::current().name().map(str::to_owned)
 }
 
-/// Once nobody else has the machine alone.
+/// Waits until no other test has exclusive use.
 pub(crate) async fn share() -> Share {
     granted(|machine| {
         let is_free = machine.alone.is_none() || machine.alone == own_name();
@@ -44,7 +44,7 @@ pub(crate) async fn share() -> Share {
     Share(())
 }
 
-/// Once nobody shares it.
+/// Waits until there are no shares.
 pub(crate) async fn alone() -> Alone {
     granted(|machine| {
         let is_free = machine.shares == 0 && machine.alone.is_none();

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-/// The name of a test of this module, for whoever runs this program again to play that test alone. A name without a test does
-/// not compile: it would play none, and succeed.
+/// The name of a test of this module, with which another run of this program runs only this test. A name without a test
+/// does not compile: the run would execute no test, and succeed.
 macro_rules! own_test {
     ($test:ident) => {{
         let _: fn() = $test;

@@ -1,5 +1,5 @@
-//! `allclear certs`: an authority for one cluster, and the certificates of its replicas, for people without a PKI. Files
-//! only: nothing is asked of anybody, and nobody is told.
+//! `allclear certs`: an authority for one cluster, and the certificates of its replicas, for people without a PKI.
+//! Only files are written: the command sends nothing and notifies no replica.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ fn init(dir: &Path, cluster: &str, days: u32) -> anyhow::Result<()> {
     }
     let made = Authority::make(cluster, days, clock::now())?;
     make_folder(dir)?;
-    // The key first: a certificate without its key would look like an authority.
+    // The key first: a certificate without a key would look like an authority.
     write_new(&key, &made.key, 0o600)?;
     write_new(&cert, &made.cert, 0o644)?;
     say(format_args!(

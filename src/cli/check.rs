@@ -1,5 +1,5 @@
-//! `allclear check`: the configuration as it is understood, or every mistake in it, the certificates that it names among
-//! them. Opens no port, asks nobody. What it would rather have otherwise it tells on standard error.
+//! `allclear check` prints the effective configuration, or every mistake in the configuration and in the certificates
+//! that the file names. The command opens no port and connects to no other process. Warnings go to standard error.
 
 use std::io::Write as _;
 

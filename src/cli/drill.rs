@@ -1,5 +1,5 @@
-//! `allclear drill`: a made-up event through the real hooks of a running cluster. It is never approved, and what it
-//! took away is put back.
+//! `allclear drill`: a made-up event through the real hooks of a running cluster. A drill is never approved, and
+//! every prepared workload is restored.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -110,7 +110,7 @@ impl DrillCommand {
     }
 }
 
-/// Begins it, tells what becomes of it, and returns it when it is closed.
+/// Begins the drill, prints its progress, and returns the closed event.
 async fn drill(endpoint: &Path, request: shown::DrillRequest) -> Result<shown::Event, OperatorClientError> {
     let mut asking = OperatorConnection::connect(endpoint).await?;
     let mut changes = Box::pin(asking.watch().await?);
@@ -126,7 +126,7 @@ async fn drill(endpoint: &Path, request: shown::DrillRequest) -> Result<shown::E
                     return Ok(event);
                 }
             }
-            // The replica that was asked has yet to hear of it.
+            // The queried replica has not yet applied the drill.
             Err(OperatorClientError::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
@@ -134,11 +134,11 @@ async fn drill(endpoint: &Path, request: shown::DrillRequest) -> Result<shown::E
     Err(OperatorClientError::Unclear(format!("the replica stopped; ask another one: allclear explain {id}")))
 }
 
-/// What was told already.
+/// Steps that were printed already.
 #[derive(Default)]
 struct ReportedSteps {
     stage: String,
-    /// In the words in which it was told.
+    /// The steps' printed texts.
     steps: BTreeSet<String>,
 }
 

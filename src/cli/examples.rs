@@ -1,6 +1,6 @@
-//! Examples, as they stand below the help of a command.
+//! Examples below the help of a command.
 
-/// For whoever has never seen this program.
+/// Examples for a new user of this program.
 pub(super) const FIRST: &str = "\
 When the cloud wants to take a machine down:
   allclear explain       why that is not approved yet, what happens next and when, and what can be done

@@ -1,4 +1,4 @@
-//! `allclear events --export`: everything that is kept of events, for an archive.
+//! `allclear events --export`: the complete record of events, for an archive.
 
 use std::io::Write as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `allclear hook run`: one hook by itself, with a made-up event, to see what it is told and what it answers.
+//! `allclear hook run`: runs one hook with a made-up event, and shows the hook's input and answer.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -97,11 +97,11 @@ impl HookRun {
     }
 }
 
-/// A hook of a configuration, and the VM that is prepared.
+/// A hook of a configuration, and the VM to prepare.
 pub(super) struct One<'a> {
     pub(super) workload: &'a config::ConfiguredWorkload,
     pub(super) hook: &'a config::ConfiguredHook,
-    /// Among those of its phase, from 0.
+    /// Position among the hooks of the phase, from 0.
     place: usize,
     vm: VmName,
 }
@@ -128,7 +128,7 @@ impl<'a> One<'a> {
         })
     }
 
-    /// As people write it.
+    /// The hook's name in commands and messages.
     pub(super) fn name(&self) -> String {
         let registered = &self.hook.registered;
         let is_same = |other: &&config::ConfiguredHook| other.registered.phase == registered.phase;
@@ -164,7 +164,7 @@ impl<'a> One<'a> {
         }
     }
 
-    /// Runs it as this VM's replica would.
+    /// Runs the hook as this VM's replica would.
     pub(super) async fn try_it(
         &self,
         task: &HookTask,
@@ -219,7 +219,7 @@ fn words(way: &HookTarget) -> Vec<String> {
     }
 }
 
-/// What it was told and what it answered.
+/// The hook's input and answer.
 #[derive(Serialize)]
 pub(super) struct Shown {
     hook: String,

@@ -1,4 +1,4 @@
-//! `allclear http-hook`: a hook over HTTP as a command, which supervisors start (`workloads::HttpHook::command`).
+//! `allclear http-hook`: a hook over HTTP as a command, which supervisors start (`hooks::HttpHook::command`).
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! `allclear completions` and `allclear man`: made from the definition of the commands itself, so that neither forgets
-//! one.
+//! `allclear completions` and `allclear man`: generated from the definition of the commands, so that both are
+//! complete.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ fn write_into(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Examples, the last section but one, are lines and no paragraph.
+/// Keeps the line breaks of the examples, the last section but one, which are lines and no paragraph.
 fn with_lines_kept(page: &str) -> String {
     const EXAMPLES: &str = ".SH EXTRA\n";
     let Some((before, examples)) = page.split_once(EXAMPLES) else { return page.to_owned() };
@@ -68,7 +68,7 @@ fn with_lines_kept(page: &str) -> String {
     format!("{before}.SH EXAMPLES\n.nf\n{examples}.fi\n{after}")
 }
 
-/// Without what replicas start; manual pages leave that out by themselves.
+/// The commands without the commands that replicas start; hidden commands are left out of manual pages automatically.
 fn for_people() -> clap::Command {
     let all = Arguments::command();
     let visible = all.get_subcommands().filter(|command| !command.is_hide_set());
@@ -81,7 +81,7 @@ fn for_people() -> clap::Command {
 
 fn ended(what: &str, written: io::Result<()>) -> Result<(), Exit> {
     match written {
-        // Whoever reads has enough.
+        // A closed pipe means that the reader has read enough.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(failed(format_args!("{what} cannot be written: {error}")))
         }

@@ -1,5 +1,5 @@
-//! `allclear member list`, `add` and `remove`: who takes part in the cluster; `leader transfer`: who leads it. Any replica
-//! may be asked; `restore` is for when nobody is left to ask.
+//! `allclear member list`, `add` and `remove`: the members of the cluster; `leader transfer`: the leader. Any replica
+//! accepts these commands; `restore` is for a cluster without a running replica.
 
 use clap::Subcommand;
 

@@ -1,6 +1,6 @@
-//! What people type. One file for each command; this one only chooses between them.
+//! The command line. Each command has a file; this file only selects the command.
 //!
-//! Results go to standard output, everything said to people to standard error.
+//! Results go to standard output, all messages for people to standard error.
 
 mod certs;
 mod check;
@@ -136,12 +136,12 @@ impl Configured {
     }
 }
 
-/// The whole program: reads its arguments and does what they say.
+/// The whole program: parses its arguments and runs the command.
 pub fn main() -> ExitCode {
     match Arguments::try_parse() {
         Ok(arguments) => arguments.command.run(),
         Err(error) => {
-            // a closed pipe is nobody who could be told
+            // a closed pipe has no reader
             let _ = error.print();
             // help and version were asked for; everything else was not
             if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }

@@ -1,5 +1,5 @@
-//! `allclear hold`, `release`, `pause`, `resume`, `approve` and `skip`: what operators ask about events. Any replica
-//! may be asked.
+//! `allclear hold`, `release`, `pause`, `resume`, `approve` and `skip`: operators' requests about events. Any replica
+//! accepts these commands.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -167,7 +167,7 @@ fn halted(what: &str, halt: Option<&shown::Pause>) -> String {
     text
 }
 
-/// What was done, and where the event is.
+/// The completed request, and the event's state.
 fn now(done: &str, event: Option<&shown::Event>) -> String {
     let waits = event.and_then(|event| event.blocker.as_ref());
     let waits = waits.map(|blocker| format!("waits: {}\n", output::sentence(&blocker.message))).unwrap_or_default();

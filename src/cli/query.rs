@@ -1,4 +1,4 @@
-//! `allclear status`, `events`, `explain` and `watch`: what a replica says, for people or as JSON.
+//! `allclear status`, `events`, `explain` and `watch`: queries of a replica, for people or as JSON.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use allclear_server::http::sanitize::harmless_json;
 use allclear_server::replica::clock::{self, from_rfc3339};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// On a terminal, what passes by itself is shown again as often: ages, and the time that is left.
+/// Interval at which a terminal is updated without a change of the status, for ages and remaining times.
 const SHOW_AGAIN: Duration = Duration::from_secs(1);
 
 /// Where a replica is asked, and in which form it answers.
@@ -36,7 +36,7 @@ impl Target {
         OutputContext::at(&self.endpoint)
     }
 
-    /// Asks the replica something, and prints what it answers.
+    /// Queries the replica, and prints the answer.
     pub(super) fn look<T: Serialize>(
         &self,
         ask: impl AsyncFnOnce(&mut OperatorConnection) -> Result<T, OperatorClientError>,
@@ -45,7 +45,7 @@ impl Target {
         answered(async { print(self.json, &ask(&mut OperatorConnection::connect(&self.endpoint).await?).await?, told) })
     }
 
-    /// Has the replica change something, and prints what it answers.
+    /// Changes the replica's state, and prints the answer.
     pub(super) fn change<T: Serialize>(
         &self,
         call: impl AsyncFnOnce(&mut Client) -> RpcResult<T>,
@@ -129,7 +129,7 @@ impl Events {
         )
     }
 
-    /// The newest last, as they came.
+    /// The newest events last, in the order of the list.
     fn chosen(&self, list: shown::EventList) -> shown::EventList {
         let is_open = |event: &shown::Event| event.stage != "closed";
         let newest = |event: &shown::Event| event.timeline.last().and_then(|step| from_rfc3339(&step.at));
@@ -166,7 +166,7 @@ async fn watch(target: &Target) -> Result<(), OperatorClientError> {
     }
 }
 
-/// Over what stands there already, without flicker; what does not fit the terminal is cut off at its end.
+/// Text that overwrites the screen without flicker; lines beyond the terminal's height are cut off.
 fn screenful(text: &str, height: Option<usize>) -> String {
     let room = height.unwrap_or(usize::MAX).saturating_sub(1);
     let mut screen = "\x1b[H".to_owned();
@@ -185,7 +185,7 @@ fn since(text: &str) -> Result<Timestamp, String> {
     from_rfc3339(text).ok_or_else(|| "say since how long (2h, 1d) or since when (2026-01-31T12:00:00Z)".into())
 }
 
-/// What is answered; otherwise people are told why not.
+/// The answer; an error is printed to standard error.
 pub(super) fn answered<T>(asking: impl Future<Output = Result<T, OperatorClientError>>) -> Result<T, Exit> {
     runtime()?.block_on(asking).map_err(|error| {
         say(&error);

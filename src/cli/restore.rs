@@ -1,4 +1,5 @@
-//! `allclear member restore`: a cluster of one out of the disk of a stopped replica, when all others are lost.
+//! `allclear member restore`: a cluster of a single replica from the disk of a stopped replica, when all other
+//! replicas are lost.
 
 use std::sync::Arc;
 
@@ -56,7 +57,7 @@ impl Restore {
     }
 }
 
-/// Only asked what this program can read.
+/// A state machine without I/O; shows which entries this program can read.
 fn folded() -> CoreStateMachine {
     CoreStateMachine::new(Arc::new(ClusterClock::default()), VERSION).0
 }

@@ -25,7 +25,7 @@ pub(super) fn run(file: &Configured) -> Result<(), Exit> {
     let (own, answering) = runtimes().map_err(|error| failed(format_args!("cannot start: {error}")))?;
     let ran = own.block_on(app::run(config, answering.handle().clone()));
     answering.shutdown_background();
-    // A resolver or a disk that hangs is not waited for; what it was to do is recovered at the next start.
+    // Hanging resolvers or disks do not delay the exit; their unfinished work is recovered at the next start.
     own.shutdown_timeout(LET_GO_WITHIN);
     ran.map_err(|error| {
         say(format_args!("{error:#}"));
@@ -33,25 +33,25 @@ pub(super) fn run(file: &Configured) -> Result<(), Exit> {
     })
 }
 
-/// The cluster's work has this thread to itself, as whoever is flooded must not lose the lead; all others are answered
-/// on a second one. More threads would only wake each other.
+/// The cluster's work has this thread to itself, because a flood of requests must not cost a leader its leadership;
+/// all other requests are answered on a second thread. More threads would only wake each other.
 fn runtimes() -> io::Result<(Runtime, Runtime)> {
     let own = Builder::new_current_thread().enable_all().build()?;
     let answering = Builder::new_multi_thread().worker_threads(1).thread_name("answering").enable_all().build()?;
     Ok((own, answering))
 }
 
-/// A service manager starts a replica anew whatever it failed of, but not when only another configuration would help.
-/// Certificates are renewed by themselves, so those that do not fit are no reason to stay away.
+/// A service manager restarts a replica after every failure, except where only another configuration would help.
+/// Certificates are renewed without a restart, so unsuitable certificates are no reason to stay down.
 fn exit_of(error: &anyhow::Error) -> Exit {
     let is_of_the_configuration =
         error.is::<app::Misconfigured>() || error.downcast_ref().is_some_and(OpenError::is_of_the_configuration);
     if is_of_the_configuration { Exit::Usage } else { Exit::Failed }
 }
 
-/// Once the configuration is read, which may be a descriptor: hooks get none that this process was started with. And its
-/// memory holds keys and tokens, so it leaves no core dump and nobody but root looks into it, not even a hook of its own
-/// user.
+/// Called after the configuration is read, for the file may be a descriptor: hooks inherit no descriptor of this
+/// process. The process' memory holds keys and tokens, so the process leaves no core dump, and only root can read the
+/// memory, not even a hook with the replica's user.
 fn keep_to_itself() {
     hooks::close_descriptors();
     files::keep_to_oneself();
@@ -60,7 +60,8 @@ fn keep_to_itself() {
     }
 }
 
-/// Every workload that dials in holds a connection, and the usual limit is close to what all listeners together let in.
+/// Every session workload holds a connection, and the usual limit is close to the number of connections that all
+/// listeners together accept.
 pub(super) fn allow_many_connections() {
     const ENOUGH: u64 = 4096;
     let raised = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(now, most)| {

@@ -1,5 +1,5 @@
-//! `allclear workload list` and `restored`: which members serve, what is owed to the others, and an operator's word that
-//! one is in service. Any replica may be asked.
+//! `allclear workload list` and `restored`: which members serve, which hooks the other members still need, and an
+//! operator's declaration that a member is in service. Any replica accepts these commands.
 
 use clap::Subcommand;
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// Twice as long after each failure, up to a bound; of that between a half and all, so that many do not come at once.
+/// The pause doubles after each failure, up to a bound; a random part between a half and all of the pause prevents
+/// many clients from connecting at once.
 #[derive(Default)]
 pub(super) struct Backoff {
     failures: u32,
@@ -26,7 +27,7 @@ impl Backoff {
     }
 }
 
-/// Another one with every start.
+/// An id of this run, different after every start.
 pub(super) fn boot() -> String {
     format!("{:016x}", RandomState::new().hash_one(std::process::id()))
 }

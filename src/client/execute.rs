@@ -1,4 +1,4 @@
-//! Runs one attempt: its turn, the journal, the handler, its deadline and its outcome.
+//! Runs one attempt: wait for earlier attempts, journal, handler, deadline and outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::step::{Controls, Step};
 use super::tracker::AttemptTracker;
 use allclear_wire::pb::allclear::workload::v1;
 
-/// Between being cancelled and being dropped. The replica waits 5 s for the outcome.
+/// Time between the cancellation of a handler and its drop. The replica waits 5 s for the outcome.
 const GRACE: Duration = Duration::from_secs(4);
 
 pub(super) async fn carry_out(
@@ -28,7 +28,7 @@ pub(super) async fn carry_out(
         Err(outcome) => return desk.end(&attempt, outcome, false).await,
     };
     if let Err(error) = desk.begin(&attempt).await {
-        // without a memory of it nothing is begun
+        // an attempt without a journal record is not begun
         let outcome = Outcome::Blocked(format!("the workload cannot write its journal: {error}"));
         return desk.end(&attempt, outcome, false).await;
     }
@@ -37,7 +37,7 @@ pub(super) async fn carry_out(
     desk.end(&attempt, outcome.cut(), true).await;
 }
 
-/// What is to be called, or the answer where nothing is.
+/// The handler to call, or the answer where no handler is called.
 async fn prepare(
     desk: &AttemptTracker,
     hooks: &[Hook],
@@ -74,7 +74,7 @@ fn too_late(act: Act) -> Outcome {
     if act == Act::Confirm { Outcome::Unknown(why.into()) } else { Outcome::Blocked(why.into()) }
 }
 
-/// The answer to confirm of a hook that cannot look for itself.
+/// The answer to confirm of a hook without a `confirm` handler.
 fn from_the_journal(last_outcome: Option<&Outcome>) -> Outcome {
     match last_outcome {
         Some(Outcome::Done) => Outcome::Done,
@@ -85,7 +85,7 @@ fn from_the_journal(last_outcome: Option<&Outcome>) -> Outcome {
 }
 
 async fn run(handler: &Handler, step: Step, controls: &Controls) -> Outcome {
-    // a task of its own, so that what panics takes nothing else down
+    // a task of its own, so that a panic of the handler ends nothing else
     let handler = handler.clone();
     let mut task = tokio::spawn(async move { handler(step).await });
     tokio::select! {

@@ -1,4 +1,4 @@
-//! A hook of a workload, with the code that runs it.
+//! A hook of a workload, with its handlers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use allclear_wire::pb::allclear::workload::v1::{self, OnFailure, Phase, RunsOn};
 
 pub(super) type Handler = Arc<dyn Fn(Step) -> BoxFuture<'static, Outcome> + Send + Sync>;
 
-/// What a handler returns: a future of an outcome, or of what becomes one.
+/// The return type of a handler: a future of an outcome, or of a type that converts into an outcome.
 pub trait HandlerFuture: Future<Output: Into<Outcome>> + Send + 'static {}
 
 impl<A: Future<Output: Into<Outcome>> + Send + 'static> HandlerFuture for A {}
 
-/// A handler that is given what all handlers share: `Hook::new(Phase::Restore, with(&database, Database::rejoin))`, where
-/// `rejoin` takes the `Arc` and the step.
+/// A handler with an argument that all handlers share:
+/// `Hook::new(Phase::Restore, with(&database, Database::rejoin))`, where `rejoin` takes the `Arc` and the step.
 pub fn with<S, F, A>(shared: &Arc<S>, handler: F) -> impl Fn(Step) -> A + Send + Sync + use<S, F, A>
 where
     S: Send + Sync + 'static,
@@ -27,7 +27,7 @@ where
     move |step| handler(shared.clone(), step)
 }
 
-/// One hook of a phase. What is left out is the replica's default.
+/// One hook of a phase. Settings that are left out have the replica's default.
 pub struct Hook {
     pub(super) told: v1::Hook,
     pub(super) run: Handler,
@@ -37,14 +37,14 @@ pub struct Hook {
 }
 
 impl Hook {
-    /// `run` has the effect. It may be called again after an outcome other than done.
+    /// `run` has the effect. `run` may be called again after an outcome other than done.
     pub fn new<A: HandlerFuture>(phase: Phase, run: impl Fn(Step) -> A + Send + Sync + 'static) -> Self {
         let told = v1::Hook { phase: phase.into(), ..v1::Hook::default() };
         Self { told, run: handler(run), confirm: None, undo: None, dry_run: None }
     }
 
-    /// Looks whether it is done, changes nothing, and answers done, not done or unknown. Give a failover one: without
-    /// it an unknown outcome is never tried again by itself.
+    /// `confirm` checks whether the hook's effect is present, changes nothing, and answers done, not done or unknown.
+    /// Give a failover a `confirm`: without `confirm` an unknown outcome is never retried automatically.
     #[must_use]
     pub fn confirm<A: HandlerFuture>(mut self, confirm: impl Fn(Step) -> A + Send + Sync + 'static) -> Self {
         self.confirm = Some(handler(confirm));
@@ -52,7 +52,7 @@ impl Hook {
         self
     }
 
-    /// Takes it back.
+    /// `undo` reverses the effect of `run`.
     #[must_use]
     pub fn undo<A: HandlerFuture>(mut self, undo: impl Fn(Step) -> A + Send + Sync + 'static) -> Self {
         self.undo = Some(handler(undo));
@@ -60,8 +60,8 @@ impl Hook {
         self
     }
 
-    /// Says in a dry run what would be done, and changes nothing. Without it the hook is left out of dry runs, and `run`
-    /// is never called for one.
+    /// `dry_run` reports the effect of `run` in a dry run, and changes nothing. Without `dry_run` the hook is left
+    /// out of dry runs, and `run` is never called for a dry run.
     #[must_use]
     pub fn dry_run<A: HandlerFuture>(mut self, dry_run: impl Fn(Step) -> A + Send + Sync + 'static) -> Self {
         self.dry_run = Some(handler(dry_run));
@@ -69,8 +69,8 @@ impl Hook {
         self
     }
 
-    /// By which it is the same though it stands elsewhere in another version: unique in its phase, of letters, digits, `-`
-    /// or `_`, and no number.
+    /// The name that identifies the hook when its position differs in another version: unique in its phase, of
+    /// letters, digits, `-` or `_`, and no number.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.told.name = Some(name.into());
@@ -83,14 +83,14 @@ impl Hook {
         self
     }
 
-    /// How long it takes at the worst.
+    /// The longest time that the hook takes.
     #[must_use]
     pub fn worst(mut self, worst: Duration) -> Self {
         self.told.worst_ms = Some(millis(worst));
         self
     }
 
-    /// How often it is run at the most.
+    /// The maximum number of attempts.
     #[must_use]
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.told.attempts = Some(attempts);
@@ -109,7 +109,7 @@ impl Hook {
         self
     }
 
-    /// Freezes that are known to be shorter are not worth it.
+    /// The hook is skipped for freezes that are known to be shorter.
     #[must_use]
     pub fn min_freeze(mut self, min_freeze: Duration) -> Self {
         self.told.min_freeze_ms = Some(millis(min_freeze));
@@ -123,21 +123,21 @@ impl Hook {
         self
     }
 
-    /// Left out when the notice does not hold its worst.
+    /// The hook is left out when the notice is shorter than `worst`.
     #[must_use]
     pub fn optional_if_short(mut self) -> Self {
         self.told.optional_if_short = true;
         self
     }
 
-    /// One at a time in the cluster.
+    /// The hook runs only once at a time in the cluster.
     #[must_use]
     pub fn exclusive(mut self) -> Self {
         self.told.exclusive = true;
         self
     }
 
-    /// The types of events it is for; all of them unless it is said.
+    /// The types of events for which the hook runs; by default all types.
     #[must_use]
     pub fn event_types<T: Into<String>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
         self.told.event_types = types.into_iter().map(Into::into).collect();

@@ -1,5 +1,5 @@
-//! The memory of attempts: which began, their outcomes, and which outcomes are acknowledged. It does no I/O;
-//! `journal_file` keeps its lines on disk.
+//! The journal of attempts: begun attempts, their outcomes, and which outcomes are acknowledged. This module does no
+//! I/O; `journal_file` keeps the lines on disk.
 
 use std::collections::VecDeque;
 
@@ -11,10 +11,11 @@ use allclear_wire::pb::allclear::workload::v1::{Intent, Mode};
 
 /// Acknowledged attempts are forgotten beyond this number, the oldest first.
 const REMEMBERED: usize = 1000;
-/// As many may run or wait to be acknowledged; who asks for more is told to come later.
+/// Maximum number of attempts that run or wait for an acknowledgement; further attempts are answered with `Blocked`,
+/// to be retried later.
 const OPEN: usize = 64;
 
-/// What an attempt is to do.
+/// The action of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Act {
@@ -25,7 +26,7 @@ pub(super) enum Act {
 }
 
 impl Act {
-    /// Nothing for what a newer replica may mean.
+    /// `None` for unknown values of a newer replica.
     pub(super) fn of(step: &v1::Step) -> Option<Self> {
         match (Mode::try_from(step.mode).ok()?, Intent::try_from(step.intent).ok()?) {
             (_, Intent::Unspecified) => None,
@@ -37,7 +38,7 @@ impl Act {
     }
 }
 
-/// One line of a journal's file. Other programs write the same: see `deploy/clients/python`.
+/// One line of a journal's file. Other programs use the same format: see `deploy/clients/python`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum JournalLine {
@@ -51,12 +52,12 @@ pub(super) struct AttemptRecord {
     pub(super) attempt: String,
     step: String,
     act: Act,
-    /// Fences are compared among attempts for the same event and VM: of different ones, a lower one may come later.
+    /// Fences are compared among attempts for equal event and VM: in another scope, a lower fence may come later.
     scope: (String, String),
     fence: (u64, u64),
     pub(super) outcome: Option<Outcome>,
     is_acknowledged: bool,
-    /// A former life of this process had begun it, and did not live to its end.
+    /// A previous run of this process had begun the attempt, and ended before the attempt.
     is_interrupted: bool,
 }
 
@@ -77,13 +78,13 @@ impl AttemptRecord {
 
 #[derive(Default)]
 pub(super) struct Journal {
-    /// In the order in which they were received.
+    /// The attempts in the order of receipt.
     records: VecDeque<AttemptRecord>,
 }
 
 impl Journal {
-    /// True when it is new and to begin; one that runs or has ended is told again. Otherwise there is no room in the book
-    /// to remember it.
+    /// True for a new attempt, which is to begin; the outcome of a known attempt is reported again. An error where
+    /// the journal has no room for the attempt.
     pub(super) fn receive(&mut self, step: &v1::Step, act: Act) -> Result<bool, Outcome> {
         if let Some(known) = self.find(&step.attempt) {
             if known.is_interrupted {
@@ -120,28 +121,28 @@ impl Journal {
         }
     }
 
-    /// Whether that is news.
+    /// Records an acknowledgement; returns whether the journal changed.
     pub(super) fn acknowledge(&mut self, attempt: &str) -> bool {
         let ended = self.find(attempt).filter(|record| record.outcome.is_some() && !record.is_acknowledged);
         ended.map(|record| record.is_acknowledged = true).is_some()
     }
 
-    /// Whether everything that was received earlier for the same step has ended.
+    /// Whether every earlier attempt at the step has ended.
     pub(super) fn is_turn_of(&self, attempt: &str) -> bool {
         let Some(at) = self.records.iter().position(|record| record.attempt == attempt) else { return true };
         let mut earlier = self.records.range(..at).filter(|record| record.step == self.records[at].step);
         earlier.all(|record| record.outcome.is_some() || record.is_interrupted)
     }
 
-    /// How the step stands before this attempt: done or not, or unknown where an effect may have been had in part.
-    /// Nothing where it was never begun.
+    /// The state of the step before this attempt: done or not, or unknown where an effect may be partial. `None`
+    /// where the step was never begun.
     pub(super) fn last_outcome(&self, step: &str, attempt: &str) -> Option<Outcome> {
         let mut last_outcome = None;
         let earlier = self.records.iter().take_while(|record| record.attempt != attempt);
         for record in earlier.filter(|record| record.step == step) {
             match (record.act, &record.outcome) {
                 (Act::Run | Act::Confirm, Some(Outcome::Done)) => last_outcome = Some(Outcome::Done),
-                // what was taken back, or looked at and found missing, is not done any more
+                // an effect that was undone, or found missing by confirm, is not done any more
                 (Act::Undo, Some(Outcome::Done)) | (Act::Confirm, Some(Outcome::NotDone)) => {
                     last_outcome = Some(Outcome::NotDone);
                 }
@@ -155,7 +156,7 @@ impl Journal {
         last_outcome
     }
 
-    /// What a replica is told when the workload dials: what runs, and every end that was not acknowledged.
+    /// The attempts in the first message of a session: running attempts, and outcomes without an acknowledgement.
     pub(super) fn known(&self) -> impl Iterator<Item = &AttemptRecord> {
         self.records.iter().filter(|record| record.is_open())
     }
@@ -171,7 +172,7 @@ impl Journal {
         lines
     }
 
-    /// What a former life wrote.
+    /// The journal of a previous run.
     pub(super) fn read(lines: impl IntoIterator<Item = JournalLine>) -> Result<Self, String> {
         let mut journal = Self::default();
         for line in lines {

@@ -1,4 +1,4 @@
-//! A journal on disk: lines are appended and synced, and from time to time a new file replaces the old one.
+//! A journal on disk: lines are appended and synced, and from time to time a new file replaces the old file.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::journal::{Journal, JournalLine};
 
-/// The file is written anew when it has more lines than this, and holds what is remembered.
+/// A file with more lines than this is rewritten with only the remembered attempts.
 const LINES: usize = 8000;
 
 /// Why a journal could not be opened.
@@ -34,7 +34,7 @@ struct OpenFile {
     lines: usize,
     /// The last write failed, and may have left part of a line.
     is_torn: bool,
-    /// Held as long as the process lives.
+    /// The lock of the journal, held until the process ends.
     _lock: File,
 }
 
@@ -59,7 +59,8 @@ impl JournalFile {
         Ok((Self(Some(OpenFile { path: path.into(), file, lines, is_torn: false, _lock: lock })), journal))
     }
 
-    /// On disk when it returns. `whole` is everything that was written before, for when the file is written anew.
+    /// Appends lines; returns when the lines are on disk. `whole` returns the complete journal, for a rewrite of the
+    /// file.
     pub(super) fn append(&mut self, lines: &[JournalLine], whole: impl FnOnce() -> Vec<JournalLine>) -> io::Result<()> {
         let Some(disk) = &mut self.0 else { return Ok(()) };
         if disk.is_torn || disk.lines + lines.len() > LINES {
@@ -78,7 +79,7 @@ impl JournalFile {
     }
 }
 
-/// A crash leaves the old file or the new one, whole.
+/// After a crash either the complete old file or the complete new file exists.
 fn replace(path: &Path, lines: &[JournalLine]) -> io::Result<(File, usize)> {
     let next = beside(path, "next");
     let mut file = File::create(&next)?;
@@ -99,7 +100,8 @@ fn text(lines: &[JournalLine]) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// What follows the last line's end was being written when the process was killed: nothing had been done on it yet.
+/// Text after the last line's end was an unfinished write of a killed process: no action had followed from this line
+/// yet.
 fn parse(bytes: &[u8]) -> Result<Vec<JournalLine>, String> {
     let end = bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or_default();
     let whole = str::from_utf8(&bytes[..end]).map_err(|error| error.to_string())?;

@@ -1,4 +1,5 @@
-//! What a database embeds to take part: it dials the replica on its VM, says what it wants run, and is told when.
+//! The client library of session workloads: connects a database to the replica on its VM, registers hooks, and runs
+//! the hooks when the replica demands.
 //!
 //! ```no_run
 //! use allclear_client::{Hook, Outcome, Phase, Role, Step, Workload};
@@ -27,11 +28,11 @@
 //! # Ok(()) }
 //! ```
 //!
-//! - An attempt that comes twice runs once. Attempts at one step run one after the other, and a step that is done is
-//!   not run again.
-//! - An outcome is told until the replica has it in its log, also after a lost connection and, with a journal on disk,
-//!   after a restart of this process.
-//! - What a former life of this process had begun and not ended is left to `confirm`.
+//! - An attempt that is received twice runs once. Attempts at one step run one after the other, and a completed step
+//!   is not run again.
+//! - An outcome is sent until the replica has the outcome in its log, also after a lost connection and, with a journal
+//!   on disk, after a restart of this process.
+//! - Attempts that a previous run of this process had begun and not ended are left to `confirm`.
 //! - A handler that panics, or does not end within 4 s of being cancelled, has an unknown outcome.
 
 mod backoff;
@@ -88,16 +89,16 @@ impl From<StartError> for std::io::Error {
 /// Whether there is a session with the replica.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ConnectionState {
-    /// Not now; it is dialled again and again.
+    /// Not connected; the library retries the connection.
     Dialling {
         why: String,
     },
-    /// The replica does not understand the registration, or this user may not make it. It is dialled all the same: that
-    /// may change.
+    /// The replica does not understand the registration, or this user may not register. The library retries
+    /// regardless, for either cause may change.
     Refused {
         why: String,
     },
-    /// On this VM; with what the replica finds odd about the registration.
+    /// Connected to the replica on this VM; `problems` are the replica's warnings about the registration.
     Connected {
         vm: String,
         problems: Vec<String>,
@@ -105,12 +106,12 @@ pub enum ConnectionState {
     Stopped,
 }
 
-/// The registration stays, and with it that events wait for this workload.
+/// The registration stays, and events still wait for this workload.
 #[derive(Debug, thiserror::Error)]
 #[error("the registration was not taken back: {0}")]
 pub struct StillRegistered(String);
 
-/// A workload that is going to take part.
+/// A workload before the start.
 pub struct Workload {
     socket: PathBuf,
     hello: v1::Hello,
@@ -120,43 +121,43 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// `name` is unique on its VM; `socket` is where the replica waits for workloads.
+    /// `name` is unique on its VM; `socket` is the replica's socket for workloads.
     pub fn new(name: &str, socket: impl Into<PathBuf>) -> Self {
         let hello =
             v1::Hello { versions: vec![1], workload: name.into(), boot: backoff::boot(), ..v1::Hello::default() };
         Self { socket: socket.into(), hello, hooks: Vec::new(), role: Role::Unspecified, journal: None }
     }
 
-    /// The workloads that are replicas of each other.
+    /// The group: workloads that are replicas of each other.
     #[must_use]
     pub fn group(mut self, group: &str) -> Self {
         self.hello.group = Some(group.into());
         self
     }
 
-    /// How long it counts as connected after its last message; 10 s unless it is said. A third of it is the time
-    /// between heartbeats.
+    /// The time for which the workload counts as connected after its last message; 10 s by default. Heartbeats are
+    /// sent every third of the lease.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.hello.lease_ms = Some(step::millis(lease));
         self
     }
 
-    /// How long the registration is kept without a session; until it is taken back, unless it is said.
+    /// The time for which the registration is kept without a session; by default until `leave`.
     #[must_use]
     pub fn retain(mut self, retain: Duration) -> Self {
         self.hello.retain_ms = Some(step::millis(retain));
         self
     }
 
-    /// What happens to its hooks while it is not there.
+    /// The treatment of the hooks while the workload is disconnected.
     #[must_use]
     pub fn on_absent(mut self, on_absent: OnAbsent) -> Self {
         self.hello.on_absent = on_absent.into();
         self
     }
 
-    /// A workload, on whichever VM, that is prepared before this one.
+    /// A workload, on any VM, that is prepared before this workload.
     #[must_use]
     pub fn after(mut self, workload: &str) -> Self {
         self.hello.after.push(workload.into());
@@ -169,15 +170,15 @@ impl Workload {
         self
     }
 
-    /// Where it is remembered what was begun and how it ended; in memory alone, unless it is said. One for each
-    /// workload.
+    /// The file in which attempts and their outcomes are persisted; by default memory alone. Each workload needs a
+    /// file of its own.
     #[must_use]
     pub fn journal(mut self, path: impl Into<PathBuf>) -> Self {
         self.journal = Some(path.into());
         self
     }
 
-    /// Hooks of one phase run in the order in which they are given.
+    /// Adds a hook. Hooks of one phase run in the order of these calls.
     #[must_use]
     pub fn hook(self, hook: Hook) -> Self {
         self.hooks([hook])
@@ -189,7 +190,7 @@ impl Workload {
         self
     }
 
-    /// Reads the journal and begins to dial, in the background, until the handle is dropped or stopped.
+    /// Reads the journal and begins to connect, in the background, until the handle is dropped or stopped.
     pub fn start(self) -> Result<Handle, StartError> {
         for (at, hook) in self.hooks.iter().enumerate() {
             if hook.told.phase() == Phase::Unspecified {
@@ -223,7 +224,7 @@ impl Workload {
     }
 }
 
-/// A workload that takes part. When it is dropped the session ends; the registration stays.
+/// A running workload. A drop of the handle ends the session; the registration stays.
 pub struct Handle {
     session: Option<JoinHandle<Result<(), String>>>,
     role: watch::Sender<Role>,
@@ -233,7 +234,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Says at once what it is now. Say it whenever it changes: a failover runs on the primary.
+    /// Sends the current role at once. Set the role whenever the role changes: a failover runs on the primary.
     pub fn set_role(&self, role: Role) {
         self.role.send_if_modified(|known| std::mem::replace(known, role) != role);
     }
@@ -242,14 +243,14 @@ impl Handle {
         self.connection.subscribe()
     }
 
-    /// Ends the session on purpose; the registration stays. Handlers that run go on, and their ends are journaled.
+    /// Ends the session on purpose; the registration stays. Running handlers continue, and their ends are journaled.
     pub async fn stop(mut self) {
-        // whatever the replica says to it
+        // regardless of the replica's answer
         let _ = self.end().await;
     }
 
-    /// Ends the session and takes the registration back, which the replica refuses while an event has begun to prepare
-    /// this workload and has yet to put it back. The session has ended all the same.
+    /// Ends the session and removes the registration. The replica refuses while an event has begun to prepare this
+    /// workload and has yet to restore the workload. The session has ended regardless.
     pub async fn leave(mut self) -> Result<(), StillRegistered> {
         self.unregister.cancel();
         self.end().await.map_err(StillRegistered)
@@ -257,7 +258,7 @@ impl Handle {
 
     async fn end(&mut self) -> Result<(), String> {
         self.stop.cancel();
-        // it ends by itself, and nothing in it panics
+        // the task ends by itself, without a panic
         let ended = async { self.session.take()?.await.ok() };
         ended.await.unwrap_or(Ok(()))
     }

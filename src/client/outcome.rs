@@ -5,24 +5,25 @@ use std::fmt::Display;
 use allclear_wire::pb::allclear::workload::v1;
 use allclear_wire::pb::allclear::workload::v1::outcome::Variant;
 
-/// What is told of anything is cut to this many bytes.
+/// Texts are cut to this number of bytes.
 const LONGEST_TEXT: usize = 512;
 
-/// What a handler answers. `()` means done, and an error failed.
+/// The answer of a handler. `()` means done, and an error failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     Done,
-    /// There is nothing to do here.
+    /// The hook has nothing to do on this member.
     NotApplicable,
-    /// An answer to confirm: it is not done.
+    /// An answer to confirm: the hook's effect is absent.
     NotDone,
     Failed(String),
-    /// Nothing is wrong with the hook; it is to be tried again later.
+    /// The hook has no fault, and is to be retried later.
     Blocked(String),
     Cancelled,
-    /// Nobody can say; it is settled by asking, never by running again.
+    /// The outcome is not known; settled by `confirm`, never by another run.
     Unknown(String),
-    /// The step came from somebody who has been replaced. Answered by this library alone.
+    /// The sender of the step was replaced: a step with a higher fence was received before. Only this library answers
+    /// `Stale`.
     Stale,
 }
 
@@ -32,7 +33,7 @@ impl Outcome {
         if is_done { Self::Done } else { Self::NotDone }
     }
 
-    /// The word, and the reason where there is one.
+    /// The word, and the reason where the outcome has a reason.
     pub(super) fn in_words(&self) -> (&'static str, Option<&str>) {
         match self {
             Self::Done => ("done", None),

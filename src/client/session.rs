@@ -24,23 +24,23 @@ use allclear_wire::pb::allclear::workload::v1::from_workload::Message as Say;
 use allclear_wire::pb::allclear::workload::v1::to_workload::Message as Heard;
 use allclear_wire::pb::allclear::workload::v1::workloads_client::WorkloadsClient;
 
-/// A registration is answered when it is in the log, or after 10 s.
+/// A registration is answered when the registration is in the log, or after 10 s.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
-/// Ends that are told again with a heartbeat: a replica takes no more than 50 messages a second.
+/// Outcomes sent again with a heartbeat: a replica takes no more than 50 messages a second.
 const REPEATED: usize = 10;
-/// Nothing that a replica says is larger.
+/// The largest message of a replica.
 const LARGEST: usize = 1024 * 1024;
 const LONGEST_ID: usize = 512;
-/// What running handlers say is told at most this often.
+/// Minimum interval between progress reports of running handlers.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 const LEASES: (u64, u64) = (1_000, 300_000);
-/// A goodbye that asks for nothing is not answered, and need not be waited for.
+/// A goodbye without a request to unregister gets no answer, and need not be waited for.
 const PARTS_WITHIN: Duration = Duration::from_secs(1);
 const LATEST_DIAL: Duration = Duration::from_secs(30);
 
 pub(super) struct Dialler {
     pub(super) socket: PathBuf,
-    /// Without what changes: the role, and what is known of attempts.
+    /// The registration without the parts that change: the role, and the known attempts.
     pub(super) hello: v1::Hello,
     pub(super) hooks: Arc<[Hook]>,
     pub(super) desk: Arc<AttemptTracker>,
@@ -56,7 +56,7 @@ struct SessionEnd {
     why: String,
     /// The replica does not understand the registration.
     is_refused: bool,
-    /// It is not to be dialled before that.
+    /// The minimum pause before the next connection.
     after: Duration,
 }
 
@@ -70,7 +70,8 @@ impl From<Status> for SessionEnd {
 }
 
 impl Dialler {
-    /// Until it is stopped. Why it could not part from the replica as it wanted, where it could not.
+    /// Runs sessions until the workload is stopped. An error is the reason why the requested end of the registration
+    /// failed.
     pub(super) async fn dial(mut self) -> Result<(), String> {
         let mut pace = Backoff::default();
         let parted = loop {
@@ -98,11 +99,11 @@ impl Dialler {
     async fn session(&mut self, pace: &mut Backoff) -> Result<(), SessionEnd> {
         let (say, said) = mpsc::channel(16);
         let known = self.desk.known();
-        // their ends are told in the first message
+        // the first message has the outcomes of these attempts
         let told = known.iter().filter(|known| known.outcome.is_some()).map(|known| known.attempt.clone()).collect();
         let role = (*self.role.borrow_and_update()).into();
         let hello = Say::Hello(v1::Hello { role, known, ..self.hello.clone() });
-        // there is room for one
+        // the channel has space for one message
         let _ = say.try_send(v1::FromWorkload { message: Some(hello) });
         let opened = tokio::select! {
             opened = timeout(ANSWER_WITHIN, self.open(said)) => opened,
@@ -167,7 +168,7 @@ impl Dialler {
                     if talk.at.elapsed() >= talk.lease {
                         return Err(SessionEnd::lost("the replica has been silent for the whole lease"));
                     }
-                    // what is not acknowledged by now is told once more
+                    // outcomes without an acknowledgement by now are sent once more
                     talk.told.drain(..REPEATED.min(talk.told.len()));
                     talk.beat(as_before).await?;
                 }
@@ -197,7 +198,7 @@ impl Dialler {
             Some(Heard::Problem(problem)) => {
                 tracing::warn!(workload = self.hello.workload, problem.message, "problem reported by the replica");
             }
-            // the last of them is of a newer replica
+            // `None` is a message of a newer replica
             Some(Heard::Welcome(_) | Heard::Event(_) | Heard::Pong(_)) | None => {}
         }
         Ok(())
@@ -239,12 +240,12 @@ impl SessionEnd {
 struct Talk {
     say: mpsc::Sender<v1::FromWorkload>,
     heard: Streaming<v1::ToWorkload>,
-    /// The attempts whose end was told in this session and need not be told again yet, the earliest first.
+    /// Attempts whose outcome was sent in this session and need not be sent again yet, the earliest first.
     told: VecDeque<String>,
     lease: Duration,
-    /// When something was heard last.
+    /// Time of the last message of the replica.
     at: Instant,
-    /// When progress may be told again.
+    /// Time from which progress may be sent again.
     progress_at: Instant,
 }
 
@@ -280,7 +281,7 @@ impl Talk {
         Ok(())
     }
 
-    /// Says goodbye, and waits until the replica has heard it, or has answered what it does not grant.
+    /// Sends a goodbye, and waits until the replica has received the goodbye, or has answered with a refusal.
     async fn part(mut self, unregister: bool) -> Result<(), SessionEnd> {
         self.say(Say::Goodbye(v1::Goodbye { unregister })).await?;
         drop(self.say);

@@ -1,4 +1,4 @@
-//! The input of a handler, and its means to report to the replica.
+//! The input of a handler, and its reports to the replica.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,34 +11,34 @@ use super::outcome::{Outcome, cut};
 use allclear_wire::pb::allclear::workload::v1;
 use allclear_wire::pb::allclear::workload::v1::{Event, Intent, Mode, Peer, Phase};
 
-/// A time left is never taken for longer, so that no sum of times overflows.
+/// Upper bound of a remaining time, so that no sum of times overflows.
 const LONGEST: Duration = Duration::from_hours(30 * 24);
 
 /// One attempt at one hook.
 #[derive(Clone)]
 pub struct Step {
-    /// Unique.
+    /// The unique id of the attempt.
     pub attempt: String,
-    /// The same for every attempt at the same hook for the same event: what an effect is remembered under.
+    /// The id of the step, equal for all attempts at one hook for one event: the key for remembering an effect.
     pub id: String,
-    /// Term and number. One lower than was seen for the same event and VM has been refused already; hand it on to what
-    /// can refuse, too.
+    /// Term and number. A fence lower than an earlier fence for the same event and VM was rejected before the
+    /// handler; pass the fence on to systems that can reject, too.
     pub fence: (u64, u64),
     pub intent: Intent,
     pub mode: Mode,
     pub phase: Phase,
     pub event: Event,
-    /// The affected VM: another one than its own where it stands in for a member that cannot.
+    /// The affected VM: a VM other than the handler's where the handler acts for a member that cannot act.
     pub vm: String,
     pub group: Option<String>,
-    /// The members of the group, this one among them.
+    /// The members of the group, this member included.
     pub members: Vec<Peer>,
     /// VMs to which nothing may be moved.
     pub avoid: Vec<String>,
-    /// VMs to which it is best moved, the best first.
+    /// Preferred targets of a move, the best first.
     pub prefer: Vec<String>,
     pub traceparent: Option<String>,
-    /// What the journal says of an earlier attempt at this step; nothing where there was none.
+    /// The journaled outcome of an earlier attempt at this step; `None` where there was no earlier attempt.
     pub journaled: Option<Outcome>,
     controls: Arc<Controls>,
 }
@@ -66,29 +66,30 @@ impl Step {
         }
     }
 
-    /// How long it may still take. When it is over, the attempt is cancelled.
+    /// The remaining time. At its end the attempt is cancelled.
     pub fn time_left(&self) -> Duration {
         self.controls.deadline().saturating_duration_since(Instant::now())
     }
 
-    /// Says where it is. Shown to people; the last of many within a second is told.
+    /// Reports progress, shown to people; of several reports within a second only the last is sent.
     pub fn progress(&self, text: &str) {
         self.controls.say(|said| cut(text).clone_into(&mut said.progress.get_or_insert_default().text));
     }
 
-    /// Says how long it is going to take from now on.
+    /// Reports the expected remaining duration.
     pub fn expect(&self, end_in: Duration) {
         let end_in = Some(millis(end_in));
         self.controls.say(|said| said.progress.get_or_insert_default().expected_end_in_ms = end_in);
     }
 
-    /// Asks for this much time from now on, within a second. It is granted as far as the event allows, and `time_left` then says so.
+    /// Requests this much time from now on; the request is sent within a second. The replica grants as much as the
+    /// event allows, and `time_left` then includes the granted time.
     pub fn more_time(&self, needs: Duration) {
         self.controls.say(|said| said.needs_ms = Some(millis(needs)));
     }
 
-    /// Ends when the attempt is cancelled or its time is up. What has not ended 4 s later is dropped, and its outcome
-    /// is unknown.
+    /// Completes when the attempt is cancelled or at the deadline. A handler that runs for 4 s more is dropped, with
+    /// an unknown outcome.
     pub async fn cancelled(&self) {
         self.controls.cancel.cancelled().await;
     }
@@ -98,7 +99,7 @@ impl Step {
     }
 }
 
-/// The other end of a step that runs.
+/// The library's side of a running step.
 pub(super) struct Controls {
     pub(super) cancel: CancellationToken,
     deadline: watch::Sender<Instant>,
@@ -106,7 +107,7 @@ pub(super) struct Controls {
     news: Arc<Notify>,
 }
 
-/// What the handler said and the replica was not told yet.
+/// Reports of the handler that were not yet sent to the replica.
 #[derive(Default)]
 pub(super) struct StepReport {
     pub(super) progress: Option<v1::Progress>,
@@ -127,7 +128,7 @@ impl Controls {
         self.deadline.send_replace(in_ms(ms));
     }
 
-    /// Ends when the time is up, however it is changed meanwhile.
+    /// Completes when the time is up, whatever changes the deadline has meanwhile.
     pub(super) async fn time_is_up(&self) {
         let mut deadline = self.deadline.subscribe();
         loop {

@@ -24,7 +24,7 @@ pub(super) struct AttemptTracker {
 
 struct AttemptTable {
     journal: Journal,
-    /// Goes into the journal's file with the next line, or soon.
+    /// Lines for the journal's file, written with the next line or soon.
     unwritten: Vec<JournalLine>,
     running: BTreeMap<String, Arc<Controls>>,
 }
@@ -36,8 +36,8 @@ impl AttemptTracker {
         Self { book, lines, news: Arc::default(), ended: Notify::new() }
     }
 
-    /// The controls of what is to begin. What is known already is told again at once; an error is the answer where there
-    /// is no room to remember it.
+    /// The controls of a new attempt. The outcome of a known attempt is reported again at once; an error is the
+    /// answer where the journal has no room.
     pub(super) fn receive(&self, step: &v1::Step, act: Act) -> Result<Option<Arc<Controls>>, Outcome> {
         let mut book = self.book();
         let is_new = book.journal.receive(step, act)?;
@@ -48,7 +48,7 @@ impl AttemptTracker {
         }))
     }
 
-    /// Waits until every earlier attempt at the same step has ended.
+    /// Waits until every earlier attempt at the attempt's step has ended.
     pub(super) async fn turn_of(&self, attempt: &str) {
         loop {
             let ended = self.ended.notified();
@@ -68,8 +68,8 @@ impl AttemptTracker {
         self.write(Vec::from_iter(line)).await
     }
 
-    /// `is_begun`: what it began is in the journal already. An end that cannot be written is told all the same; the
-    /// replica keeps it.
+    /// `is_begun`: the journal has the begin already. An outcome that cannot be written is reported regardless; the
+    /// replica keeps the outcome.
     pub(super) async fn end(self: &Arc<Self>, attempt: &str, outcome: Outcome, is_begun: bool) {
         let begun = if is_begun { None } else { self.book().journal.begun(attempt) };
         let lines = begun.into_iter().chain([ended(attempt, &outcome)]).collect();
@@ -94,7 +94,7 @@ impl AttemptTracker {
         tokio::spawn(async move { desk.flush().await });
     }
 
-    /// What cannot be written is told, and acknowledged, once more.
+    /// After a failed write the outcome is reported, and acknowledged, once more.
     pub(super) async fn flush(self: &Arc<Self>) {
         let _ = self.write(Vec::new()).await;
     }
@@ -110,7 +110,7 @@ impl AttemptTracker {
         known.map(|record| v1::Known { attempt: record.attempt.clone(), outcome: told(&record.outcome) }).collect()
     }
 
-    /// What the replica is to be told now: ends that were not `told` yet, and what `running` handlers said.
+    /// Reports for the replica: outcomes that are not in `told`, and the reports of handlers if `running`.
     pub(super) fn due(&self, told: &mut VecDeque<String>, running: bool) -> Vec<v1::Report> {
         let mut due = Vec::new();
         let book = self.book();

@@ -1,5 +1,5 @@
-//! Limits how many bytes of reports one replica puts into the log. An endpoint whose answer differs at each poll costs
-//! no more than one whose answer differs now and then.
+//! Limits the bytes of reports that one replica puts into the log. An endpoint with a different answer at each poll
+//! costs no more than an endpoint with a different answer now and then.
 
 use crate::model::command::{Command, ReportDocument};
 use crate::model::id::VmName;
@@ -8,14 +8,14 @@ use crate::model::time::Timestamp;
 use crate::observation::concerns_us;
 use core::time::Duration;
 
-/// What may be spent at once, in bytes.
+/// The bytes that may be spent at once.
 pub const AT_ONCE: usize = 2 << 20;
 
-/// What comes back in a second: 57 MiB in an hour.
+/// The bytes that return per second: 57 MiB per hour.
 pub const EACH_SECOND: usize = 16 << 10;
 
-/// Bytes that are spent and come back with time. Half of them are for what concerns this cluster. The clock is the caller's
-/// steady one.
+/// A budget of bytes that returns with time. Half of the budget is reserved for reports that concern this cluster. The
+/// clock is the caller's monotonic clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Allowance {
     spent: usize,
@@ -23,20 +23,21 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// Whether so much may be spent now.
+    /// Whether this number of bytes may be spent now.
     pub fn admits(&self, bytes: usize, concerns_us: bool, now: Timestamp) -> bool {
         let most = if concerns_us { AT_ONCE } else { AT_ONCE / 2 };
-        // What is larger than everything waits until all has come back, and not for ever.
+        // A report above the whole budget waits until the full budget has returned, and not for ever.
         let spent = self.left_spent(now);
         spent == 0 || spent.saturating_add(bytes) <= most
     }
 
-    /// The log took it, or may have.
+    /// The log accepted the bytes, or may have.
     pub fn spend(&mut self, bytes: usize, now: Timestamp) {
         (self.spent, self.at) = (self.left_spent(now).saturating_add(bytes), now);
     }
 
-    /// The same of a report; whatever else a replica says is not told because of its endpoint.
+    /// Whether a command may be sent now. Only document reports are limited: other commands of a replica do not depend
+    /// on its endpoint.
     pub fn admits_report(&self, report: &Command, state: &State, me: &VmName, now: Timestamp) -> bool {
         let Command::ReportDocument(ReportDocument { document, .. }) = report else { return true };
         self.admits(document.bytes(), concerns_us(document, state, me), now)
@@ -53,7 +54,7 @@ impl Allowance {
         self.spent.saturating_sub(millis.saturating_mul(EACH_SECOND) / 1_000)
     }
 
-    /// The longest that anything waits.
+    /// The longest wait.
     pub const LONGEST: Duration = Duration::from_secs((AT_ONCE / EACH_SECOND) as u64);
 }
 
@@ -63,7 +64,7 @@ mod tests {
 
     const NEWS: usize = 64 << 10;
 
-    /// How many reports go into the log in so many seconds, one being due at each.
+    /// The number of reports that go into the log within this many seconds, with one report due each second.
     fn told(seconds: i64, concerns_us: bool) -> usize {
         let mut allowance = Allowance::default();
         let mut told = 0;

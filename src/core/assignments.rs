@@ -18,23 +18,24 @@ use core::time::Duration;
 /// Impacts this close together count as one wave of maintenance.
 const SAME_WAVE: Duration = Duration::from_hours(24);
 
-/// Something in the world that this replica is to see to.
+/// A side effect that this replica has to carry out.
 #[derive(Clone, Debug)]
 pub enum Assignment<'a> {
-    /// Run the attempt, unless it runs or has ended already.
+    /// Run the attempt, unless the attempt runs or has ended already.
     Run {
         event: &'a Event,
         attempt: &'a Attempt,
-        /// An attempt that vanished is run once more under the same id: restoring is delivered at least once.
+        /// A vanished attempt is run once more under the same id: a restore is delivered at least once.
         restart_restore_if_lost: bool,
     },
-    /// Stop the attempt if it runs; it is not wanted any more.
+    /// Stop the attempt if running; the attempt is no longer wanted.
     Cancel { event: &'a Event, attempt: &'a Attempt },
-    /// Confirm the claim, take a fresh document, and post the approval if it still shows the event as Scheduled.
+    /// Confirm the claim, fetch a fresh document, and post the approval if the document still shows the event as
+    /// Scheduled.
     Post { event: &'a Event, claim: &'a Claim },
 }
 
-/// What the state asks of a replica now.
+/// The current assignments of a replica.
 pub fn assignments<'a>(state: &'a State, me: &VmName) -> Vec<Assignment<'a>> {
     let mut found = Vec::new();
     for event in state.open_events() {
@@ -45,7 +46,8 @@ pub fn assignments<'a>(state: &'a State, me: &VmName) -> Vec<Assignment<'a>> {
                 Assignment::Cancel { event, attempt }
             });
         }
-        // What has started or is over needs none, and what was approved meanwhile only a claim that repeats it.
+        // A started event or an event that is over needs no post; for an event approved meanwhile only a repeated claim
+        // is posted.
         let may_post = |claim: &&Claim| match event.stage() {
             Stage::Claimed => true,
             Stage::Approved => event.entered_at(Stage::Approved).is_some_and(|approved| approved < claim.at),
@@ -59,22 +61,24 @@ pub fn assignments<'a>(state: &'a State, me: &VmName) -> Vec<Assignment<'a>> {
     found
 }
 
-/// An open attempt that is not to be begun, because an earlier life of the machine may have begun it, and it may run: its
-/// replica has a new disk, and knows nothing of attempts up to this one. It stays open until it must have ended, so that
-/// nothing of the same member begins beside it. A workload that dials in remembers for itself.
+/// An open attempt that must not be started, because a previous run may have started the attempt, and the attempt may
+/// still run: the replica has a new disk, and knows no attempts up to `up_to`. The attempt stays open until its end is
+/// certain, so that no other attempt of the member starts in parallel. A session workload keeps its own record of
+/// attempts.
 pub fn predates_disk(state: &State, attempt: &Attempt, up_to: AttemptId) -> bool {
     let workload = state.replicas.get(&attempt.on).and_then(|replica| replica.workload(&attempt.member.workload));
     let remembers = workload.is_some_and(Workload::is_session);
     attempt.id <= up_to && attempt.outcome.is_none() && !remembers
 }
 
-/// Bytes of the names of VMs outside this cluster among those to avoid, of events that name a VM of this cluster first. A hook
-/// gets all names in one variable of its environment, of which Linux takes 128 KiB: with more, no hook would start.
+/// Bytes of the names of VMs outside this cluster among the VMs to avoid; events that name a VM of this cluster come
+/// first. A hook gets all names in one environment variable, and Linux limits a variable to 128 KiB: with more, no hook
+/// would start.
 const AVOIDED_BYTES: usize = 32 << 10;
 
-/// Where nothing of this workload's group may be moved to (R8b): VMs that an event takes away, those whose replicas do not
-/// answer, and those where a member of the group is out or not ready. Not every VM that an event names: where all wait
-/// for their turn, the first could not go.
+/// VMs to which the service of this workload's group must not move (R8b): VMs that an event takes out of service, VMs
+/// with an unreachable replica, and VMs where a member of the group is out or not ready. Other VMs of events are
+/// allowed: with every VM waiting for its turn, the first could not move.
 pub fn vms_to_avoid(state: &State, input: &PlanningInput, member: &Member) -> Vec<VmName> {
     let taking = || state.open_events().filter(|event| takes_its_vms_soon(event));
     let group = group_of(state, member);
@@ -102,15 +106,15 @@ pub fn vms_to_avoid(state: &State, input: &PlanningInput, member: &Member) -> Ve
     avoided.into_iter().collect()
 }
 
-/// The event takes its VMs away, or is about to.
+/// The event takes its VMs out of service, or is about to.
 fn takes_its_vms_soon(event: &Event) -> bool {
     let is_going = (Stage::Claimed..=Stage::Started).contains(&event.stage()) || event.has_isolated_approval();
     !event.stage().is_over()
         && (event.slots_since.is_some() || event.last_call_since.is_some() || event.is_dry_run() || is_going)
 }
 
-/// Where something of this workload's group is best moved to, the best first (R8b): the VMs of the other members that a
-/// wave of maintenance has been through already, then those that no event names, then those whose turn comes last.
+/// The preferred target VMs for this workload's group, best first (R8b): VMs of other members that a wave of
+/// maintenance has already passed, then VMs that no event names, then VMs whose turn comes last.
 pub fn preferred_vms(state: &State, input: &PlanningInput, member: &Member) -> Vec<VmName> {
     let avoided = vms_to_avoid(state, input, member);
     let group = group_of(state, member);

@@ -1,4 +1,4 @@
-//! Hooks that hold an event by themselves. Several may hold one event, and an operator has to know each.
+//! Hooks that block an event by themselves. Several hooks may block one event, and an operator has to know each.
 
 use crate::model::blocker::Blocker;
 use crate::model::event::Event;
@@ -13,7 +13,8 @@ use crate::schedule::step_state;
 use crate::schedule::step_state::StepState;
 use alloc::vec::Vec;
 
-/// Of each workload the first hook that failed for good and holds, asks for patience, or waits for who is away.
+/// For each workload, the first hook that failed permanently and holds the event, is blocked, or waits for a
+/// disconnected workload.
 pub fn blocking_hooks(state: &State, event: &Event, now: Timestamp) -> Vec<Blocker> {
     let mut vetoes: Vec<(Member, Blocker)> = Vec::new();
     for step in required::required_steps(state, event) {

@@ -1,77 +1,78 @@
-//! The cluster's time as one replica knows it (`members.md` 5). It advances by a monotonic clock. The platform's time
-//! sets it, where the endpoints of a majority of the voters agree; otherwise a majority of the wall clocks does. One
-//! wrong clock or endpoint changes nothing.
+//! Cluster time as one replica knows it (`members.md` 5). Cluster time advances by a monotonic clock. The platform's
+//! time sets cluster time if the endpoints of a majority of the voters agree; otherwise a majority of the wall clocks
+//! does. One wrong clock or endpoint changes nothing.
 
 use crate::model::time::Timestamp;
 use crate::platform_time::{Interval, shared_by_most};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// Wall clocks that are no further apart agree.
+/// Wall clocks with at most this difference agree.
 const AGREE_WITHIN: Duration = Duration::from_secs(2);
 
-/// A leader waits this long for others to tell their clocks before it goes by its own.
+/// A leader waits this long for clock readings of other voters before falling back to its own clock.
 const AGREES_WITHIN: Duration = Duration::from_secs(10);
 
-/// An endpoint that has not answered for so long is not waited for.
+/// An endpoint without an answer for this long is not waited for.
 pub const ASKS_FOR: Duration = AGREES_WITHIN;
 
-/// The log never goes back. A time that it holds up for longer than this is too far from the right one to tell when a notice
-/// ends; a notice seems to end so much earlier.
+/// Log time never goes back. If log time keeps cluster time ahead of the right time by more than this, cluster time is
+/// too wrong to compare with the end of a notice; a notice seems to end earlier by the difference.
 const HELD_UP_AT_MOST: Duration = Duration::from_mins(1);
 
-/// A smaller difference is not worth a step.
+/// A smaller difference is not corrected.
 const STEP_ABOVE: Duration = Duration::from_millis(100);
 
-/// What one replica's clocks show at a moment.
+/// The clocks of one replica at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocks {
-    /// Never goes back.
+    /// The monotonic clock.
     pub steady: Timestamp,
     pub wall: Timestamp,
 }
 
-/// How far the cluster's time is to be believed.
+/// The trust in cluster time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Trust {
-    /// Nobody has told it. A leader stamps nothing by it.
+    /// No time is known. A leader stamps no entry with this time.
     #[default]
     Unknown,
-    /// A leader goes by its own wall clock, and nothing says that it is right: no time of the platform is compared with it.
+    /// A leader uses its own wall clock without confirmation: no time of the platform is compared with this time.
     Guessed,
     Known,
 }
 
 string_enum!(Trust { Unknown => "unknown", Guessed => "guessed", Known => "known" });
 
-/// What one voter tells of the time.
+/// One voter's reading of the time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ClockReading {
-    /// By how many milliseconds its wall clock is ahead of the cluster's time; `None` before it was measured.
+    /// By how many milliseconds the voter's wall clock is ahead of cluster time; `None` before the first measurement.
     pub wall: Option<i64>,
-    /// By how many the platform's time is, as its metadata endpoint shows it; `None` where that tells no date.
+    /// By how many milliseconds the platform's time is ahead, as shown by the voter's metadata endpoint; `None` without
+    /// a date.
     pub platform: Option<Interval>,
-    /// Its endpoint has yet to answer for the first time.
+    /// The voter's endpoint has not answered yet.
     pub is_asking: bool,
 }
 
-/// What the leader tells, or what this replica carries on as the leader; never behind the log, whose last entry may have
-/// been stamped by a leader with a faster clock.
+/// The time received from the leader, or advanced by this replica as the leader; never behind the log, whose last entry
+/// may have been stamped by a leader with a faster clock.
 #[derive(Debug, Default)]
 pub struct ClusterTime {
     /// The last applied entry.
     logged: Option<ClockMark>,
-    /// What the cluster's time was when it was last told, agreed or logged; `None` before the first.
+    /// Cluster time when last received, agreed or logged; `None` before the first.
     carried: Option<ClockMark>,
-    /// Another replica leads, and told what it carries.
+    /// Another replica leads, and has sent its time.
     follows: bool,
     trust: Trust,
-    /// As a leader that does not know the time: since when, on the steady clock.
+    /// On a leader without a known time: the start of this condition, on the monotonic clock.
     in_doubt_since: Option<Timestamp>,
     is_busy: bool,
 }
 
-/// What time it was, and when that was on the steady clock.
+/// A cluster time, and its time on the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 struct ClockMark {
     time: Timestamp,
@@ -85,7 +86,7 @@ impl ClockMark {
 }
 
 impl ClusterTime {
-    /// An entry of this time was applied; now something is open, or nothing is.
+    /// Records the time of an applied entry, and whether an event is open.
     pub fn applied(&mut self, clocks: Clocks, entry: Timestamp, is_busy: bool) {
         let logged = ClockMark { time: entry, at: clocks.steady };
         if self.carried.is_none_or(|carried| carried.now(clocks) < entry) {
@@ -94,8 +95,8 @@ impl ClusterTime {
         (self.logged, self.is_busy) = (Some(logged), is_busy);
     }
 
-    /// The leader, another replica, told what time it was at a moment of the steady clock, and how far that is to be
-    /// believed. False where this replica knows better, and keeps what it knows.
+    /// Adopts the time that another replica, the leader, had at `at` on the monotonic clock, and the leader's trust in
+    /// this time. False if this replica's time is trusted more, and kept.
     pub fn follow(&mut self, time: Timestamp, at: Timestamp, trust: Trust) -> bool {
         (self.follows, self.in_doubt_since) = (true, None);
         if trust < self.trust {
@@ -105,17 +106,18 @@ impl ClusterTime {
         true
     }
 
-    /// How far it is to be believed.
+    /// The trust in the current time.
     pub const fn trust(&self) -> Trust {
         self.trust
     }
 
-    /// This replica leads, and carries on the time that it knows.
+    /// This replica leads, and advances the known time.
     pub const fn lead(&mut self) {
         self.follows = false;
     }
 
-    /// As a leader that does not know the time: another replica does, and tells it. True when it was taken over.
+    /// Adopts, as a leader without a known time, the time of a replica with a known time. True when the time was
+    /// adopted.
     pub fn adopt(&mut self, clocks: Clocks, time: Timestamp) -> bool {
         if self.follows || self.trust == Trust::Known || (self.is_busy && self.trust == Trust::Guessed) {
             return false;
@@ -125,10 +127,10 @@ impl ClusterTime {
         was != self.trust || self.now(clocks) != before
     }
 
-    /// As the leader: what so many voters tell of the time, this replica first, as far as they have told anything. True
-    /// when the time was set by that.
+    /// Agrees on the time, as the leader, from the `readings` of the `voters` voters, this replica's reading first, as
+    /// far as received. True when the time was set.
     ///
-    /// While something is open, a time by which its deadlines were set goes on as it is.
+    /// While an event is open, the time by which its deadlines were set is not changed.
     pub fn agree(&mut self, clocks: Clocks, readings: &[ClockReading], voters: usize) -> bool {
         if self.follows {
             return false;
@@ -140,7 +142,7 @@ impl ClusterTime {
         let (ahead, trust) = match sure {
             Some(ahead) => (ahead, Trust::Known),
             None if self.trust != Trust::Unknown || is_patient => return false,
-            // What is open was begun by the time of the log.
+            // Open events began by the time of the log.
             None if self.is_busy => (0, Trust::Guessed),
             None => (own, Trust::Guessed),
         };
@@ -163,12 +165,13 @@ impl ClusterTime {
         self.trust = if least.since(time) > HELD_UP_AT_MOST { Trust::Guessed } else { trust };
     }
 
-    /// Names the time that a leader carries on until it is set: what was measured against another one is of no use.
+    /// Identifies the time that a leader advances, until the time is set: a measurement against another time is of no
+    /// use.
     pub fn base(&self) -> i64 {
         self.carried.map_or(0, |carried| carried.time.0.saturating_sub(carried.at.0))
     }
 
-    /// Another replica leads and has told the time. Before that it is a guess, unless this one leads.
+    /// Another replica leads and has sent its time. Before that the time is a guess, unless this replica leads.
     pub const fn follows(&self) -> bool {
         self.follows
     }
@@ -178,16 +181,16 @@ impl ClusterTime {
         self.logged.map_or(time, |logged| logged.now(clocks).max(time))
     }
 
-    /// The time of the last applied entry, carried on by the steady clock alone: never ahead of the cluster's, whatever
-    /// this machine's wall clock says.
+    /// The time of the last applied entry, advanced by the monotonic clock alone: never ahead of cluster time,
+    /// regardless of this machine's wall clock.
     pub fn of_the_log(&self, clocks: Clocks) -> Timestamp {
         self.logged.map_or_else(|| self.now(clocks), |mark| mark.now(clocks))
     }
 }
 
-/// By how many milliseconds the right time is ahead of the cluster's, if that can be told.
+/// By how many milliseconds the right time is ahead of cluster time; `None` if unknown.
 ///
-/// A leader that `is_patient` waits for those who have yet to speak before it takes one endpoint's word.
+/// A leader that `is_patient` waits for missing readings before trusting a single endpoint.
 fn agreed_time_ahead(readings: &[ClockReading], voters: usize, trust: Trust, is_patient: bool) -> Option<i64> {
     let majority = voters / 2 + 1;
     let walls: Vec<i64> = readings.iter().filter_map(|reading| reading.wall).collect();
@@ -196,7 +199,8 @@ fn agreed_time_ahead(readings: &[ClockReading], voters: usize, trust: Trust, is_
         return Some(within(shared, walls));
     }
     let is_awaited = readings.iter().any(|reading| reading.is_asking);
-    // Who is alone has nobody to agree with. And the endpoints that set the time may be those that have yet to answer.
+    // A single voter has no other clock to agree with. And the missing endpoints may be the endpoints that set the
+    // time.
     let waits = is_awaited && (trust == Trust::Known || (voters == 1 && is_patient));
     if let Some(ahead) = agreed(&walls, majority).filter(|_| !waits) {
         return Some(ahead);
@@ -208,7 +212,8 @@ fn agreed_time_ahead(readings: &[ClockReading], voters: usize, trust: Trust, is_
     chosen(&platform, &walls)
 }
 
-/// The wall clocks within the platform's time make it finer. Where none is, it stays as it is when it can be right.
+/// The wall clocks within the platform's interval refine the time. Without such a clock cluster time stays unchanged if
+/// possible within the interval.
 fn within(platform: Interval, walls: Vec<i64>) -> i64 {
     let mut fitting: Vec<i64> = walls.into_iter().filter(|wall| platform.holds(*wall)).collect();
     fitting.sort_unstable();
@@ -216,7 +221,7 @@ fn within(platform: Interval, walls: Vec<i64>) -> i64 {
     middle.unwrap_or_else(|| if platform.holds(0) { 0 } else { platform.middle() })
 }
 
-/// The wall clock that an endpoint shows to be right; none where two are shown to be that do not agree.
+/// The wall clock confirmed by an endpoint; `None` if two confirmed wall clocks disagree.
 fn chosen(platform: &[Interval], walls: &[i64]) -> Option<i64> {
     let is_near = |distance: i64| Duration::from_millis(distance.unsigned_abs()) <= AGREE_WITHIN;
     let nearest = |shown: &Interval| {
@@ -227,7 +232,7 @@ fn chosen(platform: &[Interval], walls: &[i64]) -> Option<i64> {
     agreed(&right, right.len())
 }
 
-/// The middle of the most clocks that agree, if they are so many.
+/// The middle clock of the largest agreeing group, if the group has `needed` clocks.
 fn agreed(ahead: &[i64], needed: usize) -> Option<i64> {
     let mut sorted: Vec<i64> = ahead.into();
     sorted.sort_unstable();

@@ -1,5 +1,6 @@
-//! When a replica with a new disk may report that it approved nothing alone. A previous run may have approved an event
-//! that is in no journal now. Then the event has started or ended since, and the replica's endpoint shows that.
+//! The condition under which a replica with a new disk may report that the replica approved nothing alone. A previous
+//! run may have approved an event that is in no journal now. Then the event has started or ended since, and the
+//! replica's endpoint shows the change.
 
 use crate::model::document::Document;
 use crate::model::id::VmName;
@@ -7,18 +8,19 @@ use crate::model::state::State;
 use crate::planning_input::Timing;
 use core::time::Duration;
 
-/// What has been seen on the new disk.
+/// Facts known since the disk was replaced.
 #[derive(Clone, Copy, Debug)]
 pub struct Since<'a> {
-    /// For how long the replica has run on it.
+    /// For how long the replica has run on the new disk.
     pub runs_for: Duration,
-    /// What the endpoint listed last, and how long ago.
+    /// The last document of the endpoint, and its age.
     pub document: Option<(&'a Document, Duration)>,
-    /// The lost disk still votes under the replica's name, so that its account would speak for another one.
+    /// The lost disk still votes under the replica's name, so the replica's reconciliation would cover another voter.
     pub has_former_vote: bool,
 }
 
-/// It has waited as long as an approval takes that had begun before, has looked afterwards, and the log knows what it saw.
+/// The replica has waited for the duration of an approval that began earlier, has received a document afterwards, and
+/// the log contains every event of the document.
 pub fn may_account_for_lost_disk(state: &State, me: &VmName, timing: &Timing, since: &Since<'_>) -> bool {
     let waits = timing.takeover_after.saturating_add(timing.claim_lease);
     let Some((document, age)) = since.document else { return false };

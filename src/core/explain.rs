@@ -1,5 +1,5 @@
-//! The reason why an event has not started, for people (`behaviour.md` 12): from its clearance, and from facts that are
-//! not in the log.
+//! The reason why an event has not started, for people (`behaviour.md` 12): from the event's clearance, and from facts
+//! outside the log.
 
 use crate::isolation::approval;
 use crate::model::blocker::{Blocker, Clearance};
@@ -15,7 +15,7 @@ use crate::planning_input::PlanningInput;
 use crate::schedule::clearance::{clearance, clearance_of_preparation};
 use crate::schedule::required;
 
-/// Why the event has not started, for people; `None` when there is nothing to wait for.
+/// Why the event has not started, for people; `None` without a reason to wait.
 pub fn explain(state: &State, event: &Event, input: &PlanningInput) -> Option<Blocker> {
     let found = waits_for(state, event, input)?;
     Some(replica_away(state, event, input, &found).unwrap_or(found))
@@ -44,7 +44,7 @@ fn waits_for(state: &State, event: &Event, input: &PlanningInput) -> Option<Bloc
     }
     match clearance(state, event, input.now) {
         Clearance::NothingToApprove if state.is_listed(&event.announcement.id) => Some(Blocker::Observing),
-        // Nobody's document counts, so nobody knows.
+        // No document counts, so the status of the event is unknown.
         Clearance::NothingToApprove => Some(Blocker::NoHealthyChannel),
         Clearance::Blocked(blocker) => Some(blocker),
         Clearance::Clear(_) if input.approver(state, &event.announcement.id).is_none() => {
@@ -63,7 +63,7 @@ fn post_failed(event: &Event, last: &Claim) -> Option<Blocker> {
     Some(Blocker::PostFailed { approver: last.approver.clone(), outcome, at, again_at })
 }
 
-/// Who answers is not in the log.
+/// Reachability is not in the log.
 fn replica_away(state: &State, event: &Event, input: &PlanningInput, found: &Blocker) -> Option<Blocker> {
     let Blocker::HookWaiting { member, hook, .. } = found else { return None };
     let steps = required::required_steps(state, event);

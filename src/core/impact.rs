@@ -1,4 +1,4 @@
-//! For how long an event kept a VM from running: the ticks that the replica on that VM missed.
+//! The time for which an event kept a VM from running: the ticks that the replica on this VM missed.
 
 use crate::model::command::{Command, RecordImpact};
 use crate::model::event::{Ending, Event};
@@ -9,16 +9,16 @@ use crate::model::time::Timestamp;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// A VM may be stopped this long before the documents say that the event has started.
+/// A VM may be stopped this long before the documents show the event as started.
 const SEEN_LATE: Duration = Duration::from_secs(5);
 
-/// What a replica observed is asked for as long after the event was closed.
+/// An observation of a replica is asked for until this long after the event was closed.
 const ASKED_FOR: Duration = Duration::from_hours(1);
 
-/// Gaps that are remembered.
+/// The number of remembered gaps.
 const GAPS: usize = 64;
 
-/// What a replica knows of its own running: since when it could have missed a tick, and when it did.
+/// The record of a replica's own running: the time since which a missed tick would be noticed, and the missed ticks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DowntimeWatch {
     pub since: Timestamp,
@@ -36,7 +36,7 @@ impl DowntimeWatch {
         Self { since, gaps: Vec::new() }
     }
 
-    /// It did not run for so long, until then.
+    /// The replica did not run for this long, until `ended`.
     pub fn missed(&mut self, lasted: Duration, ended: Timestamp) {
         self.gaps.push(Gap { ended, lasted });
         if self.gaps.len() > GAPS {
@@ -44,7 +44,7 @@ impl DowntimeWatch {
         }
     }
 
-    /// What it has to tell the cluster now: of one event, once.
+    /// The pending report to the cluster: of one event, once.
     pub fn due(&self, state: &State, me: &VmName) -> Option<Command> {
         let is_recent = |event: &&Event| state.now.since(event.over_at().unwrap_or(state.now)) < ASKED_FOR;
         let closed = state.closed_events().rev().take_while(is_recent);
@@ -58,7 +58,7 @@ impl DowntimeWatch {
     }
 }
 
-/// An event that may stop this VM at any moment.
+/// An open event may stop this VM at any time.
 pub fn is_expected(state: &State, me: &VmName) -> bool {
     state.open_events().any(|event| event.affects(me) && !event.is_drill() && event.over_at().is_none())
 }
@@ -68,7 +68,7 @@ fn is_owed(event: &Event, me: &VmName) -> bool {
     has_happened && event.affects(me) && !event.impacts.contains_key(me)
 }
 
-/// From the decision to approve it on, or a little before it was seen as started.
+/// The time of the decision to approve the event, or shortly before the event was seen as started.
 fn impact_from(event: &Event) -> Option<Timestamp> {
     let started = event.entered_at(Stage::Started).or(event.over_at())?.minus(SEEN_LATE);
     let claimed = event.entered_at(Stage::Claimed).or(event.isolated_approvals.first().map(|takeover| takeover.at));

@@ -1,5 +1,5 @@
 //! The replica to which leadership is transferred. Leadership leaves a VM that an event is about to take down, and a
-//! replica whose metadata channel has stalled (`behaviour.md` 6 and 7). The result is a hint; Raft decides.
+//! replica with a stalled metadata channel (`behaviour.md` 6 and 7). The result is a hint; Raft decides.
 
 use crate::model::event::Event;
 use crate::model::id::VmName;
@@ -10,12 +10,12 @@ use crate::model::treatment::Action;
 use crate::planning_input::PlanningInput;
 use core::time::Duration;
 
-/// A leader whose channel has been stalled for this long gives way to one whose channel works.
+/// A leader with a channel stalled for this long yields to a replica with a healthy channel.
 const STALLED_FOR: Duration = Duration::from_secs(15);
 
-/// The replica to hand leadership to; `None` while `me` may go on, or when nobody would be better.
+/// The replica that receives leadership; `None` while `me` may continue, or without a better replica.
 pub fn transfer_target(state: &State, input: &PlanningInput) -> Option<VmName> {
-    // First, because it is cheap to tell that there is none: who fits is asked of every open event.
+    // The cheap check comes first: the search for a target examines every open event.
     if !is_threatened(state, &input.me, input.now) && !is_channel_stalled(input) {
         return None;
     }
@@ -28,7 +28,7 @@ pub fn transfer_target(state: &State, input: &PlanningInput) -> Option<VmName> {
     input.members.iter().find(fit).cloned()
 }
 
-/// An event that is being dealt with names this VM. One that is far away or for others to handle does not count yet.
+/// An event in preparation names this VM. A distant event, or an event left to others, does not count yet.
 fn is_threatened(state: &State, vm: &VmName, now: Timestamp) -> bool {
     let is_near = |event: &Event| {
         let treatment = event.treatment.as_ref();
@@ -37,7 +37,7 @@ fn is_threatened(state: &State, vm: &VmName, now: Timestamp) -> bool {
     state.open_events().any(|event| is_near(event) && is_to_come(event) && event.affects(vm))
 }
 
-/// A drill takes nobody down.
+/// A drill takes no VM down.
 fn is_to_come(event: &Event) -> bool {
     !event.stage().is_over() && !event.is_drill()
 }

@@ -1,6 +1,6 @@
-//! What is decided. Pure functions over plain data: no clock, no socket, no thread, no randomness.
+//! The decisions of allclear. Pure functions over plain data: no clock, no socket, no thread, no randomness.
 //!
-//! Compiles as `no_std` with `alloc`; time, identity and the situation are arguments.
+//! Compiles as `no_std` with `alloc`; time, identity and the planning input are arguments.
 
 #![cfg_attr(not(test), no_std)]
 

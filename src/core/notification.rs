@@ -1,5 +1,5 @@
-//! Notifications that are due, and those that the log records as delivered. A notification is delivered within an hour
-//! of its subject, or not at all, so its record is kept for that hour.
+//! Notifications that are due, and notifications that the log records as delivered. A notification is delivered within
+//! an hour of its subject, or not at all, so the record is kept for an hour.
 
 use crate::explain::explain;
 use crate::model::blocker::Blocker;
@@ -20,13 +20,15 @@ use alloc::string::ToString as _;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// A replica that approved alone tells it itself as soon as it reaches anybody: the leader leaves it that much time.
+/// A replica with an isolated approval sends the notification as soon as any receiver is reachable: the leader waits
+/// this long before sending.
 const ACCOUNT_FIRST: Duration = Duration::from_secs(10);
 
-/// Open events whose blocker is asked for, the oldest first.
+/// The number of open events whose blocker is computed, oldest first.
 const EXPLAINED: usize = 100;
 
-/// Since when each open event waits for what it waits for. The log does not tell, so every leader counts anew.
+/// Time since which each open event waits for the current blocker. The log does not contain this time, so every leader
+/// counts anew.
 #[derive(Default, Debug)]
 pub struct BlockedSince(BTreeMap<EventId, BlockedWait>);
 
@@ -60,7 +62,8 @@ impl BlockedSince {
     }
 }
 
-/// What somebody could do something about; `None` while it waits for its time, or for others.
+/// The blocker, if a person could act on the blocker; `None` while the event waits for a time, or for the platform or
+/// another approver.
 fn waits_for(state: &State, event: &Event, input: &PlanningInput) -> Option<String> {
     let blocker = explain(state, event, input)?;
     if matches!(blocker, Blocker::TooEarly { .. } | Blocker::Observing | Blocker::WaitingForPlatform { .. }) {
@@ -70,7 +73,8 @@ fn waits_for(state: &State, event: &Event, input: &PlanningInput) -> Option<Stri
     Some(blocker.hook(state).map_or_else(|| code.to_string(), |hook| format!("{code}/{hook}")))
 }
 
-/// What the leader has to tell now, in the order in which it happened; what is told already is among it.
+/// All notifications of the last hour that the leader has to send, in the order of the changes; delivered notifications
+/// are included.
 pub fn due(state: &State, input: &PlanningInput, waits: &BlockedSince, blocked_after: Duration) -> Vec<Notification> {
     let now = input.now;
     let is_recent = |event: &&Event| event.entered_at(Stage::Closed).is_none_or(|at| now.since(at) < TOLD_WITHIN);

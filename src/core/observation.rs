@@ -1,5 +1,5 @@
-//! Judges the polls of one replica before it reports. An event counts as gone, or as not started, only after polls in a
-//! row that agree (`members.md` 3, D3 and D5). A poll without information interrupts the row.
+//! Evaluates the polls of one replica before a report. An event counts as gone, or as not started, only after
+//! consecutive polls agree (`members.md` 3, D3 and D5). A poll without information interrupts the series.
 
 use crate::cluster_time::Trust;
 use crate::model::command::{Command, ReportDocument};
@@ -13,20 +13,21 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// So many polls in a row say that an event is gone for which nothing was begun.
+/// The number of consecutive polls after which an event without started hooks counts as gone.
 const POLLS: u32 = 2;
 
-/// The same of an event for which hooks were begun, or that may be about to start or has started.
+/// The number of consecutive polls for an event with started hooks, an event that may be about to start, or a started
+/// event.
 const POLLS_OF_BEGUN: u32 = 5;
 
-/// How long polls have to agree until what they say is believed.
+/// How long polls have to agree until their result counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Patience {
-    /// Polls come so far apart; one that is asked for in between is none of a row.
+    /// The time between polls; a poll requested in between is not part of a series.
     pub poll_interval: Duration,
-    /// For an event for which hooks were begun, or that may be about to start or has started.
+    /// For an event with started hooks, an event that may be about to start, or a started event.
     pub gone_after: Duration,
-    /// For what may stand in an element that cannot be read.
+    /// For a missing event, which may be an unreadable element of the document.
     pub stale_after: Duration,
 }
 
@@ -40,21 +41,21 @@ impl Default for Patience {
 /// One replica's view of its endpoint.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Observation {
-    /// `None` before the first validated document, unless the log knows of one.
+    /// `None` before the first validated document, unless the log contains a document.
     document: Option<Document>,
-    /// The last poll brought it.
+    /// The document is the result of the last poll.
     is_current: bool,
     /// Events of the document that the last polls did not list.
     missed: BTreeMap<EventId, AgreeingPolls>,
-    /// Started events of the document that the last polls show otherwise.
+    /// Started events of the document that the last polls list as not started.
     taken_back: BTreeMap<EventId, AgreeingPolls>,
-    /// So many reports of this replica are taken into account.
+    /// The number of reports of this replica taken into account.
     reports: u64,
-    /// So many events that were listed last are not believed as they are: there is no room for them.
+    /// The number of recently listed events that exceed the report limit and are not adopted in their current form.
     left_out: usize,
 }
 
-/// A poll that brought a document.
+/// A poll with a document as its result.
 #[derive(Clone, Copy, Debug)]
 pub struct Poll<'a> {
     pub document: &'a Document,
@@ -62,7 +63,8 @@ pub struct Poll<'a> {
     pub patience: Patience,
 }
 
-/// When a poll was asked for and answered, on a clock that never goes back: what it says was so at some time in between.
+/// The request time and the answer time of a poll, on a monotonic clock: the document was current at some time in
+/// between.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PollTime {
     pub asked: Timestamp,
@@ -75,10 +77,10 @@ impl PollTime {
     }
 }
 
-/// Polls one after the other that agree.
+/// Consecutive polls that agree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct AgreeingPolls {
-    /// When the first of them had been answered.
+    /// The answer time of the first poll.
     since: Timestamp,
     polls: u32,
 }
@@ -89,28 +91,28 @@ impl AgreeingPolls {
     }
 }
 
-/// One more poll of a row that is kept for the event.
+/// Extends the series of an event by one poll.
 fn extend(rows: &BTreeMap<EventId, AgreeingPolls>, id: &EventId, time: PollTime) -> AgreeingPolls {
     let AgreeingPolls { since, polls } =
         rows.get(id).copied().unwrap_or(AgreeingPolls { since: time.answered, polls: 0 });
     AgreeingPolls { since, polls: polls + 1 }
 }
 
-/// It may be about to start: whatever ends it too early is dear.
+/// The event may be about to start: ending the event too early is costly.
 fn is_decided(state: &State, before: &Announcement) -> bool {
     let event = state.open_event(&before.id);
     before.status == Status::Started
         || event.is_some_and(|event| event.stage() >= Stage::Claimed || event.has_isolated_approval())
 }
 
-/// Its hooks may have moved service away: whatever ends it too early has that undone and done again.
+/// The event's hooks may have moved service away: ending the event too early causes an undo and a second move.
 fn is_begun(state: &State, id: &EventId) -> bool {
     state.open_event(id).is_some_and(|event| !event.attempts.is_empty())
 }
 
 impl Observation {
-    /// What the log says of this replica and this process has not seen was reported by an earlier life, whose last words
-    /// may be committed after this one began. It is not forgotten because the process is new.
+    /// Adopts the reports in the log that are unknown to this process. A previous run made these reports, and its last
+    /// reports may be committed after this run began. A new process does not forget them.
     pub fn adopt_state(&mut self, state: &State, me: &VmName) {
         let Some(replica) = state.replicas.get(me).filter(|replica| replica.reports != self.reports) else {
             return;
@@ -129,7 +131,8 @@ impl Observation {
         self.document = Some(Document::new(known.events.into_iter().chain(unknown).collect()));
     }
 
-    /// The document of a poll arrived. An old api-version hides some kinds of events: what it cannot show is not missed.
+    /// Records the document of a poll. An old api-version hides some event types: a hidden event does not count as
+    /// missing.
     pub fn record_poll(
         &mut self,
         Poll { document: polled, time, patience }: Poll<'_>,
@@ -137,7 +140,7 @@ impl Observation {
         can_show: impl Fn(&EventType) -> bool,
     ) {
         let (was_missed, was_taken_back) = (core::mem::take(&mut self.missed), core::mem::take(&mut self.taken_back));
-        // A timer that is late makes the next span a little shorter.
+        // A late timer makes the next interval a little shorter.
         let apart = patience.poll_interval * 9 / 10;
         let (mut missed, mut taken_back) = (BTreeMap::new(), BTreeMap::new());
         self.adopt_listed(polled, state, |before, seen| {
@@ -168,16 +171,16 @@ impl Observation {
         (self.missed, self.taken_back, self.is_current) = (missed, taken_back, true);
     }
 
-    /// A validated document arrived that was asked for beside the polls. What it lists is news, and what it does not list
-    /// is none.
+    /// Records a validated document that was requested outside the polls. A listed event counts as new information, an
+    /// event that is not listed does not.
     pub fn looked(&mut self, document: &Document, state: &State) {
         self.adopt_listed(document, state, |known, _| Some(known.status.clone()));
         self.missed.retain(|id, _| document.get(id).is_none());
         self.taken_back.retain(|id, _| document.get(id).is_none_or(|seen| seen.status < Status::Started));
     }
 
-    /// Takes what is listed for what is believed. What is believed and not listed, or is believed to have started and is
-    /// shown otherwise, is kept as `kept_as` says.
+    /// Adopts the listed events. A known event that is not listed, or a started event that is listed otherwise, is kept
+    /// as `kept_as` decides.
     fn adopt_listed(
         &mut self,
         listed: &Document,
@@ -192,7 +195,7 @@ impl Observation {
             };
             let has_started = known.status == Status::Started;
             Some(match seen.status {
-                // What was known stays what it was.
+                // The known content is kept.
                 Status::Unreadable if has_started => known.clone(),
                 Status::Unreadable => Announcement { status: Status::Unreadable, ..known.clone() },
                 Status::Started => seen.clone(),
@@ -207,36 +210,36 @@ impl Observation {
         (self.document, self.left_out) = (Some(document), left_out);
     }
 
-    /// How many events of what was listed last there was no room for.
+    /// The number of recently listed events that exceed the report limit.
     pub const fn left_out(&self) -> usize {
         self.left_out
     }
 
-    /// A poll brought no information.
+    /// Records a poll without information.
     pub fn record_failed_poll(&mut self) {
         self.missed.clear();
         self.taken_back.clear();
         self.is_current = false;
     }
 
-    /// What is believed of the endpoint's document; `None` before anything is known.
+    /// The document as far as trusted; `None` before the first information.
     pub const fn document(&self) -> Option<&Document> {
         self.document.as_ref()
     }
 
-    /// The report that is due: the content changed since the last committed one, or that one no longer counts. A replica
-    /// whose word does not count speaks again when it knows what is gone: an event that its last poll did not list any
-    /// more would be taken for announced again.
+    /// The pending report: the content differs from the last committed report, or the committed report no longer
+    /// counts. A stale replica reports again only when no event is missing in its last poll: a missing event would
+    /// count as announced again.
     pub fn report(&self, state: &State, me: &VmName) -> Option<Command> {
         self.report_as(self.document.as_ref()?.clone(), state, me)
     }
 
-    /// The report that is due while the cluster's time is known so well.
+    /// The pending report at this level of trust in cluster time.
     pub fn report_by(&self, trust: Trust, state: &State, me: &VmName) -> Option<Command> {
         self.report_as(self.told(trust)?, state, me)
     }
 
-    /// What the log is told. What the platform's times mean is not known while the cluster's time is only guessed.
+    /// The document for the log. The meaning of the platform's times is unknown while cluster time is only guessed.
     fn told(&self, trust: Trust) -> Option<Document> {
         let document = self.document.as_ref()?;
         match trust {
@@ -252,13 +255,14 @@ impl Observation {
             Some(_) => self.is_current && self.missed.is_empty(),
             None => committed.document.as_ref() != Some(&document),
         };
-        // Nobody would take it.
+        // A document above the limit would be rejected.
         (is_news && state.takes(&document))
             .then(|| Command::ReportDocument(ReportDocument { after: committed.reports, document }))
     }
 
-    /// Whether the report that is due may wait for those of others: another replica's says the same, and this one does not
-    /// vote. Voters are few, and where they report at once whoever leads knows for itself soon.
+    /// Whether the pending report may wait for reports of other replicas: another replica reports an equal document,
+    /// and this replica does not vote. Voters are few, and while voters report at once the leader soon has its own
+    /// knowledge.
     pub fn may_wait(&self, trust: Trust, state: &State, me: &VmName, votes: impl FnOnce() -> bool) -> bool {
         let told = self.told(trust);
         let says_the_same = |replica: &Replica| replica.stale_since.is_none() && replica.document == told;
@@ -268,7 +272,7 @@ impl Observation {
     }
 }
 
-/// Whether a report says something else than the one before it of an event that names a VM of this cluster.
+/// Whether a report differs from the previous report in an event that names a VM of this cluster.
 pub fn concerns_us(document: &Document, state: &State, me: &VmName) -> bool {
     let replica = state.replicas.get(me).filter(|replica| replica.stale_since.is_none());
     let Some(before) = replica.and_then(|replica| replica.document.as_ref()) else { return true };

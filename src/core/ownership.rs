@@ -1,5 +1,5 @@
 //! The owner of a workload's name. A workload decides how its VM is prepared. So a session may take a name or a group
-//! of the configuration only with the configuration's permission, and a registered name only as its owner; and nobody
+//! of the configuration only with the configuration's permission, and a registered name only as its owner; and no user
 //! removes a hook for which an open event waits.
 
 use crate::model::event::Event;
@@ -11,14 +11,14 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What a replica's configuration gives to users of its machine.
+/// The permissions that a replica's configuration grants to users of its machine.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Grants {
-    /// Root, and the replica's own user: they may everything.
+    /// Root, and the replica's own user, with all permissions.
     pub trusted: Vec<u32>,
-    /// Who may register a member of a group; one that is not named here is open to nobody.
+    /// The users that may register a member of a group; a group without an entry is open to no user.
     pub groups: BTreeMap<GroupName, Vec<u32>>,
-    /// Of every configured workload who may register under its name.
+    /// For every configured workload, the users that may register under its name.
     pub workloads: BTreeMap<WorkloadName, Vec<u32>>,
 }
 
@@ -47,16 +47,16 @@ impl Grants {
     }
 }
 
-/// Why a registration, or the end of one, is refused.
+/// Why a registration or a deregistration is rejected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum OwnershipError {
-    /// The name is one of the configuration's.
+    /// The name belongs to the configuration.
     Configured(WorkloadName),
     /// The group is not open to this user.
     Group(GroupName),
     /// Another user has registered the name.
     Owned { name: WorkloadName, by: u32 },
-    /// An open event prepares what would be taken away, or has yet to put it back.
+    /// An open event needs the removed registration for preparation, or has yet to restore the workload.
     Needed { name: WorkloadName, event: EventId },
 }
 
@@ -89,7 +89,7 @@ impl fmt::Display for OwnershipError {
 }
 
 impl Workload {
-    /// The user that registered it; `None` where the configuration has it.
+    /// The user that registered the workload; `None` for a configured workload.
     pub fn owner(&self) -> Option<u32> {
         match self.origin {
             Origin::Configured => None,
@@ -97,7 +97,7 @@ impl Workload {
         }
     }
 
-    /// Something that an event may ask of this one would not be asked of the other, or otherwise.
+    /// An event may require something of this workload, and not of `other` or in a different way.
     fn is_more_than(&self, other: &Self) -> bool {
         self.group != other.group
             || self.on_absent != other.on_absent
@@ -107,13 +107,14 @@ impl Workload {
 }
 
 impl State {
-    /// Whether its user may dial in at this VM as this workload.
+    /// Whether the workload's user may register the workload on this VM.
     pub fn may_register(&self, vm: &VmName, workload: &Workload, grants: &Grants) -> Result<(), OwnershipError> {
         workload.owner().map_or(Ok(()), |uid| grants.check(workload, uid))?;
         self.may_replace(vm, workload)
     }
 
-    /// Those that dialled in at this VM before its configuration took their names or groups from their users.
+    /// Session workloads of this VM that connected before the configuration withdrew the permission for their names or
+    /// groups.
     pub fn no_longer_granted(&self, vm: &VmName, grants: &Grants) -> Vec<WorkloadName> {
         let dialled = self.replicas.get(vm).into_iter().flat_map(|replica| replica.sessions.values());
         let is_refused =
@@ -121,7 +122,7 @@ impl State {
         dialled.filter(is_refused).map(|workload| workload.name.clone()).collect()
     }
 
-    /// Whether this registration may take the place of the one of its name, whoever asks.
+    /// Whether this registration may replace the registration of its name, regardless of the caller.
     pub(crate) fn may_replace(&self, vm: &VmName, workload: &Workload) -> Result<(), OwnershipError> {
         let name = &workload.name;
         let Some(known) = self.replicas.get(vm).and_then(|replica| replica.sessions.get(name)) else { return Ok(()) };
@@ -134,7 +135,7 @@ impl State {
         }
     }
 
-    /// Whether this user may end the registration. With force whoever is trusted may do so during an event.
+    /// Whether this user may end the registration. With `force` a trusted user may do so during an event.
     pub fn may_deregister(
         &self,
         vm: &VmName,
@@ -152,14 +153,14 @@ impl State {
         }
     }
 
-    /// The event that has what is on this VM prepared. Once it has started nothing is due before it any more, and a
-    /// database that comes back with other hooks has to be let in, or nobody could restore it.
+    /// The event for which the workloads of this VM are prepared. A started event has no pending preparation, and a
+    /// database that comes back with other hooks has to be accepted, or no replica could restore the database.
     fn prepares(&self, vm: &VmName) -> Option<&Event> {
         let has_begun = |event: &Event| matches!(event.stage(), Stage::Started | Stage::Restoring | Stage::Closed);
         self.open_events().find(|event| event.affects(vm) && !has_begun(event))
     }
 
-    /// The open event that has the member prepared, or has yet to put it back.
+    /// The open event that has the member prepared, or has yet to restore the member.
     fn needs(&self, member: &Member) -> Option<&Event> {
         self.open_events().find(|event| event.affects(&member.vm) || event.was_prepared(member))
     }

@@ -1,6 +1,6 @@
-//! The health of the other replicas. The leader keeps it from status reports, and sends its view to all in its replies.
-//! A replica without a leader asks the other voters. Nothing of it is in the log, and `apply` checks whatever follows
-//! from it. All timestamps are of the monotonic clock of the replica that keeps the table.
+//! The health of the other replicas. The leader keeps the table from status reports, and sends its view to all replicas
+//! in its replies. A replica without a leader asks the other voters. The table is not in the log, and `apply` checks
+//! every command that follows from it. All timestamps are of the monotonic clock of the replica that keeps the table.
 
 use crate::model::id::VmName;
 use crate::model::isolation::{ImdsHealth, PeerAnswer};
@@ -9,49 +9,49 @@ use crate::planning_input::PeerHealth;
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-/// Every replica says this often that it is there.
+/// The interval of status reports of every replica.
 pub const BEAT_EVERY: Duration = Duration::from_millis(500);
 
-/// From here on silence means that a replica is out of reach: six beats.
+/// A replica that is silent for this long is unreachable: six status reports.
 const SILENT_AFTER: Duration = Duration::from_secs(3);
 
-/// How long an answer of a replica that was asked for its leader counts: four questions.
+/// How long an answer to the question for the leader counts: four questions.
 const ANSWER_COUNTS_FOR: Duration = Duration::from_secs(2);
 
-/// The health of one metadata channel, as its replica tells it.
+/// The health of one metadata channel, as reported by its replica.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ImdsReport {
     pub health: ImdsHealth,
-    /// Since the last validated document.
+    /// Time since the last validated document.
     pub document_age: Option<Duration>,
-    /// How long the endpoint took for that document.
+    /// How long the endpoint took for the last validated document.
     pub answers_in: Duration,
 }
 
-/// What the leader tells of each replica.
+/// The leader's view of each replica, sent to all replicas.
 pub type LeaderView = BTreeMap<VmName, ViewedPeer>;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ViewedPeer {
-    /// It answers the leader.
+    /// The replica answers the leader.
     pub reachable: bool,
-    /// For how long it has not; nothing while it does.
+    /// For how long the replica has not answered; zero while reachable.
     pub silent_for: Duration,
     pub health: ImdsReport,
-    /// How many wishes of operators it knows.
+    /// The number of operator requests that the replica knows.
     pub operator_seq: u64,
 }
 
-/// What the replica `me` knows of all of them.
+/// The knowledge of the replica `me` about all replicas.
 #[derive(Debug)]
 pub struct PeerTable {
     me: VmName,
     /// `None` while another replica leads.
     leading_since: Option<Timestamp>,
     reports: BTreeMap<VmName, ReceivedReport>,
-    /// The leader's last reply and when it came.
+    /// The leader's last reply and the time of arrival.
     leader_view: Option<(Timestamp, LeaderView)>,
-    /// What others answered last, and when.
+    /// The last answers of other replicas, and the times of arrival.
     answered: BTreeMap<VmName, (Timestamp, PeerAnswer)>,
 }
 
@@ -68,7 +68,8 @@ impl PeerTable {
         Self { me, leading_since: None, reports: BTreeMap::new(), leader_view: None, answered: BTreeMap::new() }
     }
 
-    /// A replica, perhaps this one, says how it is, and how many wishes of operators it knows. True when it is news.
+    /// Records the health of a replica, perhaps this replica, and the number of operator requests known there. True for
+    /// a change.
     pub fn record_report(&mut self, now: Timestamp, replica: &VmName, health: ImdsReport, operator_seq: u64) -> bool {
         let before = self.reports.get(replica);
         let was_silent = before.is_none_or(|before| now.since(before.at) >= SILENT_AFTER);
@@ -80,25 +81,25 @@ impl PeerTable {
         is_news
     }
 
-    /// The leader's reply.
+    /// Records the leader's reply.
     pub fn record_leader_view(&mut self, now: Timestamp, contacts: LeaderView) {
         self.leader_view = Some((now, contacts));
     }
 
-    /// Another replica was asked while this one heard no leader.
+    /// Records the answer of another replica to this replica without a leader.
     pub fn record_answer(&mut self, now: Timestamp, replica: &VmName, peer: PeerAnswer) {
         self.answered.insert(replica.clone(), (now, peer));
     }
 
-    /// The others that answered a moment ago. Nobody is asked while a leader is heard.
+    /// The other replicas with a recent answer. No replica is asked while this replica has a leader.
     pub fn peers(&self, now: Timestamp) -> BTreeMap<VmName, PeerAnswer> {
         let fresh = self.answered.iter().filter(|(_, (at, _))| now.since(*at) < ANSWER_COUNTS_FOR);
         fresh.map(|(name, (_, peer))| (name.clone(), peer.clone())).collect()
     }
 
-    /// From now on this replica leads, or no longer does. Who was silent before it led is given time to speak, and until
-    /// then nobody knows whether its channel works: what it said is of an earlier leadership, unless it said so just now,
-    /// and whoever led meanwhile may be dead. An election takes longer than a beat.
+    /// From now on this replica leads, or no longer does. A replica that was silent before gets time to report, and
+    /// until then the health of its channel is unknown: an old report is of an earlier leadership, unless it just
+    /// arrived, and the leader of the time between may be dead. An election takes longer than `BEAT_EVERY`.
     pub fn leading(&mut self, now: Timestamp, leads: bool) {
         if leads != self.leading_since.is_some() {
             self.leading_since = leads.then_some(now);
@@ -106,19 +107,19 @@ impl PeerTable {
         }
     }
 
-    /// This replica leads, or one that leads takes its beats: a leader that too few hear takes none.
+    /// This replica leads, or a leader accepts its status reports: a leader without enough followers accepts none.
     pub fn is_led(&self, now: Timestamp) -> bool {
         self.leading_since.is_some() || self.current_leader_view(now).is_some()
     }
 
-    /// Since when this replica leads.
+    /// Time since which this replica leads.
     pub const fn leading_since(&self) -> Option<Timestamp> {
         self.leading_since
     }
 
-    /// What is known of the members now.
+    /// The current health of the members.
     ///
-    /// `at` tells the cluster's time of a moment on the steady clock.
+    /// `at` converts a timestamp of the monotonic clock to cluster time.
     pub fn health_of_members(
         &self,
         now: Timestamp,
@@ -137,7 +138,7 @@ impl PeerTable {
                 since: at(last),
                 imds: heard.map_or(ImdsHealth::Unknown, |heard| heard.health.health),
                 imds_since: at(heard.map_or(leading_since, |heard| heard.imds_since.max(leading_since))),
-                // It was so old when it was told, and it has aged since.
+                // The document had this age in the report, and has aged since.
                 document_age: heard.and_then(|heard| Some(heard.health.document_age? + now.since(heard.at))),
                 answers_in: heard.map_or(Duration::ZERO, |heard| heard.health.answers_in),
                 operator_seq: heard.map_or(0, |heard| heard.operator_seq),
@@ -169,7 +170,7 @@ impl PeerTable {
         })
     }
 
-    /// What the leader told, as long as it counts.
+    /// The last reply of the leader, while valid.
     fn current_leader_view(&self, now: Timestamp) -> Option<&(Timestamp, LeaderView)> {
         self.leader_view.as_ref().filter(|(told_at, _)| now.since(*told_at) < SILENT_AFTER)
     }

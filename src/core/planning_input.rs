@@ -1,4 +1,5 @@
-//! What a planner knows beside the log: the time, the health of all replicas, the leadership, and the configuration.
+//! Facts that a planner knows beside the log: the time, the health of all replicas, the leadership, and the
+//! configuration.
 
 use crate::model::document::Status;
 use crate::model::id::{EventId, VmName};
@@ -11,72 +12,74 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// An argument of every decision that is not in the log. It may be wrong: `apply` checks what follows from it.
+/// Every argument of a decision that is not in the log. The input may be wrong: `apply` checks the resulting commands.
 #[derive(Clone, Debug)]
 pub struct PlanningInput {
     pub now: Timestamp,
     /// The replica that decides.
     pub me: VmName,
-    /// Those of the configuration in its order, then the others by name; without those who were removed.
+    /// The configured members in the order of the configuration, then the other members by name; without removed
+    /// replicas.
     pub members: Vec<VmName>,
     /// The members that cannot lead.
     pub learners: BTreeSet<VmName>,
-    /// One for each replica that has ever been in contact.
+    /// One entry for each replica that has ever been in contact.
     pub peers: BTreeMap<VmName, PeerHealth>,
-    /// The highest cluster version that each replica's program knows, as far as that was told.
+    /// The highest cluster version that each replica's program knows, as far as reported.
     pub versions: BTreeMap<VmName, u64>,
     pub quorum: bool,
-    /// Since when `me` leads; nobody could tell it anything before.
+    /// Time since which `me` leads; no report arrived before.
     pub leading_since: Timestamp,
     /// `None` unless `me` leads.
     pub leader: Option<LeaderState>,
-    /// `None` while `me` hears a leader.
+    /// `None` while `me` has a leader.
     pub isolated: Option<IsolatedView>,
     pub policy: Policy,
     pub timing: Timing,
 }
 
-/// What consensus tells its leader.
+/// The state of Raft on the leader.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeaderState {
     pub term: u64,
-    /// How often it has found a quorum within the term.
+    /// How often the leader has found a quorum within the term.
     pub turn: u64,
     pub voters: Vec<VmName>,
-    /// When what each other voter acknowledged last had been sent; those that never did are left out.
+    /// For each other voter, the send time of the last acknowledged message; voters that never acknowledged are left
+    /// out.
     pub acknowledged: BTreeMap<VmName, Timestamp>,
 }
 
-/// How a replica is doing, as the leader sees it.
+/// The health of a replica, as seen by the leader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PeerHealth {
     pub reachable: bool,
-    /// Since when `reachable` is what it is.
+    /// Time since which `reachable` has its value.
     pub since: Timestamp,
     pub imds: ImdsHealth,
-    /// Since when `imds` is what it is.
+    /// Time since which `imds` has its value.
     pub imds_since: Timestamp,
-    /// How old its last validated document is; `None` before the first.
+    /// The age of the last validated document; `None` before the first.
     pub document_age: Option<Duration>,
-    /// How long its endpoint took for that document.
+    /// How long the endpoint took for the last validated document.
     pub answers_in: Duration,
-    /// How many wishes of operators it knows.
+    /// The number of operator requests that the replica knows.
     pub operator_seq: u64,
 }
 
-/// How long the cluster waits for what.
+/// The cluster's timeouts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timing {
-    /// For an approver to record what became of its claim, beside what its endpoint takes.
+    /// Time for an approver to record the outcome of a claim, beside the response time of the endpoint.
     pub claim_lease: Duration,
-    /// Until the document of a replica that is out of reach no longer counts.
+    /// Time until the document of an unreachable replica no longer counts.
     pub stale_after: Duration,
-    /// Until an event that nobody can see any more is given up.
+    /// Time until an event that no replica lists any more is forgotten.
     pub forget_after: Duration,
-    /// Until the slot of a member whose VM was deleted is free, where no other member has joined its group.
+    /// Time until the slot of a member whose VM was deleted is free, if no other member has joined the group.
     pub replace_after: Duration,
-    /// Until hooks that only an unreachable replica could run are no longer waited for, if a user asked for the event,
-    /// and until a replica that hears no leader may act alone. Half of it makes a silent voter suspect.
+    /// Time until hooks that only an unreachable replica could run are no longer waited for, if a user asked for the
+    /// event, and until a replica without a leader may act alone. Half of this time makes a silent voter suspect.
     pub takeover_after: Duration,
 }
 
@@ -97,25 +100,25 @@ impl PlanningInput {
         self.peers.get(replica).is_some_and(|contact| contact.reachable)
     }
 
-    /// The members that do not answer.
+    /// The unreachable members.
     pub fn unreachable_members(&self) -> BTreeSet<VmName> {
         self.members.iter().filter(|name| !self.reaches(name)).cloned().collect()
     }
 
-    /// For how long a replica has been out of reach; `None` while it answers.
+    /// For how long a replica has been unreachable; `None` while reachable.
     pub fn unreachable_for(&self, replica: &VmName) -> Option<Duration> {
         self.peers.get(replica).filter(|contact| !contact.reachable).map(|contact| self.now.since(contact.since))
     }
 
-    /// For how long the replica's documents are no longer news; `None` while they are.
+    /// For how long the replica has delivered no current documents; `None` while documents are current.
     pub fn without_news_for(&self, replica: &VmName) -> Option<Duration> {
         let contact = self.peers.get(replica)?;
         let stalled = (contact.imds == ImdsHealth::Stalled).then(|| self.now.since(contact.imds_since));
         self.unreachable_for(replica).max(stalled)
     }
 
-    /// The replica that is best to post an approval of the event, of those that can (`behaviour.md` 6): one with the
-    /// fewest claims of it, so that one that fails does not stand in the way of the others; then unaffected before
+    /// The best replica to post an approval of the event, of the replicas that can (`behaviour.md` 6): a replica with
+    /// the fewest claims of the event, so that a failing approver does not block the others; then unaffected before
     /// affected; then the leader.
     pub fn approver(&self, state: &State, id: &EventId) -> Option<&VmName> {
         let event = state.open_event(id)?;
@@ -134,7 +137,7 @@ impl PlanningInput {
 
 #[cfg(test)]
 impl PlanningInput {
-    /// The input of the first member, which has heard of nobody.
+    /// The input of the first member, without reports of other members.
     pub(crate) fn of_members(members: &[VmName], now: Timestamp) -> Self {
         Self {
             now,

@@ -1,18 +1,20 @@
-//! The platform's time as one metadata endpoint shows it: by the `Date` of answers with a valid document (`members.md` 5).
-//! `NotBefore` is written in that time.
+//! The platform's time from one metadata endpoint: by the `Date` of answers with a valid document (`members.md` 5).
+//! `NotBefore` is written in the platform's time.
 
 use crate::model::time::Timestamp;
 use core::time::Duration;
 
-/// A `Date` names a whole second: it was that one, or it is rounded from the one before, or was kept for a moment.
+/// A `Date` is a whole second: the current second, a second rounded up from the second before, or a second kept for a
+/// moment.
 const BEFORE_DATE: i64 = 500;
 
 const AFTER_DATE: i64 = 1_500;
 
-/// Machines' clocks go wrong by less than one part in so many. The operating system pushes them by at most one in 2,000.
+/// Clocks of machines drift by less than one part in this many. The operating system adjusts a clock by at most one
+/// part in 2,000.
 const DRIFTS_ONE_IN: i64 = 2_000;
 
-/// Some number of milliseconds, from the least to the greatest that it can be.
+/// An unknown number of milliseconds, between the least and the greatest possible value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interval {
     pub least: i64,
@@ -20,7 +22,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// `None` where the one is greater than the other.
+    /// `None` if `least` is greater than `greatest`.
     pub fn new(least: i64, greatest: i64) -> Option<Self> {
         (least <= greatest).then_some(Self { least, greatest })
     }
@@ -29,7 +31,7 @@ impl Interval {
         self.least <= value && value <= self.greatest
     }
 
-    /// How far a number is above it, or below it as a negative number; 0 within.
+    /// The distance of a number above the interval, as a negative number below the interval; 0 within.
     pub fn distance_to(self, value: i64) -> i64 {
         value.saturating_sub(value.clamp(self.least, self.greatest))
     }
@@ -51,7 +53,7 @@ impl Interval {
     }
 }
 
-/// The largest number of intervals that have something in common, and what they have (Marzullo); where several have, the
+/// The largest number of intervals with a common part, and the common part (Marzullo); of several common parts, the
 /// lowest.
 pub fn shared_by_most(intervals: &[Interval]) -> Option<(usize, Interval)> {
     let common = |first: &Interval| {
@@ -59,19 +61,19 @@ pub fn shared_by_most(intervals: &[Interval]) -> Option<(usize, Interval)> {
         let count = around.clone().count();
         (count, around.fold(*first, |common, each| common.with(*each).unwrap_or(common)))
     };
-    // What most have in common begins where one of them begins.
+    // The common part of most intervals begins where one interval begins.
     intervals.iter().map(common).max_by_key(|(count, common)| (*count, core::cmp::Reverse(common.least)))
 }
 
-/// What one replica knows of the platform's time.
+/// The knowledge of one replica about the platform's time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlatformTime(Option<Estimate>);
 
-/// By how much the platform's time is ahead of the steady clock.
+/// By how much the platform's time is ahead of the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
     ahead: Interval,
-    /// On the steady clock.
+    /// On the monotonic clock.
     at: Timestamp,
 }
 
@@ -83,8 +85,8 @@ impl Estimate {
 }
 
 impl PlatformTime {
-    /// A valid document came with this date, `took` before now on the steady clock it was asked for. A date that cannot
-    /// be true beside what was known takes its place: the platform's clock was set, or this machine stood still.
+    /// Records the date of a valid document, requested `took` before now on the monotonic clock. A date that
+    /// contradicts the known interval replaces the interval: the platform's clock was set, or this machine stood still.
     pub fn record_date(&mut self, date: Timestamp, took: Duration, steady: Timestamp) {
         let asked = steady.minus(took);
         let ahead = Interval {
@@ -95,8 +97,8 @@ impl PlatformTime {
         self.0 = Some(Estimate { ahead: known.unwrap_or(ahead), at: steady });
     }
 
-    /// By how many milliseconds the platform's time is ahead of this one, now on the steady clock; `None` before a date
-    /// was seen.
+    /// By how many milliseconds the platform's time is ahead of `time`, now on the monotonic clock; `None` before the
+    /// first date.
     pub fn ahead_of(&self, time: Timestamp, steady: Timestamp) -> Option<Interval> {
         let ahead = self.0?.at(steady);
         Some(ahead.plus(steady.0.saturating_sub(time.0)))
@@ -139,7 +141,7 @@ mod tests {
     fn dates_at_several_parts_of_a_second_narrow_it_down() {
         let mut platform = PlatformTime::default();
         assert_eq!(platform.ahead_of(Timestamp(0), Timestamp(0)), None);
-        // The platform's time is the steady clock's and a thousand seconds.
+        // The platform's time is the monotonic clock plus a thousand seconds.
         let true_ahead = 1_000 * SECOND;
         for (steady, took) in [(10_000, 40), (11_900, 40), (13_500, 200)] {
             let date = (true_ahead + steady - took / 2).div_euclid(SECOND) * SECOND;
@@ -148,7 +150,7 @@ mod tests {
         let known = platform.ahead_of(Timestamp(0), Timestamp(13_500)).unwrap().plus(-13_500);
         assert!(known.holds(true_ahead), "{known:?}");
         assert!(known.greatest - known.least < 8 * SECOND / 5, "{known:?}");
-        // After an hour it is less certain.
+        // After an hour the interval is wider.
         let later = platform.ahead_of(Timestamp(0), Timestamp(13_500 + 3_600 * SECOND)).unwrap();
         assert_eq!(later.greatest - later.least, known.greatest - known.least + 2 * 3_600 * SECOND / DRIFTS_ONE_IN);
     }

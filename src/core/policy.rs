@@ -13,20 +13,21 @@ use core::time::Duration;
 /// The policy of one replica's configuration.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Policy {
-    /// How long a user-initiated event is prepared before it is approved all the same.
+    /// How long a user-initiated event is prepared before the event is approved regardless.
     pub user_budget: Duration,
-    /// Freezes known to be shorter are prepared only by hooks that name a fitting `min_freeze`.
+    /// Freezes known to be shorter are prepared only by hooks with a fitting `min_freeze`.
     pub brief_freeze: Duration,
     pub foreign: Foreign,
     /// Hooks end this long before NotBefore.
     pub margin: Duration,
     /// Preparation starts this long before NotBefore.
     pub prepare_ahead: Duration,
-    /// An event that keeps members out and does not go on gives them back after this long.
+    /// An event that keeps members out without progress releases the members after this long.
     pub give_back_after: Duration,
     /// A last call begins no earlier than this long before the hooks have to end.
     pub last_call: Duration,
-    /// What the platform accepted and still shows as Scheduled is posted again after this long, then after twice as long.
+    /// An accepted approval of an event still shown as Scheduled is posted again after this long, then after twice as
+    /// long.
     pub repost_after: Duration,
     pub rules: Vec<Rule>,
 }
@@ -47,7 +48,7 @@ impl Default for Policy {
     }
 }
 
-/// What to do with events that name no member of this cluster.
+/// The treatment of events without a member of this cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Foreign {
     Observe,
@@ -66,12 +67,12 @@ pub struct Rule {
     pub duration: Option<Range>,
     pub notice: Option<Range>,
     pub action: Action,
-    /// Left out: the default phases of the event's type.
+    /// `None`: the default phases of the event's type.
     pub phases: Option<Vec<Phase>>,
     pub budget: Option<Duration>,
 }
 
-/// From `at_least` on, up to but without `below`. What is not known matches no range.
+/// From `at_least` on, up to but without `below`. An unknown value matches no range.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Range {
     pub at_least: Option<Duration>,
@@ -86,7 +87,7 @@ impl Range {
     }
 }
 
-/// One of the cases that policy tells apart: a configured rule, or one of the defaults.
+/// One case of the policy: a configured rule, or one of the defaults.
 #[derive(Clone, Copy, Debug)]
 pub enum PolicyInput<'a> {
     AlreadyStarted,
@@ -97,35 +98,35 @@ pub enum PolicyInput<'a> {
     Other,
 }
 
-/// What a case asks of an event.
+/// A condition of a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PolicyCondition<'a> {
-    /// The platform has begun already.
+    /// The platform has already started the event.
     Started,
     Type(&'a [EventType]),
     Source(&'a [Source]),
     Resources(&'a [VmName]),
     Duration(Range),
     Notice(Range),
-    /// None of its resources is a member of this cluster.
+    /// None of the event's resources is a member of this cluster.
     Foreign,
 }
 
-/// How the treatment of an event comes about.
+/// The treatment of an event, and its derivation.
 #[derive(Clone, Debug)]
 pub struct Choice<'a> {
-    /// The cases before the one that matches, in their order, each with its first condition that does not hold.
+    /// The cases before the matching case, in their order, each with its first unmet condition.
     pub passed_over: Vec<(PolicyInput<'a>, PolicyCondition<'a>)>,
     pub case: PolicyInput<'a>,
     pub treatment: Treatment,
 }
 
-/// Chooses the treatment of an event as it is first seen.
+/// Chooses the treatment of an event at first sight.
 pub fn treatment_of(policy: &Policy, event: &Announcement, members: &[VmName], now: Timestamp) -> Treatment {
     explain(policy, event, members, now).treatment
 }
 
-/// Chooses, and says why: the first case matches of which every condition holds.
+/// Chooses the treatment with an explanation: the first case with no unmet condition matches.
 pub fn explain<'a>(policy: &'a Policy, event: &Announcement, members: &[VmName], now: Timestamp) -> Choice<'a> {
     let defaults = [PolicyInput::Foreign, PolicyInput::User, PolicyInput::BriefFreeze];
     let cases =
@@ -142,7 +143,7 @@ pub fn explain<'a>(policy: &'a Policy, event: &Announcement, members: &[VmName],
 }
 
 impl<'a> PolicyInput<'a> {
-    /// Stands in the treatment as the rule that chose it.
+    /// The name of the rule in the treatment.
     pub fn name(self) -> &'a str {
         match self {
             Self::AlreadyStarted => "default: already started",
@@ -154,7 +155,7 @@ impl<'a> PolicyInput<'a> {
         }
     }
 
-    /// All of them have to hold; none matches everything.
+    /// All conditions have to hold; an empty list matches everything.
     pub fn conditions(self, policy: &Policy) -> Vec<PolicyCondition<'a>> {
         const USER: &[Source] = &[Source::User];
         const FREEZE: &[EventType] = &[EventType::Freeze];
@@ -211,7 +212,7 @@ impl PolicyCondition<'_> {
     }
 }
 
-/// What is left of an event's notice; `None` where nobody knows.
+/// The rest of an event's notice; `None` if unknown.
 pub fn notice(event: &Announcement, now: Timestamp) -> Option<Duration> {
     match event.not_before {
         NotBefore::At(at) => Some(at.since(now)),

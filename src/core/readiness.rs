@@ -1,15 +1,15 @@
-//! Whether a workload serves (`members.md` 1, "Ready"), from its answers in a row.
+//! Whether a workload serves (`members.md` 1, "Ready"), from consecutive answers.
 
 use crate::model::workload::Readiness;
 
-/// What a workload answered last.
+/// The last answer of a workload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReadinessHistory {
     last: Option<bool>,
 }
 
 impl ReadinessHistory {
-    /// Two answers in a row decide, in both directions. No answer counts as that it is not ready.
+    /// Two equal consecutive answers decide, in both directions. A missing answer counts as "not ready".
     pub fn hear(&mut self, is_ready: bool) -> Option<Readiness> {
         let is_repeated = self.last.replace(is_ready) == Some(is_ready);
         is_repeated.then_some(if is_ready { Readiness::Ready } else { Readiness::NotReady })

@@ -4,10 +4,10 @@ use crate::model::document::{Announcement, Document, Status};
 use crate::model::state::State;
 use alloc::vec::Vec;
 
-/// Of what is listed, as much as may be reported, and how many events are left out. Nothing that was reported goes because
-/// of something new. Events that name VMs of this cluster come before others, for which a quarter of the room is closed. An
-/// event that is left out waits until there is room; one that was there and does not fit any more as it is now is taken
-/// for unreadable: it stays what it was, and is not approved.
+/// The listed events that fit the limit, and how many events are left out. A reported event is never dropped because of
+/// a new event. Events with VMs of this cluster come before other events, which may use three quarters of the limit. A
+/// left-out event waits until there is space. A reported event that no longer fits in its current form counts as
+/// unreadable: the reported form stays, and the event is not approved.
 pub(crate) fn fitting(listed: Document, before: &Document, state: &State) -> (Document, usize) {
     let room = state.room_for_document();
     if listed.bytes() <= room / 4 * 3 {
@@ -46,7 +46,7 @@ pub(crate) fn fitting(listed: Document, before: &Document, state: &State) -> (Do
     )
 }
 
-/// What was known of an event that is too large as it is now. That it has started counts all the same.
+/// The known form of an event that is too large in its current form. A start counts regardless.
 fn stuck(before: &Announcement, now: &Announcement) -> Announcement {
     let has_started = before.status == Status::Started || now.status == Status::Started;
     Announcement { status: if has_started { Status::Started } else { Status::Unreadable }, ..before.clone() }

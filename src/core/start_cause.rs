@@ -1,4 +1,4 @@
-//! Why an event started, and whether somebody else approved it.
+//! Why an event started, and whether an approver outside this cluster approved the event.
 
 use crate::model::claim::PostOutcome;
 use crate::model::document::NotBefore;
@@ -9,7 +9,8 @@ use crate::model::time::Timestamp;
 use crate::model::treatment::Action;
 use core::time::Duration;
 
-/// An event that starts this shortly before its notice ends started because of that: the platform's clock is not ours.
+/// An event that starts this shortly before the notice ends started because of the end: the platform's clock differs
+/// from ours.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
 
 /// Why the event started.
@@ -17,7 +18,7 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
 pub enum StartCause {
     Approved,
     NoticeExpired,
-    /// It was started when it was first seen.
+    /// The event was already started at first sight.
     Platform,
     ApprovedElsewhere,
 }
@@ -30,9 +31,9 @@ string_enum!(StartCause {
 });
 
 impl Event {
-    /// `None` while it has not started, or when that was never seen and it was not approved.
+    /// `None` while the event has not started, or when the start was never seen and the event was not approved.
     pub fn start_cause(&self) -> Option<StartCause> {
-        // A post without a reply that is followed by the start of the event took effect, as far as anybody can tell.
+        // A post without a reply that is followed by the start of the event counts as effective.
         let is_told = |outcome: &Option<(PostOutcome, Timestamp)>| {
             outcome.as_ref().is_some_and(|(outcome, _)| outcome.may_have_arrived())
         };
@@ -42,7 +43,8 @@ impl Event {
         let Some(started) = self.entered_at(Stage::Started) else {
             return (self.ending == Some(Ending::Completed) && posted).then_some(StartCause::Approved);
         };
-        // One that nobody recorded may have been made by a replica that was then lost, and explains an early start.
+        // A post without a recorded outcome may have been made by a replica that was then lost, and explains an early
+        // start.
         let is_early = started != self.first_seen() && self.starts_early_at(started);
         Some(if posted || (is_early && outcomes().any(Option::is_none)) {
             StartCause::Approved
@@ -55,20 +57,20 @@ impl Event {
         })
     }
 
-    /// Its notice had not ended. Where nobody knows when it ends, that is no reason to look for somebody who approved it.
+    /// The notice had not ended. An unknown end of the notice is no sign of another approver.
     fn starts_early_at(&self, at: Timestamp) -> bool {
         matches!(self.announcement.not_before, NotBefore::At(_)) && at.plus(CLOCKS_DIFFER) < self.notice_ends()
     }
 }
 
-/// An event that started before its notice ended though nobody of this cluster approved it.
+/// An event that started before the notice ended, without an approval of this cluster.
 pub fn is_surely_approved_elsewhere(state: &State, event: &Event) -> bool {
-    // One that has yet to give its account may have approved it alone.
+    // An unreconciled replica may have an isolated approval of this event.
     let may_be_alone = || event.is_user_initiated() && state.suspects().next().is_some();
     event.start_cause() == Some(StartCause::ApprovedElsewhere) && !may_be_alone()
 }
 
-/// A second approver is at work on the VMs of this cluster: policy did not leave the event to others.
+/// A second approver acts on the VMs of this cluster: policy did not leave the event to others.
 pub fn is_second_approver(state: &State, event: &Event) -> bool {
     let names_us = || event.announcement.resources.iter().any(|vm| state.replicas.contains_key(vm));
     let is_left = event.treatment.as_ref().is_some_and(|treatment| treatment.action == Action::Observe);

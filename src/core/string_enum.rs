@@ -1,4 +1,4 @@
-//! Enums whose values users, logs and metrics know by name: both directions from one list.
+//! Enums with names for users, logs and metrics: both directions from one list.
 
 /// The names of a closed enum, in both directions.
 #[macro_export]

@@ -7,7 +7,7 @@ use crate::model::workload::Phase;
 use core::time::Duration;
 
 impl Event {
-    /// From its announcement to the end of its notice; `None` when the platform names none that can be read.
+    /// The time from the announcement to the end of the notice; `None` without a readable end.
     pub fn announced_notice(&self) -> Option<Duration> {
         match self.announcement.not_before {
             NotBefore::At(at) => Some(at.since(self.first_seen())),
@@ -15,7 +15,8 @@ impl Event {
         }
     }
 
-    /// From the first hook that prepares until the last one is settled; `None` when there was none, or one still runs.
+    /// The time from the first hook that prepares until the last such hook is settled; `None` without such a hook, or
+    /// while a hook still runs.
     pub fn time_to_prepare(&self) -> Option<Duration> {
         let hooks = || self.attempts.iter().filter(|attempt| attempt.hook.phase < Phase::Restore);
         let begun = hooks().map(|attempt| attempt.begun_at).min()?;
@@ -25,12 +26,12 @@ impl Event {
         Some(ended?.since(begun))
     }
 
-    /// From its announcement until the platform took the approval; `None` when it never did.
+    /// The time from the announcement until the platform accepted the approval; `None` without acceptance.
     pub fn time_to_all_clear(&self) -> Option<Duration> {
         Some(self.accepted_at()?.since(self.first_seen()))
     }
 
-    /// The longest of what the replicas of its VMs observed; `None` when none of them could.
+    /// The longest impact observed by the replicas of the event's VMs; `None` without an observation.
     pub fn impact(&self) -> Option<Duration> {
         self.impacts.values().max().copied()
     }

@@ -1,23 +1,23 @@
-//! The cluster version: the meaning of entries (`members.md` 8). An entry raises it once every replica that applies
-//! that entry runs a program that knows the version. A program that does not know the version applies no entry any
-//! more.
+//! The cluster version: the meaning of entries (`members.md` 8). An entry raises the version once every replica that
+//! applies the entry runs a program with knowledge of the version. A program without knowledge of the version applies
+//! no further entry.
 
 use crate::model::command::{Command, RaiseVersion};
 use crate::model::state::State;
 
-/// Raised to a version above what a program knows.
+/// A cluster version above the versions known to a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Beyond {
     pub version: u64,
     pub known: u64,
 }
 
-/// Whether a program that knows so much may take over this state.
+/// Whether a program with versions up to `known` may adopt this state.
 pub const fn check_state(state: &State, known: u64) -> Result<(), Beyond> {
     check(state.version, known)
 }
 
-/// Whether a program that knows so much may fold this command.
+/// Whether a program with versions up to `known` may apply this command.
 pub const fn check_command(command: &Command, known: u64) -> Result<(), Beyond> {
     match command {
         Command::RaiseVersion(RaiseVersion { version }) => check(*version, known),
@@ -66,7 +66,7 @@ mod tests {
         }
     }
 
-    /// Three voters and a learner, of whom each knows so much, led by the first.
+    /// Three voters and a learner with the `known` versions, led by the first.
     fn input(known: [Option<u64>; 4]) -> PlanningInput {
         let contact = contact(true, Timestamp(0));
         let versions = names().into_iter().zip(known).filter_map(|(name, known)| Some((name, known?)));

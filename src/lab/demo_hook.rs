@@ -1,4 +1,4 @@
-//! `allclear demo-hook`: what the sample workload of a demo wants run; started by replicas, not by people.
+//! `allclear demo-hook`: the hooks of the demo's sample workload; started by replicas, not by people.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -15,9 +15,9 @@ use allclear_server::config;
 use allclear_server::exit::say;
 use allclear_server::replica::clock;
 
-/// In so many steps it tells how far it is.
+/// Number of steps in which progress is reported.
 const STEPS: u32 = 4;
-/// An answer to "is it done?".
+/// The answer to a confirm whose hook is not done.
 const NOT_DONE: u8 = 12;
 
 /// Pretends to prepare a workload: takes its time, tells its progress, and notes what it did
@@ -31,7 +31,7 @@ pub struct DemoHook {
     log: PathBuf,
 }
 
-/// One line of that file.
+/// One line of the log file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Note {
     pub(super) event: String,
@@ -39,7 +39,7 @@ pub(crate) struct Note {
     pub(super) phase: String,
     pub(super) attempt: String,
     pub(super) done: bool,
-    /// Since 1970.
+    /// Time of the note in microseconds since 1970.
     pub(super) at_us: i64,
 }
 
@@ -85,13 +85,13 @@ impl DemoHook {
     }
 }
 
-/// In one write, so that hooks that run side by side do not mix their lines.
+/// Appends a note in one write, so that hooks that run concurrently do not mix their lines.
 fn append(log: &Path, note: &Note) -> io::Result<()> {
     let line = serde_json::to_string(note)? + "\n";
     OpenOptions::new().create(true).append(true).open(log)?.write_all(line.as_bytes())
 }
 
-/// Everything that was noted, oldest first; nothing when no hook has run.
+/// All notes, oldest first; nothing when no hook has run.
 pub(super) fn notes(log: &Path) -> io::Result<Vec<Note>> {
     match std::fs::read_to_string(log) {
         Ok(text) => Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()),

@@ -1,5 +1,4 @@
-//! `allclear demo-kv`: one member of the example database, `kv.rs`; started by a demo, not by
-//! people.
+//! `allclear demo-kv`: one member of the example database, `kv.rs`; started by a demo, not by people.
 
 use allclear_server::exit::{Exit, say};
 

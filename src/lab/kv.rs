@@ -1,5 +1,6 @@
-//! A member of a toy database that counts: `cargo run -p allclear-client --example kv NAME SOCKET FOLDER`, once for each VM.
-//! All share the folder. Its file `primary` says who counts, and how far the count was at the last checkpoint.
+//! A member of a toy database that counts: `cargo run -p allclear-client --example kv NAME SOCKET FOLDER`, once for
+//! each VM. All members share the folder. The file `primary` names the primary, and holds the count of the last
+//! checkpoint.
 
 use std::{env, fs, io, io::Write as _, sync::Arc, time::Duration};
 
@@ -9,12 +10,13 @@ use tokio::sync::Mutex;
 struct Kv {
     name: String,
     folder: String,
-    /// What it has counted as the primary. A replica has nothing.
+    /// The primary's count. A standby has `None`.
     count: Mutex<Option<u64>>,
 }
 
 impl Kv {
-    /// Looks whether it is the primary, and counts if it is. A new primary goes on from the checkpoint.
+    /// Reads whether this member is the primary, and counts on a primary. A new primary continues from the
+    /// checkpoint.
     async fn look(&self) -> io::Result<Role> {
         let mut count = self.count.lock().await;
         let text = fs::read_to_string(format!("{}/primary", self.folder))?;
@@ -23,7 +25,7 @@ impl Kv {
         Ok(if count.is_some() { Role::Primary } else { Role::Replica })
     }
 
-    /// Checkpoint and switch in one: whatever happens, the file is the old one or the new one.
+    /// Checkpoint and switch in one step: the file is always either the old file or the new file.
     async fn save(&self, primary: Option<&String>) -> io::Result<Outcome> {
         let mut count = self.count.lock().await;
         let Some(counted) = *count else { return Ok(Outcome::NotApplicable) };

@@ -1,5 +1,5 @@
-//! What tries allclear out, and what its tests stand on: a metadata service on loopback, real databases, the demo and the
-//! benchmarks.
+//! Tools for trying allclear out, and the base of its tests: a metadata service on loopback, real databases, the demo
+//! and the benchmarks.
 
 pub mod bench;
 pub mod demo;

@@ -1,4 +1,4 @@
-//! Wires the rooms into one running replica. The one place that knows all of them.
+//! Wires the modules into one running replica. Only this module knows all others.
 
 pub mod confidence;
 pub mod credentials;
@@ -49,15 +49,16 @@ use allclear_core::model::version::VERSION;
 use allclear_core::model::workload::Workload;
 use allclear_core::observation::Patience;
 
-/// Everything ends within this after SIGTERM; what has not ended then is recovered at the next start.
+/// The time limit of the shutdown after SIGTERM; unfinished work is recovered at the next start.
 const STOP_WITHIN: Duration = Duration::from_secs(4);
-/// How long clients may take to leave.
+/// The time limit for clients to disconnect.
 const CLIENTS_LEAVE_WITHIN: Duration = Duration::from_millis(500);
-/// Supervises hooks as `allclear supervise FOLDER`; stays right when the file is replaced by an upgrade.
+/// Supervises hooks as `allclear supervise FOLDER`; stays right when an upgrade replaces the file.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Runs one replica until SIGTERM or SIGINT, or until it can no longer keep its promises. Whoever is not a replica is
-/// answered by `answering`, so that no number of them keeps the caller's runtime from its part in the cluster.
+/// Runs one replica until SIGTERM or SIGINT, or until the replica can no longer keep its promises. Clients other than
+/// replicas are served on `answering`, so that no number of clients keeps the caller's runtime from its part in the
+/// cluster.
 pub async fn run(config: Config, answering: Handle) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let signals = tokio::spawn(stop_at_signal(stop.clone())?);
@@ -77,7 +78,7 @@ fn stop_at_signal(stop: CancellationToken) -> io::Result<impl Future<Output = ()
     })
 }
 
-/// The same until it is stopped, as a program that knows this cluster version.
+/// Runs one replica until `stop`, as a program with this cluster version.
 pub async fn run_until(
     config: Config,
     version: u64,
@@ -95,7 +96,7 @@ pub async fn run_until(
     let time = Arc::new(ClusterClock::default());
     let (state_machine, committed) = CoreStateMachine::new(time.clone(), version);
     let (consensus, routes) = Consensus::open(options, state_machine).await?;
-    // Only now: whose data this is has just been checked.
+    // Not earlier: opening the consensus has just checked the owner of the data.
     let spool = config.replica.data_dir.join("hooks");
     let (commands, of_commands) = Runner::open(&spool, PathBuf::from(OWN_PROGRAM), hook_commands::surroundings())?;
     let (sessions, of_sessions) = Sessions::open(Arc::new(clock::now));
@@ -116,7 +117,7 @@ pub async fn run_until(
     listeners.tell(&name, &config.cluster.name)?;
 
     let sockets = listeners.paths(&config);
-    // Not `stop`: a post that is under way still has to be confirmed and recorded.
+    // Not `stop`: a post in progress still has to be confirmed and recorded.
     let serving = CancellationToken::new();
     let telling = notices::tell(shared.clone(), view.clone(), config.receivers.clone(), serving.clone());
     let answers = Serving {
@@ -162,7 +163,7 @@ fn observer(config: &config::Metadata, endpoint: Arc<Endpoint>, metrics: Arc<Met
     ImdsPoller::new(endpoint, PollSchedule::new(poll_interval), patience, stall_after, metrics)
 }
 
-/// What the servers of one replica answer with.
+/// The parts that the servers of one replica share.
 struct Serving<'a> {
     config: &'a Config,
     tls: Option<Arc<Credentials>>,
@@ -183,7 +184,7 @@ fn serve(
     let servers = TaskTracker::new();
     let SharedParts { inputs, metrics, watchdog, .. } = shared;
     let cluster = &inputs.cluster;
-    // What their routes start of their own accord runs there as well.
+    // Tasks started by the routes themselves run on `answering` as well.
     let entered = answering.enter();
     let for_operators = grpc::operator_routes(view.clone(), shared, stop.clone());
     let for_workloads = grpc::workload_routes(shared, hooks.clone(), view.clone(), stop.clone());
@@ -215,7 +216,7 @@ fn serve(
     servers
 }
 
-/// Why this replica cannot go on; `None` when it is to stop.
+/// The reason why this replica cannot continue; `None` for a stop.
 async fn until_over(cluster: &ClusterHandle, watchdog: &Watchdog, stop: &CancellationToken) -> Option<String> {
     let failure = tokio::select! {
         fatal = cluster.consensus.fatal() => Some(fatal),
@@ -233,11 +234,11 @@ async fn end(replica: ReplicaTasks, inputs: &InputSource, serving: &Cancellation
     cluster.consensus.sign_off().await;
     serving.cancel();
     cluster.consensus.shutdown().await;
-    // A client that does not close its connection is not waited for.
+    // Clients with open connections are waited for only this long.
     let _ = tokio::time::timeout(CLIENTS_LEAVE_WITHIN, servers.wait()).await;
 }
 
-/// A leader that stops on purpose spares the others an election.
+/// Transfers leadership before a deliberate stop, which spares the cluster an election.
 async fn hand_over(inputs: &InputSource) {
     let cluster = &inputs.cluster;
     if !cluster.leads() {

@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 
 use crate::http::sanitize::sanitize;
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exit {
     Done = 0,
@@ -17,7 +17,7 @@ pub enum Exit {
     Usage = 2,
     /// No replica answers.
     NoReplica = 3,
-    /// A replica answered no, and why.
+    /// A replica refused, with a reason.
     Refused = 4,
 }
 
@@ -27,14 +27,14 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Tells people something, and nothing in it steers their terminal. Where nobody listens any more, nothing is lost.
+/// Prints a message for people without control characters. A closed standard error is ignored.
 pub fn say(what: impl fmt::Display) {
     let what = what.to_string();
     let lines: Vec<_> = what.split('\n').map(sanitize).collect();
     let _ = writeln!(std::io::stderr().lock(), "{}", lines.join("\n"));
 }
 
-/// Tells why it cannot be done as it was asked for.
+/// Prints the reason why a request is impossible as given.
 pub fn misused(why: impl fmt::Display) -> Exit {
     say(why);
     Exit::Usage
@@ -45,7 +45,7 @@ pub fn failed(why: impl fmt::Display) -> Exit {
     Exit::Failed
 }
 
-/// What asynchronous commands run on.
+/// The runtime of asynchronous commands.
 pub fn runtime() -> Result<Runtime, Exit> {
     Runtime::new().map_err(|error| failed(format_args!("cannot start: {error}")))
 }

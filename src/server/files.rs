@@ -1,5 +1,5 @@
-//! Owners and modes of a replica's files. Whoever can exchange its data, keys or configuration can act as the replica.
-//! So only root and the replica's user may own these files and every folder above them.
+//! Owners and modes of a replica's files. A user with write access to data, keys or configuration can act as the
+//! replica. So only root and the replica's user may own these files and every folder above.
 
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{getegid, geteuid};
 
-/// Who else could exchange it, or what keeps this from being found out.
+/// Another user could exchange the file, or an error prevents the check.
 #[derive(Debug, thiserror::Error)]
 pub enum Unsafe {
     #[error(
@@ -27,12 +27,12 @@ pub enum Unsafe {
     Unseen { path: PathBuf, why: io::Error },
 }
 
-/// What this process makes from now on is its user's alone, where it does not say otherwise.
+/// Makes files of this process private to its user from now on, unless a mode is given explicitly.
 pub fn keep_to_oneself() {
     umask(Mode::from_bits_truncate(0o077));
 }
 
-/// Makes a folder of the replica's own where it is missing, and closes it to everybody else. Its whole path.
+/// Creates the replica's folder if missing, closes the folder to other users, and returns the absolute path.
 pub fn own_folder(path: &Path) -> Result<PathBuf, Unsafe> {
     let path = &std::path::absolute(path).map_err(unseen(path))?;
     check_above(path)?;
@@ -47,14 +47,14 @@ pub fn own_folder(path: &Path) -> Result<PathBuf, Unsafe> {
     Ok(led)
 }
 
-/// The same, and with each file and folder in it.
+/// Applies [`own_folder`], and closes each file and folder inside.
 pub fn own_files(folder: &Path) -> Result<(), Unsafe> {
     let folder = own_folder(folder)?;
     for entry in fs::read_dir(&folder).map_err(unseen(&folder))? {
         let entry = entry.map_err(unseen(&folder))?.path();
         let found = match fs::symlink_metadata(&entry) {
             Ok(found) => found,
-            // Another process of the replica has just removed it.
+            // Another process of the replica has just removed the file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(unseen(&entry)(error)),
         };
@@ -71,8 +71,9 @@ fn unseen(path: &Path) -> impl FnOnce(io::Error) -> Unsafe + use<> {
     move |why| Unsafe::Unseen { path, why }
 }
 
-/// It is this user's and nobody else's; or root's, as the folder of a disk is. A folder that was open is closed, for what
-/// somebody may have put there is theirs; what somebody may have written to a file cannot be told any more.
+/// Closes a file or folder of this user to others; root may be the owner instead, as of a disk's folder. A folder that
+/// was open is closed, since files of other users inside show their owner; changes to a file that was open are
+/// undetectable.
 fn own(path: &Path, found: &Metadata) -> Result<(), Unsafe> {
     let is_own = found.uid() == geteuid().as_raw();
     if !(is_own && found.is_dir()) {
@@ -86,13 +87,13 @@ fn own(path: &Path, found: &Metadata) -> Result<(), Unsafe> {
     Ok(())
 }
 
-/// Whether nobody but root and this user can exchange what is at this path, or will be: neither it, nor a folder on the
-/// way, nor what a link on the way leads to. What is not there yet is nobody's.
+/// Checks that only root and this user can exchange the present or future file at this path: the file itself, the
+/// folders above, and the targets of links. A missing file has no owner to check.
 pub fn check_way(path: &Path) -> Result<(), Unsafe> {
     check_way_for(path, own_uid())
 }
 
-/// The same for whoever reads it as this user.
+/// Applies the check of [`check_way`] for a reader with this uid.
 pub fn check_way_for(path: &Path, uid: u32) -> Result<(), Unsafe> {
     let path = &std::path::absolute(path).map_err(unseen(path))?;
     check_each(path, uid)?;
@@ -102,14 +103,14 @@ pub fn check_way_for(path: &Path, uid: u32) -> Result<(), Unsafe> {
     }
 }
 
-/// The same of a file that holds a secret, which others must not read either. Its group may: it has whom root put there,
-/// and that is how a service without root's rights is let in to what is root's, by packages, by volumes of Kubernetes.
+/// Checks a file with a secret: [`check_way_for`], and no access for other users. The group may read: root chooses its
+/// members, and so packages and Kubernetes volumes give a service without root's rights access to root's files.
 pub fn check_secret(path: &Path, uid: u32) -> Result<(), Unsafe> {
     check_way_for(path, uid)?;
     check_unread(path)
 }
 
-/// Whether its owner and its group alone may read what is there.
+/// Checks that only the owner and the group may read the file.
 pub fn check_unread(path: &Path) -> Result<(), Unsafe> {
     let mode = fs::metadata(path).map_err(unseen(path))?.mode();
     if mode & 0o007 != 0 {
@@ -144,7 +145,7 @@ fn check(path: &Path, found: &Metadata, uid: u32) -> Result<(), Unsafe> {
     if owner != 0 && owner != uid {
         return Err(Unsafe::OfAnother { path: path.to_owned(), owner, uid });
     }
-    // Of a link the mode says nothing, and in a sticky folder everybody has what is theirs.
+    // The mode of a link has no meaning, and a sticky folder protects each user's files.
     if found.is_symlink() || found.is_dir() && mode & 0o1000 != 0 {
         return Ok(());
     }
@@ -152,7 +153,7 @@ fn check(path: &Path, found: &Metadata, uid: u32) -> Result<(), Unsafe> {
     if mode & 0o002 != 0 {
         return writable("every user of this machine", "o-w");
     }
-    // The group of the process itself, as a container's volume has it.
+    // The group of the process itself is accepted, as of a container's volume.
     if mode & 0o020 != 0 && found.gid() != getegid().as_raw() {
         return writable("its group", "g-w");
     }
@@ -263,7 +264,7 @@ mod tests {
             .unwrap();
             assert!(matches!(check_way(&link.join("data")), Err(Unsafe::OfAnother { owner: 64_218, .. })));
         }
-        // What is not there yet is nobody's.
+        // A missing file has no owner.
         check_way(&folder.path().join("not/there")).unwrap();
     }
 }

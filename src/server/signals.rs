@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Ends at the first signal that asks this process to stop; heard from this call on.
+/// Waits for the first signal to stop this process; the signals are caught from this call on.
 pub fn asked_to_stop() -> io::Result<impl Future<Output = ()>> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let mut hang_up = signal(SignalKind::hangup())?;

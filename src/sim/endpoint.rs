@@ -1,4 +1,4 @@
-//! The metadata endpoint of each VM: what it answers, what it does instead, and the posts that go through it.
+//! The metadata endpoint of each VM: its answers, its faults, and the posts through the endpoint.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -16,14 +16,14 @@ use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
 use allclear_core::procedure::PostReason;
 
-/// A request that is not answered by then is given up.
+/// A request without an answer by then is cancelled.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
-/// Nothing that could be believed.
+/// No credible answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PollFailed;
 
-/// What a poll brought.
+/// The result of a poll.
 pub(super) struct PollResult {
     pub(super) document: Document,
     pub(super) incarnation: u64,
@@ -36,37 +36,37 @@ pub(super) struct Letter {
     by: usize,
     event: EventId,
     why: PostReason,
-    /// `None` where the reply is lost.
+    /// `None` if the reply is lost.
     answer: Option<Oneshot<PostOutcome>>,
 }
 
-/// What one endpoint has said.
+/// The past answers of one endpoint.
 #[derive(Default)]
 pub(super) struct EndpointState {
-    /// The first document it ever gave.
+    /// The first document of this endpoint.
     oldest: Option<Document>,
     answers: u64,
     last: Option<Document>,
-    /// When a validated document showed an event as Scheduled last.
+    /// The time at which a validated document last showed an event as Scheduled.
     scheduled: BTreeMap<EventId, Timestamp>,
-    /// Since when and in how many validated documents in a row an event has been missing.
+    /// Start and number of consecutive validated documents without an event.
     missing: BTreeMap<EventId, (Timestamp, u32)>,
-    /// The longest such row since it was last listed, and how long that lasted.
+    /// The longest such sequence since the event was last listed, with its duration.
     gone: BTreeMap<EventId, (u32, Duration)>,
 }
 
 impl EndpointState {
-    /// This endpoint has said in a row of so many documents, for so long, that the event is gone.
+    /// True if this endpoint has returned so many consecutive documents without the event, for at least `span`.
     pub(super) fn has_said_gone(&self, event: &EventId, documents: u32, span: Duration) -> bool {
         self.gone.get(event).is_some_and(|(most, lasted)| *most >= documents && *lasted >= span)
     }
 
-    /// When a validated document showed it as Scheduled here last.
+    /// The time at which a validated document of this endpoint last showed the event as Scheduled.
     pub(super) fn scheduled_at(&self, event: &EventId) -> Option<Timestamp> {
         self.scheduled.get(event).copied()
     }
 
-    /// The VMs that the document which it gave last names for the event.
+    /// The VMs of the event in the last document of this endpoint.
     pub(super) fn names(&self, event: &EventId) -> &[VmName] {
         self.last.as_ref().and_then(|last| last.get(event)).map_or(&[], |announced| &announced.resources)
     }
@@ -95,14 +95,14 @@ impl EndpointState {
         self.last = Some(document.clone());
     }
 
-    /// Whoever was told nothing, or begins anew, counts anew.
+    /// A poll without a document, or a new start, resets the counts.
     pub(super) fn not_served(&mut self) {
         self.missing.values_mut().for_each(|(_, documents)| *documents = 0);
     }
 }
 
 impl ModelContext {
-    /// One poll.
+    /// Polls the endpoint once.
     pub(super) async fn ask_endpoint(&self) -> Result<PollResult, PollFailed> {
         let (world, vm) = (&self.world, self.me);
         let way = world.random.borrow_mut().millis(2, 15);
@@ -131,7 +131,7 @@ impl ModelContext {
         let mut endpoints = world.endpoints.borrow_mut();
         let seat = &mut endpoints[vm];
         seat.answers += 1;
-        // Whatever begins or ends meanwhile, nothing wrong is said twice in a row.
+        // Regardless of any fault that starts or ends meanwhile, a wrong answer is never given twice in a row.
         let is_odd = seat.answers % 2 == 1;
         let is_wrong = is_odd && !world.is_healed.get();
         let document = match trouble {

@@ -1,4 +1,4 @@
-//! What is to happen in a world, and when.
+//! The pending events of a world, and their times.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use allclear_core::model::time::Timestamp;
 pub(super) enum QueuedEvent {
     Wake(TaskId),
     Deliver(Box<Envelope>),
-    /// A heartbeat, or the end of somebody's patience with a leader.
+    /// A heartbeat, or the end of an election timeout.
     Tick {
         vm: usize,
         life: u32,
         number: u32,
     },
-    /// What is committed is applied.
+    /// Committed entries are applied.
     Apply {
         vm: usize,
         life: u32,
     },
-    /// Something happens to a running hook.
+    /// A step of a running hook.
     Program {
         vm: usize,
         boot: u32,
@@ -41,15 +41,15 @@ pub(super) enum QueuedEvent {
         vm: usize,
         number: u32,
     },
-    /// The platform goes on.
+    /// The platform advances.
     Cloud,
     Heal,
-    /// The judge looks at how far everything is.
+    /// The oracle checks the progress.
     Judge,
 }
 
 impl QueuedEvent {
-    /// Whose machine has to run for it; nobody's otherwise.
+    /// The machine that has to run for the event; `None` if independent of a machine.
     pub(super) fn of(&self) -> Option<usize> {
         match self {
             Self::Deliver(envelope) => Some(envelope.to),
@@ -59,7 +59,7 @@ impl QueuedEvent {
     }
 }
 
-/// By their time; of several at the same time the one that was put first comes first.
+/// Ordered by time; simultaneous events by the order of their insertion.
 #[derive(Default)]
 pub(super) struct Agenda {
     items: BTreeMap<(Timestamp, u64), QueuedEvent>,

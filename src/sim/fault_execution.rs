@@ -1,4 +1,4 @@
-//! What is done to the machines of a world: they begin, die, are paused and go on.
+//! The actions on the machines of a world: start, crash, pause and resume.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use super::world::World;
 use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::time::Timestamp;
 
-/// A process that died comes back so soon, where nobody says otherwise.
+/// A process that died restarts after this time, unless the fault sets another time.
 const BACK_AFTER: Duration = Duration::from_secs(2);
 
-/// A stop that is as long as this is noticed by whoever was stopped.
+/// A stop of at least this duration is noticed by the stopped process.
 const NOTICED_FROM: Duration = Duration::from_secs(3);
 
 impl World {
@@ -83,7 +83,7 @@ impl World {
                 self.judge.borrow_mut().wrong_clocks.insert(vm);
                 true
             }
-            // It is for all, and there is always somebody.
+            // The fault applies to all VMs, and there is always at least one VM.
             FaultKind::Incarnations => self.cloud.borrow_mut().restart_incarnation(None).is_ok(),
             FaultKind::DiskFails { is_written } => {
                 let is_up = self.nodes[vm].is_up();
@@ -106,7 +106,7 @@ impl World {
         Some(ModelContext { world: self.clone(), me: vm, process: self.process(vm)? })
     }
 
-    /// A process begins, with what is on its disk.
+    /// A process starts, with the content of its disk.
     pub(super) fn start(self: &Rc<Self>, vm: usize) {
         let node = &self.nodes[vm];
         {
@@ -139,7 +139,7 @@ impl World {
         self.tick(vm);
     }
 
-    /// False where there was nothing that could die.
+    /// False if the process was not up.
     pub(super) fn crash(self: &Rc<Self>, vm: usize, lasts: Duration, whole: bool) -> bool {
         let node = &self.nodes[vm];
         let was_up = {
@@ -185,7 +185,7 @@ impl World {
             if !body.is_up || body.pause.is_some() {
                 return false;
             }
-            // Connections do not last for ever.
+            // Connections have a limited lifetime.
             let lasting = u64::try_from(lasts.as_millis()).unwrap_or(0);
             let holds = self.random.borrow_mut().millis(0, lasting * 2);
             body.pause = Some(Pause { since: self.now(), stops_clock, holds });
@@ -218,7 +218,7 @@ impl World {
         self.take_held(held);
     }
 
-    /// The process dies when what it does now is done.
+    /// The process dies when its current step is done.
     pub(super) fn doom(&self, vm: usize) {
         self.tell(|| format!("the disk of {} fails", self.nodes[vm].name));
         self.nodes[vm].body.borrow_mut().is_doomed = true;
@@ -232,7 +232,7 @@ impl World {
         }
     }
 
-    /// From here on nothing goes wrong any more, and everybody is there.
+    /// From here on no fault happens, and every replica is up.
     pub(super) fn heal(self: &Rc<Self>) {
         self.tell(|| "everything heals".into());
         self.close_windows();

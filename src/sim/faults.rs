@@ -1,11 +1,11 @@
-//! Draws what goes wrong.
+//! Draws the faults.
 
 use std::time::Duration;
 
 use super::random::Random;
 use super::scenario::{Fault, FaultClass, FaultKind};
 
-/// As often as it tells something: what stops one replica or cuts it off comes most.
+/// Weights by the value of each fault for the test: faults that stop or isolate one replica are most frequent.
 const KINDS: [(u64, Draw); 12] = [
     (16, |random, _, _| FaultKind::Crash { whole: random.percent(40) }),
     (14, |random, _, _| FaultKind::Pause { stops_clock: random.percent(35) }),
@@ -21,7 +21,7 @@ const KINDS: [(u64, Draw); 12] = [
     (1, |_, _, _| FaultKind::Incarnations),
 ];
 
-/// Of so many replicas, at this one.
+/// The number of replicas, and the affected replica.
 type Draw = fn(&mut Random, usize, usize) -> FaultKind;
 
 pub(super) fn fault(random: &mut Random, replicas: usize) -> Fault {
@@ -35,7 +35,7 @@ fn slow(random: &mut Random, _: usize, _: usize) -> FaultKind {
     FaultKind::Slow { by: random.millis(20, 3000) }
 }
 
-/// This one, and perhaps others with it.
+/// A cut of this replica, and perhaps further replicas.
 fn cut(random: &mut Random, replicas: usize, vm: usize) -> FaultKind {
     if replicas == 1 {
         return slow(random, replicas, vm);
@@ -49,7 +49,7 @@ fn cut(random: &mut Random, replicas: usize, vm: usize) -> FaultKind {
     FaultKind::Cut { vms, both: random.percent(75) }
 }
 
-/// Shorter and longer than what the cluster waits for.
+/// Shorter and longer than the timeouts of the cluster.
 fn length(random: &mut Random) -> Duration {
     let (least, most) = random.weighted(&[(25, (300, 3_000)), (45, (3_000, 25_000)), (30, (25_000, 120_000))]);
     random.millis(least, most)

@@ -1,5 +1,5 @@
-//! Makes a scenario from a seed. Events of one group come close together more often than chance would have it: most of
-//! what can go wrong needs two of them.
+//! Generates a scenario from a seed. Events of one group are close together more often than by chance: most failures
+//! need two events.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ pub fn generate(seed: u64) -> Scenario {
     scenario
 }
 
-/// Who votes, and perhaps a disk that is lost. Drawn apart, so that all else is as it was.
+/// Chooses the voters, and perhaps a disk loss. Drawn separately, so that all other draws are unchanged.
 fn disks_and_learners(random: &mut Random, scenario: &mut Scenario) {
     let (replicas, heal_at) = (scenario.replicas, scenario.heal_at);
     if replicas > 3 && random.percent(50) {
@@ -84,7 +84,7 @@ fn disks_and_learners(random: &mut Random, scenario: &mut Scenario) {
     }
 }
 
-/// Perhaps somebody changes the configuration of a replica and starts it again. Drawn apart as well.
+/// Perhaps the configuration of a replica changes, with a restart. Drawn separately as well.
 fn reconfiguration(random: &mut Random, scenario: &mut Scenario) {
     if !random.percent(15) {
         return;
@@ -104,8 +104,8 @@ fn reconfiguration(random: &mut Random, scenario: &mut Scenario) {
     scenario.happenings.push(ScenarioStep { at, after: None, what: ScenarioAction::Fault(fault) });
 }
 
-/// Perhaps a clock that is wrong by up to a day, and endpoints that do not tell the time. Drawn apart, so that all else is as
-/// it was.
+/// Perhaps a clock is wrong by up to a day, and endpoints do not return the time. Drawn separately, so that all other
+/// draws are unchanged.
 fn time(random: &mut Random, scenario: &mut Scenario) {
     scenario.are_answers_dated = random.percent(80);
     if random.percent(20) {
@@ -209,7 +209,7 @@ fn hook(random: &mut Random, phase: Phase) -> Hook {
     }
 }
 
-/// When each is announced.
+/// Adds the events, and returns the time of each announcement.
 fn events(random: &mut Random, scenario: &mut Scenario) -> Vec<Duration> {
     let latest = scenario.heal_at.as_secs().saturating_sub(20);
     let mut first = random.secs(8, latest.max(9));
@@ -274,7 +274,7 @@ fn plan(random: &mut Random, replicas: usize, vm: usize, deletes: &mut bool) -> 
     }
 }
 
-/// Somebody may be the primary, and may stop being it.
+/// Perhaps a workload is the primary, and loses the role.
 fn roles(random: &mut Random, scenario: &mut Scenario) {
     if random.percent(40) {
         return;
@@ -317,7 +317,7 @@ fn operator_requests(random: &mut Random, scenario: &mut Scenario, announced: &[
     }
 }
 
-/// A workload that dials in, perhaps in place of a configured one, and comes and goes.
+/// A session workload, perhaps in place of a configured workload, that connects and disconnects.
 fn guests(random: &mut Random, scenario: &mut Scenario) {
     if random.percent(75) {
         return;
@@ -335,7 +335,7 @@ fn guests(random: &mut Random, scenario: &mut Scenario) {
         scenario.happenings.push(ScenarioStep { at, after: None, what });
         at += random.secs(2, 60);
     }
-    // In the end it is there, or has said farewell: nobody waits for it for ever.
+    // In the end the workload is connected, or deregistered: no event waits for the workload indefinitely.
     let what =
         if random.percent(70) { ScenarioAction::Come(vm, Box::new(guest)) } else { ScenarioAction::Go(vm, true) };
     scenario.happenings.push(ScenarioStep { after: None, at: at.max(scenario.heal_at), what });

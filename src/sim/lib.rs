@@ -1,8 +1,8 @@
-//! What could happen: worlds on virtual time, made from a seed. Reads no clock, opens no socket, starts no thread.
+//! Simulation: worlds on virtual time, made from a seed. Reads no clock, opens no socket, starts no thread.
 //!
-//! `cloud` is the platform by itself. `generate` makes a scenario from a seed and `run` plays it: replicas with the
-//! production machine in a simulated shell over an abstract log, judged at every step. The same scenario gives the same
-//! run, step for step.
+//! `cloud` is the platform by itself. `generate` makes a scenario from a seed and `run` executes the scenario: replicas
+//! with the production core in a simulated shell over an abstract log, judged at every step. Equal scenarios give equal
+//! runs, step for step.
 
 #[macro_use]
 mod mutation;
@@ -35,7 +35,7 @@ pub use scenario::{
 };
 pub use verdict::{Breach, Property, RunVerdict, SimulationRun};
 
-/// Plays one scenario to its end.
+/// Runs one scenario to its end.
 pub fn run(scenario: &Scenario, mutation: Mutation, is_traced: bool) -> SimulationRun {
     let world = world::World::new(scenario, mutation, is_traced);
     world.run();

@@ -31,13 +31,13 @@ fn main() -> ExitCode {
 }
 
 impl Simulate {
-    /// False where a property was broken.
+    /// False if a property was broken.
     fn run(self) -> bool {
         let Some(seed) = self.seed else { return play(self.seeds) };
         let run = allclear_sim::run(&allclear_sim::generate(seed), Mutation::None, self.trace);
         let mut out = std::io::stdout().lock();
         for line in &run.trace {
-            // Where nobody reads any more, nothing is lost.
+            // Without a reader no output is lost.
             if writeln!(out, "{line}").is_err() {
                 break;
             }
@@ -58,7 +58,7 @@ impl Simulate {
 }
 
 fn say(line: &str) {
-    // Where nobody reads any more, nothing is lost.
+    // Without a reader no output is lost.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
@@ -71,7 +71,7 @@ struct Sum {
     alone: usize,
 }
 
-/// So many seeds, on every core.
+/// Runs seeds from 0 up to `seeds`, on every core.
 fn play(seeds: u64) -> bool {
     let (next, began) = (AtomicU64::new(0), Instant::now());
     let mut sum = thread::scope(|scope| {
@@ -97,7 +97,7 @@ fn play(seeds: u64) -> bool {
     sum.failed.is_empty()
 }
 
-/// Plays the next seed that nobody has, until there are none.
+/// Runs the next free seed, until none is left.
 fn play_until(next: &AtomicU64, end: u64) -> Sum {
     let mut sum = Sum::default();
     loop {

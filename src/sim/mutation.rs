@@ -1,5 +1,5 @@
-//! Deliberate mistakes in the shell's contract and around the functions that decide, to see that they are seen. Only with
-//! the feature `mutations` can one be made.
+//! Mutations: deliberate faults in the shell's contract and around the deciding functions, to prove that each fault is
+//! detected. Mutations exist only with the feature `mutations`.
 
 #[cfg(feature = "mutations")]
 mod made;
@@ -9,7 +9,7 @@ mod none;
 #[cfg(feature = "mutations")]
 use super::verdict::Property;
 
-/// Whether this mistake is made.
+/// True if the mutation is active.
 #[cfg(feature = "mutations")]
 macro_rules! makes {
     ($mutation:expr, $name:ident) => {
@@ -17,7 +17,7 @@ macro_rules! makes {
     };
 }
 
-/// None is made.
+/// No mutation is active.
 #[cfg(not(feature = "mutations"))]
 macro_rules! makes {
     ($mutation:expr, $name:ident) => {{
@@ -29,116 +29,116 @@ macro_rules! makes {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mutation {
     None,
-    /// An approver posts what it saw claimed, without a round trip to a quorum.
+    /// An approver posts a claim from its own state, without a round trip to a quorum.
     #[cfg(feature = "mutations")]
     PostUnconfirmed,
-    /// It does not mind how old its claim is.
+    /// An approver ignores the age of its claim.
     #[cfg(feature = "mutations")]
     LeaseUnchecked,
-    /// It posts without a fresh document.
+    /// An approver posts without a fresh document.
     #[cfg(feature = "mutations")]
     DocumentNotFresh,
-    /// A replica that was restarted takes nothing for something that it may have done already.
+    /// A replica that was restarted treats no attempt as possibly started in a previous run.
     #[cfg(feature = "mutations")]
     NothingInherited,
-    /// What was lost with its machine is run once more.
+    /// An attempt that was lost with its machine is run once more.
     #[cfg(feature = "mutations")]
     LostRunAgain,
-    /// What puts back and says that nobody can tell counts as lost.
+    /// A restore with an unknown outcome counts as lost.
     #[cfg(feature = "mutations")]
     UnknownRunAgain,
-    /// A replica whose disk is new begins what it does not know, as if nobody could have begun it before.
+    /// A replica with a new disk starts unknown attempts, as if no start before the disk's replacement were possible.
     #[cfg(feature = "mutations")]
     NewDiskUnnoticed,
-    /// A hook starts without a round trip to a quorum, whatever time it is.
+    /// A hook starts without a round trip to a quorum, at any time.
     #[cfg(feature = "mutations")]
     HookUnconfirmed,
-    /// One poll without an event is enough.
+    /// A single poll without an event is enough.
     #[cfg(feature = "mutations")]
     AbsenceAtOnce,
-    /// A poll that brought nothing does not interrupt the row of two.
+    /// A poll without a result does not interrupt the two consecutive polls.
     #[cfg(feature = "mutations")]
     BadReadDoesNotInterrupt,
-    /// An empty body is taken for a document without events.
+    /// An empty body is accepted as a document without events.
     #[cfg(feature = "mutations")]
     EmptyIsNoEvents,
-    /// A document with a lower incarnation is taken for an old one.
+    /// A document with a lower incarnation is rejected as old.
     #[cfg(feature = "mutations")]
     IncarnationRules,
-    /// A lone replica posts before its journal is written.
+    /// An isolated replica posts before its journal is written.
     #[cfg(feature = "mutations")]
     JournalSkipped,
     /// The journal does not survive the process.
     #[cfg(feature = "mutations")]
     JournalLost,
-    /// Time that a paused machine slept through counts for being alone.
+    /// The time that a paused machine slept counts as isolation.
     #[cfg(feature = "mutations")]
     PauseCounts,
-    /// Nobody gives account.
+    /// No replica reconciles its journal.
     #[cfg(feature = "mutations")]
     NoAccount,
-    /// Entries are acknowledged before they are on the disk.
+    /// Entries are acknowledged before the sync to the disk.
     #[cfg(feature = "mutations")]
     LogNotSynced,
     /// `takeover` does not wait.
     #[cfg(feature = "mutations")]
     TakeoverTooEarly,
-    /// `takeover` approves what the platform asks for.
+    /// `takeover` approves events of the platform, too.
     #[cfg(feature = "mutations")]
     TakeoverOfAnything,
-    /// `takeover` takes every VM for the lost one.
+    /// `takeover` treats every VM as the lost VM.
     #[cfg(feature = "mutations")]
     TakeoverOfItself,
-    /// `takeover` takes every minority for one of a pair.
+    /// `takeover` treats every minority as one half of a pair.
     #[cfg(feature = "mutations")]
     TakeoverByMinority,
-    /// `takeover` minds no hook that may run.
+    /// `takeover` ignores hooks that may run.
     #[cfg(feature = "mutations")]
     TakeoverDuringHooks,
-    /// `plan` and `apply` take slots whatever the group has lost already.
+    /// `plan` and `apply` take slots regardless of the members already lost in the group.
     #[cfg(feature = "mutations")]
     BudgetIgnored,
-    /// `plan` and `apply` claim whatever an operator wants.
+    /// `plan` and `apply` claim regardless of operator requests.
     #[cfg(feature = "mutations")]
     HoldIgnored,
-    /// `plan` and `apply` claim as soon as the event is seen.
+    /// `plan` and `apply` claim as soon as the event is listed.
     #[cfg(feature = "mutations")]
     ClaimUnprepared,
-    /// `plan` claims an event of a replica that has yet to say what runs there.
+    /// `plan` claims an event of a replica whose workloads are not registered yet.
     #[cfg(feature = "mutations")]
     UnregisteredIgnored,
-    /// `plan` and `apply` claim once more what is approved already.
+    /// `plan` and `apply` claim an approved event once more.
     #[cfg(feature = "mutations")]
     ClaimAgain,
-    /// `apply` puts back before the event is over.
+    /// `apply` restores before the event is over.
     #[cfg(feature = "mutations")]
     RestoreListed,
-    /// `apply` lets a late outcome replace the one that was recorded.
+    /// `apply` replaces a recorded outcome by a late outcome.
     #[cfg(feature = "mutations")]
     LateOutcomeCounts,
     /// The leader's wall clock is the cluster's time.
     #[cfg(feature = "mutations")]
     OneClockRules,
-    /// The leader does not mind what endpoints tell of the platform's time.
+    /// The leader ignores the platform's time from the endpoints.
     #[cfg(feature = "mutations")]
     PlatformUnheard,
-    /// `apply` forgets by which hooks a member was taken away that is registered no more.
+    /// `apply` forgets the hooks that took a member out of service after the member is deregistered.
     #[cfg(feature = "mutations")]
     FormerForgotten,
-    /// `plan` never gives an attempt up.
+    /// `plan` never expires an attempt.
     #[cfg(feature = "mutations")]
     NeverExpires,
-    /// The approver does not ask whether its document is of what was decided.
+    /// The approver does not compare its document with the decision.
     #[cfg(feature = "mutations")]
     DecisionUnchecked,
-    /// `plan` makes one claim for each event.
+    /// `plan` makes a single claim for each event.
     #[cfg(feature = "mutations")]
     NeverClaimsAgain,
 }
 
 #[cfg(feature = "mutations")]
 impl Mutation {
-    /// Each, with the property by which it is to be seen.
+    /// Each mutation, with the property that has to detect the mutation.
     pub const ALL: [(Self, Property); 35] = [
         (Self::PostUnconfirmed, Property::S3),
         (Self::LeaseUnchecked, Property::S3),

@@ -1,4 +1,4 @@
-//! What replicas send each other, and how it gets there: late, twice, in another order, or not at all.
+//! Messages between replicas, and their delivery: late, twice, in another order, or not at all.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(super) enum ModelMessage {
     Appended(Appended),
     AskVote(Ballot),
     Vote(ModelVote),
-    /// Take leadership over.
+    /// Request to take over leadership.
     LeadNow {
         term: u64,
     },
@@ -42,9 +42,9 @@ pub(super) enum ModelMessage {
         health: ImdsReport,
         operator_seq: u64,
         reading: ClockReading,
-        /// Of the time against which that was measured; `None` where it was not that of the leader.
+        /// The base of the time used for the reading; `None` if this was not the leader's time.
         base: Option<i64>,
-        /// The cluster's time, where it knows that.
+        /// The cluster's time, if known to the sender.
         known: Option<Timestamp>,
     },
     Reply {
@@ -62,7 +62,7 @@ impl World {
         self.send_after(Duration::ZERO, from, to, message);
     }
 
-    /// `after` is what it takes before it leaves.
+    /// `after` is the delay before the message leaves.
     pub(super) fn send_after(&self, after: Duration, from: usize, to: usize, message: ModelMessage) {
         if self.is_cut(from, to) {
             return;
@@ -92,7 +92,7 @@ impl World {
         self.put_in(after + way + extra, QueuedEvent::Deliver(Box::new(envelope)));
     }
 
-    /// Nothing gets through in this direction; counts as an effect of the cut.
+    /// No message passes in this direction; counts as an effect of the cut.
     pub(super) fn is_cut(&self, from: usize, to: usize) -> bool {
         self.is_hit(|kind| match kind {
             FaultKind::Cut { vms, both } => {
@@ -106,11 +106,11 @@ impl World {
     pub(super) fn deliver(self: &Rc<Self>, envelope: Envelope) {
         let Envelope { from, to, from_life, to_life, from_disk, message } = envelope;
         let is_there = |vm: usize, life: u32| self.nodes[vm].is_up() && self.nodes[vm].life() == life;
-        // What somebody said whose disk was lost is said by nobody.
+        // A message of a replica whose disk was lost since is dropped.
         if !is_there(to, to_life) || from_disk != self.nodes[from].kept.borrow().disk {
             return;
         }
-        // A proposal or a vote that was sent by a process that is gone is taken all the same.
+        // A proposal or a vote is accepted even if the sending process has ended.
         if from_life != self.nodes[from].life() && matches!(message, ModelMessage::AskPeer | ModelMessage::Confirm(_)) {
             return;
         }

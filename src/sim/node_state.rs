@@ -1,4 +1,4 @@
-//! One VM with its replica: whether it runs, its clocks, and what is on its disk.
+//! One VM with its replica: whether the VM runs, its clocks, and the content of its disk.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,23 +18,23 @@ use allclear_core::model::workload::{Role, Workload};
 pub(super) struct Node {
     pub(super) name: VmName,
     pub(super) body: RefCell<NodeState>,
-    /// On its disk.
+    /// The Raft state on the VM's disk.
     pub(super) kept: RefCell<ModelDisk>,
     pub(super) journal: RefCell<Vec<JournalEntry>>,
-    /// There is none on the disk yet.
+    /// The disk has no journal yet.
     pub(super) has_new_journal: Cell<bool>,
-    /// The disk is new: what is not known of programs may have been begun before it.
+    /// The disk is new: unknown programs may have been started before this disk.
     pub(super) is_new: Cell<bool>,
-    /// Outlive the process, not the machine.
+    /// The programs outlive the process, not the machine.
     pub(super) programs: RefCell<BTreeMap<Key, Program>>,
-    /// Of this life.
+    /// The Raft state of this run.
     pub(super) agreement: RefCell<Agreement>,
     pub(super) process: RefCell<Option<Rc<ProcessState>>>,
-    /// Those of its configuration.
+    /// The workloads of the VM's configuration.
     pub(super) workloads: RefCell<Vec<Workload>>,
-    /// The configured workload's, as it is.
+    /// The current role of the configured workload.
     pub(super) role: Cell<Role>,
-    /// What dialled in, and whether it is there.
+    /// The session workload, and whether the workload is connected.
     pub(super) guest: RefCell<Option<SessionWorkload>>,
 }
 
@@ -48,23 +48,23 @@ pub(super) struct SessionWorkload {
 pub(super) struct NodeState {
     pub(super) is_up: bool,
     pub(super) is_deleted: bool,
-    /// Counts processes, and machines that were started.
+    /// Counts process starts (`life`) and machine starts (`boot`).
     pub(super) life: u32,
     pub(super) boot: u32,
-    /// Counts pauses and crashes, so that only the last one's end counts.
+    /// Counts pauses and crashes, so that only the end of the last interruption counts.
     pub(super) downs: u32,
     pub(super) pause: Option<Pause>,
-    /// What came while it was paused.
+    /// Events that arrived while the machine was paused.
     pub(super) held: Vec<QueuedEvent>,
-    /// How long the steady clock has stood still, in milliseconds.
+    /// How long the monotonic clock has stood still, in milliseconds.
     pub(super) stood: i64,
-    /// Of the wall clock, in milliseconds.
+    /// The lead of the wall clock, in milliseconds.
     pub(super) ahead: i64,
-    /// When it began or was woken after a stop that its steady clock has seen; on that clock.
+    /// Start of the process, or the end of the last stop that its monotonic clock has counted; on this clock.
     pub(super) awake_since: Timestamp,
-    /// The disk fails at the next write: with what is written, or without.
+    /// The disk fails at the next write: with the data written, or without.
     pub(super) fails: Option<bool>,
-    /// The process is to die as soon as what it does now is done.
+    /// The process dies as soon as its current step is done.
     pub(super) is_doomed: bool,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct NodeState {
 pub(super) struct Pause {
     pub(super) since: Timestamp,
     pub(super) stops_clock: bool,
-    /// What is sent to it later than this is lost.
+    /// Messages sent to the VM later than this are lost.
     pub(super) holds: Duration,
 }
 
@@ -94,7 +94,7 @@ impl Node {
         }
     }
 
-    /// Those of its configuration's workloads.
+    /// The groups of the configured workloads.
     pub(super) fn groups(&self) -> Vec<GroupName> {
         self.workloads.borrow().iter().filter_map(|workload| workload.group.clone()).collect()
     }
@@ -111,14 +111,14 @@ impl Node {
         self.body.borrow().life
     }
 
-    /// A clock that never goes back, at this true time.
+    /// The monotonic clock at this true time.
     pub(super) fn steady(&self, now: Timestamp) -> Timestamp {
         let body = self.body.borrow();
         let since = body.pause.filter(|pause| pause.stops_clock).map_or(0, |pause| now.0 - pause.since.0);
         Timestamp(now.0 - body.stood - since)
     }
 
-    /// How long it has run without standing still, by its own clock; nothing while it stands still.
+    /// How long the process has run without a stop, by its own clock; zero while the process is stopped.
     pub(super) fn awake_for(&self, now: Timestamp) -> Duration {
         let awake_since = self.body.borrow().awake_since;
         if self.is_paused() { Duration::ZERO } else { self.steady(now).since(awake_since) }

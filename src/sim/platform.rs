@@ -1,4 +1,4 @@
-//! What the platform does to the machines when an event has started.
+//! The platform's actions on the machines after the start of an event.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use super::world::World;
 use allclear_core::model::document::EventType;
 use allclear_core::model::id::EventId;
 
-/// How often it is looked at.
+/// The interval between checks of the platform.
 const EVERY: Duration = Duration::from_millis(250);
-/// Once it was lost to somebody who pays more, a machine is back in this time.
+/// A machine preempted for a higher bidder is back after this time.
 const BACK_FROM_PREEMPTION: Duration = Duration::from_mins(3);
 
 impl World {
@@ -39,7 +39,7 @@ impl World {
         self.put_in(EVERY, QueuedEvent::Cloud);
     }
 
-    /// Nobody is down any more but those whom an event holds.
+    /// Starts every stopped machine that no event interrupts.
     pub(super) fn start_who_can(self: &Rc<Self>) {
         for vm in (0..self.nodes.len()).filter(|vm| !self.nodes[*vm].is_up() && !self.is_impacted(*vm)) {
             self.start(vm);
@@ -73,7 +73,7 @@ impl World {
         self.cloud.borrow().event(id).is_some_and(|event| event.started.is_some())
     }
 
-    /// A machine that an event has taken down comes back by itself.
+    /// True if an event interrupts the machine; such a machine restarts by itself.
     pub(super) fn is_impacted(&self, vm: usize) -> bool {
         self.cloud.borrow().is_impacted(&self.nodes[vm].name)
     }

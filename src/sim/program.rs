@@ -1,5 +1,5 @@
-//! Hooks as they run on a machine: each is a process of its own that outlives the replica, ends by itself, at its
-//! deadline or when it is stopped, and leaves its outcome on the disk.
+//! Hooks on a machine: each hook is a separate process that outlives the replica, ends by itself, at its deadline or
+//! when stopped, and leaves its outcome on the disk.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use allclear_core::model::workload::{Intent, Member, Phase, Role};
 
 pub(super) type Key = (EventId, AttemptId);
 
-/// How hooks behave: each number is a percentage, and by default they do as they are told.
+/// Habits of hooks: each number is a percentage, and by default hooks behave correctly.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Habits {
     pub fails: u64,
@@ -23,11 +23,11 @@ pub struct Habits {
     pub blocked: u64,
     pub unknown: u64,
     pub not_applicable: u64,
-    /// Tells of its end twice, the second time something else.
+    /// Reports its end twice, the second time with another outcome.
     pub twice: u64,
     /// Asks for more time.
     pub extends: u64,
-    /// In milliseconds, as a rule.
+    /// The usual range of the duration, in milliseconds.
     pub takes: (u64, u64),
 }
 
@@ -35,13 +35,13 @@ pub struct Habits {
 pub(super) struct Program {
     pub(super) is_running: bool,
     pub(super) outcome: Outcome,
-    /// It ended with its machine and did not say how.
+    /// The program ended with its machine, without an outcome.
     pub(super) is_lost: bool,
     pub(super) task: ProgramTask,
     pub(super) is_twice: bool,
     ends: Timestamp,
     deadline: Timestamp,
-    /// When it is dead after it was told to stop.
+    /// The time of death after the request to stop.
     stops: Option<Timestamp>,
     turn: u32,
 }
@@ -54,11 +54,11 @@ pub(super) struct ProgramTask {
     pub(super) intent: Intent,
     pub(super) step: String,
     pub(super) prefer: Vec<VmName>,
-    /// How long it has, by the clocks of this machine.
+    /// The time left, by the clocks of this machine.
     pub(super) left: Duration,
 }
 
-/// From the signal to stop until it is killed.
+/// From the signal to stop until the kill.
 const KILLED_AFTER: Duration = Duration::from_secs(5);
 
 impl World {
@@ -66,7 +66,7 @@ impl World {
         let (key, left) = (task.key.clone(), task.left);
         self.judge_begin(vm, &task);
         let good = Habits { takes: (100, 3000), ..Habits::default() };
-        // A restore is owed until it ends well, so in the end it does.
+        // A restore is required until it completes, so a restore completes in the end.
         let is_owed = task.hook.phase >= Phase::Restore && self.is_healed.get();
         let habits = if is_owed || self.judge.borrow().is_calm { good } else { self.scenario.habits };
         let mut random = Random::new(self.scenario.seed ^ (key.1.0 << 20));
@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    /// How long it takes, unless it hangs, and how it ends.
+    /// The duration, unless the hook hangs, and the outcome.
     fn fate(&self, random: &mut Random, habits: Habits, task: &ProgramTask) -> (Option<Duration>, Outcome) {
         let (least, most) = habits.takes;
         let is_slow = random.percent(10) && !self.judge.borrow().is_calm;
@@ -137,7 +137,7 @@ impl World {
         if node.body.borrow().boot != boot {
             return;
         }
-        // A machine that is paused runs nothing.
+        // A paused machine runs nothing.
         if node.body.borrow().pause.is_some_and(|pause| pause.stops_clock) {
             let due = QueuedEvent::Program { vm, boot, key: key.clone(), turn };
             return self.put_in(Duration::from_millis(200), due);
@@ -205,7 +205,7 @@ impl World {
         let deadline = self.now().plus(left);
         let is_news = {
             let mut programs = self.nodes[vm].programs.borrow_mut();
-            // Small differences are of the clocks.
+            // Small differences are due to the clocks.
             let differs = |known: Timestamp| known.0.abs_diff(deadline.0) > 500;
             let running = programs.get_mut(key).filter(|program| program.is_running && differs(program.deadline));
             running.map(|program| (program.deadline, program.turn) = (deadline, program.turn + 1))
@@ -215,7 +215,7 @@ impl World {
         }
     }
 
-    /// The machine goes down: what ran on it is lost.
+    /// The machine goes down: its running programs are lost.
     pub(super) fn lose_programs(&self, vm: usize) {
         for program in self.nodes[vm].programs.borrow_mut().values_mut().filter(|program| program.is_running) {
             (program.is_running, program.is_lost) = (false, true);

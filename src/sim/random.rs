@@ -17,7 +17,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 up to but without `end`; 0 where there is nothing to choose.
+    /// From 0 up to but without `end`; 0 if there is no choice.
     pub fn below(&mut self, end: u64) -> u64 {
         let wide = u128::from(self.word()) * u128::from(end);
         u64::try_from(wide >> 64).unwrap_or(0)
@@ -45,12 +45,12 @@ impl Random {
         self.millis(least * 1000, most * 1000)
     }
 
-    /// Of a list that is not empty.
+    /// A random element of a non-empty list.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.index(of.len())]
     }
 
-    /// One of several, each as often as its weight says.
+    /// A random element, each as often as its weight says.
     pub fn weighted<T: Clone>(&mut self, of: &[(u64, T)]) -> T {
         let mut left = self.below(of.iter().map(|(weight, _)| weight).sum());
         for (weight, one) in of {

@@ -1,4 +1,4 @@
-//! A world before it is run: who is in it, and everything that is done to it from outside. Plain data.
+//! A scenario: the replicas of a world and all external actions on them, before the run. Plain data.
 
 use std::time::Duration;
 
@@ -12,41 +12,41 @@ use allclear_core::policy::Policy;
 pub struct Scenario {
     pub seed: u64,
     pub replicas: usize,
-    /// So many of them vote, as long as there are so many.
+    /// The number of voters, as long as there are enough replicas.
     pub voters: usize,
-    /// Of every group.
+    /// The limit of every group.
     pub max_unavailable: u32,
     pub policy: Policy,
     pub timing: Timing,
-    /// The configured ones of each VM.
+    /// The configured workloads of each VM.
     pub workloads: Vec<Vec<Workload>>,
     pub habits: Habits,
     /// How far each wall clock is ahead of the right time, in milliseconds.
     pub clocks: Vec<i64>,
-    /// Metadata endpoints tell the platform's time.
+    /// Metadata endpoints return the platform's time.
     pub are_answers_dated: bool,
-    /// In the order of time.
+    /// Ordered by time.
     pub happenings: Vec<ScenarioStep>,
-    /// From here on nothing goes wrong any more.
+    /// From here on no fault happens.
     pub heal_at: Duration,
 }
 
 #[derive(Clone, Debug)]
 pub struct ScenarioStep {
-    /// From the beginning, or from a moment that has to come first.
+    /// Counted from the beginning, or from the trigger point in `after`, if set.
     pub at: Duration,
     pub after: Option<TriggerPoint>,
     pub what: ScenarioAction,
 }
 
-/// Something that happens in the course of a run, and for which time. What goes wrong just then finds most.
+/// A point in the course of a run, with its count. Faults exactly at such a point find most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TriggerPoint {
     /// A claim is committed.
     Claim(u32),
     /// An attempt at a hook is committed.
     Begin(u32),
-    /// An approver asks whether its claim is still in force.
+    /// An approver asks for confirmation of its claim.
     Confirm(u32),
     /// An approval leaves a machine.
     Post(u32),
@@ -56,17 +56,17 @@ pub enum TriggerPoint {
 pub enum ScenarioAction {
     Announce(Box<EventPlan>),
     Fault(Fault),
-    /// Somebody asks this replica.
+    /// An operator sends a request to this replica.
     Wish(usize, ScenarioRequest),
-    /// The workload on this VM becomes something else by itself.
+    /// The role of the workload on this VM changes by itself.
     Role(usize, Role),
-    /// A workload dials in at this VM, or comes back.
+    /// A session workload connects at this VM, or reconnects.
     Come(usize, Box<Workload>),
-    /// It goes away: with a farewell, or not.
+    /// The session workload disconnects: deregistered (true), or not.
     Go(usize, bool),
 }
 
-/// About the event that stands at this place among the open ones, as the replica that is asked knows them.
+/// A request about the event at this position among the open events, as the asked replica knows them.
 #[derive(Clone, Copy, Debug)]
 pub enum ScenarioRequest {
     Hold(usize, Duration),
@@ -78,7 +78,7 @@ pub enum ScenarioRequest {
     Skip(usize),
 }
 
-/// What goes wrong, at which machine if it is of one, and for how long if it lasts.
+/// A fault, at a machine if the fault is local, and for a duration if the fault lasts.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Fault {
     pub vm: usize,
@@ -88,39 +88,39 @@ pub struct Fault {
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum FaultKind {
-    /// The process dies; hooks go on, unless the whole machine goes down.
+    /// The process dies; hooks continue, unless the whole machine goes down.
     Crash {
         whole: bool,
     },
-    /// The process is stopped; its steady clock goes on, or the machine is paused and it does not.
+    /// The process is stopped; its monotonic clock continues, or stops if the machine is paused.
     Pause {
         stops_clock: bool,
     },
-    /// Nothing gets from these to the others, nor back unless it is in one direction only.
+    /// No message gets from these VMs to the others, nor back if `both` is set.
     Cut {
         vms: Vec<usize>,
         both: bool,
     },
-    /// Messages take up to so much longer, and overtake each other.
+    /// Messages take up to `by` longer, and overtake each other.
     Slow {
         by: Duration,
     },
     /// Messages of some kinds are delivered twice, the second time later.
     Twice,
-    /// Answers to proposals are lost.
+    /// Replies to proposals are lost.
     Unanswered,
-    /// The next write fails, before it is on the disk or just after, and the process dies of it.
+    /// The next write fails, before or just after the disk has persisted the data, and the process dies.
     DiskFails {
         is_written: bool,
     },
     /// The machine goes down and comes back with an empty disk.
     DiskLost,
-    /// The process ends, and begins again with other workloads in its configuration.
+    /// The process ends, and restarts with other workloads in its configuration.
     Reconfigured(ConfigChange),
     DiskSlow {
         by: Duration,
     },
-    /// What is committed is applied so much later.
+    /// Committed entries are applied later, by this duration.
     ApplySlow {
         by: Duration,
     },
@@ -128,16 +128,16 @@ pub enum FaultKind {
         by: i64,
     },
     Endpoint(FaultClass),
-    /// The incarnations of all documents start again.
+    /// The incarnations of all documents restart.
     Incarnations,
 }
 
 /// How the workloads of a replica's configuration change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConfigChange {
-    /// There is another hook before the others of a phase.
+    /// A further hook precedes the hooks of a phase.
     OneMore(Phase),
-    /// All hooks run something else.
+    /// All hooks run another command.
     Otherwise,
     Renamed,
     WithoutRestore,
@@ -162,33 +162,33 @@ impl ConfigChange {
     }
 }
 
-/// What a metadata endpoint does instead of answering.
+/// The fault of a metadata endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum FaultClass {
     Silent,
-    /// 200 and nothing in it.
+    /// 200 with an empty body.
     Empty,
     /// 429 or 500.
     Status(u16),
-    /// Every other answer is the first document it ever gave.
+    /// Every other answer is the first document of this endpoint.
     Old,
     /// Every other answer lacks its events.
     Missing,
-    /// Of each event that names several VMs only the first is shown.
+    /// An event with several VMs is shown with the first VM only.
     Partial,
-    /// Each event is shown to name every VM.
+    /// Each event is shown with every VM.
     Whole,
-    /// Ids come in small letters.
+    /// Ids are in lower case.
     OtherLetters,
-    /// Answers take so many seconds.
+    /// The duration of an answer, in seconds.
     Slow(u64),
-    /// Posts do not get there.
+    /// Posts do not arrive.
     PostsLost,
-    /// Posts get there and nobody hears of it.
+    /// Posts arrive and the replies are lost.
     RepliesLost,
     /// Posts are refused.
     PostsRefused(u16),
-    /// Posts take this long to get there, in seconds.
+    /// The duration until a post arrives, in seconds.
     PostsSlow(u64),
 }
 

@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// In the order in which they began.
+/// Ordered by the start of the task.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct TaskId(u64);
 
@@ -16,7 +16,7 @@ type Work = Pin<Box<dyn Future<Output = ()>>>;
 struct SpawnedTask {
     owner: usize,
     is_ready: bool,
-    /// Taken out while it runs.
+    /// Taken out while the task runs.
     work: Option<Work>,
 }
 
@@ -24,7 +24,7 @@ struct SpawnedTask {
 pub(super) struct Tasks {
     all: RefCell<BTreeMap<TaskId, SpawnedTask>>,
     ready: RefCell<VecDeque<TaskId>>,
-    /// Ready, and of somebody who is paused.
+    /// Ready tasks of paused replicas.
     held: RefCell<Vec<TaskId>>,
     current: Cell<Option<TaskId>>,
     begun: Cell<u64>,
@@ -50,7 +50,7 @@ impl Tasks {
         }
     }
 
-    /// Runs until nothing is ready but what belongs to somebody who is paused.
+    /// Runs until only tasks of paused replicas are ready.
     pub(super) fn run(&self, is_paused: impl Fn(usize) -> bool) {
         loop {
             let next = self.ready.borrow_mut().pop_front();
@@ -72,25 +72,25 @@ impl Tasks {
             if polled.is_ready() {
                 self.all.borrow_mut().remove(&id);
             } else if let Some(task) = self.all.borrow_mut().get_mut(&id) {
-                // Unless its owner has crashed by what it did.
+                // Skipped if the task has crashed its owner.
                 task.work = Some(work);
             }
         }
     }
 
-    /// Somebody who was paused goes on; what others hold is held again.
+    /// A paused replica continues; tasks of other paused replicas are held again.
     pub(super) fn resume(&self) {
         self.ready.borrow_mut().extend(self.held.take());
     }
 
-    /// All that somebody was doing ends where it is.
+    /// All tasks of the owner end where they are.
     pub(super) fn end(&self, owner: usize) {
         let ended: Vec<_> = self.all.borrow_mut().extract_if(.., |_, task| task.owner == owner).collect();
         drop(ended);
     }
 }
 
-/// One value that somebody waits for.
+/// A single value with one waiter.
 pub(super) struct Oneshot<T>(Rc<OneshotSlot<T>>);
 
 struct OneshotSlot<T> {
@@ -109,7 +109,7 @@ impl<T> Oneshot<T> {
         Self(Rc::new(OneshotSlot { value: RefCell::new(None), waiter: Cell::new(None) }))
     }
 
-    /// The first one counts.
+    /// The first value counts.
     pub(super) fn give(&self, tasks: &Tasks, value: T) {
         self.0.value.borrow_mut().get_or_insert(value);
         if let Some(waiter) = self.0.waiter.take() {
@@ -129,7 +129,7 @@ impl<T> Oneshot<T> {
     }
 }
 
-/// Something that changes from time to time.
+/// A counter of changes, with its waiters.
 #[derive(Default)]
 pub(super) struct Signal {
     version: Cell<u64>,
@@ -145,7 +145,7 @@ impl Signal {
     }
 }
 
-/// Some signals as they stood when this was made: what is told after that is news.
+/// Signals with their versions at creation: every later notification is a change.
 pub(super) struct SignalChanges<'a, const N: usize>([(&'a Signal, u64); N]);
 
 impl<'a, const N: usize> SignalChanges<'a, N> {
@@ -153,7 +153,7 @@ impl<'a, const N: usize> SignalChanges<'a, N> {
         Self(signals.map(|signal| (signal, signal.version.get())))
     }
 
-    /// The signals as they stood at these versions.
+    /// The signals with these versions.
     pub(super) fn since(signals: [&'a Signal; N], versions: [u64; N]) -> Self {
         Self(std::array::from_fn(|place| (signals[place], versions[place])))
     }
@@ -176,7 +176,7 @@ impl<'a, const N: usize> SignalChanges<'a, N> {
     }
 }
 
-/// What comes first; the first of two that come together.
+/// The result of the earlier future; of the first future if both are ready.
 pub(super) async fn first<A, B>(one: impl Future<Output = A>, other: impl Future<Output = B>) -> Result<A, B> {
     let (mut one, mut other) = (pin!(one), pin!(other));
     poll_fn(|context| {

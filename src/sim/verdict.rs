@@ -1,11 +1,11 @@
-//! What a run showed.
+//! The result of a run.
 
 use std::time::Duration;
 
 use allclear_core::model::time::Timestamp;
 use allclear_core::verify::invariants::Violation;
 
-/// The property that is broken, by the name it has in `behaviour.md` 13.
+/// The broken property, by its name in `behaviour.md` 13.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Property {
     S1,
@@ -29,7 +29,7 @@ pub enum Property {
     L7,
     /// An operator's hold, pause or approval was not respected.
     Wishes,
-    /// Something recorded changed, or an event took a way that there is not.
+    /// A recorded fact changed, or an event took an undefined transition.
     Record,
 }
 
@@ -69,7 +69,7 @@ pub struct Breach {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RunVerdict {
     Passed,
-    /// There were to be faults, and none took effect: it proves nothing.
+    /// Faults were planned, and none took effect: the run proves nothing.
     Unknown,
     Failed(Breach),
 }
@@ -79,14 +79,14 @@ pub enum RunVerdict {
 pub struct SimulationRun {
     pub verdict: RunVerdict,
     pub simulated: Duration,
-    /// How many faults there were to be, and how many took effect.
+    /// The number of planned faults, and the number of effective faults.
     pub faults: usize,
     pub effective: usize,
-    /// Approvals that were posted by a replica without a quorum.
+    /// Approvals posted by a replica without a quorum.
     pub alone: usize,
-    /// The same for two runs that were the same in every step.
+    /// Equal for two runs with equal steps.
     pub digest: u64,
-    /// Line by line, where that was asked for.
+    /// Line by line, if requested.
     pub trace: Vec<String>,
 }
 

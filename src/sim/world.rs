@@ -1,4 +1,4 @@
-//! One world: its time, its machines, what is committed, and the loop that lets things happen.
+//! One world: its time, its machines, the committed entries, and the event loop.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -19,9 +19,9 @@ use super::verdict::{Breach, Property, RunVerdict, SimulationRun};
 use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
 
-/// When every world begins: any moment that is not 0.
+/// The start time of every world: any timestamp other than 0.
 pub(super) const BEGIN: Timestamp = Timestamp(1_760_000_000_000);
-/// Nothing takes longer than this after everything has healed.
+/// The limit of the run time after everything has healed.
 const LONGEST: Duration = Duration::from_mins(90);
 
 pub(super) struct World {
@@ -35,9 +35,9 @@ pub(super) struct World {
     pub(super) cloud: RefCell<Cloud>,
     pub(super) endpoints: RefCell<Vec<EndpointState>>,
     pub(super) random: RefCell<Random>,
-    /// Faults that last, each with its end, and whether it has had an effect.
+    /// Faults that last, each with its end, and whether the fault has had an effect.
     windows: RefCell<Vec<Window>>,
-    /// Of each happening.
+    /// Whether each step of the scenario has had an effect.
     effects: RefCell<Vec<bool>>,
     pub(super) is_healed: Cell<bool>,
     pub(super) judge: RefCell<Oracle>,
@@ -117,7 +117,7 @@ impl World {
         self.nodes.iter().position(|node| node.name == *name)
     }
 
-    /// Lets everything happen until nothing is left, time is up, or a property is broken.
+    /// Processes events until none is left, time is up, or a property is broken.
     pub(super) fn run(self: &Rc<Self>) {
         let Scenario { replicas, voters, max_unavailable, heal_at, policy, .. } = &self.scenario;
         self.tell(|| {
@@ -159,7 +159,7 @@ impl World {
     }
 
     fn take(self: &Rc<Self>, due: QueuedEvent) {
-        // What comes to somebody who is paused waits.
+        // An event for a paused machine is held.
         if let Some(vm) = due.of()
             && self.nodes[vm].is_paused()
         {
@@ -206,7 +206,7 @@ impl World {
         }
     }
 
-    /// Again what was put off while somebody was paused.
+    /// Processes the events that were held during a pause.
     pub(super) fn take_held(self: &Rc<Self>, held: Vec<QueuedEvent>) {
         for due in held {
             self.take(due);
@@ -227,7 +227,7 @@ impl World {
         self.is_over.set(true);
     }
 
-    /// A line of the trace; costs nothing where nobody wants one.
+    /// Appends a line to the trace; costs nothing without a trace.
     pub(super) fn tell(&self, what: impl FnOnce() -> String) {
         if let Some(trace) = self.trace.borrow_mut().as_mut() {
             let at = self.now().since(BEGIN).as_secs_f64();
@@ -235,7 +235,7 @@ impl World {
         }
     }
 
-    /// A moment has come for which something may wait.
+    /// Counts a trigger point, for which steps of the scenario may wait.
     pub(super) fn come(&self, times: &Cell<u32>, moment: impl Fn(u32) -> TriggerPoint) {
         times.set(times.get() + 1);
         let come = moment(times.get());
@@ -245,7 +245,7 @@ impl World {
         }
     }
 
-    /// A fault that lasts begins.
+    /// Starts a fault that lasts.
     pub(super) fn open_window(&self, place: usize, fault: Fault) {
         let heal = BEGIN.plus(self.scenario.heal_at);
         let until = self.now().plus(fault.lasts).min(heal);
@@ -256,18 +256,18 @@ impl World {
         self.windows.borrow_mut().clear();
     }
 
-    /// A fault of this kind is in force; it has had its effect.
+    /// True if a fault of this kind is in force; marks the effect of the fault.
     pub(super) fn is_hit(&self, by: impl Fn(&FaultKind) -> bool) -> bool {
         self.slowest(|_, kind| by(kind).then_some(Duration::ZERO)).is_some()
     }
 
-    /// The same, where nothing comes of it.
+    /// True if a fault of this kind is in force; without marking an effect.
     pub(super) fn is_in_force(&self, which: impl Fn(&FaultKind) -> bool) -> bool {
         let now = self.now();
         self.windows.borrow().iter().any(|window| now < window.until && which(&window.fault.kind))
     }
 
-    /// The longest of what the faults in force say, each at its machine; one that says something has had its effect.
+    /// The maximum of `by` over the faults in force, each at its machine; marks the effect of each fault with a value.
     pub(super) fn slowest<T: Ord>(&self, by: impl Fn(usize, &FaultKind) -> Option<T>) -> Option<T> {
         let now = self.now();
         let mut windows = self.windows.borrow_mut();
@@ -289,7 +289,7 @@ impl World {
         self.effects.borrow_mut()[place] = true;
     }
 
-    /// How many of the faults there were to be have had an effect.
+    /// The number of planned faults that have had an effect.
     pub(super) fn effective(&self) -> usize {
         let effects = self.effects.borrow();
         let faults = self.scenario.happenings.iter().zip(effects.iter());

@@ -1,5 +1,6 @@
-//! Compiles every `.proto` into Rust, without `protoc`; without the feature `replica` those of the workload service alone.
-//! `pb.rs` includes what comes out; the descriptor set serves reflection, and `/openapi.json` is made of it.
+//! Compiles every `.proto` file into Rust, without `protoc`; without the feature `replica` only the files of the
+//! workload service. `pb.rs` includes the generated code; the descriptor set is used for reflection and for
+//! `/openapi.json`.
 
 mod openapi;
 
@@ -9,7 +10,7 @@ use protox::prost_reflect::DescriptorPool;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// What is answered over HTTP and where, without the messages' schemas.
+/// The paths and answers of the HTTP API, without the messages' schemas.
 const PATHS: &str = "../../proto/openapi.json";
 const PROTOS: &str = "../../proto";
 const OF_WORKLOADS: &str = "../../proto/allclear/workload";
@@ -29,7 +30,7 @@ fn main() -> Result<(), Failure> {
     }
     tonic_prost_build::configure()
         .bytes(".")
-        // one shape for `allclear.operator.v1` and the status JSON
+        // equal JSON for `allclear.operator.v1` and the status
         .type_attribute(".allclear.operator.v1", "#[derive(serde::Serialize, serde::Deserialize)]")
         .include_file("protos.rs")
         .compile_fds(descriptors)?;

@@ -1,16 +1,17 @@
-//! What lies on a disk, and is still what was put there: a checksum at the end of it, over its place and its bytes.
+//! Detection of corrupted values on disk: a checksum at the end of each value, over the value's place and bytes.
 //!
-//! Storage gives back other bytes than it was given, seldom and without a word: a bit that flipped, a block of another
-//! place, a write that was torn. A value that is taken for another one would be worse than a replica that stops.
+//! Storage seldom, but silently, returns wrong bytes: a flipped bit, a block of another place, a torn write. A value
+//! that is mistaken for another value would be worse than a replica that stops.
 //!
-//! In a message the seal is a field that no message has, so that a program from before there were seals reads over
-//! it. Text has it in a line of its own. What was written before is read as it is: it has no seal.
+//! In a message the checksum is a field that no message has, so that a program from before there were checksums skips
+//! the field. A text has the checksum in a line of its own. A value from before there were checksums has no checksum,
+//! and is read as before.
 
 /// Field 536,870,911, the highest there is, `fixed32`: no seal is taken for the end of an unsealed message, nor the
 /// other way round.
 const TAG: [u8; 5] = [0xfd, 0xff, 0xff, 0xff, 0x0f];
 const SEAL: usize = TAG.len() + size_of::<u32>();
-/// So many bits of the tag may have flipped for it to be seen as what it was.
+/// Number of flipped bits up to which the tag is still recognized as a tag.
 const NEARLY: u32 = 8;
 /// The end of a line, eight digits, and again the end of a line.
 const LINE: usize = 10;
@@ -19,7 +20,7 @@ const LINE: usize = 10;
 #[error("it is not what was written there: its checksum does not match, so the disk is damaged")]
 pub struct Corrupted;
 
-/// `place` is where it is kept: what is found in another place is refused as well.
+/// `place` is where the message is kept: a message found in another place is rejected as well.
 pub fn append_checksum(place: &[u8], mut message: Vec<u8>) -> Vec<u8> {
     let sum = checksum(place, &message);
     message.extend_from_slice(&TAG);
@@ -37,14 +38,15 @@ pub fn verify_checksum<'b>(place: &[u8], sealed: &'b [u8]) -> Result<&'b [u8], C
     }
 }
 
-/// The same for one line of text.
+/// Appends the checksum of a text, as one line.
 pub fn seal_text(place: &[u8], mut text: Vec<u8>) -> Vec<u8> {
     let sum = checksum(place, &text);
     text.extend_from_slice(format!("\n{sum:08x}\n").as_bytes());
     text
 }
 
-/// What has no seal is whole, or its reader finds it cut off or followed by something.
+/// Verifies the checksum of a text. A text without a checksum is complete, or its reader finds the text cut off or
+/// followed by other bytes.
 pub fn unseal_text<'b>(place: &[u8], sealed: &'b [u8]) -> Result<&'b [u8], Corrupted> {
     let Some((text, end)) = sealed.len().checked_sub(LINE).map(|at| sealed.split_at(at)) else { return Ok(sealed) };
     match end {
@@ -54,7 +56,8 @@ pub fn unseal_text<'b>(place: &[u8], sealed: &'b [u8]) -> Result<&'b [u8], Corru
     }
 }
 
-/// CRC-32C of the place's length, the place and the bytes: every flip of up to five bits of what we store is seen.
+/// CRC-32C of the place's length, the place and the bytes: detects every flip of up to five bits of our stored
+/// values.
 fn checksum(place: &[u8], bytes: &[u8]) -> u32 {
     let length = (place.len() as u64).to_le_bytes();
     let all = length.iter().chain(place).chain(bytes);

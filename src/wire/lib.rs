@@ -1,15 +1,15 @@
-//! Generated messages, and conversions between them and the core's types.
+//! Generated messages, and conversions between messages and the core's types.
 
 pub mod checksum;
 #[cfg(feature = "replica")]
 pub mod log;
 pub mod pb;
 
-/// The description of what a replica answers over HTTP, in OpenAPI.
+/// The OpenAPI description of a replica's HTTP API.
 #[cfg(feature = "replica")]
 pub const OPENAPI: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
 
-/// Of a message in bytes, as it is sent.
+/// Size of a message in bytes, as sent.
 pub fn size(message: &impl prost::Message) -> usize {
     message.encoded_len()
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 const PACKAGE: &str = "allclear.operator.v1";
 
-/// What the paths answer with; what stands in these follows.
+/// The messages in answers; messages inside of these are added.
 const SERVED: [&str; 3] = ["Status", "EventList", "Event"];
 
 pub(super) fn document(paths: &str, descriptors: &DescriptorPool) -> Result<String, crate::Failure> {
@@ -24,7 +24,7 @@ fn add(message: &MessageDescriptor, schemas: &mut Map<String, Value>) -> Result<
     if schemas.contains_key(&name) {
         return Ok(());
     }
-    // Every field is served, those that are absent as null.
+    // Every field is served, absent values as null.
     let required: Vec<_> = message.fields().map(|field| field.name().to_owned()).collect();
     let mut schema = json!({ "type": "object", "required": required });
     describe(&mut schema, &message.parent_file(), message.path());
@@ -57,7 +57,7 @@ fn property(field: &FieldDescriptor, schemas: &mut Map<String, Value>) -> Result
     })
 }
 
-/// A message inside another one is named after both.
+/// A nested message is named after the outer and the inner message.
 fn name(message: &MessageDescriptor) -> String {
     message.full_name().trim_start_matches(PACKAGE).replace('.', "")
 }

@@ -1,4 +1,4 @@
-//! Who calls at the sockets, also where somebody made them more open than they are made.
+//! Callers at the sockets, also after another user has widened the modes of the sockets.
 
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -23,7 +23,7 @@ fn at(socket: &Path) -> String {
     format!("unix://{}", socket.display())
 }
 
-/// All are refused, in this word.
+/// All calls are refused, with this code and message.
 fn all_refused(answers: &Answers, code: &str, message: &str) {
     assert!(answers.len() > 34, "{answers:#?}");
     for (path, answer) in answers {

@@ -1,5 +1,5 @@
-//! What a replica keeps, and what it is told by files: closed to everybody else whatever the umask is, and refused where
-//! somebody else could exchange it, or has.
+//! Files stored and read by a replica: closed to all other users whatever the umask is, and refused if another user
+//! could exchange the file, or has exchanged the file.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
@@ -12,7 +12,7 @@ fn set(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// Everything below it, and itself.
+/// The path and everything below the path.
 fn all(path: &Path) -> Vec<PathBuf> {
     let mut found = vec![path.to_owned()];
     if path.is_dir() {
@@ -21,7 +21,7 @@ fn all(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Of what others may do something with.
+/// Paths on which other users have any permission, with their modes.
 fn open_to_others(data: &Path) -> Vec<(PathBuf, u32)> {
     let modes = all(data).into_iter().map(|path| {
         let mode = fs::symlink_metadata(&path).unwrap().mode() & 0o7777;
@@ -54,7 +54,7 @@ async fn what_a_replica_keeps_is_its_own_whatever_the_umask_is_and_closed_where_
     assert_eq!(kept, []);
 }
 
-/// It ends by itself, and says why.
+/// The replica ends by itself, and logs the reason.
 fn is_refused(cluster: &mut Cluster, why: &str) {
     let before = cluster.log(0).len();
     cluster.start(0);

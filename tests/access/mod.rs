@@ -1,7 +1,7 @@
-//! Claim: on a machine that others use too, a replica is asked by those who may and by nobody else: sockets have their
-//! modes and their owner and take nobody's place, every call is judged by who makes it, no port takes what is for
-//! sockets, the status port answers only those who mean it, and whoever is refused is counted and told of. The attacks
-//! are tried on processes of the real program, by processes of other users; the latter needs root.
+//! Claim: on a machine with other users, only permitted callers can use a replica: sockets have their modes and their
+//! owner and never replace another process's file, every call is authorized by its caller, no TCP port accepts calls
+//! meant for sockets, the status port answers only requests meant for this replica, and every refusal is counted and
+//! logged. The attacks are tried on processes of the real program, by processes of other users; the latter needs root.
 
 mod callers;
 mod files;

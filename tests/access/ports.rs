@@ -1,4 +1,4 @@
-//! What is asked for over TCP: replicas talk there to replicas, and nobody approves, holds or registers anything.
+//! Calls over TCP: the port is for traffic between replicas; no caller can approve, hold or register anything.
 
 use tonic::transport::Endpoint;
 

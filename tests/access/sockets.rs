@@ -1,4 +1,4 @@
-//! The sockets themselves: mode, owner, and what lies where one is to be made.
+//! The sockets themselves: mode, owner, and files already present at a socket's path.
 
 use std::fs::{Permissions, set_permissions, symlink_metadata};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
@@ -27,7 +27,7 @@ fn open(path: &Path, mode: u32) {
 #[tokio::test(flavor = "multi_thread")]
 async fn sockets_have_their_modes_and_their_owner_whatever_the_umask_is_and_replace_what_a_killed_replica_left() {
     let mut cluster = Cluster::of(&["db-0"]).cold().await;
-    // Root writes into folders that nobody may write.
+    // Root can write into folders without write permission.
     let umasks = if is_root() { ["000", "077", "777"] } else { ["000", "077", "007"] };
     for umask in umasks {
         let program = cluster.folder.path().join(format!("with-umask-{umask}"));
@@ -46,7 +46,7 @@ async fn sockets_have_their_modes_and_their_owner_whatever_the_umask_is_and_repl
     }
 }
 
-/// Of a replica that is about to end by itself.
+/// The exit code of a replica that is about to end by itself.
 async fn code_at_the_end(cluster: &mut Cluster) -> Option<i32> {
     let began = Instant::now();
     loop {
@@ -78,7 +78,7 @@ async fn what_else_lies_at_a_sockets_path_is_told_of_and_stays_as_it_is() {
     cluster.ready().await;
 }
 
-/// A configuration that lacks nothing, in a folder of this user.
+/// A complete configuration, in a folder of this user.
 fn configured(folder: &TempDir, uid: u32) -> String {
     let path = |name: &str| folder.path().join(name).display().to_string();
     let toml = format!(
@@ -117,7 +117,7 @@ fn a_socket_that_another_user_serves_is_not_taken_from_him() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_in_which_others_could_exchange_the_socket_is_told_of() {
     let mut cluster = Cluster::of(&["db-0"]).cold().await;
-    // What the replica keeps lies elsewhere: there it would not start.
+    // The replica's data is elsewhere: with its data in this folder the replica would not start.
     let folder = cluster.folder.path().join("run");
     std::fs::create_dir(&folder).unwrap();
     let mut toml = std::fs::read_to_string(cluster.configuration(0)).unwrap();

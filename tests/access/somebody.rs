@@ -1,4 +1,4 @@
-//! Somebody else on the same machine: this program, or the real one, as another user.
+//! Another user on the machine: this program, or the real program, run as another user.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt as _;
@@ -13,18 +13,18 @@ use tonic::transport::Endpoint;
 use super::calls::{Door, call, methods};
 use super::cluster::Cluster;
 
-/// Users and a group that no system has.
+/// Users and a group that exist on no system.
 pub(crate) const STRANGER: u32 = 65_531;
 pub(crate) const ALLOWED: u32 = 65_532;
 pub(crate) const GROUP: u32 = 65_530;
 
 /// Only a failing test waits this long.
 const LIMIT: Duration = Duration::from_secs(30);
-/// What every gRPC server has; each is asked for something.
+/// Calls common to every gRPC server; each of them is called.
 const EXPECTED: [&str; 2] =
     ["/grpc.health.v1.Health/Check", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"];
 
-/// Of each call whether it was answered, or how it was refused: code and message.
+/// For each call `None` if answered, or the refusal: code and message.
 pub(crate) type Answers = BTreeMap<String, Option<(String, String)>>;
 
 pub(crate) fn is_root() -> bool {
@@ -35,7 +35,7 @@ pub(crate) fn is_root() -> bool {
     is_root
 }
 
-/// Every call there is, as whoever this process is.
+/// Every existing call, as the user of this process.
 pub(crate) async fn every_call(address: &str) -> Answers {
     let declared = methods().into_iter().map(|(_, path)| path);
     let mut answers = Answers::new();
@@ -48,12 +48,12 @@ pub(crate) async fn every_call(address: &str) -> Answers {
     answers
 }
 
-/// The calls that are declared for this door, or for the others.
+/// Paths of the calls declared for the given doors.
 pub(crate) fn calls_of(doors: &[Door]) -> Vec<String> {
     methods().into_iter().filter(|(door, _)| doors.contains(door)).map(|(_, path)| path).collect()
 }
 
-/// One of this program's own tests as another user, and what it printed.
+/// Runs one of this program's own tests as another user, and returns the printed output.
 fn plays(uid: u32, gid: u32, test: &str, variables: &[(&str, &str)]) -> String {
     let mut playing = Command::new(std::env::current_exe().unwrap());
     playing.args([test, "--exact", "--ignored", "--nocapture"]).envs(variables.iter().copied());
@@ -62,7 +62,7 @@ fn plays(uid: u32, gid: u32, test: &str, variables: &[(&str, &str)]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Every call there is, as another user.
+/// Every existing call, as another user.
 pub(crate) fn every_call_as(uid: u32, gid: u32, address: &str) -> Answers {
     let said = plays(uid, gid, crate::own_test!(somebody_else_calls), &[("ADDRESS", address)]);
     let answers = said.lines().find_map(|line| line.strip_prefix("ANSWERS ")).expect("it tells");
@@ -76,7 +76,7 @@ async fn somebody_else_calls() {
     println!("\nANSWERS {}", serde_json::to_string(&every_call(&address).await).unwrap());
 }
 
-/// A question for what a session has to be told, as another user.
+/// Polls, as another user, for the messages of a session.
 pub(crate) fn polls_as(uid: u32, gid: u32, door: &Path, session: &str) -> String {
     let variables = [("DOOR", door.to_str().unwrap()), ("SESSION", session)];
     plays(uid, gid, crate::own_test!(somebody_else_polls), &variables)
@@ -91,7 +91,7 @@ async fn somebody_else_polls() {
     println!("\npolled: {polled:?}");
 }
 
-/// The program as another user. One that does not end is ended, and then its status is 124.
+/// Runs the program as another user. A program that does not end is ended, and then its status is 124.
 pub(crate) fn runs_as(uid: u32, arguments: &[&str]) -> Output {
     let mut program = Command::new("/usr/bin/timeout");
     program
@@ -105,7 +105,7 @@ pub(crate) fn runs_as(uid: u32, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// How often a replica refused somebody.
+/// The number of calls refused by a replica.
 pub(crate) async fn refused(cluster: &Cluster, door: &str, reason: &str) -> usize {
     let (code, text) = cluster.page(0, "/metrics").await;
     assert_eq!(code, 200, "{text}");
@@ -113,7 +113,7 @@ pub(crate) async fn refused(cluster: &Cluster, door: &str, reason: &str) -> usiz
     text.lines().find_map(|line| line.strip_prefix(&series)).unwrap().parse().unwrap()
 }
 
-/// The lines in which a replica's log tells of it.
+/// The log lines of a replica about these refusals.
 pub(crate) fn told(cluster: &Cluster, door: &str, reason: &str) -> Vec<serde_json::Value> {
     let log = cluster.log(0);
     let lines = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());

@@ -1,4 +1,4 @@
-//! The status port: for reading, and only for whoever means this replica.
+//! The status port: for reading, and only for requests meant for this replica.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use super::cluster::Cluster;
 use super::somebody::{refused, told};
 
-/// What is answered to these lines: the code, and all of it.
+/// The response to these lines: the code, and the whole text.
 fn asks(cluster: &Cluster, lines: &[&str]) -> (u16, String) {
     let mut stream = TcpStream::connect(cluster.replicas[0].page.trim_start_matches("http://")).unwrap();
     stream.write_all(format!("{}\r\nConnection: close\r\n\r\n", lines.join("\r\n")).as_bytes()).unwrap();

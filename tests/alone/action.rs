@@ -1,4 +1,4 @@
-//! Everything that may happen next.
+//! Actions which may happen next.
 
 use std::time::Duration;
 
@@ -15,36 +15,37 @@ use crate::world::{Alone, Cluster, Post, Sent, Shown, World, event_id, name};
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Action {
     Announce(usize),
-    /// Those in contact see it too.
+    /// The replicas in contact see the event too.
     Show(usize),
-    /// It leaves the documents: started and done, or cancelled.
+    /// The event leaves the documents: started and done, or cancelled.
     Leave(usize),
     /// A replica reads its endpoint.
     Look(usize),
     Commit(usize, Command),
     /// The leader's plan is committed.
     Decide(Command),
-    /// The claim is confirmed by a linearizable read, a fresh document shows the event as Scheduled, and it is posted.
+    /// The claim is confirmed by a linearizable read, a fresh document shows the event as Scheduled, and the approval
+    /// is posted.
     Post(usize, EventId, AttemptId),
-    /// An account is built and committed.
+    /// A reconciliation is built and committed.
     Account(usize),
-    /// The takeover is written into the journal, and posted.
+    /// The isolated approval is written into the journal, and posted.
     TakeOver(usize),
-    /// What was delayed goes on.
+    /// A delayed message arrives.
     Arrive(Sent),
     Send(usize),
     ArriveAccount(usize),
     ArriveLate,
-    /// Only where a mutant lets time pass before it begins.
+    /// Only where a mutant lets time pass before the isolated approval begins.
     Choose(usize),
     Begin(usize),
-    /// To the next moment.
+    /// Time advances to the next moment.
     Wait,
     Heal(usize),
     Restart(usize),
-    /// Where there is no leader.
+    /// Only without a leader.
     Elect(usize),
-    /// An operator asks whoever leads.
+    /// An operator sends a hold to the current leader.
     Hold(EventId),
     Fault(Fault),
 }
@@ -52,26 +53,27 @@ pub(crate) enum Action {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Fault {
     Cut(usize),
-    /// The link of a pair is cut while the leader appends an entry, which the other never gets.
+    /// The link of a pair is cut while the leader appends an entry, which the other replica never gets.
     CutBefore(usize, Command),
-    /// The same, and both have it, but nobody knows that it is committed.
+    /// The link of a pair is cut while the leader appends an entry; both have the entry, but neither knows of the
+    /// commit.
     CutBehind(usize, Command),
     Crash(usize),
     Elect(usize),
     DelayPost(usize, EventId, AttemptId),
-    /// Between the journal and the post.
+    /// A delay between the journal and the post.
     DelaySend(usize),
-    /// On the wire.
+    /// A delay on the wire.
     DelayTakeover(usize),
     DelayAccount(usize),
     DelayClaim(Command),
-    /// It is shown to those in contact only later in the moment.
+    /// The event is shown to the replicas in contact only later in the moment.
     AnnounceLate(usize),
     LoseReply(usize),
     LoseReplyAlone(usize),
-    /// It was paused, or the endpoint did not take the connection.
+    /// The replica was paused, or the endpoint did not accept the connection.
     NotSent(usize),
-    /// The event leaves the documents though nobody approved it.
+    /// The event leaves the documents without an approval.
     Cancel(usize),
 }
 
@@ -93,7 +95,7 @@ pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
     if chores.is_empty() && !is_last && !is_late && !world.is_gone() {
         found.push(Action::Wait);
     }
-    // What is announced while the log is written could have been announced before.
+    // An event announced while the log is written could have been announced before.
     let is_idle = world.led_by().is_none() || chores.is_empty();
     let announced = world.clouds.iter().enumerate().filter(|_| is_idle);
     found.extend(announced.filter_map(|(event, cloud)| match cloud.shows {
@@ -111,8 +113,8 @@ pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
     found
 }
 
-/// What the replicas do by themselves before time goes on: all read their endpoints; where there is a leader, they
-/// report, act on claims, and give their accounts, and its plan is committed.
+/// Actions of the replicas before time goes on: all read their endpoints; where there is a leader, the replicas report,
+/// act on claims, and reconcile, and the leader's plan is committed.
 fn chores(cluster: &Cluster, world: &World) -> Vec<Action> {
     let is_news = |replica: &usize| {
         let local = &world.replicas[*replica];
@@ -129,7 +131,7 @@ fn chores(cluster: &Cluster, world: &World) -> Vec<Action> {
     let next = connected().find_map(|replica| report(cluster, world, replica));
     let next = next.or_else(|| connected().find_map(|replica| errand(world, replica)));
     let due = cluster.mutant.plan(&world.log, &input).into_iter().next();
-    // A leadership begins before or after what else is on its way; what is decided follows from what is known.
+    // A leadership begins before or after other messages in flight; decisions follow from the known state.
     let is_first = next.is_none() || matches!(due, Some(Command::BeginLeadership(_)));
     found.extend(due.filter(|_| is_first).map(Action::Decide));
     found.extend(next);
@@ -137,7 +139,7 @@ fn chores(cluster: &Cluster, world: &World) -> Vec<Action> {
     found
 }
 
-/// Polls as they are needed, all at one moment.
+/// Polls are made as needed, all at the same time.
 const POLLS: usize = 5;
 const AT_ONCE: Patience =
     Patience { poll_interval: Duration::ZERO, gone_after: Duration::ZERO, stale_after: Duration::ZERO };
@@ -160,7 +162,7 @@ fn report(cluster: &Cluster, world: &World, replica: usize) -> Option<Action> {
     observation.report(&world.log, &me).map(|report| Action::Commit(replica, report))
 }
 
-/// The next thing that a replica with contact has to do for the log.
+/// The next action for the log of a replica in contact.
 fn errand(world: &World, replica: usize) -> Option<Action> {
     let local = &world.replicas[replica];
     if let Some((claim, Post::Answered(outcome))) = &local.post {
@@ -199,7 +201,7 @@ fn finishes(world: &World) -> Vec<Action> {
     ended.collect()
 }
 
-/// What `core::procedure::reconciliation` would propose now.
+/// Current proposal of `core::procedure::reconciliation`.
 pub(crate) fn account(world: &World, replica: usize) -> Option<Command> {
     let suspicion = world.log.reconcile_states.get(&name(replica));
     let journal = unrecorded(&world.log, &world.replicas[replica].journal);
@@ -212,7 +214,7 @@ pub(crate) fn account(world: &World, replica: usize) -> Option<Command> {
     })
 }
 
-/// What was sent arrives also when who sent it has no contact any more.
+/// Sent messages arrive even if the sender has lost contact.
 fn in_flight(world: &World) -> Vec<Action> {
     let sent = |replica: &usize| world.replicas[*replica].account.is_some();
     let replicas = (0..world.replicas.len()).filter(|_| world.led_by().is_some());
@@ -249,7 +251,7 @@ fn recoveries(cluster: &Cluster, world: &World) -> Vec<Action> {
     found
 }
 
-/// It has all that is decided.
+/// The replica has all decided entries.
 fn may_lead(world: &World, replica: usize) -> bool {
     world.connected(replica) && world.has_quorum() && *world.known(replica) == world.log
 }
@@ -258,7 +260,7 @@ fn faults(cluster: &Cluster, world: &World, chores: &[Action]) -> Vec<Fault> {
     let (had, most) = (world.faults, cluster.faults);
     let mut found = Vec::new();
     for (replica, local) in world.replicas.iter().enumerate() {
-        // One end of the link of a pair is enough.
+        // Cutting the link at either end of a pair is enough.
         if had.cuts < most.cuts && !local.cut && (cluster.replicas > 2 || replica == 0) {
             found.push(Fault::Cut(replica));
         }
@@ -320,7 +322,7 @@ fn faults(cluster: &Cluster, world: &World, chores: &[Action]) -> Vec<Fault> {
     found
 }
 
-/// Nothing is left that would happen by itself.
+/// No pending actions are left.
 pub(crate) fn is_quiet(cluster: &Cluster, world: &World) -> bool {
     let is_idle = |replica: usize| world.has_contact(replica) && world.replicas[replica].alone.is_none();
     world.is_gone()
@@ -331,7 +333,7 @@ pub(crate) fn is_quiet(cluster: &Cluster, world: &World) -> bool {
 }
 
 impl World {
-    /// Which event a claim belongs to.
+    /// Event to which a claim belongs.
     pub(crate) fn event_of(&self, claim: AttemptId) -> Option<EventId> {
         let mut events = self.log.events();
         let found = events.find(|event| event.claims.iter().any(|each| each.attempt == claim));

@@ -1,17 +1,18 @@
-//! The lone secondary and the quorum that makes room for it (`behaviour.md` 7), by the code that decides: the model
-//! calls the production `apply`, `plan`, `errands`, `takeover`, `unrecorded` and `Observation`, and acts around them as
-//! `src/server/replica/{alone,account,journal,post}.rs` do.
+//! The isolated replica, and the quorum which yields to the isolated replica (`behaviour.md` 7), by the deciding code:
+//! the model calls the production `apply`, `plan`, `assignments`, `event_to_approve`, `unrecorded` and `Observation`,
+//! and acts around these functions as `src/core/procedure/{approval,isolated_approval,reconciliation}.rs` and
+//! `src/server/replica/journal.rs` do.
 //!
-//! What is bounded: one or two events, each for another member of a group that may lose one; two or three replicas;
-//! moments of half `takeover_after`; faults of each kind. What is assumed: consensus (one log; only a leader with a
-//! quorum appends; who is cut off is cut off from everybody); that a leader's plan runs in every moment, so that a
-//! silent voter is suspect before it acts; that documents agree by the end of a moment; that all clocks run alike.
+//! Bounds: one or two events, each for another member of a group which may lose one member; two or three replicas;
+//! moments of half `takeover_after`; faults of each kind. Assumptions: consensus (one log; only a leader with a quorum
+//! appends; a replica which is cut off has contact with no other replica); a leader's plan runs in every moment, so a
+//! silent voter is suspect before the voter acts; documents agree by the end of a moment; all clocks run alike.
 //!
-//! Those in contact act at once, in one order: reports, errands, the plan; the beginning of a leadership and accounts
-//! come anywhere between. Posts, accounts and claims that take longer are faults (`delays`), and so is an entry that is
-//! appended while the link of a pair is cut. Left out: restoring, entries of a leader of three that are lost, channels
-//! that stall, membership that changes, and peers that reach each other without hearing a leader for other reasons
-//! than an election that is due.
+//! Replicas in contact act at once, in one order: reports, assignments, the plan; the beginning of a leadership and
+//! reconciliations come anywhere between. Posts, reconciliations and claims which take longer are faults (`delays`),
+//! and so is an entry appended while the link of a pair is cut. Left out: restoring, lost entries of a leader of three,
+//! stalled channels, membership changes, and peers which reach each other without following a leader for other reasons
+//! than a pending election.
 
 #![allow(clippy::panic, reason = "a test fails by panicking")]
 
@@ -87,7 +88,7 @@ impl Model for Cluster {
                 cluster.replicas > 2 || cluster.events.len() == 1 || (is_merged(world) && events(world).any(claimed))
             }),
             Property::sometimes("a quorum repeats what was decided alone", |cluster: &Cluster, world: &World| {
-                // It waits for a moment before it does.
+                // The quorum waits for a moment before the repeated approval.
                 (cluster.faults.delays == 0 || cluster.moments < 4)
                     || events(world)
                         .flat_map(|event| &event.claims)
@@ -115,7 +116,7 @@ fn is_settled(world: &World) -> bool {
 }
 
 const PLATFORM_AND_USER: [Source; 2] = [Source::Platform, Source::User];
-/// The user's event is for the VM of whoever leads at first.
+/// The user's event is for the VM of the first leader.
 const USER_AND_PLATFORM: [Source; 2] = [Source::User, Source::Platform];
 
 fn pair(events: &[Source], moments: u8, faults: Faults) -> Cluster {
@@ -133,7 +134,7 @@ fn pair(events: &[Source], moments: u8, faults: Faults) -> Cluster {
 
 const CUT: Faults = Faults { cuts: 1, crashes: 0, elections: 0, losses: 0, delays: 0, lates: 0, cancels: 0 };
 
-/// Far beyond what any of these takes.
+/// Far beyond the duration of any of these explorations.
 const LIMIT: Duration = Duration::from_mins(5);
 
 fn check(cluster: &Cluster) {
@@ -192,7 +193,7 @@ fn every_mutant_is_seen() {
     }
 }
 
-/// `ALLCLEAR_ALONE="replicas=3 moments=5 cuts=2 …"` explores another cluster than those above.
+/// `ALLCLEAR_ALONE="replicas=3 moments=5 cuts=2 …"` explores a cluster other than the clusters above.
 #[test]
 #[ignore = "explores for as long as it takes"]
 fn whatever_is_asked_for() {
@@ -252,7 +253,7 @@ fn a_lone_secondary_waits_for_hooks_that_may_run() {
     check(&Cluster { has_hook: true, budget, ..pair(&[Source::User], 6, CUT) });
 }
 
-/// Somebody holds the event before a quorum claims it: a hook has to run first.
+/// The event is held before a quorum claims the event: a hook has to run first.
 fn held() -> Cluster {
     let budget = Duration::from_secs(15);
     Cluster { has_hook: true, budget, holds: 1, ..pair(&[Source::User], 6, CUT) }

@@ -1,4 +1,4 @@
-//! What an action does to the world, and where the properties of posts are judged.
+//! Effects of actions on the world; the properties of posts are checked here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::action::{Action, Fault, account, number_of};
 use crate::mutant::Mutant;
 use crate::world::{Alone, Behind, Breach, Cloud, Cluster, Post, Sent, Shown, Why, World, name};
 
-/// After everything else that a lone secondary waits for.
+/// After all other waiting times of an isolated replica.
 const HELD_UNTIL: Duration = Duration::from_secs(25);
 
 pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
@@ -94,7 +94,7 @@ fn commit(cluster: &Cluster, next: &mut World, by: usize, command: Command) {
     next.commit(cluster, by, command);
 }
 
-/// S2: what a quorum posts is the claim in force of an event that is not approved yet.
+/// S2: a quorum posts only the claim in force of an event which is not approved yet.
 fn post(next: &mut World, replica: usize, id: &EventId, claim: AttemptId) -> Option<Sent> {
     let event = number_of(id);
     if next.replicas[replica].sees[event] != Shown::Scheduled {
@@ -144,8 +144,8 @@ fn arrive(next: &mut World, sent: Option<Sent>) {
     }
 }
 
-/// S5: it is one of a pair, a user asked for it, for the other one's VM alone, nobody holds it as far as this replica can
-/// know, and no hook that it can know of may still run.
+/// S5: the replica is one of a pair, a user requested the event, for the other replica's VM alone, no hold is known to
+/// this replica, and no hook known to this replica may still run.
 fn begin(cluster: &Cluster, next: &mut World, replica: usize) {
     let chosen = next.replicas[replica].chosen.take();
     let Some(entry) = chosen.or_else(|| next.takeover(cluster, replica)) else { return };
@@ -169,7 +169,7 @@ fn begin(cluster: &Cluster, next: &mut World, replica: usize) {
     local.journal.push(entry);
 }
 
-/// S2: what is posted alone stands in the journal, and was not accepted before.
+/// S2: an isolated approval is in the journal when posted, and was not accepted before.
 fn send_alone(next: &mut World, replica: usize) -> Option<Sent> {
     let local = &mut next.replicas[replica];
     let (at, step) = local.alone.as_mut()?;
@@ -203,7 +203,7 @@ fn prune(next: &mut World, replica: usize) {
     next.replicas[replica].journal.retain(|entry| entry.approval.outcome.is_none() || unknown.contains(entry));
 }
 
-/// What an earlier life did not finish has an unknown end.
+/// Posts which the previous run did not finish have an unknown outcome.
 fn restart(next: &mut World, replica: usize) {
     let now = next.now();
     let why = || PostOutcome::Unknown("restarted".into());
@@ -228,7 +228,7 @@ fn elect(next: &mut World, replica: usize) {
 
 fn begin_turn(next: &mut World, turn: u64) {
     next.turn = turn;
-    // So that all that is committed in this moment comes after it.
+    // All entries committed in this moment come after the beginning of the leadership.
     next.leading_since = Timestamp(next.now().0 - 1);
 }
 
@@ -281,7 +281,7 @@ fn fail(cluster: &Cluster, next: &mut World, fault: Fault) {
     }
 }
 
-/// What takes longer than no time.
+/// Faults which make an action take time.
 fn delay(cluster: &Cluster, next: &mut World, fault: Fault) {
     next.faults.delays += u8::from(!matches!(fault, Fault::AnnounceLate(_)));
     match fault {
@@ -312,7 +312,7 @@ fn delay(cluster: &Cluster, next: &mut World, fault: Fault) {
     }
 }
 
-/// Who is told nothing of its proposal proposes it again.
+/// A replica which gets no reply to its proposal proposes again.
 fn cut_while(cluster: &Cluster, next: &mut World, by: usize, command: Command) {
     next.faults.cuts += 1;
     next.replicas[0].cut = true;
@@ -329,7 +329,7 @@ fn crash(cluster: &Cluster, next: &mut World, replica: usize) {
     }
 }
 
-/// Who has lost or found contact by the step, and whether a leader begins a new turn.
+/// Records replicas which lost or regained contact in the step, and whether a leader begins a new quorum epoch.
 fn settle_contact(cluster: &Cluster, before: &World, next: &mut World) {
     if before.led_by().is_none() && next.led_by().is_some() && before.term == next.term {
         begin_turn(next, before.turn + 1);
@@ -345,12 +345,12 @@ fn settle_contact(cluster: &Cluster, before: &World, next: &mut World) {
         let sees = next.clouds.iter().zip(&next.replicas[replica].sees).map(shows).collect();
         let local = &mut next.replicas[replica];
         if has {
-            // Those in contact read their endpoints at once; who is not has until the end of the moment.
+            // Replicas in contact read their endpoints at once; the other replicas have until the end of the moment.
             local.sees = sees;
             (local.behind, local.acknowledged, local.alone_since) = (None, None, Timestamp(0));
         } else if before.has_contact(replica) {
             local.alone_since = now;
-            // What is committed in this moment from here on comes after it.
+            // Entries committed in this moment from here on come after the acknowledgement.
             let is_older = known.is_some_and(|known| known.since == now);
             local.acknowledged = Some((before.term, if is_older { now } else { Timestamp(now.0 - 1) }));
             local.behind.get_or_insert_with(|| Behind { state: before.log.clone(), applied: None });

@@ -1,5 +1,5 @@
-//! What tells two states of the model apart: all that can still make a difference. Left out are counts and times that
-//! no decision looks at, so that states that differ in nothing else are visited once.
+//! Distinguishing parts of the model's states: everything which can still make a difference. Counts and times which no
+//! decision reads are left out, so that states which differ in nothing else are visited once.
 
 use std::hash::{Hash, Hasher};
 
@@ -15,7 +15,8 @@ impl Hash for World {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         let Self { log, moment, clouds, leader, term, turn, leading_since: _, replicas, wire, late, faults, breach } =
             self;
-        // An announcement is waited with no longer than the loss of contact, unless it came after that.
+        // The wait after an announcement is no longer than the loss of contact, unless the announcement came after the
+        // loss.
         let alone = replicas.iter().filter(|local| local.behind.is_some()).map(|local| local.alone_since).min();
         for cloud in clouds {
             let since = alone.filter(|_| cloud.shows == Shown::Scheduled).map(|alone| alone.max(cloud.since));
@@ -65,7 +66,7 @@ fn hash<H: Hasher>(state: &State, hasher: &mut H) {
     }
 }
 
-/// Times count as long as something is still waited for.
+/// Times count as long as an approval is still pending.
 fn hash_event<H: Hasher>(event: &Event, hasher: &mut H) {
     let is_waiting = !event.stage().is_over() && !event.is_accepted();
     let of = |outcome: &Option<(PostOutcome, Timestamp)>| {

@@ -1,4 +1,4 @@
-//! Deliberate mistakes: each is to be seen by the property that it breaks.
+//! Deliberate mistakes: each must be detected by the broken property.
 
 use allclear::core::apply;
 use allclear::core::isolation::approval;
@@ -16,33 +16,33 @@ use std::sync::Arc;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mutant {
     None,
-    /// `apply` lets an account of whichever number clear.
+    /// `apply` clears a voter by a reconciliation under any number.
     OldAccountsClear,
-    /// `apply` does not take up what only a journal tells of.
+    /// `apply` does not adopt events known only from a journal.
     AccountsSkipUnknown,
     /// `apply` lets a leader begin without suspecting itself.
     LeadSparesLeader,
-    /// `apply` and `plan` do not count what suspects may be approving.
+    /// `apply` and `plan` do not count possible approvals of suspects.
     SuspectsTakeNothing,
     /// `apply` and `plan` let a suspect leader claim.
     SuspectClaims,
     /// A voter is cleared by being reachable again.
     ReachabilityClears,
-    /// `event_to_approve` does not mind other events, nor what they took.
+    /// `event_to_approve` ignores other events, and their slots.
     OthersIgnored,
     /// `event_to_approve` takes every minority for one of a pair.
     MinorityActs,
-    /// `event_to_approve` minds no operator.
+    /// `event_to_approve` ignores operators.
     HoldIgnored,
-    /// `event_to_approve` takes every VM for the lost one.
+    /// `event_to_approve` takes every VM for the lost VM.
     TakesItself,
-    /// `event_to_approve` approves what the platform asks for.
+    /// `event_to_approve` approves events of the platform.
     AnySource,
-    /// `event_to_approve` sees only what its replica has applied.
+    /// `event_to_approve` uses only entries which its replica has applied.
     TailIgnored,
     /// The journal does not survive a crash.
     JournalLost,
-    /// The journal is begun though a leader is heard again.
+    /// The journal entry is begun though the replica follows a leader again.
     BegunInContact,
 }
 
@@ -95,7 +95,7 @@ impl Mutant {
         due.into_iter().filter(is_kept).collect()
     }
 
-    /// Judges as if these were cleared.
+    /// Judges as if the replicas of this mutant were cleared.
     fn trusting<T>(self, state: &mut State, me: &VmName, judge: impl FnOnce(&mut State) -> T) -> T {
         let real = state.reconcile_states.clone();
         for (name, suspicion) in &mut state.reconcile_states {
@@ -110,7 +110,7 @@ impl Mutant {
         judged
     }
 
-    /// The event that the replica approves alone.
+    /// The event of the isolated approval.
     pub(crate) fn takeover(self, state: &State, input: &PlanningInput) -> Option<EventId> {
         let (mut state, mut input) = (state.clone(), input.clone());
         let alone = input.isolated.as_mut()?;

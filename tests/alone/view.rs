@@ -1,4 +1,4 @@
-//! What the leader, and a replica that hears none, know beside the log.
+//! Knowledge of the leader, and of an isolated replica, beside the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// What `core::procedure::isolated_approval` knows; `None` while it hears a leader.
+    /// Planning input of `core::procedure::isolated_approval`; `None` while the replica follows a leader.
     pub(crate) fn situation_alone(&self, cluster: &Cluster, me: usize) -> Option<PlanningInput> {
         let local = &self.replicas[me];
         if !local.up || self.has_contact(me) {
@@ -91,7 +91,7 @@ impl World {
         Some(PlanningInput { isolated: Some(alone), ..self.planning_input(cluster, me) })
     }
 
-    /// What it would write into its journal now.
+    /// The entry which the replica would write into its journal now.
     pub(crate) fn takeover(&self, cluster: &Cluster, me: usize) -> Option<JournalEntry> {
         let local = &self.replicas[me];
         let input = self.situation_alone(cluster, me)?;
@@ -116,7 +116,7 @@ impl World {
         Some(JournalEntry { announcement: alone.listed(&id)?.clone(), approval: takeover })
     }
 
-    /// Every voter has given its account.
+    /// Voters which have not reconciled; none once every voter has reconciled.
     pub(crate) fn suspects(&self) -> Vec<&VmName> {
         self.log.suspects().collect()
     }

@@ -1,5 +1,4 @@
-//! What the model's state is made of: the log's fold, what each replica has of its own, the cloud, and what is on its
-//! way.
+//! State of the model: the state of the log, each replica's own data, the cloud, and messages in flight.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,44 +20,45 @@ use crate::mutant::Mutant;
 /// One moment: half of `takeover_after`.
 pub(crate) const MOMENT: Duration = Duration::from_secs(5);
 
-/// One bounded cluster. Every event is for another member of one group, which may lose one at once.
+/// One bounded cluster. Every event is for another member of one group, which may lose one member at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Cluster {
     pub(crate) replicas: usize,
-    /// Who asked for each event, in the order in which they are claimed; the last is for the first replica, and so on.
+    /// Source of each event, in the order of the claims; the last event is for the first replica, and so on.
     pub(crate) events: Vec<Source>,
-    /// The workloads have a hook that runs on their own VM.
+    /// The workloads have a hook which runs on their own VM.
     pub(crate) has_hook: bool,
-    /// How long a user-initiated event is prepared at the most.
+    /// Maximum preparation time of a user-initiated event.
     pub(crate) budget: Duration,
-    /// How often an operator holds an event.
+    /// Maximum number of holds by an operator.
     pub(crate) holds: u8,
-    /// How many moments there are.
+    /// Number of moments.
     pub(crate) moments: u8,
     pub(crate) faults: Faults,
     pub(crate) mutant: Mutant,
 }
 
-/// How many there are at most, or have been.
+/// Maximum number of faults of each kind, or the number so far.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) cuts: u8,
     pub(crate) crashes: u8,
-    /// Of a new leader while the old one is well.
+    /// Elections of a new leader while the old leader is well.
     pub(crate) elections: u8,
-    /// Replies that are not waited for any longer, and posts that do not leave their machine.
+    /// Replies which are no longer waited for, and posts which do not leave their machine.
     pub(crate) losses: u8,
-    /// Posts and accounts that take longer than no time.
+    /// Posts and reconciliations which take time.
     pub(crate) delays: u8,
-    /// Events that those in contact see only after the others.
+    /// Events which replicas in contact see later than the other replicas.
     pub(crate) lates: u8,
-    /// Events that leave the documents though nobody approved them.
+    /// Events which leave the documents without an approval.
     pub(crate) cancels: u8,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct World {
-    /// What is decided: in a pair also what only its leader has, since nobody else can lead without it.
+    /// The decided state: in a pair also entries known only to the leader, since no other replica can lead without
+    /// them.
     pub(crate) log: Arc<State>,
     pub(crate) moment: u8,
     pub(crate) clouds: Vec<Cloud>,
@@ -67,23 +67,23 @@ pub(crate) struct World {
     pub(crate) turn: u64,
     pub(crate) leading_since: Timestamp,
     pub(crate) replicas: Vec<Local>,
-    /// Posts that have left their replica and arrive at any later time.
+    /// Posts which have left their replica and arrive at any later time.
     pub(crate) wire: BTreeSet<Sent>,
-    /// A claim that its leader has planned, and proposes at any later time.
+    /// A planned claim which the leader proposes at any later time.
     pub(crate) late: Option<(usize, Command)>,
     pub(crate) faults: Faults,
     pub(crate) breach: Option<Breach>,
 }
 
-/// What the metadata service has of an event.
+/// State of an event at the metadata service.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Cloud {
     pub(crate) shows: Shown,
-    /// When it was announced.
+    /// Time of the announcement.
     pub(crate) since: Timestamp,
     /// A post took effect.
     pub(crate) approved: bool,
-    /// The endpoints of those in contact do not show it yet.
+    /// The endpoints of the replicas in contact do not show the event yet.
     pub(crate) is_late: bool,
 }
 
@@ -94,34 +94,34 @@ pub(crate) enum Shown {
     Gone,
 }
 
-/// What a replica has that is not in the log. A crash takes all but the journal and what it sent.
+/// Replica data outside the log. A crash loses all of this data but the journal and the sent messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Local {
     pub(crate) up: bool,
-    /// Out of contact with everybody.
+    /// No contact with any other replica.
     pub(crate) cut: bool,
-    /// What it had in its log when it lost contact; `None` while it has contact.
+    /// The replica's log when contact was lost; `None` while the replica has contact.
     pub(crate) behind: Option<Behind>,
-    /// Since when it hears no leader, or is up.
+    /// Time since which the replica follows no leader, or is up.
     pub(crate) alone_since: Timestamp,
-    /// When a leader, and of which term, heard it last; `None` while one does.
+    /// Term of the last leader which heard the replica, and the time; `None` while a leader hears the replica.
     pub(crate) acknowledged: Option<(u64, Timestamp)>,
-    /// What its endpoint shows of each event.
+    /// State of each event at the replica's endpoint.
     pub(crate) sees: Vec<Shown>,
     pub(crate) journal: Vec<JournalEntry>,
-    /// The entry of the journal that it is acting on.
+    /// The journal entry in progress.
     pub(crate) alone: Option<(Timestamp, Alone)>,
     pub(crate) post: Option<(AttemptId, Post)>,
-    /// Built, and on its way to the log; arrives at any later time.
+    /// A reconciliation which is built and on its way to the log; arrives at any later time.
     pub(crate) account: Option<Command>,
-    /// Settled on, where a mutant lets time pass before it is written down.
+    /// The chosen entry, where a mutant lets time pass before the entry is written into the journal.
     pub(crate) chosen: Option<JournalEntry>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Behind {
     pub(crate) state: Arc<State>,
-    /// Without the end of its log; only where a mutant asks for it.
+    /// The state without the end of the log; only where a mutant needs this state.
     pub(crate) applied: Option<Arc<State>>,
 }
 
@@ -148,19 +148,19 @@ pub(crate) struct Sent {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Why {
     Claim(AttemptId),
-    /// The entry of its journal with this time.
+    /// The journal entry with this time.
     Takeover(Timestamp),
 }
 
-/// The property that is broken, by the name it has in `behaviour.md` 13.
+/// The broken property, by its name in `behaviour.md` 13.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Breach {
     S2,
     S4,
     S5,
-    /// A leader claimed something before its own account.
+    /// A leader made a claim before its own reconciliation.
     Unaccounted,
-    /// What a leader plans on the current state is refused, for ever.
+    /// The leader's plan for the current state is rejected, for ever.
     Stuck,
     Lifecycle,
 }
@@ -235,7 +235,7 @@ impl Cluster {
 }
 
 impl World {
-    /// The last replica has just begun to lead: nobody has given an account yet.
+    /// The last replica has just begun to lead: no replica has reconciled yet.
     pub(crate) fn new(cluster: &Cluster) -> Self {
         let local = Local {
             up: true,
@@ -300,12 +300,12 @@ impl World {
         (0..self.replicas.len()).filter(|replica| self.connected(*replica)).count() * 2 > self.replicas.len()
     }
 
-    /// The leader, as far as it has a quorum.
+    /// The leader, if it has a quorum.
     pub(crate) fn led_by(&self) -> Option<usize> {
         self.leader.filter(|leader| self.has_quorum() && self.connected(*leader))
     }
 
-    /// It hears a leader, or is one.
+    /// The replica follows a leader, or is the leader.
     pub(crate) fn has_contact(&self, replica: usize) -> bool {
         self.led_by().is_some() && self.connected(replica)
     }
@@ -314,21 +314,21 @@ impl World {
         self.clouds.iter().all(|cloud| cloud.shows == Shown::Gone)
     }
 
-    /// What a replica's endpoint says now.
+    /// Current document of a replica's endpoint.
     pub(crate) fn document(&self, cluster: &Cluster, replica: usize) -> Document {
         let listed = self.replicas[replica].sees.iter().enumerate().filter(|(_, shown)| **shown == Shown::Scheduled);
         Document::new(listed.map(|(event, _)| cluster.announcement(event)).collect())
     }
 
-    /// Since when its endpoint lists an event; documents agree within the moment. That a replica which is restarted
-    /// counts from there makes no difference: it is alone since then.
+    /// Time since which the replica's endpoint lists each event; documents agree within the moment. A restarted replica
+    /// counts from the restart; this makes no difference, since the replica has been isolated since the restart.
     pub(crate) fn seen_since(&self, replica: usize) -> BTreeMap<EventId, Timestamp> {
         let local = &self.replicas[replica];
         let listed = local.sees.iter().enumerate().filter(|(_, shown)| **shown == Shown::Scheduled);
         listed.map(|(event, _)| (event_id(event), self.clouds[event].since)).collect()
     }
 
-    /// What a replica has in its log.
+    /// The state in a replica's log.
     pub(crate) fn known(&self, replica: usize) -> &Arc<State> {
         self.replicas[replica].behind.as_ref().map_or(&self.log, |behind| &behind.state)
     }
@@ -350,7 +350,7 @@ impl World {
         verdict
     }
 
-    /// The first breach counts.
+    /// Records the first breach only.
     pub(crate) fn broke(&mut self, breach: Breach) {
         self.breach = self.breach.or(Some(breach));
     }

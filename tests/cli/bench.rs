@@ -1,4 +1,4 @@
-//! The benchmarks: each figure has a unit and a floor, and what was measured can be what it says.
+//! The benchmarks: each figure has a unit and a lower bound, and each measured value is plausible.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ fn what_an_idle_cluster_costs_is_told_with_the_floor_of_each_figure() {
     }
     let [polls, .., wanted] = told("idle replica, requests to the metadata service");
     assert!(polls > 0.0 && wanted > 0.0, "{figures:#?}");
-    // What a process holds in memory is told to root only.
+    // Only root can read the memory use of a process.
     if nix::unistd::geteuid().is_root() {
         let [resident, .., floor] = told("idle replica, resident in proportion");
         assert!(resident > floor && floor > 0.0, "{figures:#?}");
@@ -40,7 +40,7 @@ fn a_claim_outlives_the_leader() {
     assert!(median > 0.0 && floor > 0.0, "{figures:#?}");
 }
 
-/// Two of them do not vote.
+/// Two of the replicas do not vote.
 #[test]
 fn many_replicas_approve_though_one_is_lost() {
     let output =

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{allclear, stderr, stdout, written};
 
-/// The example of `deploy`, with certificates that are there.
+/// The example of `deploy`, with existing certificates.
 fn example(folder: &Path) -> String {
     let text = include_str!("../../deploy/allclear.example.toml");
     let shown = folder.to_str().unwrap();

@@ -1,4 +1,4 @@
-//! What a configuration holds in confidence: nobody is shown it, and a file that everybody reads is no place for it.
+//! Secrets in a configuration: no output shows a secret, and a file readable by every user must not hold secrets.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -20,7 +20,7 @@ fn set(path: &str, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// It would end at once, for want of a disk.
+/// A replica with this configuration would end at once, for want of a disk.
 fn configured(folder: &Path, tables: &str) -> String {
     let socket = folder.join("operator.sock");
     let text = format!(
@@ -78,7 +78,7 @@ fn a_configuration_that_everybody_reads_is_refused_where_it_holds_a_secret() {
         let output = allclear(&["check", "--config", &path], &[]);
         assert_eq!((stderr(&output).contains(why), output.status.code()), (is_refused, Some(0)));
     }
-    // Not in the file.
+    // The secret is not in the file.
     let path = configured(folder.path(), &HOOK.replace(values, ""));
     set(&path, 0o644);
     let by_variable = [("ALLCLEAR__WORKLOAD__0__HOOK__0__ENV__MODE", "m4rk-mode"), ("ALLCLEAR_LOG", "off")];

@@ -1,4 +1,4 @@
-//! `allclear demo`: the main job, as a user sees it.
+//! `allclear demo`: the main task, as a user sees the command.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,10 +15,10 @@ fn play(arguments: &[&str]) -> (Output, Value) {
     play_with(arguments, &[])
 }
 
-/// Plays it with its own folder for temporary files, and sees to it that nothing is left.
+/// Runs the demo with its own folder for temporary files, and asserts that nothing is left.
 pub(crate) fn play_with(arguments: &[&str], environment: &[(&str, &str)]) -> (Output, Value) {
     let folder = tempfile::tempdir().unwrap();
-    // Servers run as another user, who has to get through it.
+    // Servers run as another user, and this user needs access through the folder.
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let temporary = folder.path().to_str().unwrap();
     let output =
@@ -74,7 +74,7 @@ fn a_hook_goes_on_when_the_leader_is_killed_and_is_not_run_again() {
     assert_ne!(takeover["new_leader"], takeover["old_leader"]);
     assert!(takeover["new_leader"].is_string() && takeover["restarted_after_s"].is_number(), "{takeover}");
     let event = &report["events"][0];
-    // Leadership had left the VM that is about to go.
+    // Leadership had left the VM of the event.
     assert_ne!(event["resources"][0], takeover["old_leader"]);
     assert_eq!((&event["posts_received"], &event["posts_taken"]), (&1.into(), &1.into()));
     let hooks = of_phase(event, "checkpoint");
@@ -107,7 +107,7 @@ fn an_unknown_scenario_starts_nothing() {
     nothing_is_left(folder.path());
 }
 
-/// Stopped while hooks run, which go on by themselves when only their replicas end.
+/// The demo is stopped while hooks run; such hooks continue by themselves if only their replicas end.
 #[test]
 fn nothing_is_left_of_a_demo_that_is_stopped() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! `allclear doctor`: everything in order, and each thing that can be wrong, with real processes on loopback. Every
-//! configuration names the fake cloud: what is usual on a VM is never dialled here.
+//! `allclear doctor`: everything in order, and each possible fault, with real processes on loopback. Every
+//! configuration names the fake cloud: the usual address on a VM is never contacted here.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -13,7 +13,7 @@ use tokio::net::TcpSocket;
 
 use super::{allclear, free_addresses, pause, program, stderr, stdout, written};
 
-/// Ended when the test is over, however it ends.
+/// Killed when the test is over, however the test ends.
 pub(super) struct Running(Child);
 
 impl Drop for Running {
@@ -77,14 +77,14 @@ impl Bench {
         )
     }
 
-    /// As a cluster of one, which has no port for other replicas and no certificates.
+    /// The configuration of a cluster of one, without a port for other replicas and without certificates.
     pub(super) fn alone(&self) -> String {
         let whole = self.text();
         let (before, rest) = whole.split_once("listen = ").unwrap();
         format!("{before}[metadata]{}", rest.split_once("[metadata]").unwrap().1)
     }
 
-    /// With another replica that does not run.
+    /// The configuration with another replica that does not run.
     pub(super) fn pair(&self) -> String {
         let [own, _, other] = self.addresses;
         let listen = format!("listen = \"{own}\"\n");
@@ -101,7 +101,7 @@ impl Bench {
         (output.status.code(), findings)
     }
 
-    /// What fails, and nothing else does.
+    /// Asserts that `check` fails, and that no other check fails.
     fn fails(&self, text: &str, check: &str, what: &str) {
         let (code, findings) = self.asked(text);
         let failed: Vec<&Value> = findings.iter().filter(|finding| finding["verdict"] == "fail").collect();

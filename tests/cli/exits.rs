@@ -1,5 +1,5 @@
-//! How `allclear run` ends that cannot begin: what only another configuration mends is told apart, for a service manager
-//! that would try again for ever.
+//! The exit of an `allclear run` that cannot begin: faults repaired only by another configuration have an exit code of
+//! their own, for a service manager that would otherwise retry for ever.
 
 use std::net::TcpListener;
 
@@ -16,11 +16,11 @@ fn runs(bench: &Bench, text: &str) -> (Option<i32>, String) {
 #[test]
 fn a_vm_that_the_configuration_does_not_list_is_no_reason_to_try_again() {
     let bench = Bench::new();
-    // Asked of the instance metadata, which says db-0.
+    // The name comes from the instance metadata, which says db-0.
     let strangers = bench.pair().replace("name = \"db-0\"\n", "").replace("{ db-0 =", "{ db-7 =");
     let (code, said) = runs(&bench, &strangers);
     assert!(code == Some(2) && said.contains("this VM is db-0") && said.contains("(db-7, db-1)"), "{code:?}: {said}");
-    // Written, it is found before anybody is asked.
+    // With a written name, the fault is found before any request.
     let path = written(bench.folder.path(), &bench.pair().replace("{ db-0 =", "{ db-7 ="));
     for command in ["run", "check"] {
         let output = allclear(&[command, "--config", &path], &[]);

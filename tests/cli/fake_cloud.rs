@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use super::{allclear, program, stderr, stdout};
 
-/// Ended when the test is over, however it ends.
+/// Killed when the test is over, however the test ends.
 struct Serving {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -20,7 +20,7 @@ impl Serving {
         Self { child, out }
     }
 
-    /// The next line: who, and the address.
+    /// The next line: name and address.
     fn line(&mut self) -> (String, String) {
         let mut line = String::new();
         self.out.read_line(&mut line).unwrap();
@@ -36,7 +36,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // Only fails when it has ended already.
+        // Fails only if the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

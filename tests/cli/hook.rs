@@ -1,11 +1,11 @@
-//! `allclear hook run`: what a hook is told and answers, and what it leaves behind.
+//! `allclear hook run`: the input and output of a hook, and the files left behind.
 
 use serde_json::Value;
 
 use super::doctor::Bench;
 use super::{allclear, stderr, stdout, written};
 
-/// Says what it found, and ends as it is told.
+/// Prints its environment, and exits as commanded.
 const SCRIPT: &str = "#!/bin/sh
 echo \"progress: half of it\"
 echo \"$ALLCLEAR_PHASE $ALLCLEAR_INTENT $ALLCLEAR_MODE $ALLCLEAR_VM $ALLCLEAR_AVOID_VMS $PASSWORD\"
@@ -32,7 +32,7 @@ impl Hooks {
     }
 
     fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
-        // Whatever is left behind is seen.
+        // Every file left behind is found.
         let temporary = self.bench.path("tmp");
         std::fs::create_dir_all(&temporary).unwrap();
         let whole = [&["hook", "run", "--config", &self.path], arguments].concat();

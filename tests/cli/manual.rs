@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::{allclear, program, stderr, stdout};
 
-/// Every command that is not hidden, as the help lists them.
+/// Every command that is not hidden, as the help lists the commands.
 fn commands() -> Vec<String> {
     let help = allclear(&["--help"], &[]);
     let listed =

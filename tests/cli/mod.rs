@@ -1,4 +1,4 @@
-//! Claim: what people see of each command is what the contract says: output, messages and exit status.
+//! Claim: the visible result of each command is as in the contract: output, messages and exit status.
 
 mod bench;
 mod check;
@@ -26,7 +26,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::net::TcpSocket;
 
-/// Runs the program to its end, with nothing in its environment but what is given.
+/// Runs the program to its end, with only the given environment.
 fn allclear(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     Command::new(program()).args(arguments).env_clear().envs(environment.iter().copied()).output().unwrap()
 }
@@ -35,15 +35,15 @@ fn program() -> &'static str {
     env!("CARGO_BIN_EXE_allclear")
 }
 
-/// A configuration in a file of that folder.
+/// Writes a configuration to a file of this folder.
 fn written(folder: &Path, text: &str) -> String {
     let path = folder.join("allclear.toml");
     std::fs::write(&path, text).unwrap();
     path.to_str().unwrap().to_owned()
 }
 
-/// Addresses of this test alone as long as it keeps the sockets, though nobody listens there. The kernel gives such a port
-/// to nobody who asks for any, and whoever asks for exactly that one may share it.
+/// Addresses of this test alone for as long as the test keeps the sockets, even without a listener. The kernel does not
+/// assign such a port to a caller asking for any port, and a caller asking for exactly this port may share the port.
 fn free_addresses<const COUNT: usize>() -> [(TcpSocket, SocketAddr); COUNT] {
     std::array::from_fn(|_| {
         let socket = TcpSocket::new_v4().unwrap();
@@ -54,12 +54,12 @@ fn free_addresses<const COUNT: usize>() -> [(TcpSocket, SocketAddr); COUNT] {
     })
 }
 
-/// To a process that this test started and has not reaped.
+/// Sends a signal to a process that this test started and has not reaped.
 fn signal(pid: u32, signal: Signal) {
     kill(Pid::from_raw(i32::try_from(pid).unwrap()), signal).unwrap();
 }
 
-/// Between two looks at something that is waited for; always false, to be used in a search.
+/// Sleeps between two checks of an awaited condition; always false, for use in a search.
 fn pause() -> bool {
     std::thread::sleep(Duration::from_millis(50));
     false

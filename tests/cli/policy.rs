@@ -1,4 +1,4 @@
-//! `allclear policy test`. `BLESS=1 cargo test --test processes cli::` rewrites what is expected: read what changed.
+//! `allclear policy test`. `BLESS=1 cargo test --test processes cli::` rewrites the expected output: read the changes.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ fn file(name: &str) -> String {
 
 #[test]
 fn what_would_be_done_with_each_event_of_a_document_is_told() {
-    // The document's path is told, so it must be the same everywhere.
+    // The output contains the document's path, so the path must be equal on every machine.
     let document = std::fs::File::open(file("document.json")).unwrap();
     let mut test = Command::new(program());
     test.args(["policy", "test", "--config", &file("allclear.toml"), "--at", AT, "-"]).env_clear().stdin(document);

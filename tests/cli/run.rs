@@ -1,4 +1,4 @@
-//! `allclear run`, before there is anything to run.
+//! `allclear run`, before a replica can run.
 
 use std::net::TcpListener;
 
@@ -47,7 +47,7 @@ confirm = "http://127.0.0.1:1/"
 "
     );
     assert_eq!((stderr(&output), stdout(&output), output.status.code()), (expected.as_str(), "", Some(2)));
-    // with both taken, whoever tried to listen would say so
+    // with both addresses taken, any attempt to listen would be reported
     let taken = [cluster, status].map(|address| TcpListener::bind(address).unwrap());
     let again = allclear(&["run", "--config", &path], &[]);
     assert_eq!((stderr(&again), again.status.code()), (expected.as_str(), Some(2)));

@@ -13,7 +13,8 @@ use super::{allclear, program, stderr, stdout};
 
 const PATH: (&str, &str) = ("PATH", "/usr/bin:/bin");
 
-/// Where a server is missing, the demo says so and starts nothing; and where everything has to be tried, that is a failure.
+/// If a server is missing, the demo reports this and starts nothing; if CI requires all servers, a missing server is a
+/// failure.
 fn is_installed(name: &str, system: &System) -> bool {
     let Some(missing) = programs::missing(system.programs) else { return true };
     let output = allclear(&["demo", "--with", name], &[PATH]);
@@ -25,7 +26,7 @@ fn is_installed(name: &str, system: &System) -> bool {
     false
 }
 
-/// The servers' user has to get through it.
+/// A temporary folder that the servers' user can pass through.
 fn folder_to_pass() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -83,7 +84,7 @@ fn a_demo_of_redis_can_be_read_where_there_is_no_terminal() {
 
 #[test]
 fn no_server_is_left_of_a_demo_that_is_stopped() {
-    // In the middle of what takes the longest to set up, and once clients write.
+    // In the middle of the longest setup, and once clients write.
     is_stopped("postgres", &POSTGRESQL, |folder| !processes::of(folder).is_empty());
     is_stopped("redis", &REDIS, |folder| folder.join("servers/db-2/data/appendonlydir").exists());
 }

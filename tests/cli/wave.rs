@@ -1,4 +1,5 @@
-//! `allclear demo` with a database that dials in: the example, in both languages, and what is no database.
+//! `allclear demo` with a database as a session workload: the example, in both languages, and a program that is no
+//! database.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,7 +10,7 @@ use serde_json::Value;
 use super::demo::{nothing_is_left, of_phase, play_with, processes_that_name};
 use super::{allclear, program, python, stderr, stdout};
 
-/// Three events, each with its all-clear and its hooks, and a primary that is moved out of their way.
+/// Three events, each with its all-clear and its hooks, and a primary moved out of their way.
 fn is_a_wave_that_went_well(report: &Value, told: &str) {
     assert_eq!(report["ok"], true);
     let events = report["events"].as_array().unwrap();
@@ -17,12 +18,12 @@ fn is_a_wave_that_went_well(report: &Value, told: &str) {
     for event in events {
         assert_eq!((&event["posts_received"], &event["posts_taken"]), (&1.into(), &1.into()));
         assert_eq!(of_phase(event, "checkpoint").len(), 1, "{report}");
-        // What was moved away is put back; a member that nothing was done to is not.
+        // A member moved away is restored; a member to which nothing was done is not restored.
         let (moved, restored) = (of_phase(event, "failover"), of_phase(event, "restore"));
         assert_eq!(moved.len(), restored.len(), "{report}");
         assert!(restored.iter().all(|restore| restore["outcome"] == "done"), "{report}");
     }
-    // It begins on the VM that is the first to go.
+    // The primary begins on the VM of the first event.
     let moves = report["moves"].as_array().unwrap();
     assert_eq!(moves[0]["from"], "db-0");
     assert!(moves.len() <= 2, "{report}");
@@ -60,7 +61,7 @@ fn a_program_that_is_no_database_ends_the_demo_with_what_it_said() {
     nothing_is_left(folder.path());
 }
 
-/// A shell that starts the database and waits for it would leave it behind.
+/// A shell that starts the database and waits for the database would leave the database behind.
 #[test]
 fn no_member_is_left_of_a_demo_that_is_stopped() {
     let folder = tempfile::tempdir().unwrap();

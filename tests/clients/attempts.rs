@@ -1,4 +1,4 @@
-//! What becomes of a step: it is run, told about, cancelled, repeated, refused.
+//! The course of a step: run, reported, cancelled, repeated, refused.
 
 use allclear::wire::pb::allclear::workload::v1;
 use allclear::wire::pb::allclear::workload::v1::report::News;
@@ -39,7 +39,7 @@ async fn an_outcome_is_told_until_it_is_acknowledged(mut bench: Bench) {
     session.step(&run("a2", Phase::Failover)).await;
     workload.says("a2 run failover").await;
     workload.tell("a2 done").await;
-    // what was under way when it was acknowledged may still come
+    // reports in flight at the acknowledgement may still arrive
     while session.report().await.0 == "a1" {}
     for _ in 0..3 {
         assert_eq!(session.outcome("a2").await, "done");
@@ -75,7 +75,7 @@ async fn progress_and_the_wish_for_time_are_passed_on(mut bench: Bench) {
     workload.tell("a1 progress half of it").await;
     let progress = v1::Progress { text: "half of it".into(), expected_end_in_ms: None };
     assert_eq!(session.report().await, ("a1".into(), News::Progress(progress)));
-    // no more than once a second, and then the last
+    // at most once a second, and then only the last report
     for line in ["a1 progress more of it", "a1 progress nearly all of it", "a1 expect 1500"] {
         workload.tell(line).await;
     }
@@ -85,7 +85,7 @@ async fn progress_and_the_wish_for_time_are_passed_on(mut bench: Bench) {
     assert_eq!(session.report().await, ("a1".into(), News::Extension(v1::Extension { needs_ms: 360_000 })));
     let deadline = v1::Deadline { attempt: "a1".into(), time_left_ms: 330_000, deadline_unix_ms: 0 };
     session.tell(Tell::Deadline(deadline)).await;
-    // what follows is heard after it
+    // the next step is received after the deadline
     session.step(&run("a2", Phase::Failover)).await;
     workload.says("a2 run failover").await;
     workload.tell("a1 minutes").await;
@@ -157,7 +157,7 @@ async fn an_attempt_that_comes_twice_runs_once(mut bench: Bench) {
     session.step(&asked).await;
     workload.tell("a1 done").await;
     assert_eq!(session.settled("a1").await, "done");
-    // also after it was acknowledged
+    // also after the acknowledgement
     session.step(&asked).await;
     assert_eq!(session.settled("a1").await, "done");
     assert_eq!(workload.stop().await, Vec::<String>::new());
@@ -198,7 +198,7 @@ async fn a_stale_step_is_refused(mut bench: Bench) {
     for _ in 0..2 {
         assert_eq!(session.outcome("a9").await, "stale");
     }
-    // of another event a lower one may come later
+    // for another event a lower sequence may come later
     let event = Some(v1::Event { id: "e2".into(), ..v1::Event::default() });
     session.step(&v1::Step { event, step: "another".into(), ..fenced("a6", 2, 1) }).await;
     workload.says("a6 run checkpoint").await;
@@ -235,7 +235,7 @@ async fn what_is_taken_back_may_be_run_again(mut bench: Bench) {
         ("a1", Intent::Run, "run", "", "done"),
         ("a2", Intent::Undo, "undo", " journaled=done", "done"),
         ("a3", Intent::Run, "run", " journaled=not_done", "done"),
-        // the role has moved on by itself
+        // the role has changed without a hook
         ("a4", Intent::Confirm, "confirm", " journaled=done", "not_done"),
         ("a5", Intent::Run, "run", " journaled=not_done", "done"),
     ];

@@ -1,4 +1,4 @@
-//! A scripted replica, a workload that is a process, and what they say to each other.
+//! A scripted replica, a workload in a process, and the messages between both.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use crate::clients::puppet;
 use crate::clients::python;
 use crate::clients::replica::Replica;
 
-/// Nothing takes as long, however busy the machine is.
+/// No operation takes this long, however busy the machine is.
 pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// In which language the workload is written.
+/// The language of the workload.
 #[derive(Clone)]
 pub(crate) enum Tongue {
     Rust,
@@ -26,7 +26,7 @@ pub(crate) enum Tongue {
     Python(PathBuf, PathBuf),
 }
 
-/// Nothing where it cannot be tested.
+/// `None` if Python cannot be tested.
 pub(crate) fn python() -> Option<Tongue> {
     python::installed().map(|(interpreter, package)| Tongue::Python(interpreter, package))
 }
@@ -48,7 +48,7 @@ impl Bench {
         self.folder.path().join("journal")
     }
 
-    /// A workload that forgets when it ends.
+    /// A workload without a journal: its state is lost when the workload ends.
     pub(crate) fn forgetful(&self) -> Puppet {
         self.puppet(&self.tongue, None)
     }
@@ -68,7 +68,7 @@ impl Bench {
     }
 }
 
-/// A process that does what this test does, or this script.
+/// A process that runs this test, or this script.
 pub(crate) fn process(tongue: &Tongue, test: &str, script: &str) -> Command {
     match tongue {
         Tongue::Rust => {
@@ -84,7 +84,7 @@ pub(crate) fn process(tongue: &Tongue, test: &str, script: &str) -> Command {
     }
 }
 
-/// A workload whose handlers say that they were called, and do what they are told.
+/// A workload whose handlers print each call, and end as commanded.
 pub(crate) struct Puppet {
     process: Child,
     input: ChildStdin,
@@ -103,7 +103,7 @@ impl Puppet {
         self.input.write_all(format!("{command}\n").as_bytes()).await.unwrap();
     }
 
-    /// What it says next; nothing when it has ended.
+    /// The next line of the workload; `None` after its end.
     pub(crate) async fn line(&mut self) -> Option<String> {
         loop {
             let line = timeout(LIMIT, self.lines.next_line()).await.expect("the workload says something").unwrap()?;
@@ -113,7 +113,7 @@ impl Puppet {
         }
     }
 
-    /// What it says next, which is this.
+    /// Asserts the next line of the workload.
     pub(crate) async fn says(&mut self, expected: &str) {
         assert_eq!(self.line().await.as_deref(), Some(expected));
     }
@@ -122,7 +122,7 @@ impl Puppet {
         self.process.kill().await.unwrap();
     }
 
-    /// Stops it; what it said and nobody has read yet.
+    /// Stops the workload, and returns the lines not read yet.
     pub(crate) async fn stop(mut self) -> Vec<String> {
         self.tell("stop").await;
         let mut rest = Vec::new();

@@ -1,4 +1,4 @@
-//! The toy databases of `deploy/examples` do what they are there to show.
+//! The toy databases of `deploy/examples` work as their purpose demands.
 
 use std::fs;
 use std::path::Path;
@@ -32,9 +32,9 @@ async fn member(tongue: &Tongue, vm: &str, folder: &Path) -> Member {
     Member { session: replica.session().await, _replica: replica, _process: process }
 }
 
-/// Says that it has this role, in its first message or later.
+/// Waits until the member reports this role, in its first message or later.
 async fn becomes(session: &mut Session, role: Role) {
-    // An outcome may be told once more before it hears that it is kept.
+    // An outcome may be sent once more before the acknowledgement arrives.
     while session.hello.role() != role {
         session.said().await.expect("it goes on");
     }

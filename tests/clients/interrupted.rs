@@ -1,4 +1,4 @@
-//! A workload that is killed and started again knows from its journal what it did.
+//! A workload that is killed and started again knows its former attempts from its journal.
 
 use std::fs;
 use std::io::Write as _;
@@ -80,7 +80,7 @@ async fn what_was_acknowledged_is_not_told_again(mut bench: Bench) {
     workload.says("a1 run checkpoint").await;
     workload.tell("a1 done").await;
     assert_eq!(session.settled("a1").await, "done");
-    // what follows is heard after it
+    // the next step is received after the acknowledgement
     session.step(&step("a2", Phase::Failover, Intent::Confirm)).await;
     workload.says("a2 confirm failover").await;
     workload.stop().await;
@@ -141,7 +141,7 @@ async fn a_journal_is_of_one_process(mut bench: Bench) {
 
 async fn what_cannot_be_written_into_the_journal_is_not_begun(mut bench: Bench) {
     let (mut workload, mut session) = life(&mut bench).await;
-    // As when the disk is full: what is written breaks off.
+    // As on a full disk: the write breaks off.
     let room = fs::metadata(bench.journal()).unwrap().len() + 10;
     workload.tell(&format!("room {room}")).await;
     workload.says("has room").await;

@@ -1,5 +1,5 @@
-//! A workload in a process of its own: says what its handlers were called for, and ends them as it is told.
-//! `puppet.py` does the same.
+//! A workload in a process of its own: prints each call of its handlers, and ends the calls as commanded. `puppet.py`
+//! does the same.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -18,13 +18,14 @@ pub(crate) fn name() -> &'static str {
 pub(crate) const SOCKET: &str = "ALLCLEAR_TEST_SOCKET";
 pub(crate) const JOURNAL: &str = "ALLCLEAR_TEST_JOURNAL";
 
-/// What is said to the handlers that run, by attempt.
+/// Commands to the running handlers, by attempt.
 type Strings = Arc<Mutex<BTreeMap<String, mpsc::UnboundedSender<String>>>>;
 
 #[tokio::test]
 async fn a_workload_can_be_a_process_of_its_own() {
     let Ok(socket) = env::var(SOCKET) else { return };
-    // Whoever writes too much is told so, and not ended. Every thread that is begun from here on has it like that.
+    // A write beyond the limit fails with an error, and does not end the process. Every thread begun from here on
+    // inherits this mask.
     SigSet::from(Signal::SIGXFSZ).thread_block().unwrap();
     let strings = Strings::default();
     match register(socket, env::var(JOURNAL).ok(), &strings).start() {
@@ -131,7 +132,7 @@ fn affected(peer: &allclear::workload::Peer) -> &str {
     if peer.affected { ":affected" } else { "" }
 }
 
-/// Files may be so long and no longer, or as long as they like.
+/// Limits the length of files, or removes the limit.
 fn make_room(length: Option<u64>) {
     let (_, most) = getrlimit(Resource::RLIMIT_FSIZE).unwrap();
     setrlimit(Resource::RLIMIT_FSIZE, length.unwrap_or(most), most).unwrap();

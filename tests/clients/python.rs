@@ -7,13 +7,14 @@ use std::sync::OnceLock;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The interpreter, and the folder with the installed package. Nothing where the packages are missing that `.ci/run` installs; there, `ALLCLEAR_PYTHON` says that they must not be.
+/// The interpreter, and the folder with the installed package. `None` if the packages installed by `.ci/run` are
+/// missing; with `ALLCLEAR_PYTHON` set, missing packages are an error.
 pub(crate) fn installed() -> Option<(PathBuf, PathBuf)> {
     static INSTALLED: OnceLock<Option<(PathBuf, PathBuf)>> = OnceLock::new();
     INSTALLED.get_or_init(install).clone()
 }
 
-/// Installs the package as it is in the source, without a network.
+/// Installs the package from the source tree, without a network.
 fn install() -> Option<(PathBuf, PathBuf)> {
     let wanted = env::var_os("ALLCLEAR_PYTHON").map(PathBuf::from);
     let interpreter = wanted.clone().unwrap_or_else(|| Path::new(ROOT).join("target/python/bin/python3"));
@@ -35,14 +36,14 @@ fn install() -> Option<(PathBuf, PathBuf)> {
     Some((interpreter, package))
 }
 
-/// One for each process; those of processes that are gone are cleared away.
+/// One folder for each process; folders of ended processes are removed.
 fn folder() -> PathBuf {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
     for entry in std::fs::read_dir(parent).unwrap().flatten() {
         let name = entry.file_name();
         let process = name.to_str().and_then(|name| name.strip_prefix("python-"));
         if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
-            // another process may clear it away, too
+            // another process may remove the folder, too
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }

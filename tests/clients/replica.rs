@@ -1,4 +1,4 @@
-//! A replica that does what the test says, at the service's door.
+//! A replica scripted by the test, behind the service's socket.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) struct Replica {
     server: JoinHandle<()>,
 }
 
-/// A workload that has dialled and said hello.
+/// A workload that has connected and sent its `Hello`.
 pub(crate) struct Dialled {
     pub(crate) hello: v1::Hello,
     said: Streaming<v1::FromWorkload>,
@@ -37,7 +37,7 @@ pub(crate) struct Session {
     pub(crate) hello: v1::Hello,
     said: mpsc::UnboundedReceiver<Said>,
     tell: mpsc::Sender<ToWorkload>,
-    /// Heartbeats are not answered any more.
+    /// While set, heartbeats are not answered.
     pub(crate) is_mute: Arc<AtomicBool>,
 }
 
@@ -106,7 +106,7 @@ impl Session {
         self.tell(Tell::Acknowledged(v1::Acknowledged { attempt: attempt.into() })).await;
     }
 
-    /// What the workload says next; nothing when it has ended the session.
+    /// The next message of the workload; `None` once the workload has ended the session.
     pub(crate) async fn said(&mut self) -> Option<Said> {
         let said = timeout(LIMIT, self.said.recv()).await.expect("the workload says something")?;
         if let Said::Heartbeat(heartbeat) = &said
@@ -124,7 +124,7 @@ impl Session {
         }
     }
 
-    /// The next report, whatever heartbeats come before it.
+    /// The next report, whatever heartbeats precede the report.
     pub(crate) async fn report(&mut self) -> (String, News) {
         loop {
             match self.said().await {
@@ -135,7 +135,7 @@ impl Session {
         }
     }
 
-    /// The next outcome in one word, and its reason, where it is one of this attempt.
+    /// The next outcome in one word, with its reason, if the outcome belongs to this attempt.
     pub(crate) async fn outcome(&mut self, attempt: &str) -> String {
         match self.report().await {
             (of, News::Outcome(outcome)) if of == attempt => in_words(&outcome),
@@ -143,7 +143,7 @@ impl Session {
         }
     }
 
-    /// The outcome, which is acknowledged.
+    /// Waits for the outcome, and acknowledges the outcome.
     pub(crate) async fn settled(&mut self, attempt: &str) -> String {
         let outcome = self.outcome(attempt).await;
         self.acknowledge(attempt).await;
@@ -158,7 +158,7 @@ impl Session {
         self.hello.known.iter().map(told).collect()
     }
 
-    /// Breaks off in the middle.
+    /// Breaks the session off in the middle.
     pub(crate) async fn cut(self) {
         self.refuse(Status::unavailable("the replica stops")).await;
     }
@@ -168,7 +168,7 @@ impl Session {
     }
 }
 
-/// Until the workload ends the session, or the test has let go of it.
+/// Receives until the workload ends the session, or the test has dropped the session.
 async fn hear(
     mut said: Streaming<v1::FromWorkload>,
     heard: mpsc::UnboundedSender<Said>,
@@ -202,7 +202,7 @@ fn in_words(outcome: &v1::Outcome) -> String {
     }
 }
 
-/// A step of event e1, the first in its life, with a minute for it.
+/// A step of event e1, the first step of this event, with a minute of time.
 pub(crate) fn step(attempt: &str, phase: v1::Phase, intent: v1::Intent) -> v1::Step {
     let sequence = attempt.trim_start_matches('a').parse().unwrap();
     v1::Step {

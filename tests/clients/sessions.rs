@@ -1,4 +1,4 @@
-//! The session itself: what is registered, how it is kept alive, and how it ends.
+//! The session itself: its registration, its heartbeats, and its end.
 
 use std::sync::atomic::Ordering;
 
@@ -127,7 +127,7 @@ async fn a_lost_session_is_taken_up_where_it_was(mut bench: Bench) {
     assert_eq!(session.known(), ["a1 runs"]);
     session.step(&asked).await;
     session.cut().await;
-    // while nobody is there
+    // while no session exists
     let dialled = bench.replica.dialled().await;
     workload.tell("a1 done").await;
     let mut session = dialled.welcome(&[]).await;

@@ -1,4 +1,4 @@
-//! Workloads that stay away: how long they stay registered, and what is done without them.
+//! Absence of session workloads: how long a registration is retained, and how events proceed without the workload.
 
 use allclear::wire::pb::allclear::operator::v1::Status;
 use allclear::wire::pb::allclear::workload::v1 as pb;
@@ -22,7 +22,7 @@ async fn a_registration_is_kept_as_long_as_it_asked_for_and_waits_for_nobody_aft
     let greeting = || brief(pb::Hello { retain_ms: Some(2_000), ..database(&[Drain]) });
     drop(Dialled::at(&cluster.door(0), greeting()).await);
     cluster.until(0, "aware that it is away", is_away).await;
-    // Who comes back in time stays.
+    // A workload stays registered if reconnected in time.
     let database = Dialled::at(&cluster.door(0), greeting()).await;
     cluster.until(0, "aware that it is back", |status| status.workloads[0].connected).await;
     drop(database);
@@ -40,13 +40,13 @@ async fn a_workload_that_may_be_skipped_is_not_waited_for_and_what_was_done_to_i
     let mut database = Dialled::at(&cluster.door(0), greeting()).await;
     let id = cluster.cloud.announce(reboot()).await;
     database.does(Checkpoint).await;
-    // It is given the drain, and nobody knows what became of that.
+    // The workload receives the drain step; the drain's outcome stays unknown.
     database.step().await;
     drop(database);
     cluster.until(0, "aware that it is away", is_away).await;
     let event = cluster.until_stage(0, &id, "started").await;
     assert_eq!(event.start_cause.as_deref(), Some("approved"));
-    // It may have been asked about before its absence was in the log.
+    // A confirm may have been sent before the absence was in the log.
     let ran: Vec<_> = outcomes(&event).into_iter().filter(|(_, intent, _)| *intent == "run").collect();
     assert_eq!(ran, [("checkpoint", "run", Some("done")), ("drain", "run", Some("unknown"))]);
     cluster.cloud.finish(&id).await;

@@ -27,7 +27,7 @@ async fn no_bad_answer_ends_an_event_restores_it_or_posts_it_again() {
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 0 })).await;
     cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;
     for fault in bad_answers() {
-        // Twice in a row, everywhere: two polls are what it takes to believe that an event is gone.
+        // Twice in a row, everywhere: two polls without an event are needed before the event counts as gone.
         cluster.cloud.fault(json!({ "fault": fault, "on": "get", "times": 2 })).await;
         for vm in ["db-0", "db-1", "db-2"] {
             let before = cluster.cloud.polls(vm).await;
@@ -62,7 +62,7 @@ async fn a_service_that_never_says_anything_is_told_as_a_stalled_channel() {
     let stalled: Vec<_> =
         status.replicas.iter().filter(|each| each.metadata == "stalled").map(|each| &each.name).collect();
     assert_eq!(stalled, ["db-2"]);
-    // An event is approved by one whose channel works.
+    // An event is approved by a replica with a working channel.
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 2 })).await;
     let event = cluster.until_stage(0, &id, "started").await;
     assert_ne!(event.approvals[0].approver, "db-2");

@@ -1,5 +1,6 @@
-//! An approver that is killed or frozen before, during or after its post: another takes its place, and the platform is
-//! told at most once more. How long it took is printed; `ALLCLEAR_TIMED=1` also checks it, on a machine that has time.
+//! An approver that is killed or frozen before, during or after its post: another replica takes over, and the platform
+//! receives at most one more post. The duration is printed; `ALLCLEAR_TIMED=1` also checks the duration, on an
+//! unloaded machine.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use serde_json::json;
 use super::cluster::Cluster;
 use super::workload::hook;
 
-/// What the specification grants, with a claim lease of 5 s.
+/// The limit in the specification, with a claim lease of 5 s.
 const REPLACED_WITHIN: Duration = Duration::from_secs(8);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -18,14 +19,14 @@ enum Blow {
     Freeze,
 }
 
-/// As its post sees it.
+/// The progress of the post at the time of the kill or freeze.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Moment {
-    /// It takes its fresh document.
+    /// The approver fetches a fresh document.
     Before,
-    /// The platform has it, and nothing comes of it.
+    /// The platform has received the post, and the post has no effect.
     During,
-    /// The platform took it, and nobody knows.
+    /// The platform has accepted the post, and no replica knows.
     After,
 }
 
@@ -39,7 +40,7 @@ enum Approver {
 }
 
 impl Moment {
-    /// What the approver's endpoint does from the claim on, for long enough to be struck meanwhile.
+    /// The fault of the approver's endpoint from the claim on, long enough for the kill or freeze meanwhile.
     fn fault(self, vm: &str) -> serde_json::Value {
         let slow = json!({ "kind": "slow", "ms": 4000 });
         match self {
@@ -59,8 +60,8 @@ impl Moment {
     }
 }
 
-/// Waits until the first approver of an event asks for the document after which it will confirm and post. Its endpoint
-/// is to be slow.
+/// Waits until the first approver of an event requests the document that precedes confirmation and post. The
+/// approver's endpoint must be slow.
 pub(crate) async fn takes_its_document(cluster: &Cluster, asked: usize, id: &str, approver: &str) {
     let claimed = |event: &Event| event.approvals.first().is_some_and(|claim| claim.approver == approver);
     let event = cluster.until_event(asked, id, "claimed by the one that is meant", claimed).await;
@@ -68,7 +69,7 @@ pub(crate) async fn takes_its_document(cluster: &Cluster, asked: usize, id: &str
     cluster.until_true("its fresh document", async || cluster.cloud.is_polled(approver, since).await).await;
 }
 
-/// Strikes the approver of an event, and looks on until the event is over and the approver is back.
+/// Kills or freezes the approver of an event, and waits until the event is over and the approver is back.
 async fn strike(blow: Blow, moment: Moment, approver: Approver) {
     let plan = Cluster::of(&["db-0", "db-1", "db-2"])
         .workload("database", vec![hook("drain").waits_for("gate"), hook("restore")])
@@ -86,7 +87,7 @@ async fn strike(blow: Blow, moment: Moment, approver: Approver) {
         let is_blind = |status: &Status| status.replicas[leader].metadata == "stalled";
         cluster.until(affected, "told that the leader is blind", is_blind).await;
     }
-    // It stays Scheduled, so that a further post would find nothing wrong.
+    // The event stays Scheduled, so that nothing would stop a further post.
     let order = json!({ "type": "Reboot", "vm": affected, "seen_by": seen_by, "start_delay": 600_000 });
     let id = cluster.cloud.announce(order).await;
     cluster.until_event(affected, &id, "seen", |event| event.seen_by.len() == seen_by.len()).await;

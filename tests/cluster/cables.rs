@@ -1,5 +1,4 @@
-//! The same as with links that are cut, on a network that the kernel cuts. Skipped, and said so, where namespaces cannot
-//! be made.
+//! The tests of cut links, on a network that the kernel cuts. Skipped with a message where namespaces cannot be made.
 
 use allclear::wire::pb::allclear::operator::v1::Status;
 use serde_json::json;

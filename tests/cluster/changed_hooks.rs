@@ -1,4 +1,4 @@
-//! A replica is started again with other hooks while an event is open that it prepares.
+//! A replica is restarted with other hooks while an event is being prepared.
 
 use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use serde_json::json;
@@ -7,12 +7,12 @@ use super::cluster::Cluster;
 use super::members::database_on;
 use super::workload::{Hook, hook};
 
-/// Three members, of which nobody knows who is the primary.
+/// Three members without a known primary.
 async fn cluster(hooks: Vec<Hook>) -> Cluster {
     Cluster::of(&["db-0", "db-1", "db-2"]).workload("database", hooks).may_lose(1, "database").start().await
 }
 
-/// Starts a replica again with another configuration.
+/// Restarts a replica with another configuration.
 async fn started_otherwise(cluster: &mut Cluster, place: usize, change: impl Fn(&str) -> String) {
     cluster.stop(place);
     let file = cluster.configuration(place);
@@ -31,7 +31,7 @@ fn table_of(written: &str, phase: &str) -> String {
     format!("[[workload.hook]]\nphase = \"{phase}\"\n{}", &after[..end])
 }
 
-/// One more hook of the phase, before the others, that runs something else.
+/// Adds a different hook of the phase before the existing hooks.
 fn with_one_more(written: &str, phase: &str) -> String {
     let first = table_of(written, phase);
     let other = first.replace("env = { ", "env = { NEW = \"1\", ");
@@ -90,7 +90,7 @@ async fn a_workload_that_is_renamed_is_restored_by_its_old_hooks_before_the_new_
     let id = announced(&cluster).await;
     cluster.until_true("the shutdown", async || cluster.hooks.begun() == ["drain", "shutdown"]).await;
     started_otherwise(&mut cluster, 0, |written| {
-        // What runs anew is told from what ran by its variables.
+        // The variables distinguish new runs from old runs.
         let renamed = written.replacen("name = \"database\"\n", "name = \"orders\"\n", 1);
         renamed.replace("env = { ", "env = { NEW = \"1\", ")
     })
@@ -123,7 +123,7 @@ async fn a_workload_that_is_removed_while_its_vm_is_away_is_restored_afterwards(
     let event = cluster.closed_everywhere(&id).await;
     assert_eq!(cluster.hooks.asked(), ["run drain", "run restore"], "{event:#?}");
     assert_eq!(event.hooks[1].outcome.as_deref(), Some("done"), "{event:#?}");
-    // Nothing of it is kept when nothing is owed any more.
+    // The hooks of the removed workload are forgotten when nothing is owed any more.
     let kept = cluster.folder.path().join("0.data/hooks/.hooks.json");
     cluster.until_true("forgotten", async || std::fs::read_to_string(&kept).unwrap() == "[]").await;
 }

@@ -1,5 +1,5 @@
-//! Documents that change, differ and lack what they had: nobody goes unprepared, nothing is posted for what was not decided,
-//! and nothing is put back while an event may go on.
+//! Documents that change, differ and lack earlier content: no VM goes unprepared, nothing is posted for undecided
+//! content, and nothing is restored while an event may go on.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::workload::{Hook, hook};
 
 const THREE: [&str; 3] = ["db-0", "db-1", "db-2"];
 
-/// It starts an hour after its approval.
+/// An event that starts an hour after its approval.
 fn redeploy(vms: &[usize]) -> Value {
     json!({ "type": "Redeploy", "source": "Platform", "vms": vms, "notice": "10m", "start_delay": "1h" })
 }
@@ -29,7 +29,7 @@ async fn shows(cluster: &Cluster, vm: &str, event: &str, fields: Value) {
     cluster.cloud.fault(json!({ "vm": vm, "fault": { "kind": "shows", "event": event, "fields": fields } })).await;
 }
 
-/// The VMs on which a hook of this phase was done.
+/// The VMs with a completed hook of this phase.
 fn done<'a>(event: &'a Event, phase: &str) -> Vec<&'a str> {
     let of_phase = |hook: &&_| is_done(hook, phase);
     let mut vms: Vec<&str> = event.hooks.iter().filter(of_phase).map(|hook| hook.vm.as_str()).collect();
@@ -57,7 +57,7 @@ async fn what_one_endpoint_says_of_another_vm_and_with_other_letters_is_one_even
     assert_eq!(cluster.status(0).await.unwrap().events.len(), 1);
     let posts = cluster.cloud.posts().await;
     assert_eq!(posts.len(), 1, "{posts:?}");
-    // With the letters that the endpoint of that VM has.
+    // The id has the letter case of the endpoint of the posting VM.
     let shown = if posts[0]["vm"] == "db-2" { id } else { id.to_uppercase() };
     assert!(posts[0]["body"].as_str().unwrap().contains(&shown), "{posts:?}");
 }
@@ -77,7 +77,7 @@ async fn a_vm_that_is_named_while_others_are_prepared_is_prepared_too() {
     assert_eq!(done(&event, "drain"), ["db-0", "db-1"], "{event:#?}");
 }
 
-/// What the platform has refused can be held, grows, and is approved for what it has become.
+/// An event with a refused approval can be held, grows, and is approved with its new content.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_approval_is_made_anew_for_what_the_event_has_become() {
     let cluster = three(hooks()).start().await;
@@ -166,7 +166,7 @@ async fn an_element_that_cannot_be_read_is_no_end_of_its_event_and_no_obstacle_f
 async fn answers_after(ms: u64) {
     let cluster = Cluster::of(&THREE).also("metadata.poll_interval", "1s").start().await;
     cluster.cloud.fault(json!({ "on": "get", "fault": { "kind": "slow", "ms": ms } })).await;
-    // Every endpoint is met in the middle of an answer that is slow already.
+    // Every endpoint is already in the middle of a slow answer.
     cluster.a_few_polls_later().await;
     let announced = std::time::Instant::now();
     let id = cluster.cloud.announce(redeploy(&[0])).await;
@@ -197,7 +197,7 @@ async fn an_endpoint_that_answers_after_nine_seconds_is_no_dead_one() {
     answers_after(9_000).await;
 }
 
-/// Approvals that become due at one moment look together and do not make each other give way.
+/// Approvals that are due at the same time poll together and do not defer each other.
 #[tokio::test(flavor = "multi_thread")]
 async fn approvals_that_are_due_together_are_posted_together() {
     let cluster = Cluster::of(&THREE).start().await;

@@ -1,6 +1,6 @@
-//! One wall clock of three is wrong, or of two, the leader's or another one: nothing happens early or late by that, and
-//! people are told whose it is. The clocks are set with libfaketime (Debian package `libfaketime`), the steady ones stay as
-//! they are.
+//! One wrong wall clock of three, or of two, the leader's or another replica's: nothing happens early or late, and
+//! operators are notified of the replica with the wrong clock. The wall clocks are set with libfaketime (Debian
+//! package `libfaketime`), the monotonic clocks stay unchanged.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -12,10 +12,10 @@ use serde_json::json;
 use super::cluster::{Cluster, Plan};
 use super::workload::hook;
 
-/// Of db-0, db-1 and db-2, in seconds.
+/// How far the clocks of db-0, db-1 and db-2 are ahead, in seconds.
 const AHEAD: [i64; 3] = [0, 3600, 0];
 
-/// Where distributions put it.
+/// Path of libfaketime, as installed by distributions.
 pub(crate) fn faketime() -> Option<PathBuf> {
     let below_each = |folder: &str| {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -26,12 +26,12 @@ pub(crate) fn faketime() -> Option<PathBuf> {
     folders.map(|folder| folder.join("faketime/libfaketime.so.1")).find(|path| path.is_file())
 }
 
-/// Three replicas with clocks as above.
+/// Three replicas with clocks as in `AHEAD`.
 fn three() -> Option<Plan> {
     with_clocks(&["db-0", "db-1", "db-2"], &AHEAD)
 }
 
-/// Replicas whose clocks are so many seconds ahead. `None`, and a word about it, where clocks cannot be set.
+/// Replicas whose clocks are `ahead` seconds ahead. Prints a message and returns `None` where clocks cannot be set.
 fn with_clocks(vms: &[&'static str], ahead: &[i64]) -> Option<Plan> {
     let Some(library) = faketime() else {
         println!("SKIPPED: clocks cannot be set without libfaketime.so.1; install the package libfaketime");
@@ -62,7 +62,7 @@ async fn led_by(cluster: &Cluster, name: &str) {
         .await;
 }
 
-/// Every replica shows whose clock is wrong, and by how much.
+/// The status shows which clocks are wrong, and by how much.
 fn differences_are_shown(status: &Status) -> bool {
     status
         .replicas
@@ -71,11 +71,11 @@ fn differences_are_shown(status: &Status) -> bool {
         .all(|(replica, ahead)| replica.clock_difference_ms.is_some_and(|shown| shown.abs_diff(ahead * 1000) <= 1000))
 }
 
-/// The deadline that a hook was given is as far away as it was told, on the wall clock of its own VM.
+/// The deadline given to a hook matches the remaining time given to the hook, on the wall clock of the hook's VM.
 fn is_on_its_own_wall(vm: &str, left_ms: u64, deadline: Timestamp) -> bool {
     let ahead = AHEAD[usize::from(vm.as_bytes()[3] - b'0')] * 1000;
     let expected = Timestamp::now().as_millisecond() + ahead + i64::try_from(left_ms).unwrap();
-    // It began a moment ago.
+    // The hook began a moment ago.
     (-20_000..1000).contains(&(deadline.as_millisecond() - expected))
 }
 
@@ -136,7 +136,7 @@ async fn a_deadline_stays_where_it_is_when_a_leader_with_another_clock_takes_ove
     let id = cluster.cloud.announce(json!({ "type": "Redeploy", "vm": 0, "notice": "10m" })).await;
     cluster.seen_by_all(&id).await;
     cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;
-    // An hour ahead of the leader that set the deadline.
+    // The clock of `db-1` is an hour ahead of the leader that set the deadline.
     led_by(&cluster, "db-1").await;
     for place in 0..3 {
         cluster.until(place, "aware of the clocks", differences_are_shown).await;
@@ -156,14 +156,14 @@ async fn a_deadline_stays_where_it_is_when_a_leader_with_another_clock_takes_ove
 
 const DAY: i64 = 24 * 3600;
 
-/// Somebody has warned that the wall clock of this replica is wrong.
+/// A replica has warned that the wall clock of `name` is wrong.
 fn is_named(cluster: &Cluster, name: &str) -> bool {
     let about = format!("\"replica\":\"{name}\"");
     let is_it = |line: &str| line.contains("WARN") && line.contains("wall clock") && line.contains(&about);
     (0..cluster.replicas.len()).any(|place| cluster.log(place).lines().any(is_it))
 }
 
-/// The first clock is wrong from the first start on, and its replica leads.
+/// The clock of `db-0` is wrong from the first start on, and `db-0` leads.
 async fn is_prepared_beside_a_wrong_clock(vms: &[&'static str], ahead: i64) {
     let clocks: Vec<i64> = vms.iter().map(|vm| if *vm == "db-0" { ahead } else { 0 }).collect();
     let Some(plan) = with_clocks(vms, &clocks) else { return };
@@ -255,7 +255,7 @@ async fn where_nobody_can_tell_which_clock_of_two_is_right_an_event_is_prepared_
     let event = cluster.closed_everywhere(&id).await;
     assert_eq!(event.start_cause.as_deref(), Some("approved"));
     assert_eq!(cluster.status(0).await.unwrap().platform_difference_ms, None);
-    // Now one endpoint tells the time.
+    // Now one endpoint sends the time.
     cluster.cloud.clear_faults_of("db-1").await;
     cluster.until_true("told whose clock is wrong", async || is_named(&cluster, "db-0")).await;
     cluster.until(1, "sure of the time", |status| status.platform_difference_ms == Some(0)).await;

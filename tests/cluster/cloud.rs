@@ -18,8 +18,8 @@ impl Cloud {
         self.running.endpoint(vm).unwrap()
     }
 
-    /// Announces an event and returns its id. What the order leaves out: it starts at once when it is approved, and
-    /// lasts until it is finished.
+    /// Announces an event and returns its id. Defaults for `order`: the event starts at once when approved, and lasts
+    /// until finished.
     pub(crate) async fn announce(&self, order: Value) -> String {
         let mut whole = json!({ "source": "User", "start_delay": 0, "impact": "24h", "linger": 0 });
         whole.as_object_mut().unwrap().extend(order.as_object().unwrap().clone());
@@ -52,7 +52,7 @@ impl Cloud {
         read(self.http.patch(address).json(&change).send().await.unwrap()).await;
     }
 
-    /// Switches a fault on; `vm` left out means all of them.
+    /// Switches a fault on; without `vm` the fault applies to all VMs.
     pub(crate) async fn fault(&self, order: Value) {
         self.post("/faults", &order).await;
     }
@@ -67,13 +67,13 @@ impl Cloud {
         read(self.http.delete(address).send().await.unwrap()).await;
     }
 
-    /// Those that were set for GETs alone.
+    /// Clears the faults set for GETs alone.
     pub(crate) async fn clear_faults_of_gets(&self) {
         let address = format!("{}/faults?on=get", self.running.control());
         read(self.http.delete(address).send().await.unwrap()).await;
     }
 
-    /// Whether a request of this VM that came since then, in milliseconds since 1970, met this fault.
+    /// True if a request of this VM, received since `since` in milliseconds since 1970, met this fault.
     pub(crate) async fn has_answered_with(&self, fault: &str, vm: &str, since: i64) -> bool {
         let address = format!("{}/requests?vm={vm}", self.running.control());
         let answer = read(self.http.get(address).send().await.unwrap()).await;
@@ -82,7 +82,7 @@ impl Cloud {
         requests.iter().any(|it| it["fault"] == fault && is_late(it["at"].as_str().unwrap()))
     }
 
-    /// Every event that was announced, as it is now.
+    /// Every announced event, in the current state.
     pub(crate) async fn events(&self) -> Vec<Value> {
         let address = format!("{}/events", self.running.control());
         let answer = read(self.http.get(address).send().await.unwrap()).await;
@@ -93,29 +93,29 @@ impl Cloud {
         self.post("/incarnation", &json!({})).await;
     }
 
-    /// Every POST that arrived, whether or not it was answered.
+    /// Every received POST, answered or not.
     pub(crate) async fn posts(&self) -> Vec<Value> {
         let address = format!("{}/requests?method=POST", self.running.control());
         let answer = read(self.http.get(address).send().await.unwrap()).await;
         answer["requests"].as_array().unwrap().clone()
     }
 
-    /// The approvals of one event, as the platform got them.
+    /// The approvals of one event, as received by the platform.
     pub(crate) fn approvals(&self, event: &str) -> Vec<Post> {
         self.running.posts().into_iter().filter(|post| post.event.as_str() == event).collect()
     }
 
-    /// The VMs from which they came.
+    /// The VMs from which the POSTs came.
     pub(crate) async fn posted_by(&self) -> Vec<String> {
         self.posts().await.iter().map(|post| post["vm"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// How many GETs of events have arrived.
+    /// Number of received GETs of events.
     pub(crate) async fn polls(&self, vm: &str) -> usize {
         self.gets(vm).await.len()
     }
 
-    /// By how many milliseconds of a second this VM polls after that one; the middle of several looks.
+    /// Milliseconds of a second by which `vm` polls after `other`; the median of several polls.
     pub(crate) async fn polls_apart(&self, vm: &str, other: &str) -> i64 {
         let of = async |vm| -> Vec<i64> {
             let gets = self.gets(vm).await;
@@ -128,13 +128,13 @@ impl Cloud {
         apart[apart.len() / 2]
     }
 
-    /// Whether a GET that arrived since then still waits for its answer.
+    /// True if a GET received since `since` still waits for an answer.
     pub(crate) async fn is_polled(&self, vm: &str, since: &str) -> bool {
         let gets = self.gets(vm).await;
         gets.iter().any(|get| get["status"].is_null() && get["at"].as_str().unwrap() >= since)
     }
 
-    /// What arrived of one VM's GETs of events.
+    /// The received GETs of one VM for events.
     pub(crate) async fn gets(&self, vm: &str) -> Vec<Value> {
         let address = format!("{}/requests?method=GET&vm={vm}", self.running.control());
         let answer = read(self.http.get(address).send().await.unwrap()).await;

@@ -1,4 +1,4 @@
-//! Replicas as processes of the real program, and ways to ask, kill, freeze and start them again.
+//! Replicas as processes of the real program, and functions to query, kill, freeze and restart replicas.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -21,29 +21,29 @@ use super::plan::free_addresses;
 use super::workload::Hooks;
 use crate::machine_share::Share;
 
-/// Far beyond what anything takes on a loaded machine; only a failing test waits this long.
+/// Far beyond the duration of any operation on a loaded machine; only a failing test waits this long.
 const LIMIT: Duration = Duration::from_mins(2);
-/// Between two looks at what is waited for.
+/// Pause between two checks of a condition.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 pub(crate) struct Cluster {
     pub(crate) cloud: Cloud,
     pub(crate) hooks: Hooks,
-    /// Where the plan asks for them.
+    /// `Some` where the plan asks for links.
     pub(crate) links: Option<Links>,
     pub(crate) namespaces: Option<Namespaces>,
     pub(crate) replicas: Vec<Replica>,
-    /// So many of them are named by every configuration.
+    /// Number of replicas that every configuration names.
     pub(crate) founders: usize,
     pub(crate) overrides: Vec<(String, &'static str)>,
-    /// What makes a replica's surroundings differ, by place.
+    /// Additional environment variables of each replica, by place.
     pub(crate) environments: Vec<Vec<(&'static str, String)>>,
-    /// What starts a replica, where it is not started as it is.
+    /// The command that starts a replica; empty if the program is started directly.
     pub(crate) launcher: Vec<String>,
-    /// Let go of before the folder that they are in.
+    /// Dropped before the folder of the disks.
     pub(crate) disks: Vec<SmallDisk>,
     pub(crate) folder: TempDir,
-    /// Given back when everything has ended.
+    /// Released when everything has ended.
     pub(crate) _share: Share,
 }
 
@@ -56,14 +56,14 @@ pub(crate) struct Replica {
 }
 
 impl Cluster {
-    /// Starts a replica that does not run; its log goes to a file that is shown when the test fails.
+    /// Starts a stopped replica; the log goes to a file, printed when the test fails.
     pub(crate) fn start(&mut self, place: usize) {
         let folder = self.folder.path();
         let log = File::options().create(true).append(true).open(folder.join(format!("{place}.log"))).unwrap();
         let program = &self.replicas[place].program;
         let mut command = Command::new(program);
         if let Some(namespaces) = &self.namespaces {
-            // It gives way to the program, so the process is the replica's own.
+            // `ip` is replaced by the program, so the process is the replica's own.
             command = Command::new("ip");
             command.args(["netns", "exec", &namespaces.of(place)]).arg(program);
         }
@@ -75,7 +75,7 @@ impl Cluster {
             .args(["run", "--config"])
             .arg(folder.join(format!("{place}.toml")))
             .env("ALLCLEAR_LOG", "info,allclear=debug,openraft=warn")
-            // as the unit of the package has it
+            // as in the unit of the package
             .envs([("MALLOC_ARENA_MAX", "1"), ("MALLOC_TRIM_THRESHOLD_", "131072")])
             .envs(self.overrides.iter().map(|(name, value)| (name, value)))
             .envs(self.environments.get(place).into_iter().flatten().map(|(name, value)| (name, value)))
@@ -88,19 +88,19 @@ impl Cluster {
         assert!(earlier.is_none(), "replica {place} runs already");
     }
 
-    /// Of another version, from its next start on.
+    /// Sets another version of the program, used from the replica's next start on.
     pub(crate) fn replica_runs(&mut self, place: usize, program: &Path) {
         self.replicas[place].program = program.into();
     }
 
-    /// Starts everybody but a newcomer.
+    /// Starts every founder, and no newcomer.
     pub(crate) fn start_all(&mut self) {
         for place in 0..self.founders {
             self.start(place);
         }
     }
 
-    /// Every replica that runs answers, follows a leader, and its endpoint works.
+    /// Waits until every running replica answers and follows a leader, and the replica's endpoint works.
     pub(crate) async fn ready(&self) {
         for place in (0..self.replicas.len()).filter(|place| self.replicas[*place].child.is_some()) {
             self.until(place, "ready", |status| {
@@ -108,7 +108,7 @@ impl Cluster {
                     && status.replicas.iter().all(|replica| replica.reachable && replica.metadata == "healthy")
             })
             .await;
-            // Its page is in its network; without it, that it is registered is not looked at.
+            // In a namespace the replica's page is out of the test's network, so the registration is not checked.
             if self.namespaces.is_none() {
                 let is_registered = async || self.page(place, "/readyz").await.0 == 200;
                 self.until_true("a registered replica", is_registered).await;
@@ -124,7 +124,7 @@ impl Cluster {
         clear_clock_away(child.id());
     }
 
-    /// How a replica ended by itself, told once.
+    /// Exit status of a replica that ended by itself, returned once.
     pub(crate) fn ended(&mut self, place: usize) -> Option<ExitStatus> {
         let ended = self.replicas[place].child.as_mut()?.try_wait().unwrap();
         if ended.is_some() {
@@ -133,23 +133,23 @@ impl Cluster {
         ended
     }
 
-    /// How a replica ends that is about to.
+    /// Waits for the exit of a replica that is about to end.
     pub(crate) fn waits_for_the_end(&mut self, place: usize) -> ExitStatus {
         self.replicas[place].child.take().expect("it runs").wait().unwrap()
     }
 
-    /// Of the process, if it runs.
+    /// Process id of a running replica.
     pub(crate) fn pid(&self, place: usize) -> Option<i32> {
         self.replicas[place].child.as_ref().map(|child| child.id().cast_signed())
     }
 
-    /// What a killed replica kept is gone; its name, its address and its configuration stay.
+    /// Deletes the data of a killed replica; name, address and configuration stay.
     pub(crate) fn lose_disk(&self, place: usize) {
         assert!(self.replicas[place].child.is_none(), "replica {place} still runs");
         std::fs::remove_dir_all(self.folder.path().join(format!("{place}.data"))).unwrap();
     }
 
-    /// A second replica of the same name with a disk, an address and sockets of its own, which runs as soon as it is started.
+    /// Adds a second replica of the same name with a separate disk, address and sockets, which runs once started.
     pub(crate) fn copy(&mut self, place: usize) -> usize {
         let copy = self.replicas.len();
         let file = |place: usize, name: &str| self.folder.path().join(format!("{place}.{name}")).display().to_string();
@@ -158,7 +158,7 @@ impl Cluster {
             toml = toml.replace(&file(place, name), &file(copy, name));
         }
         let addresses = free_addresses(2);
-        // That of the other replicas, and that of the page.
+        // The address for other replicas, and the address of the page.
         let mut own = addresses.iter();
         let lines = toml.lines().map(|line| match line.starts_with("listen = ").then(|| own.next()).flatten() {
             Some(address) => format!("listen = {address:?}\n"),
@@ -172,26 +172,26 @@ impl Cluster {
         copy
     }
 
-    /// The same, of what it kept of hooks alone.
+    /// Deletes only the hook data of a killed replica.
     pub(crate) fn lose_spool(&self, place: usize) {
         assert!(self.replicas[place].child.is_none(), "replica {place} still runs");
         std::fs::remove_dir_all(self.folder.path().join(format!("{place}.data/hooks"))).unwrap();
     }
 
-    /// Whatever hooks run, and what supervises them, as if their machines went down.
+    /// Kills all running hooks and their supervisors, as if the machines went down.
     pub(crate) fn kill_hooks(&self) {
         for pid in self.processes(|arguments| arguments.contains("supervise") || arguments.contains("hook.sh")) {
-            // It may end with another one.
+            // The process may end together with another process.
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
     }
 
-    /// The log of a replica, of all its runs; one that was never started has none.
+    /// The log of a replica, of all its runs; empty if the replica was never started.
     pub(crate) fn log(&self, place: usize) -> String {
         std::fs::read_to_string(self.folder.path().join(format!("{place}.log"))).unwrap_or_default()
     }
 
-    /// SIGTERM, and how long it took to end.
+    /// Sends SIGTERM, and returns the time until the exit.
     pub(crate) fn stop(&mut self, place: usize) -> (Duration, ExitStatus) {
         let mut child = self.replicas[place].child.take().expect("it runs");
         let began = std::time::Instant::now();
@@ -208,14 +208,14 @@ impl Cluster {
         signal(self.replicas[place].child.as_ref().unwrap(), Signal::SIGCONT);
     }
 
-    /// The JSON at a path of a replica's HTTP status, and the status code.
+    /// Status code and body of a path of a replica's HTTP page.
     pub(crate) async fn page(&self, place: usize, path: &str) -> (u16, String) {
         let client = allclear::http_client::plain().unwrap().build().unwrap();
         let answer = client.get(format!("{}{path}", self.replicas[place].page)).send().await.unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
-    /// What the program says when it asks a replica.
+    /// Runs a command of the program against a replica; returns exit code, standard output and standard error.
     pub(crate) fn says(&self, place: usize, arguments: &[&str]) -> (i32, String, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_allclear"))
             .args(arguments)
@@ -227,7 +227,7 @@ impl Cluster {
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
     }
 
-    /// The program at work on a replica, asked by its configuration.
+    /// Starts a command of the program for a replica, with the replica's configuration.
     pub(crate) fn asks(&self, place: usize, command: &str, arguments: &[&str]) -> Child {
         Command::new(env!("CARGO_BIN_EXE_allclear"))
             .args([command, "--config"])
@@ -239,13 +239,13 @@ impl Cluster {
             .unwrap()
     }
 
-    /// The file that a replica was started with.
+    /// The configuration file with which a replica was started.
     #[allow(dead_code, reason = "for other suites")]
     pub(crate) fn configuration(&self, place: usize) -> PathBuf {
         self.folder.path().join(format!("{place}.toml"))
     }
 
-    /// What `member restore` says of a replica's data directory.
+    /// Runs `member restore` on a replica's data directory; returns exit code and standard error.
     pub(crate) fn restore(&self, place: usize, flags: &[&str]) -> (i32, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_allclear"))
             .args(["member", "restore", "--config"])
@@ -257,7 +257,7 @@ impl Cluster {
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     }
 
-    /// Where workloads dial in at a replica.
+    /// The socket at which session workloads connect to a replica.
     pub(crate) fn door(&self, place: usize) -> PathBuf {
         self.folder.path().join(format!("{place}.workloads"))
     }
@@ -271,13 +271,13 @@ impl Cluster {
         self.processes(|arguments| arguments.contains("supervise"))
     }
 
-    /// Those whose program is named so.
+    /// The processes of this cluster by name of the program.
     pub(crate) fn processes_named(&self, name: &str) -> Vec<i32> {
         let begins_so = |arguments: &str| arguments.split('\0').next().is_some_and(|program| program.ends_with(name));
         self.processes(begins_so)
     }
 
-    /// The processes of this cluster whose arguments are such; each names its folder.
+    /// The processes of this cluster with matching arguments; each process names the cluster's folder.
     fn processes(&self, such: impl Fn(&str) -> bool) -> Vec<i32> {
         let folder = self.folder.path().display().to_string();
         let is_one = |pid: &i32| {
@@ -297,7 +297,7 @@ impl Cluster {
         OperatorConnection::connect(&self.replicas[place].socket).await.ok()?.event(id).await.ok()
     }
 
-    /// The place of the replica that leads, as one that runs sees it.
+    /// The place of the leader, as reported by a running replica.
     pub(crate) async fn leader(&self, seen_by: usize) -> usize {
         let status = self.until(seen_by, "led by somebody", |status| status.quorum && status.leader.is_some()).await;
         self.place_of(&status.leader.unwrap())
@@ -343,19 +343,19 @@ impl Cluster {
         self.until_event(place, id, stage, |event| event.stage == stage).await
     }
 
-    /// Waits until a replica shows that the platform took an approval. The event may have started by then.
+    /// Waits until a replica reports an accepted approval. The event may have started by then.
     pub(crate) async fn until_approved(&self, place: usize, id: &str) -> Event {
         let is_accepted = |event: &Event| event.approvals.iter().any(|it| it.outcome.as_deref() == Some("accepted"));
         self.until_event(place, id, "approved", is_accepted).await
     }
 
-    /// Waits until every replica has seen the event, so that any of them could approve it.
+    /// Waits until every replica has seen the event, so that any replica could approve the event.
     pub(crate) async fn seen_by_all(&self, id: &str) {
         let count = self.replicas.len();
         self.until_event(0, id, "seen by all", |event| event.seen_by.len() == count).await;
     }
 
-    /// Waits for something else.
+    /// Waits until `holds` returns true.
     pub(crate) async fn until_true(&self, what: &str, holds: impl AsyncFn() -> bool) {
         let began = Instant::now();
         while !holds().await {
@@ -364,8 +364,8 @@ impl Cluster {
         }
     }
 
-    /// Waits until every replica has it closed and all tell the same story: one that hears nobody for a moment tells
-    /// what it alone knows.
+    /// Waits until every replica reports the event as closed, with equal content: a replica that is isolated for a
+    /// moment reports only its own knowledge.
     pub(crate) async fn closed_everywhere(&self, id: &str) -> Event {
         let began = Instant::now();
         loop {
@@ -381,7 +381,7 @@ impl Cluster {
         }
     }
 
-    /// Lets every replica poll a few times more, so that whatever would still be posted is posted.
+    /// Lets every replica poll a few times more, so that any pending approval is posted.
     pub(crate) async fn a_few_polls_later(&self) {
         let mut before = Vec::new();
         for replica in self.replicas.iter().filter(|replica| replica.child.is_some()) {
@@ -402,7 +402,7 @@ impl Drop for Cluster {
                 clear_clock_away(child.id());
             }
         }
-        // Hooks outlive their replicas on purpose; those of a test that failed wait for something that never comes.
+        // Hooks outlive their replicas on purpose; hooks of a failed test would wait forever.
         for pid in self.supervisors().into_iter().chain(self.processes(|_| true)) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
@@ -417,7 +417,7 @@ impl Drop for Cluster {
     }
 }
 
-/// What libfaketime leaves behind where a process that it was in was killed.
+/// Removes the files that libfaketime leaves behind for a killed process.
 fn clear_clock_away(pid: u32) {
     for name in ["faketime_shm_", "sem.faketime_sem_"] {
         let _ = std::fs::remove_file(format!("/dev/shm/{name}{pid}"));

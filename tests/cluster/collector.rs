@@ -1,5 +1,5 @@
-//! A collector of traces on loopback. What it is sent is read by the protocol's own messages for Python, in which this
-//! program has no part.
+//! A collector of traces on loopback. Received requests are decoded by the protocol's own messages for Python,
+//! independent of this program.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Answers until it is dropped.
+/// Serves requests until dropped.
 pub(crate) struct Collector {
     kept: Arc<Mutex<Kept>>,
     serving: JoinHandle<()>,
@@ -27,15 +27,15 @@ pub(crate) struct Collector {
 #[derive(Default)]
 struct Kept {
     requests: Vec<(HeaderMap, Bytes)>,
-    /// So many are answered that there is no time for them now.
+    /// Number of requests still to be answered with `SERVICE_UNAVAILABLE`.
     busy_for: usize,
 }
 
-/// One span, as the decoder tells it.
+/// One span, as printed by the decoder.
 pub(crate) type Span = Value;
 
 impl Collector {
-    /// At an address that nobody listens on.
+    /// Starts a collector at an unused address.
     pub(crate) async fn at(address: &str) -> Self {
         let kept = Arc::new(Mutex::new(Kept::default()));
         let listener = TcpListener::bind(address).await.unwrap();
@@ -48,7 +48,7 @@ impl Collector {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).busy_for = requests;
     }
 
-    /// Also those that were put off.
+    /// All received requests, including requests answered with `SERVICE_UNAVAILABLE`.
     pub(crate) fn requests(&self) -> Vec<(HeaderMap, Bytes)> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).requests.clone()
     }
@@ -70,8 +70,8 @@ async fn take(State(kept): State<Arc<Mutex<Kept>>>, headers: HeaderMap, body: By
     StatusCode::OK.into_response()
 }
 
-/// The interpreter with the decoder's packages. Nothing where those are missing that `.ci/run` installs; there,
-/// `ALLCLEAR_PYTHON` says that they must not be.
+/// The interpreter with the decoder's packages. `None` if the packages that `.ci/run` installs are missing;
+/// with `ALLCLEAR_PYTHON`, which `.ci/run` sets, missing packages are an error.
 pub(crate) fn decoder() -> Option<PathBuf> {
     let wanted = env::var_os("ALLCLEAR_PYTHON").map(PathBuf::from);
     let interpreter = wanted.clone().unwrap_or_else(|| Path::new(ROOT).join("target/python/bin/python3"));
@@ -85,7 +85,7 @@ pub(crate) fn decoder() -> Option<PathBuf> {
     None
 }
 
-/// Every span of one request, each with its resource; nothing in it may be unknown to the protocol.
+/// Decodes every span of one request, each with its resource; the request may contain nothing unknown to the protocol.
 pub(crate) fn decoded(interpreter: &Path, body: &[u8], folder: &Path) -> Vec<Span> {
     let file = folder.join("request.bin");
     std::fs::write(&file, body).unwrap();

@@ -1,4 +1,4 @@
-//! What hooks, and programs that tell roles, can reach of the replica that starts them.
+//! Access of hooks and role programs to the replica that starts them.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -11,10 +11,10 @@ use serde_json::json;
 use super::cluster::{Cluster, Plan};
 use super::workload::hook;
 
-/// Of nobody on this machine, so that its processes are counted for nobody else.
+/// A user id without a user on this machine, so that the processes count for no other user.
 const UID: u32 = 64_217;
 
-/// Tries to look into the replica; what it finds goes to the hooks' log.
+/// Tries to read the replica's process; each finding goes to the hooks' log.
 const CURIOUS: &str = r#"#!/bin/sh
 replica=$(cat "$FOLDER/pid")
 for file in environ mem maps fd/0 fd/4; do
@@ -25,14 +25,14 @@ ls "/proc/$replica/fd" > /dev/null 2>&1 && echo "found fd" >> "$FOLDER/hooks.log
 exit 0
 "#;
 
-/// Takes every process that its user may have, and hears of no SIGTERM.
+/// Starts every process that the user may have, and ignores SIGTERM.
 const BOMB: &str = r#"#!/bin/sh
 [ "$ALLCLEAR_INTENT" = run ] && [ ! -e "$FOLDER/began" ] || exit 0
 exec perl -e '$SIG{TERM} = "IGNORE"; my $folder = shift; open my $began, ">", "$folder/began";
     while (1) { defined(fork()) or select(undef, undef, undef, 0.05) }' "$FOLDER"
 "#;
 
-/// One replica of a user that is neither root nor anybody's, with so many processes for all it starts.
+/// Starts one replica as an unused user without root rights, and limits all started processes to `processes`.
 async fn of_nobody(plan: Plan, processes: u32) -> Cluster {
     let mut cluster = plan.cold().await;
     let folder = cluster.folder.path();

@@ -1,4 +1,4 @@
-//! Replicas that cannot hear each other: who leads, who posts, and what those do that were left out.
+//! Partitioned replicas: which replica leads, which replica posts, and how the cut-off replicas behave.
 
 use allclear::wire::pb::allclear::operator::v1::Status;
 use serde_json::json;
@@ -7,8 +7,8 @@ use super::approvers::takes_its_document;
 use super::cluster::{Cluster, Plan};
 use super::workload::hook;
 
-/// Three replicas that are so patient that a loaded machine costs no leader its followers; yet one that hears nobody
-/// has campaigned, after 2.8 s at the latest, when its silence is noticed after 3 s.
+/// Three replicas with an election timeout so long that a loaded machine costs no leader its followers. Yet a
+/// replica without contact has campaigned after 2.8 s at the latest, before its silence is noticed after 3 s.
 fn patient() -> Plan {
     Cluster::of(&["db-0", "db-1", "db-2"]).also("cluster.election_timeout", "700ms").with_links()
 }
@@ -26,7 +26,7 @@ fn led_by_another(leader: usize) -> impl Fn(&Status) -> bool {
     move |status| status.quorum && status.leader.as_ref().is_some_and(|name| *name != format!("db-{leader}"))
 }
 
-/// Nobody but `leader` has led since `term`, as everybody sees it.
+/// No replica but `leader` has led since `term`, as every replica reports.
 async fn still_led(cluster: &Cluster, leader: usize, term: u64) {
     for place in 0..3 {
         assert_eq!(cluster.leader(place).await, leader, "as {place} sees it");
@@ -54,7 +54,7 @@ async fn a_follower_that_is_cut_off_has_no_leader_and_disturbs_nobody_when_it_is
     }
 }
 
-/// Only between the leader and one follower.
+/// Cuts only between the leader and one follower.
 async fn cut_a_follower_from_the_leader(cut: impl Fn(&Cluster, usize, usize)) {
     let cluster = patient().start().await;
     let leader = cluster.leader(0).await;
@@ -63,7 +63,7 @@ async fn cut_a_follower_from_the_leader(cut: impl Fn(&Cluster, usize, usize)) {
     cut(&cluster, leader, follower);
     cluster.until(follower, "without a leader", lost_its_leader).await;
     cluster.until(leader, "aware of the silence", |status| !status.replicas[follower].reachable).await;
-    // Where it was heard, or heard, until its connections were given up, it has campaigned only now.
+    // A follower that could still send, or receive, until its connections were closed has campaigned only now.
     cluster.a_few_polls_later().await;
     cluster.heal();
     cluster.ready().await;
@@ -85,7 +85,7 @@ async fn a_follower_that_only_the_leader_does_not_hear_does_not_unseat_it() {
     cut_a_follower_from_the_leader(|cluster, leader, follower| cluster.cut_one_way(follower, leader)).await;
 }
 
-/// A leader in the middle of an event that only others can end.
+/// Cuts the leader's links during an event that only other replicas can end.
 async fn cut_while_hooks_run(cut: impl Fn(&Cluster, usize)) {
     let cluster = three().start().await;
     let leader = cluster.leader(0).await;
@@ -132,7 +132,8 @@ async fn a_leader_that_is_heard_and_does_not_hear_is_replaced_and_posts_nothing(
     cut_while_hooks_run(Cluster::deafen).await;
 }
 
-/// A leader that is to post, gets its fresh document only after the cut, and cannot confirm.
+/// Cuts the links of a leader with a claim: the fresh document arrives only after the cut, and the leader cannot
+/// confirm.
 async fn cut_after_the_claim(cut: impl Fn(&Cluster, usize)) {
     let cluster = three().start().await;
     let leader = cluster.leader(0).await;

@@ -1,4 +1,4 @@
-//! VMs that are deleted: their replicas leave the cluster for good, and whoever comes after them is new.
+//! Deleted VMs: their replicas leave the cluster permanently, and their successors are new replicas.
 
 use allclear::wire::pb::allclear::operator::v1::Status;
 use serde_json::json;

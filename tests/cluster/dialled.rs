@@ -1,4 +1,4 @@
-//! A workload that dials in at a replica, as a test drives it: it says what it is told to say, and beats meanwhile.
+//! A session workload, driven by a test: the test chooses the messages, and heartbeats are sent meanwhile.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const BEAT_EVERY: Duration = Duration::from_millis(300);
 
 pub(crate) struct Dialled {
     pub(crate) welcome: pb::Welcome,
-    /// The events it was told of.
+    /// Ids of the events received.
     heard_of: Vec<String>,
     says: mpsc::Sender<pb::FromWorkload>,
     told: Streaming<pb::ToWorkload>,
@@ -51,7 +51,7 @@ pub(crate) fn done() -> Variant {
     Variant::Done(pb::Nothing {})
 }
 
-/// The unary calls. Waits until somebody serves the socket.
+/// A client for the unary calls. Waits until a replica serves the socket.
 pub(crate) async fn client(door: &Path) -> WorkloadsClient<Channel> {
     let began = Instant::now();
     loop {
@@ -64,7 +64,7 @@ pub(crate) async fn client(door: &Path) -> WorkloadsClient<Channel> {
 }
 
 impl Dialled {
-    /// Dials until it is taken in: a replica that has just begun may not know yet whom to ask.
+    /// Connects until accepted: a replica that has just started may not know yet which replica to ask.
     pub(crate) async fn at(door: &Path, hello: pb::Hello) -> Self {
         let began = Instant::now();
         loop {
@@ -105,7 +105,7 @@ impl Dialled {
         self.say(Says::Report(pb::Report { attempt: attempt.into(), news: Some(news) })).await;
     }
 
-    /// Says how an attempt ended.
+    /// Reports the outcome of an attempt.
     pub(crate) async fn ends(&self, attempt: &str, variant: Variant) {
         self.report(attempt, News::Outcome(pb::Outcome { variant: Some(variant) })).await;
     }
@@ -123,7 +123,7 @@ impl Dialled {
         Ok(message)
     }
 
-    /// The next message that is not about events and beats, or how the stream ended.
+    /// The next message except events and pongs, or the status at the end of the stream.
     pub(crate) async fn next(&mut self) -> Result<Told, Status> {
         loop {
             match self.message().await? {
@@ -133,7 +133,7 @@ impl Dialled {
         }
     }
 
-    /// Waits until it was told of an open event: in its welcome, or right after it where that is news.
+    /// Waits for the notification of an open event: in the welcome, or right after the welcome if the event is new.
     pub(crate) async fn hears_of(&mut self, id: &str) {
         while !self.heard_of.iter().any(|heard| heard == id) {
             let message = self.message().await.unwrap();
@@ -141,7 +141,7 @@ impl Dialled {
         }
     }
 
-    /// Nothing but events and answers to its beats is said, so many of these.
+    /// Receives only events and `times` answers to heartbeats.
     pub(crate) async fn is_only_answered(&mut self, times: usize) {
         let mut answers = 0;
         while answers < times {
@@ -161,7 +161,7 @@ impl Dialled {
         }
     }
 
-    /// Does the next step and waits until that is kept.
+    /// Completes the next step and waits for the acknowledgement of the outcome.
     pub(crate) async fn does(&mut self, phase: pb::Phase) -> pb::Step {
         let step = self.step().await;
         assert_eq!(step.phase(), phase, "{step:?}");
@@ -175,7 +175,7 @@ impl Dialled {
         assert_eq!(self.next().await.unwrap(), expected);
     }
 
-    /// How the stream ends, whatever is said before.
+    /// The status at the end of the stream, regardless of earlier messages.
     pub(crate) async fn end(&mut self) -> Status {
         loop {
             match timeout(LIMIT, self.told.message()).await.expect("it goes on") {

@@ -1,10 +1,10 @@
-//! Chance that can be had again: the same throws for the same seed.
+//! Reproducible random numbers: equal seeds give equal sequences.
 
-/// Xorshift; a seed of 0 would throw nothing else.
+/// Xorshift; a seed of 0 would give only zeros.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    /// Neighbouring seeds throw differently from the first throw on.
+    /// Neighbouring seeds differ from the first number on.
     pub(crate) fn mixed(seed: u64) -> Self {
         let mut dice = Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         for _ in 0..8 {
@@ -20,12 +20,12 @@ impl Dice {
         self.0 % end
     }
 
-    /// From the first up to, but without, the second.
+    /// A number from `from` up to, but without, `to`.
     pub(crate) fn between(&mut self, from: u64, to: u64) -> u64 {
         from + self.below(to - from)
     }
 
-    /// So often in a hundred times.
+    /// True in `share` of a hundred cases.
     pub(crate) fn percent(&mut self, share: u64) -> bool {
         self.below(100) < share
     }

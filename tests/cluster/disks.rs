@@ -1,13 +1,13 @@
-//! Disks of their own for replicas, so small that a test can fill them. They need root and tmpfs; where they cannot be
-//! made, the data stays in the test's folder.
+//! Separate disks for replicas, so small that a test can fill them. The disks need root and tmpfs; where mounting
+//! fails, the data stays in the test's folder.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Unmounts when its standard input is closed, which the end of the test does, however it comes about. No argument of
-/// it names the folder, or it would end with the processes that do.
+/// Unmounts when standard input is closed, as at every end of the test, however caused. No argument of the keeper names
+/// the folder, or the keeper would end with the processes of the folder.
 const KEEPER: &str = r#"
 trap '' INT TERM HUP
 mount -t tmpfs -o "size=$SIZE,mode=755" tmpfs "$DISK" || exit 1
@@ -16,14 +16,14 @@ read -r _
 umount -l "$DISK"
 "#;
 
-/// A mounted file system in memory: it outlives its replica, and ends with this.
+/// A mounted file system in memory: outlives its replica, and is unmounted on drop.
 pub(crate) struct SmallDisk {
     path: PathBuf,
     keeper: Child,
 }
 
 impl SmallDisk {
-    /// `None`, and a word about it, where none can be mounted.
+    /// Mounts a disk. Prints a message and returns `None` where mounting fails.
     pub(crate) fn at(path: &Path, size: &str) -> Option<Self> {
         std::fs::create_dir(path).unwrap();
         let mut keeper = Command::new("sh")
@@ -44,7 +44,7 @@ impl SmallDisk {
         None
     }
 
-    /// Nothing more can be written.
+    /// Fills the disk, so that no further write succeeds.
     pub(crate) fn fill(&self) {
         let mut filler = File::create(self.filler()).unwrap();
         for size in [64 << 10, 1] {
@@ -53,9 +53,9 @@ impl SmallDisk {
         }
     }
 
-    /// There is room again.
+    /// Frees the space again.
     pub(crate) fn clear(&self) {
-        // It may never have been filled.
+        // The disk may never have been filled.
         let _ = std::fs::remove_file(self.filler());
     }
 

@@ -18,7 +18,7 @@ async fn ended(drill: Child) -> (i32, String, String) {
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
-/// The one that is open on a replica.
+/// Id of the drill that is open on a replica.
 async fn begun(cluster: &Cluster, place: usize) -> String {
     let is_drill = |event: &Event| event.drill.is_some();
     let status = cluster.until(place, "drilling", |status| status.events.iter().any(is_drill)).await;
@@ -71,7 +71,7 @@ async fn a_dry_run_checks_first_and_says_what_is_wrong() {
     assert!(out.contains("no right to switch"), "{out}");
     let dry = |phase: &str| (phase.to_owned(), "dry_run".to_owned());
     assert_eq!(cluster.hooks.modes(), [dry("check"), dry("check")]);
-    // No real event waits for it.
+    // No real event waits for the drill.
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 1 })).await;
     cluster.until_stage(0, &id, "started").await;
     let begun = cluster.hooks.begun();

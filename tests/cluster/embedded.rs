@@ -1,5 +1,5 @@
-//! A database that embeds the library, as a process that can be killed. Its failover appends a line to a file, and
-//! stops before or after that when it is asked to.
+//! A database process that embeds the library and can be killed. Its failover appends a line to a file, and stops
+//! before or after the append on request.
 
 use std::env;
 use std::fs::{self, File};
@@ -17,21 +17,21 @@ use super::cluster::signal_process;
 const FOLDER: &str = "ALLCLEAR_TEST_FOLDER";
 const MANNER: &str = "ALLCLEAR_TEST_MANNER";
 pub(crate) const WORKLOAD: &str = "orders";
-/// The shortest there is: who is away is missed soon.
+/// The shortest possible lease, so that a disconnected database is missed soon.
 const LEASE: Duration = Duration::from_secs(1);
 
-/// How it keeps track of what it has done.
+/// How the database keeps track of completed steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Manner {
-    /// It has a journal, and looks when it is asked.
+    /// Has a journal, and answers a confirm after a check of the effects.
     Careful,
-    /// It has no journal and cannot be asked.
+    /// Has no journal and no confirm.
     Blind,
-    /// It has no journal, and says without looking that nothing is done.
+    /// Has no journal, and answers each confirm with `NotDone`, without a check.
     Careless,
 }
 
-/// Where the effect and the requests to stop stand.
+/// The database's process, and the folder of the effects and of the requests to stop.
 pub(crate) struct Database {
     folder: PathBuf,
     manner: Manner,
@@ -45,7 +45,7 @@ pub(crate) enum Moment {
 }
 
 impl Database {
-    /// It dials `line` in this folder.
+    /// Starts a database that connects to `line` in this folder.
     pub(crate) fn started(folder: &Path, manner: Manner) -> Self {
         let mut database = Self { folder: folder.to_owned(), manner, process: None };
         database.start();
@@ -87,7 +87,7 @@ impl Database {
         self.process.is_some()
     }
 
-    /// Its failover is to stop there.
+    /// Makes the failover stop at `moment`.
     pub(crate) fn hold(&self, moment: Moment) {
         let _ = fs::remove_file(self.folder.join("held"));
         fs::write(self.folder.join("hold"), format!("{moment:?}")).unwrap();
@@ -101,7 +101,7 @@ impl Database {
         fs::remove_file(self.folder.join("hold")).unwrap();
     }
 
-    /// How often an event had its effect.
+    /// Number of effects of an event.
     pub(crate) fn effects(&self, event: &str) -> usize {
         effects(&self.folder, &format!("{event}@"))
     }
@@ -123,7 +123,7 @@ fn effects(folder: &Path, prefix: &str) -> usize {
 #[tokio::test]
 async fn a_database_can_be_a_process_of_its_own() {
     let (Ok(folder), Ok(manner)) = (env::var(FOLDER), env::var(MANNER)) else { return };
-    // It does not outlive the test.
+    // The process ends with the test.
     std::thread::spawn(|| {
         let _ = std::io::stdin().read(&mut [0]);
         std::process::exit(0);

@@ -1,4 +1,4 @@
-//! Machines that come back with an empty disk: they vote again by themselves, and do not begin again what they had begun.
+//! Machines that return with an empty disk: the replicas vote again automatically, and repeat no hook begun before.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use super::cluster::Cluster;
 use super::membership::members;
 use super::workload::{Hook, hook};
 
-/// Runs until the gate is open, and says when it is asked that it is done.
+/// Runs until the gate is open, and answers a confirm with done.
 fn drain() -> Hook {
     hook("drain").with("timeout = \"10s\"").can_confirm().waits_for("gate")
 }
 
-/// Its node votes, and has given account.
+/// The node of `name` votes, and is reconciled.
 fn votes(status: &Status, name: &str) -> bool {
     let is_well = |replica: &Replica| replica.voter && replica.reachable && !replica.suspect;
     status.quorum && status.replicas.iter().any(|replica| replica.name == name && is_well(replica))
 }
 
-/// By which a name votes, or which is about to.
+/// The id of the node by which `name` votes, or is about to vote.
 fn node(cluster: &Cluster, asked: usize, name: &str) -> String {
     let members = members(cluster, asked);
     let of_name = members.iter().filter(|member| member["name"] == name);
@@ -29,7 +29,7 @@ fn node(cluster: &Cluster, asked: usize, name: &str) -> String {
     member["node"].as_str().unwrap().to_owned()
 }
 
-/// A cluster whose event is being prepared, the affected replica, another one, and the event's id.
+/// A cluster with an event in preparation, the affected replica, another replica, and the event's id.
 async fn in_the_middle_of_a_hook() -> (Cluster, usize, usize, String) {
     let plan = Cluster::of(&["db-0", "db-1", "db-2"]).workload("database", vec![drain(), hook("restore")]);
     let plan = plan.also("cluster.replace_after", "1s").also("cluster.takeover_after", "4s");
@@ -41,7 +41,7 @@ async fn in_the_middle_of_a_hook() -> (Cluster, usize, usize, String) {
     (cluster, affected, leader, id)
 }
 
-/// What was begun and forgotten was asked about when it had to be over, and not run again, and the event went on.
+/// The begun and forgotten hook received a confirm after its deadline, and no second run, and the event went on.
 async fn ends_well(cluster: &Cluster, other: usize, id: &str) {
     cluster.until_stage(other, id, "started").await;
     cluster.cloud.finish(id).await;
@@ -82,20 +82,21 @@ const FLAG: &str = "--from-this-disk-alone-and-accept-lost-entries";
 const TAKEOVER_AFTER: Duration = Duration::from_secs(3);
 const CLAIM_LEASE: Duration = Duration::from_secs(2);
 
-/// Three whose lost disks are given up after `TAKEOVER_AFTER`.
+/// Three replicas; a lost disk is given up after `TAKEOVER_AFTER`.
 async fn three() -> Cluster {
     let plan = Cluster::of(&["db-0", "db-1", "db-2"]).workload("database", vec![hook("drain"), hook("restore")]);
     let plan = plan.also("cluster.replace_after", "1s").also("cluster.takeover_after", "3s");
     plan.also("cluster.claim_lease", "2s").start().await
 }
 
-/// Starts it with an empty disk. Until it votes by that, the others have a quorum at every look, and it has given no
-/// account before what it may have approved has shown.
+/// Starts the replica `lost` with an empty disk. Until the replica votes with this disk, the other replicas have a
+/// quorum at every check. The replica is reconciled only after its possible approvals have shown.
 async fn comes_back(cluster: &mut Cluster, lost: usize, other: usize, old: &str) {
     let (name, began) = (format!("db-{lost}"), Instant::now());
     cluster.start(lost);
     let is_back = async || {
-        // Asked first: a status from before the change shows the lost node, of which nobody was in doubt yet.
+        // The members are queried first: a status from before the change shows the lost node, which was not suspect
+        // yet.
         let is_replaced = members(cluster, other).iter().all(|member| member["node"] != old);
         let status = cluster.status(other).await.unwrap();
         assert!(status.quorum, "{status:#?}");
@@ -109,7 +110,7 @@ async fn comes_back(cluster: &mut Cluster, lost: usize, other: usize, old: &str)
     cluster.until(lost, "a follower", |status| status.quorum && status.role != "learner").await;
 }
 
-/// With one of the other two down its vote is needed, and an event of its own VM is approved once.
+/// With one of the other two replicas down the vote of `lost` is needed, and an event of its own VM is approved once.
 async fn is_as_good_as_before(cluster: &mut Cluster, lost: usize, down: usize) {
     cluster.ready().await;
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": lost })).await;
@@ -168,7 +169,7 @@ async fn a_second_copy_under_its_name_is_refused_as_it_is_and_both_are_told() {
         cluster.until(place, "refused", is_refused).await;
     }
     cluster.until_true("a warning of the leader", async || cluster.log(leader).contains(&refused)).await;
-    // For longer than one alone would wait.
+    // Longer than a single replica of the name would wait.
     let began = Instant::now();
     let neither = async || {
         assert_eq!(node(&cluster, leader, &format!("db-{lost}")), old);

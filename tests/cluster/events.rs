@@ -85,7 +85,7 @@ async fn several_events_at_once_take_one_member_of_a_group_after_the_other() {
     for (vm, kind) in [(0, "Reboot"), (1, "Redeploy"), (2, "Freeze")] {
         ids.push(cluster.cloud.announce(json!({ "type": kind, "source": "Platform", "vm": vm })).await);
     }
-    // Each is prepared, and approved, when the one before it is put back.
+    // Each event is prepared and approved after the restore of the event before.
     for count in 1..=ids.len() {
         let is_started = |event: &Event| event.stage == "started";
         let status = cluster.until(0, "under way", |status| status.events.iter().any(is_started)).await;
@@ -155,7 +155,7 @@ async fn vm1_is_not_vm10_and_neither_case_nor_an_old_underscore_makes_another_vm
         .also("metadata.api_version", "2017-03-01")
         .start()
         .await;
-    // This api-version puts an underscore before the names and tells nobody's source.
+    // This api-version puts an underscore before the names and reports no source.
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vms": ["vm10", "vm_2"] })).await;
     cluster.seen_by_all(&id).await;
     cluster.hooks.open("gate");

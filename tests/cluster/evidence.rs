@@ -1,4 +1,4 @@
-//! What is left of an event when it is over: its timeline, its measures, and the archive of all of them.
+//! The records of a finished event: timeline, measures, and the archive of all events.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use super::cluster::Cluster;
 use super::operators::done;
 use super::workload::hook;
 
-/// Far from what a busy machine makes of a tick.
+/// Much longer than a tick on a busy machine.
 const STANDS_STILL: Duration = Duration::from_secs(2);
 
 fn measured(event: &Event) -> Option<u64> {
     event.measures.as_ref().and_then(|measures| measures.impact_observed_ms)
 }
 
-/// Waits until a replica tells what the VM observed.
+/// Waits until a replica reports the impact observed by the VM.
 pub(crate) async fn measured_by(cluster: &Cluster, place: usize, id: &str) -> Event {
     cluster.until_event(place, id, "measured", |event| event.stage == "closed" && measured(event).is_some()).await
 }
@@ -130,7 +130,7 @@ async fn a_replica_that_was_restarted_by_the_event_tells_how_long_it_was_away() 
 async fn the_archive_holds_more_than_a_list_shows_each_event_once_and_the_oldest_first() {
     const ALL: usize = 130;
     let cluster = Cluster::of(&["db-0"]).start().await;
-    // A hundred approvals and more would take their time.
+    // A hundred approvals and more would take long.
     done(&cluster, 0, &["pause", "--until", "1h", "--reason", "too many"]);
     let mut ids = BTreeSet::new();
     for _ in 0..ALL {

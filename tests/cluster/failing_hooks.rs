@@ -81,7 +81,7 @@ async fn a_restore_that_says_unknown_has_ended_and_is_tried_again_as_one_that_fa
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;
     cluster.until_stage(1, &id, "started").await;
     cluster.cloud.finish(&id).await;
-    // However often it is tried, and whatever `attempts` says: it is owed.
+    // The restore is owed, regardless of the number of tries and of `attempts`.
     cluster.until_true("three restores", async || cluster.hooks.begun().len() >= 4).await;
     let owed = |status: &Status| {
         let mut members = status.members.iter().filter(|member| member.vm == "db-0");

@@ -1,4 +1,5 @@
-//! A replica that is frozen for a while, as by a hypervisor that keeps its memory, and goes on as if nothing had been.
+//! A replica that is frozen for a while, as by a hypervisor that preserves memory, and then continues as if nothing
+//! had happened.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,7 +19,7 @@ enum Moment {
     AfterPost,
 }
 
-/// The terms in which a replica led with a quorum behind it, of all runs of all replicas.
+/// The terms in which a replica led with a quorum, of all runs of all replicas.
 fn terms_led(cluster: &Cluster) -> BTreeSet<String> {
     let logs: Vec<String> = (0..3).map(|place| cluster.log(place)).collect();
     let lines = logs.iter().flat_map(|log| log.lines());
@@ -26,7 +27,7 @@ fn terms_led(cluster: &Cluster) -> BTreeSet<String> {
     leads.map(|line| line.split("term=").nth(1).unwrap().split(' ').next().unwrap().to_owned()).collect()
 }
 
-/// Freezes the leader for so long, and looks on until an event that was open is over.
+/// Freezes the leader for `span`, and waits until an open event is over.
 async fn freeze_the_leader(moment: Moment, span: Duration) {
     let cluster = Cluster::with_hooks(vec![hook("drain").waits_for("gate"), hook("restore")]).await;
     let leader = cluster.leader(0).await;
@@ -108,7 +109,8 @@ freezes! {
 
 #[tokio::test]
 async fn a_follower_that_was_frozen_disturbs_nobody_when_it_wakes() {
-    // So patient that a loaded machine costs no leader its followers, and yet over before its silence is noticed.
+    // An election timeout long enough for a loaded machine to cost no leader its followers, and yet over before the
+    // silence is noticed.
     let cluster = Cluster::of(&["db-0", "db-1", "db-2"]).also("cluster.election_timeout", "500ms").start().await;
     let leader = cluster.leader(0).await;
     let follower = (leader + 1) % 3;

@@ -1,4 +1,4 @@
-//! Workloads that say goodbye, are replaced or are claimed twice while something of them is due.
+//! Workloads that send a goodbye, are replaced or are claimed twice while a step of the workload is due.
 
 use allclear::wire::pb::allclear::operator::v1::Status;
 use allclear::wire::pb::allclear::workload::v1 as pb;
@@ -15,7 +15,7 @@ fn goodbye(unregister: bool) -> Says {
     Says::Goodbye(pb::Goodbye { unregister })
 }
 
-/// What another process of the same workload says.
+/// The greeting of another process of the same workload.
 fn second(known: Vec<pb::Known>) -> pb::Hello {
     pb::Hello { boot: "second".into(), lease_ms: Some(3_000), known, ..database(&[Drain, Restore]) }
 }
@@ -29,7 +29,7 @@ async fn a_workload_that_is_upgraded_in_the_middle_of_its_step_goes_on_where_it_
     let (cluster, id, mut database, step) = in_the_middle(database(&[Drain, Restore])).await;
     database.say(goodbye(false)).await;
     assert_eq!(database.end().await.code(), Code::Ok);
-    // This one was upgraded too far.
+    // This process was upgraded too far.
     let known = || knows(&step.attempt, None);
     let newest = refused(&cluster, pb::Hello { versions: vec![2], ..second(known()) }).await;
     assert_eq!((newest.code(), newest.message()), (Code::InvalidArgument, "versions: this replica speaks 1"));
@@ -47,7 +47,7 @@ async fn a_workload_that_is_upgraded_in_the_middle_of_its_step_goes_on_where_it_
 #[tokio::test]
 async fn of_two_processes_that_claim_a_workload_the_second_is_told_to_wait_until_the_first_is_gone() {
     let (cluster, id, mut first, step) = in_the_middle(database(&[Drain, Restore])).await;
-    // It knows of the step as well, as from a copy of the journal.
+    // The second process knows the step as well, as from a copy of the journal.
     let copied = || second(knows(&step.attempt, Some(done())));
     let taken = refused(&cluster, copied()).await;
     assert_eq!(taken.code(), Code::AlreadyExists, "{taken}");

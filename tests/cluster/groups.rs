@@ -6,7 +6,7 @@ use serde_json::json;
 use super::cluster::{Cluster, Plan};
 use super::workload::hook;
 
-/// Three replicas whose VMs carry one workload that tells its role.
+/// Three replicas whose VMs carry one workload that reports its role.
 fn with_primary(vm: &'static str) -> Plan {
     let hooks = vec![hook("failover"), hook("drain").waits_for("drained"), hook("restore")];
     Cluster::of(&["db-0", "db-1", "db-2"]).workload("database", hooks).with_primary(vm)

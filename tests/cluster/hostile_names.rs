@@ -1,5 +1,5 @@
-//! An event whose id, VMs, words and description would like to be more than names: a metadata service says it, a hook
-//! repeats it, and nothing of it reaches a terminal or a journal but what can be seen.
+//! An event with hostile text in id, VMs, words and description: a metadata service sends the text, a hook repeats the
+//! text, and only visible characters reach a terminal or a journal.
 
 use allclear::wire::pb::allclear::operator::v1::Status;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::cluster::Cluster;
 use super::said::{ID, STRANGER, hostile_service};
 use super::workload::hook;
 
-/// What could steer a terminal or hide something; lines end with line breaks.
+/// Characters that could control a terminal or hide text; line breaks end lines and are allowed.
 fn hidden(text: &str) -> Vec<char> {
     let is_hidden = |letter: &char| {
         (letter.is_control() && *letter != '\n') || ('\u{2028}'..='\u{202e}').contains(letter) || *letter == '\u{feff}'
@@ -19,7 +19,7 @@ fn hidden(text: &str) -> Vec<char> {
 #[tokio::test]
 async fn whatever_names_hold_reaches_terminals_and_journals_as_text_alone() {
     let endpoint = hostile_service();
-    // A shell's echo makes an escape of it.
+    // A shell's echo turns the text into an escape sequence.
     let failing = hook("shutdown").exits(1, r"no \033[2J\302\2331mway").with("attempts = 1");
     let plan = Cluster::of(&["db-0"]).workload("data<s>base", vec![failing]);
     let mut cluster = plan.environments(vec![vec![("ALLCLEAR__METADATA__ENDPOINT", endpoint)]]).cold().await;

@@ -1,4 +1,4 @@
-//! One of three or more replicas without a quorum approves nothing by itself. An operator may approve an event there.
+//! A replica of three or more approves nothing by itself without a quorum. An operator may approve an event there.
 
 use allclear::wire::pb::allclear::operator::v1::Event;
 use serde_json::json;
@@ -59,7 +59,7 @@ async fn the_last_of_three_approves_only_by_an_operators_word_and_tells_the_othe
     let words = explained.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(&approve[..5].join(" ")), "{explained}");
 
-    // Without the revision nothing is approved, and the hold that the dead replicas acknowledged is told.
+    // Without the revision nothing is approved, and the reply names the hold that the dead replicas acknowledged.
     let told = refused(&cluster, left, &["approve", &id, "--alone", "--reason", "db-0 has to come back"]);
     let hold = format!("it is held by {}: the backup has to end first", who(affected));
     assert!(told.contains(&hold) && told.contains("a hook of it may still run"), "{told}");

@@ -1,5 +1,5 @@
-//! A wall clock that jumps while something goes on, by up to a day, for seconds or for good: nothing happens early or late by
-//! that, whose it is is told, and nothing is kept of it.
+//! A wall clock that jumps during operation, by up to a day, for seconds or permanently: nothing happens early or
+//! late, the replica with the wrong clock is reported, and no trace of the jump is kept.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use super::workload::{Hook, hook};
 const DAY: i64 = 24 * 3600;
 const THREE: [&str; 3] = ["db-0", "db-1", "db-2"];
 const PAIR: [&str; 2] = ["db-0", "db-1"];
-/// Between two jumps of clocks that jump all the time, in milliseconds.
+/// Pauses between two jumps of clocks that jump all the time, in milliseconds.
 const PAUSES: (u64, u64) = (50, 800);
 
-/// One file for each replica says what its wall clock shows.
+/// Wall clocks of the replicas, each set by a file.
 struct Clocks {
     folder: TempDir,
 }
 
 impl Clocks {
-    /// `None`, and a word about it, where clocks cannot be set.
+    /// Prints a message and returns `None` where clocks cannot be set.
     fn of(vms: &[&'static str]) -> Option<(Self, Plan)> {
         let Some(library) = faketime() else {
             println!("SKIPPED: clocks cannot be set without libfaketime.so.1; install the package libfaketime");
@@ -59,14 +59,14 @@ fn file(folder: &Path, place: usize) -> PathBuf {
     folder.join(place.to_string())
 }
 
-/// From now on this replica's wall clock is so many seconds ahead.
+/// Sets this replica's wall clock to be `ahead` seconds ahead from now on.
 fn set(folder: &Path, place: usize, ahead: i64) {
     let next = folder.join(format!("{place}.next"));
     std::fs::write(&next, format!("{ahead:+}s\n")).unwrap();
     std::fs::rename(next, file(folder, place)).unwrap();
 }
 
-/// Everybody is told how far the wall clock of the replica at this place is from the others'.
+/// Every replica reports how far the wall clock of the replica at `place` is from the other clocks.
 async fn is_told(cluster: &Cluster, place: usize, ahead: i64) {
     let (name, began) = (cluster.replicas[place].name.clone(), Instant::now());
     for asked in 0..cluster.replicas.len() {
@@ -89,7 +89,7 @@ async fn announced(cluster: &Cluster, vm: usize) -> (String, Timestamp) {
     (cluster.cloud.announce(order).await, Timestamp::now())
 }
 
-/// What the cluster recorded of the event is of the time at which it was announced.
+/// The recorded times of the event match the time of the announcement.
 fn is_on_time(event: &Event, announced: Timestamp) {
     let after = |text: &str| text.parse::<Timestamp>().unwrap().as_second() - announced.as_second();
     let not_before = event.not_before.as_deref().map(after);
@@ -100,7 +100,8 @@ fn is_on_time(event: &Event, announced: Timestamp) {
     assert_eq!(event.start_cause.as_deref(), Some("approved"));
 }
 
-/// The leader's clock and another one jump while hooks run, while the event waits for its start, and once it has started.
+/// The leader's clock and another clock jump while hooks run, while the event waits for its start, and after the
+/// start.
 async fn is_prepared_while_clocks_jump(vms: &[&'static str]) {
     let Some((clocks, plan)) = Clocks::of(vms) else { return };
     let cluster = plan.workload("database", hooks()).start().await;
@@ -124,7 +125,7 @@ async fn is_prepared_while_clocks_jump(vms: &[&'static str]) {
     is_on_time(&event, at);
     assert_eq!(cluster.hooks.ended(), ["drain", "restore"]);
     assert_eq!(cluster.cloud.posts().await.len(), 1);
-    // For good: what comes next is prepared as ever, and what another leader makes of it too.
+    // Permanent jump: the next event is prepared as usual, also under another leader.
     let (code, _, said) = cluster.says(other, &["leader", "transfer", vms[other]]);
     assert_eq!(code, 0, "{said}");
     let (id, at) = announced(&cluster, 0).await;
@@ -146,7 +147,7 @@ async fn of_a_pair_a_clock_that_jumps_at_any_stage_changes_nothing() {
     is_prepared_while_clocks_jump(&PAIR).await;
 }
 
-/// One clock after the other jumps, by seconds or by a day, for a moment or for good, while events go by.
+/// One clock after the other jumps, by seconds or by a day, briefly or permanently, during events.
 async fn is_prepared_while_clocks_never_rest(vms: &[&'static str], seed: u64) {
     let Some((clocks, plan)) = Clocks::of(vms) else { return };
     let cluster = plan.workload("database", hooks()).start().await;

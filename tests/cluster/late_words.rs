@@ -1,4 +1,4 @@
-//! What a workload says of a step when its time is over, and it was taken at its silence.
+//! Reports of a workload about a step after the timeout, when silence has already counted as the answer.
 
 use allclear::wire::pb::allclear::operator::v1::Event;
 use allclear::wire::pb::allclear::workload::v1 as pb;
@@ -17,7 +17,7 @@ fn hasty() -> pb::Hello {
     greeting
 }
 
-/// Its only attempt has timed out, and it is asked about that.
+/// A step whose only attempt has timed out, and the confirm for this step.
 async fn timed_out() -> (Cluster, String, Dialled, [pb::Step; 2]) {
     let (cluster, id, mut database, step) = in_the_middle(hasty()).await;
     let Told::Cancel(_) = database.next().await.unwrap() else { panic!("it is not told to stop") };

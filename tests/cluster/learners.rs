@@ -1,4 +1,4 @@
-//! Five replicas of which three vote: the others do everything else as well.
+//! Five replicas with three voters: the learners do everything else as well.
 
 use allclear::wire::pb::allclear::operator::v1::{Replica, Status};
 use serde_json::json;
@@ -43,7 +43,7 @@ async fn leadership_never_goes_to_a_learner_before_a_blow() {
     let mut cluster = three_vote().start().await;
     let leader = cluster.leader(4).await;
     let others: Vec<usize> = (0..3).filter(|place| *place != leader).collect();
-    // All voters are affected, so nobody could take over but a learner.
+    // All voters are affected, so only a learner could take over.
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vms": [0, 1, 2] })).await;
     cluster.until_stage(4, &id, "started").await;
     assert_eq!(cluster.leader(4).await, leader);

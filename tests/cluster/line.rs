@@ -1,4 +1,4 @@
-//! The line between a workload and its replica, which can be cut, and on which something can be caught on its way.
+//! The connection between a workload and its replica, which can be cut, and on which a message can be caught.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -21,13 +21,13 @@ pub(crate) enum Towards {
     Replica,
 }
 
-/// What waits on the line. When it is dropped the line breaks, and it never arrives.
+/// A message held on the line. On drop the line breaks, and the message never arrives.
 pub(crate) struct Caught(oneshot::Sender<()>);
 
 type Trap = Arc<Mutex<Option<(Towards, String, oneshot::Sender<Caught>)>>>;
 
 impl Line {
-    /// The workload dials `socket` and gets to `door`, whenever somebody serves that.
+    /// The workload connects to `socket`, and reaches `door` whenever a replica serves `door`.
     pub(crate) fn between(socket: &Path, door: PathBuf) -> Self {
         let (trap, cuts) = (Trap::default(), watch::Sender::new(0));
         let listener = UnixListener::bind(socket).unwrap();
@@ -51,7 +51,7 @@ impl Line {
         Self { trap, cuts, serving }
     }
 
-    /// Stops the next message in this direction that holds this text.
+    /// Holds the next message in this direction with this text.
     pub(crate) fn catch(&self, towards: Towards, text: String) -> oneshot::Receiver<Caught> {
         let (caught, is_caught) = oneshot::channel();
         *self.trap.lock().unwrap() = Some((towards, text, caught));
@@ -76,7 +76,7 @@ impl Drop for Line {
     }
 }
 
-/// Until one of both ends, or what was caught is dropped.
+/// Carries bytes until either end closes, or a caught message is dropped.
 async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, towards: Towards, trap: &Trap) {
     // A text may begin in one piece and end in the next.
     let mut seen: Vec<u8> = Vec::new();
@@ -96,7 +96,7 @@ async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, towards: Towards
     }
 }
 
-/// What ended earlier than in the piece that came last has passed already.
+/// A text with its end before the last piece has passed already.
 fn is_caught(trap: &Trap, towards: Towards, seen: &[u8], last: usize) -> Option<oneshot::Receiver<()>> {
     let mut trap = trap.lock().unwrap();
     let holds = |text: &str| {
@@ -105,6 +105,6 @@ fn is_caught(trap: &Trap, towards: Towards, seen: &[u8], last: usize) -> Option<
     };
     let (_, _, tell) = trap.take_if(|(direction, text, _)| *direction == towards && holds(text))?;
     let (caught, wait) = oneshot::channel();
-    // nobody may wait for it any more, then it goes on
+    // if no test waits for the message any more, the message passes
     tell.send(Caught(caught)).ok().map(|()| wait)
 }

@@ -1,6 +1,5 @@
-//! The links between replicas: a proxy for each direction in which one calls another, so that a test can cut them.
-//! A cut is silent, as a network's is: connections stay, and what is sent on them arrives when the cut is healed. Or
-//! slows them down.
+//! The links between replicas: a proxy for each direction of calls, so that a test can cut a link or slow a link down.
+//! A cut is silent, as in a network: connections stay, and bytes sent meanwhile arrive when the cut is healed.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -15,39 +14,39 @@ use tokio::sync::watch;
 
 use super::cluster::Cluster;
 
-/// What becomes of the bytes from one replica to another, on whichever connection they travel.
+/// Treatment of the bytes from one replica to another, on any connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Passing,
-    /// They arrive so much later.
+    /// Bytes arrive later by this duration.
     Slow(Duration),
-    /// They wait.
+    /// Bytes wait.
     Held,
-    /// Connections are reset, and so are new ones.
+    /// Existing and new connections are reset.
     Reset,
 }
 
-/// One direction of a link, as its carriers see it.
+/// One direction of a link, as used by its carriers.
 #[derive(Clone)]
 struct Way {
     flow: watch::Receiver<Flow>,
     disturbed: Arc<AtomicUsize>,
 }
 
-/// From and to, by place.
+/// Source and target, by place.
 type Direction = (usize, usize);
 
 pub(crate) struct Links {
     flows: BTreeMap<Direction, watch::Sender<Flow>>,
-    /// Where the first reaches the second.
+    /// The address at which the first replica reaches the second.
     addresses: BTreeMap<Direction, String>,
-    /// How often something was held, reset or slowed down.
+    /// How often bytes or connections were held, reset or slowed down.
     disturbed: Arc<AtomicUsize>,
-    /// Keeps them.
+    /// Keeps the proxies running.
     _forwarder: Forwarder,
 }
 
-/// Carries connections on threads of its own, so that a test that waits for a process does not cut anybody off.
+/// Carries connections on separate threads, so that a test that waits for a process interrupts no connection.
 pub(crate) struct Forwarder {
     runtime: Option<Runtime>,
 }
@@ -58,7 +57,7 @@ impl Forwarder {
         Self { runtime: Some(runtime.unwrap()) }
     }
 
-    /// Whoever comes here is led to the target.
+    /// Forwards each accepted connection to the target.
     pub(crate) fn forward(&self, listener: TcpListener, target: String) {
         let open = || Way { flow: watch::Sender::new(Flow::Passing).subscribe(), disturbed: Arc::default() };
         self.carry(listener, target, open(), open());
@@ -79,7 +78,7 @@ impl Drop for Forwarder {
 }
 
 impl Links {
-    /// Between replicas that listen at these addresses.
+    /// Creates the links between replicas that listen at these addresses.
     pub(crate) fn between(listeners: &[String]) -> Self {
         let forwarder = Forwarder::new();
         let places = 0..listeners.len();
@@ -101,7 +100,7 @@ impl Links {
         Self { flows, addresses, disturbed, _forwarder: forwarder }
     }
 
-    /// What the configuration of `from` says about `to`.
+    /// The address of `to` in the configuration of `from`.
     pub(crate) fn address(&self, from: usize, to: usize) -> &str {
         &self.addresses[&(from, to)]
     }
@@ -114,47 +113,47 @@ impl Links {
 }
 
 impl Cluster {
-    /// Neither hears the other.
+    /// Cuts both directions between two replicas.
     pub(crate) fn cut(&self, one: usize, other: usize) {
         self.links().set(Flow::Held, |direction| [(one, other), (other, one)].contains(&direction));
     }
 
-    /// `to` does not hear `from`, who still hears `to`.
+    /// Cuts the direction from `from` to `to`; the opposite direction stays.
     pub(crate) fn cut_one_way(&self, from: usize, to: usize) {
         self.links().set(Flow::Held, |direction| direction == (from, to));
     }
 
-    /// Nobody hears it, and it hears nobody.
+    /// Cuts both directions between a replica and all other replicas.
     pub(crate) fn cut_off(&self, place: usize) {
         self.links().set(Flow::Held, |(from, to)| from == place || to == place);
     }
 
-    /// The same, and everybody notices at once: connections are reset instead of falling silent.
+    /// Resets all connections of a replica instead of holding the bytes, so that every replica notices at once.
     pub(crate) fn cut_off_loudly(&self, place: usize) {
         self.links().set(Flow::Reset, |(from, to)| from == place || to == place);
     }
 
-    /// It hears everybody, and nobody hears it.
+    /// Cuts all directions from a replica; the replica still receives.
     pub(crate) fn mute(&self, place: usize) {
         self.links().set(Flow::Held, |(from, _)| from == place);
     }
 
-    /// Everybody hears it, and it hears nobody.
+    /// Cuts all directions to a replica; the replica still sends.
     pub(crate) fn deafen(&self, place: usize) {
         self.links().set(Flow::Held, |(_, to)| to == place);
     }
 
-    /// What goes between it and the others arrives so much later.
+    /// Delays all bytes from and to a replica by `by`.
     pub(crate) fn slow_down(&self, place: usize, by: Duration) {
         self.links().set(Flow::Slow(by), |(from, to)| from == place || to == place);
     }
 
-    /// How often something was held, reset or slowed down so far.
+    /// How often bytes or connections were held, reset or slowed down so far.
     pub(crate) fn disturbed(&self) -> usize {
         self.links().disturbed.load(Ordering::Relaxed)
     }
 
-    /// All links are whole again.
+    /// Restores all links.
     pub(crate) fn heal(&self) {
         self.links().set(Flow::Passing, |_| true);
     }
@@ -164,7 +163,7 @@ impl Cluster {
     }
 }
 
-/// Takes connections, which go `there` and whose answers come `back`. Ends with its runtime.
+/// Accepts connections; requests go `there`, answers come `back`. Ends with the runtime.
 async fn serve(listener: TcpListener, target: String, there: Way, back: Way) {
     let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     while let Ok((near, _)) = listener.accept().await {
@@ -189,7 +188,7 @@ async fn connect(mut near: TcpStream, target: String, there: Way, back: Way) {
 
 /// Returns when either side has closed the connection.
 async fn carry(near: &mut TcpStream, far: &mut Option<TcpStream>, target: &str, there: Way, back: Way) {
-    // A connection is made by words in both directions.
+    // A connection handshake needs both directions.
     there.passes().await;
     back.passes().await;
     let Ok(connected) = TcpStream::connect(target).await else {
@@ -209,7 +208,7 @@ async fn pump(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin,
     let mut bytes = [0; 16 * 1024];
     loop {
         let size = from.read(&mut bytes).await.unwrap_or(0);
-        // The end of a connection does not get through a cut either.
+        // A cut also holds the end of a connection.
         way.passes().await;
         if size == 0 || to.write_all(&bytes[..size]).await.is_err() {
             return;
@@ -218,7 +217,7 @@ async fn pump(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin,
 }
 
 impl Way {
-    /// Returns when what came by now may go on; never when the links are gone.
+    /// Returns when bytes received by now may pass; never returns when the links are gone.
     async fn passes(&self) {
         if *self.flow.borrow() != Flow::Passing {
             self.disturbed.fetch_add(1, Ordering::Relaxed);

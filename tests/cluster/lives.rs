@@ -1,4 +1,4 @@
-//! An event's whole life where nothing goes wrong.
+//! The whole course of an event without failures.
 
 use serde_json::json;
 

@@ -87,7 +87,7 @@ async fn a_leader_that_was_frozen_posts_nothing_new() {
     let (affected, other) = ((leader + 1) % 3, (leader + 2) % 3);
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": affected })).await;
     cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;
-    // Everything is ready for it to approve, were it not frozen.
+    // The leader has everything ready for the approval, but is frozen.
     cluster.freeze(leader);
     cluster.hooks.open("gate");
     let event = cluster.until_stage(other, &id, "started").await;
@@ -131,7 +131,7 @@ async fn a_leader_that_hears_nobody_posts_nothing_and_starts_no_hook() {
         .start()
         .await;
     let leader = cluster.leader(0).await;
-    // The others see nothing, so that it would not hand over to them.
+    // The other replicas get empty documents, so that the leader would not transfer leadership to these replicas.
     for other in [(leader + 1) % 3, (leader + 2) % 3] {
         let vm = format!("db-{other}");
         cluster.cloud.fault(json!({ "vm": vm, "fault": { "kind": "empty" }, "on": "get" })).await;
@@ -159,7 +159,7 @@ async fn a_leader_that_hears_nobody_posts_nothing_and_starts_no_hook() {
     assert_eq!(cluster.cloud.posts().await.len(), 1);
 }
 
-/// Whoever is named first to approve an event of this VM. All others have it in their documents, too.
+/// The replica that is named first as approver of an event. All other replicas have the event in their documents, too.
 async fn claimed_by(cluster: &Cluster, asked: usize, id: &str) -> usize {
     let named = |event: &Event| !event.approvals.is_empty();
     let event = cluster.until_event(asked, id, "claimed", named).await;
@@ -175,7 +175,7 @@ async fn an_approver_that_is_cut_off_between_its_claim_and_its_post_posts_nothin
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": affected })).await;
     cluster.seen_by_all(&id).await;
     cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;
-    // Its fresh document takes a while, and in that time it loses everybody else.
+    // The approver's fresh document is slow, and the approver loses all other replicas meanwhile.
     let slow = json!({ "kind": "slow", "ms": 2500 });
     cluster.cloud.fault(json!({ "vm": format!("db-{leader}"), "fault": slow, "on": "get" })).await;
     cluster.hooks.open("gate");
@@ -203,7 +203,7 @@ async fn an_approver_whose_claim_has_lapsed_leaves_the_post_to_the_next() {
         .start()
         .await;
     let leader = cluster.leader(0).await;
-    // It stays Scheduled for a while, so that a second post would find nothing wrong.
+    // The event stays Scheduled for a while, so that nothing would stop a second post.
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": (leader + 1) % 3, "start_delay": 8000 })).await;
     cluster.seen_by_all(&id).await;
     let slow = json!({ "kind": "slow", "ms": 2500 });
@@ -219,7 +219,7 @@ async fn an_approver_whose_claim_has_lapsed_leaves_the_post_to_the_next() {
 #[tokio::test]
 async fn an_approver_that_is_killed_after_its_post_does_not_repeat_it_by_itself() {
     let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"]).start().await;
-    // The answer takes long, and it is not there any more to hear it.
+    // The answer takes long, and the approver is killed before the answer arrives.
     cluster.cloud.fault(json!({ "fault": { "kind": "slow", "ms": 3000 }, "on": "post", "times": 1 })).await;
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0, "start_delay": 1500 })).await;
     let approver = claimed_by(&cluster, 0, &id).await;
@@ -230,7 +230,7 @@ async fn an_approver_that_is_killed_after_its_post_does_not_repeat_it_by_itself(
     cluster.cloud.finish(&id).await;
     let event = cluster.closed_everywhere(&id).await;
     assert_eq!(event.start_cause.as_deref(), Some("approved"));
-    // A claim is withdrawn when the event is seen to have started before its post.
+    // A claim is withdrawn when the event is observed as started before the claim's post.
     let posted = event.approvals.iter().filter(|approval| approval.outcome.as_deref() != Some("withdrawn")).count();
     assert_eq!(cluster.cloud.posts().await.len(), posted, "each post is on record");
     assert!(cluster.cloud.posts().await.len() <= 2);
@@ -252,7 +252,7 @@ async fn a_hook_that_ended_while_all_replicas_were_down_has_not_vanished() {
     let killed = Instant::now();
     cluster.hooks.open("gate");
     cluster.until_true("its end", async || cluster.hooks.ended() == ["failover"]).await;
-    // Longer than anybody would have waited for it.
+    // Longer than any replica would have waited for the hook.
     cluster.until_true("its deadline", async || killed.elapsed() > Duration::from_secs(9)).await;
     for place in 0..3 {
         cluster.start(place);

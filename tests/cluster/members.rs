@@ -1,4 +1,4 @@
-//! Members of a group and their slots, judged by what hurts a database: who was stopped when.
+//! Members of a group and their slots, checked by the harm to a database: the times at which members were stopped.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::cluster::{Cluster, Plan};
 use super::workload::{Hook, hook};
 
-/// A database that is a file while it is stopped. Whoever stops one writes down how many are stopped by then.
+/// A database that is a file while stopped. Each stop logs the number of databases stopped by then.
 const SCRIPT: &str = r#"#!/bin/sh
 stopped="$FOLDER/stopped-$ALLCLEAR_VM"
 while [ -e "$FOLDER/hangs-$ALLCLEAR_VM" ]; do sleep 0.1; done
@@ -47,14 +47,14 @@ pub(crate) fn reboot(source: &str, vms: &[usize], notice: &str) -> Value {
     json!({ "type": "Redeploy", "source": source, "vms": vms, "notice": notice })
 }
 
-/// How many were stopped at once at the most.
+/// The largest number of databases stopped at once.
 pub(crate) fn most_stopped(cluster: &Cluster) -> usize {
     let written = cluster.hooks.written();
     let counts = written.lines().filter_map(|line| line.split_once(" stopped ")?.1.split(' ').next()?.parse().ok());
     counts.max().unwrap_or(0)
 }
 
-/// Announces all of them together and lets each end when it has begun, until all are closed.
+/// Announces all events together and finishes each event after its start, until all are closed.
 pub(crate) async fn play(cluster: &Cluster, orders: &[Value]) -> Vec<Event> {
     let mut ids = Vec::new();
     for order in orders {
@@ -84,7 +84,7 @@ pub(crate) async fn play(cluster: &Cluster, orders: &[Value]) -> Vec<Event> {
     events
 }
 
-/// Each was approved by us, once, and its hooks ran on each of its members.
+/// Each event was approved by allclear, once, and the hooks ran on each of its members.
 fn all_went_well(cluster: &Cluster, events: &[Event]) {
     for event in events {
         assert_eq!(event.start_cause.as_deref(), Some("approved"), "{event:#?}");
@@ -126,7 +126,7 @@ async fn standbys_with_known_roles_and_an_event_of_a_user_between_them_wait_for_
     assert_eq!(most_stopped(&cluster), 1, "{}", cluster.hooks.written());
 }
 
-/// The platform takes its two members at once, so nobody else may be out; afterwards the third goes.
+/// The platform takes both members of the first event at once, so no other member may be out; the third member follows.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_names_two_members_goes_alone() {
     let cluster = members(&THREE).may_lose(1, "database").start().await;
@@ -140,7 +140,7 @@ pub(crate) fn database_on<'a>(status: &'a Status, vm: &str) -> &'a MemberState {
     status.members.iter().find(|member| member.vm == vm).unwrap()
 }
 
-/// The file by which the database of a VM is stopped.
+/// The file that marks the database of a VM as stopped.
 fn stopped(cluster: &Cluster, vm: &str) -> PathBuf {
     cluster.hooks.path(&format!("stopped-{vm}"))
 }
@@ -149,7 +149,7 @@ fn waits_for_room(event: &Event) -> bool {
     event.blocker.as_ref().is_some_and(|blocker| blocker.code == "budget")
 }
 
-/// Started, finished, and not restored yet: the disk is broken. Another event waits for it.
+/// Started, finished, and not restored yet: the disk is broken. Another event waits for the restore.
 async fn with_a_broken_disk(cluster: &Cluster) -> (String, String) {
     cluster.hooks.open("broken");
     let first = cluster.cloud.announce(reboot("Platform", &[0], "10m")).await;
@@ -165,7 +165,7 @@ async fn with_a_broken_disk(cluster: &Cluster) -> (String, String) {
     let warning = status.warnings.iter().find(|warning| warning.text.contains("its disk is broken")).unwrap();
     assert!(warning.text.contains("allclear workload restored db-0/database"), "{}", warning.text);
     cluster.until_event(2, &second, "waiting for room", waits_for_room).await;
-    // Another replica hears of it when it does.
+    // Another replica learns of the failing restore in its own time.
     let told = ["allclear_restores_failing 1", "allclear_workload_members{state=\"returning\"} 1"];
     let is_measured = async || {
         let (code, metrics) = cluster.page(1, "/metrics").await;

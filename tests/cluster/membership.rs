@@ -1,4 +1,4 @@
-//! Members come and go by the operator's commands, asked of any replica.
+//! Membership changes by the operator's commands, sent to any replica.
 
 use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::cluster::Cluster;
 use super::workload::hook;
 
-/// The rows of `member list --json`, as one replica tells them.
+/// The rows of `member list --json`, as reported by one replica.
 pub(super) fn members(cluster: &Cluster, asked: usize) -> Vec<Value> {
     let (code, out, err) = cluster.says(asked, &["member", "list", "--json"]);
     assert_eq!((code, err.as_str()), (0, ""));
@@ -17,8 +17,8 @@ fn row<'m>(members: &'m [Value], name: &str) -> &'m Value {
     members.iter().find(|member| member["name"] == name).unwrap()
 }
 
-/// On a loaded machine a change may be interrupted, or take longer than the command waits: nobody can tell then whether
-/// it was done, and repeating it does no harm.
+/// On a loaded machine a change may be interrupted, or may take longer than the command waits: the result is then
+/// unknown, and a repetition is harmless.
 pub(super) fn done(cluster: &Cluster, asked: usize, arguments: &[&str]) -> String {
     let mut said = cluster.says(asked, arguments);
     for _ in 0..10 {
@@ -57,7 +57,7 @@ async fn a_replica_that_lost_its_disk_is_removed_and_added_and_then_votes_and_ha
     cluster.lose_disk(lost);
     cluster.start(lost);
 
-    // It would have to wait for its vote.
+    // The replica would have to wait for its vote.
     cluster.until(lost, "a learner", |status| status.role == "learner" && status.quorum).await;
     let listed = members(&cluster, third);
     let row_of_lost = listed.iter().find(|row| row["name"] == name && row["voter"] == true).unwrap();
@@ -84,7 +84,7 @@ async fn a_replica_that_lost_its_disk_is_removed_and_added_and_then_votes_and_ha
     assert_ne!(after["node"], before["node"], "it came back under its old vote");
     assert!(cluster.log(leader).contains("uid "), "who asked is not in the log");
 
-    // Of three voters two are left, so nothing is decided without it: neither a leader nor the event.
+    // Of three voters two are left, so neither a leader nor the event is decided without the vote of `lost`.
     cluster.kill(leader);
     let led =
         |status: &Status| status.quorum && status.leader.as_ref().is_some_and(|led| *led != format!("db-{leader}"));
@@ -135,7 +135,7 @@ async fn a_replica_with_a_new_name_joins_and_a_dead_one_makes_room_for_it() {
         |status: &Status| status.outside_because.as_ref().is_some_and(|why| why.contains("formed without db-3"));
     let advice = cluster.until(3, "told what to do", waits).await.outside_because.unwrap();
     let address = advice.split("add db-3 ").nth(1).unwrap().trim_end_matches('`').to_owned();
-    // Its certificate makes it no member, so it cannot ask for itself.
+    // The certificate alone makes no member, so `db-3` cannot request its own addition.
     let why = refused(&cluster, 3, &["member", "add", "db-3", &address]);
     assert!(why.contains("ask a member instead"), "{why}");
     assert_eq!(done(&cluster, 0, &["member", "add", "db-3", &address]), "db-3 is a voter\n");
@@ -150,7 +150,7 @@ async fn a_replica_with_a_new_name_joins_and_a_dead_one_makes_room_for_it() {
     cluster.kill(dead);
     done(&cluster, asked, &["member", "remove", &format!("db-{dead}")]);
     assert_eq!(members(&cluster, 3).len(), 3);
-    // Back from the dead its log says that it votes, but nobody counts it any more.
+    // After the restart the replica's log still contains its vote, but no member counts the vote any more.
     cluster.start(dead);
     let told = |status: &Status| status.outside_because.as_ref().is_some_and(|why| why.contains("was removed"));
     cluster.until(dead, "told that it was removed", told).await;
@@ -170,7 +170,7 @@ async fn a_member_is_not_removed_when_the_quorum_would_go_with_it() {
     done(&cluster, alive, &["member", "remove", &format!("db-{dead}")]);
     assert_eq!(members(&cluster, leader).len(), 2);
 
-    // Alone, nothing can be decided any more, and nobody is asked for long.
+    // A single replica decides nothing any more, and commands do not ask for long.
     cluster.kill(alive);
     cluster.until(leader, "alone", |status| !status.quorum).await;
     let why = refused(&cluster, leader, &["member", "remove", &format!("db-{alive}")]);
@@ -194,7 +194,7 @@ async fn an_added_member_is_prepared_and_approves_though_no_other_configuration_
     let registered = |status: &Status| status.workloads.iter().any(|each| each.vm == "db-3" && each.connected);
     cluster.until(0, "aware of its workload", registered).await;
     cluster.ready().await;
-    // Only it sees the event, which is for its own VM.
+    // Only `db-3` sees the event, an event of its own VM.
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 3, "seen_by": [3] })).await;
     let event = cluster.until_stage(0, &id, "started").await;
     assert_eq!(event.hooks.iter().map(|hook| hook.on.as_str()).collect::<Vec<_>>(), ["db-3"]);
@@ -206,7 +206,7 @@ async fn an_added_member_is_prepared_and_approves_though_no_other_configuration_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_removed_replica_does_not_count_as_lost_in_the_budget() {
-    // A leader that loses its office for a moment on a loaded machine would give the dead one time to speak.
+    // If a leader lost leadership for a moment on a loaded machine, the dead replica would get time to report.
     let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"])
         .also("cluster.election_timeout", "2s")
         .workload("database", vec![hook("drain"), hook("restore")])
@@ -258,7 +258,7 @@ async fn leadership_is_not_given_to_a_replica_that_was_well_when_somebody_led_be
         cluster.ready().await;
     }
     cluster.kill(1);
-    // Whoever leads now is to be taken down, and so is the only other one that lives.
+    // The event takes down the current leader and the only other running replica.
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "User", "vms": [0, 2] })).await;
     cluster.until_stage(0, &id, "started").await;
     for place in [0, 2] {

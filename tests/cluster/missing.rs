@@ -1,5 +1,5 @@
-//! An event that is listed by no document for a few seconds, and then again: nobody is put back, nothing else is approved in
-//! its place, and it goes on.
+//! An event that no document lists for a few seconds, and that is then listed again: nothing is restored, no other
+//! event is approved instead, and the event goes on.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::cluster::Cluster;
 use super::workload::hook;
 
-/// As long as documents lack it, one time after the other.
+/// Durations for which documents lack the event, one after the other.
 const SECONDS: [u64; 3] = [1, 3, 9];
 
-/// One member of three may be out; patience as it is configured where nobody says otherwise.
+/// One member of three may be out; the timeouts are the defaults of the configuration.
 async fn three() -> Cluster {
     let hooks = vec![hook("drain"), hook("shutdown").waits_for("gate"), hook("restore")];
     let plan = Cluster::of(&["db-0", "db-1", "db-2"]).workload("database", hooks);
@@ -23,7 +23,7 @@ fn redeploy(vm: usize) -> Value {
     json!({ "type": "Redeploy", "source": "Platform", "vm": vm, "notice": "10m", "start_delay": "1h" })
 }
 
-/// No document lists it for so long.
+/// Removes the event from all documents for `seconds`.
 async fn is_missing_for(cluster: &Cluster, id: &str, seconds: u64) {
     cluster.cloud.fault(json!({ "on": "get", "fault": { "kind": "lacks", "event": id } })).await;
     tokio::time::sleep(Duration::from_secs(seconds)).await;
@@ -31,14 +31,14 @@ async fn is_missing_for(cluster: &Cluster, id: &str, seconds: u64) {
     cluster.a_few_polls_later().await;
 }
 
-/// What waits behind it has not been begun.
+/// The event that waits behind the missing event has not begun.
 async fn waits(cluster: &Cluster, other: &str) {
     let event = cluster.event(0, other).await.unwrap();
     assert!(event.hooks.is_empty(), "{event:#?}");
     assert!(cluster.cloud.approvals(other).is_empty());
 }
 
-/// The event is approved, and its VM was prepared once.
+/// The event is approved, and the VM was prepared once.
 async fn goes_on(cluster: &Cluster, id: &str) -> Event {
     cluster.hooks.open("gate");
     let event = cluster.until_stage(0, id, "approved").await;
@@ -103,7 +103,7 @@ async fn nothing_more_is_taken_away_while_the_event_is_missing() {
     assert_eq!(cluster.hooks.begun(), ["drain", "shutdown"]);
 }
 
-/// Whatever becomes of the first posts, the event goes on.
+/// The event goes on, regardless of the outcome of the first posts.
 async fn goes_on_while_posts(fault: Value, stages: [&str; 2]) {
     let cluster = three().await;
     cluster.cloud.fault(json!({ "on": "post", "fault": fault })).await;

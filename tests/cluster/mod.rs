@@ -1,5 +1,5 @@
-//! Claim: real replicas on real sockets and a real disk do what the specification says, whatever is killed, frozen or
-//! answered wrongly. The cloud is the fake one, on loopback.
+//! Claim: real replicas on real sockets and a real disk do as the specification says, under kills, freezes and wrong
+//! answers. The cloud is the emulator, on loopback.
 
 mod absences;
 mod answers;
@@ -69,7 +69,7 @@ pub(crate) mod workload;
 
 use crate::workloads::server;
 
-/// Here for its name, as the next one: tests begin in the order of their names, and these two take longest.
+/// This test and the next are here for their names: tests begin in the order of names, and these two take longest.
 #[tokio::test]
 async fn a_failover_has_its_effect_once_and_its_event_one_all_clear_whatever_is_lost() {
     trial::play().await;

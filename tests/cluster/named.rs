@@ -1,5 +1,5 @@
-//! Replicas that are found by name: one that moves, one that is not known, one whose name leads to somebody else, and a
-//! resolver that hangs.
+//! Replicas that are found by name: a replica that moves, an unknown name, a name that resolves to another replica, and
+//! a resolver that hangs.
 
 use std::process::Command;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::cluster::{Cluster, Plan};
 use super::resolver::Resolver;
 
 const HOSTS: [&str; 3] = ["db-0.ac.test", "db-1.ac.test", "db-2.ac.test"];
-/// Where every replica of a plan listens, at a port of its own.
+/// The listen address of every replica of a plan; each replica has a port of its own.
 const HERE: [u8; 4] = [127, 0, 0, 3];
 const ELSEWHERE: [u8; 4] = [127, 0, 0, 4];
 const NOBODY: [u8; 4] = [127, 0, 0, 5];
@@ -94,10 +94,10 @@ async fn of_a_name_that_does_not_resolve_it_is_told_and_the_others_go_on() {
     let findings = report["findings"].as_array().unwrap();
     let is_it = |it: &&Value| it["verdict"] == "fail" && it["what"].as_str().unwrap().contains("db-2.ac.test does not");
     assert!(findings.iter().any(|it| is_it(&it)), "{findings:#?}");
-    // Not of the leader's VM: another leader may never have heard where db-2 was.
+    // Not an event of the leader's VM: another leader may never have received the address of db-2.
     an_event_goes_its_way(&cluster, 1 - leader).await;
 
-    // Where it was is all that is known of it, and there it is again.
+    // Only the last address of db-2 is known, and db-2 listens there again.
     cluster.start(2);
     cluster.ready().await;
     let leader = cluster.leader(0).await;
@@ -110,9 +110,9 @@ async fn in_plain_text_a_name_that_leads_to_somebody_else_is_looked_up_again() {
     for host in HOSTS {
         resolver.says(host, &[HERE]);
     }
-    // A certificate would end the connection before the other replica says who it is.
+    // A certificate would end the connection before the other replica sends its name.
     let mut cluster = plan(&resolver).also("cluster.insecure", "true").cold().await;
-    // At the port of db-1, whose address the name of db-2 still leads to.
+    // The port of db-1: the name of db-2 still resolves to the address of db-1.
     let port = port(&cluster, 1);
     let address = ("ALLCLEAR__CLUSTER__REPLICAS__DB_2", format!("{}:{port}", HOSTS[2]));
     let listen = ("ALLCLEAR__CLUSTER__LISTEN", format!("127.0.0.4:{port}"));
@@ -140,7 +140,7 @@ async fn a_resolver_that_hangs_delays_neither_an_approval_nor_the_end_of_a_repli
     cluster.kill(leader);
     an_event_goes_its_way(&cluster, affected).await;
 
-    // A new process knows nobody's address; the others know where it was.
+    // A new process knows no peer's address; the peers know the replica's last address.
     cluster.start(leader);
     let follows = |status: &Status| {
         let why = status.leader.as_ref().map(|leader| why_unreached(status, leader)).unwrap_or_default();
@@ -148,7 +148,7 @@ async fn a_resolver_that_hangs_delays_neither_an_approval_nor_the_end_of_a_repli
     };
     cluster.until(leader, "a follower that knows why it cannot speak", follows).await;
     let (took, status) = cluster.stop(leader);
-    // The resolver is given up by itself after more than a minute.
+    // Without the stop, the lookup times out after more than a minute.
     assert!(status.success() && took < Duration::from_secs(45), "{status}, {took:?}");
     an_event_goes_its_way(&cluster, other).await;
 

@@ -1,4 +1,4 @@
-//! A network that the kernel cuts: each replica in a namespace of its own, all on one bridge.
+//! A network that the kernel cuts: each replica in a namespace of its own, all on the same bridge.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -9,10 +9,10 @@ use nix::sched::{CloneFlags, setns};
 
 use super::links::Forwarder;
 
-/// How many of this process have been made.
+/// The number of `Namespaces` that this process has made.
 static MADE: AtomicUsize = AtomicUsize::new(0);
 
-/// One for each place, and one with the bridge between them. They end with it.
+/// A network namespace for each place, and another with the bridge between the places. Drop deletes the namespaces.
 pub(crate) struct Namespaces {
     name: String,
     count: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Namespaces {
 }
 
 impl Namespaces {
-    /// Why not, where the machine or the user cannot.
+    /// Returns the reason if the machine or the user cannot make namespaces.
     pub(crate) fn make(count: usize) -> Result<Self, String> {
         let name = format!("ac{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let made = Self { name, count, forwarder: Forwarder::new() };
@@ -50,16 +50,16 @@ impl Namespaces {
         format!("{}-switch", self.name)
     }
 
-    /// Where its replica listens.
+    /// The listen address of the replica at this place.
     pub(crate) fn address(place: usize) -> String {
         format!("10.99.0.{}:7420", place + 1)
     }
 
-    /// What listens at this address outside can be reached at the same one from inside: the replica's metadata
-    /// endpoint, which no cut concerns.
+    /// Makes the listener at an outside address reachable at the same address from inside: the replica's metadata
+    /// endpoint, unaffected by cuts.
     pub(crate) fn lead_out(&self, place: usize, address: &str) {
         let (namespace, inside) = (self.of(place), address.to_owned());
-        // A socket belongs to where it was made, whoever uses it later; the thread must not go on in there.
+        // A socket belongs to its namespace of creation, on any thread; the creating thread must not continue inside.
         let made = std::thread::spawn(move || {
             let file = File::open(format!("/run/netns/{namespace}")).unwrap();
             setns(file, CloneFlags::CLONE_NEWNET).unwrap();
@@ -68,7 +68,7 @@ impl Namespaces {
         self.forwarder.forward(made.join().unwrap(), address.to_owned());
     }
 
-    /// Its cable is pulled out of the bridge; it notices nothing but silence.
+    /// Detaches the replica's link from the bridge; the replica notices only silence.
     pub(crate) fn cut_off(&self, place: usize) {
         ip(&["-n", &self.switch(), "link", "set", &port(place), "nomaster"]).unwrap();
     }
@@ -81,7 +81,7 @@ impl Namespaces {
 impl Drop for Namespaces {
     fn drop(&mut self) {
         for namespace in (0..self.count).map(|place| self.of(place)).chain([self.switch()]) {
-            // One that was never made is not there to be removed.
+            // A namespace that was never made cannot be deleted.
             let _ = ip(&["netns", "delete", &namespace]);
         }
     }

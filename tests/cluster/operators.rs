@@ -1,4 +1,4 @@
-//! What operators ask for, of any replica: holds, pauses, approvals and skipped hooks.
+//! Commands of operators, sent to any replica: holds, pauses, approvals and skipped hooks.
 
 use allclear::wire::pb::allclear::operator::v1::Event;
 use serde_json::{Value, json};
@@ -8,7 +8,8 @@ use super::workload::hook;
 
 const ALL: [&str; 3] = ["db-0", "db-1", "db-2"];
 
-/// Leadership may be handed over while somebody asks; whoever is told that it is unclear looks, and asks again.
+/// Leadership may be transferred during a command; after an unclear outcome an operator checks, and sends the command
+/// again.
 fn ask(cluster: &Cluster, place: usize, arguments: &[&str]) -> (i32, String, String) {
     let mut said = cluster.says(place, arguments);
     for _ in 0..10 {
@@ -32,7 +33,7 @@ pub(crate) fn refused(cluster: &Cluster, place: usize, arguments: &[&str]) -> St
     err
 }
 
-/// As the timeline names whoever asked a replica.
+/// The timeline's name for the caller of a replica.
 pub(crate) fn who(place: usize) -> String {
     format!("uid {} on db-{place}", nix::unistd::geteuid())
 }
@@ -261,7 +262,7 @@ async fn of_a_pair_the_secondary_approves_nothing_that_is_held_before_the_hold_e
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_quorum_operators_are_refused_with_the_reason() {
     let mut cluster = Cluster::with_hooks(vec![hook("drain").waits_for("never")]).await;
-    // Of a follower, so that leadership stays where it is: while it moves there is no quorum for a moment either.
+    // An event of a follower, so that leadership stays: during a transfer there is briefly no quorum either.
     let leader = cluster.leader(0).await;
     let alone = (leader + 1) % 3;
     let id = cluster.cloud.announce(json!({ "type": "Redeploy", "source": "Platform", "vm": alone })).await;

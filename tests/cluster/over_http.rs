@@ -1,4 +1,4 @@
-//! Hooks that are asked for over HTTP, by replicas that may not live to hear the answer.
+//! Hooks that are requested over HTTP, by replicas that may be killed before the answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

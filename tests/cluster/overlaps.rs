@@ -1,4 +1,4 @@
-//! Events of one group that overlap, and databases that hang: everybody who can goes on, one after the other.
+//! Overlapping events of a group, and hanging databases: every member that can proceed does so, in turn.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::cluster::Cluster;
 use super::members::{THREE, database_on, members, most_stopped, play, reboot};
 
-/// The database of a VM hangs, its replica lives: nothing that asks it or stops it comes to an end.
+/// Makes the database of a VM hang while the VM's replica runs: no query and no stop of the database ends.
 fn hang(cluster: &Cluster, vm: &str) {
     cluster.hooks.open(&format!("hangs-{vm}"));
 }
@@ -22,7 +22,7 @@ async fn knows_that_it_hangs(cluster: &Cluster, vm: &str) {
     cluster.until(0, "told that it does not answer", is_not_ready).await;
 }
 
-/// The users reboot what hangs: both go, one after the other, though no hook of theirs ends.
+/// Users reboot the VMs of two hanging databases: both reboot, in turn, though no hook of these VMs ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_databases_that_hang_are_rebooted_one_after_the_other() {
     let plan = members(&THREE).may_lose(1, "database").also("policy.user_budget", "8s");
@@ -56,10 +56,10 @@ async fn two_databases_that_hang_are_rebooted_one_after_the_other() {
     cluster.until(0, "all in service", all_serve).await;
 }
 
-/// Who announces what together: the VMs of each event, by whom, and its notice.
+/// An event of a joint announcement: the VMs, the source and the notice.
 type Order = (&'static [usize], &'static str, &'static str);
 
-/// All of them are approved, each once, and no member is out beside the others of its event.
+/// Every event is approved, each once, and no member is out beside the members of its event.
 async fn overlap(orders: &[Order]) {
     let cluster = members(&THREE).may_lose(1, "database").start().await;
     let announced: Vec<Value> = orders.iter().map(|(vms, source, notice)| reboot(source, vms, notice)).collect();
@@ -100,7 +100,7 @@ async fn an_event_of_two_members_before_one_of_the_third() {
     overlap(&[(&[2], "User", "15m"), (&[0, 1], "Platform", "10m"), (&[1], "Platform", "13m")]).await;
 }
 
-/// The one in the middle is held: the others go on, and it goes when it is released.
+/// The event in the middle is held: the other events proceed, and the held event proceeds after its release.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_three_that_an_operator_holds_keeps_nobody_waiting() {
     let cluster = members(&THREE).may_lose(1, "database").also("policy.give_back_after", "2s").start().await;
@@ -130,7 +130,7 @@ async fn one_of_three_that_an_operator_holds_keeps_nobody_waiting() {
     cluster.closed_everywhere(&ids[1]).await;
 }
 
-/// Nobody waits for a VM that is gone for longer than events are remembered, and when it is back it is restored.
+/// A VM that is gone for longer than events are remembered is not waited for, and is restored after its return.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_vm_that_returns_after_its_event_was_given_up_is_restored() {
     let plan = members(&THREE).may_lose(1, "database");

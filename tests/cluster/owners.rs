@@ -1,6 +1,6 @@
-//! A user who may dial in cannot have a machine approved that is not prepared: neither under a name or in a group that the
-//! configuration has, nor in the place of another user's workload, also after a restart of the replica. What an open event
-//! waits for is taken away by nobody, its own user included.
+//! A user with permission to connect cannot have an unprepared machine approved: neither under a name or in a group of
+//! the configuration, nor in place of another user's workload, also after a restart of the replica. No user can remove
+//! the hooks that an open event waits for, the workload's own user included.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -22,7 +22,7 @@ const OWNER: u32 = 64_218;
 const OTHER: u32 = 64_219;
 const MEMBER: u32 = 64_220;
 
-/// Run by the tests below, as somebody else: registers and unregisters as it is told.
+/// Run by the tests below, as another user: registers and unregisters as listed in `ASKS`.
 #[tokio::test]
 #[ignore = "is run by other tests"]
 async fn somebody_asks() {
@@ -54,7 +54,7 @@ async fn somebody_asks() {
     println!("told: {told:?}");
 }
 
-/// What a user is told who asks for all of these: `NAME GROUP HOOKS`, or `unregister NAME`.
+/// The replies to a user's requests `asks`: `NAME GROUP HOOKS`, or `unregister NAME`.
 fn told(uid: u32, door: &Path, asks: &[&str]) -> String {
     let mut asking = Command::new(std::env::current_exe().unwrap());
     asking.args([crate::own_test!(somebody_asks), "--exact", "--ignored", "--nocapture"]);
@@ -64,7 +64,7 @@ fn told(uid: u32, door: &Path, asks: &[&str]) -> String {
     said.lines().find_map(|line| line.split_once("told: ")).map(|(_, told)| told.to_owned()).unwrap_or(said)
 }
 
-/// One replica where three users may dial in, of whom one may be a member of the group and the configured workload.
+/// A replica to which three users may connect; one user may be a member of the group and the configured workload.
 async fn cluster() -> Option<Cluster> {
     if !geteuid().is_root() {
         println!("SKIPPED: only root can ask as others");
@@ -101,7 +101,7 @@ async fn who_may_dial_in_takes_no_hooks_away_from_anybody() {
     assert_eq!(told(MEMBER, &door, &["spare orders -", "unregister spare"]), "[Ok, Ok]", "so may who is given a group");
     assert_eq!(told(MEMBER, &door, &["guarded orders -"]), "[PermissionDenied]");
 
-    // Nobody is connected, and this life of the replica has seen nobody dial in.
+    // No workload is connected, and no workload has connected in this run of the replica.
     cluster.kill(0);
     cluster.start(0);
     cluster.ready().await;
@@ -117,20 +117,21 @@ async fn who_may_dial_in_takes_no_hooks_away_from_anybody() {
     let mut roots = client(&door).await;
     let forgets = hello("database", vec![]);
     assert_eq!(roots.register(forgets).await.unwrap_err().code(), Code::PermissionDenied, "it is another's");
-    // What is due is waited for.
+    // The pending hook is waited for.
     cluster.hooks.open("gate");
     let waits = |event: &Event| event.blocker.iter().any(|blocker| blocker.message.contains("database"));
     let event = cluster.until_event(0, &id, "waiting for the workload that is away", waits).await;
     assert_eq!((event.stage.as_str(), cluster.cloud.posts().await.len()), ("preparing", 0), "{event:#?}");
 
-    // The way out is an operator's.
+    // The remedy is an operator's command.
     let unregister = pb::UnregisterRequest { workload: "database".into(), force: true };
     roots.unregister(unregister).await.unwrap();
     cluster.until_stage(0, &id, "started").await;
     assert_eq!(cluster.cloud.posts().await.len(), 1);
 }
 
-/// He came first, while nobody had configured it. Then it is the configuration's, at the next start.
+/// The user registers the name before the configuration has the name. At the next start the name belongs to the
+/// configuration.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_the_configuration_takes_for_itself_is_taken_from_its_user() {
     let Some(mut cluster) = cluster().await else { return };

@@ -1,4 +1,5 @@
-//! A pair without a quorum: what the replica that is left approves by itself, when, and what the other learns of it.
+//! A pair without a quorum: the isolated approvals of the remaining replica, their time, and the other replica's
+//! knowledge of these approvals afterwards.
 
 use std::time::{Duration, Instant};
 
@@ -31,7 +32,7 @@ async fn of_a_pair_the_secondary_approves_what_a_user_asked_for_when_the_primary
     assert_eq!(cluster.hooks.begun(), [""; 0]);
     assert_eq!(cluster.cloud.posts().await.len(), 1);
 
-    // The primary comes back, and learns what happened.
+    // The primary restarts, and receives the approval.
     cluster.start(leader);
     cluster.ready().await;
     cluster.until_stage(leader, &id, "started").await;
@@ -60,7 +61,7 @@ async fn of_a_pair_the_secondary_leaves_the_platforms_events_alone() {
     let id = cluster.cloud.announce(platforms).await;
     let refuses = |event: &Event| blocker_says(event, "no_quorum", "it is not user-initiated");
     cluster.until_event(secondary, &id, "left alone", refuses).await;
-    // One poll a second: three times as long as it takes.
+    // At one poll a second, three times the duration until an isolated approval.
     cluster.a_few_polls_later().await;
     cluster.a_few_polls_later().await;
     assert_eq!(cluster.cloud.posts().await.len(), 0);
@@ -84,7 +85,7 @@ async fn a_pair_that_is_cut_in_two_approves_once_and_agrees_about_it_afterwards(
     let secondary = 1 - leader;
     cluster.cut_off(leader);
     let id = cluster.cloud.announce(json!({ "type": "Redeploy", "vm": leader })).await;
-    // The one that is to go waits for the one that stays.
+    // The replica of the affected VM waits for the remaining replica.
     for place in [leader, secondary] {
         let started = |event: &Event| event.status.as_deref() == Some("Started");
         cluster.until_event(place, &id, "started", started).await;

@@ -63,14 +63,14 @@ impl Plan {
         self
     }
 
-    /// Every VM carries this one as well, which is prepared after the other.
+    /// Every VM carries this workload as well, prepared after `other`.
     pub(crate) fn workload_after(mut self, other: &'static str, name: &'static str, hooks: Vec<Hook>) -> Self {
         self.workloads.push((name, vec![other], hooks));
         self
     }
 
-    /// So many members of the workload's group may be away at once. Otherwise one that is out of reach holds an event
-    /// of another, unless that is claimed before anybody knows.
+    /// So many members of the workload's group may be out of service at once. Otherwise an unreachable member blocks an
+    /// event of another member, unless the event is claimed before the member is known to be unreachable.
     pub(crate) fn may_lose(mut self, members: u32, workload: &'static str) -> Self {
         self.spare = Some((workload, members));
         self
@@ -82,51 +82,51 @@ impl Plan {
         self
     }
 
-    /// What each replica finds in its environment besides: another wall clock, say.
+    /// Further environment variables of each replica: another wall clock, say.
     pub(crate) fn environments(mut self, environments: Vec<Vec<(&'static str, String)>>) -> Self {
         self.environments = environments;
         self
     }
 
-    /// What hooks are, instead of the usual script.
+    /// The hooks' script, instead of the usual script.
     pub(crate) fn script(mut self, script: &'static str) -> Self {
         self.script = Some(script);
         self
     }
 
-    /// What the configuration of each replica says besides.
+    /// Further tables in the configuration of each replica.
     #[allow(dead_code, reason = "for other suites, whose workloads differ from one VM to another")]
     pub(crate) fn tables(mut self, of_each: Vec<String>) -> Self {
         self.tables = of_each;
         self
     }
 
-    /// Each replica has a disk of its own of this size, where disks can be made.
+    /// Each replica has its own disk of this size, where disks can be made.
     pub(crate) fn with_disks(mut self, size: &'static str) -> Self {
         self.disks = Some(size);
         self
     }
 
-    /// One more VM, whose replica is not started yet and is named by no configuration but its own.
+    /// One more VM; its replica is not started yet and is named only by its own configuration.
     pub(crate) fn newcomer(mut self, vm: &'static str) -> Self {
         self.newcomer = Some(vm);
         self
     }
 
-    /// The replicas talk to each other through links that can be cut.
+    /// The replicas are connected through links that can be cut.
     pub(crate) fn with_links(mut self) -> Self {
         self.has_links = true;
         self
     }
 
-    /// The workloads tell their roles, and this VM's are the primaries.
+    /// The workloads report their roles, and this VM's workloads are the primaries.
     pub(crate) fn with_primary(mut self, vm: &'static str) -> Self {
         self.primary = Some(vm);
         self
     }
 
-    /// The replicas know each other by these names, one for each place, and are started by a command that is given them and
-    /// gives way to them.
+    /// The replicas use these host names for each other, a name for each place. `launcher` is a command that gets the
+    /// replica's command line and replaces itself by the replica.
     #[allow(dead_code, reason = "not every suite has names")]
     pub(crate) fn named(mut self, hosts: &[&'static str], launcher: Vec<String>) -> Self {
         (self.hosts, self.launcher) = (hosts.into(), launcher);
@@ -139,7 +139,7 @@ impl Plan {
         self
     }
 
-    /// Starts all of them, and waits until every one polls, is registered and follows a leader.
+    /// Starts all replicas, and waits until every replica polls, is registered and follows a leader.
     pub(crate) async fn start(self) -> Cluster {
         let mut cluster = self.cold().await;
         cluster.start_all();
@@ -147,7 +147,7 @@ impl Plan {
         cluster
     }
 
-    /// The certificates of a replica, unless the plan gives it some or has it speak plain text.
+    /// The certificates of a replica, unless the plan has certificates or plain text for the replica.
     fn tls(&self, place: usize, vm: &str, folder: &Path) -> String {
         let variables = self.overrides.iter().map(|(key, _)| key.as_str());
         let own = self.environments.get(place).into_iter().flatten().map(|(key, _)| *key);
@@ -158,13 +158,13 @@ impl Plan {
         certificates(&folder.join(format!("{place}.tls")), vm)
     }
 
-    /// One for each replica, where the plan wants them.
+    /// A disk for each replica, if the plan has disks.
     fn small_disks(&self, folder: &Path, count: usize) -> Vec<SmallDisk> {
         let disk = |place: usize| SmallDisk::at(&folder.join(format!("{place}.data")), self.disks?);
         (0..count).map_while(disk).collect()
     }
 
-    /// Everything is there, and no replica was ever started.
+    /// Prepares the cluster; no replica was ever started.
     pub(crate) async fn cold(self) -> Cluster {
         let folder = TempDir::with_prefix("ac").unwrap();
         let vms: Vec<_> = self.vms.iter().copied().chain(self.newcomer).collect();
@@ -237,7 +237,7 @@ impl Plan {
     }
 }
 
-/// Makes the key and the certificates of a replica in a new folder, and returns the table that names them.
+/// Makes the key and the certificates of a replica in a new folder, and returns the table with the paths.
 fn certificates(folder: &Path, replica: &str) -> String {
     static MADE: LazyLock<Made> = LazyLock::new(|| Authority::make(CLUSTER, VALID_DAYS, clock::now()).unwrap());
     let authority = Authority::read(&MADE.cert, &MADE.key).unwrap();
@@ -254,12 +254,12 @@ fn certificates(folder: &Path, replica: &str) -> String {
 }
 
 thread_local! {
-    /// For as long as the test runs.
+    /// Sockets that are kept for the duration of the test.
     static HELD: RefCell<Vec<TcpSocket>> = RefCell::default();
 }
 
-/// Ports of this test alone, also while its replicas do not run. Somebody holds them without listening: the kernel gives
-/// them to nobody who asks for any port, and whoever asks for exactly that one may share it.
+/// Ports of this test alone, also while the replicas do not run. A socket holds each port without listening: the kernel
+/// does not assign a held port to a bind of any port, and a bind of exactly this port may share the port.
 pub(crate) fn free_addresses(count: usize) -> Vec<String> {
     let held = || {
         let socket = TcpSocket::new_v4()?;

@@ -1,4 +1,4 @@
-//! Approvals that get lost on the way there or back.
+//! Approvals with a lost request or a lost reply.
 
 use serde_json::json;
 

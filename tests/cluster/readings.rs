@@ -1,5 +1,5 @@
-//! What somebody reads who asks why an event is not approved yet: `allclear explain`, of real replicas, for what an
-//! event can wait for. `ALLCLEAR_BLESS=1` writes the texts anew.
+//! The output of `allclear explain`, why an event is not approved yet, from real replicas, for the possible blockers of
+//! an event. `ALLCLEAR_BLESS=1` writes the texts anew.
 
 use std::fmt::Write as _;
 
@@ -9,17 +9,17 @@ use serde_json::json;
 use super::cluster::Cluster;
 use super::workload::hook;
 
-/// What was read, apart from what differs each time.
+/// The outputs, without the parts that differ each time.
 #[derive(Default)]
 struct Readings(String);
 
 impl Readings {
-    /// Waits until the event waits for that, and reads it, from the verdict to what can be done.
+    /// Waits until the event's blocker is `code`, and reads the output from the verdict to the possible actions.
     async fn read(&mut self, cluster: &Cluster, place: usize, id: &str, code: &str) {
         self.read_with(cluster, place, id, (code, &[])).await;
     }
 
-    /// The same, when all of these stand there too: hooks that are tried again come and go.
+    /// Reads the output only if all of `parts` are in the output too: retried hooks appear and disappear.
     async fn read_with(&mut self, cluster: &Cluster, place: usize, id: &str, (code, parts): (&str, &[&str])) {
         let waits = |event: &Event| {
             let is_known = event.hold.as_ref().is_none_or(|hold| hold.unacknowledged_by.is_empty());
@@ -31,7 +31,7 @@ impl Readings {
             cluster.until_event(place, id, code, waits).await;
             let (status, out, err) = cluster.says(place, &["explain", id]);
             assert_eq!((status, err.as_str()), (0, ""));
-            // It may wait for something else meanwhile, while nobody leads.
+            // The event may have another blocker meanwhile, while there is no leader.
             let title = format!("({code})");
             let begin = out.lines().position(|line| line.ends_with(&title));
             let Some(begin) = begin.filter(|_| parts.iter().all(|part| out.contains(part))) else { continue };
@@ -54,7 +54,7 @@ impl Readings {
     }
 }
 
-/// Clocks, spans and revisions are told as `~`.
+/// Replaces times, durations and revisions by `~`.
 fn without_numbers(line: &str) -> String {
     if line.contains(" allclear ") {
         let (command, revision) = line.split_once("--revision ").unwrap_or((line, ""));
@@ -158,12 +158,12 @@ async fn what_an_event_waits_for_in_others_is_told() {
     let (_, open, _) = cluster.says(2, &["events", "--open", "--limit", "1", "--json"]);
     let open: serde_json::Value = serde_json::from_str(&open).unwrap();
     assert_eq!(open["events"].as_array().unwrap().len(), 1);
-    // Otherwise the one that stays may have to say first that it has yet to see it.
+    // Otherwise the remaining replica may first report that the event is yet to be seen there.
     cluster.seen_by_all(&second).await;
     cluster.kill(0);
     cluster.kill(1);
     let tells = |event: &Event, what: &str| event.blocker.as_ref().is_some_and(|it| it.message.contains(what));
-    // whoever answered a moment ago counts for a while
+    // a replica that answered recently counts as reachable for a while
     let knows =
         |event: &Event| tells(event, "does not approve it alone") && tells(event, "db-0 and db-1 are out of reach");
     let is_offered =

@@ -1,5 +1,6 @@
-//! A DNS server of a test, on loopback: it says what the test wants, or nothing at all. Whoever is started by it knows
-//! names from nobody else, in a mount namespace with files of its own where the system's settings for names are.
+//! A DNS server of a test, on loopback: the server answers as the test wants, or not at all. A program that is started
+//! by the launcher resolves names only here, in a mount namespace with its own files in place of the system's name
+//! settings.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -11,11 +12,11 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// How many of this process have been made.
+/// The number of resolvers that this process has made.
 static MADE: AtomicUsize = AtomicUsize::new(0);
 
 const IPV4: [u8; 2] = [0, 1];
-/// The program is started by a shell that gives way to it, so the process is the program's own.
+/// The program is started by a shell with `exec`, so the process is the program's own.
 const LAUNCH: &str = r#"
 mount --bind "$1" /etc/resolv.conf
 mount --bind "$2" /etc/hosts
@@ -25,7 +26,7 @@ exec "$@""#;
 
 type Zone = Arc<Mutex<BTreeMap<String, Vec<Ipv4Addr>>>>;
 
-/// Ends with it.
+/// A running DNS server; drop stops the server.
 pub(crate) struct Resolver {
     folder: TempDir,
     zone: Zone,
@@ -35,7 +36,7 @@ pub(crate) struct Resolver {
 }
 
 impl Resolver {
-    /// Nothing, and says so, where the machine or the user cannot.
+    /// Returns `None`, and prints the reason, if the machine or the user cannot make a resolver.
     pub(crate) fn start() -> Option<Self> {
         let started = Self::try_start();
         started.inspect_err(|why| println!("skipped, no names of its own can be made here: {why}")).ok()
@@ -65,7 +66,7 @@ impl Resolver {
         if tried.status.success() { Ok(made) } else { Err(String::from_utf8_lossy(&tried.stderr).trim().to_owned()) }
     }
 
-    /// What a program is given to, for which names are what is said here.
+    /// The command prefix for a program that resolves names with this server.
     pub(crate) fn launcher(&self) -> Vec<String> {
         let unshare = ["unshare", "--mount", "--propagation", "private", "sh", "-euc", LAUNCH, "sh"];
         let files = ["resolv.conf", "hosts", "nsswitch.conf"].map(|name| self.folder.path().join(name));
@@ -73,19 +74,19 @@ impl Resolver {
         unshare.into_iter().map(str::to_owned).chain(files).collect()
     }
 
-    /// From now on this is where the host is, in this order.
+    /// Sets the host's addresses from now on, in this order.
     pub(crate) fn says(&self, host: &str, addresses: &[[u8; 4]]) {
         let addresses = addresses.iter().copied().map(Ipv4Addr::from).collect();
         self.zone.lock().unwrap().insert(host.to_owned(), addresses);
     }
 
-    /// There is no such host any more.
+    /// Removes the host.
     #[allow(dead_code, reason = "not every suite does")]
     pub(crate) fn forgets(&self, host: &str) {
         self.zone.lock().unwrap().remove(host);
     }
 
-    /// Whether it leaves everybody without an answer.
+    /// Sets whether the server leaves every query without an answer.
     #[allow(dead_code, reason = "not every suite does")]
     pub(crate) fn hangs(&self, hangs: bool) {
         self.hangs.store(hangs, Ordering::SeqCst);
@@ -114,7 +115,7 @@ fn serve(socket: &UdpSocket, zone: &Zone, hangs: &AtomicBool, over: &AtomicBool)
     }
 }
 
-/// To one question (RFC 1035); a host that is not known does not exist, and none has an address of IPv6.
+/// The answer to a single question (RFC 1035). An unknown host does not exist, and no host has an IPv6 address.
 fn answer(asked: &[u8], zone: &Zone) -> Option<Vec<u8>> {
     let mut at = 12;
     let mut labels = Vec::new();
@@ -131,7 +132,7 @@ fn answer(asked: &[u8], zone: &Zone) -> Option<Vec<u8>> {
     let mut answer = vec![asked[0], asked[1], 0x81, outcome, 0, 1, 0, count, 0, 0, 0, 0];
     answer.extend(asked.get(12..at + 5)?);
     for address in told {
-        // The name of the question, of this kind, for no time at all.
+        // The name of the question, type A, class IN, with a TTL of 0.
         answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
         answer.extend(address.octets());
     }

@@ -1,4 +1,4 @@
-//! A cluster that is made out of the one disk that is left.
+//! A cluster that is restored from the last remaining disk.
 
 use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use serde_json::json;
@@ -8,7 +8,7 @@ use super::workload::hook;
 
 const FLAG: &str = "--from-this-disk-alone-and-accept-lost-entries";
 
-/// Three replicas in the middle of an event of the last one's VM; all are killed then.
+/// Three replicas in the middle of an event of the third VM; all replicas are killed then.
 async fn in_the_middle() -> (Cluster, String) {
     let mut cluster =
         Cluster::with_hooks(vec![hook("checkpoint"), hook("drain").waits_for("gate"), hook("restore")]).await;

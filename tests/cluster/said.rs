@@ -1,4 +1,5 @@
-//! A metadata service whose one event has an id, VMs, words and a description that would like to be more than names.
+//! A hostile metadata service: the id, VMs, words and description of its only event contain escape sequences, markup
+//! and paths.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +10,8 @@ pub(crate) const ID: &str =
     "../E?#%2e\u{1b}[2J\r\n{\"level\":\"ERROR\"}\u{9b}31m<script>'\u{202e}\u{2028}$(reboot)`x`\"";
 pub(crate) const STRANGER: &str = "vm\u{1b}]0;owned\u{7}\n\u{85}\u{feff}../../etc/passwd";
 
-/// Says the same to everybody, over a connection for each question; where it is. Ends with the test's process.
+/// Starts the service and returns the service's address. Every request gets the same document, over a connection for
+/// each request. The service ends with the test's process.
 pub(crate) fn hostile_service() -> String {
     let event = json!({
         "EventId": ID, "EventStatus": "Scheduled", "EventType": "Re\u{9b}boot\n", "EventSource": "Us\u{1b}er\r",

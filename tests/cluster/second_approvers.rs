@@ -1,4 +1,5 @@
-//! Somebody else approves what this cluster prepares: it is seen, told once, and nobody else is taken for them.
+//! An approver outside the cluster, for an event under preparation: detected and logged once; no other start of an
+//! event is attributed to an outside approver.
 
 use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use serde_json::json;
@@ -10,7 +11,7 @@ use super::workload::hook;
 
 const TOLD: &str = "somebody else approved event";
 
-/// The lines of all logs that tell of one.
+/// The lines of all logs with the warning of an outside approver.
 fn told(cluster: &Cluster, replicas: usize) -> Vec<String> {
     let logs = (0..replicas).map(|place| cluster.log(place));
     logs.flat_map(|log| log.lines().filter(|line| line.contains(TOLD)).map(String::from).collect::<Vec<_>>()).collect()
@@ -48,7 +49,7 @@ async fn who_approves_beside_the_cluster_is_told_of_once_with_advice() {
     let step = event.timeline.iter().find(|step| step.who.as_deref() == Some("somebody else")).unwrap();
     assert_eq!(step.why.as_deref(), Some("approved_elsewhere"));
 
-    // Another leader says nothing of it again.
+    // Another leader does not log the warning again.
     let leader = cluster.leader(0).await;
     done(&cluster, 0, &["leader", "transfer"]);
     cluster.until(leader, "led by another", |status| status.leader.as_deref() != Some(&format!("db-{leader}"))).await;
@@ -56,7 +57,7 @@ async fn who_approves_beside_the_cluster_is_told_of_once_with_advice() {
     let told = told(&cluster, 3);
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("WARN"), "{told:?}");
-    // Once everybody has given account to the new leader.
+    // Once every replica has reconciled with the new leader.
     cluster.until_true("the warning", async || cluster.says(1, &["status"]).1.contains(TOLD)).await;
 }
 
@@ -84,7 +85,7 @@ async fn nobody_is_suspected_of_what_a_replica_approved_alone() {
     cluster.until_event(alone, &id, "started", |event| event.status.as_deref() == Some("Started")).await;
     cluster.start(leader);
     cluster.ready().await;
-    // It sees the event before it hears who approved it.
+    // The restarted replica polls the event before the approver is known to this replica.
     let is_accounted_for = |event: &Event| event.start_cause.as_deref() == Some("approved");
     cluster.until_event(leader, &id, "as approved by this cluster", is_accounted_for).await;
     nobody_is_told_of(&cluster, 2).await;

@@ -1,4 +1,4 @@
-//! Workloads that dial in, go away and come back, in the middle of an event.
+//! Workloads that connect, disconnect and reconnect, in the middle of an event.
 
 use allclear::core::model::state::WORKLOAD_LIMIT;
 use allclear::wire::pb::allclear::operator::v1::{Event, Status, Workload};
@@ -24,7 +24,7 @@ pub(crate) fn reboot() -> serde_json::Value {
     json!({ "type": "Reboot", "vm": 0 })
 }
 
-/// One replica, and one workload that has been given its only step.
+/// A single replica, and a workload that has received its only step.
 pub(crate) async fn in_the_middle(mut hello: pb::Hello) -> (Cluster, String, Dialled, pb::Step) {
     hello.lease_ms.get_or_insert(3_000);
     let cluster = Cluster::of(ALONE).start().await;
@@ -101,7 +101,7 @@ async fn progress_is_shown_and_more_time_is_granted_and_told() {
 async fn a_workload_that_lost_its_stream_goes_on_within_its_lease() {
     let (cluster, id, database, step) = in_the_middle(database(&[Drain])).await;
     drop(database);
-    // Another process, which found the attempt in the journal of the first.
+    // Another process, which found the attempt in the journal of the first process.
     let greeting = pb::Hello { boot: "second".into(), known: knows(&step.attempt, None), ..self::database(&[Drain]) };
     let mut database = Dialled::at(&cluster.door(0), greeting).await;
     let Told::Deadline(reminder) = database.next().await.unwrap() else { panic!("it is not told what is open") };
@@ -154,7 +154,7 @@ async fn a_replica_that_is_stopped_sends_its_workloads_away_and_takes_them_up_ag
     let said = database.next().await;
     assert!(matches!(said, Ok(Told::GoAway(_))), "{said:?}");
     cluster.start(0);
-    // It ended while nobody was there to hear it.
+    // The attempt ended while the replica was stopped.
     let greeting = pb::Hello { known: knows(&step.attempt, Some(done())), ..self::database(&[Drain]) };
     let mut database = Dialled::at(&cluster.door(0), greeting).await;
     database.acknowledged(&step.attempt).await;
@@ -259,7 +259,7 @@ async fn what_is_not_done_at_its_deadline_is_told_to_stop_and_has_timed_out() {
     assert_eq!(cancel.attempt, step.attempt);
     let event = cluster.until_stage(0, &id, "started").await;
     assert_eq!(outcomes(&event), [("drain", "run", Some("timed_out"))]);
-    // Too late to count, and it need not repeat it.
+    // The report is too late to count, and the workload need not repeat the report.
     database.ends(&step.attempt, done()).await;
     database.acknowledged(&step.attempt).await;
 }
@@ -350,7 +350,7 @@ async fn whoever_comes_later_is_told_what_is_open_and_a_session_what_affects_its
     let mut calls = client(&cluster.door(0)).await;
     let mut both = vec![ours.clone(), theirs.clone()];
     both.sort();
-    // Nobody watched while they came, nor between these two.
+    // No watcher was connected at the announcements, nor between these two calls.
     for _ in 0..2 {
         let mut events = calls.watch_events(pb::WatchEventsRequest {}).await.unwrap().into_inner();
         assert_eq!(ids(&events.message().await.unwrap().unwrap().events), both);

@@ -1,4 +1,4 @@
-//! A replica that is cut off from its leader while a step runs: its workload goes on, and nothing new is begun.
+//! A replica that is cut off from the leader while a step runs: the workload continues, and no further step starts.
 
 use allclear::wire::pb::allclear::workload::v1 as pb;
 use allclear::wire::pb::allclear::workload::v1::Phase::{Checkpoint, Drain};
@@ -20,14 +20,14 @@ struct Scene {
     other: usize,
 }
 
-/// The replica of the affected VM has just been cut off, and its workload has a step.
+/// The replica of the affected VM has just been cut off, and the workload has a step.
 async fn cut_in_the_middle(hooks: Vec<pb::Hook>) -> Scene {
     let cluster = Cluster::of(&["db-0", "db-1", "db-2"]).with_links().start().await;
     let leader = cluster.leader(0).await;
     let (affected, other) = ((leader + 1) % 3, (leader + 2) % 3);
     let greeting = pb::Hello { lease_ms: Some(1_000), ..hello("database", hooks) };
     let mut database = Dialled::at(&cluster.door(affected), greeting).await;
-    // What the platform asks for is not approved because somebody is out of reach.
+    // An unreachable replica is no reason to approve a platform event.
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": affected })).await;
     let step = database.step().await;
     cluster.cut_off(affected);
@@ -40,7 +40,7 @@ async fn a_step_that_ends_while_its_replica_is_cut_off_is_kept_and_nothing_is_be
     let hooks = [Checkpoint, Drain].map(super::dialled::hook).into();
     let Scene { cluster, id, mut database, step, affected, other } = cut_in_the_middle(hooks).await;
     database.ends(&step.attempt, done()).await;
-    // Longer than its lease.
+    // Longer than the workload's lease.
     database.is_only_answered(10).await;
     let known = cluster.event(other, &id).await.unwrap();
     assert_eq!(outcomes(&known), [("checkpoint", "run", None)]);

@@ -1,4 +1,4 @@
-//! What operators see while an event is under way: over HTTP, and from the commands.
+//! The output for operators during an event: over HTTP, and from the commands.
 
 use allclear::wire::pb::allclear::operator::v1::Status;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ async fn every_replica_shows_the_same_event_over_http_and_to_the_commands() {
     cluster.seen_by_all(&id).await;
     cluster.until_true("the drain", async || cluster.hooks.begun() == ["failover", "drain"]).await;
 
-    // a leader that was elected meanwhile has to hear of it first
+    // a leader that was elected meanwhile has to receive the report of db-2 first
     cluster.until(1, "told how db-2 fares", |status| status.replicas[2].metadata == "healthy").await;
     let status: Value = serde_json::from_str(&cluster.page(1, "/v1/status").await.1).unwrap();
     assert_eq!(status["replica"], "db-1");
@@ -70,7 +70,7 @@ async fn a_replica_without_a_quorum_says_so_and_is_not_ready() {
         })
         .await;
     assert_eq!(event.stage, "preparing");
-    // whom the leader heard last is old
+    // the leader's last information about peers is old
     let alone = [(true, "healthy"), (false, "unknown"), (false, "unknown")];
     let is_alone = |status: &Status| {
         !status.quorum && status.replicas.iter().map(|each| (each.reachable, each.metadata.as_str())).eq(alone)
@@ -89,9 +89,9 @@ async fn a_replica_without_a_quorum_says_so_and_is_not_ready() {
 #[tokio::test]
 async fn a_follower_of_a_leader_whom_too_few_answer_says_that_nothing_is_decided() {
     let plan = Cluster::of(&["db-0", "db-1", "db-2", "db-3"]);
-    // what is approved already needs no quorum any more
+    // an approved event needs no quorum any more
     let plan = plan.workload("database", vec![hook("drain").waits_for("gate")]);
-    // a busy machine must not cost the leader its follower
+    // a busy machine must not cost the leader the follower
     let mut cluster = plan.also("cluster.election_timeout", "1s").start().await;
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 0, "notice": "3h" })).await;
     cluster.until_stage(0, &id, "preparing").await;
@@ -113,7 +113,7 @@ async fn a_follower_of_a_leader_whom_too_few_answer_says_that_nothing_is_decided
     cluster.until(follower, "led again", |status| status.quorum).await;
 }
 
-/// A command that `explain` offers, typed into a shell as it stands.
+/// Runs a command that `explain` offers in a shell, verbatim.
 fn type_what_is_offered(cluster: &Cluster, id: &str, command: &str) {
     let (_, out, _) = cluster.says(0, &["explain", id]);
     let offers = |line: &&str| line.strip_prefix("allclear ").is_some_and(|rest| rest.starts_with(command));
@@ -144,7 +144,7 @@ async fn every_command_that_is_offered_can_be_typed_as_it_stands() {
     tokio::task::spawn_blocking(move || drill.wait_with_output().unwrap()).await.unwrap();
 }
 
-/// Only the leader's policy chooses, so one that differs is told by everybody.
+/// Only the leader's policy chooses, so every replica reports a policy that differs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_that_differs_from_the_others_is_told() {
     let margin = |span: &str| vec![("ALLCLEAR__POLICY__MARGIN", span.to_owned())];

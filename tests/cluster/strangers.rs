@@ -1,4 +1,4 @@
-//! Workloads that do not keep to the protocol: each is told what is wrong, and none disturbs another.
+//! Workloads that violate the protocol: each receives the reason, and none disturbs another.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -73,7 +73,7 @@ async fn what_is_wrong_is_told_and_another_session_goes_on_undisturbed() {
     cluster.until_stage(0, &id, "started").await;
 }
 
-/// Run by the test below, as somebody else.
+/// Run by the test below, as another user.
 #[tokio::test]
 #[ignore = "is run by another test"]
 async fn somebody_else_asks() {
@@ -89,7 +89,7 @@ async fn only_root_the_own_user_and_those_of_the_configuration_may_dial_in() {
     }
     let cluster = Cluster::of(&["db-0"]).also("workloads.allow_uids", "[65533]").start().await;
     let door = cluster.door(0);
-    // As open as an administrator could make them.
+    // Modes as open as an administrator could set.
     for (path, mode) in [(door.parent().unwrap(), 0o755), (door.as_path(), 0o666)] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
@@ -109,7 +109,7 @@ async fn a_report_that_is_not_understood_is_answered_and_the_session_goes_on() {
     database.say(Says::Report(pb::Report { attempt: "E.1".into(), news: None })).await;
     let Told::Problem(problem) = database.next().await.unwrap() else { panic!("nothing is wrong") };
     assert_eq!(problem.place.as_deref(), Some("report"));
-    // Nobody waits for it, so it need not be repeated.
+    // No event waits for the attempt, so the report need not be repeated.
     database.ends("E.1", done()).await;
     database.acknowledged("E.1").await;
 }
@@ -140,7 +140,7 @@ async fn a_workload_that_does_not_read_is_sent_away_while_its_neighbour_goes_on(
     let cluster = Cluster::of(&["db-0"]).start().await;
     let door = cluster.door(0);
     let mut neighbour = Dialled::at(&door, hello("neighbour", vec![hook(Drain)])).await;
-    // It takes in its welcome, and hardly more.
+    // The stream window has room for the welcome, and hardly more.
     let narrow = Endpoint::from_shared(format!("unix://{}", door.display())).unwrap().initial_stream_window_size(300);
     let (says, messages) = mpsc::channel(1);
     let greeting = Says::Hello(hello("database", vec![]));
@@ -152,7 +152,7 @@ async fn a_workload_that_does_not_read_is_sent_away_while_its_neighbour_goes_on(
     assert_eq!(taken.code(), Code::AlreadyExists, "{taken}");
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;
     let step = neighbour.step().await;
-    // It goes on asking for answers: its lease never ends by itself.
+    // The workload keeps requesting answers: the lease never expires by itself.
     let asking = tokio::spawn(async move {
         let beat = || pb::FromWorkload { message: Some(Says::Heartbeat(pb::Heartbeat { role: 0 })) };
         while says.send(beat()).await.is_ok() {

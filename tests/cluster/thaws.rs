@@ -1,4 +1,4 @@
-//! A VM that freezes with everything on it, longer than its workload's lease, while its own hook runs.
+//! A VM that freezes as a whole, longer than the workload's lease, while the VM's own hook runs.
 
 use std::os::unix::fs::symlink;
 
@@ -21,7 +21,7 @@ struct Vm {
 }
 
 impl Vm {
-    /// Its failover has come so far.
+    /// A VM whose failover is held at `moment`.
     async fn in_the_middle(moment: Moment, order: Value, manner: Manner) -> Self {
         let cluster = Cluster::of(&["db-0", "db-1", "db-2"]).start().await;
         let folder = TempDir::with_prefix("ac").unwrap();
@@ -36,7 +36,7 @@ impl Vm {
         Self { cluster, database, id, _folder: folder }
     }
 
-    /// What the replica hears when it wakes must not be older than what it missed.
+    /// Messages to the replica after the freeze must not be older than the missed messages.
     async fn freeze(&self) {
         self.database.freeze();
         self.cluster.freeze(FROZEN);
@@ -77,7 +77,7 @@ async fn a_hook_that_was_frozen_with_its_replica_is_not_run_again_but_asked_for(
     }
 }
 
-/// The others need not wait for a machine that a user wants restarted because it hangs.
+/// The other replicas need not wait for a hanging machine that a user wants restarted.
 #[tokio::test]
 async fn a_hook_that_was_frozen_while_others_approved_is_not_run_again_either() {
     let order = json!({ "type": "Reboot", "source": "User", "vm": FROZEN });
@@ -93,7 +93,7 @@ async fn a_hook_that_was_frozen_while_others_approved_is_not_run_again_either() 
     vm.had_its_effect_once().await;
 }
 
-/// What is looked for here can be found.
+/// Positive control: the repeated effect is detected.
 #[tokio::test]
 async fn a_frozen_workload_that_says_without_looking_that_nothing_is_done_has_its_effect_again() {
     let order = json!({ "type": "Reboot", "source": "Platform", "vm": FROZEN });

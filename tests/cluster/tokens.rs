@@ -1,4 +1,4 @@
-//! A session's token is worth something to the user who got it, for that workload, for as long as the session lasts.
+//! A session's token is valid for the user that received the token, for this workload, while the session lasts.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -36,7 +36,7 @@ async fn report(calls: &mut Calls, session: &str, attempt: &str) -> Code {
     calls.report(request).await.map_or_else(|refusal| refusal.code(), |_| Code::Ok)
 }
 
-/// A report of what is not settled is answered after 10 s, and the lease outlasts that.
+/// A report of an unsettled attempt is answered after 10 s, and the lease outlasts the 10 s.
 fn database() -> pb::Hello {
     pb::Hello { lease_ms: Some(60_000), ..hello("database", vec![hook(Drain)]) }
 }
@@ -48,7 +48,7 @@ async fn a_token_that_is_replayed_or_of_another_workload_is_refused_and_nothing_
     let old = calls.register(database()).await.unwrap().into_inner().session;
     let neighbour = calls.register(hello("neighbour", vec![])).await.unwrap().into_inner().session;
     assert_ne!(old.split_once('.').unwrap().0, neighbour.split_once('.').unwrap().0);
-    // The same process comes again, as after a lost answer.
+    // The same process registers again, as after a lost answer.
     let current = calls.register(database()).await.unwrap().into_inner().session;
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;
     let step = loop {
@@ -63,7 +63,7 @@ async fn a_token_that_is_replayed_or_of_another_workload_is_refused_and_nothing_
         assert_eq!(poll(&mut calls, stolen).await, Code::NotFound, "{stolen}");
         assert_eq!(report(&mut calls, stolen, &step.attempt).await, Code::NotFound, "{stolen}");
     }
-    // A session of one's own, and the attempt of another.
+    // The neighbour's own session, and the attempt of another workload.
     assert_eq!(report(&mut calls, &neighbour, &step.attempt).await, Code::Ok);
     let event = cluster.event(0, &id).await.unwrap();
     assert_eq!(event.hooks[0].outcome, None, "{event:?}");
@@ -74,7 +74,7 @@ async fn a_token_that_is_replayed_or_of_another_workload_is_refused_and_nothing_
     assert_eq!(poll(&mut calls, &current).await, Code::NotFound, "of an earlier life of the replica");
 }
 
-/// Run by the test below, as somebody else: what is another's is asked for in every way.
+/// Run by the test below, as another user: requests another user's workload in every way.
 #[tokio::test]
 #[ignore = "is run by another test"]
 async fn somebody_else_has_the_token() {
@@ -109,7 +109,7 @@ async fn another_user_who_may_dial_in_can_do_nothing_to_a_workload_with_its_toke
     for (path, mode) in [(door.parent().unwrap(), 0o755), (door.as_path(), 0o666)] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
-    // The first registers, and unregisters with force before that what is not there yet.
+    // The owner registers; the forced unregister before is of a workload that does not exist yet.
     let owner = ask_as(OWNER, &door, "0.database");
     assert_eq!(owner, "[NotFound, NotFound, Ok, Ok]");
     let other = ask_as(OTHER, &door, "0.database");
@@ -117,7 +117,7 @@ async fn another_user_who_may_dial_in_can_do_nothing_to_a_workload_with_its_toke
     let told = format!("\"reason\":\"session\",\"who\":\"uid {OTHER}\"");
     assert!(cluster.log(0).contains(&told), "{}", cluster.log(0));
 
-    // A token of root's, who may do everything, in the wrong hands.
+    // A token of root, the user with all permissions, used by another user.
     let mut calls = client(&door).await;
     let token = calls.register(hello("roots", vec![])).await.unwrap().into_inner().session;
     assert_eq!(poll(&mut calls, &token).await, Code::Ok);

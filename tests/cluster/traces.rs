@@ -1,4 +1,5 @@
-//! An event is one trace across replicas: exported once, after it is closed, whatever becomes of the collector.
+//! An event is a single trace across replicas: exported once, after the event is closed, regardless of the collector's
+//! failures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,7 +13,7 @@ use super::evidence::measured_by;
 use super::plan::free_addresses;
 use super::workload::hook;
 
-/// Writes down what each hook is told of its trace.
+/// Records the trace context of each attempt.
 const SCRIPT: &str = r#"#!/bin/sh
 echo "$ALLCLEAR_ATTEMPT [$ALLCLEAR_TRACEPARENT]" >> "$FOLDER/traceparents"
 "#;
@@ -27,7 +28,7 @@ async fn traced(collector: &str, also: &str) -> Cluster {
     plan(&["db-0", "db-1", "db-2"]).tables(vec![table; 3]).start().await
 }
 
-/// From its announcement until every replica has it closed.
+/// Runs an event from the announcement until every replica has closed the event.
 async fn played(cluster: &Cluster) -> String {
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0, "notice": "10m" })).await;
     cluster.until_stage(1, &id, "started").await;
@@ -42,14 +43,14 @@ async fn received(cluster: &Cluster, collector: &Collector, requests: usize) -> 
     collector.requests().into_iter().map(|(_, body)| body).collect()
 }
 
-/// What each attempt was told.
+/// The trace context of each attempt.
 fn traceparents(cluster: &Cluster) -> BTreeMap<String, String> {
     let lines = std::fs::read_to_string(cluster.folder.path().join("traceparents")).unwrap();
     let pairs = lines.lines().map(|line| line.split_once(' ').unwrap());
     pairs.map(|(attempt, told)| (attempt.into(), told.trim_matches(['[', ']']).into())).collect()
 }
 
-/// Which span it is, and what it tells that can be told again.
+/// The span's identity, and the span's fields that are equal in a repeated export.
 fn story(span: &Span) -> String {
     json!([span["trace"], span["id"], span["parent"], span["name"], span["resource"], span["start"], span["end"]])
         .to_string()
@@ -59,7 +60,7 @@ fn stories(interpreter: &Path, body: &[u8], cluster: &Cluster) -> BTreeSet<Strin
     decoded(interpreter, body, cluster.folder.path()).iter().map(story).collect()
 }
 
-/// The replicas' own counts of what became of traces.
+/// The replicas' own counts of trace exports with this outcome.
 async fn counted(cluster: &Cluster, outcome: &str) -> usize {
     let mut sum = 0;
     for place in (0..3).filter(|place| cluster.pid(*place).is_some()) {

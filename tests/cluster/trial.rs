@@ -1,7 +1,7 @@
-//! A failover whose effect must happen once, while the workload, its replica, the leader and the stream between them
-//! are lost at every point of an attempt: three replicas and a database as processes, one event after another.
-//! `ALLCLEAR_TRIALS=200` has more of them than every point with every fault once; the rest lose something else besides,
-//! at a random moment.
+//! A failover whose effect must happen once, while the workload, the replica, the leader and the stream between
+//! workload and replica are lost at every point of an attempt: three replicas and a database as processes, event after
+//! event. `ALLCLEAR_TRIALS=200` has more trials than every point with every fault once; the further trials have a
+//! second fault, at a random time.
 
 use std::time::Duration;
 
@@ -20,21 +20,21 @@ const SEED: &str = "ALLCLEAR_SEED";
 const TRIALS_LEFT_OUT: u64 = 24;
 /// Longer than the workload's lease.
 const BEYOND_THE_LEASE: Duration = Duration::from_millis(1500);
-/// The one whose VM is affected. It is never the leader then: leadership leaves before.
+/// The replica of the affected VM. This replica is never the leader then: leadership is transferred before.
 const AFFECTED: usize = 0;
 
-/// Where the attempt is stopped for the fault.
+/// The point at which the attempt is stopped for the fault.
 #[derive(Clone, Copy, Debug)]
 enum Point {
-    /// The replica has sent it, the workload has not got it, and so not begun its journal.
+    /// The replica has sent the attempt; the workload has not received the attempt, and so not begun the journal.
     Delivery,
-    /// It is in the journal, and has had no effect.
+    /// The attempt is in the journal, and has had no effect.
     Begun,
-    /// It has had its effect, and its end is not in the journal.
+    /// The attempt has had its effect; the end is not in the journal.
     Effect,
-    /// Its end is in the journal, and the replica does not know it.
+    /// The end is in the journal; the replica does not know the end.
     Report,
-    /// The log has its outcome, and the workload does not know that.
+    /// The outcome is in the log; the workload does not know the outcome.
     Acknowledgement,
 }
 
@@ -53,13 +53,13 @@ const FAULTS: [Fault; 4] = [Fault::Workload, Fault::Replica, Fault::Leader, Faul
 struct Trial {
     point: Point,
     fault: Fault,
-    /// What was killed comes back after this.
+    /// The delay after which a killed process is restarted.
     away: Duration,
-    /// Something else that is lost, this much later.
+    /// A second fault, after this further delay.
     then: Option<(Duration, Fault)>,
 }
 
-/// Every point with every fault, then any.
+/// Every point with every fault, then random pairs.
 fn trials(count: u64, dice: &mut Dice) -> Vec<Trial> {
     let mut every = POINTS.iter().flat_map(|point| FAULTS.iter().map(|fault| (*point, *fault)));
     let next = |number| {
@@ -77,14 +77,14 @@ struct Stage {
     database: Database,
     line: Line,
     _folder: TempDir,
-    /// Replicas that were killed in this trial: an approver among them may have posted, or not.
+    /// The number of replicas that were killed in this trial: a killed approver may have posted, or not.
     killed: usize,
 }
 
 impl Stage {
     async fn set(manner: Manner) -> Self {
         let plan = Cluster::of(&["db-0", "db-1", "db-2"]).also("metadata.poll_interval", "200ms");
-        // A machine that is busy beside is no fault that is looked for here.
+        // A machine that is busy with other work is no fault under test.
         let plan = plan.also("cluster.election_timeout", "1500ms");
         let cluster = plan.start().await;
         let folder = TempDir::with_prefix("ac").unwrap();
@@ -93,13 +93,13 @@ impl Stage {
         Self { cluster, database, line, _folder: folder, killed: 0 }
     }
 
-    /// Announces an event, which ends by itself, when everybody is there.
+    /// Announces an event that ends automatically, once all replicas and the database are connected.
     async fn announce(&mut self) -> String {
         self.cluster.ready().await;
         let is_here = |status: &Status| status.workloads.iter().any(|each| each.name == WORKLOAD && each.connected);
         self.cluster.until(AFFECTED, "visited by the database", is_here).await;
         self.killed = 0;
-        // What the platform asks for is not approved because its time is over.
+        // A platform event is not approved merely because the event's time is over.
         let order = json!({ "type": "Reboot", "source": "Platform", "vm": AFFECTED, "impact": 100 });
         self.cluster.cloud.announce(order).await
     }
@@ -131,7 +131,7 @@ impl Stage {
         (id, Some(acknowledgement.await.unwrap()))
     }
 
-    /// Whom it has killed, if anybody.
+    /// Returns the killed replica, if any.
     async fn lose(&mut self, what: Fault) -> Option<usize> {
         match what {
             Fault::Workload if self.database.runs() => self.database.kill(),
@@ -161,7 +161,7 @@ impl Stage {
         let killed = self.lose(trial.fault).await;
         match caught {
             Some(caught) if trial.fault == Fault::Leader => caught.let_pass(),
-            // who sent it, or was to get it, is gone
+            // the sender or the receiver of the caught message is gone
             Some(caught) => drop(caught),
             None => self.database.let_go(),
         }
@@ -175,7 +175,7 @@ impl Stage {
         id
     }
 
-    /// The event was approved, and its failover had its effect before that, once.
+    /// The event was approved, and the failover had an effect before the approval, once.
     async fn judge(&self, id: &str) {
         let is_approved = |event: &Event| event.stage == "started" || event.stage == "closed";
         let event = self.cluster.until_event(1, id, "approved", is_approved).await;
@@ -188,7 +188,7 @@ impl Stage {
     }
 }
 
-/// Every point with every fault, and some more.
+/// Runs every point with every fault, and some more trials.
 pub(crate) async fn play() {
     let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let count = number(TRIALS).unwrap_or(TRIALS_LEFT_OUT);
@@ -204,7 +204,7 @@ pub(crate) async fn play() {
     println!("{count} trials in {:?}: one effect and one all-clear each", began.elapsed());
 }
 
-/// What the trial looks for can be found.
+/// Positive control: the trial detects a repeated effect.
 #[tokio::test]
 async fn without_a_journal_and_without_looking_the_effect_happens_again() {
     let mut stage = Stage::set(Manner::Careless).await;

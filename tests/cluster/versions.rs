@@ -1,6 +1,6 @@
-//! Replicas of two versions in one cluster: from an older program to this one and back, replica by replica, with an event
-//! open all the while. `ALLCLEAR_OLDER` names the older program; `tests/deploy/older COMMIT` builds one. And the cluster
-//! version, by a program that differs from this one in what it knows.
+//! Replicas of two versions in one cluster: from an older program to this program and back, replica by replica, with an
+//! event open all the while. `ALLCLEAR_OLDER` names the older program; `tests/deploy/older COMMIT` builds an older
+//! program. And the cluster version, by a program that differs from this program in the known versions.
 
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
@@ -25,7 +25,7 @@ fn this() -> PathBuf {
     env!("CARGO_BIN_EXE_allclear").into()
 }
 
-/// One after the other, the next when the one before is well.
+/// Restarts the replicas with `program` in turn, each once the previous replica is ready.
 async fn all_run(cluster: &mut Cluster, program: &Path) {
     for place in 0..3 {
         let (_, status) = cluster.stop(place);
@@ -36,7 +36,7 @@ async fn all_run(cluster: &mut Cluster, program: &Path) {
     }
 }
 
-/// Returns the event that was open.
+/// Returns the id of the open event.
 async fn goes_on(cluster: &mut Cluster, program: &Path, gate: &str) -> String {
     let before = cluster.hooks.begun().len();
     let posts = cluster.cloud.posts().await.len();
@@ -87,7 +87,7 @@ async fn replicas_are_taken_back_and_upgraded_again_without_losing_an_open_event
 async fn an_older_replica_skips_nothing_that_it_cannot_read_and_goes_on_when_it_is_upgraded() {
     let mut cluster = cluster_of(&older()).await;
     let id = goes_on(&mut cluster, &this(), "gate").await;
-    // an entry of a kind that older versions did not have
+    // an entry of a kind unknown to older versions
     measured_by(&cluster, 2, &id).await;
     cluster.stop(0);
     cluster.replica_runs(0, &older());
@@ -102,7 +102,7 @@ async fn an_older_replica_skips_nothing_that_it_cannot_read_and_goes_on_when_it_
     goes_on(&mut cluster, &this(), "gate").await;
 }
 
-/// What the next program knows.
+/// The highest version that the next program knows.
 const NEXT: u64 = VERSION + 1;
 
 /// A replica that runs the next program, on threads of this process.
@@ -134,7 +134,7 @@ fn known(status: &Status) -> Vec<Option<u32>> {
     status.replicas.iter().map(|replica| replica.known_version).collect()
 }
 
-/// Waits until an old program has said why it ends.
+/// Waits until an old program has logged the reason for its end.
 async fn ends(cluster: &mut Cluster, place: usize) {
     let why = format!("the cluster was raised to version {NEXT}, and this program knows versions up to {VERSION}");
     cluster.until_true("why it ends", async || cluster.log(place).matches(&why).count() > 0).await;
@@ -170,7 +170,7 @@ async fn the_cluster_version_rises_when_every_program_knows_it_and_an_old_progra
     upgraded.stop();
     cluster.start(2);
     ends(&mut cluster, 2).await;
-    // Nor does it take part on an empty disk.
+    // Nor does the old program take part on an empty disk.
     cluster.lose_disk(2);
     cluster.start(2);
     let cannot_follow = |status: &Status| {

@@ -1,4 +1,4 @@
-//! A wave of maintenance over all members of a group, announced at once: where the primary goes meanwhile.
+//! A wave of maintenance over all members of a group, announced at once: the moves of the primary meanwhile.
 
 use allclear::wire::pb::allclear::operator::v1::Status;
 
@@ -6,8 +6,8 @@ use super::cluster::Cluster;
 use super::members::{THREE, most_stopped, play, reboot};
 use super::workload::{Hook, hook};
 
-/// A database whose primary is named by a file. A failover moves it to where it is best moved to, and writes down that it
-/// did; whoever stops a member writes down how many are stopped by then, and whether it was the primary.
+/// A database whose primary is named by a file. A failover moves the primary to the best target, and logs the move; a
+/// shutdown logs the number of stopped members by then, and whether the stopped member was the primary.
 const SCRIPT: &str = r#"#!/bin/sh
 stopped="$FOLDER/stopped-$ALLCLEAR_VM"
 primary=$(cat "$FOLDER/primary")
@@ -41,7 +41,8 @@ fn hooks() -> Vec<Hook> {
     ["failover", "shutdown", "restore", "ready"].map(hook).into()
 }
 
-/// Every event is approved before its notice ends, one member is out at a time, and the primary moves so often at the most.
+/// Every event is approved before its notice ends, one member is out at a time, and the primary moves at most
+/// `moves_at_most` times.
 async fn goes_through(vms: &[&'static str], moves_at_most: usize) {
     let plan = Cluster::of(vms).script(SCRIPT).workload("database", hooks()).may_lose(1, "database");
     let cluster = plan.with_primary("db-0").start().await;

@@ -1,11 +1,11 @@
-//! Workloads whose hooks write down what they do, and wait where a test tells them to.
+//! Workloads with hooks that log their runs, and wait where a test wants.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Writes a line when it begins and one when it ends; waits for a file, says what it is told to, and exits as told.
-/// What it began it takes back at once.
+/// Writes a line at the begin and a line at the end of a hook; waits for the file `WAIT_FOR`, prints `SAYS`, and exits
+/// with `EXITS`. An undo completes at once.
 const SCRIPT: &str = r#"#!/bin/sh
 log="$FOLDER/hooks.log"
 echo "$ALLCLEAR_VM $ALLCLEAR_WORKLOAD $ALLCLEAR_PHASE begin $ALLCLEAR_INTENT $ALLCLEAR_ATTEMPT" \
@@ -23,7 +23,7 @@ exit ${EXITS:-0}
 pub(crate) struct Hook {
     phase: &'static str,
     keys: Vec<String>,
-    /// Instead of the script.
+    /// HTTP endpoint instead of the script.
     url: Option<String>,
     can_confirm: bool,
     can_undo: bool,
@@ -42,7 +42,7 @@ pub(crate) fn hook(phase: &'static str) -> Hook {
 }
 
 impl Hook {
-    /// Another key of the hook's table, replacing one of the same name.
+    /// Adds a key to the hook's table, replacing a key of the same name.
     pub(crate) fn with(mut self, line: &str) -> Self {
         let name = line.split('=').next().unwrap();
         self.keys.retain(|known| known.split('=').next().unwrap() != name);
@@ -62,13 +62,13 @@ impl Hook {
         Self { can_undo: true, ..self }
     }
 
-    /// Does not end before `Hooks::open` is called with the same name.
+    /// The hook does not end before `Hooks::open` is called with the same name.
     pub(crate) fn waits_for(mut self, gate: &str) -> Self {
         self.env.push(("WAIT_FOR", gate.into()));
         self
     }
 
-    /// Says when it begins that it will take this many seconds.
+    /// The hook reports at the begin that the run will take this many seconds.
     pub(crate) fn expects(mut self, seconds: u64) -> Self {
         self.env.push(("EXPECTS", seconds.to_string()));
         self
@@ -86,11 +86,11 @@ pub(crate) fn usual_hooks() -> Vec<Hook> {
     ["checkpoint", "failover", "drain", "shutdown", "restore"].map(hook).into()
 }
 
-/// What the hooks of one test have in common.
+/// The folder and the script that the hooks of a test share.
 pub(crate) struct Hooks {
     folder: PathBuf,
     script: PathBuf,
-    /// Every workload tells its role: see `make_primary`.
+    /// Every workload reports a role: see `make_primary`.
     pub(crate) tell_roles: bool,
 }
 
@@ -133,7 +133,7 @@ impl Hooks {
         toml
     }
 
-    /// Runs the hooks' script once, as nobody in particular.
+    /// Runs the hooks' script once, for no attempt in particular.
     pub(crate) fn run_script(&self, facts: &[(&str, &str)]) {
         let known = [("FOLDER", self.folder.to_str().unwrap()), ("HOME", "/nowhere/nobody")];
         let unnamed = [("ALLCLEAR_INTENT", "run"), ("ALLCLEAR_ATTEMPT", "none")];
@@ -142,7 +142,7 @@ impl Hooks {
         assert!(status.success(), "{status}");
     }
 
-    /// What the workloads' roles are from now on, where they tell them.
+    /// Sets the workloads' roles from now on, if the workloads report roles.
     pub(crate) fn make_primary(&self, vm: &str) {
         std::fs::write(self.folder.join("next"), vm).unwrap();
         std::fs::rename(self.folder.join("next"), self.folder.join("primary")).unwrap();
@@ -153,7 +153,7 @@ impl Hooks {
         self.folder.join(name)
     }
 
-    /// Lets the hooks that wait for this gate go on.
+    /// Releases the hooks that wait for this gate.
     pub(crate) fn open(&self, gate: &str) {
         std::fs::write(self.folder.join(gate), "").unwrap();
     }
@@ -162,7 +162,7 @@ impl Hooks {
         std::fs::remove_file(self.folder.join(gate)).unwrap();
     }
 
-    /// All that hooks wrote so far.
+    /// The hooks' log so far.
     pub(crate) fn written(&self) -> String {
         std::fs::read_to_string(self.folder.join("hooks.log")).unwrap()
     }
@@ -172,7 +172,7 @@ impl Hooks {
         self.log("begin")
     }
 
-    /// What was begun, each with why.
+    /// The intent and the phase of each hook that began.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.lines("begin").into_iter().map(|words| format!("{} {}", words[4], words[2])).collect()
     }
@@ -181,13 +181,13 @@ impl Hooks {
         self.log("end")
     }
 
-    /// What the hooks that began were told: the VM, the milliseconds that are left, and the deadline.
+    /// The facts for each hook that began: the VM, the milliseconds left, and the deadline.
     pub(crate) fn times(&self) -> Vec<(String, u64, jiff::Timestamp)> {
         let lines = self.lines("begin").into_iter();
         lines.map(|words| (words[0].clone(), words[6].parse().unwrap(), words[7].parse().unwrap())).collect()
     }
 
-    /// Those that began, each with the mode that it was told.
+    /// The phase and the mode of each hook that began.
     pub(crate) fn modes(&self) -> Vec<(String, String)> {
         self.lines("begin").into_iter().map(|words| (words[2].clone(), words[8].clone())).collect()
     }

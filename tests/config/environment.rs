@@ -1,4 +1,4 @@
-//! What the environment overrides.
+//! Overrides of the configuration by the environment.
 
 use std::time::Duration;
 

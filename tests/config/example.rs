@@ -11,7 +11,7 @@ fn the_example_is_valid() {
     read(EXAMPLE).unwrap();
 }
 
-/// A key that nobody knows makes each table tell the keys it knows.
+/// The known keys of each table, as listed in the error about an unknown key.
 fn told_by(text: &str) -> BTreeSet<(String, String)> {
     let said = read(text).unwrap_err().to_string();
     let mut told = BTreeSet::new();
@@ -23,7 +23,7 @@ fn told_by(text: &str) -> BTreeSet<(String, String)> {
     told
 }
 
-/// The example with an unknown key in every table, also in inline ones whose keys are not the user's own.
+/// The example with an unknown key in every table, including inline tables with keys that are not the user's own.
 fn with_unknown_keys() -> String {
     let mut text = String::from("qqqq = 1\n");
     for line in EXAMPLE.lines() {

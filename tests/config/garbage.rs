@@ -1,10 +1,10 @@
-//! Whatever stands in the file or the environment, the answer is a configuration or mistakes, never a panic.
+//! For any content of the file or the environment, the result is a configuration or mistakes, never a panic.
 
 use super::read_with;
 
 const WHOLE: &str = include_str!("../../deploy/allclear.example.toml");
 
-/// A small generator of its own: the same bytes on every run, so that a failure can be looked at again.
+/// A small random generator: identical bytes in every run, so that a failure is reproducible.
 struct Dice(u64);
 
 impl Dice {

@@ -1,5 +1,5 @@
 //! Every kind of mistake with its exact words. The cases are texts in `mistakes/`: a title after `###`, a
-//! configuration, `---`, and what is expected. `ALLCLEAR_BLESS=1` writes what is said now; read the difference.
+//! configuration, `---`, and the expected message. `ALLCLEAR_BLESS=1` writes the present messages; review the diff.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Claim: a configuration is either valid or every mistake in it is told at once, each with its place and the way out.
+//! Claim: a configuration is valid, or all its mistakes are reported at once, each with the place and the way out.
 
 mod environment;
 mod example;

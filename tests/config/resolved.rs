@@ -1,4 +1,4 @@
-//! What `allclear check` prints says the same as the file it was read from.
+//! The output of `allclear check` has the same meaning as the file from which the configuration was read.
 
 use allclear::config::Config;
 use allclear::export::notices::receiver::Address;
@@ -40,7 +40,7 @@ fn a_variable_of_a_hook_is_not_printed_unless_it_is_said_to_be_harmless() {
     assert_eq!(hidden, [("workload.hook.env.DB_TOKEN", true), ("workload.hook.env.DB", false)]);
 }
 
-/// What stands in a log that many read is made of what a hook runs.
+/// A log with many readers contains a digest of the command that a hook runs.
 #[test]
 fn a_hook_is_known_without_the_values_of_its_secrets() {
     let runs = |keys: &str| with_hook(keys).workloads[0].hooks[0].registered.command_digest;

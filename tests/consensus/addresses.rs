@@ -1,4 +1,4 @@
-//! Members that are found at another address than before.
+//! Members at changed addresses.
 
 use allclear::consensus::{RaftRole, RequestError};
 
@@ -15,7 +15,7 @@ async fn the_log_follows_a_new_address_once_all_configurations_have_it() {
     cluster.propose(&moved, "before").await;
     let new = free_address();
     cluster.addresses.iter_mut().find(|(name, _)| *name == moved).unwrap().1.clone_from(&new);
-    // The one that moves first: until the others are told it is out of their reach.
+    // The moved replica goes first: until the other replicas know the new address, the moved replica is unreachable.
     let others: Vec<String> = cluster.replicas.keys().filter(|name| **name != moved).cloned().collect();
     for name in [&moved].into_iter().chain(&others) {
         cluster.stop(name).await;
@@ -58,7 +58,7 @@ async fn a_member_that_no_configuration_names_is_moved_by_adding_it_again() {
     cluster.at("db-3").until("it follows", |now| now.role == RaftRole::Follower && now.quorum).await;
     assert_eq!(address_in_the_log(&consensus.roster().await, "db-3"), new);
 
-    // Where the configuration has a member, it is not moved by a command.
+    // A command does not move a member to another address than the configuration's.
     let refused = consensus.add_member("db-1", &new).await;
     assert!(
         matches!(&refused, Err(RequestError::Refused(why)) if why.contains("change cluster.replicas")),

@@ -1,4 +1,4 @@
-//! Replicas that hear no leader ask each other whether anybody does.
+//! Replicas without a leader ask their peers whether any peer has a leader.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ use wire::contact_client::ContactClient;
 use crate::consensus::support::{Cluster, LIMIT};
 use crate::consensus::wire::Wire;
 
-/// A replica that agrees, beats and asks, and does nothing else. Its metadata endpoint has answered once.
+/// A replica limited to consensus, status reports and peer queries. Its metadata endpoint has answered once.
 struct Asking {
     shared: SharedParts,
     stop: CancellationToken,
@@ -114,7 +114,7 @@ async fn observer(vm: &str) -> ImdsPoller {
     observer
 }
 
-/// The leader that all of them hear.
+/// The leader followed by all replicas.
 async fn leader(replicas: &BTreeMap<String, Asking>) -> String {
     let began = Instant::now();
     loop {
@@ -144,10 +144,10 @@ async fn replicas_without_a_leader_know_each_other_until_there_is_one() {
     let mut replicas = start(&cluster, &names).await;
     let led_by = leader(&replicas).await;
     for replica in replicas.values() {
-        // Until the first election there was nobody to be heard.
+        // There was no leader before the first election.
         replica.until_peers("nobody is asked while a leader is heard", BTreeMap::is_empty).await;
     }
-    // Both at once, so that nobody is elected in between.
+    // Both stop at once, so no leader is elected in between.
     let gone = names.into_iter().find(|name| *name != led_by).unwrap();
     let (leader_gone, other_gone) = (replicas.remove(&led_by).unwrap(), replicas.remove(gone).unwrap());
     tokio::join!(leader_gone.stop(), other_gone.stop());
@@ -185,7 +185,7 @@ async fn what_a_replica_saw_alone_counts_as_long_as_it_hears_no_leader() {
         journal: Vec::new(),
     };
     for Asking { shared, .. } in replicas.values() {
-        // It is looked whether it is alone only so often, and an election is over sooner.
+        // The isolation check runs at intervals, and an election ends sooner.
         shared.inputs.isolated.send_replace(Some(seen.clone()));
         assert_eq!(shared.inputs.planning_input().isolated, None);
         let committed = shared.inputs.cluster.state();

@@ -1,4 +1,5 @@
-//! What a replica can tell of its contact with the others, exactly enough to decide by it what it may do alone.
+//! Contact of a replica with its peers, recorded exactly enough to decide which actions the replica may do in
+//! isolation.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use allclear::consensus::RaftStatus;
 use crate::consensus::support::{Cluster, LIMIT};
 use crate::consensus::wire::Wire;
 
-/// Two replicas whose wires can be blocked, with db-0 leading: the wire to db-1, and the wire from it.
+/// Two replicas, led by db-0, and the two wires to block: the wire to db-1, and the wire from db-1.
 async fn pair() -> (Cluster, Wire, Wire) {
     let mut cluster = Cluster::planned(&["db-0", "db-1"]);
     let (there, back) =
@@ -41,7 +42,7 @@ async fn a_quorum_that_was_lost_and_found_within_a_term_begins_another_turn() {
     assert!(before.turn >= 1, "{before:?}");
     assert_eq!(cluster.at("db-1").now().turn, 0, "of a follower");
 
-    // The other goes on hearing its leader, so it does not stand for election.
+    // The follower still receives messages of its leader, so the follower does not campaign.
     there.hold_replies();
     let lost = leader.until("the quorum is lost", |now| !now.quorum).await;
     assert_eq!((lost.term, lost.turn), (before.term, before.turn));
@@ -82,7 +83,7 @@ async fn a_voter_has_heard_the_leader_no_earlier_than_what_the_leader_counts_as_
         last = Some(sent);
     }
 
-    // What reaches the voter, but whose reply never comes, is not counted, however late that reply is.
+    // A request without a reply is not counted, though the request reaches the voter, however late the reply is.
     there.hold_replies();
     cluster.at("db-0").until("the quorum is lost", |now| !now.quorum).await;
     let sent = leader.acknowledged()["db-1"];
@@ -106,7 +107,7 @@ async fn a_voter_that_is_gone_is_acknowledged_no_more_while_the_others_are() {
     assert!(consensus.acknowledged()[&gone] < stopped);
     assert!(consensus.last_contact() > Some(stopped));
 
-    // The next leader has not heard from it in its own term.
+    // In its own term, the next leader has received nothing from the stopped replica.
     consensus.transfer_leadership(&other).await.unwrap();
     until("the next leader is acknowledged", async || cluster.at(&other).consensus.acknowledged().keys().eq([&leader]))
         .await;
@@ -123,7 +124,7 @@ async fn the_last_contact_is_the_leaders_word_for_everybody_else_and_the_quorums
         cluster.at(name).until("it is alone", |now| !now.quorum).await;
     }
     let (leader, voter) = (&cluster.at("db-0").consensus, &cluster.at("db-1").consensus);
-    // What was on its way when the wires were blocked may still arrive, nothing after it.
+    // Messages in flight when the wires were blocked may still arrive, later messages do not.
     let before = (leader.last_contact(), voter.last_contact());
     assert!(before.0 < Some(blocked) && before.0.is_some() && before.1.is_some(), "{before:?} {blocked:?}");
     there.mend();
@@ -150,7 +151,7 @@ async fn what_a_replica_cannot_know_to_be_committed_is_its_tail() {
         assert!(cluster.at(name).consensus.unapplied_entries().await.unwrap().is_empty(), "{name}");
     }
 
-    // It reaches the other's log, but the leader never learns that.
+    // The entry reaches the other replica's log, but the leader never receives the acknowledgement.
     there.hold_replies();
     let proposer = cluster.at("db-0").consensus.clone();
     let proposing = tokio::spawn(async move { proposer.propose("perhaps").await });

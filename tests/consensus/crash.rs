@@ -1,4 +1,4 @@
-//! Processes that are killed: what one of them acknowledged is there afterwards, once.
+//! Killed processes: each line acknowledged by a killed process exists afterwards, exactly once.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -32,7 +32,7 @@ async fn what_was_acknowledged_survives_the_killing_of_all_replicas() {
         }
         for (process, lines) in &mut processes {
             process.kill().await.unwrap();
-            // Also what it said between the last look and its end.
+            // Lines printed between the last read and the kill count, too.
             while let Ok(Some(line)) = lines.next_line().await {
                 acknowledged.extend(line.split_once("acknowledged ").map(|(_, line)| line.to_owned()));
             }
@@ -77,7 +77,7 @@ async fn acknowledged_line(lines: &mut Lines<BufReader<ChildStdout>>) -> String 
     }
 }
 
-/// The process that the test starts of itself: proposes until it is killed, and says what was acknowledged.
+/// The child process of this test: proposes until the process is killed, and prints the acknowledged lines.
 async fn one_process(name: &str) {
     let [addresses, root, round] = [ADDRESSES, ROOT, ROUND].map(|variable| std::env::var(variable).unwrap());
     let mut cluster = Cluster::planned(&[]);
@@ -96,6 +96,6 @@ async fn one_process(name: &str) {
             }
         }
     };
-    // Nobody is left to kill it when the test that started it was killed itself.
+    // If the parent test was killed itself, the child process has no other end than this timeout.
     let _ = timeout(LIMIT * 4, proposing).await;
 }

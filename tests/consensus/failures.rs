@@ -1,4 +1,4 @@
-//! What must stop a replica, and what must not.
+//! Faults on which a replica must stop, and faults on which a replica must continue.
 
 use allclear::consensus::{OpenError, RaftRole, RaftStatus, RequestError, SurvivingReplica};
 use allclear::wire::pb::allclear::raft::v1 as pb;
@@ -42,7 +42,7 @@ async fn a_replica_with_an_older_program_takes_no_entry_that_it_cannot_read_and_
     cluster.stop_all().await;
 }
 
-/// A replica of its own on a disk with an entry that only a newer program reads.
+/// A cluster of one replica, on a disk with an entry readable only by a newer program.
 async fn from_the_future() -> Cluster {
     let mut cluster = Cluster::planned(&["db-0"]);
     cluster.newer = ["db-0".to_owned()].into();
@@ -85,7 +85,7 @@ async fn a_cluster_that_stops_at_an_entry_is_restored_without_it_and_what_follow
     cluster.propose("db-0", "afterwards").await;
     assert_eq!(cluster.at("db-0").lines(), ["known by db-0", "afterwards by db-0"]);
     cluster.stop_all().await;
-    // Nothing of it comes back.
+    // No part of the entry comes back.
     cluster.start_all().await;
     cluster.at("db-0").until_lines(2).await;
     cluster.stop_all().await;

@@ -1,4 +1,4 @@
-//! How a cluster comes to be, once, and who stays outside.
+//! Formation of a cluster, which happens once, and the replicas excluded from the cluster.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ async fn a_replica_that_lost_its_disk_follows_without_a_vote_and_disturbs_nobody
     outside(cluster.at(&lost), "votes in its place by itself when that was out of contact for 60 s").await;
     cluster.at(&lost).until("it learns", |now| now.role == RaftRole::Learner && now.quorum).await;
     assert_ne!(cluster.at(&lost).consensus.node_id(), old_node);
-    // The others know its name by its vote, and it knows that this is not its own.
+    // The other replicas know the lost replica's name by its old vote; the lost replica knows this vote as foreign.
     let names = |of: &[&str]| of.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let all = names(&["db-0", "db-1", "db-2"]);
     assert_eq!(cluster.at(&leader).consensus.members(), MemberNames { voters: all.clone(), learners: Vec::new() });
@@ -101,7 +101,7 @@ async fn a_vote_is_never_given_by_a_replica_that_lost_its_disk() {
     std::fs::remove_dir_all(cluster.directory(&lost)).unwrap();
     cluster.start(&lost).await;
     cluster.at(&lost).until("it learns", |now| now.role == RaftRole::Learner && now.quorum).await;
-    // With the leader gone only one true voter of three is left: nobody may win.
+    // With the leader gone only one true voter of three is left: no replica may win an election.
     cluster.stop(&leader).await;
     cluster.at(&other).until("the leader is missed", |now| now.leader.is_none()).await;
     let lease = cluster.timing.election_timeout.1;

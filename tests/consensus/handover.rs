@@ -1,4 +1,4 @@
-//! What a client notices of leadership that is handed over while it writes all the time.
+//! Leadership transfers as seen by a client with continuous writes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use allclear::consensus::{Consensus, RaftRole, RaftTiming};
 
 use crate::consensus::support::{Cluster, LIMIT};
 
-/// Writes one line after the other until it is told to stop, and tells when each was acknowledged.
+/// Writes one line after the other until `stop` is set, and returns the time of each acknowledgement.
 async fn write(client: Consensus, stop: Arc<AtomicBool>) -> Vec<Instant> {
     let mut acknowledged = vec![Instant::now()];
     while !stop.load(Ordering::Relaxed) {
@@ -34,9 +34,9 @@ async fn a_client_that_writes_all_the_time_loses_nothing_while_leadership_is_han
     for _ in 0..20 {
         let leader = cluster.leader().await;
         let heir = cluster.replicas.keys().find(|name| **name != leader && **name != client).cloned();
-        // The client's own replica may have been elected in between; then it hands over to any other.
+        // The client's own replica may have been elected in between; then leadership moves to any other replica.
         let heir = heir.unwrap_or_else(|| "db-0".into());
-        // It may lag for a moment; then nothing moves in this turn.
+        // The target may lag for a moment; then no leadership moves in this iteration.
         handed += usize::from(cluster.at(&leader).consensus.transfer_leadership(&heir).await.is_ok());
     }
     stop.store(true, Ordering::Relaxed);
@@ -52,7 +52,7 @@ async fn a_client_that_writes_all_the_time_loses_nothing_while_leadership_is_han
 #[tokio::test(flavor = "multi_thread")]
 async fn leadership_is_handed_over_without_waiting_for_a_heartbeat() {
     let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]);
-    // Far beyond the time that anything in this test waits.
+    // Far beyond every wait of this test.
     cluster.timing.heartbeat = LIMIT * 4;
     cluster.timing.election_timeout = (LIMIT * 10, LIMIT * 20);
     cluster.start_all().await;

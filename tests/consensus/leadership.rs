@@ -1,4 +1,4 @@
-//! Who leads, and what a leader may not do alone.
+//! Leadership: which replica leads, and which actions need more than the leader.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ async fn proposals_while_leadership_moves_are_applied_once() {
     for turn in 0..12 {
         let leader = cluster.leader().await;
         let successor = format!("db-{}", turn % 3);
-        // A follower may lag for a moment; then nothing moves in this turn.
+        // A follower may lag for a moment; then no leadership moves in this iteration.
         let _ = cluster.at(&leader).consensus.transfer_leadership(&successor).await;
     }
     let taken = proposing.await.unwrap();

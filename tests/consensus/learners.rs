@@ -1,4 +1,4 @@
-//! Replicas beyond those that vote, and what becomes of voters that are gone, without any operator.
+//! Replicas beyond the voters, and the replacement of lost voters without an operator.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::consensus::support::{Cluster, LIMIT};
 
 const NINE: [&str; 9] = ["db-0", "db-1", "db-2", "db-3", "db-4", "db-5", "db-6", "db-7", "db-8"];
 
-/// Replicas of which three vote, and a voter that is gone for three seconds is replaced.
+/// Three of the replicas vote, and a voter is replaced after three seconds of absence.
 fn with_three_voters(names: &[&str]) -> Cluster {
     let mut cluster = Cluster::planned(names);
     cluster.max_voters = 3;
@@ -32,7 +32,7 @@ async fn of_nine_replicas_seven_vote_and_two_follow_as_learners() {
     let members = cluster.at(&leader).consensus.members();
     assert_eq!(members.voters, NINE[..7]);
     assert_eq!(members.learners, NINE[7..]);
-    // They propose and read as everybody does.
+    // Learners propose and read as voters do.
     cluster.propose("db-8", "from a learner").await;
     cluster.at("db-7").consensus.ensure_linearizable().await.unwrap();
     assert_eq!(cluster.at("db-7").lines(), ["from a learner by db-8"]);
@@ -57,7 +57,7 @@ async fn a_learner_that_starts_late_is_brought_in_when_it_answers() {
     cluster.at("db-4").until("it learns", |now| is_learner(&now.role) && now.quorum).await;
     cluster.at("db-4").until_lines(10).await;
     assert_eq!(cluster.at(&leader).consensus.members().learners, NINE[3..5]);
-    // What was removed on purpose is not brought in again.
+    // A replica removed on purpose is not added again.
     let wish = cluster.at(&leader).consensus.on_behalf_of("a test");
     wish.remove_member("db-4").await.unwrap();
     let told = |role: &RaftRole| matches!(role, RaftRole::Outside(why) if why.contains("was removed"));
@@ -66,7 +66,7 @@ async fn a_learner_that_starts_late_is_brought_in_when_it_answers() {
     cluster.stop_all().await;
 }
 
-/// Waits until a replica knows of such members.
+/// Waits until the members known to replica `asked` fulfil `holds`.
 async fn until_members(
     cluster: &Cluster,
     asked: &str,
@@ -88,7 +88,7 @@ fn votes(members: &MemberNames, name: &str) -> bool {
     members.voters.iter().any(|voter| voter == name)
 }
 
-/// A founder that does not lead.
+/// The leader, and a founder that does not lead.
 async fn voter_to_lose(cluster: &Cluster) -> (String, String) {
     let leader = cluster.leader().await;
     let lost = NINE[..3].iter().find(|name| **name != leader).unwrap();
@@ -107,14 +107,14 @@ async fn a_voter_that_is_gone_is_replaced_by_a_learner_and_comes_back_as_a_learn
     assert_eq!(members.voters.len(), 3);
     assert!(members.learners.contains(&lost), "{members:?}");
 
-    // Without the leader the new voter is one of the two that elect the next, once both know of it.
+    // Without the leader the new voter is one of the two electors of the next leader, once both know of the new voter.
     for knows in cluster.replicas.keys().filter(|name| **name != leader) {
         until_members(&cluster, knows, "its end as a voter", |members| !votes(members, &lost)).await;
     }
     cluster.stop(&leader).await;
     let next = cluster.leader().await;
     cluster.propose(&next, "elected").await;
-    // The second loss is made good, too.
+    // The second loss is repaired, too.
     until_members(&cluster, &next, "the second change", |members| !votes(members, &leader)).await;
     cluster.start(&lost).await;
     cluster.at(&lost).until("it learns", |now| is_learner(&now.role) && now.quorum).await;
@@ -159,7 +159,7 @@ async fn a_replaced_voter_that_lost_its_disk_comes_back_as_a_new_learner() {
     cluster.stop(&lost).await;
     std::fs::remove_dir_all(cluster.directory(&lost)).unwrap();
     cluster.start(&lost).await;
-    // Another learner is quicker than it, so its old vote is gone, and what is left of that with it.
+    // Another learner is quicker than the lost replica, so its old vote is removed together with its old node.
     cluster.at(&lost).until("it learns", |now| is_learner(&now.role) && now.quorum).await;
     assert_ne!(cluster.at(&lost).consensus.node_id(), node);
     let members = until_members(&cluster, &leader, "its end as a voter", |members| !votes(members, &lost)).await;

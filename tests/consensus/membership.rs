@@ -1,4 +1,4 @@
-//! Members come and go; a lost disk comes back as somebody new.
+//! Members are added and removed; a replica with a lost disk comes back as a new node.
 
 use allclear::consensus::{RaftRole, RequestError};
 
@@ -30,7 +30,7 @@ async fn a_replica_that_lost_its_disk_returns_once_it_is_removed_and_added() {
     cluster.propose(&lost, "after").await;
     cluster.at(&lost).consensus.ensure_linearizable().await.unwrap();
     assert_eq!(cluster.at(&lost).lines(), [format!("before by {leader}"), format!("after by {lost}")]);
-    // Its new vote counts: without the leader it is one of the two that elect the next.
+    // The new vote counts: without the leader, the lost replica is one of the two electors of the next leader.
     cluster.stop(&leader).await;
     let next = cluster.leader().await;
     cluster.propose(&next, "elected").await;
@@ -80,7 +80,7 @@ async fn any_replica_may_be_asked_and_the_leader_hands_over_before_it_is_removed
     let told = |role: &RaftRole| matches!(role, RaftRole::Outside(why) if why.contains("member add"));
     cluster.at(&leader).until("it knows that it was removed", |now| told(&now.role)).await;
 
-    // It asks for itself, and finds the leader though it hears none.
+    // The removed replica asks for its own addition, and finds the leader though the replica has no leader itself.
     let address = address_of(&cluster, &leader);
     let wish = cluster.at(&leader).consensus.on_behalf_of("a test");
     assert_eq!(wish.add_member(&leader, &address).await, Ok(true));
@@ -108,7 +108,7 @@ async fn what_would_lose_the_quorum_is_refused_and_a_dead_member_can_be_removed(
     let nobody = wish.remove_member(&dead).await;
     assert_eq!(nobody, Err(RequestError::Refused(format!("{dead} is no member of this cluster"))));
 
-    // It was away, so its log says that it still votes; the others tell it better.
+    // The dead replica was offline, so its own log still lists its vote; the other replicas correct this.
     cluster.start(&dead).await;
     let told = |role: &RaftRole| matches!(role, RaftRole::Outside(why) if why.contains("was removed"));
     cluster.at(&dead).until("it is told", |now| told(&now.role)).await;
@@ -148,7 +148,7 @@ async fn leadership_goes_to_the_named_voter_or_to_any_that_is_up_to_date() {
     assert_eq!(wish.transfer_leadership(Some(&leader)).await, Ok(leader.clone()));
     assert_eq!(wish.transfer_leadership(Some(&leader)).await, Ok(leader.clone()));
     assert_eq!(cluster.leader().await, leader);
-    // A leader that is to be removed is a leader no more before anything is changed.
+    // A leader to be removed gives up leadership before any change of members.
     let handed_over = cluster.at(&leader).consensus.remove_member(&leader).await;
     let next = cluster.leader().await;
     assert_ne!(next, leader);
@@ -176,7 +176,7 @@ async fn an_eighth_replica_follows_as_a_learner_and_votes_when_there_is_room() {
         cluster.start_with(options).await.unwrap();
     }
     cluster.leader().await;
-    // Nobody's configuration names it but its own, which names it and one other.
+    // Only the configuration of db-7 names db-7; this configuration names db-7 and one other replica.
     let mut options = cluster.options("db-7");
     options.replicas.drain(1..7);
     cluster.start_with(options).await.unwrap();
@@ -221,7 +221,7 @@ async fn the_list_names_everybody_and_says_who_came_back_without_its_disk() {
         assert!(seats.iter().any(|seat| seat.leads && seat.replica == leader), "{asked} says {seats:?}");
     }
 
-    // Asked of the replica that waits, the two commands bring it back as well.
+    // The two commands also bring the lost replica back if the waiting replica itself receives the commands.
     let wish = cluster.at(&lost).consensus.on_behalf_of("a test");
     let address = address_of(&cluster, &lost);
     let refused = wish.add_member(&lost, &address).await;

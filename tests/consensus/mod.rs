@@ -1,4 +1,4 @@
-//! Replicas in one process, with real sockets and a real disk: what they agree on survives what happens to them.
+//! Replicas in one process, with real sockets and a real disk: agreed entries survive every fault of a replica.
 mod addresses;
 mod asking;
 mod contact;

@@ -1,4 +1,4 @@
-//! Proposals and confirmed readings.
+//! Proposals and linearizable reads.
 
 use allclear::consensus::{MAX_PROPOSAL_BYTES, RaftRole, RequestError};
 
@@ -52,7 +52,7 @@ async fn what_the_leader_cannot_take_is_refused_with_its_reason_on_any_replica()
 #[tokio::test(flavor = "multi_thread")]
 async fn followers_learn_of_a_commit_without_waiting_for_a_heartbeat() {
     let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]);
-    // Far beyond the time that anything in this test waits.
+    // Far beyond every wait of this test.
     cluster.timing.heartbeat = LIMIT * 4;
     cluster.timing.election_timeout = (LIMIT * 10, LIMIT * 20);
     cluster.start_all().await;

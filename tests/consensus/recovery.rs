@@ -1,4 +1,4 @@
-//! What is still there after restarts, and how a replica that was away catches up.
+//! State after restarts, and how a replica catches up after an absence.
 
 use allclear::consensus::MAX_PROPOSAL_BYTES;
 
@@ -36,7 +36,7 @@ async fn a_replica_that_was_away_catches_up_by_a_snapshot_when_the_log_is_gone()
     cluster.start_all().await;
     let (leader, away) = (cluster.leader().await, cluster.follower().await);
     cluster.stop(&away).await;
-    // Together more than one piece of a snapshot that is being sent.
+    // Together more than one chunk of a snapshot in transfer.
     let long = "x".repeat(100_000);
     for count in 0..45 {
         cluster.propose(&leader, &format!("{count} {long}")).await;

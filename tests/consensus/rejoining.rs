@@ -1,4 +1,4 @@
-//! Voters that come back with an empty disk: they vote again by themselves.
+//! Voters with an empty disk after a restart: such replicas become voters again automatically.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use allclear::consensus::{Consensus, MemberNames, MemberStatus, RaftRole};
 
 use crate::consensus::support::{Cluster, Ledger};
 
-/// Of three whose lost disks are given up after a few seconds.
+/// A cluster of three in which a lost disk is given up after a few seconds.
 async fn formed() -> Cluster {
     formed_with(Duration::from_secs(4)).await
 }
@@ -30,7 +30,7 @@ fn votes(seats: &[MemberStatus], name: &str) -> usize {
     seats.iter().filter(|seat| seat.replica == name && seat.voter).count()
 }
 
-/// Waits until it votes by its new node; there are three votes at any time, and never two of one name.
+/// Waits until `lost` votes by its new node; there are three votes at any time, and never two votes of one name.
 async fn until_it_votes(cluster: &Cluster, lost: &str, asked: &str) {
     let new = cluster.at(lost).consensus.node_id();
     let has_its_vote = async |cluster: &Cluster| {
@@ -58,7 +58,7 @@ async fn a_voter_that_lost_its_disk_votes_again_by_itself_and_its_vote_counts() 
     assert!(seats.iter().all(|seat| seat.node != old && seat.unreachable.is_none()), "{seats:?}");
     assert_eq!((cluster.at(&leader).now().term, cluster.at(&leader).now().role), (term, RaftRole::Leader));
     assert!(!cluster.at(&lost).consensus.is_left_behind());
-    // Without the leader it is one of the two that elect the next.
+    // Without the leader, the lost replica is one of the two electors of the next leader.
     cluster.stop(&leader).await;
     let next = cluster.leader().await;
     cluster.propose(&next, "elected").await;
@@ -97,7 +97,7 @@ async fn of_two_that_ask_under_one_name_neither_is_let_in() {
     let mut cluster = formed().await;
     let (leader, lost) = (cluster.leader().await, cluster.follower().await);
     lose_disk(&mut cluster, &lost).await;
-    // Nobody calls it, but it calls the others.
+    // No replica calls the copy, but the copy calls the other replicas.
     let mut options = cluster.options(&lost);
     options.data_dir = cluster.root.path().join("copy");
     let (copy, _) = Consensus::open(options, Ledger::default()).await.unwrap();
@@ -114,7 +114,7 @@ async fn of_two_that_ask_under_one_name_neither_is_let_in() {
     let waits =
         tokio::time::timeout(crate::consensus::support::LIMIT, raft_status.wait_for(|now| refused(&now.role))).await;
     assert!(waits.is_ok_and(|waits| waits.is_ok()), "{:?}", copy.status().borrow());
-    // For longer than one alone would wait.
+    // Longer than a single replica with this name would wait.
     let (began, rejoin_after) = (tokio::time::Instant::now(), cluster.rejoin_after);
     let lost_node = cluster.at(&lost).consensus.node_id();
     let neither = async |cluster: &Cluster| {
@@ -138,7 +138,7 @@ async fn a_vote_that_an_operator_removes_meanwhile_is_given_once() {
     let wish = cluster.at(&leader).consensus.on_behalf_of("a test");
     wish.remove_member(&lost).await.unwrap();
     cluster.start(&lost).await;
-    // Nothing is left behind, so it learns and votes as any other that is configured.
+    // Nothing is left behind, so the lost replica learns and votes as any other configured replica.
     cluster.at(&lost).until("it follows", |now| now.role == RaftRole::Follower && now.quorum).await;
     let address = cluster.addresses.iter().find(|(name, _)| *name == lost).unwrap().1.clone();
     assert_eq!(wish.add_member(&lost, &address).await, Ok(true));

@@ -1,4 +1,4 @@
-//! A cluster to test with, and a fold that remembers every line it was given.
+//! A cluster for tests, and a fold that remembers every applied line.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// Far beyond what anything takes on a loaded machine; only a failing test waits this long.
+/// Far beyond the duration of any operation on a loaded machine; only a failing test waits this long.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// The lines applied so far, as readers of a replica see them.
@@ -26,12 +26,12 @@ pub(crate) type Lines = Arc<Mutex<Shown>>;
 #[derive(Default, Clone)]
 pub(crate) struct Shown {
     pub(crate) lines: Vec<String>,
-    /// How often the state was taken from a snapshot.
+    /// The number of restores from a snapshot.
     pub(crate) restored: usize,
 }
 
-/// Applies lines of text. `unknown` is a line that a newer program alone understands; `unstamped` one that no leader
-/// takes.
+/// Applies lines of text. `unknown` is a line understood only by a newer program; `unstamped` is a line that no leader
+/// accepts.
 #[derive(Default)]
 pub(crate) struct Ledger {
     pub(crate) is_newer: bool,
@@ -105,7 +105,7 @@ impl Replica {
         }
     }
 
-    /// Waits until this many lines are applied here. A standing tells of them a moment later.
+    /// Waits until `count` lines are applied on this replica. `RaftStatus` shows the lines a moment later.
     pub(crate) async fn until_lines(&self, count: usize) {
         self.until(&format!("{count} lines"), |_| self.lines().len() >= count).await;
     }
@@ -126,13 +126,13 @@ pub(crate) struct Cluster {
     pub(crate) max_voters: usize,
     pub(crate) replace_after: Duration,
     pub(crate) rejoin_after: Duration,
-    /// Those that run a newer program.
+    /// Names of the replicas that run a newer program.
     pub(crate) newer: BTreeSet<String>,
     pub(crate) replicas: BTreeMap<String, Replica>,
 }
 
 impl Cluster {
-    /// Names and addresses, nobody started.
+    /// A cluster of named replicas with addresses; no replica is started.
     pub(crate) fn planned(names: &[&str]) -> Self {
         let mut addresses = Vec::new();
         for name in names {
@@ -151,7 +151,7 @@ impl Cluster {
         }
     }
 
-    /// Three replicas, formed.
+    /// A formed cluster of three replicas.
     pub(crate) async fn formed() -> Self {
         let mut cluster = Self::planned(&["db-0", "db-1", "db-2"]);
         cluster.start_all().await;
@@ -217,7 +217,7 @@ impl Cluster {
         &self.replicas[name]
     }
 
-    /// The replica that leads with a quorum behind it and that every running one follows.
+    /// The replica that leads with a quorum and is followed by every running replica.
     pub(crate) async fn leader(&self) -> String {
         let started = Instant::now();
         loop {
@@ -238,7 +238,7 @@ impl Cluster {
         self.replicas.keys().find(|name| **name != leader).unwrap().clone()
     }
 
-    /// Waits for something that nobody announces.
+    /// Waits for a condition without a notification.
     pub(crate) async fn until_true(&self, what: &str, holds: impl AsyncFn(&Self) -> bool) {
         let began = Instant::now();
         while !holds(self).await {
@@ -254,12 +254,12 @@ impl Cluster {
 }
 
 thread_local! {
-    /// For as long as the test runs.
+    /// Sockets held for as long as the test runs.
     static HELD: RefCell<Vec<TcpSocket>> = RefCell::default();
 }
 
-/// Of this test alone, also while nobody listens there. Held without listening: the kernel gives it to nobody who asks
-/// for any port, and whoever asks for exactly that one may share it.
+/// An address of this test alone, even without a listener. The socket is held without listening: the kernel does not
+/// assign the port to a caller asking for any port, and a caller asking for exactly this port may share the port.
 pub(crate) fn free_address() -> String {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_reuseaddr(true).unwrap();
@@ -275,7 +275,7 @@ fn patient() -> RaftTiming {
     RaftTiming { election_timeout, deadline: Duration::from_secs(10), ..RaftTiming::default() }
 }
 
-/// The address was free a moment ago; a connection that is being torn down may still hold it.
+/// The address was free a moment ago; a connection being torn down may still hold the address.
 async fn bind(address: &str) -> TcpListener {
     let started = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! A wire from one replica to another that can be blocked, withhold replies, and be cut.
+//! A wire from one replica to another, with states that block the wire, withhold replies, or cut the wire.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -8,11 +8,11 @@ use tokio::sync::watch;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Whole,
-    /// Nothing gets through until it is whole again.
+    /// Nothing gets through until the wire is whole again.
     Blocked,
-    /// Requests get through, replies do not, and never will.
+    /// Requests get through; replies do not, and never will.
     Holding,
-    /// The connections that were open are gone; new ones work.
+    /// The connections open before are closed; new connections work.
     Cut,
 }
 
@@ -27,7 +27,7 @@ impl Wire {
         let address = listener.local_addr().unwrap().to_string();
         let state = watch::Sender::new(State::Whole);
         let watched = state.subscribe();
-        // Ends with the test's runtime.
+        // The task ends with the test's runtime.
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
                 let Ok(far) = TcpStream::connect(&target).await else { continue };
@@ -60,7 +60,7 @@ async fn connect(near: TcpStream, far: TcpStream, mut state: watch::Receiver<Sta
     let (requests, replies) =
         (pump(near_in, far_out, state.clone(), false), pump(far_in, near_out, state.clone(), true));
     tokio::select! {
-        // First, so that a reply which arrives together with the cut is not let through.
+        // The cut comes first, so a reply arriving together with the cut is not let through.
         biased;
         _ = state.wait_for(|now| *now == State::Cut), if !after_cut => {}
         () = requests => {}
@@ -75,7 +75,7 @@ async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut state: watch:
         if now == State::Blocked || (replies && now == State::Holding) {
             let _ = state.wait_for(|next| *next != now).await;
         }
-        // What is held is never delivered: the connection ends with it.
+        // Held bytes are never delivered: the connection ends with them.
         let held = replies && now == State::Holding;
         if held || to.write_all(&bytes[..size]).await.is_err() {
             return;

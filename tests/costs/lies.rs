@@ -1,6 +1,6 @@
-//! Claim: a metadata service that lies for an hour costs a bounded number of bytes, of the state and of the log, and nothing
-//! of ours is lost: what was open stays open, what is announced meanwhile is prepared for and approved, what closed is
-//! remembered.
+//! Claim: a metadata service that lies for an hour costs a bounded number of bytes, of the state and of the log, and no
+//! true event is lost: open events stay open, events announced meanwhile are prepared for and approved, closed events
+//! are remembered.
 
 use std::time::Duration;
 
@@ -23,23 +23,23 @@ use allocation_counter::measure;
 use super::world::{VMS, World, outcomes};
 
 const HOUR: u64 = 3_600;
-/// What the state of one replica takes in memory.
+/// Maximum memory for the state of one replica.
 const MOST_OF_STATE: u64 = 32 << 20;
-/// As a snapshot.
+/// Maximum size of a snapshot.
 const MOST_OF_SNAPSHOT: usize = 24 << 20;
-/// What all replicas put into the log: at once, and at each poll; 203 MiB in an hour.
+/// Maximum log bytes of all replicas: a constant part, and a part for each poll; 203 MiB in an hour.
 const MOST_OF_LOG: [u64; 2] = [6 << 20, 56 << 10];
-/// Each lie is told for so many polls.
+/// Number of polls for which each lie lasts.
 const LIE_LASTS: u64 = 12;
 const LIES: u64 = 9;
-/// An event of ours comes, starts and goes in so many polls.
+/// Number of polls in which a true event is announced, starts and ends.
 const LIFE: u64 = 100;
-/// This one is of our VMs: whoever believes it has as much to remember as of what is true.
+/// The lie about our VMs: a replica that believes the lie stores as much as for true events.
 const OF_OURS: u64 = 4;
-/// It has been there before, and an operator holds it.
+/// An event from before the lies, held by an operator.
 const HELD: &str = "held";
 
-/// The same dice at each run.
+/// A pseudorandom number, identical in every run.
 fn dice(of: u64) -> u64 {
     let mut mixed = of.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -65,18 +65,18 @@ fn strangers(count: u64, from: u64) -> Vec<VmName> {
     (0..count).map(|number| VmName::new(&format!("s{}", dice(from + number)))).collect()
 }
 
-/// What the service makes up for one replica at one poll.
+/// The invented events for one replica at one poll.
 fn lies(poll: u64, replica: u64) -> Vec<Announcement> {
     let (lie, own) = (poll / LIE_LASTS % LIES, dice(poll * 8 + replica));
     let scheduled = |id: String, vms| announced(&id, Status::Scheduled, vms);
     match lie {
-        // As many as fit, others each time.
+        // As many events as fit, different at each poll.
         0 => (0..1_000).map(|number| scheduled(format!("{number}-{poll}"), strangers(1, own + number))).collect(),
-        // Each as large as may be, others each time, and at each replica.
+        // Events of the maximum size, different at each poll and at each replica.
         1 => (0..16).map(|number| scheduled(format!("{number}-{own}"), strangers(900, own + number))).collect(),
-        // The same with other VMs each time.
+        // Constant ids with different VMs at each poll.
         2 => (0..16).map(|number| scheduled(format!("same-{number}"), strangers(900, own + number))).collect(),
-        // Texts.
+        // Long texts.
         3 => {
             let text = |length: usize, of: u64| format!("{of:016x}").repeat(length / 16);
             let texts = |number| Announcement {
@@ -88,17 +88,17 @@ fn lies(poll: u64, replica: u64) -> Vec<Announcement> {
             };
             (0..600).map(texts).collect()
         }
-        // Of our VMs.
+        // Events of our VMs.
         OF_OURS => {
             (0..60).map(|number| scheduled(format!("{number}-{}", poll / 6), vec![VmName::new(VMS[0])])).collect()
         }
-        // Started, and not, and gone.
+        // Events that are started, scheduled again, and gone.
         5 if poll.is_multiple_of(12) => Vec::new(),
         5 => {
             let status = || if poll % 12 < 6 { Status::Scheduled } else { Status::Started };
             (0..300).map(|number| announced(&format!("flaps-{number}"), status(), strangers(20, number))).collect()
         }
-        // In other letters, and with a name that begins otherwise.
+        // Ids in a different case, and VM names with a different prefix.
         6 => {
             let id =
                 |number: u64| if poll.is_multiple_of(2) { format!("CASE-{number}") } else { format!("case-{number}") };
@@ -106,9 +106,9 @@ fn lies(poll: u64, replica: u64) -> Vec<Announcement> {
                 |number: u64| vec![VmName::new(&format!("{}x{number}", if poll.is_multiple_of(2) { "_" } else { "" }))];
             (0..1_000).map(|number| scheduled(id(number), vms(number))).collect()
         }
-        // There for some polls, then over, with large lists: they fill the history.
+        // Present for some polls, then over, with large lists of VMs: these events fill the history.
         7 => (0..200).map(|number| scheduled(format!("{number}-{}", poll / 6), strangers(20, own + number))).collect(),
-        // Not readable now and then.
+        // Sometimes unreadable.
         _ => {
             let one = |number: u64| {
                 let read = scheduled(format!("odd-{number}"), strangers(50, own + number));
@@ -119,7 +119,7 @@ fn lies(poll: u64, replica: u64) -> Vec<Announcement> {
     }
 }
 
-/// What is true at this poll: an event is there all the time, and now and then one comes, starts and goes.
+/// The true events at this poll: one event is always present, and at times another event is announced, starts and ends.
 fn truth(poll: u64) -> Vec<Announcement> {
     let ours = |id: &str, status, vm: usize| announced(id, status, vec![VmName::new(VMS[vm])]);
     let (number, at) = (poll / LIFE, poll % LIFE);
@@ -135,7 +135,7 @@ fn truth(poll: u64) -> Vec<Announcement> {
 struct Liar {
     world: World,
     seen: [(Observation, Allowance); VMS.len()],
-    /// Bytes of the log.
+    /// Size of the log in bytes.
     log: usize,
 }
 
@@ -158,7 +158,7 @@ impl Liar {
         apply(&mut self.world.state, &entry)
     }
 
-    /// One poll of every replica, and what the leader and all of them do about it.
+    /// One poll of every replica, and the reactions of the leader and of all replicas.
     fn poll(&mut self, poll: u64) {
         self.hear(poll, true);
         self.act();
@@ -229,7 +229,7 @@ impl Liar {
         let held = self.state().open_event(&EventId::new(HELD)).unwrap();
         assert!(held.stage() <= Stage::Preparing && held.claims.is_empty(), "{:?} at {poll}", held.stage());
         assert_eq!(held.operator_records.len(), 1);
-        // The one that is there now, and every one before, since the last lie of ours.
+        // The present event, and every earlier event since the last lie about our VMs.
         let (cycle, of_ours) = (LIES * LIE_LASTS, OF_OURS * LIE_LASTS);
         let believed =
             (poll.saturating_sub(of_ours) / cycle * cycle + of_ours + LIE_LASTS) * u64::from(poll >= of_ours);
@@ -279,7 +279,7 @@ fn a_replica_that_comes_back_reports_what_there_is_room_for() {
     for poll in 1..=4 {
         liar.poll(poll);
     }
-    // Its earlier life reported something else than this one sees.
+    // The previous run reported a document that differs from the documents of this run.
     liar.seen[0].0 = Observation::default();
     let other = 7 * LIE_LASTS;
     for poll in other..other + 40 {

@@ -1,8 +1,8 @@
-//! Claim: what the pure core and the parser of documents cost grows as it should, and no change makes it grow unseen.
-//! Costs are counted in allocations, which are the same on every machine, however busy it is.
+//! Claim: the costs of the pure core and of the document parser grow as intended, and every growth by a change is
+//! noticed. Costs are counted in allocations, which are equal on every machine, however busy the machine is.
 //!
-//! `table.txt` has what each costs at 1, 10 and 100; `ALLCLEAR_BLESS=1 cargo test --test functions costs::` rewrites it. Read
-//! the difference before you believe it.
+//! `table.txt` has the costs at 1, 10 and 100; `ALLCLEAR_BLESS=1 cargo test --test functions costs::` rewrites the
+//! table. Review the diff before you accept the new figures.
 
 mod lies;
 mod world;
@@ -20,13 +20,13 @@ use allocation_counter::measure;
 use self::world::{World, document, wire};
 
 const SIZES: [usize; 3] = [1, 10, 100];
-/// Standard libraries differ by this much, in percent.
+/// Difference between standard libraries, in percent.
 const SLACK: u64 = 2;
-/// Lists double their room as they grow.
+/// Constant part of the limit: lists double their capacity as they grow.
 const ONCE: u64 = 20;
 const AT_ONCE: PollTime = PollTime::at_once(Timestamp(0));
 
-/// One line of the table: how it may grow, and what it costs at each size.
+/// One line of the table: the allowed growth, and the cost at each size.
 struct Row {
     what: &'static str,
     grows: Growth,
@@ -35,11 +35,11 @@ struct Row {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Growth {
-    /// It is the same at every size.
+    /// Constant at every size.
     Not,
-    /// Ten times as much costs at most ten times as much, and a bit once.
+    /// Ten times the size costs at most ten times as much, plus a constant.
     Linear,
-    /// Each looks at all of them: ten times as much costs at most a hundred times as much.
+    /// Each element reads all elements: ten times the size costs at most a hundred times as much.
     Square,
 }
 
@@ -124,7 +124,7 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
-/// What is wrong with a row beside what was recorded of it.
+/// The faults of a row, compared with the recorded row.
 fn mistakes(row: &Row, recorded: Option<&[u64]>) -> Vec<String> {
     let Row { what, grows, allocations } = row;
     let mut wrong = Vec::new();

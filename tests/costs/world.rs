@@ -1,4 +1,4 @@
-//! Three replicas of the pure core, with as much of something as wished.
+//! Three replicas of the pure core, with a chosen number of events, hooks or workloads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(crate) struct World {
     pub(crate) input: PlanningInput,
 }
 
-/// What one life allocated.
+/// Allocations for the whole course of an event.
 #[derive(Default)]
 pub(crate) struct Cost {
     pub(crate) planned: u64,
@@ -52,12 +52,12 @@ fn body(events: &[String]) -> Vec<u8> {
     format!(r#"{{"DocumentIncarnation":1,"Events":[{}]}}"#, events.join(",")).into_bytes()
 }
 
-/// An answer of the metadata service that lists so many events.
+/// An answer of the metadata service with `events` events.
 pub(crate) fn wire(events: usize) -> Vec<u8> {
     body(&(0..events).map(|number| event(number, "Scheduled")).collect::<Vec<_>>())
 }
 
-/// One event.
+/// A document with one event.
 pub(crate) fn document(number: usize) -> Document {
     read_document(200, &body(&[event(number, "Scheduled")])).unwrap()
 }
@@ -104,7 +104,7 @@ impl World {
         world
     }
 
-    /// One workload with one hook, and so many closed events.
+    /// One workload with one hook, and `closed` closed events.
     pub(crate) fn with_history(closed: usize) -> Self {
         let mut world = Self::new(1);
         world.live(0);
@@ -117,12 +117,12 @@ impl World {
         world
     }
 
-    /// So many workloads with a hook each.
+    /// `hooks` workloads with one hook each.
     pub(crate) fn with_hooks(hooks: usize) -> Self {
         Self::new(hooks)
     }
 
-    /// So many events whose hooks run.
+    /// `open` events with running hooks.
     pub(crate) fn with_open(open: usize) -> Self {
         let mut world = Self::new(1);
         world.report(&read_document(200, &wire(open)).unwrap());
@@ -131,7 +131,7 @@ impl World {
         world
     }
 
-    /// From the announcement of an event until it is closed.
+    /// Runs an event from its announcement until closed.
     pub(crate) fn live(&mut self, number: usize) -> Cost {
         let mut cost = Cost::default();
         self.input.now = self.input.now.plus(Duration::from_secs(1));
@@ -146,7 +146,7 @@ impl World {
         cost
     }
 
-    /// What a report of one more event allocates where so many are known.
+    /// Allocations for a report of one more event, with `known` known events.
     pub(crate) fn report_one_more(&mut self, known: usize) -> u64 {
         let _shown = self.state.clone();
         let name = VmName::new(VMS[0]);
@@ -163,12 +163,12 @@ impl World {
         VMS.map(VmName::new).into_iter().map(|name| report(self, name)).sum()
     }
 
-    /// Until nothing is due; `ends`: what was begun is done at once.
+    /// Commits until the planner has no more commands; with `ends`, started actions end at once.
     fn carry_on(&mut self, cost: &mut Cost, ends: bool) {
         for _ in 0..ROUNDS_AT_MOST {
             let mut due = Vec::new();
             cost.planned += allocations(|| due = plan(&self.state, &self.input));
-            // Everybody who asks has the state as it was before the batch, so that what is changed is copied.
+            // Readers hold the state from before the batch, so that changed parts are copied.
             let _shown = self.state.clone();
             let me = self.input.me.clone();
             let mut entries: Vec<_> = due.into_iter().map(|command| (me.clone(), command)).collect();
@@ -185,12 +185,12 @@ impl World {
         panic!("it never comes to rest");
     }
 
-    /// What it allocated, without the check of debug builds.
+    /// Allocations of the commit, without the check of debug builds.
     fn commit(&mut self, by: &VmName, command: Command) -> u64 {
         let entry = Entry { at: self.input.now, by: by.clone(), command };
         let mut verdict = None;
         let all = allocations(|| verdict = Some(apply(&mut self.state, &entry)));
-        // Of several events for one workload the leader begins one.
+        // With several events for one workload the leader starts one.
         let is_fine = matches!(verdict, Some(ApplyResult::Applied | ApplyResult::Rejected(Rejection::NotDue)));
         assert!(is_fine, "{verdict:?}: {entry:?}");
         let checked = allocations(|| assert_eq!(invariants::violated(&self.state), None));
@@ -198,7 +198,7 @@ impl World {
     }
 }
 
-/// Everything that a replica is to see to, done.
+/// The outcomes of all assignments of a replica.
 pub(crate) fn outcomes(state: &State, name: &VmName) -> Vec<(VmName, Command)> {
     let done = |errand: Assignment<'_>| match errand {
         Assignment::Run { event, attempt, .. } | Assignment::Cancel { event, attempt } => {

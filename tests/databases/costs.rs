@@ -1,7 +1,7 @@
-//! What an event costs without and with allclear, as the table of `deploy/hooks/README.md`:
+//! The cost of an event without and with allclear, as in the table of `deploy/hooks/README.md`:
 //! `ALLCLEAR_RUNS=5 cargo test --profile dist --locked --test processes databases::costs:: -- --ignored --nocapture`.
-//! `ALLCLEAR_SYSTEM=PostgreSQL` measures one alone, and `ALLCLEAR_EVENT=Freeze` one kind of event;
-//! `ALLCLEAR_COMPARED=no` leaves out what it costs without.
+//! `ALLCLEAR_SYSTEM=PostgreSQL` measures one system alone, and `ALLCLEAR_EVENT=Freeze` one kind of event;
+//! `ALLCLEAR_COMPARED=no` leaves out the cost without allclear.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use super::stage::{Cost, Kind, Stage};
 use super::trio::{System, VMS, is_installed};
 use super::writers::Writers;
 
-/// So long a VM is away.
+/// The time for which a VM is away.
 const AWAY: Duration = Duration::from_secs(8);
-/// Until somebody has noticed that a primary does not come back, and makes another where no system does.
+/// The time until a person has noticed the loss of a primary, and promotes a member where no system does.
 const NOTICED_AFTER: Duration = Duration::from_secs(3);
 
-/// Whose VMs an event takes.
+/// The members whose VMs an event takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Whom {
     Primary,
     Replica,
-    /// The primary's and one more, in one event.
+    /// The primary's VM and one more, in one event.
     Two,
 }
 
@@ -42,7 +42,7 @@ impl Whom {
     }
 }
 
-/// Of several runs.
+/// The cost of several runs.
 struct Costs {
     gap: Duration,
     lost: usize,
@@ -61,7 +61,7 @@ impl Costs {
     }
 }
 
-/// The VMs are taken, and nobody was asked.
+/// The VMs are taken without a request for approval.
 async fn uncoordinated<S: System>(kind: Kind, whom: Whom) -> Cost {
     let mut stage = Stage::<S>::bare().await;
     let writers = Writers::start::<S>(&stage.trio);
@@ -88,7 +88,7 @@ async fn coordinated<S: System>(kind: Kind, whom: Whom) -> Cost {
     stage.all_is_there(writers)
 }
 
-/// One row; where it is to be compared, what nobody coordinates is measured as well, run by run in turns.
+/// Measures one row; with `is_to_be_compared` the uncoordinated event is measured as well, run by run in turns.
 async fn row<S: System>(kind: Kind, whom: Whom, is_to_be_compared: bool) {
     let is_compared = is_to_be_compared && std::env::var_os("ALLCLEAR_COMPARED").is_none_or(|wish| wish != "no");
     let is_other = |name: &str, own: &str| std::env::var(name).is_ok_and(|wanted| wanted != own);
@@ -113,7 +113,7 @@ async fn row<S: System>(kind: Kind, whom: Whom, is_to_be_compared: bool) {
     println!("| {} | {kind:?} | {} | {alone} | {itself} | {} | {} |", S::NAME, whom.told(), with.cells(), with.errors);
 }
 
-/// What is measured of every system that has a primary; two at once as far as its majority allows that.
+/// The rows of a system with a primary; two VMs at once as far as the system's majority allows.
 async fn rows<S: System>(can_lose_two: bool) {
     for kind in [Kind::Freeze, Kind::Reboot, Kind::Redeploy] {
         row::<S>(kind, Whom::Primary, true).await;

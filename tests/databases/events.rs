@@ -1,4 +1,4 @@
-//! What every system goes through. No test asserts a time; what it took is printed.
+//! Tests of every system. No test asserts a time; durations are printed.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) async fn takes_the_primary<S: System>(kind: Kind) {
     takes_so_many::<S>(kind, 1).await;
 }
 
-/// And as many others with it as there are to be taken at once.
+/// The VMs of the primary and of further members, `count` in all, are taken at once.
 pub(crate) async fn takes_so_many<S: System>(kind: Kind, count: usize) {
     if !is_installed::<S>() {
         return;
@@ -32,7 +32,7 @@ pub(crate) async fn takes_so_many<S: System>(kind: Kind, count: usize) {
     tell::<S>(kind, &event, &cost);
 }
 
-/// A replica's VM is taken: nobody fails over, and no write is in doubt.
+/// A replica's VM is taken: no member fails over, and no write is in doubt.
 pub(crate) async fn takes_a_replica<S: System>(kind: Kind) {
     if !is_installed::<S>() {
         return;
@@ -46,7 +46,7 @@ pub(crate) async fn takes_a_replica<S: System>(kind: Kind) {
     tell::<S>(kind, &event, &cost);
 }
 
-/// The primary's VM is deleted: nothing is put back on it, and the two others need nothing.
+/// The primary's VM is deleted: nothing is restored on this VM, and the two other members need nothing.
 pub(crate) async fn takes_the_primary_for_good<S: System>() {
     if !is_installed::<S>() {
         return;
@@ -66,7 +66,7 @@ pub(crate) async fn takes_the_primary_for_good<S: System>() {
     tell::<S>(Kind::Terminate, &event, &cost);
 }
 
-/// One fault domain after the other, each as soon as the one before is put back.
+/// One fault domain after the other, each as soon as the previous domain is restored.
 pub(crate) async fn take_one_vm_after_the_other<S: System>(kind: Kind) {
     if !is_installed::<S>() {
         return;
@@ -94,7 +94,7 @@ fn tell<S: System>(kind: Kind, event: &Event, cost: &Cost) {
     println!("  {}", hooks(event).join(", "));
 }
 
-/// What ran for it, and how long.
+/// The hooks of an event, with their durations.
 fn hooks(event: &Event) -> Vec<String> {
     let at = |text: &str| text.parse::<jiff::Timestamp>().unwrap().as_millisecond();
     let told = event.hooks.iter().map(|hook| {
@@ -105,7 +105,7 @@ fn hooks(event: &Event) -> Vec<String> {
     told.collect()
 }
 
-/// What every system goes through.
+/// Makes the tests of every system.
 macro_rules! events {
     ($($system:ident: $kind:ty;)*) => {
         $(mod $system {

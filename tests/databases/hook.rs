@@ -1,4 +1,4 @@
-//! A hook called as a replica calls it, so that it can be killed, or called when it should not be.
+//! Hooks called as by a replica, so a test can kill a hook, or call a hook at the wrong time.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
@@ -13,7 +13,7 @@ pub(crate) struct Hook(Child);
 
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// `None`: by a signal.
+    /// `None`: ended by a signal.
     pub(crate) status: Option<i32>,
     pub(crate) said: String,
 }
@@ -25,22 +25,22 @@ pub(crate) const NOT_DONE: Option<i32> = Some(12);
 pub(crate) const UNKNOWN: Option<i32> = Some(13);
 pub(crate) const BLOCKED: Option<i32> = Some(75);
 
-/// What it is told instead of `run`.
+/// Intents other than `run`.
 pub(crate) const CONFIRM: (&str, &str) = ("ALLCLEAR_INTENT", "confirm");
 pub(crate) const UNDO: (&str, &str) = ("ALLCLEAR_INTENT", "undo");
 
-/// Kills a hook at a point that is counted.
+/// The program which kills a hook at a counted point.
 const KILLED: &str = include_str!("killed.py");
 
 impl Hook {
-    /// Begins the hook of this phase on that VM, as its tables have it, in an event of the VM. It is told more, or its
-    /// settings are others.
+    /// Starts the hook of `phase` on the VM at `place`, as defined in the VM's tables, in an event of the VM. `more`
+    /// adds facts or replaces settings.
     pub(crate) fn begin<S: System>(trio: &ThreeNodeBed, place: usize, phase: &str, more: &[(&str, &str)]) -> Self {
         Self::begin_by::<S>(trio, place, phase, &[], more)
     }
 
-    /// Runs it, and kills it with SIGKILL at this point: before or right after anything that it does outside of itself,
-    /// counted from 1. Where there are fewer, it ends by itself.
+    /// Runs the hook, and kills it with SIGKILL at `point`: before or right after any action outside of the hook's
+    /// process, counted from 1. A hook with fewer points ends by itself.
     pub(crate) fn killed<S: System>(
         trio: &ThreeNodeBed,
         place: usize,
@@ -51,7 +51,7 @@ impl Hook {
         Self::killed_where::<S>(trio, place, phase, &point.to_string(), more)
     }
 
-    /// Kills it at the first point that is called so, as `before CONFIG REWRITE`.
+    /// Kills the hook at the first point of this name, as `before CONFIG REWRITE`.
     pub(crate) fn killed_where<S: System>(
         trio: &ThreeNodeBed,
         place: usize,
@@ -65,7 +65,7 @@ impl Hook {
         Self::begin_by::<S>(trio, place, phase, &by, more).end()
     }
 
-    /// Begins it, and stops it at the first point that is called so; SIGCONT has it go on.
+    /// Starts the hook, and stops the hook at the first point of this name; SIGCONT resumes the hook.
     pub(crate) fn stopped_where<S: System>(
         trio: &ThreeNodeBed,
         place: usize,
@@ -80,7 +80,7 @@ impl Hook {
         let mut hook = Self::begin_by::<S>(trio, place, phase, &by, &more);
         let mut lines = BufReader::new(hook.0.stdout.as_mut().unwrap()).lines();
         assert!(lines.any(|line| line.unwrap().starts_with("killed ")), "it ended before {point}");
-        // It says so right before it stops.
+        // The line is printed right before the stop.
         let stat = format!("/proc/{}/stat", hook.0.id());
         until("a hook that is stopped", || match std::fs::read_to_string(&stat) {
             Ok(text) if text.contains(") T ") => Ok(()),
@@ -107,7 +107,7 @@ impl Hook {
         Self::begin::<S>(trio, place, phase, more).end()
     }
 
-    /// Runs it again as long as it is blocked, as a replica does: on a machine that is loaded a server may be late.
+    /// Repeats the hook while it is blocked, as a replica does: on a loaded machine a server may be late.
     pub(crate) fn until_done<S: System>(trio: &ThreeNodeBed, place: usize, phase: &str, more: &[(&str, &str)]) {
         until(phase, || match Self::run::<S>(trio, place, phase, more) {
             Ended { status: DONE | NOT_APPLICABLE, .. } => Ok(()),
@@ -116,7 +116,7 @@ impl Hook {
         });
     }
 
-    /// Waits until it tells of its progress.
+    /// Waits until the hook reports progress.
     pub(crate) fn until_it_acts(&mut self) {
         let mut line = String::new();
         BufReader::new(self.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -124,7 +124,7 @@ impl Hook {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        // It may have ended before.
+        // The hook may have ended before.
         let _ = kill(Pid::from_raw(self.0.id().cast_signed()), signal);
     }
 

@@ -1,5 +1,5 @@
-//! A hook that is killed at any point of what it does, and a server that its own service then starts: never two members take
-//! writes, nothing that was acknowledged is lost, and the next attempt, or taking back, ends it well.
+//! A hook is killed at any point, and the server's own service then starts the server: never two members take writes,
+//! no acknowledged write is lost, and the next attempt, or an undo, ends the hook well.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,13 +11,13 @@ use super::stage::Stage;
 use super::trio::{System, ThreeNodeBed, VMS, is_installed, until};
 use super::writers::Writers;
 
-/// Looks all the time who takes writes.
+/// Polls continuously which members take writes.
 pub(crate) struct Watch {
     is_over: Arc<AtomicBool>,
     looking: Option<JoinHandle<Vec<String>>>,
 }
 
-/// As long as it looks there is a trio, also when its test has failed.
+/// The trio exists while the watch polls, also after a failure of the test.
 impl Drop for Watch {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
@@ -36,7 +36,7 @@ impl Watch {
             let mut found = Vec::new();
             while !ends.load(Ordering::Relaxed) {
                 for (one, other) in [(0, 1), (0, 2), (1, 2)] {
-                    // The one takes writes before and after the other does.
+                    // The first member takes writes before and after the second does.
                     if takes_writes(one) && takes_writes(other) && takes_writes(one) {
                         found.push(format!("{} and {} take writes", VMS[one], VMS[other]));
                     }
@@ -48,7 +48,7 @@ impl Watch {
         Self { is_over, looking: Some(looking) }
     }
 
-    /// Never did two members take writes at one moment.
+    /// Asserts: two members never took writes at the same time.
     pub(crate) fn end(mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         let found = self.looking.take().unwrap().join().unwrap();
@@ -56,13 +56,13 @@ impl Watch {
     }
 }
 
-/// Where the hook was killed; `None` where it ended by itself.
+/// The point at which the hook was killed; `None` where the hook ended by itself.
 pub(crate) fn killed_at(ended: &Ended) -> Option<&str> {
     ended.said.lines().find(|line| line.starts_with("killed ")).filter(|_| ended.status.is_none())
 }
 
-/// The primary's failover is killed at one point after the other, each time the server is restarted by its own service, and
-/// then the failover is run again or taken back.
+/// The primary's failover is killed at each point in turn, each time the server is restarted by its own service, and
+/// then the failover is run again or undone.
 async fn a_failover_is_killed_at_each_point<S: System>() {
     if !is_installed::<S>() {
         return;
@@ -70,13 +70,13 @@ async fn a_failover_is_killed_at_each_point<S: System>() {
     let stage = Stage::<S>::bare().await;
     let writers = Writers::start::<S>(&stage.trio);
     let watch = Watch::begin::<S>(&stage.trio);
-    // Sentinel takes its time with each: where that is too long for one run, the next begins where it ended.
+    // Sentinel is slow at each point: where one run is too short, the next run begins at the end of the last run.
     let first = std::env::var("KILLED_FROM").map_or(1, |point| point.parse().unwrap());
     let mut points = first..;
     let last = loop {
         let (point, primary) = (points.next().unwrap(), stage.primary());
         let told = [("ALLCLEAR_EVENT_ID", &*format!("event-{point}"))];
-        // Whoever was restarted may not be a successor yet.
+        // A restarted member may not be a successor yet.
         let ended = until("a failover", || match Hook::killed::<S>(&stage.trio, primary, "failover", point, &told) {
             Ended { status: BLOCKED, said } => Err(said),
             ended => Ok(ended),

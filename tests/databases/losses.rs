@@ -1,4 +1,4 @@
-//! That a loss is seen where there is one: otherwise none that is told would mean anything.
+//! A loss is detected where there is a loss: otherwise a report of no loss would mean nothing.
 
 use super::postgresql::Postgresql;
 use super::stage::{Kind, Stage};

@@ -1,4 +1,4 @@
-//! What goes wrong: a switch is asked for twice, killed, given up, or dies with its VM; two VMs are taken at once; nobody
+//! Failures: a switch is asked for twice, killed, given up, or dies with its VM; two VMs are taken at once; no member
 //! can take over. Afterwards there is one primary, and nothing is lost.
 
 use std::time::Duration;
@@ -14,14 +14,14 @@ use super::stage::{Kind, Stage, observer};
 use super::trio::{System, VMS, is_installed};
 use super::writers::Writers;
 
-/// Moments of a switch, counted from when its hook is first seen.
+/// Moments of a switch, counted from the first observation of its hook.
 const MOMENTS: [Duration; 3] = [Duration::from_millis(20), Duration::from_millis(120), Duration::from_millis(250)];
 
 async fn two_vms_are_taken<S: System>() {
     takes_so_many::<S>(Kind::Reboot, 2).await;
 }
 
-/// The other two servers are down: the primary stays where it is, and goes on until one is back.
+/// The other two servers are down: the primary stays in place, and goes on until another server is back.
 async fn nobody_can_take_over<S: System>() {
     if !is_installed::<S>() {
         return;
@@ -34,7 +34,7 @@ async fn nobody_can_take_over<S: System>() {
         stage.trio.kill(*place);
     }
     let id = stage.announce(Kind::Reboot, &[primary]).await;
-    // Whichever hook looks first.
+    // Whichever hook checks first.
     let says_why = |hook: &Attempt| hook.outcome.as_deref() == Some("blocked") && hook.reason.is_some();
     let is_blocked = |event: &Event| event.hooks.iter().any(says_why);
     let event = stage.cluster().until_event(others[0], &id, "without a target", is_blocked).await;
@@ -50,7 +50,7 @@ async fn nobody_can_take_over<S: System>() {
     stage.all_is_there(writers);
 }
 
-/// The hook is killed, at one moment after the other, and every time the event goes on.
+/// The hook is killed, at each moment in turn, and every time the event goes on.
 async fn the_switch_is_killed<S: System>() {
     if !is_installed::<S>() {
         return;
@@ -106,8 +106,8 @@ async fn the_vm_dies_in_its_switch<S: System>() {
     stage.all_is_there(writers);
 }
 
-/// A member that an event names or may name is never chosen, however the platform spells its VM; and where no other is
-/// left, nothing is stopped, and the reason is told for each.
+/// A member on a VM which an event names or may name is never chosen, in any spelling of the VM by the platform; where
+/// no other member is left, nothing is stopped, and the reason is reported for each member.
 async fn no_member_on_a_vm_to_avoid_is_chosen<S: System>() {
     if !is_installed::<S>() {
         return;
@@ -129,7 +129,7 @@ async fn no_member_on_a_vm_to_avoid_is_chosen<S: System>() {
     stage.all_is_there(writers);
 }
 
-/// Nothing happens a second time, and what is done is not taken back.
+/// Nothing happens a second time, and a completed switch is not undone.
 async fn the_switch_is_asked_for_again<S: System>() {
     if !is_installed::<S>() {
         return;
@@ -155,13 +155,13 @@ async fn the_switch_is_asked_for_again<S: System>() {
     stage.all_is_there(writers);
 }
 
-/// The primary, and the two others.
+/// The primary, and the two other members.
 fn around<S: System>(stage: &Stage<S>) -> (usize, usize, usize) {
     let primary = stage.primary();
     (primary, (primary + 1) % VMS.len(), (primary + 2) % VMS.len())
 }
 
-/// So long after the failover was begun.
+/// Waits until `moment` after the start of the failover.
 async fn in_the_middle<S: System>(stage: &Stage<S>, primary: usize, id: &str, moment: Duration) {
     let is_begun = |event: &Event| event.hooks.iter().any(|hook| hook.phase == "failover");
     stage.cluster().until_event(observer(&[primary]), id, "with a failover", is_begun).await;
@@ -205,8 +205,8 @@ tests! {
     a_vm_that_dies_in_its_switch_leaves_one_primary: the_vm_dies_in_its_switch;
 }
 
-// Where a program of the hook set is called. Patroni's switch is one request, which `patroni/killed.rs` breaks off around and
-// in, and `tests/workloads/patroni` loses in every way.
+// Systems whose hooks are a program of the hook set. Patroni's switch is one request, which `patroni/killed.rs`
+// interrupts around and in, and `tests/workloads/patroni` loses in every way.
 tests! {
     {
         postgresql: crate::databases::postgresql::Postgresql;
@@ -220,7 +220,7 @@ tests! {
     a_switch_that_is_killed_is_gone_on_with_or_taken_back: the_switch_is_killed;
 }
 
-// Where one member can go on alone.
+// Systems in which one member can go on alone.
 tests! {
     {
         postgresql: crate::databases::postgresql::Postgresql;

@@ -1,8 +1,8 @@
 //! Claim: with real database servers, three members with a replica beside each and the hook set of `deploy/hooks`, no
 //! acknowledged write is lost whatever event takes the primary's VM, and every member has every acknowledged write
-//! exactly once when it is over. The cloud is the fake one, and all of it lives on loopback.
+//! exactly once after the event. The cloud is emulated, and every part runs on loopback.
 //!
-//! What an event costs is measured by `costs.rs`, and asserted nowhere.
+//! The cost of an event is measured by `costs.rs`, and asserted nowhere.
 
 mod costs;
 mod etcd;

@@ -1,4 +1,4 @@
-//! An event as its users live through it: clients that write, a cloud that announces, and a VM that is taken.
+//! An event as experienced by users: clients which write, a cloud which announces, and a VM which is taken.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -15,38 +15,38 @@ use super::record::{WriteRecord, Wrong};
 use super::trio::{System, ThreeNodeBed, VMS, tables, until, vms_of};
 use super::writers::Writers;
 
-/// What the platform does to a VM.
+/// The platform's action on a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Nothing on it runs for a while.
+    /// Nothing on the VM runs for a while.
     Freeze,
-    /// Everything on it is killed, and started again.
+    /// Everything on the VM is killed, and started again.
     Reboot,
-    /// The same, and the data of its server is gone.
+    /// As `Reboot`, and the data of the VM's server is gone.
     Redeploy,
-    /// It is deleted.
+    /// The VM is deleted.
     Terminate,
 }
 
-/// What it cost.
+/// The cost of an event.
 pub(crate) struct Cost {
-    /// The longest time in which nobody was told that a write is done.
+    /// The longest time without an acknowledgment to any client.
     pub(crate) gap: Duration,
-    /// When that began.
+    /// The start of `gap`.
     pub(crate) since: SystemTime,
-    /// For the client that waited longest.
+    /// The longest gap of a single client.
     pub(crate) worst: Duration,
     pub(crate) acknowledged: usize,
     /// Writes that ended with an error.
     pub(crate) errors: usize,
-    /// Of those that were acknowledged.
+    /// Acknowledged writes which are lost.
     pub(crate) lost: usize,
 }
 
-/// Clients that write without pause leave no room for many of them.
+/// Clients which write without pause leave no capacity for many stages.
 static ROOM: Semaphore = Semaphore::const_new(2);
 
-/// The servers of a system, and a replica beside each where events are coordinated.
+/// The servers of a system, with a replica beside each server where events are coordinated.
 pub(crate) struct Stage<S: System> {
     /// Ends before the servers do.
     pub(crate) cluster: Option<Cluster>,
@@ -68,30 +68,30 @@ impl<S: System> Stage<S> {
     pub(crate) async fn with_allclear() -> Self {
         let mut stage = Self::bare().await;
         let tables = (0..VMS.len()).map(|place| tables::<S>(&stage.trio, place)).collect();
-        // Replicas share the processors with clients that never rest; on a VM they do not.
+        // Replicas share the processors with clients which never rest; on a VM replicas do not.
         let patient = Cluster::of(&VMS).also("cluster.heartbeat", "250ms").also("cluster.election_timeout", "1s");
         stage.cluster = Some(patient.tables(tables).start().await);
         stage
     }
 
-    /// The place of the member that takes writes.
+    /// The place of the member which takes writes.
     pub(crate) fn primary(&self) -> usize {
         until("a primary", || S::primary(&self.trio).ok_or_else(|| "no member says that it is one".into()))
     }
 
-    /// The replicas; only where there are any.
+    /// The replicas, of a stage with replicas.
     pub(crate) fn cluster(&self) -> &Cluster {
         self.cluster.as_ref().expect("replicas beside the servers")
     }
 
-    /// An event of these VMs is announced, prepared, and given the all-clear; the platform takes them and gives them
-    /// back; all is restored. Returns what the event's record says in the end.
+    /// An event of these VMs is announced, prepared, and given the all-clear; the platform takes and returns the VMs;
+    /// all is restored. Returns the final record of the event.
     pub(crate) async fn event(&mut self, kind: Kind, places: &[usize], away: Duration) -> Event {
         let id = self.announce(kind, places).await;
         self.all_clear(&id, places).await;
         self.take(kind, places, away).await;
         let event = self.over(&id).await;
-        // What was blocked or failed is tried again; the last attempt counts.
+        // A blocked or failed hook is tried again; the last attempt counts.
         let key = |hook: &Hook| (hook.workload.clone(), hook.vm.clone(), hook.phase.clone());
         let last: BTreeMap<_, _> = event.hooks.iter().map(|hook| (key(hook), hook)).collect();
         for hook in last.into_values() {
@@ -111,13 +111,13 @@ impl<S: System> Stage<S> {
         assert!(!places.contains(&self.primary()), "the primary is on a VM that is taken");
     }
 
-    /// The platform is done with it, and all is restored.
+    /// The platform is done with the event, and all is restored.
     pub(crate) async fn over(&self, id: &str) -> Event {
         self.cluster().cloud.finish(id).await;
         self.cluster().closed_everywhere(id).await
     }
 
-    /// What the platform does, whether or not anybody was asked.
+    /// The platform's action, with or without a request for approval.
     pub(crate) async fn take(&mut self, kind: Kind, places: &[usize], away: Duration) {
         for place in places.iter().copied() {
             self.take_away(kind, place);
@@ -154,12 +154,12 @@ impl<S: System> Stage<S> {
         }
     }
 
-    /// The writers are done, and every member has what was acknowledged, exactly once.
+    /// The writers are done, and every member has every acknowledged write, exactly once.
     pub(crate) fn all_is_there(&self, writers: Writers) -> Cost {
         self.all_is_there_on(&[0, 1, 2], writers)
     }
 
-    /// The same of these members.
+    /// As `all_is_there`, for these members.
     pub(crate) fn all_is_there_on(&self, places: &[usize], writers: Writers) -> Cost {
         let record = writers.stop();
         for place in places {
@@ -171,7 +171,7 @@ impl<S: System> Stage<S> {
         Self::cost(&record, 0)
     }
 
-    /// The writers are done, and what the primary does not have of what was acknowledged is lost.
+    /// The writers are done, and acknowledged writes missing on the primary are lost.
     pub(crate) fn what_is_left(&self, writers: Writers) -> Cost {
         let record = writers.stop();
         let lost = until("the primary's rows", || Ok(self.wrong(self.primary(), &record)?.lost));
@@ -199,7 +199,7 @@ impl<S: System> Drop for Stage<S> {
     }
 }
 
-/// A VM that an event leaves alone.
+/// A VM which is not part of an event.
 pub(crate) fn observer(places: &[usize]) -> usize {
     (0..VMS.len()).find(|place| !places.contains(place)).expect("a VM that stays")
 }

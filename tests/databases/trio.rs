@@ -1,4 +1,4 @@
-//! What a system has to say of itself so that it can be tested, and three VMs for it.
+//! The trait of a system under test, and three VMs for the system.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -13,72 +13,72 @@ use tempfile::TempDir;
 use super::plan::free_addresses;
 use super::record::Row;
 
-/// Whoever asks whether a member takes writes.
+/// The timeout of a query whether a member takes writes.
 const GLANCE: Duration = Duration::from_secs(1);
-/// Far beyond what anything takes on a loaded machine.
+/// A limit far beyond any duration on a loaded machine.
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// A database system. Its servers are known by their place among the three, and hold no state of the test: whatever a
-/// hook changes about them is seen where it is, on the disk and on the wire.
+/// A database system. Its servers are known by their place among the three, and hold no state of the test: a hook's
+/// changes to a server are observed on the disk and on the wire.
 pub(crate) trait System: Send + Sync + 'static {
-    /// As people call it.
+    /// The system's usual name.
     const NAME: &'static str;
-    /// Its tables in `deploy/hooks`, which name its hook set.
+    /// The system's tables in `deploy/hooks`, which name the hook set.
     const TABLES: &'static [&'static str];
-    /// What must be installed.
+    /// Programs which must be installed.
     const PROGRAMS: &'static [&'static str];
-    /// Whose rights its servers have when the test runs as root; `nobody` where there is no such user.
+    /// The user of the servers when the test runs as root; `nobody` where there is no such user.
     const USER: &'static str;
-    /// It finds a new primary by itself.
+    /// The system finds a new primary by itself.
     const FAILS_OVER: bool = false;
-    /// A primary that was restarted takes no writes until somebody makes it the primary again.
+    /// A restarted primary takes no writes until the next promotion.
     const COMES_BACK_CLOSED: bool = false;
     /// One connection of a client.
     type Client: DatabaseClient + 'static;
 
-    /// Makes the three members and starts them, the first as the primary; returns when all hold the same.
+    /// Makes and starts the three members, the first as the primary; returns when all members hold equal data.
     fn found(trio: &ThreeNodeBed);
 
-    /// Starts what a VM that boots starts, the server for one; nothing where its data is gone.
+    /// Starts the programs of a VM at boot, as the server; nothing where the server's data is gone.
     fn boot(trio: &ThreeNodeBed, place: usize);
 
-    /// Makes one of these the primary, as a person would who was called. Never called where it fails over by itself.
+    /// Promotes one of these members, as a person on call would. Never called where the system fails over by itself.
     fn promote(_trio: &ThreeNodeBed, _among: &[usize]) {
         unreachable!("{} does that by itself", Self::NAME)
     }
 
-    /// The place of the member that takes writes; `None` while there is none, or it does not say within a second.
+    /// The place of the member which takes writes; `None` without such a member, or without its answer within a second.
     fn primary(trio: &ThreeNodeBed) -> Option<usize>;
 
-    /// Values of the hooks' `env` tables on this VM, instead of those that the tables in `deploy/hooks` give as examples.
+    /// Values of the hooks' `env` tables on this VM, in place of the examples in `deploy/hooks`.
     fn settings(trio: &ThreeNodeBed, place: usize) -> Vec<(&'static str, String)>;
 
-    /// A client that knows this member looks for one that takes writes there, and refuses any other. Nothing of it takes
-    /// longer than the patience, neither now nor later.
+    /// Connects a client which knows this member: the client searches there for a member which takes writes, and
+    /// refuses any other. Every call on the client, now and later, times out after `patience`.
     fn connect(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<Self::Client>;
 
-    /// Whether this member takes writes, as no second one must at the same moment.
+    /// Whether this member takes writes; no second member may do so at the same time.
     fn takes_writes(trio: &ThreeNodeBed, place: usize) -> bool {
         Self::connect(trio, place, GLANCE).is_ok()
     }
 
-    /// Every row that this member holds.
+    /// All rows of this member.
     fn rows(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<Row>>;
 }
 
-/// Three VMs of a system, in a folder that goes with them.
+/// Three VMs of a system, in a folder which is removed with the VMs.
 pub(crate) fn vms_of<S: System>() -> ThreeNodeBed {
     let folder = TempDir::with_prefix("db").unwrap().keep();
     std::fs::remove_dir(&folder).unwrap();
     ThreeNodeBed::make(folder, S::USER, &free_addresses(ADDRESSES)).unwrap()
 }
 
-/// The tables of its hooks for the replica on this VM.
+/// The tables of the system's hooks for the replica on this VM.
 pub(crate) fn tables<S: System>(trio: &ThreeNodeBed, place: usize) -> String {
     S::TABLES.iter().map(|name| trio.tables(place, name, S::settings(trio, place)).unwrap()).collect()
 }
 
-/// Waits until a system is as wanted, and returns what was seen.
+/// Waits for the wanted state of a system, and returns the observation.
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
     let began = Instant::now();
     loop {
@@ -90,8 +90,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) 
     }
 }
 
-/// Whether the system can be tried here. Where it cannot, this is said; and where everything has to be tried, that is a
-/// failure.
+/// Whether the system's programs are installed. A missing program is printed, and is a failure where CI is set.
 pub(crate) fn is_installed<S: System>() -> bool {
     let Some(missing) = missing(S::PROGRAMS) else { return true };
     println!("SKIPPED: {} is not installed, there is no {missing}", S::NAME);

@@ -1,4 +1,4 @@
-//! Clients that write without pause while a test goes on.
+//! Clients which write without pause during a test.
 
 use std::io;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use super::trio::{DatabaseClient, System, ThreeNodeBed, until};
 pub(crate) struct Writers(writers::Writers);
 
 impl Writers {
-    /// Returns when each of them is at work.
+    /// Returns when each client is at work.
     pub(crate) fn start<S: System>(trio: &Arc<ThreeNodeBed>) -> Self {
         let writers = Self(writers::Writers::start(trio, connect::<S>, Duration::ZERO));
         writers.go_on();
         writers
     }
 
-    /// Waits until each of them has written some more, so that no gap is left open.
+    /// Waits until each client has written some more, so no gap is left open.
     pub(crate) fn go_on(&self) {
         let before = self.0.progress();
         until("acknowledged writes of every client", || {
@@ -29,7 +29,7 @@ impl Writers {
         });
     }
 
-    /// Returns what they were told, with every gap closed.
+    /// Returns the clients' record, with every gap closed.
     pub(crate) fn stop(self) -> WriteRecord {
         self.go_on();
         self.0.end().unwrap()

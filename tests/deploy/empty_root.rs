@@ -1,5 +1,5 @@
-//! The container, as far as it can be had without an engine: the static program in a root that holds nothing else, as the
-//! user of the Dockerfile, deals with an event through a hook over HTTP.
+//! The container, as far as possible without an engine: the static program in an otherwise empty root, as the user of
+//! the Dockerfile, handles an event with a hook over HTTP.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -21,7 +21,7 @@ struct Contained {
 
 impl Drop for Contained {
     fn drop(&mut self) {
-        // its namespace of processes ends with it
+        // the process namespace ends with the replica
         let _ = self.replica.kill();
         let _ = self.replica.wait();
     }
@@ -39,7 +39,7 @@ fn command(root: &Path) -> Command {
     command
 }
 
-/// Answers every request with 200 and nothing in it: the hook is done. Tells how often it was asked.
+/// Answers every request with an empty 200: the hook is done. Sends one message for each request.
 fn database() -> (SocketAddr, std::sync::mpsc::Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -47,7 +47,7 @@ fn database() -> (SocketAddr, std::sync::mpsc::Receiver<()>) {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            // a small request comes in one piece
+            // a small request arrives in one read
             let _ = stream.read(&mut [0; 8192]);
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
             if asked.send(()).is_err() {

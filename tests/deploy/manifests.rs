@@ -1,5 +1,5 @@
-//! The manifests for Kubernetes and the templates for Azure: right by themselves, and in what they say of each other and of
-//! the program.
+//! The manifests for Kubernetes and the templates for Azure: valid by themselves, and consistent with each other and
+//! with the program.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{done, program, shipped, told};
 
-/// What `.ci/manifests` installs; without it the tests say that they were skipped.
+/// The Python installation of `.ci/manifests`; without this installation the tests report that they were skipped.
 fn python() -> Option<PathBuf> {
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/manifests/bin/python3");
     assert!(python.exists() || std::env::var_os("CI").is_none(), "run .ci/manifests");
@@ -30,7 +30,7 @@ fn documents(python: &Path, path: &str) -> Vec<Value> {
     serde_json::from_str(&text).unwrap()
 }
 
-/// As the program understands it.
+/// The configuration as the program understands the text.
 fn checked(text: &str, environment: &[(&str, &str)]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("allclear.toml");
@@ -42,7 +42,7 @@ fn named<'a>(list: &'a Value, name: &str) -> &'a Value {
     list.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("no {name} in {list}"))
 }
 
-/// Each socket on a volume of its own.
+/// Checks that each socket has a volume of its own.
 fn the_databases_container_has_the_workloads_socket_alone(replica: &Value, database: &Value, file: &str) {
     let volume_at = |container: &Value, path: &str| {
         let mounts = container["volumeMounts"].as_array().unwrap();
@@ -70,7 +70,7 @@ fn the_manifests_fit_the_schemas_each_other_and_the_program() {
     let shown = checked(file, &[("ALLCLEAR__REPLICA__NAME", "vm-1")]);
     assert!(shown.contains("vm-1"), "{shown}");
 
-    // how the others find it: pod.service:port
+    // peer addresses: pod.service:port
     let headless = services.iter().find(|service| service["kind"] == "Service").unwrap();
     assert_eq!(
         (&headless["spec"]["clusterIP"], &set["spec"]["serviceName"]),
@@ -145,7 +145,7 @@ fn cloud_init_writes_a_configuration_that_the_program_takes() {
     assert!(shown.contains("10.0.0.5:7420"), "{shown}");
 }
 
-/// The names that a template declares, and those that it uses; not a compiler of Bicep, which is not at hand everywhere.
+/// The names declared by a template, and the names in use; not a Bicep compiler, which is not installed everywhere.
 fn names(text: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let words = |text: &str| -> Vec<String> {
         text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').map(str::to_owned).collect()
@@ -157,7 +157,7 @@ fn names(text: &str) -> (BTreeSet<String>, BTreeSet<String>) {
         if let ["param" | "var" | "resource" | "output", name, ..] = parts.as_slice() {
             declared.insert((*name).to_owned());
         }
-        // code outside of quotes, and what is put into them
+        // code outside of quotes, and interpolations inside quotes
         for (at, part) in line.split('\'').enumerate() {
             let code = if at % 2 == 0 {
                 part.to_owned()
@@ -177,7 +177,7 @@ fn names(text: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     (declared, used)
 }
 
-/// What the language and properties of resources bring along.
+/// Names of the language and properties of resources.
 const KNOWN: &[&str] = &[
     "array",
     "base64",

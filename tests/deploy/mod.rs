@@ -1,5 +1,5 @@
-//! Claim: what `deploy` ships can be installed and does what it says: the unit and what it is told, the package, the
-//! manifests, and the steps of `deploy/README.md`, which are run as they stand there.
+//! Claim: the contents of `deploy` can be installed and work as documented: the unit and its notifications, the
+//! package, the manifests, and the steps of `deploy/README.md`, which are run unchanged.
 
 mod empty_root;
 mod fresh;
@@ -23,7 +23,7 @@ fn program() -> &'static str {
     env!("CARGO_BIN_EXE_allclear")
 }
 
-/// What it printed to both streams, if it ended as it should.
+/// The output on both streams; the command must succeed.
 fn done(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {}", told(&output));
@@ -34,7 +34,7 @@ fn told(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Says so when it is not there. Where nothing may be skipped, that is a failure.
+/// True if the tool exists; otherwise reports the absence. Where nothing may be skipped, the absence is a failure.
 fn has(tool: &str) -> bool {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&folders).any(|folder| folder.join(tool).exists());

@@ -1,4 +1,4 @@
-//! What a service manager hears of a real replica.
+//! Messages of a real replica to a service manager.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixDatagram;
@@ -64,7 +64,7 @@ workloads.socket = "{place}/workloads.sock"
     for address in [cluster, status] {
         TcpStream::connect(address).expect("it is ready, so it serves");
     }
-    // neither the others nor the metadata service are there, and all the same
+    // neither the other replicas nor the metadata service exist; the watchdog messages arrive regardless
     for _ in 0..20 {
         assert_eq!(next(&manager), "WATCHDOG=1");
     }

@@ -1,4 +1,4 @@
-//! The Debian package, made of the program at hand.
+//! The Debian package, built from the program under test.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::{done, has, program, shipped};
 
-/// Without what only a debugger reads, and not compressed: it is looked into, not sent.
+/// Builds without debug symbols and without compression: the package is inspected, not sent.
 fn built(folder: &Path) -> PathBuf {
     let stripped = folder.join("program");
     done(Command::new("strip").arg("-o").arg(&stripped).arg(program()));

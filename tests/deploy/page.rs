@@ -1,11 +1,11 @@
-//! The steps of `deploy/README.md`, as far as they can be tried in a moment: the commands are the program's, and it takes
-//! the configuration. `fresh.rs` runs them.
+//! The steps of `deploy/README.md`, as far as a quick check can go: the commands are the program's, and the program
+//! accepts the configuration. `fresh.rs` runs the steps.
 
 use std::process::Command;
 
 use super::{done, program, shipped};
 
-/// Whom a block of commands is for, and what it says.
+/// The audience of each block of commands, and the commands.
 fn blocks() -> Vec<(String, String)> {
     let page = std::fs::read_to_string(shipped("README.md")).unwrap();
     let blocks = page.split("\n```sh\n# ").skip(1).map(|rest| rest.split("\n```").next().unwrap());
@@ -29,7 +29,7 @@ fn every_command_of_the_page_is_one_that_the_program_knows() {
     let commands: Vec<_> = blocks().iter().flat_map(|(_, script)| commands(script)).collect();
     assert!(commands.len() >= 5, "{commands:?}");
     for command in commands {
-        // nothing is done, but every word before it has to be right
+        // nothing is executed, but every word before `--help` has to be right
         done(Command::new(program()).args(command).arg("--help"));
     }
     let wrong = Command::new(program()).args(["status", "--colour", "--help"]).output().unwrap();

@@ -1,4 +1,4 @@
-//! The systemd unit and its drop-ins, as systemd itself judges them.
+//! The systemd unit and its drop-ins, checked by systemd.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,7 +18,7 @@ fn value(wanted: &str) -> Option<String> {
     keys().into_iter().rev().find_map(|(key, value)| (key == wanted).then_some(value))
 }
 
-/// As it would be installed, with a drop-in or without.
+/// Installs the unit, with or without a drop-in.
 fn installed(folder: &Path, drop_in: Option<&Path>) {
     let text = std::fs::read_to_string(shipped("systemd/allclear.service")).unwrap();
     let unit = folder.join("allclear.service");
@@ -76,7 +76,7 @@ fn systemd_understands_every_line_of_the_unit_and_its_drop_ins() {
 #[test]
 fn nothing_in_the_unit_ends_hooks_or_makes_replicas_forget_boots_and_users() {
     assert_eq!(value("KillMode").as_deref(), Some("process"), "hooks outlive the replica");
-    // the boot's number would be gone, all users would look the same, and a database's memory would go
+    // these keys would hide the boot's number, make all users look alike, and remove a database's shared memory
     for key in ["ProcSubset", "PrivateUsers", "RemoveIPC", "DynamicUser"] {
         assert_eq!(value(key), None, "{key}");
     }
@@ -90,7 +90,7 @@ fn nothing_in_the_unit_ends_hooks_or_makes_replicas_forget_boots_and_users() {
 #[test]
 fn a_replica_may_stop_and_start_in_the_time_that_the_unit_gives() {
     let seconds = |key: &str| value(key).unwrap().trim_end_matches('s').parse::<u64>().unwrap();
-    // what `app` allows itself, and as much again
+    // twice the time limit of `app`
     assert!(seconds("TimeoutStopSec") >= 8);
     assert_eq!(value("Type").as_deref(), Some("notify"));
     assert_eq!(value("NotifyAccess").as_deref(), Some("main"), "no hook may speak for the replica");

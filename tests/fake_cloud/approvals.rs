@@ -1,4 +1,4 @@
-//! What an approval does, and what it is answered with.
+//! The effects of an approval, and the answers.
 
 use reqwest::Method;
 use serde_json::{Value, json};

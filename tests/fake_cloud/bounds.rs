@@ -1,4 +1,4 @@
-//! What comes from outside is bounded: wrong, too much and too large are refused with words, and harm nobody.
+//! Input from outside is bounded: wrong, excessive and oversized requests are refused with a message, and do no harm.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ async fn hostile_bytes_do_no_harm() {
         .to_owned();
     for bytes in ["\u{0}\u{16}\u{3}".to_owned(), "GET / HTTP/9\r\n\r\n".to_owned(), long, odd] {
         let mut socket = tokio::net::TcpStream::connect(port).await.unwrap();
-        // It may be hung up on while it is still sending.
+        // The server may close the connection during the write.
         let _ = socket.write_all(bytes.as_bytes()).await;
         drop(socket);
         assert_eq!(stage.get("db-0").await.status, 200);
@@ -105,7 +105,7 @@ async fn the_readme_names_every_scenario_fault_and_field() {
     let readme = include_str!("../../src/lab/fake_cloud/README.md");
     let mut event = reboot("db-0");
     event["explode"] = json!(1);
-    // What is expected instead is listed in the refusal.
+    // The refusal lists the expected values.
     for (method, path, body, least) in
         [(Method::POST, "/faults", json!({ "fault": { "kind": "explode" } }), 16), (Method::POST, "/events", event, 22)]
     {

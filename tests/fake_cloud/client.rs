@@ -1,4 +1,4 @@
-//! A client that was written for the real service runs unchanged, but for the address.
+//! A client for the real service runs unchanged, except for the address.
 
 use std::process::Stdio;
 

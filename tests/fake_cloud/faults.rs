@@ -1,4 +1,4 @@
-//! Every fault of an answer, as a client sees it.
+//! Every fault of an answer, as received by a client.
 
 use std::time::{Duration, Instant};
 
@@ -143,7 +143,7 @@ async fn answers_tell_the_clouds_time_unless_they_are_told_otherwise() {
         let endpoint = Endpoint::new(&stage.endpoint(vm), ApiVersion::newest(), Timeouts::default()).unwrap();
         endpoint.poll().await.unwrap().date.map(|date| date.0)
     };
-    // As tests can tell: they take no ten seconds.
+    // Close enough for a test: tests take less than ten seconds.
     let is_near =
         |date: Option<i64>, ahead: i64| date.is_some_and(|date| date.abs_diff(clock::now().0 + ahead) < 10_000);
     assert!(is_near(date("db-0").await, 0));

@@ -1,4 +1,4 @@
-//! Nothing but loopback, and clear words about everything else that cannot be served.
+//! Only loopback is served; everything else is rejected with a clear message.
 
 use allclear::fake_cloud::{CloudScenario, Options, serve};
 

@@ -1,4 +1,4 @@
-//! Connections that end the hard way: reset, cut, lost before or after the request took effect.
+//! Connections with an abnormal end: reset, cut, lost before or after the request took effect.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ fn address(endpoint: &str) -> SocketAddr {
     endpoint.strip_prefix("http://").unwrap().parse().unwrap()
 }
 
-/// What a socket sees, without an HTTP client that makes it look better.
+/// The bytes of a socket, without an HTTP client that would hide faults.
 async fn raw(stage: &Stage, vm: &str, verb: &str, body: &str) -> std::io::Result<String> {
     let mut socket = TcpStream::connect(address(&stage.endpoint(vm))).await?;
     let length = body.len();

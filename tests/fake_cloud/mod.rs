@@ -1,5 +1,5 @@
-//! The fake cloud over real sockets: a client written for the real service works against it, every api-version and
-//! every fault is what it says, and nothing that is sent to it does harm.
+//! The fake cloud over real sockets: a client for the real service works against the fake cloud, every api-version and
+//! every fault behaves as documented, and no input does harm.
 
 // The suite's own functions are tests too, which clippy does not know.
 mod approvals;

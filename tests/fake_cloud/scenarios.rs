@@ -1,4 +1,4 @@
-//! Scenarios: each plays to its end, in pure time, and over HTTP; and mistakes in a file are all told.
+//! Scenarios: each runs to its end, in virtual time and over HTTP; and all mistakes in a file are reported.
 
 use std::num::NonZeroU32;
 
@@ -18,7 +18,7 @@ struct Played {
     steps: usize,
 }
 
-/// Plays a scenario to its end in virtual time; `approves` is whether a VM approves all it sees.
+/// Runs a scenario to its end in virtual time; `approves` is true if a VM approves every event.
 fn play(scenario: &CloudScenario, approves: bool) -> Played {
     let vms = ["db-0", "db-1", "db-2"].map(VmName::new);
     let of_name = |name: &VmName| Vm { name: name.clone(), zone: None };
@@ -52,7 +52,7 @@ fn every_scenario_plays_to_its_end_approved_or_not() {
     }
 }
 
-/// Why and how each event of a scenario started, ended.
+/// The start cause and the end of each event of a scenario.
 fn told(name: &str, approves: bool) -> Vec<(Option<PlatformStartCause>, EventEnd)> {
     let played = play(&CloudScenario::find(name).unwrap(), approves);
     let event = |id| played.cloud.event(id).unwrap();

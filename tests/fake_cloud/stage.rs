@@ -1,4 +1,4 @@
-//! A served fake cloud and everything a test asks of it, over HTTP like everybody else.
+//! A served fake cloud and all requests of a test, over HTTP as for any client.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use allclear::fake_cloud::{Options, Running, serve};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-/// Longer than anything here takes on a machine under load.
+/// Longer than any step here takes on a machine under load.
 pub(super) const LIMIT: Duration = Duration::from_secs(30);
 
 pub(super) struct Stage {
@@ -54,7 +54,7 @@ impl Stage {
         format!("{}/metadata/scheduledevents?api-version={version}", self.endpoint(vm))
     }
 
-    /// A request with the header that the service wants.
+    /// A request with the header that the service requires.
     pub(super) async fn ask(&self, method: Method, url: &str, body: Option<Value>) -> Result<Reply, reqwest::Error> {
         let mut request = self.http.request(method, url).header("Metadata", "true");
         if let Some(body) = body {
@@ -86,7 +86,7 @@ impl Stage {
         self.ask(method, &url, body).await.expect("an answer of the control interface")
     }
 
-    /// Gives an order that must be carried out.
+    /// Sends an order that must succeed.
     #[track_caller]
     pub(super) fn order(&self, path: &str, body: Value) -> impl Future<Output = Value> {
         self.expect(Method::POST, path, Some(body))
@@ -128,7 +128,7 @@ impl Stage {
         self.read(&format!("/requests{query}")).await["requests"].as_array().expect("requests").clone()
     }
 
-    /// Waits until a path of the control interface shows what is wanted.
+    /// Waits until the content of a control path satisfies `is_so`.
     pub(super) async fn until(&self, path: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let begin = Instant::now();
         loop {
@@ -142,7 +142,7 @@ impl Stage {
     }
 }
 
-/// A reboot by an administrator, with a long notice, that starts at once and stays Started until it is finished.
+/// A reboot by an administrator, with a long notice: starts at once, and stays Started until finished.
 pub(super) fn reboot(vm: &str) -> Value {
     json!({ "type": "Reboot", "source": "User", "vms": [vm], "notice": "15m", "start_delay": 0, "impact": "1h" })
 }

@@ -1,4 +1,4 @@
-//! What each api-version shows, and which requests are refused.
+//! The fields of each api-version, and the requests that are refused.
 
 use reqwest::Method;
 use serde_json::{Value, json};

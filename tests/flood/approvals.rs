@@ -1,4 +1,4 @@
-//! An approval while every door of the replica that gives it is flooded, beside the same without.
+//! An approval while every listener of the approving replica is flooded, compared with an approval without the flood.
 
 use std::time::{Duration, Instant};
 
@@ -11,23 +11,23 @@ use super::somebody::{Doors, Somebody};
 use super::workload::hook;
 use crate::machine_share::alone;
 
-/// So many events without the flood, and as many within it; for figures there are more.
+/// Number of events without the flood, and again during the flood; more events give better figures.
 const EVENTS: &str = "ALLCLEAR_FLOOD";
 const IN_EVERY_RUN: usize = 3;
-/// What an approval may be later in a run that shares its machine; what it is said to be takes one that has time.
+/// Maximum delay of an approval by the flood, in a run on a shared machine; the claimed figure needs an idle machine.
 const LATER_AT_MOST: Duration = Duration::from_secs(5);
 const LATER_IN_TIME: Duration = Duration::from_millis(100);
-/// Debug builds take more.
+/// Debug builds need more memory.
 const MEMORY: u64 = if cfg!(debug_assertions) { 160 << 20 } else { 64 << 20 };
 
-/// From its announcement until the platform was given the approval.
+/// Time from the event's announcement until the platform received the approval.
 async fn approval(cluster: &Cluster, vm: usize) -> Duration {
     let event = cluster.cloud.announce(json!({ "type": "Reboot", "vm": vm })).await;
     let began = Instant::now();
     cluster.until_true("an approval", async || !cluster.cloud.approvals(&event).is_empty()).await;
     let took = began.elapsed();
     cluster.cloud.finish(&event).await;
-    // Of a replica that nobody floods: to ask one that is flooded takes its time.
+    // Ask a replica without a flood: a query to the flooded replica takes time.
     cluster.until_stage(vm, &event, "closed").await;
     assert_eq!(cluster.cloud.approvals(&event).len(), 1);
     took

@@ -1,4 +1,4 @@
-//! What a hostile program does with one connection, again and again.
+//! The attacks of a hostile program on one connection, repeated.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use tonic::transport::Endpoint;
 
 use super::frames::{ACK, DATA, PING, RESET, SETTINGS, beginning, call, frame, message, whole_call};
 
-/// Before it begins anew.
+/// Time before an attack is repeated.
 const PAUSE: Duration = Duration::from_secs(1);
 const GIBIBYTE: u32 = 1 << 30;
 
@@ -44,41 +44,41 @@ impl Target {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Attack {
-    /// Connects and says nothing.
+    /// Connects and sends nothing.
     Silence,
-    /// Says this byte by byte.
+    /// Sends these bytes one by one.
     Drip(&'static [u8]),
-    /// Says this and then the letter `a` for ever.
+    /// Sends these bytes and then the letter `a` without end.
     Endless(&'static [u8]),
-    /// Begins a call whose message is said to have 1 GiB, and sends it.
+    /// Begins a call, announces a message of 1 GiB, and sends the message.
     Gigantic(&'static str),
-    /// A frame that is said to be as long as a frame can be.
+    /// A frame that announces the greatest possible length.
     GiantFrame,
-    /// A hundred calls whose message never comes.
+    /// A hundred calls without a message.
     OpenCalls(&'static str),
-    /// Asks as often as it can, and reads nothing.
+    /// Sends as many requests as possible, and reads nothing.
     NeverReads(&'static str),
     NeverReadsHttp(&'static str),
-    /// Begins calls and breaks them off.
+    /// Begins calls and resets them.
     Resets(&'static str),
     Pings,
     Settings,
-    /// Asks, reads the answer, asks again.
+    /// Sends a request, reads the answer, and sends the next request.
     Asks(&'static str),
     AsksHttp(&'static str),
-    /// Registers workloads whose names nobody may bear, and others that change all the time.
+    /// Registers workloads with forbidden names, and workloads with registrations that change all the time.
     Registers,
-    /// Reports on steps that nobody asked for.
+    /// Reports on steps without an assignment.
     Reports,
 }
 
 impl Attack {
-    /// Counts what it has begun, for ever.
+    /// Repeats the attack without end, and counts the attempts.
     pub(crate) async fn go_on(self, target: Target, number: usize, begun: Arc<AtomicU64>) {
-        // Not all at the same moment.
+        // Attackers start at different times.
         sleep(PAUSE * u32::try_from(number % 100).unwrap() / 100).await;
         loop {
-            // Whatever is done to it, it comes again.
+            // The attack is repeated however the replica reacts.
             let _ = self.strike(&target, number, &begun).await;
             sleep(PAUSE).await;
         }
@@ -152,7 +152,7 @@ impl Attack {
 async fn drip(stream: &mut Box<dyn Stream>, words: &[u8]) -> std::io::Result<()> {
     for byte in words.iter().cycle() {
         stream.write_all(&[*byte]).await?;
-        // The other side may say that it is enough.
+        // The replica may close the connection.
         let _ = timeout(Duration::from_millis(100), stream.read(&mut [0; 64])).await;
     }
     Ok(())
@@ -163,7 +163,7 @@ async fn asks(stream: &mut Box<dyn Stream>, path: &str, count: impl Fn() -> u64)
     for number in 0.. {
         stream.write_all(&whole_call(2 * number + 1, path)).await?;
         count();
-        // Something comes back, be it an answer or not.
+        // Read the reaction, an answer or not.
         let _ = timeout(PAUSE, stream.read(&mut vec![0; 16 << 10])).await;
     }
     Ok(())
@@ -180,7 +180,7 @@ async fn asks_http(stream: &mut Box<dyn Stream>, path: &str, count: impl Fn() ->
     }
 }
 
-/// The same again and again, while whatever comes back is read.
+/// Sends the same bytes again and again, while everything received is read.
 async fn pour(stream: &mut Box<dyn Stream>, bytes: &[u8]) -> std::io::Result<()> {
     let (hears, says) = tokio::io::split(stream);
     tokio::select! {
@@ -189,7 +189,7 @@ async fn pour(stream: &mut Box<dyn Stream>, bytes: &[u8]) -> std::io::Result<()>
     }
 }
 
-/// Frames without end, a thousand at a time, whatever is made of them.
+/// Sends frames without end, a thousand at a time, however the replica reacts.
 async fn burst(stream: &mut Box<dyn Stream>, begun: &AtomicU64, one: impl Fn(u32) -> Vec<u8>) -> std::io::Result<()> {
     stream.write_all(&beginning()).await?;
     let (hears, says) = tokio::io::split(stream);
@@ -216,7 +216,7 @@ async fn hears_all(mut hears: impl AsyncRead + Unpin) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Gives the signs of life that it is asked for.
+/// Acknowledges pings and settings of the replica.
 async fn keep_alive(stream: &mut Box<dyn Stream>) -> std::io::Result<()> {
     loop {
         let mut head = [0; 9];
@@ -239,7 +239,7 @@ async fn register(path: &std::path::Path, number: usize, begun: &AtomicU64) -> s
     let mut client = client(path).await?;
     let huge = pb::Hello { versions: vec![1], workload: "x".repeat(60_000), ..pb::Hello::default() };
     for turn in 0.. {
-        // Another lease is another registration.
+        // A different lease makes a different registration.
         let changed = pb::Hello {
             versions: vec![1],
             workload: format!("flood-{number}"),

@@ -1,5 +1,5 @@
-//! Frames that cost work and ask for nothing, without end, at the port between replicas: in plain text and with the
-//! certificate of a member, which does not exempt.
+//! Frames without end that cost work and request nothing, at the port between replicas: in plain text and with the
+//! certificate of a member; the certificate gives no exemption.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,11 +24,11 @@ use crate::machine_share::alone;
 /// Connections for each kind of frame.
 const EACH: usize = 4;
 const POLLS: usize = 50;
-/// What the flood may take of one processor.
+/// The flood's maximum share of one processor.
 const SHARE: f64 = 0.25;
 const GREET: &str = "/allclear.cluster.v1.Consensus/Greet";
 
-/// What is said once, and what is said again and again, each time with a number that no call had before.
+/// Bytes to send once, and bytes to send repeatedly, each time with a stream number unused so far.
 struct Kind {
     begins: Vec<u8>,
     again: fn(u32) -> Vec<u8>,
@@ -36,7 +36,7 @@ struct Kind {
 
 fn kinds() -> Vec<Kind> {
     let nothing = Vec::new;
-    // Its message never ends.
+    // The call's message never ends.
     let open = || call(1, GREET);
     let of = |begins, again| Kind { begins, again };
     vec![
@@ -47,7 +47,7 @@ fn kinds() -> Vec<Kind> {
         of(open(), |_| frame(RESET, 0, 1, &[0, 0, 0, 8])),
         of(nothing(), |stream| [call(stream, GREET), frame(RESET, 0, stream, &[0, 0, 0, 8])].concat()),
         of(nothing(), |_| frame(SETTINGS, 0, 0, &[])),
-        // A head that goes on and on.
+        // A header block without an end.
         of(frame(HEADERS, 0, 1, &[]), |_| frame(CONTINUATION, 0, 1, &[])),
         of(open(), |_| frame(DATA, 0, 1, &[])),
         of(open(), |_| frame(DATA, PADDED, 1, &[0])),
@@ -57,14 +57,14 @@ fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// How a replica is dialled.
+/// How to connect to a replica.
 enum Way {
     PlainText,
     As(&'static str, Pki),
 }
 
 impl Way {
-    /// Nothing where one certificate has as many connections as it may.
+    /// `None` if the certificate has reached its limit of connections.
     async fn dial(&self, to: &str) -> Option<Box<dyn Stream>> {
         Some(match self {
             Self::PlainText => {
@@ -77,7 +77,7 @@ impl Way {
     }
 }
 
-/// Until it is ended, however that is; what comes back is let go of.
+/// Sends until the connection ends in any way; received bytes are discarded.
 async fn goes_on(mut stream: Box<dyn Stream>, kind: Kind, said: Arc<AtomicU64>) {
     if stream.write_all(&kind.begins).await.is_err() {
         return;
@@ -96,15 +96,15 @@ async fn goes_on(mut stream: Box<dyn Stream>, kind: Kind, said: Arc<AtomicU64>) 
     tokio::join!(hearing, saying);
 }
 
-/// What a replica has taken of the processors.
+/// Processor time used by a replica.
 fn worked(cluster: &Cluster, place: usize) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", cluster.pid(place).unwrap())).unwrap();
     let fields: Vec<_> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
-    // In hundredths of a second, as Linux tells it to programs.
+    // Linux reports processor time to programs in hundredths of a second.
     Duration::from_millis(10 * (fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()))
 }
 
-/// As a part of one processor, while the metadata service is asked so often.
+/// Share of one processor, over `POLLS` polls of the metadata service.
 async fn share(cluster: &Cluster, place: usize) -> f64 {
     let (before, began) = (worked(cluster, place), Instant::now());
     let polls = cluster.cloud.polls("db-0").await;

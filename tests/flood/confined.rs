@@ -1,5 +1,5 @@
-//! Three replicas with as much memory as `deploy/kubernetes` gives them, and no more: every attack on answers at every
-//! listener, a minute each. It needs root, a control group of memory, and a release build, which `ALLCLEAR_RELEASE` names.
+//! Three replicas with exactly the memory limit of `deploy/kubernetes`: every attack on answers at every listener, a
+//! minute each. The test needs root, a memory control group, and a release build, named by `ALLCLEAR_RELEASE`.
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,10 @@ use super::unread::{EVENTS, SAID_WITHIN, ask_in_vain, questions, reflection};
 use crate::machine_share::alone;
 
 const GROUPS: &str = "/sys/fs/cgroup/memory";
-/// Twice a second each.
+/// Two polls a second of each replica.
 const POLLS_OF_A_MINUTE: usize = 120;
 
-/// What the manifest says, in bytes.
+/// The memory limit of the manifest, in bytes.
 fn limit() -> u64 {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kubernetes/statefulset.yaml");
     let text = std::fs::read_to_string(manifest).unwrap();
@@ -29,7 +29,7 @@ fn limit() -> u64 {
     memory.parse::<u64>().unwrap() << 20
 }
 
-/// Gives way to a replica in a group of its own.
+/// Replaces itself with a replica in a control group of its own.
 fn launcher() -> Vec<String> {
     let script = format!(
         "group={GROUPS}/allclear-$$ && mkdir $group && echo {} > $group/memory.limit_in_bytes && \
@@ -39,10 +39,10 @@ fn launcher() -> Vec<String> {
     ["sh", "-c", &script, "sh"].map(Into::into).into()
 }
 
-/// The groups of those that run; removed at the end, when nobody is in them.
+/// The control groups of the running replicas; removed at the end, when the groups are empty.
 struct Confined {
     groups: Vec<PathBuf>,
-    /// Ends before its groups do.
+    /// Dropped before the groups.
     cluster: Option<Cluster>,
 }
 
@@ -51,7 +51,7 @@ impl Confined {
         self.cluster.as_ref().unwrap()
     }
 
-    /// The most that each took since the last time, with what the kernel holds for it.
+    /// Peak memory of each group since the last call, including memory that the kernel holds for the group.
     fn told(&self) -> Vec<String> {
         let told = |group: &PathBuf| {
             let peak = group.join("memory.max_usage_in_bytes");

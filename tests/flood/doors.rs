@@ -1,4 +1,4 @@
-//! Each door by itself: whoever keeps to the rules comes through beside those who do not, and those are ended.
+//! Each listener alone: clients that keep to the rules are served beside clients that break the rules and are cut off.
 
 use std::io;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 pub(crate) const MEMORY: u64 = if cfg!(debug_assertions) { 160 << 20 } else { 64 << 20 };
 
 pub(crate) async fn one_replica() -> Cluster {
-    // In plain text, whose bounds are the listener's own; those of TLS are a suite of their own.
+    // Plain text has the listener's own limits; the limits of TLS have a suite of their own.
     Cluster::of(&["db-0"]).also("cluster.insecure", "true").start().await
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn between_replicas(cluster: &Cluster) -> Target {
     Target::Port(address(cluster, 0).parse().unwrap())
 }
 
-/// Waits until the other side has ended it; what was said before is returned.
+/// Waits until the replica has closed the connection; returns the bytes received before.
 pub(crate) async fn ended(stream: &mut Box<dyn Stream>) -> Vec<u8> {
     let mut said = Vec::new();
     match timeout(LIMIT, stream.read_to_end(&mut said)).await.expect("it is left open") {
@@ -86,7 +86,7 @@ async fn a_gibibyte_is_refused_when_it_is_announced_at_every_door() {
         bytes.extend(call(1, path));
         bytes.extend(frame(DATA, 0, 1, &message(1 << 30, &[0; 1024])));
         stream.write_all(&bytes).await.unwrap();
-        // What its answer says is compressed; that it is over before the message is, can be seen.
+        // The answer's content is compressed; the end of the answer before the end of the message is visible.
         timeout(LIMIT, is_over(&mut stream)).await.unwrap_or_else(|_| panic!("{path} waits for the message"));
     }
     let mut stream = status(&cluster).dial().await.unwrap();
@@ -99,7 +99,7 @@ async fn a_gibibyte_is_refused_when_it_is_announced_at_every_door() {
     assert!(peak < MEMORY, "{:.1} MiB", memory::mib(peak));
 }
 
-/// The first call was answered, or broken off.
+/// Waits until the first call was answered or reset.
 async fn is_over(stream: &mut Box<dyn Stream>) {
     loop {
         let mut head = [0; 9];
@@ -113,7 +113,7 @@ async fn is_over(stream: &mut Box<dyn Stream>) {
     }
 }
 
-/// Asks without reading anything until the other side has ended it, and says how often.
+/// Sends requests without reading until the replica closes the connection, and returns the number of requests.
 async fn asks_in_vain(door: Target, begins: Vec<u8>, question: impl Fn(u32) -> Vec<u8>) -> u32 {
     let mut stream = door.dial().await.unwrap();
     stream.write_all(&begins).await.unwrap();
@@ -136,7 +136,7 @@ async fn who_never_reads_is_soon_heard_no_more_and_then_ended() {
         asks_in_vain(socket(&cluster, "operator"), beginning(), call),
         asks_in_vain(status(&cluster), Vec::new(), get),
     );
-    // As much as buffers of the system hold, and it does not go on for ever.
+    // As many as system buffers hold; the number is bounded.
     assert!((1..100_000).contains(&calls) && (1..1_000_000).contains(&gets), "{calls} calls, {gets} requests");
     let peak = memory::peak(&cluster, 0);
     assert!(peak < MEMORY, "{:.1} MiB", memory::mib(peak));

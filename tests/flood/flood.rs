@@ -15,7 +15,7 @@ use super::frames::PREFACE;
 const LIMIT: Duration = Duration::from_mins(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// So many of each kind, on each listener that it is for.
+/// Number of attackers of each kind, on each listener that the kind is for.
 pub(crate) const SILENT: usize = 2_000;
 const DRIPPING: usize = 50;
 const HUGE: usize = 10;
@@ -32,7 +32,7 @@ const SESSION: &str = "/allclear.workload.v1.Workloads/Session";
 
 type Begun = BTreeMap<(Target, Attack), Arc<AtomicU64>>;
 
-/// Goes on until it is dropped.
+/// Continues until dropped.
 pub(crate) struct Flood {
     begun: Begun,
     runtime: Option<Runtime>,
@@ -46,7 +46,7 @@ impl Flood {
         flood
     }
 
-    /// Begins more attacks beside those that go on.
+    /// Starts more attacks beside the running attacks.
     pub(crate) fn swell(&mut self, attacks: Vec<(Target, Attack, usize)>) {
         let Some(runtime) = &self.runtime else { return };
         for (target, attack, times) in attacks {
@@ -84,7 +84,7 @@ impl Drop for Flood {
     }
 }
 
-/// Of the socket for operators.
+/// Attacks on the socket for operators.
 pub(crate) fn of_operators(target: &Target) -> Vec<(Target, Attack, usize)> {
     let mut attacks = of_http2(target, STATUS, WATCH);
     attacks
@@ -92,7 +92,7 @@ pub(crate) fn of_operators(target: &Target) -> Vec<(Target, Attack, usize)> {
     attacks
 }
 
-/// Of the socket for workloads.
+/// Attacks on the socket for workloads.
 pub(crate) fn of_workloads(target: &Target) -> Vec<(Target, Attack, usize)> {
     let mut attacks = of_http2(target, POLL, WATCH_EVENTS);
     attacks
@@ -100,7 +100,7 @@ pub(crate) fn of_workloads(target: &Target) -> Vec<(Target, Attack, usize)> {
     attacks
 }
 
-/// Of workloads that were let in, which hardly anybody is beside the other attacks of the same user.
+/// Attacks of accepted workloads; beside the other attacks of the same user hardly any workload is accepted.
 pub(crate) fn of_sessions(target: &Target) -> Vec<(Target, Attack, usize)> {
     [Attack::Registers, Attack::Reports].map(|attack| (target.clone(), attack, ASKING)).into()
 }
@@ -121,7 +121,7 @@ fn of_http2(target: &Target, asked: &'static str, watched: &'static str) -> Vec<
     attacks.map(|(attack, times)| (target.clone(), attack, times)).into()
 }
 
-/// Of the status port.
+/// Attacks on the status port.
 pub(crate) fn of_status(target: &Target) -> Vec<(Target, Attack, usize)> {
     let attacks = [
         (Attack::Silence, SILENT),
@@ -137,11 +137,11 @@ pub(crate) fn of_status(target: &Target) -> Vec<(Target, Attack, usize)> {
     attacks.map(|(attack, times)| (target.clone(), attack, times)).into()
 }
 
-/// Of a port between replicas that have certificates.
+/// Attacks on a port between replicas with certificates.
 pub(crate) fn of_tls(target: &Target) -> Vec<(Target, Attack, usize)> {
     let attacks = [
         (Attack::Silence, SILENT),
-        // The beginning of a record that is said to be as long as one can be.
+        // The beginning of a record that announces the greatest possible length.
         (Attack::Drip(b"\x16\x03\x01\x40\x00\x01"), DRIPPING),
         (Attack::Endless(b"\x16\x03\x01\x40\x00\x01\x00\x3f\xfc\x03\x03"), HUGE),
         (Attack::Endless(PREFACE), HUGE),
@@ -149,7 +149,7 @@ pub(crate) fn of_tls(target: &Target) -> Vec<(Target, Attack, usize)> {
     attacks.map(|(attack, times)| (target.clone(), attack, times)).into()
 }
 
-/// Of a port between replicas that have none.
+/// Attacks on a port between replicas without certificates.
 pub(crate) fn of_plain_text(target: &Target) -> Vec<(Target, Attack, usize)> {
     let greet = "/allclear.cluster.v1.Consensus/Greet";
     let attacks = [

@@ -1,16 +1,16 @@
-//! HTTP/2 as bytes, for those who do not keep to it.
+//! HTTP/2 as bytes, for clients that break the protocol.
 
-/// What every client says before its first frame.
+/// The connection preface, which every client sends before its first frame.
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// So large that nothing has to be asked for again.
+/// A window so large that no window update is necessary.
 pub(crate) const OPEN: u32 = 0x7fff_ffff;
 
-/// What every client says first.
+/// The first bytes of every client.
 pub(crate) fn beginning() -> Vec<u8> {
     [PREFACE, &settings(OPEN)].concat()
 }
 
-/// How much may be sent before it is asked for, of each answer and of all.
+/// Settings with the window of each answer and of the connection: how much may be sent before a window update.
 pub(crate) fn settings(window: u32) -> Vec<u8> {
     let initial = [&[0, 4], &window.to_be_bytes()[..]].concat();
     let mut bytes = frame(SETTINGS, 0, 0, &initial);
@@ -28,7 +28,7 @@ pub(crate) const GOAWAY: u8 = 7;
 pub(crate) const WINDOW_UPDATE: u8 = 8;
 pub(crate) const CONTINUATION: u8 = 9;
 pub(crate) const PRIORITY_UPDATE: u8 = 16;
-/// Nobody knows it.
+/// An unknown frame type.
 pub(crate) const UNKNOWN: u8 = 0xfa;
 
 pub(crate) const ACK: u8 = 1;
@@ -44,7 +44,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     bytes
 }
 
-/// The head of a gRPC call, whose message is yet to come.
+/// The header of a gRPC call; the message follows.
 pub(crate) fn call(stream: u32, path: &str) -> Vec<u8> {
     // :method POST and :scheme http of the static table, the rest literally.
     let mut fields = vec![0x83, 0x86];
@@ -60,7 +60,7 @@ pub(crate) fn call(stream: u32, path: &str) -> Vec<u8> {
     frame(HEADERS, END_HEADERS, stream, &fields)
 }
 
-/// A question as browsers ask it over HTTP/2.
+/// A GET request over HTTP/2, as browsers send it.
 pub(crate) fn get(stream: u32, path: &str) -> Vec<u8> {
     let mut fields = vec![0x82, 0x86];
     for (name, value) in [(0x04, path), (0x01, "localhost")] {
@@ -70,7 +70,7 @@ pub(crate) fn get(stream: u32, path: &str) -> Vec<u8> {
     frame(HEADERS, END_HEADERS | END_STREAM, stream, &fields)
 }
 
-/// A message of gRPC: how long it is said to be, and how it begins.
+/// A gRPC message: the announced length, and the first bytes.
 pub(crate) fn message(announced: u32, begins: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0];
     bytes.extend(announced.to_be_bytes());
@@ -78,7 +78,7 @@ pub(crate) fn message(announced: u32, begins: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A call that asks for nothing in particular.
+/// A call with an empty message.
 pub(crate) fn whole_call(stream: u32, path: &str) -> Vec<u8> {
     let mut bytes = call(stream, path);
     bytes.extend(frame(DATA, END_STREAM, stream, &message(0, &[])));

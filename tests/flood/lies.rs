@@ -1,4 +1,4 @@
-//! A metadata service that says something else at each poll, in documents as long as they are read, to all replicas.
+//! A metadata service that returns different documents at each poll, up to the length limit, to all replicas.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,20 +10,20 @@ use super::memory;
 use super::workload::hook;
 use crate::machine_share::alone;
 
-/// Whatever a service lies costs at most so much. Debug builds take more of memory.
+/// Upper limit of the cost of any lie. Debug builds need more memory.
 const MEMORY: u64 = if cfg!(debug_assertions) { 160 << 20 } else { 64 << 20 };
 const DISK: u64 = 256 << 20;
-/// Each lie goes on for so many polls of every replica.
+/// Number of polls of every replica for which each lie lasts.
 const IN_EVERY_RUN: usize = 4;
-/// As many polls as an hour has, together.
+/// Together as many polls as an hour has.
 const OF_AN_HOUR: usize = 3_600 / LIES.len();
-/// How long the approval may take beside the lies.
+/// Maximum time of the approval beside the lies.
 const APPROVED_WITHIN: Duration = Duration::from_mins(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
-/// How many events, and of how many machines each: documents of up to 1 MiB.
+/// The number of events, and of machines for each event: documents of up to 1 MiB.
 const LIES: [(u64, u64); 4] = [(600, 1), (150, 150), (25, 900), (750, 0)];
 
-/// What is in a folder, in bytes.
+/// Size of a folder's content, in bytes.
 fn bytes_of(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     entries
@@ -41,7 +41,7 @@ struct Lied {
 }
 
 impl Lied {
-    /// Until every replica has heard so many lies of this kind.
+    /// Waits until every replica has received `polls` lies of this kind.
     async fn hears(&mut self, events: u64, resources: u64, polls: usize) {
         let fault = json!({ "kind": "lies", "events": events, "resources": resources });
         self.cluster.cloud.fault(json!({ "fault": fault, "on": "get" })).await;
@@ -53,7 +53,7 @@ impl Lied {
         self.cluster.cloud.clear_faults().await;
     }
 
-    /// How many requests there were in all when the first VM polled last.
+    /// The number of all requests at the time of the first VM's last poll.
     async fn last_poll(&self) -> u64 {
         self.cluster.cloud.gets("db-0").await.last().map_or(0, |get| get["seq"].as_u64().unwrap())
     }
@@ -65,7 +65,7 @@ impl Lied {
         }
     }
 
-    /// What each replica says of the event, and of its metadata service.
+    /// Each replica's explanation of the event, and its status of the metadata service.
     async fn why_not(&self, event: &str) -> Vec<String> {
         let mut said = Vec::new();
         for place in 0..3 {
@@ -77,7 +77,7 @@ impl Lied {
         said
     }
 
-    /// An event is announced, prepared for, approved and over, while the service lies.
+    /// Announces an event and waits until hooks have run and the event is approved and over, while the service lies.
     async fn approves(&self) {
         let event = self.cluster.cloud.announce(json!({ "type": "Reboot", "vm": 1 })).await;
         let began = Instant::now();
@@ -129,7 +129,7 @@ async fn lie_for(kinds: &[(u64, u64)], polls: usize, each: &'static str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_that_lies_costs_little_memory_and_disk_and_delays_no_approval() {
-    // A debug build that shares its machine has no time to read more.
+    // A debug build on a shared machine has no time to read more.
     lie_for(&LIES.map(|(events, resources)| (events / 4, resources))[..2], IN_EVERY_RUN, "1s").await;
 }
 

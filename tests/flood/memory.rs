@@ -1,8 +1,8 @@
-//! What a replica takes of the machine's memory.
+//! Memory use of a replica.
 
 use super::cluster::Cluster;
 
-/// The most there ever was, in bytes.
+/// Peak memory, in bytes.
 pub(crate) fn peak(cluster: &Cluster, place: usize) -> u64 {
     of(cluster, place, "VmHWM:")
 }

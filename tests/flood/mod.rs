@@ -1,6 +1,7 @@
-//! Claim: a hostile program on a replica's machine, which opens connections and says nothing, drips, announces what is
-//! huge, never reads, asks without end and breaks the protocol, on every listener at once, costs the replica little
-//! memory and delays no approval. The replicas are processes of the real program, the attackers are here.
+//! Claim: a hostile program on a replica's machine, which opens connections and sends nothing, drips, announces huge
+//! messages, never reads, sends requests without end and breaks the protocol, on every listener at once, costs the
+//! replica little memory and delays no approval. The replicas are processes of the real program. The attackers are
+//! here.
 
 mod approvals;
 mod attacks;

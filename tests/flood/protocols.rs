@@ -1,5 +1,5 @@
-//! Every listener is spoken to in every protocol that it could speak, with whatever its libraries were built to do: it
-//! serves what it is there for, or ends the connection within its bound.
+//! Every listener receives every protocol that its libraries may have been built to support. The listener serves its
+//! own protocol, or closes the connection within its time limit.
 
 use std::io;
 
@@ -15,11 +15,11 @@ use super::knock::greet;
 use super::memory;
 use super::pki::{Pki, address};
 
-/// What somebody says first.
+/// The first bytes of a client.
 struct Words {
     name: &'static str,
     said: Vec<u8>,
-    /// How an answer begins where HTTP/1.1 is spoken; where there are several, any of them, or nothing at all.
+    /// Accepted beginnings of an answer where HTTP/1.1 is spoken; with several, any of them, or no answer at all.
     answers: &'static [&'static str],
 }
 
@@ -70,7 +70,7 @@ fn words() -> Vec<Words> {
     all
 }
 
-/// Reads for as long as something comes, until it is ended or HTTP/2 has begun and answered.
+/// Reads while bytes arrive, until the connection is closed or HTTP/2 has begun and answered.
 async fn heard(stream: &mut Box<dyn Stream>) -> Vec<u8> {
     let mut heard = Vec::new();
     let reading = async {
@@ -87,7 +87,7 @@ async fn heard(stream: &mut Box<dyn Stream>) -> Vec<u8> {
     heard
 }
 
-/// Of the frames, if they are such.
+/// Types of the frames, if the bytes are frames.
 fn kinds(mut heard: &[u8]) -> Vec<u8> {
     let mut kinds = Vec::new();
     while let [high, middle, low, kind, ..] = *heard {
@@ -101,12 +101,12 @@ fn speaks_http1(heard: &[u8]) -> bool {
     heard.windows(7).any(|words| words == b"HTTP/1.")
 }
 
-/// All of them at once: some are ended when their time is over.
+/// Sends all words at the same time: some connections are closed when their time has expired.
 async fn say_all(door: &Target) -> Vec<(Words, Box<dyn Stream>)> {
     let mut said = Vec::new();
     for words in words() {
         let mut stream = door.dial().await.unwrap();
-        // It may be ended before all is said.
+        // The connection may be closed before everything is sent.
         let _ = stream.write_all(&words.said).await;
         said.push((words, stream));
     }
@@ -125,7 +125,7 @@ async fn where_http1_is_spoken_nothing_else_is() {
             assert_eq!(said.windows(12).filter(|words| words == b"HTTP/1.1 200").count(), 3);
         }
     }
-    // A fake cloud has no enemies: it listens to a connection for as long as that is open.
+    // A fake cloud has no attackers: an open connection is never timed out.
     let cloud = cluster.cloud.endpoint("db-0").trim_start_matches("http://").parse().unwrap();
     for (words, mut stream) in say_all(&Target::Port(cloud)).await {
         let _ = stream.shutdown().await;
@@ -178,7 +178,7 @@ async fn where_certificates_are_asked_for_nothing_is_said_without_one_and_nothin
     assert!(peak < MEMORY, "{:.1} MiB", memory::mib(peak));
 }
 
-/// Whether a call is answered; otherwise it is ended.
+/// True if a call is answered; otherwise the connection is closed.
 async fn serves(met: io::Result<tokio_rustls::client::TlsStream<TcpStream>>, said: &[u8]) -> bool {
     let Ok(mut stream) = met else { return false };
     let mut heard = Vec::new();
@@ -187,7 +187,7 @@ async fn serves(met: io::Result<tokio_rustls::client::TlsStream<TcpStream>>, sai
         while stream.read_buf(&mut heard).await? > 0 && !kinds(&heard).contains(&HEADERS) {}
         io::Result::Ok(())
     };
-    // However it is ended.
+    // Any kind of end is accepted.
     let _ = timeout(LIMIT, listening).await.expect("it is left open");
     assert!(!speaks_http1(&heard), "{}", heard.escape_ascii());
     kinds(&heard).contains(&HEADERS)

@@ -1,5 +1,5 @@
-//! Whoever floods: a process of its own, as another user where this one is root. A user who may dial in as a workload is
-//! the most hostile one there is that has not the replica's own rights.
+//! The attacker: a process of its own, under a different user if the test runs as root. A user with the right to
+//! connect as a workload is the most hostile user without the replica's own rights.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,11 +12,11 @@ use nix::unistd::geteuid;
 use super::attacks::Target;
 use super::flood::{Flood, of_operators, of_sessions, of_status, of_tls, of_workloads};
 
-/// A user that no system has. Tests allow it to dial in.
+/// A user id that no system has. Tests allow this user to connect.
 pub(crate) const STRANGER: u32 = 64_220;
 const RISEN: &str = "the flood has risen";
 
-/// Where one replica listens.
+/// The listeners of one replica.
 pub(crate) struct Doors<'d> {
     pub(crate) operators: &'d Path,
     pub(crate) workloads: &'d Path,
@@ -24,15 +24,15 @@ pub(crate) struct Doors<'d> {
     pub(crate) replicas: &'d str,
 }
 
-/// Floods until it is asked what it did, or dropped.
+/// Floods until `told` is called, or until dropped.
 pub(crate) struct Somebody {
     process: Child,
     said: BufReader<ChildStdout>,
 }
 
 impl Somebody {
-    /// Returns when every attack has been tried. The sockets are opened to everybody before, so that only what judges
-    /// callers stands between.
+    /// Returns when every attack has been tried. The sockets are made accessible to all users first, so that only the
+    /// check of callers protects them.
     pub(crate) fn floods(doors: &Doors<'_>) -> Self {
         for (path, mode) in
             [(doors.operators.parent().unwrap(), 0o755), (doors.operators, 0o666), (doors.workloads, 0o666)]
@@ -64,7 +64,7 @@ impl Somebody {
         Self { process, said }
     }
 
-    /// What it has done.
+    /// Ends the flood and returns the attacker's report.
     pub(crate) fn told(mut self) -> String {
         drop(self.process.stdin.take());
         let mut told = String::new();
@@ -75,7 +75,7 @@ impl Somebody {
 
 impl Drop for Somebody {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

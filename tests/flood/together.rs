@@ -1,6 +1,6 @@
-//! Everything at once, for as long as is asked: a hostile program on the leader's machine at every door, and a thief
-//! with the good certificate of a replica that was removed at the port for replicas. Meanwhile events come, and one that
-//! is held stays.
+//! All attacks at once, for the requested time: a hostile program on the leader's machine at every listener, and at the
+//! port for replicas a thief with the valid certificate of a removed replica. Meanwhile events are announced, and a
+//! held event stays held.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,13 +23,13 @@ use super::somebody::{Doors, STRANGER, Somebody};
 use super::workload::hook;
 use crate::machine_share::alone;
 
-/// For so many seconds; ten minutes when left out.
+/// Duration in seconds; ten minutes by default.
 const SECONDS: &str = "ALLCLEAR_TOGETHER";
 const THIEVES: usize = 8;
-/// Debug builds take more.
+/// Debug builds need more memory.
 const MEMORY: u64 = if cfg!(debug_assertions) { 160 << 20 } else { 64 << 20 };
 
-/// What a thief of this certificate does at one replica.
+/// The attacks of a thief of this certificate on one replica.
 struct Thief {
     shown: Arc<Credentials>,
     name: String,
@@ -44,7 +44,7 @@ impl Thief {
         tls::dial(&endpoint, &self.shown, &self.name, &DialTarget::to(&self.address))
     }
 
-    /// Votes, leads, writes what nobody can read, and greets as a new disk, on one connection after the other.
+    /// Votes, leads, appends unreadable entries, and greets as a new disk, on one connection after the other.
     async fn goes_on(self) {
         loop {
             let channel = self.dial();
@@ -66,7 +66,7 @@ impl Thief {
                     client.append(append).await.is_ok(),
                 ];
                 assert_eq!(taken, [false; 3], "term {term}");
-                // It may be told how to become a member.
+                // The answer may explain how to become a member.
                 let _ = greeter.greet(GreetRequest { greeting: Some(greeting) }).await;
                 self.asked.fetch_add(4, Ordering::Relaxed);
             }
@@ -87,7 +87,8 @@ async fn node_of(cluster: &Cluster, place: usize, shown: &Arc<Credentials>) -> u
     greeted.into_inner().greeting.unwrap().node
 }
 
-/// An event for this machine that stays held. A leader whose own machine an event names hands over: so another one leads then.
+/// Announces an event for this machine and holds it. A leader whose own machine has an event transfers leadership, so
+/// another replica leads afterwards.
 async fn held_on(cluster: &Cluster, vm: usize) -> String {
     let says = |arguments: &[&str]| assert_eq!(cluster.says(vm, arguments).0, 0, "{arguments:?}");
     says(&["pause", "--until", "2h", "--reason", "until it is held"]);

@@ -1,5 +1,5 @@
-//! Messages whose last byte never comes, as many as fit: from the thief of a member's certificate, whose messages may be
-//! large, and of a removed replica's, whose are not listened to.
+//! Messages without their last byte, as many as fit: from the thief of a member's certificate, whose messages may be
+//! large, and from the thief of a removed replica's certificate, whose messages are rejected.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,29 +19,29 @@ use super::pki::{Pki, address, credentials};
 use super::workload::hook;
 use crate::machine_share::alone;
 
-/// Of one thief; each with as many calls as it may have open.
+/// Connections of one thief; each has as many calls as one connection may have open.
 const CONNECTIONS: usize = 4;
 const CALLS: usize = 100;
-/// Before an event is announced: by then there is no room for one more message.
+/// Refused calls before an event is announced: by then the limit leaves no space for one more message.
 const REFUSED: u64 = 2 * (CONNECTIONS * CALLS) as u64;
 const APPEND: &str = "/allclear.raft.v1.Raft/Append";
-/// What may be in one message, and another byte would be too much.
+/// Maximum length of one message; one more byte would be too much.
 const APPENDED: usize = 4 << 20;
 const GREET: &str = "/allclear.cluster.v1.Consensus/Greet";
 const GREETED: usize = 1 << 20;
 const PIECE: usize = 64 << 10;
-/// What a replica holds at the most. Debug builds take more.
+/// Maximum memory of a replica. Debug builds need more.
 const WITH_A_MEMBER: u64 = if cfg!(debug_assertions) { 192 << 20 } else { 128 << 20 };
 const WITH_A_REMOVED_REPLICA: u64 = if cfg!(debug_assertions) { 96 << 20 } else { 48 << 20 };
 
-/// What thieves did.
+/// Counters of the thieves.
 #[derive(Default)]
 struct Done {
     bytes: AtomicU64,
     refused: AtomicU64,
 }
 
-/// The message is said to be as long as one may be, and stops before its end.
+/// A message that announces the maximum length, and stops before its end.
 fn message(length: usize, done: Arc<Done>) -> Body {
     let said = u32::try_from(length).unwrap().to_be_bytes();
     let head = Bytes::from([[0].as_slice(), &said].concat());
@@ -54,7 +54,7 @@ fn message(length: usize, done: Arc<Done>) -> Body {
     Body::from_stream(words.map(Ok::<_, std::convert::Infallible>))
 }
 
-/// Again and again. A call ends where it is refused.
+/// Repeats a call. Each call ends when the replica refuses the call.
 async fn asks(mut channel: Channel, path: &'static str, length: usize, done: Arc<Done>) {
     loop {
         let request = axum::http::Request::post(path)
@@ -68,7 +68,7 @@ async fn asks(mut channel: Channel, path: &'static str, length: usize, done: Arc
     }
 }
 
-/// Thieves at one replica, until they are dropped; as soon as they are refused.
+/// Starts thieves at one replica, which run until dropped; returns as soon as calls are refused.
 async fn thieves(
     cluster: &Cluster,
     place: usize,
@@ -114,7 +114,7 @@ async fn messages_that_never_end_take_little_memory_and_no_room_of_members() {
     let victim = cluster.leader(0).await;
     let other = 1 - victim;
     let term = cluster.status(victim).await.unwrap().term;
-    // The follower, too: it takes in what the leader sends.
+    // The follower as well, as the receiver of the leader's messages.
     for (place, path, length) in [(victim, APPEND, APPENDED), (other, GREET, GREETED), (victim, GREET, GREETED)] {
         let (thieves, done) = thieves(&cluster, place, &stolen, path, length).await;
         goes_its_way(&cluster, other).await;

@@ -1,4 +1,4 @@
-//! Answers that nobody reads, at every listener: they hold little together, and whoever reads is answered.
+//! Unread answers at every listener: together they use little memory, and clients that read are answered.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use super::pki::{Pki, address};
 use crate::machine_share::alone;
 
 pub(crate) const EVENTS: usize = 200;
-/// Of each kind that does not read. All that they leave open are fewer calls than there may be.
+/// Number of clients of each kind of reading. The calls that they leave open together stay below the limit.
 const READERS: usize = 20;
 const QUESTIONS: u32 = 64;
 const LEFT_OPEN: u32 = 3;
-/// As much as buffers of the system take is said at once; what is not heard is not waited for.
+/// Time to send as much as system buffers hold; the test does not wait for bytes that the replica does not read.
 pub(crate) const SAID_WITHIN: Duration = Duration::from_millis(100);
 
 async fn knows_many_events() -> Cluster {
@@ -31,7 +31,7 @@ async fn knows_many_events() -> Cluster {
     cluster
 }
 
-/// What is told of so many has a few hundred kilobytes.
+/// The status of so many events has a few hundred kilobytes.
 async fn announce(cluster: &Cluster) {
     for _ in 0..EVENTS {
         let order = json!({ "type": "Freeze", "source": "Platform", "vms": [0], "notice": "1h" });
@@ -45,13 +45,13 @@ pub(crate) fn questions(window: u32, question: impl Fn(u32) -> Vec<u8>) -> Vec<u
     (0..count).flat_map(|number| question(2 * number + 1)).collect()
 }
 
-/// Some let nothing through, some a byte of each answer, some everything, which they leave lying.
+/// Sends questions with three kinds of window: no bytes, one byte of each answer, all bytes, left unread.
 pub(crate) async fn ask_in_vain(target: &Target, question: impl Fn(u32) -> Vec<u8>) -> Vec<Box<dyn Stream>> {
     let mut open = Vec::new();
     for window in [0, 1, OPEN].repeat(READERS) {
         let words = [PREFACE, &settings(window), &questions(window, &question)].concat();
         let mut stream = target.dial().await.unwrap();
-        // It may be ended before all is said.
+        // The connection may be closed before everything is sent.
         let _ = timeout(SAID_WITHIN, stream.write_all(&words)).await;
         open.push(stream);
     }
@@ -91,7 +91,7 @@ async fn what_workloads_ask_and_do_not_read() {
     assert_eq!(reads.message().await.unwrap().unwrap().events.len(), EVENTS);
 }
 
-/// Over HTTP/2, which nobody speaks there, and as many as may be connected over HTTP/1.1.
+/// Over HTTP/2, which the status port does not serve, and over HTTP/1.1 with the maximum number of connections.
 #[tokio::test]
 async fn what_is_asked_of_the_status_port_and_not_read() {
     let _alone = alone().await;
@@ -107,7 +107,7 @@ async fn what_is_asked_of_the_status_port_and_not_read() {
     stays_small(&cluster).await;
 }
 
-/// What is known of a service, which is the longest answer there.
+/// The description of a service, the longest answer of this listener.
 pub(crate) fn reflection(service: &'static str) -> impl Fn(u32) -> Vec<u8> {
     move |stream| {
         // file_containing_symbol of ServerReflectionRequest.
@@ -131,7 +131,7 @@ async fn what_is_asked_between_replicas_in_plain_text_and_not_read() {
     stays_small(&cluster).await;
 }
 
-/// A certificate of a member does not exempt.
+/// A member's certificate gives no exemption.
 #[tokio::test]
 async fn what_a_member_asks_and_does_not_read() {
     let _alone = alone().await;
@@ -141,7 +141,7 @@ async fn what_a_member_asks_and_does_not_read() {
     let question = reflection("allclear.operator.v1.Operator");
     let mut open = Vec::new();
     for (turn, window) in [0, 1, OPEN].repeat(READERS).into_iter().enumerate() {
-        // Each certificate has some places, and no more.
+        // The number of connections of each certificate is limited.
         let shown = pki.of("ca", ["db-1", "db-2"][turn % 2]);
         let Ok(mut stream) = knock(&address(&cluster, 0), Some(shown)).await else { continue };
         let words = [settings(window), questions(window, &question)].concat();

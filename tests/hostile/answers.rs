@@ -1,5 +1,5 @@
-//! What hooks print and servers answer: a role or a reason why there is none, an outcome with a reason of one bounded
-//! line, progress of one bounded line and an end that is a moment. Real servers, real processes.
+//! Output of hooks and answers of servers: a role or a reason for its absence, an outcome with a reason of one bounded
+//! line, progress of one bounded line and an end that is a timestamp. Real servers, real processes.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ use crate::hostile::dice::{Dice, rounds};
 use crate::hostile::{memory, mutate};
 
 const LIMIT: Duration = Duration::from_mins(1);
-/// What may come into the log from a hook: 300 characters, and a mark that more was said.
+/// Maximum length of a hook's output in the log: 300 characters, and a mark for omitted text.
 const LONGEST: usize = 301;
 
 fn lines(corpus: &'static str) -> Vec<&'static str> {
@@ -59,7 +59,7 @@ fn answer(dice: &mut Dice, corpus: &[&str]) -> Vec<u8> {
     if dice.once_in(10) { mutate::bytes(dice, &whole, &body) } else { whole }
 }
 
-/// Answers everybody, differently each time.
+/// Answers every request, differently each time.
 async fn server(number: u64, corpus: Vec<&'static str>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -128,12 +128,12 @@ fn is_fit(text: &str) -> bool {
     text.chars().count() <= LONGEST && !text.contains(char::is_control)
 }
 
-/// What is shown of a hook while it runs fits into a line.
+/// The displayed progress of a running hook fits into a line.
 fn is_told_well(news: &HookUpdate) -> bool {
     !matches!(news, HookUpdate::Progress { text: Some(text), .. } if !is_fit(text))
 }
 
-/// Looks at everything that is told until so many have ended.
+/// Checks every report until `count` hooks have ended.
 async fn ends(reports: &mut Receiver<HookReport>, count: usize) -> BTreeMap<String, HookOutcome> {
     let mut ends = BTreeMap::new();
     while ends.len() < count {

@@ -1,4 +1,4 @@
-//! Any call that the protos declare, with any bytes.
+//! Any call of the protos, with any bytes.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
 
-/// Bytes as they are.
+/// Unchanged bytes.
 #[derive(Clone, Default)]
 struct Raw;
 
@@ -58,7 +58,7 @@ impl Decoder for Raw {
     }
 }
 
-/// The methods that the protos declare, as paths, and which door serves them.
+/// The methods of the protos, as paths, and the listener that serves each method.
 pub(crate) fn methods() -> Vec<(Door, String)> {
     let protos = [
         (Door::Cluster, include_str!("../../proto/allclear/raft/v1/raft.proto")),
@@ -91,7 +91,7 @@ pub(crate) enum Door {
     Workload,
 }
 
-/// The refusal, if it was one; nothing where it is answered, or where nothing comes within this time.
+/// The refusal, if the call was refused; `None` if the call was answered, or after a timeout.
 pub(crate) async fn call(channel: Channel, path: &str, messages: Vec<Vec<u8>>, within: Duration) -> Option<Status> {
     let mut client = Grpc::new(channel);
     if let Err(error) = client.ready().await {

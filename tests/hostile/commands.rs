@@ -1,6 +1,6 @@
-//! Any commands in any order: what the planner would do, what replicas would answer, and what nobody should ask for,
-//! of any replica, at times that go on, stand still and go back. After each of them every promise holds, the state can
-//! be stored and read, and one that was ignored changed nothing.
+//! Any commands in any order: proposals of the planner, answers of replicas, and commands without a legitimate use,
+//! from any replica, at times that advance, repeat and go back. After each command every promise holds and the state
+//! can be stored and read; an ignored command changed nothing.
 
 mod generator;
 mod odd;
@@ -16,10 +16,10 @@ use crate::hostile::sequence::{self, Fold, written, wrong};
 use crate::hostile::shrink::shrunk;
 
 const LENGTH: usize = 60;
-/// What is stored is looked at after so many entries, and wherever a case is made shorter.
+/// The stored form is checked after so many entries, and at every entry while a case is shortened.
 const LOOK_EVERY: usize = 8;
 
-/// A sequence that breaks something, as short as it was made.
+/// A sequence that breaks a property, shortened.
 fn found(fold: Fold, seeds: std::ops::Range<u64>) -> Option<(String, Vec<Entry>)> {
     let mut applied = 0;
     for seed in seeds.clone() {
@@ -60,7 +60,7 @@ fn no_sequence_of_commands_breaks_a_promise() {
     memory::is_bounded();
 }
 
-/// A deliberate mistake: whoever says that they are the operator gets their claim.
+/// A deliberate mistake: a replica that claims for the operator gets the claim.
 fn claims_for_the_asking(state: &mut State, entry: &Entry) -> ApplyResult {
     if let Command::ClaimApproval(ClaimApproval { event, approver, reason: Reason::Operator, until, .. }) =
         &entry.command
@@ -87,7 +87,7 @@ fn claims_for_the_asking(state: &mut State, entry: &Entry) -> ApplyResult {
     apply(state, entry)
 }
 
-/// Another one: time is taken from the entry as it comes.
+/// A deliberate mistake: the time is copied from the entry unchecked.
 fn lets_time_go_back(state: &mut State, entry: &Entry) -> ApplyResult {
     let verdict = apply(state, entry);
     state.now = entry.at;

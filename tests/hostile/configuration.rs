@@ -1,5 +1,5 @@
-//! Configurations: each is understood and printed as one that says the same, or every mistake is told, each in a line
-//! that is not endless.
+//! Configurations: each is accepted and printed as an equal configuration, or every mistake is reported, each in a line
+//! of bounded length.
 
 use std::panic::catch_unwind;
 
@@ -19,7 +19,7 @@ fn corpus() -> Vec<String> {
     [example.to_owned(), small.to_owned()].into_iter().chain(printed).collect()
 }
 
-/// Without what TOML has no word for.
+/// Converts to TOML, without values that TOML cannot express.
 fn toml_of(value: &Value) -> Option<toml::Value> {
     Some(match value {
         Value::Null => return None,
@@ -42,21 +42,21 @@ fn changed_as_a_tree(dice: &mut Dice, text: &str) -> Option<String> {
     toml::to_string(&table).ok()
 }
 
-/// The reader, or one with a mistake: a configuration, or everything that is told about it.
+/// The reader, or a reader with a mistake: a configuration, or all reported mistakes.
 type Reader = fn(&str, Option<(String, String)>) -> Result<Config, String>;
 
 fn read(text: &str, variable: Option<(String, String)>) -> Result<Config, String> {
     config::read("allclear.toml", text, variable).map_err(|mistakes| mistakes.to_string())
 }
 
-/// What is wrong with how it is read, and whether it was taken.
+/// The reader's fault, if any, and whether the configuration was accepted.
 fn judged(reader: Reader, text: &str, variable: Option<(String, String)>) -> (Option<String>, bool) {
     match catch_unwind(|| reader(text, variable)) {
         Err(_) => (Some("panicked".into()), false),
         Ok(Ok(config)) => {
             let printed = config.to_string();
             let again = catch_unwind(|| reader(&printed, None)).ok();
-            // What is hidden is not printed, and says so where it stood.
+            // Hidden values are not printed; a placeholder says so.
             let is_same = again.as_ref().is_some_and(|again| match again {
                 Ok(again) if !config.hidden.is_empty() => again.to_string() == printed,
                 again => again.as_ref() == Ok(&config),
@@ -72,7 +72,7 @@ fn judged(reader: Reader, text: &str, variable: Option<(String, String)>) -> (Op
     }
 }
 
-/// How many were taken, or what is wrong.
+/// The number of accepted configurations, or the fault.
 fn searched(reader: Reader, rounds: u64) -> Result<usize, String> {
     let (corpus, mut dice, mut taken) = (corpus(), Dice::of(3), 0);
     for round in 0..rounds {

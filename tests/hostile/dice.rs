@@ -1,11 +1,11 @@
-//! Chance that is the same in every run, and how much of it a run takes.
+//! Random numbers, identical in every run, and the number of rounds.
 
 /// Splitmix64.
 #[derive(Clone, Debug)]
 pub(crate) struct Dice(u64);
 
 impl Dice {
-    /// Of the seed that the environment says, and of a number of its own.
+    /// Seeded by the environment's seed, and by `number`.
     pub(crate) fn of(number: u64) -> Self {
         let seed = std::env::var("ALLCLEAR_SEED").map_or(0, |seed| seed.parse().expect("ALLCLEAR_SEED is a number"));
         let mut dice = Self(seed ^ number.wrapping_mul(0xA076_1D64_78BD_642F));
@@ -34,7 +34,7 @@ impl Dice {
         &of[self.below(of.len())]
     }
 
-    /// Mostly small, now and then as odd as there are.
+    /// Mostly a small number, sometimes an extreme number.
     pub(crate) fn number(&mut self) -> u64 {
         match self.below(8) {
             0 => *self.one(&[u64::MAX, u64::MAX - 1, i64::MAX as u64, i64::MIN.cast_unsigned(), u64::from(u32::MAX)]),
@@ -44,7 +44,7 @@ impl Dice {
     }
 }
 
-/// So many rounds, or as many times more as the environment says.
+/// The usual number of rounds, times the factor of the environment.
 pub(crate) fn rounds(usual: u64) -> u64 {
     let times =
         std::env::var("ALLCLEAR_HOSTILE").map_or(1, |times| times.parse().expect("ALLCLEAR_HOSTILE is a number"));

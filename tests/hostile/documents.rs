@@ -1,5 +1,5 @@
-//! Answers of the metadata service: read as a document that is bounded, stored and shown as it was read, or refused
-//! with a reason of one line. A document that was read never makes the machine break a promise.
+//! Answers of the metadata service: read as a bounded document, stored and shown unchanged, or refused with a reason of
+//! one line. A document that was read never makes the core break a promise.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::hostile::dice::{Dice, rounds};
 use crate::hostile::{memory, mutate};
 
-/// A reason is shown in one line of a log.
+/// Maximum length of a reason; a reason is shown in one line of a log.
 const LONGEST_REASON: usize = 2_000;
 
 fn corpus() -> Vec<Value> {
@@ -26,7 +26,7 @@ fn corpus() -> Vec<Value> {
     let mut payloads: Vec<Value> = examples.into_iter().map(|example| example["payload"].clone()).collect();
     payloads.extend(serde_json::from_str::<Vec<Value>>(include_str!("corpus/documents.json")).unwrap());
     for payload in &mut payloads {
-        // What was logged alone is a document here.
+        // An entry of the corpus that was only logged becomes a document here.
         if payload["Events"].is_array() && payload["DocumentIncarnation"].is_null() {
             payload["DocumentIncarnation"] = 7.into();
         }
@@ -34,7 +34,7 @@ fn corpus() -> Vec<Value> {
     payloads
 }
 
-/// What is wrong with how an answer is read.
+/// A fault in the reading of an answer.
 fn wrong(status: u16, body: &[u8]) -> Option<String> {
     let read = catch_unwind(|| (read_document(status, body), read_written(body)));
     let Ok((read, written)) = read else { return Some("panicked".into()) };
@@ -57,7 +57,7 @@ fn held_wrongly(document: &Document) -> Option<String> {
         return Some("read more than there may be".into());
     }
     let by = VmName::new("db-0");
-    // What a replica believes has no gap.
+    // A replica accepts only documents without gaps.
     let report = Command::ReportDocument(ReportDocument {
         after: 0,
         document: Document { has_element_without_id: false, ..document.clone() },
@@ -107,10 +107,10 @@ fn dated(date: &str) -> Option<Timestamp> {
     }
 }
 
-/// The reader, or one with a mistake.
+/// The reader, or a reader with a mistake.
 type Dated = fn(&str) -> Option<Timestamp>;
 
-/// What is wrong with how a date is read, and whether it is one.
+/// True if the text is a date; otherwise false, or the fault in the reading.
 fn dated_wrongly(dated: Dated, text: &str) -> Result<bool, String> {
     let read = |text: &str| catch_unwind(|| dated(text)).map_err(|_| format!("panicked at {text:?}"));
     let Some(at) = read(text)? else { return Ok(false) };
@@ -128,7 +128,7 @@ fn dated_wrongly(dated: Dated, text: &str) -> Result<bool, String> {
     Ok(true)
 }
 
-/// How many were dates, or what is wrong.
+/// The number of dates found, or the fault.
 fn dates_searched(dated: Dated, rounds: u64) -> Result<usize, String> {
     let corpus: Vec<&str> = include_str!("corpus/dates.txt").lines().collect();
     let (mut dice, mut read) = (Dice::of(2), 0);
@@ -168,7 +168,7 @@ fn readers_of_dates_with_a_mistake_are_found_out() {
 
 #[test]
 fn a_reader_that_takes_two_events_for_one_is_found_out() {
-    // As if the id had been cut: the document would hold what cannot be told apart.
+    // As if the id had been cut: the document would hold two indistinguishable events.
     let mut document = read_written(br#"{"EventId": "e", "EventType": "Reboot"}"#).unwrap();
     let again = document.events.clone();
     document.events.extend(again);

@@ -1,9 +1,9 @@
-//! How much memory this suite takes. A whole number for all of it, of which whoever makes the messages takes half: what
-//! grows without bound is far beyond it.
+//! Memory use of this suite. One limit for everything, half of which the generators of messages use; unbounded growth
+//! is far beyond the limit.
 
 const MOST: usize = 2 << 30;
 
-/// Looks at the most that was ever held.
+/// Checks the peak memory.
 pub(crate) fn is_bounded() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

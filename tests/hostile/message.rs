@@ -1,4 +1,4 @@
-//! Messages of the wire as trees of fields without meaning, and how they are changed.
+//! Messages of the wire as trees of fields without meaning, and changes of these trees.
 
 use crate::hostile::dice::Dice;
 
@@ -32,7 +32,7 @@ fn take<'b>(bytes: &mut &'b [u8], length: usize) -> Option<&'b [u8]> {
     Some(taken)
 }
 
-/// `None` where it is no message.
+/// `None` if the bytes are no message.
 pub(crate) fn parse(mut bytes: &[u8], depth: usize) -> Option<Vec<Field>> {
     let mut fields = Vec::new();
     while !bytes.is_empty() {

@@ -1,5 +1,5 @@
-//! Everything that a replica serves, asked for with messages that nobody sends: each call is answered or refused in a
-//! line, and the replica lives, answers the next one, and does not grow. A replica as a process, all its doors.
+//! Every method of a replica, called with invented messages: each call is answered or refused in a line, and the
+//! replica keeps running, answers the next call, and does not grow. The replica is a process with all its listeners.
 
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
@@ -18,12 +18,12 @@ use crate::hostile::dice::{Dice, rounds};
 use crate::hostile::message::{change, parse, write};
 
 const LIMIT: Duration = Duration::from_mins(1);
-/// How long a call that may be open for ever is listened to.
+/// Time to wait for answers of a call that may stay open without end.
 const LISTENED: Duration = Duration::from_millis(150);
 const LONGEST_REFUSAL: usize = 4_000;
 const MOST_MEMORY_KB: usize = 300 << 10;
 
-/// Plain text between replicas, in which every message gets as far as it can.
+/// Plain text between replicas, so that every message gets as far as possible.
 struct Replica {
     folder: tempfile::TempDir,
     child: Child,
@@ -67,7 +67,7 @@ impl Replica {
         self.doors[door as usize].clone()
     }
 
-    /// Waits until it answers who it is.
+    /// Waits until the replica answers with its node id.
     async fn node(&self) -> u64 {
         let mut client = ConsensusClient::new(self.door(Door::Cluster));
         let greeting = Greeting { cluster: "tests".into(), ..Greeting::default() };
@@ -100,7 +100,7 @@ impl Drop for Replica {
     }
 }
 
-/// Messages that are understood, in which everything else is made of.
+/// Valid messages, from which all other messages are made.
 fn corpus(node: u64) -> Vec<Vec<u8>> {
     let to = || Some(raft::Destination { cluster: "tests".into(), node });
     let vote = Some(raft::Vote { term: 7, node: 9, committed: true });
@@ -176,7 +176,7 @@ async fn every_call_with_any_message_is_answered_or_refused_and_the_replica_live
             assert!(replica.memory_kb() < MOST_MEMORY_KB, "{} kB after round {round}", replica.memory_kb());
         }
         if let Some(status) = replica.child.try_wait().unwrap() {
-            // Whoever speaks as its leader may have it apply what it does not understand: it says so and stops.
+            // A caller that acts as leader may have the replica apply an unknown entry: the replica reports and stops.
             assert_eq!(status.code(), Some(1), "round {round}, {path}: {}", replica.log());
             stopped += 1;
             replica = Replica::start();

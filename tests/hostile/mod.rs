@@ -1,13 +1,13 @@
-//! Claim: whatever comes from outside, and whatever order commands come in, is read or refused with a reason; nothing
-//! panics, nothing grows without bound, and no property of `behaviour.md` 13 breaks.
+//! Claim: input from outside, and commands in any order, are read or refused with a reason; nothing panics, nothing
+//! grows without bound, and no property of `behaviour.md` 13 breaks.
 //!
-//! A mutator of our own rather than a fuzzing crate: corpora of real input were there already, most input is a tree
-//! (JSON, TOML, protobuf) that is best changed as a tree, and commands are only interesting when most of them fit
-//! the state they meet. So what a crate would bring is a source of bytes and shrinking, which are short (`dice.rs`,
+//! A mutator of our own instead of a fuzzing crate: corpora of real input existed already, most input is a tree
+//! (JSON, TOML, protobuf) and best changed as a tree, and commands are only interesting when most of them fit
+//! the state. So a crate would only contribute a source of bytes and shrinking, which are short (`dice.rs`,
 //! `shrink.rs`).
 //!
-//! A run is the same every time. `ALLCLEAR_HOSTILE=30` tries thirty times as much, from another seed each time that
-//! `ALLCLEAR_SEED` says so. What was found stands in `found/`, shrunk, under a name, and is tried again in every run.
+//! Every run is identical. `ALLCLEAR_HOSTILE=30` runs thirty times as many rounds, and another value of
+//! `ALLCLEAR_SEED` changes the seed. Failing cases are in `found/`, shrunk, under a name, and run again every time.
 
 mod answers;
 pub(crate) mod calls;

@@ -1,10 +1,10 @@
-//! Input that nobody wrote like that: real input with something wrong in it.
+//! Mutated input: real input with a fault inside.
 
 use serde_json::{Map, Value};
 
 use crate::hostile::dice::Dice;
 
-/// Bytes that were cut, doubled, flipped, or mixed with others.
+/// Bytes cut, doubled, flipped, or mixed with other bytes.
 pub(crate) fn bytes(dice: &mut Dice, whole: &[u8], other: &[u8]) -> Vec<u8> {
     let mut bytes = whole.to_vec();
     for _ in 0..=dice.below(4) {
@@ -25,7 +25,7 @@ pub(crate) fn bytes(dice: &mut Dice, whole: &[u8], other: &[u8]) -> Vec<u8> {
                 bytes.splice(at..end, other[from..to].iter().copied());
             }
             _ => {
-                // A number that says that much is to come.
+                // A number that announces a great length.
                 bytes.splice(at..at, [0xff, 0xff, 0xff, 0xff, 0x0f]);
             }
         }
@@ -33,7 +33,7 @@ pub(crate) fn bytes(dice: &mut Dice, whole: &[u8], other: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Text that is not what it is taken for.
+/// Text of unexpected kinds.
 pub(crate) fn text(dice: &mut Dice) -> String {
     const ODD: [&str; 22] = [
         "",
@@ -69,7 +69,7 @@ pub(crate) fn text(dice: &mut Dice) -> String {
     }
 }
 
-/// A value with something in it added, removed, replaced, doubled or moved.
+/// A value with a part added, removed, replaced, doubled or moved.
 pub(crate) fn json(dice: &mut Dice, value: &mut Value) {
     for _ in 0..=dice.below(3) {
         let place = dice.below(count(value));

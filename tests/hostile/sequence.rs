@@ -1,4 +1,4 @@
-//! Entries of a log, one after the other, through the fold; what they break, and how they are kept as a case.
+//! Entries of a log, applied one after the other; the properties that they break, and the file format of a case.
 
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,15 +15,15 @@ use allclear::wire::log;
 /// A state of a few events is far smaller.
 const LARGEST_STATE: usize = 4 << 20;
 
-/// What the fold is: `apply`, or one with a mistake in it.
+/// The function under test: `apply`, or a version with a mistake.
 pub(crate) type Fold = fn(&mut State, &Entry) -> ApplyResult;
 
-/// What is wrong with the step that an entry made, in a word that stays the same while the case is made shorter.
+/// The fault of an entry's step, in words that do not change while the case is shortened.
 pub(crate) fn step(fold: Fold, state: &mut State, entry: &Entry) -> Result<(), String> {
     let before = state.clone();
     let verdict = catch_unwind(AssertUnwindSafe(|| fold(state, entry)));
     let Ok(verdict) = verdict else {
-        // A debug build looks at the promises itself.
+        // A debug build checks the promises itself, in `apply`.
         return Err("a panic".into());
     };
     let broken = transition::violated(&before, state).filter(|broken| !is_told(*broken, entry));
@@ -44,7 +44,7 @@ pub(crate) fn step(fold: Fold, state: &mut State, entry: &Entry) -> Result<(), S
     Ok(())
 }
 
-/// An outcome that comes too late is kept to be shown, and changes nothing.
+/// The state without late outcomes. A late outcome is stored for display, and changes nothing.
 fn without_late(mut state: State) -> State {
     for event in state.open.values_mut().chain(&mut state.history).map(Arc::make_mut) {
         event.attempts.iter_mut().for_each(|attempt| attempt.late = None);
@@ -52,12 +52,12 @@ fn without_late(mut state: State) -> State {
     state
 }
 
-/// What an account says was done is done: the fold can only write it down, and that it was wrong is seen from it.
+/// True for a violation that a reconciliation reports: the approval is a fact, and the fold can only record the fact.
 fn is_told(broken: Violation, entry: &Entry) -> bool {
     broken == Violation::TakenOverWrongly && matches!(entry.command, Command::ReconcileJournal(_))
 }
 
-/// What is wrong with how a state is stored.
+/// The fault in the stored form of a state.
 pub(crate) fn kept(state: &State) -> Result<(), String> {
     let stored = log::encode_state(state);
     if stored.len() > LARGEST_STATE {
@@ -70,13 +70,13 @@ pub(crate) fn kept(state: &State) -> Result<(), String> {
     }
 }
 
-/// The first thing that is wrong.
+/// The first fault.
 pub(crate) fn wrong(fold: Fold, entries: &[Entry]) -> Option<String> {
     let mut state = State::default();
     entries.iter().find_map(|entry| step(fold, &mut state, entry).and_then(|()| kept(&state)).err())
 }
 
-/// An entry a line, as the log holds it.
+/// One line for each entry, encoded as in the log.
 pub(crate) fn written(entries: &[Entry]) -> String {
     let mut text = String::new();
     for entry in entries {

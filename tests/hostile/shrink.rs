@@ -1,6 +1,6 @@
-//! Takes away what a failure does not need.
+//! Removes the parts that a failure does not need.
 
-/// The shortest list found from which nothing can be left out, so that it still fails.
+/// The shortest failing list found: without any further element the list does not fail.
 pub(crate) fn shrunk<T: Clone>(mut failing: Vec<T>, fails: impl Fn(&[T]) -> bool) -> Vec<T> {
     let mut size = failing.len().div_ceil(2);
     loop {

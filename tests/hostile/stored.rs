@@ -1,6 +1,6 @@
-//! Entries, snapshots and journals whose messages are changed as messages: fields that are missing, doubled, moved,
-//! nested and full of odd numbers, which bytes that are flipped seldom give. What is read is a value like any other;
-//! what is refused says where. (`tests/wire` cuts, flips and mixes bytes.)
+//! Entries, snapshots and journals with changed messages: fields that are missing, doubled, moved, nested and full of
+//! odd numbers, which flipped bytes rarely produce. A value that was read is a valid value; a refusal names the place.
+//! (`tests/wire` cuts, flips and mixes bytes.)
 
 use allclear::wire::log;
 
@@ -24,7 +24,7 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
     kinds.into_iter().flat_map(of_kind).collect()
 }
 
-/// Why it was refused; otherwise that it is stored as it was read.
+/// Reads and stores the bytes: an error is the reason of a refusal; a value that was read is stored unchanged.
 fn read(kind: &str, bytes: &[u8]) -> Result<(), String> {
     macro_rules! again {
         ($decode:path, $encode:path) => {{

@@ -1,13 +1,14 @@
-//! The commands of a script about leaders, and about replicas that hear none (`behaviour.md` 7).
+//! The commands of a script about leaders, and about isolated replicas (`behaviour.md` 7).
 //!
 //! ```text
-//! term N [turn=N]           consensus tells the leader that it leads; everybody has acknowledged it now
+//! term N [turn=N]           consensus reports the leadership to the leader; every voter acknowledges the leader now
 //! heard VM…                 these voters acknowledge the leader now
-//! alone VM since=TIME [seen=TIME] [reaches=VM,…] [led=VM] [log=TIME]: DOCUMENT   what a replica
-//!                           alone would do, where the time of the log is another than that of its wall clock
-//! lead_without VM          it does not vote any more, and is no learner
-//! journal VM: DOCUMENT      it writes down that it approves these events alone     ended VM OUTCOME…    and how it ended
-//! account VM [NUMBER]       its account, under the current number or another       suspect VM NUMBER
+//! alone VM since=TIME [seen=TIME] [reaches=VM,…] [led=VM] [log=TIME]: DOCUMENT   actions of this isolated
+//!                           replica; `log` where the log's time differs from the replica's wall clock
+//! lead_without VM           the VM does not vote any more, and is no learner
+//! journal VM: DOCUMENT      writes isolated approvals of these events into the journal
+//! ended VM OUTCOME…         the outcome of the last journal entry
+//! account VM [NUMBER]       reconciliation, under the current number or another       suspect VM NUMBER
 //! ```
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What the state never outgrows.
+//! Limits which the state never exceeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +76,7 @@ fn an_event_that_flaps_does_not_grow_without_end() {
     let event = &state.open[&EventId::new("e1")];
     assert!(event.entered.len() <= 202, "{} stages", event.entered.len());
     assert_eq!(event.stage(), Stage::Started, "a start is not taken back any more");
-    // It is gone and comes back: nobody knows it any more.
+    // The event is gone and comes back: the state has forgotten the event.
     report(&mut state, 0..0);
     report(&mut state, 1..2);
     let event = &state.open[&EventId::new("e1")];
@@ -113,7 +113,7 @@ fn events_beyond_the_limit_are_taken_up_when_there_is_room() {
     assert_eq!(state.open.len(), OPEN_LIMIT);
     assert_eq!(beyond_the_limit(&state).len(), 5, "whoever looks is told of them");
     let open: Vec<usize> = (0..OPEN_LIMIT + 5).filter(|n| state.open.contains_key(&announcement(*n).id)).collect();
-    // Five that are open are gone, the rest is listed as before.
+    // Five open events are gone, the rest is listed as before.
     report(&mut state, (0..OPEN_LIMIT + 5).filter(|number| !open[..5].contains(number)));
     assert_eq!((state.open.len(), state.history.len()), (OPEN_LIMIT, 5));
     assert!(beyond_the_limit(&state).is_empty());
@@ -133,7 +133,7 @@ fn a_closed_event_that_is_listed_again_is_taken_up_when_there_is_room() {
     assert_eq!((state.open.len(), state.history.len()), (OPEN_LIMIT, 1));
 }
 
-/// It lists an event that a user asked for.
+/// The planning input of an isolated replica, with a user-initiated event in the document.
 fn cut_off() -> PlanningInput {
     let listed = Announcement { source: Source::User, ..announcement(OPEN_LIMIT) };
     let me = VmName::new("a");

@@ -1,8 +1,8 @@
 //! Scripts: entries in, state and effects out. Each file in `scripts` proves the claim in its name.
 //!
-//! A block is one command a line, `----`, and what the machine answered, up to the next blank line. `world.rs`,
-//! `alone.rs`, `operator.rs` and `roster.rs` list the commands. After every entry the invariants are checked.
-//! `BLESS=1 cargo test --test functions machine::` rewrites the answers; read the difference before you believe it.
+//! A block is one command a line, `----`, and the answer of the core, up to the next blank line. `world.rs`,
+//! `alone.rs`, `operator.rs` and `roster.rs` list the commands. After every entry the invariants are checked. `BLESS=1
+//! cargo test --test functions machine::` rewrites the answers; read the difference before you believe it.
 
 mod alone;
 mod bounds;
@@ -20,7 +20,7 @@ use std::path::Path;
 
 use world::World;
 
-/// Plays a script and returns it with the answers that the machine gave now.
+/// Runs a script and returns the script with the current answers of the core.
 fn play(script: &str) -> String {
     let mut world = World::new();
     let mut played = String::new();
@@ -74,7 +74,7 @@ fn every_script_gets_the_answers_it_expects() {
             let _ = writeln!(failures, "{name}: panicked");
             continue;
         };
-        // Neither can be blessed.
+        // Neither word can be blessed.
         for word in ["MISTAKE", "VIOLATED"] {
             if let Some(line) = played.lines().find(|line| line.contains(word)) {
                 let _ = writeln!(failures, "{name}: {line}");

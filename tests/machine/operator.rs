@@ -1,10 +1,10 @@
-//! The commands of a script about what operators ask for (`behaviour.md` 11).
+//! The commands of a script about operator requests (`behaviour.md` 11).
 //!
 //! ```text
 //! hold EVENT until=SPAN [why…]    release EVENT [why…]    pause until=SPAN [why…]    resume [why…]    SPAN from now
-//! approve EVENT [REVISION] [why…]: as of this revision, or the current one
-//! skip EVENT VM W PHASE [why…]    wish [what…]    wishes: those about no single event
-//! knows VM N: it has acknowledged so many wishes    unaware N: who may not know of wish N
+//! approve EVENT [REVISION] [why…]: as of this revision, or the current revision
+//! skip EVENT VM W PHASE [why…]    wish [change…]    wishes: the requests about no single event
+//! knows VM N: the VM has acknowledged requests up to N    unaware N: replicas which may not know of request N
 //! ```
 
 use std::fmt::Write;

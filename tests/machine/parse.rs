@@ -1,4 +1,4 @@
-//! The words of a script line, and what they stand for.
+//! Parsing of the words of a script line.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
     Ok(total)
 }
 
-/// What follows the named words: `key=value` and bare words.
+/// The arguments after the named words: `key=value` and bare words.
 #[derive(Default)]
 pub(crate) struct Options<'a> {
     pub(crate) values: BTreeMap<&'a str, &'a str>,

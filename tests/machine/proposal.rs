@@ -1,4 +1,4 @@
-//! The commands of a script that propose one entry as it is written, right or wrong.
+//! The commands of a script which propose one entry as written, right or wrong.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ impl World {
         Ok(self.commit(&by.unwrap_or(approver), Command::RecordPost(RecordPost { event, attempt, outcome })))
     }
 
-    /// Proposals that no plan of ours would make at this moment.
+    /// Proposals which the planner would not make at this moment.
     pub(crate) fn raw(&mut self, word: &str, rest: &str) -> Result<String, String> {
         let options = parse::options(rest.split_whitespace());
         let command = match (word, &options.words[..]) {

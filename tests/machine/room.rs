@@ -1,4 +1,4 @@
-//! What the state never outgrows in bytes.
+//! Limits in bytes which the state never exceeds.
 
 use allclear::core::apply::apply;
 use allclear::core::apply::report::beyond_the_limit;
@@ -15,7 +15,7 @@ use allclear::core::model::time::Timestamp;
 
 use super::bounds::{announcement, ask, commit, report};
 
-/// Of so many VMs that are nobody's of this cluster.
+/// An announcement for `vms` VMs outside this cluster.
 fn of_others(number: usize, vms: usize) -> Announcement {
     let resources = (0..vms).map(|vm| VmName::new(&format!("other-{number}-{vm}"))).collect();
     Announcement { resources, ..announcement(number) }
@@ -70,7 +70,7 @@ fn events_of_others_leave_places_for_those_of_ours() {
     assert_eq!(report_by(&mut state, "b", (500..520).map(announcement).collect()), ApplyResult::Applied);
     assert!((500..520).all(|number| state.open.contains_key(&announcement(number).id)));
     assert_eq!(state.open.len(), OPEN_LIMIT_OF_OTHERS + 20);
-    // Whoever joins is one of us, with the event for which there was no room.
+    // The joining replica becomes a member, with the event for which there was no room.
     let waiting = beyond_the_limit(&state).iter().map(|id| (*id).clone()).next().unwrap();
     let number: usize = waiting.as_str()[1..].parse().unwrap();
     let command = Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() });
@@ -112,7 +112,7 @@ fn a_report_beyond_its_room_is_taken_from_nobody() {
     assert_eq!(report_by(&mut state, "a", vec![long]), ApplyResult::Rejected(Rejection::TooManyEvents));
     assert!(state.open.is_empty() && state.replicas[&VmName::new("a")].reports == 0);
     assert_eq!(report_by(&mut state, "a", of(5, 500)), ApplyResult::Applied);
-    // Where there are many, each has less.
+    // With many replicas, each replica has less room.
     let names: Vec<String> = (0..100).map(|number| format!("r{number}")).collect();
     let state = with_replicas(&names.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(state.room_for_document() < DOCUMENT_BYTES && state.room_for_document() > 100 * 1_024);

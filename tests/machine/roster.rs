@@ -1,11 +1,11 @@
-//! The commands of a script about workloads that dial in, and about roles.
+//! The commands of a script about session workloads, and about roles.
 //!
 //! ```text
 //! enlist VM NAME [group=G] [after=W,…] [on_absent=A]: PHASE …; …     delist VM NAME
-//! note VM NAME [unknown|primary|replica] [away]                      roster VM: the workloads that count
+//! note VM NAME [unknown|primary|replica] [away]                      roster VM: the effective workloads
 //! extend ATTEMPT SPAN: until this long from now                      avoid|prefer VM NAME
-//! circles: of workloads that wait for each other                      overrun EVENT: attempts to be stopped
-//! observed VM EVENT SPAN: the event kept it from running              measures EVENT
+//! circles: of workloads which wait for each other                    overrun EVENT: attempts to be stopped
+//! observed VM EVENT SPAN: the event kept the VM from running         measures EVENT
 //! ```
 
 use allclear::core::assignments;
@@ -81,7 +81,7 @@ impl World {
         Ok(self.commit(&VmName::new(vm), Command::RecordImpact(RecordImpact { event, lasted })))
     }
 
-    /// What is measured of an event, and whether somebody else approved it.
+    /// Measured durations of an event, and whether a second approver approved the event.
     fn measures(&self, id: &str) -> Result<String, String> {
         let event = self.event(id)?;
         let told = |span: Option<Duration>| span.map_or("unknown".into(), |span| format!("{} s", span.as_secs_f64()));

@@ -1,4 +1,4 @@
-//! What scripts print: commands, errands, blockers and the timeline of an event, one line each.
+//! Output of scripts: commands, assignments, blockers and the timeline of an event, one line each.
 
 use std::fmt::Write;
 
@@ -22,7 +22,7 @@ use allclear::core::model::time::Timestamp;
 use allclear::core::model::workload::{Intent, Member};
 use allclear::core::start_cause::StartCause;
 
-/// From the beginning of the script: `15m`, `1m30s`, `2h0m1s`.
+/// Time since the beginning of the script: `15m`, `1m30s`, `2h0m1s`.
 pub(crate) fn time(at: Timestamp) -> String {
     let (sign, total) = if at.0 < 0 { ("-", at.0.unsigned_abs()) } else { ("", at.0.unsigned_abs()) };
     let (hours, minutes) = (total / 3_600_000, total / 60_000 % 60);
@@ -37,7 +37,7 @@ pub(crate) fn time(at: Timestamp) -> String {
 }
 
 fn hook(member: &Member, id: HookId, intent: Intent) -> String {
-    // Hooks of scripts run nothing, so the key of one without a name is its place, unless it `runs` something.
+    // Hooks of scripts run nothing, so the key of a hook without a name is its place, unless the hook `runs` something.
     let which = match id.key {
         0 => String::new(),
         place @ 1..1_000 => format!("#{}", place + 1),
@@ -184,7 +184,7 @@ fn why(why: &WaiverReason) -> String {
     }
 }
 
-/// The timeline.
+/// The timeline of an event.
 pub(crate) fn event(event: &Event) -> String {
     let announced = &event.announcement;
     let resources: Vec<_> = announced.resources.iter().map(ToString::to_string).collect();
@@ -262,7 +262,7 @@ fn attempts(event: &Event, text: &mut String) {
     }
 }
 
-/// The members that are not in service, one a line.
+/// The members which are not in service, one per line.
 pub(crate) fn members(state: &State) -> String {
     let mut text = String::new();
     for (member, slot) in &state.slots {

@@ -1,5 +1,6 @@
 //! A wave of maintenance goes through the VMs of one group, one fault domain after the other, in every order: how often
-//! the primary moves, and where to. Plan, apply and errands are the real ones; the hooks and the cloud are made up.
+//! the primary moves, and to which VM. Plan, apply and assignments are the real code; the hooks and the cloud are
+//! simulated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,7 +25,7 @@ const IMPACT: Duration = Duration::from_secs(20);
 const STEP: Duration = Duration::from_secs(1);
 const STEPS_AT_MOST: usize = 600;
 
-/// When an event is announced, seen from the one before it.
+/// Time of an event's announcement, relative to the event before.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Announced {
     Together,
@@ -34,7 +35,7 @@ enum Announced {
 
 const GAPS: [Announced; 3] = [Announced::Together, Announced::WhenStarted, Announced::WhenOver];
 
-/// Which of the preferred VMs a failover hook takes.
+/// Choice of a failover hook among the preferred VMs.
 type Choice = fn(&[VmName]) -> Option<&VmName>;
 
 struct Wave {
@@ -45,7 +46,7 @@ struct Wave {
     primary: VmName,
     choice: Choice,
     moves: usize,
-    /// Those that the cloud lists, by their place in the order.
+    /// The events listed by the cloud, by their place in the order.
     listed: BTreeMap<usize, Status>,
     over: BTreeSet<usize>,
     started: BTreeMap<usize, Timestamp>,
@@ -73,7 +74,7 @@ impl Wave {
         wave
     }
 
-    /// Plays it to the end and counts the moves.
+    /// Runs the wave to the end and counts the moves.
     fn play(mut self) -> Result<usize, String> {
         for _ in 0..STEPS_AT_MOST {
             self.move_cloud();
@@ -140,14 +141,14 @@ impl Wave {
         let word = if reachable { "reachable" } else { "unreachable" };
         let line = format!("{word} {}", self.victims[place].0);
         obey(&mut self.world, &line);
-        // Leadership leaves the VM before it is gone.
+        // Leadership leaves the VM before the VM is gone.
         let input = &self.world.input;
         if let Some(heir) = input.members.iter().find(|name| input.reaches(name)).cloned() {
             self.world.input.me = heir;
         }
     }
 
-    /// Every VM that runs says what is listed now.
+    /// Every running VM reports the events listed now.
     fn report(&mut self) {
         let events = self.listed.iter().map(|(place, status)| Announcement {
             id: id(*place),
@@ -170,7 +171,7 @@ impl Wave {
         }
     }
 
-    /// Every VM that runs sees to its errands; false when there were none.
+    /// Every running VM carries out its assignments; false if there were none.
     fn act(&mut self) -> bool {
         let mut has_acted = false;
         for vm in VMS.map(VmName::new) {
@@ -247,7 +248,7 @@ fn id(place: usize) -> EventId {
     EventId::new(&format!("e{place}"))
 }
 
-/// The moves of every order, and how each was made up.
+/// The moves of every order, and how each wave was composed.
 fn play_all(choice: Choice) -> Vec<(String, Result<usize, String>)> {
     let mut played = Vec::new();
     for order in ORDERS {

@@ -1,21 +1,22 @@
-//! The commands of a script, and the cluster they act on.
+//! The commands of a script, and the cluster on which the commands act.
 //!
 //! ```text
 //! cluster VM…                               workload VM|* NAME [group=G] [after=W,…]: PHASE [key=value…]; …
 //! group VM|* NAME max=N                     rename VM OLD [NEW …, as workload]: in one registration
 //! policy user_budget=2m foreign=approve-user …     rule NAME action=A [type=T] [source=S] [phases=P,…] [budget=…]
 //! report VM|*: nothing | STATUS SOURCE TYPE EVENT VM,… [notbefore=[+]15m] [duration=9s]; …    repeat VM: as before
-//! overtaken VM: as report, but another one came before it
+//! overtaken VM: as report, but another report came before
 //! now TIME      wait SPAN                   lead VM   quorum|no_quorum
-//! unreachable|reachable|stall|healthy VM…   leave VM…: they are no members any more
-//! join VM…: they are members that have yet to register
-//! seen|unseen VM…: its document is fresh, or from before the script
-//! plan: what the leader would propose       propose: what was last planned, now
-//! step: plan and propose                    run: step until nothing is due
+//! unreachable|reachable|stall|healthy VM…   leave VM…: these VMs are no members any more
+//! join VM…: these VMs are members which have yet to register
+//! seen|unseen VM…: the VM's document is fresh, or from before the script
+//! plan: the leader's current proposal       propose: the last plan, now
+//! step: plan and propose                    run: step until nothing is pending
 //! errands VM [forgotten=ATTEMPT]    explain EVENT    show EVENT    events
 //! settle ATTEMPT OUTCOME… [by=VM]           posted ATTEMPT OUTCOME… [by=VM]
-//! claim EVENT VM REASON    expire ATTEMPT    discount VM    forget EVENT    take|give_back|last_call EVENT    waive EVENT VM W PHASE
-//! begin EVENT VM W PHASE on=VM    dismiss VM    drill rehearsal|dry_run ANNOUNCEMENT    end_drill EVENT    the last line are raw proposals, as a wrong planner would make them
+//! claim EVENT VM REASON    expire ATTEMPT    discount VM    forget EVENT    take|give_back|last_call EVENT
+//! waive EVENT VM W PHASE    begin EVENT VM W PHASE on=VM    dismiss VM    drill rehearsal|dry_run ANNOUNCEMENT
+//! end_drill EVENT           from `claim` on, commands are raw proposals, as a wrong planner would make
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +44,7 @@ use allclear::core::verify::transition;
 
 use crate::machine::{parse, show};
 
-/// A step that is never done would go on for ever.
+/// Limit of steps: a step which is never done would go on for ever.
 const STEPS_AT_MOST: usize = 20;
 
 pub(crate) struct World {
@@ -262,7 +263,7 @@ impl World {
         Ok(String::new())
     }
 
-    /// Made so many reports ago.
+    /// Commits a report which was made `ago` reports ago.
     fn report(&mut self, rest: &str, ago: u64) -> Result<String, String> {
         let (vm, text) = rest.split_once(':').ok_or("report VM: …")?;
         let document = parse::document(text, self.input.now)?;
@@ -274,7 +275,7 @@ impl World {
         Ok(answer)
     }
 
-    /// The report of this replica that is in the log already arrives once more.
+    /// The latest logged report of this replica arrives once more.
     fn repeat(&mut self, vm: &str) -> Result<String, String> {
         let vm = VmName::new(vm);
         let replica = self.state.replicas.get(&vm).ok_or("no such replica")?;
@@ -296,7 +297,7 @@ impl World {
         String::new()
     }
 
-    /// These are no members any more.
+    /// Removes these replicas from the members.
     fn leave(&mut self, names: &str) -> String {
         let left: Vec<VmName> = names.split_whitespace().map(VmName::new).collect();
         self.input.members.retain(|name| !left.contains(name));
@@ -384,7 +385,7 @@ impl World {
         self.state.events()
     }
 
-    /// Appends one entry and tells its verdict, and the stages that it changed.
+    /// Appends one entry and returns its verdict, and the changed stages.
     pub(crate) fn commit(&mut self, by: &VmName, command: Command) -> String {
         let before = self.state.clone();
         let entry = Entry { at: self.input.now, by: by.clone(), command };

@@ -1,4 +1,4 @@
-//! The one POST: what it says, that it is sent once, and what each answer means.
+//! The one POST: its content, its single transmission, and the meaning of each answer.
 
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ async fn the_status_counts_whatever_becomes_of_the_body() {
     for answer in [cut(100), Answer::Flood(head.to_vec())] {
         assert_eq!(approve(answer, PATIENT).await, Approval::Accepted);
     }
-    // Without its whole head there is no status.
+    // Without a complete HTTP header there is no status.
     assert!(matches!(approve(cut(60), PATIENT).await, Approval::Unknown(_)));
 }
 

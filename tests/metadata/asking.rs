@@ -1,4 +1,4 @@
-//! How it asks: the header, the address, one request at a time, and patience for the first answer.
+//! How the client polls: the header, the address, one request at a time, and patience for the first answer.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is a document, and what only looks like one.
+//! Valid documents, and answers that only resemble documents.
 
 use allclear::imds::{MAX_BODY, MAX_EVENTS, NoInformation, read_document};
 

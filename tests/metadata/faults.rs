@@ -1,4 +1,4 @@
-//! What the wire can do to a poll. None of it is "no events", none of it is a crash, and the next poll works.
+//! Network faults during a poll. No fault means "no events", no fault is a crash, and the next poll works.
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
@@ -8,7 +8,7 @@ use allclear::imds::{Approval, MAX_BODY, NoInformation, Timeouts};
 use super::server::{Answer, Server};
 use super::{EMPTY, HASTY, PATIENT, SHORT, endpoint, endpoint_at, http, says};
 
-/// One poll that meets the fault, and one after it.
+/// One poll with the fault, and one poll afterwards.
 async fn poll_through(fault: Answer, timeouts: Timeouts) -> &'static str {
     let server = Server::telling(vec![fault, says(200, EMPTY)]).await;
     let endpoint = endpoint_at(&server.url(), "2020-07-01", timeouts);
@@ -161,7 +161,7 @@ async fn a_connection_that_is_never_made_is_told_apart_and_nothing_was_sent() {
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();
     let address = listener.local_addr().unwrap();
-    // Two fill the queue of a listener that accepts nobody; whoever comes after them is not answered.
+    // Two connections fill the queue of a listener that accepts none; further connections get no answer.
     let _first = TcpStream::connect(address).await.unwrap();
     let _second = TcpStream::connect(address).await.unwrap();
     let endpoint = endpoint_at(&format!("http://{address}"), "2020-07-01", Timeouts { connect: SHORT, ..PATIENT });

@@ -32,7 +32,7 @@ fn read(event: &Value) -> Announcement {
     document(std::slice::from_ref(event)).events[0].clone()
 }
 
-/// With one field set, or taken out when the value is `None`.
+/// An event with one field set, or removed if the value is `None`.
 fn with(field: &str, value: Option<Value>) -> Announcement {
     let mut event = event();
     match value {

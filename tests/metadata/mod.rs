@@ -1,4 +1,4 @@
-//! The metadata service's client against everything a service, a proxy or a broken machine can answer.
+//! The client of the metadata service against every possible answer of a service, a proxy or a broken machine.
 //!
 //! All servers are on loopback; `payloads.json` holds documents of the live service, each with its source.
 
@@ -20,13 +20,13 @@ use server::{Answer, Server};
 
 const EMPTY: &str = r#"{"DocumentIncarnation":1,"Events":[]}"#;
 
-/// Long enough that none passes on a busy machine.
+/// Long enough that no timeout expires on a busy machine.
 const PATIENT: Timeouts = Timeouts {
     connect: Duration::from_secs(20),
     first_answer: Duration::from_secs(20),
     answer: Duration::from_secs(20),
 };
-/// For tests that wait for one to pass.
+/// For tests that wait for a timeout.
 const HASTY: Timeouts = Timeouts { first_answer: SHORT, answer: SHORT, ..PATIENT };
 const SHORT: Duration = Duration::from_millis(300);
 
@@ -39,7 +39,7 @@ fn endpoint(server: &Server) -> Endpoint {
     endpoint_at(&server.url(), "2020-07-01", PATIENT)
 }
 
-/// A whole HTTP answer that announces the end of the connection, so that no later request is sent over it.
+/// A whole HTTP answer that announces the end of the connection, so that the connection carries no later request.
 fn http(status: u16, body: impl AsRef<[u8]>) -> Vec<u8> {
     answer(status, "Connection: close\r\n", body.as_ref())
 }

@@ -1,4 +1,4 @@
-//! Every example document, over the wire, against what it has to be read as.
+//! Every example document, over the wire, compared with the expected result.
 
 use serde_json::Value;
 

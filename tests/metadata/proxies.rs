@@ -1,4 +1,4 @@
-//! Proxies of the environment are not used: the service is this machine's own, and it refuses what was forwarded.
+//! Proxies of the environment are not used: the service is local to the machine, and refuses forwarded requests.
 
 use std::env;
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use allclear::imds::Approval;
 use super::server::Server;
 use super::{EMPTY, PATIENT, endpoint_at, says};
 
-/// Whom to ask; set only in the process that the test starts of itself, with proxies in its environment.
+/// The endpoint; set only in the process that the test starts of itself, with proxies in its environment.
 const TARGET: &str = "ALLCLEAR_TEST_METADATA_ENDPOINT";
 
 #[tokio::test]

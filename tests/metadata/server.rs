@@ -1,6 +1,6 @@
-//! A metadata service that can do anything a socket can: a small HTTP server on loopback, by hand.
+//! A metadata service with every ability of a socket: a small HTTP server on loopback, by hand.
 //!
-//! It keeps what it was asked, and how many requests were under way at the same time at the most.
+//! The server records all requests, and the maximum number of simultaneous requests.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,29 +14,29 @@ use tokio::task::{JoinHandle, JoinSet};
 /// For every wait of a test.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
-/// How a request is answered.
+/// The answer to a request.
 #[derive(Clone)]
 pub(crate) enum Answer {
-    /// These bytes, and the connection is closed.
+    /// Sends these bytes, and closes the connection.
     Bytes(Vec<u8>),
-    /// These bytes, and the connection is kept for the next request.
+    /// Sends these bytes, and keeps the connection for the next request.
     Keep(Vec<u8>),
-    /// These bytes, after this long.
+    /// Sends these bytes, after this duration.
     Late(Duration, Vec<u8>),
-    /// These bytes, and then nothing more, with the connection open.
+    /// Sends these bytes, and then nothing more, with the connection open.
     Hang(Vec<u8>),
-    /// These bytes one by one, slowly, until the client has enough of it.
+    /// Sends these bytes one by one, slowly, until the client gives up.
     Drip(Vec<u8>),
-    /// These bytes, and then 64 MiB of spaces, far more than fits between two programs.
+    /// Sends these bytes, and then 64 MiB of spaces, far more than fits between two programs.
     Flood(Vec<u8>),
-    /// These bytes, and then a reset.
+    /// Sends these bytes, and then a reset.
     Reset(Vec<u8>),
 }
 
-/// What was asked.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    /// Counts the connections from 0.
+    /// The number of the connection, from 0.
     pub(crate) connection: usize,
     /// Method and target, as in `GET /metadata/…`.
     pub(crate) line: String,
@@ -97,12 +97,12 @@ impl Server {
         Self { address, shared, accepting }
     }
 
-    /// The same answer to everything.
+    /// Sends one answer to every request.
     pub(crate) async fn saying(answer: Answer) -> Self {
         Self::start(move |_| answer.clone()).await
     }
 
-    /// One answer after the other; the last to everything that follows.
+    /// Sends one answer after the other; the last answer is repeated.
     pub(crate) async fn telling(answers: Vec<Answer>) -> Self {
         let mut told = 0;
         Self::start(move |_| {
@@ -128,7 +128,7 @@ impl Server {
         lock(&self.shared.seen).most_under_way
     }
 
-    /// Of the first answer: whether the client was there to take all of it.
+    /// True if the client read the first answer to its end.
     pub(crate) async fn was_read_to_its_end(&self) -> bool {
         let mut written = self.shared.written.subscribe();
         let first = written.wait_for(|written| !written.is_empty());
@@ -162,7 +162,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// One request, or nothing when the client has gone.
+/// One request, or `None` if the client has disconnected.
 async fn read(stream: &mut TcpStream, connection: usize) -> Option<Request> {
     let mut bytes = Vec::new();
     let head = loop {
@@ -184,7 +184,7 @@ async fn read(stream: &mut TcpStream, connection: usize) -> Option<Request> {
     Some(Request { connection, line, headers, body: String::from_utf8_lossy(&bytes[head + 4..whole]).into_owned() })
 }
 
-/// Whether the connection stays open.
+/// True if the connection stays open.
 async fn serve(stream: &mut TcpStream, request: Request, shared: &Shared) -> bool {
     let answer = (lock(&shared.handler))(&request);
     {
@@ -198,7 +198,7 @@ async fn serve(stream: &mut TcpStream, request: Request, shared: &Shared) -> boo
     if let Answer::Late(delay, _) = &answer {
         tokio::time::sleep(*delay).await;
     }
-    // Before the last byte is out: the next request cannot be under way earlier.
+    // Before the last byte is sent: the next request cannot be under way earlier.
     lock(&shared.seen).under_way -= 1;
     let written = write(stream, answer).await.is_ok();
     shared.written.send_modify(|all| all.push(written));

@@ -1,4 +1,4 @@
-//! A refused api-version: two fallbacks, in the open.
+//! A refused api-version: two fallbacks, with a log message.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use allclear::imds::NoInformation;
 use super::server::Server;
 use super::{EMPTY, endpoint, says};
 
-/// Takes one version only, as an old service would.
+/// Accepts only one version, as an old service would.
 async fn service_of(taken: &'static str) -> Server {
     let refusal = r#"{"error":"Bad request. api-version is invalid","newest-versions":["2025-04-07","2024-07-17"]}"#;
     Server::start(move |request| if request.line.ends_with(taken) { says(200, EMPTY) } else { says(400, refusal) })

@@ -1,4 +1,4 @@
-//! Everything that may happen next.
+//! Actions which may happen next.
 
 use allclear::core::schedule::slots;
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ pub(crate) enum Action {
     Cloud(usize, Shown),
     /// The event is to come again.
     Return(usize),
-    /// To the next moment.
+    /// Time advances to the next entry of `MOMENTS`.
     Wait,
     Restart(usize),
     Heal(usize),
@@ -43,11 +43,11 @@ pub(crate) enum Action {
     Arrive,
     /// The event names one more VM.
     Grow(usize),
-    /// An operator asks for it.
+    /// An operator makes a request.
     Ask(OperatorRequest),
-    /// The workload on a replica is something else from here on.
+    /// The condition of a replica's workload changes.
     Change(usize, Condition),
-    /// The same, because it does not serve any more, or serves again.
+    /// The condition changes because the workload stops serving, or serves again.
     Sicken(usize, Condition),
 }
 
@@ -56,22 +56,22 @@ pub(crate) enum Fault {
     Crash(usize),
     Cut(usize),
     Elect(usize),
-    /// The reply to the post is lost; whether it took effect or not.
+    /// The reply to the post is lost, whether the post took effect or not.
     LoseReply(usize, bool),
-    /// A copy of a proposal is on its way and arrives at any later time.
+    /// A copy of a proposal is in flight and arrives at any later time.
     Delay(usize, Command),
-    /// Time passes though somebody had something to do.
+    /// Time passes though an action was pending.
     Dawdle,
-    /// The leader proposes what no plan of ours would.
+    /// The leader proposes a command which the planner would never propose.
     Rogue(Command),
 }
 
-/// Polls as they are needed, all at one moment.
+/// Polls are made as needed, all at the same time.
 const POLLS: usize = 5;
 const AT_ONCE: Patience =
     Patience { poll_interval: Duration::ZERO, gone_after: Duration::ZERO, stale_after: Duration::ZERO };
 
-/// What a replica would propose now: the leader's plan, news of its endpoint, outcomes.
+/// Proposals of each replica now: the leader's plan, changes of the endpoint, outcomes.
 fn proposals(cluster: &Cluster, world: &World) -> Vec<(usize, Command)> {
     let mut found = Vec::new();
     for (replica, local) in world.replicas.iter().enumerate().filter(|(replica, _)| world.connected(*replica)) {
@@ -109,7 +109,7 @@ fn proposals(cluster: &Cluster, world: &World) -> Vec<(usize, Command)> {
     found
 }
 
-/// What the log does not know yet of a replica's workload.
+/// Condition of a replica's workload, where the log does not have the condition yet.
 fn note(cluster: &Cluster, world: &World, replica: usize) -> Option<Command> {
     let workload = cluster.workload.as_ref()?.name.clone();
     let known = world.log.replicas.get(&name(replica))?.condition(&workload);
@@ -118,8 +118,8 @@ fn note(cluster: &Cluster, world: &World, replica: usize) -> Option<Command> {
         .then(|| Command::UpdateConditions(UpdateConditions { conditions: vec![(workload, condition)] }))
 }
 
-/// What the replicas have to do by themselves: the next thing of those that watch endpoints, of those that run hooks
-/// and post, and of the leader. The order among the three is free; within one of them the faults change it.
+/// Pending actions of the replicas: the next action of endpoint polling, of running hooks and posting, and of the
+/// leader. The order among the three is free; within each of the three the faults change the order.
 fn chores(cluster: &Cluster, world: &World, proposals: &[(usize, Command)]) -> Vec<Action> {
     let mut found: Vec<Action> = Vec::new();
     let mut busy = BTreeSet::new();
@@ -147,14 +147,14 @@ enum Actor {
     Leader,
 }
 
-/// The next step of a replica's own share.
+/// The next pending action of a replica.
 fn errand(cluster: &Cluster, world: &World, replica: usize) -> Option<Action> {
     let local = &world.replicas[replica];
     if let Some((_, Post::Confirmed)) = local.post {
         return Some(Action::Post(replica));
     }
     if cluster.mutant == Mutant::PostUnconfirmed && local.post.is_none() {
-        // It acts on what it knew once: any claim for it that has no outcome.
+        // The replica acts on old knowledge: any claim for this replica without an outcome.
         let mut claims = world.log.open_events().flat_map(|event| &event.claims);
         let mine = claims.find(|claim| claim.approver == name(replica) && claim.outcome.is_none());
         return mine.map(|claim| Action::Confirm(replica, claim.attempt));
@@ -179,13 +179,13 @@ fn errand(cluster: &Cluster, world: &World, replica: usize) -> Option<Action> {
     })
 }
 
-/// What is to run the hooks of a replica is away: what that means.
+/// The `on_absent` setting, if the session workload of a replica is disconnected.
 fn absence(cluster: &Cluster, world: &World, replica: usize) -> Option<OnAbsent> {
     let is_away = !world.conditions[replica].connected && world.is_dialled(cluster, replica);
     cluster.workload.as_ref().filter(|_| is_away).map(|workload| workload.on_absent)
 }
 
-/// Another role, or away and back.
+/// Another role, or a disconnect and reconnect.
 fn changes(cluster: &Cluster, world: &World) -> Vec<Action> {
     let Some(workload) = &cluster.workload else { return Vec::new() };
     let mut found = Vec::new();
@@ -199,7 +199,7 @@ fn changes(cluster: &Cluster, world: &World) -> Vec<Action> {
     found
 }
 
-/// A member is not ready any more, or ready again; it says so itself.
+/// A member stops being ready, or is ready again, and reports the change itself.
 fn sicknesses(world: &World) -> Vec<Action> {
     let other = |condition: &Condition| match condition.readiness {
         Readiness::NotReady => Readiness::Ready,
@@ -209,7 +209,7 @@ fn sicknesses(world: &World) -> Vec<Action> {
     all.map(|(replica, it)| Action::Sicken(replica, Condition { readiness: other(it), ..*it })).collect()
 }
 
-/// What happens without a fault and in its own time.
+/// Events without a fault, each in its own time.
 fn developments(cluster: &Cluster, world: &World) -> Vec<Action> {
     let mut found = Vec::new();
     for (event, cloud) in world.clouds.iter().enumerate() {
@@ -239,7 +239,7 @@ fn developments(cluster: &Cluster, world: &World) -> Vec<Action> {
             let is_asked = known.is_some_and(|known| known.intent == Intent::Confirm);
             let bad = if is_asked { Outcome::NotDone } else { Outcome::Failed("it".into()) };
             found.push(Action::Finish(replica, *attempt, Outcome::Done));
-            // What is owed is tried until it ends well, which would go on for ever.
+            // Restore hooks are retried until success, which would go on for ever.
             let is_owed = known.is_some_and(|known| known.hook.phase >= Phase::Restore);
             let may_fail = if is_owed {
                 may_fail_to_restore(world)
@@ -301,7 +301,8 @@ fn losses(world: &World, is_idle: bool) -> Vec<Fault> {
             found.push(Fault::LoseReply(replica, false));
         }
     }
-    // Not into the last moment: what is due then leaves something to put back, for which none would be left.
+    // Not into the last moment: actions due then leave something to restore, and no moment would be left for the
+    // restore.
     let is_next_last = world.moment + 2 == MOMENTS.len();
     if !is_idle && may_wait(world) && !is_next_last {
         found.push(Fault::Dawdle);
@@ -309,7 +310,8 @@ fn losses(world: &World, is_idle: bool) -> Vec<Fault> {
     found
 }
 
-/// At every moment, also what is too late, and what was seen before the last change.
+/// Operator requests at every moment, including requests which are too late, or based on the state before the last
+/// change.
 fn asks(cluster: &Cluster, world: &World) -> Vec<Action> {
     let until = Timestamp(500_000.max(world.now().0 + 100_000));
     let mut found = vec![OperatorRequest::Pause { until }, OperatorRequest::Resume];
@@ -341,13 +343,13 @@ pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
         found.truncate(1);
         return found;
     }
-    // Nothing can go wrong any more with an event that is closed and gone, but for what is still on its way.
+    // Once an event is closed and gone only commands still in flight can go wrong.
     let may_return = (0..world.clouds.len()).any(|event| world.may_return(cluster, event));
     if world.is_gone() && world.log.open.is_empty() && !may_return {
         found.extend(world.late.is_some().then_some(Action::Arrive));
         return found;
     }
-    // A leader that is lost is followed within seconds.
+    // A lost leader is replaced within seconds.
     if is_idle && may_wait(world) && world.connected(world.leader) {
         found.push(Action::Wait);
     }
@@ -368,7 +370,7 @@ pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
     found
 }
 
-/// A restore that never ends well would go on for ever, so it fails or hangs once, and not near the end.
+/// A restore which never succeeds would go on for ever, so a restore fails or hangs once, and not near the end.
 pub(crate) fn may_fail_to_restore(world: &World) -> bool {
     world.unrestored == 0 && world.moment + 3 < MOMENTS.len()
 }
@@ -380,7 +382,7 @@ fn may_wait(world: &World) -> bool {
     !is_last && (!is_restoring || may_fail_to_restore(world)) && (world.is_gone() || MOMENTS[world.moment] < GONE_BY)
 }
 
-/// Nothing is left that would happen by itself, whether what is down comes back or not.
+/// No pending actions are left, whether replicas which are down come back or not.
 pub(crate) fn is_quiet(cluster: &Cluster, world: &World) -> bool {
     (world.moment + 1 == MOMENTS.len() || world.log.open.is_empty())
         && world.connected(world.leader)
@@ -388,15 +390,15 @@ pub(crate) fn is_quiet(cluster: &Cluster, world: &World) -> bool {
         && developments(cluster, world).is_empty()
 }
 
-/// The disruption budget stands between an event and its claim.
+/// The disruption budget blocks the claim of an event.
 pub(crate) fn is_held(world: &World) -> bool {
     let input = world.planning_input();
     let mut blockers = world.log.open_events().filter_map(|event| explain(&world.log, event, &input));
     blockers.any(|blocker| matches!(blocker, Blocker::Budget { .. }))
 }
 
-/// Nothing moves, and some event that only waits for room waits for nobody who is on the way (L5): no event is claimed,
-/// approved or started, no hook runs, nobody is sick, and nobody is about to give back.
+/// Nothing moves, and some event which waits only for a slot waits for no member in progress (L5): no event is claimed,
+/// approved or started, no hook runs, no member is sick, and no event is about to give back its slots.
 pub(crate) fn is_deadlocked(cluster: &Cluster, world: &World) -> bool {
     let (state, now) = (&world.log, world.now());
     if !world.connected(world.leader) || world.late.is_some() || now >= Timestamp(840_000) {
@@ -414,7 +416,7 @@ pub(crate) fn is_deadlocked(cluster: &Cluster, world: &World) -> bool {
     });
     let is_returning = state.slots.values().any(|slot| slot.state == SlotState::Returning);
     let waits = |event: &Event| event.slots_since.is_none() && slots::is_ready_for_slots(state, event, now);
-    // Nobody is kept out by an event that has not gone on for too long (R6).
+    // An event without progress for `give_back_after` keeps no member out (R6).
     let is_left_standing = state.open_events().any(|event| {
         let keeps_out = state.slots.values().any(|slot| slot.events.contains(&event.announcement.id));
         keeps_out && event.stuck_since.is_some_and(|since| now >= since.plus(event.give_back_after()))

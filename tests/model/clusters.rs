@@ -1,4 +1,4 @@
-//! The bounded clusters that are explored, put together from what differs.
+//! Bounded clusters for exploration, composed from their differences.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(crate) fn workload(hooks: Vec<Hook>) -> Workload {
     }
 }
 
-/// A drain that must succeed, a shutdown that need not, and a restore.
+/// A drain which must succeed, a shutdown which need not succeed, and a restore.
 pub(crate) fn two_steps() -> Workload {
     workload(vec![
         hook(Phase::Drain, OnFailure::Hold),
@@ -33,34 +33,34 @@ pub(crate) fn two_steps() -> Workload {
     ])
 }
 
-/// A failover on a peer that can be asked whether it is done.
+/// A failover which runs on a peer and can be confirmed.
 pub(crate) fn failover() -> Workload {
     let failover = Hook { can_confirm: true, runs_on: RunsOn::Any, ..hook(Phase::Failover, OnFailure::Hold) };
     let group = Some(GroupName("g".into()));
     Workload { group, ..workload(vec![failover, hook(Phase::Restore, OnFailure::Hold)]) }
 }
 
-/// One step that must succeed.
+/// A drain which must succeed, and a restore.
 pub(crate) fn one_step() -> Workload {
     workload(vec![hook(Phase::Drain, OnFailure::Hold), hook(Phase::Restore, OnFailure::Hold)])
 }
 
-/// One step that must succeed, after which nothing has to be put back.
+/// A drain which must succeed, without a restore.
 pub(crate) fn unrestored() -> Workload {
     workload(vec![hook(Phase::Drain, OnFailure::Hold)])
 }
 
-/// One step that can be asked whether it is done.
+/// A drain which can be confirmed.
 pub(crate) fn askable() -> Workload {
     workload(vec![Hook { can_confirm: true, max_attempts: 2, ..hook(Phase::Drain, OnFailure::Hold) }])
 }
 
-/// The same workload, as one that dials in and may be away.
+/// The workload `of` as a session workload, which may be disconnected.
 pub(crate) fn dialled(on_absent: OnAbsent, of: Workload) -> Workload {
     Workload { origin: Origin::Session { owner: 0 }, on_absent, ..of }
 }
 
-/// A failover and a drain that can be taken back.
+/// A failover and a drain which can be undone.
 pub(crate) fn reversible() -> Workload {
     let reversible_hook = |phase| Hook { can_undo: true, ..hook(phase, OnFailure::Hold) };
     workload(vec![
@@ -70,7 +70,7 @@ pub(crate) fn reversible() -> Workload {
     ])
 }
 
-/// One step of which at most one runs in the cluster.
+/// An exclusive drain: at most one runs in the cluster.
 pub(crate) fn one_at_a_time() -> Workload {
     workload(vec![Hook { exclusive: true, ..hook(Phase::Drain, OnFailure::Hold) }])
 }
@@ -97,7 +97,7 @@ pub(crate) fn cluster(replicas: usize, source: Source, workload: Option<Workload
     }
 }
 
-/// Several events of one group, each of which names these replicas.
+/// Several events for members of one group, each with the given replicas.
 pub(crate) fn of_a_group(events: &[&[usize]], cluster: Cluster) -> Cluster {
     let group = Some(GroupName("g".into()));
     let workload = cluster.workload.unwrap_or_else(|| workload(Vec::new()));
@@ -105,7 +105,7 @@ pub(crate) fn of_a_group(events: &[&[usize]], cluster: Cluster) -> Cluster {
     Cluster { events, workload: Some(Workload { group, ..workload }), ..cluster }
 }
 
-/// An event that had started or was gone is shown as to come again, so often.
+/// An event which had started or was gone is shown as to come again, up to `returns` times.
 pub(crate) fn returning(returns: u8, cluster: Cluster) -> Cluster {
     Cluster { returns, ..cluster }
 }
@@ -115,12 +115,12 @@ pub(crate) fn reposting(cluster: Cluster) -> Cluster {
     Cluster { repost_after: Duration::from_mins(1), ..cluster }
 }
 
-/// Hooks fail so often at most, and the world changes only when everybody has done what they can.
+/// Hooks fail at most `failures` times, and the world changes only when no action is pending.
 pub(crate) fn patient(failures: u8, cluster: Cluster) -> Cluster {
     Cluster { failures: Some(failures), is_patient: true, ..cluster }
 }
 
-/// Members stop being ready, or are ready again, so often; they have a hook by which they are asked.
+/// Members stop being ready, or are ready again, up to `sick` times; a readiness hook is added.
 pub(crate) fn sick(sick: u8, cluster: Cluster) -> Cluster {
     let with_question = |of: Workload| {
         let hooks = of.hooks.iter().cloned().chain([hook(Phase::Ready, OnFailure::Hold)]).collect();
@@ -146,12 +146,12 @@ pub(crate) fn for_one_vm(cluster: Cluster) -> Cluster {
     Cluster { events: vec![vec![0], vec![0]], ..cluster }
 }
 
-/// Workloads change this often, at any moment.
+/// Workloads change up to `changes` times, at any moment.
 pub(crate) fn changing(changes: u8, cluster: Cluster) -> Cluster {
     Cluster { changes, ..cluster }
 }
 
-/// With a drill for the VM of the first event.
+/// A drill for the VM of the first event.
 pub(crate) fn drilling(cluster: Cluster) -> Cluster {
     Cluster { drill: true, ..cluster }
 }
@@ -160,7 +160,7 @@ pub(crate) fn with(faults: u8, trouble: Trouble, cluster: Cluster) -> Cluster {
     Cluster { faults, trouble, ..cluster }
 }
 
-/// Operators ask for something this often, at any moment.
+/// Operators make up to `wishes` requests, at any moment.
 pub(crate) fn asked(wishes: u8, cluster: Cluster) -> Cluster {
     Cluster { wishes, ..cluster }
 }

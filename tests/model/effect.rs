@@ -1,4 +1,4 @@
-//! What an action does to the world, and where the properties of posts and attempts are judged.
+//! Effects of actions on the world; the properties of posts and attempts are checked here.
 
 use allclear::core::assignments::{Assignment, assignments, predates_disk};
 use allclear::core::model::attempt::{Attempt, Outcome};
@@ -28,7 +28,7 @@ pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
                 match known.hook.phase {
                     Phase::Restore => drop(next.stopped.remove(&whose)),
                     Phase::Drain => drop(next.stopped.insert(whose, true)),
-                    // It says so itself.
+                    // The workload reports `Ready` itself.
                     Phase::Ready if next.conditions[whose].readiness == Readiness::NotReady => {
                         next.conditions[whose].readiness = Readiness::Ready;
                     }
@@ -99,7 +99,7 @@ fn start(cluster: &Cluster, next: &mut World, replica: usize, attempt: AttemptId
     next.replicas[replica].hooks.insert(attempt, Run::Running);
 }
 
-/// S4, by what is done to members: from its first hook that takes service away until its restore has ended well, one is out.
+/// S4, by effects on members: a member is out from its first disruptive hook until its restore has ended well.
 fn take_away(cluster: &Cluster, next: &mut World, attempt: &Attempt) {
     let Some(workload) = cluster.workload.as_ref().filter(|_| attempt.intent == Intent::Run) else { return };
     let whose = next.place(&attempt.member.vm);
@@ -110,13 +110,13 @@ fn take_away(cluster: &Cluster, next: &mut World, attempt: &Attempt) {
     let Some(event) = next.log.open_events().find(|event| event.attempt(attempt.id).is_some()) else { return };
     let named = |replica: &usize| event.affects(&name(*replica));
     let (own, others): (Vec<usize>, Vec<usize>) = next.stopped.keys().partition(|replica| named(replica));
-    // Somebody repairs members that are out anyway.
+    // Members which are out anyway are being repaired.
     let is_sick = |replica: usize| {
         let restore_failed = next.log.slots.get(&workload.on(&name(replica))).is_some_and(|slot| slot.restore_failed);
         !next.connected(replica) || restore_failed || next.conditions[replica].readiness == Readiness::NotReady
     };
     let is_repair = event.is_user_initiated() && (0..cluster.replicas).filter(named).all(is_sick);
-    // The platform takes them anyway, as they came too late for a decision or are about to be taken.
+    // The platform takes the members regardless: they came too late for a decision or are about to be taken.
     let is_hurried = event.last_call_since.is_some() || event.is_reopened();
     let is_excused = workload.group.is_none() || is_hurried || event.is_drill() || is_repair;
     if !is_excused && !others.is_empty() && own.len() + others.len() > 1 {
@@ -124,7 +124,7 @@ fn take_away(cluster: &Cluster, next: &mut World, attempt: &Attempt) {
     }
 }
 
-/// What a workload that dialled in runs is lost with it; what puts back is run again.
+/// A hook of a session workload is lost with the session; restore hooks are run again.
 fn change(cluster: &Cluster, next: &mut World, replica: usize, condition: Condition) {
     next.changed += 1;
     let is_lost = next.conditions[replica].connected && !condition.connected && next.is_dialled(cluster, replica);
@@ -143,7 +143,7 @@ fn change(cluster: &Cluster, next: &mut World, replica: usize, condition: Condit
     next.replicas[replica].hooks.retain(|attempt, run| *run != Run::Running || !again.contains(attempt));
 }
 
-/// S3: only the claim in force of an event that is neither approved nor under way leads to a post.
+/// S3: only the claim in force of an event which is neither approved nor under way leads to a post.
 fn confirm(cluster: &Cluster, next: &mut World, replica: usize, claim: AttemptId) {
     let in_force = |event: &Event| {
         let last = event.claims.last().is_some_and(|last| last.attempt == claim && last.approver == name(replica));
@@ -156,7 +156,7 @@ fn confirm(cluster: &Cluster, next: &mut World, replica: usize, claim: AttemptId
     let withdrawn = id.and_then(|id| claims::outcome_without_post(&next.log, &name(replica), &id, claim, &document));
     let is_other = withdrawn == Some(PostOutcome::Differs);
     let step = if withdrawn.is_none() || (is_other && cluster.mutant == Mutant::PostUndecided) {
-        // S10: it names nobody beside those for whom it was decided.
+        // S10: the event names only VMs for which the approval was decided.
         let named = next.log.open_events().find(|event| event.claims.iter().any(|it| it.attempt == claim)).cloned();
         let names_more = named.is_some_and(|event| {
             let of_claim = event.claims.iter().find(|it| it.attempt == claim).map(|it| &it.stints);
@@ -170,12 +170,12 @@ fn confirm(cluster: &Cluster, next: &mut World, replica: usize, claim: AttemptId
         if !next.log.open_events().any(in_force) {
             next.broke(Breach::Uncommitted);
         }
-        // S1, by what was done: what a claim takes for prepared was taken away, and not brought back since.
+        // S1, by effects: a member claimed as prepared was taken out of service, and not restored since.
         let is_it = |event: &&Event| event.claims.iter().any(|it| it.attempt == claim && it.reason == Reason::Prepared);
         let drains = cluster.workload.as_ref().is_some_and(|it| it.hooks_of(Phase::Drain).next().is_some());
         let unprepared = |event: &Event| {
             let named = event.announcement.resources.iter().filter(|vm| event.affects(vm));
-            // Hooks of a member that was sick as its slot was taken hold nobody who repairs it (R3b).
+            // Hooks of a member which was sick when its slot was taken do not hold a repair (R3b).
             let is_sick = |vm: &VmName| {
                 let slot = cluster.workload.as_ref().and_then(|workload| next.log.slots.get(&workload.on(vm)));
                 event.is_user_initiated() && slot.is_some_and(|slot| !slot.was_fit)
@@ -203,7 +203,7 @@ fn post(next: &mut World, replica: usize) {
     send(next, replica, effect, outcome);
 }
 
-/// S2: what is posted was claimed by this replica, and posted once unless something went wrong.
+/// S2: a post was claimed by this replica, and posted once unless there was a fault.
 fn send(next: &mut World, replica: usize, took_effect: bool, outcome: PostOutcome) {
     let Some((claim, _)) = next.replicas[replica].post.take() else { return };
     let Some(event) = next.event_of(claim) else { return };
@@ -220,7 +220,7 @@ fn send(next: &mut World, replica: usize, took_effect: bool, outcome: PostOutcom
     next.replicas[replica].post = Some((claim, Post::Answered(outcome)));
 }
 
-/// A hook is killed at its deadline, and no later than that its replica knows how it ended.
+/// A hook is killed at its deadline, and its replica knows the outcome by then.
 fn wait(next: &mut World) {
     let restores = |attempt: &Attempt| attempt.outcome.is_none() && attempt.hook.phase >= Phase::Restore;
     let is_restoring = next.log.open_events().any(|event| event.attempts.iter().any(restores));
@@ -242,7 +242,8 @@ fn deadlines(event: &Event) -> impl Iterator<Item = (AttemptId, Timestamp)> {
     event.attempts.iter().map(|attempt| (attempt.id, attempt.deadline))
 }
 
-/// With an empty disk. What it was to run before it went down may have run: it asks, and restores once more.
+/// Restart with an empty disk. Attempts assigned before the crash may have run: the replica asks, and restores once
+/// more.
 fn restart(cluster: &Cluster, next: &mut World, replica: usize) {
     let forgotten = AttemptId(if cluster.mutant == Mutant::RunAgain { 0 } else { next.log.attempts });
     let errands = assignments(&next.log, &name(replica)).into_iter();
@@ -252,7 +253,7 @@ fn restart(cluster: &Cluster, next: &mut World, replica: usize) {
             Assignment::Post { .. } => None,
         })
         .filter(|attempt| {
-            // A workload that dialled in says that it does not know it.
+            // A session workload reports such an attempt as unknown.
             let dialled = next.is_dialled(cluster, replica) && attempt.hook.phase < Phase::Restore;
             predates_disk(&next.log, attempt, forgotten) || (dialled && attempt.id <= forgotten)
         })
@@ -266,7 +267,7 @@ fn restart(cluster: &Cluster, next: &mut World, replica: usize) {
 
 fn fail(cluster: &Cluster, next: &mut World, fault: Fault) {
     let now = next.now();
-    // That a leader is followed by another is part of its loss.
+    // The election after the loss of a leader is part of the loss.
     let is_follow_up = matches!(fault, Fault::Elect(_)) && !next.connected(next.leader);
     next.faults += u8::from(!is_follow_up);
     match fault {

@@ -1,5 +1,5 @@
-//! Clusters that a suite has no time for: `cargo prove --test model larger -- --ignored --nocapture`. Each is
-//! explored for `ALLCLEAR_MODEL` seconds at the most, and told in a line with how far it was.
+//! Clusters too large for a suite: `cargo prove --test model larger -- --ignored --nocapture`. Each cluster is explored
+//! for at most `ALLCLEAR_MODEL` seconds, and a line is printed with the progress.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::clusters::{
 use crate::world::{Cluster, Trouble};
 
 const EACH: Duration = Duration::from_mins(2);
-/// What waits to be explored is kept in memory.
+/// Limit of states: unexplored states are kept in memory.
 const MOST_STATES: usize = 3_000_000;
 
 fn larger() -> Vec<(&'static str, Cluster)> {

@@ -1,14 +1,15 @@
 //! Every reachable state of a bounded cluster keeps the safety properties (`behaviour.md` 13).
 //!
-//! The model calls the production `apply`, `plan`, `errands` and `Observation`. What is bounded: one event, or two of
-//! one group, that appear once and are gone for good; two or three replicas; one workload on the affected VM; time moves between the
-//! moments in `world`; as many faults as each cluster says. What is assumed: the log itself (consensus; an isolated
-//! replica knows nothing newer and commits nothing), and that hooks end at their deadline. Metadata channels do not
-//! stall and documents are read well: that belongs to `observe` and the scripts. Endpoints are read in one order,
-//! and so are errands; only a fault changes that. A closed event is followed no further, late proposals excepted.
+//! The model calls the production `apply`, `plan`, `assignments` and `Observation`. Bounds: one event, or two of one
+//! group, which appear once and are gone permanently; two or three replicas; one workload on the affected VM; time
+//! moves between the moments in `world`; the faults are limited per cluster. Assumptions: the log itself (consensus; an
+//! isolated replica knows nothing newer and commits nothing), and hooks end at their deadline. Metadata channels do not
+//! stall and documents are read well: `observation` and the scripts cover both. Endpoints are read, and assignments
+//! are carried out, in one order; only a fault changes that order. A closed event is followed no further, late
+//! proposals excepted.
 //!
-//! A fault is a crash, an isolation, an election, a lost reply, a proposal that arrives once more and late, or that
-//! time passes while somebody had something to do. Without one, time moves on only when all have done what they can.
+//! A fault is a crash, an isolation, an election, a lost reply, a proposal which arrives once more and late, or time
+//! passing while an action was pending. Without a fault, time moves on only when no action is pending.
 
 extern crate allclear_proof as allclear;
 
@@ -106,7 +107,7 @@ fn promises() -> Vec<Property<Cluster>> {
     ]
 }
 
-/// A model that never comes to these shows nothing.
+/// States which the model must reach to prove anything.
 fn reached() -> Vec<Property<Cluster>> {
     vec![
         Property::sometimes("approved and started", |_, world| closed(world, Ending::Completed, StartCause::Approved)),
@@ -162,7 +163,7 @@ fn reached() -> Vec<Property<Cluster>> {
     ]
 }
 
-/// What was taken away on a VM is owed until the VM is back, however long that takes.
+/// A workload taken out of service on a VM remains to be restored until the VM is back, however long the VM is away.
 fn is_waiting_for_a_vm(world: &World, event: &Event) -> bool {
     let mut slots = world.log.slots.iter().filter(|(_, slot)| slot.by == event.announcement.id);
     let is_away = |replica: usize| !world.connected(replica) || !world.conditions[replica].connected;
@@ -185,13 +186,13 @@ fn is_restorable(cluster: &Cluster) -> bool {
     cluster.workload.as_ref().is_some_and(|workload| workload.hooks_of(Phase::Restore).next().is_some())
 }
 
-/// When an event is closed nothing that failed and could be taken back is left. That its members were put back is S12.
+/// A closed event leaves no failed attempt whose hook could be undone. The restore of the members is S12.
 fn is_put_back(cluster: &Cluster, event: &Event) -> bool {
     let is_left = |attempt: &Attempt| {
         let failed =
             matches!(attempt.outcome, Some((Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Cancelled, _)));
         let mut others = event.attempts.iter().filter(|other| other.hook == attempt.hook);
-        // What was done later, and restored, is left as little as what was taken back.
+        // A later successful attempt, which was restored, leaves as little as an undone attempt.
         let is_done = |other: &Attempt| other.id > attempt.id && matches!(other.outcome, Some((Outcome::Done, _)));
         failed && attempt.intent == Intent::Run && !others.any(|it| it.intent == Intent::Undo || is_done(it))
     };

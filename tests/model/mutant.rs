@@ -1,4 +1,4 @@
-//! Deliberate mistakes, to see that the model sees them.
+//! Deliberate mistakes, each of which the model must detect.
 
 use std::sync::Arc;
 
@@ -20,65 +20,65 @@ use allclear::core::model::workload::{Intent, Member, Phase, Role};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mutant {
     None,
-    /// `apply` takes every claim.
+    /// `apply` accepts every claim.
     ClaimUnguarded,
-    /// `apply` takes a second claim while the first is in force.
+    /// `apply` accepts a second claim while the first is in force.
     ClaimTwice,
-    /// `apply` puts back what was touched as soon as the event has started.
+    /// `apply` restores prepared workloads as soon as the event has started.
     RestoreEarly,
-    /// `apply` takes back what is done.
+    /// `apply` undoes a hook which is done.
     UndoDone,
-    /// `apply` begins an exclusive hook beside another one.
+    /// `apply` begins an exclusive hook beside another exclusive hook.
     RunBeside,
-    /// `apply` begins a hook beside another event's for the same workload.
+    /// `apply` begins a hook beside another event's hook for the same workload.
     RunBesideEvent,
-    /// `apply` lets what was asked about be asked about again.
+    /// `apply` lets a confirmation be requested again.
     AskAgain,
-    /// `apply` closes an event that is over without putting anything back.
+    /// `apply` closes an event which is over without restoring anything.
     ForgetRestoring,
-    /// `apply` lets an event go back to the beginning when it is listed again.
+    /// `apply` resets an event to the beginning when the event is listed again.
     GoBack,
     /// `apply` takes any answer of the platform for an approval.
     ApproveRefused,
-    /// The approver does not ask whether the event is what was decided.
+    /// The approver does not check whether the event still matches the decision.
     PostUndecided,
-    /// `apply` lets a late outcome replace the one that was recorded.
+    /// `apply` lets a late outcome replace the recorded outcome.
     Rewrite,
-    /// `apply` claims a drill where it should end it.
+    /// `apply` claims a drill instead of ending the drill.
     ClaimDrill,
-    /// `apply` takes a drill that ends for an event that has started.
+    /// `apply` takes a drill which ends for an event which has started.
     StartDrill,
-    /// `apply` lets a drill go on when an event is announced.
+    /// `apply` continues a drill when an event is announced.
     DrillOn,
-    /// An approver posts what it saw claimed once, without asking whether that is still so.
+    /// An approver posts an old claim without confirming the claim.
     PostUnconfirmed,
-    /// A replica runs once more what it ran before it crashed.
+    /// A replica runs an attempt again which ran before the crash.
     RunAgain,
-    /// `apply` takes a claim while an operator holds the event, or everything.
+    /// `apply` accepts a claim while an operator holds the event, or all events.
     ClaimAgainstWish,
-    /// `apply` takes an operator's approval of whatever the event has become.
+    /// `apply` accepts an operator's approval of any later revision of the event.
     ApproveUnseen,
     /// The leader never finds that a silent replica's document is too old.
     NeverDiscount,
-    /// `apply` gives an event its slots whoever else is out.
+    /// `apply` grants an event its slots regardless of other members which are out.
     TakeBeyondLimit,
-    /// `apply` gives an event its slots as if only events took members out, and no member failed.
+    /// `apply` grants an event its slots as if only events took members out, and no member failed.
     TakeBesideTheSick,
     /// `apply` takes every event for a repair.
     RepairAnything,
-    /// `apply` begins a hook that takes service away without a slot.
+    /// `apply` begins a disruptive hook without a slot.
     BeginWithoutSlot,
-    /// `apply` begins one though another member has failed since the slot was taken.
+    /// `apply` begins a disruptive hook though another member has failed since the slot was taken.
     BeginAboveLimit,
-    /// `apply` calls an event for the last time at any time.
+    /// `apply` accepts the last call of an event at any time.
     LastCallEarly,
-    /// `apply` takes a claim for stints that are over.
+    /// `apply` accepts a claim for stints which are over.
     ClaimOldStint,
     /// `apply` counts hooks of an earlier stint.
     CountOldStint,
-    /// `apply` takes a member for restored when its event is over.
+    /// `apply` takes a member for restored when the member's event is over.
     ForgetDebt,
-    /// `apply` takes a member for restored whose restore has failed.
+    /// `apply` takes a member for restored after a failed restore.
     RestoredByFailure,
     /// `apply` does not count how often an event gives back.
     GiveBackForEver,
@@ -86,16 +86,16 @@ pub(crate) enum Mutant {
     NeverGiveBack,
     /// The leader gives no slots to the second event.
     NeverTake,
-    /// `apply` begins a failover beside another one of the group.
+    /// `apply` begins a failover beside another failover of the group.
     FailoverBeside,
     /// `apply` drains a primary before its failover.
     DrainPrimary,
-    /// `apply` restores a member that an event keeps out.
+    /// `apply` restores a member which an event keeps out.
     RestoreKeptOut,
 }
 
 impl Mutant {
-    /// A broken `apply` for this entry; `None` leaves it to the real one.
+    /// Result of a broken `apply` for this entry; `None` leaves the entry to the real `apply`.
     pub(crate) fn overrules(self, state: &mut State, entry: &Entry) -> Option<ApplyResult> {
         match (self, &entry.command) {
             (Self::ClaimUnguarded, Command::ClaimApproval(ClaimApproval { event, .. })) => {
@@ -249,7 +249,7 @@ impl Mutant {
         }
     }
 
-    /// What is wrong about who may be out.
+    /// Mutants of the rules for members being out.
     fn overrules_slots(self, state: &mut State, entry: &Entry) -> Option<ApplyResult> {
         match (self, &entry.command) {
             (Self::TakeBeyondLimit, Command::TakeSlots(TakeSlots { event })) => {
@@ -367,7 +367,7 @@ impl Mutant {
     }
 }
 
-/// What becomes of the event in another state counts in this one.
+/// Applies the entry to `other`, and copies the resulting event into `state`.
 fn apply_to(state: &mut State, mut other: State, entry: &Entry) -> Option<ApplyResult> {
     let verdict = apply(&mut other, entry);
     let (Command::TakeSlots(TakeSlots { event }) | Command::BeginAttempt(BeginAttempt { event, .. })) = &entry.command

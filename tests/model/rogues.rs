@@ -1,4 +1,4 @@
-//! Commands that a faulty leader could propose.
+//! Commands which a faulty leader could propose.
 
 use allclear::core::model::attempt::WaiverReason;
 use allclear::core::model::claim::Reason;
@@ -13,7 +13,7 @@ use allclear::core::schedule::affected_members::stints_of;
 
 use crate::world::{Cluster, World, event_id, name};
 
-/// Everything that a leader gone mad could propose.
+/// All commands which a faulty leader could propose.
 pub(crate) fn rogues(cluster: &Cluster, world: &World) -> Vec<Command> {
     (0..cluster.events.len()).flat_map(|event| rogues_of(cluster, world, event)).collect()
 }

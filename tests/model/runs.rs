@@ -1,4 +1,4 @@
-//! What every run of the suite explores, and that each mistake is seen.
+//! Clusters explored by every run of the suite, and the detection of each mistake.
 
 use allclear::core::model::document::Source;
 use allclear::core::model::workload::OnAbsent;

@@ -1,4 +1,4 @@
-//! What the model's state is made of: the log's fold, the cloud, the replicas, and what was broken on the way.
+//! State of the model: the state of the log, the cloud, the replicas, and breaches so far.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,11 +22,11 @@ use allclear::core::verify::transition;
 
 use crate::mutant::Mutant;
 
-/// The moments at which anything happens, in seconds: past the lease of a claim, every pause, the end of a hook and
-/// `stale_after`; past the user budget and `give_back_after`; in last call; at NotBefore; past `forget_after` and what
-/// follows it.
+/// Times of all actions, in seconds: past the lease of a claim, every pause, the end of a hook and `stale_after`; past
+/// the user budget and `give_back_after`; in last call; at NotBefore; past `forget_after` and the time after
+/// `forget_after`.
 pub(crate) const MOMENTS: [i64; 7] = [0, 70, 130, 880, 900, 9_600, 17_000];
-/// The event has left the documents by then, so that the time to put back and to forget lies ahead.
+/// The event has left the documents by then, so that the time to restore and to forget lies ahead.
 pub(crate) const GONE_BY: i64 = 900;
 const NOT_BEFORE: Timestamp = Timestamp(900_000);
 
@@ -34,90 +34,90 @@ const NOT_BEFORE: Timestamp = Timestamp(900_000);
 #[derive(Clone, Debug)]
 pub(crate) struct Cluster {
     pub(crate) replicas: usize,
-    /// The replicas that each event names.
+    /// The replicas which each event names.
     pub(crate) events: Vec<Vec<usize>>,
-    /// The replica that each event names as well from some moment on.
+    /// The additional replica which each event names from some moment on.
     pub(crate) grows: Vec<Option<usize>>,
     pub(crate) source: Source,
-    /// Of every replica.
+    /// The workload of every replica.
     pub(crate) workload: Option<Workload>,
-    /// How much operators ask for at most.
+    /// Maximum number of operator requests.
     pub(crate) wishes: u8,
-    /// How many faults there are at most.
+    /// Maximum number of faults.
     pub(crate) faults: u8,
     pub(crate) trouble: Trouble,
     /// A drill is under way when the events are announced, at whichever moment.
     pub(crate) drill: bool,
-    /// How often workloads change at most: another role, or, where they dial in, away and back.
+    /// Maximum number of workload changes: another role, or, for session workloads, disconnected and connected again.
     pub(crate) changes: u8,
-    /// How often a member stops being ready, or is ready again, at most.
+    /// Maximum number of times a member stops being ready, or is ready again.
     pub(crate) sick: u8,
-    /// How often a hook fails at most, where it may not fail as often as it likes.
+    /// Maximum number of hook failures; `None` is unlimited.
     pub(crate) failures: Option<u8>,
     /// Announced events may be cancelled.
     pub(crate) cancels: bool,
-    /// How often an event that had started or was gone is shown as to come again, at most.
+    /// Maximum number of times an event which had started or was gone is shown as to come again.
     pub(crate) returns: u8,
     /// The first pause before an accepted approval is posted once more.
     pub(crate) repost_after: Duration,
-    /// The world changes only when everybody has done what they can: many events, and no race with any of them.
+    /// The world changes only when no action is pending: for many events, and without races against any event.
     pub(crate) is_patient: bool,
     pub(crate) mutant: Mutant,
 }
 
-/// Which faults there are.
+/// Kinds of faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Trouble {
-    /// Crashes, isolations, elections, lost replies, and time that passes while somebody had something to do.
+    /// Crashes, isolations, elections, lost replies, and time passing while an action was pending.
     Losses,
     /// A copy of any proposal arrives at any later time.
     Delays,
-    /// The leader proposes anything at all.
+    /// The leader proposes any command at all.
     Rogues,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct World {
     pub(crate) log: State,
-    /// The place in `MOMENTS`.
+    /// Index in `MOMENTS`.
     pub(crate) moment: usize,
-    /// One for each event.
+    /// The cloud's view of each event.
     pub(crate) clouds: Vec<Cloud>,
     pub(crate) leader: usize,
     pub(crate) replicas: Vec<Local>,
-    /// A copy of a proposal that arrives late, once.
+    /// A copy of a proposal which arrives late, once.
     pub(crate) late: Option<(VmName, Command)>,
     pub(crate) faults: u8,
     pub(crate) asked: u8,
     pub(crate) changed: u8,
     pub(crate) sickened: u8,
     pub(crate) failed: u8,
-    /// The replicas whose workload a hook has begun to take away, and no restore has brought back. Once it is taken away
-    /// whole, true.
+    /// Replicas whose workload a hook has begun to take out of service, without a restore since. True once the workload
+    /// is out of service entirely.
     pub(crate) stopped: BTreeMap<usize, bool>,
     pub(crate) returned: u8,
     pub(crate) repost_after: Duration,
-    /// Restores that failed or hung.
+    /// Restores which failed or hung.
     pub(crate) unrestored: u8,
-    /// How the workload of each replica is doing, whoever knows.
+    /// Actual condition of each replica's workload, known to the cluster or not.
     pub(crate) conditions: Vec<Condition>,
-    /// Attempts that prepare and were begun in the world.
+    /// Preparing attempts begun in the world.
     pub(crate) begun: BTreeSet<AttemptId>,
     pub(crate) breach: Option<Breach>,
 }
 
-/// What the metadata service has of an event.
+/// State of an event at the metadata service.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Cloud {
     pub(crate) shows: Shown,
-    /// It names one more VM.
+    /// The event names one more VM.
     pub(crate) grown: bool,
     /// A post took effect.
     pub(crate) approved: bool,
     pub(crate) posts: u8,
 }
 
-/// In this order, unless one returns.
+/// Stages in this order, unless an event returns.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Shown {
     ToCome,
@@ -126,13 +126,13 @@ pub(crate) enum Shown {
     Gone,
 }
 
-/// What a replica has that is not in the log; all of it is lost in a crash.
+/// Replica data outside the log; a crash loses all of this data.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Local {
     pub(crate) up: bool,
-    /// Out of contact with the others: nothing it says arrives, nothing new reaches it.
+    /// No contact with the other replicas: no message from or to the replica arrives.
     pub(crate) cut: bool,
-    /// Since when the two are as they are.
+    /// Time since which `up` and `cut` are unchanged.
     pub(crate) since: Timestamp,
     pub(crate) hooks: BTreeMap<AttemptId, Run>,
     pub(crate) post: Option<(AttemptId, Post)>,
@@ -151,7 +151,7 @@ pub(crate) enum Post {
     Answered(PostOutcome),
 }
 
-/// The property that is broken, by the name it has in `behaviour.md` 13.
+/// The broken property, by its name in `behaviour.md` 13.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Breach {
     Unprepared,
@@ -217,14 +217,14 @@ fn announcement(cluster: &Cluster, id: EventId, status: Status) -> Announcement 
 }
 
 impl Cluster {
-    /// A member counts as prepared though nothing was done to it: it is away, or its hook may fail.
+    /// A member counts as prepared though no hook ran for it: the member is disconnected, or its hook may fail.
     pub(crate) fn may_fail(&self) -> bool {
         self.workload.iter().flat_map(|it| &it.hooks).any(|hook| hook.on_failure == OnFailure::Continue)
             || self.workload.as_ref().is_some_and(Workload::is_session)
             || self.sick > 0
     }
 
-    /// Those that an event names.
+    /// VMs which an event names.
     pub(crate) fn vms(&self, event: usize, grown: bool) -> Vec<VmName> {
         let more = self.grows.get(event).copied().flatten().filter(|_| grown);
         self.events[event].iter().copied().chain(more).map(name).collect()
@@ -246,7 +246,7 @@ impl World {
                 };
                 cluster.events.len()
             ],
-            // Not the affected one.
+            // A replica which the event does not affect.
             leader: cluster.replicas - 1,
             replicas: vec![up; cluster.replicas],
             late: None,
@@ -266,7 +266,7 @@ impl World {
         for replica in 0..cluster.replicas {
             let by = name(replica);
             let dialled = cluster.workload.iter().find(|workload| workload.is_session());
-            // What stands in for one that dials in is the same.
+            // A fallback for a session workload has the same definition.
             let stands_in = dialled.filter(|workload| workload.on_absent == OnAbsent::Command);
             let configured = cluster.workload.iter().find(|workload| !workload.is_session()).or(stands_in);
             let workloads = configured.map(|it| Workload { origin: Origin::Configured, ..it.clone() });
@@ -329,13 +329,13 @@ impl World {
         has_gone_on && self.returned < cluster.returns && self.now() < NOT_BEFORE
     }
 
-    /// Which event of the cloud an attempt or a claim belongs to.
+    /// Event of the cloud to which an attempt or a claim belongs.
     pub(crate) fn event_of(&self, attempt: AttemptId) -> Option<usize> {
         let id = self.id_of(attempt)?;
         (0..self.clouds.len()).find(|event| event_id(*event) == id)
     }
 
-    /// The same, or the drill.
+    /// Event or drill to which an attempt or a claim belongs.
     pub(crate) fn id_of(&self, attempt: AttemptId) -> Option<EventId> {
         let is_of = |event: &&Event| {
             event.attempt(attempt).is_some() || event.claims.iter().any(|claim| claim.attempt == attempt)
@@ -343,7 +343,7 @@ impl World {
         Some(self.log.events().find(is_of)?.announcement.id.clone())
     }
 
-    /// What runs on a replica does so in a workload that dialled in, as far as the log knows.
+    /// True if the workload of a replica is a session workload, as far as the log knows.
     pub(crate) fn is_dialled(&self, cluster: &Cluster, replica: usize) -> bool {
         let Some(workload) = &cluster.workload else { return false };
         let known = self.log.replicas.get(&name(replica)).and_then(|replica| replica.workload(&workload.name));
@@ -395,7 +395,7 @@ impl World {
         verdict
     }
 
-    /// The first breach counts.
+    /// Records the first breach only.
     pub(crate) fn broke(&mut self, breach: Breach) {
         self.breach = self.breach.or(Some(breach));
     }

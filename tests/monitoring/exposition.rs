@@ -1,4 +1,4 @@
-//! What a replica answers to a scrape, as lines with a name, labels and a value.
+//! A replica's answer to a scrape, as lines with a name, labels and a value.
 
 use std::collections::BTreeSet;
 
@@ -16,18 +16,18 @@ impl Exposition {
         Self { text }
     }
 
-    /// The value of a series, written as it stands in the text.
+    /// The value of a series, named exactly as in the text.
     pub(crate) fn value(&self, series: &str) -> f64 {
         let value = self.samples().find(|(known, _)| *known == series).map(|(_, value)| value);
         value.unwrap_or_else(|| panic!("{series} is not there:\n{}", self.text)).parse().unwrap()
     }
 
-    /// Every name, those of a histogram's parts among them.
+    /// Every name, including the names of a histogram's parts.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         self.samples().map(|(series, _)| series.split('{').next().unwrap().to_owned()).collect()
     }
 
-    /// Every label, with what it is a label of.
+    /// Every label, with the name of its metric.
     pub(crate) fn labels(&self) -> BTreeSet<(String, String)> {
         let pairs = |series: &str| {
             let (name, rest) = series.split_once('{')?;

@@ -1,4 +1,4 @@
-//! An event is played by real processes, and the numbers of all replicas tell of it.
+//! An event is handled by real processes, and the metrics of all replicas reflect the event.
 
 use std::cell::RefCell;
 
@@ -11,7 +11,7 @@ use super::workload::hook;
 
 const ALL: [usize; 3] = [0, 1, 2];
 
-/// Numbers are compared that are whole.
+/// Compares whole numbers.
 fn same(one: f64, other: f64) -> bool {
     (one - other).abs() < 1e-9
 }
@@ -21,7 +21,7 @@ async fn until_sum(cluster: &Cluster, places: &[usize], series: &str, wanted: f6
     cluster.until_true(&format!("{series} is {wanted}"), is_there).await;
 }
 
-/// Waits for a scrape that tells all of this.
+/// Waits for a scrape with all these values.
 async fn until_told(cluster: &Cluster, place: usize, wanted: &[(&str, f64)]) -> Exposition {
     let last = RefCell::new(None);
     let is_told = async || {
@@ -129,7 +129,7 @@ async fn until_at(cluster: &Cluster, series: &str) {
 
 #[tokio::test]
 async fn who_acts_for_another_counts_on_which_rung() {
-    // A slow machine shall not take a leader for a silent one.
+    // On a slow machine, a leader must not be mistaken for a silent leader.
     let patient = Cluster::of(&["db-0", "db-1", "db-2"]).also("cluster.heartbeat", "250ms");
     let mut cluster = patient.also("cluster.election_timeout", "2s").start().await;
     let leader = cluster.leader(0).await;
@@ -143,7 +143,7 @@ async fn who_acts_for_another_counts_on_which_rung() {
     cluster.ready().await;
     until_sum(&cluster, &ALL, "allclear_replicas_suspect", 0.0).await;
 
-    // What is handed over is no takeover.
+    // A leadership transfer is no takeover.
     let led = cluster.leader(0).await;
     let (code, _, error) = cluster.says(0, &["leader", "transfer"]);
     assert_eq!(code, 0, "{error}");
@@ -188,7 +188,7 @@ async fn who_posts_for_a_leader_that_sees_nothing_counts_it() {
     assert!(same(sum(&cluster, &ALL, stalled).await, 1.0));
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": (leader + 1) % 3 })).await;
     cluster.until_stage((leader + 1) % 3, &id, "started").await;
-    // On a slow machine the leader has given leadership away before, which counts as well.
+    // On a slow machine the leader has transferred leadership before, which counts as well.
     let is_counted = async || sum(&cluster, &ALL, "allclear_takeovers_total{rung=\"3\"}").await >= 1.0;
     cluster.until_true("a takeover for a stalled channel", is_counted).await;
     assert!(same(sum(&cluster, &ALL, "allclear_takeovers_total{rung=\"4\"}").await, 0.0));

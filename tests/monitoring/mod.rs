@@ -1,5 +1,5 @@
-//! Claim: what `/metrics` says is true of a real cluster and in the form that Prometheus reads, and every metric, alert
-//! and anchor that `deploy/monitoring` names is there.
+//! Claim: `/metrics` is true of a real cluster and in the format that Prometheus reads, and every metric, alert and
+//! anchor named in `deploy/monitoring` exists.
 
 mod exposition;
 mod lives;

@@ -1,4 +1,4 @@
-//! Every metric that is named anywhere is in the real output, with the labels and values that it is asked for with.
+//! Every metric named in any text exists in the real output, with the labels and values of the query.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::exposition::Exposition;
 use super::promtool;
 use super::shipped;
 
-/// What `contract.md` 6 promises, each with its label.
+/// The metrics promised by `contract.md` 6, each with its labels.
 const PROMISED: &[(&str, &[&str])] = &[
     ("allclear_is_leader", &[]),
     ("allclear_has_quorum", &[]),
@@ -27,7 +27,7 @@ const PROMISED: &[(&str, &[&str])] = &[
     ("allclear_raft_applied_index", &[]),
     ("allclear_build_info", &["version"]),
 ];
-/// All labels there are: each has a fixed set of values.
+/// All labels: each has a fixed set of values.
 const LABELS: [&str; 13] = [
     "blocker", "cause", "door", "le", "outcome", "phase", "reason", "result", "role", "rung", "stage", "state", "topic",
 ];
@@ -59,7 +59,7 @@ async fn every_metric_that_is_named_is_in_the_output_of_a_replica_that_has_done_
     assert!(told.text.len() < 64 * 1024, "a scrape of {} bytes", told.text.len());
 }
 
-/// The names, and the values of labels, that these texts ask for and nobody tells.
+/// The names, and the values of labels, in these texts that are missing in the output.
 fn missing(told: &Exposition, texts: &[(&'static str, String)]) -> Vec<String> {
     let names = told.names();
     let mut missing = Vec::new();
@@ -83,8 +83,8 @@ fn missing(told: &Exposition, texts: &[(&'static str, String)]) -> Vec<String> {
 
 type Asked = (String, Vec<(String, String)>);
 
-/// Every `allclear_…` of a text, with the values of labels that stand in braces behind it. Those that Prometheus adds
-/// are left out.
+/// Every `allclear_…` of a text, with the values of labels in the braces behind the name. Labels added by Prometheus
+/// are omitted.
 fn asked(text: &str) -> Vec<Asked> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("allclear_") {

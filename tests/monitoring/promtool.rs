@@ -1,10 +1,10 @@
-//! Prometheus' own judge of metrics and rules. `.ci/promtool` unpacks it into `target/prometheus`.
+//! Prometheus' own check of metrics and rules. `.ci/promtool` unpacks the tool into `target/prometheus`.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Nothing where it is missing, which is told, and is a failure where `CI` is set.
+/// `None` if the tool is missing, which is reported, and is a failure if `CI` is set.
 fn installed() -> Option<PathBuf> {
     let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/prometheus/usr/bin/promtool");
     let found = [unpacked, PathBuf::from("promtool")].into_iter().find(|program| {
@@ -18,7 +18,7 @@ fn installed() -> Option<PathBuf> {
     found
 }
 
-/// What it objects to; nothing where it does not, or is missing.
+/// The tool's objections as an error; `Ok` without objections, or without the tool.
 pub(crate) fn judge(arguments: &[&str], folder: &Path, input: &str) -> Result<(), String> {
     let Some(program) = installed() else { return Ok(()) };
     let mut child = Command::new(program)
@@ -32,7 +32,7 @@ pub(crate) fn judge(arguments: &[&str], folder: &Path, input: &str) -> Result<()
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    // It warns of names and help texts, and exits with 0.
+    // The tool warns of names and help texts, and exits with 0.
     let warns = arguments.first() == Some(&"check") && arguments.get(1) == Some(&"metrics") && !said.trim().is_empty();
     if output.status.success() && !warns { Ok(()) } else { Err(said.into_owned()) }
 }
@@ -42,7 +42,7 @@ pub(crate) fn check_metrics(text: &str) {
     assert_eq!(judged, Ok(()), "{text}");
 }
 
-/// False where nobody can judge.
+/// False without the tool.
 pub(crate) fn is_there() -> bool {
     installed().is_some()
 }

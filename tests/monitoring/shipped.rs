@@ -1,5 +1,5 @@
-//! What lies in `deploy/monitoring`: rules that Prometheus takes, each seen to fire and not to, each with its place in
-//! the runbook, and a dashboard whose questions can be read.
+//! The contents of `deploy/monitoring`: rules that Prometheus accepts, each tested to fire and not to fire, each with a
+//! section in the runbook, and a dashboard with queries that can be parsed.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ const RULES: &str = "allclear.rules.yml";
 const TESTS: &str = "allclear.rules.test.yml";
 const RUNBOOK: &str = "RUNBOOK.md";
 const DASHBOARD: &str = "grafana.json";
-/// What every alert says of itself.
+/// Required fields of every alert.
 const SAID: [&str; 5] = ["expr: ", "severity: ", "summary: ", "description: ", "runbook_url: "];
 
 fn folder() -> PathBuf {
@@ -23,14 +23,14 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(folder().join(file)).unwrap()
 }
 
-/// Whatever names metrics.
+/// All texts that name metrics.
 pub(crate) fn texts() -> Vec<(&'static str, String)> {
     let expressions = expressions(&read(DASHBOARD)).join("\n");
     let others = [RULES, TESTS, RUNBOOK, "README.md"].map(|file| (file, read(file)));
     others.into_iter().chain([(DASHBOARD, expressions)]).collect()
 }
 
-/// What a dashboard asks Prometheus.
+/// The queries of a dashboard to Prometheus.
 fn expressions(dashboard: &str) -> Vec<String> {
     fn collect(value: &Value, found: &mut Vec<String>) {
         match value {
@@ -53,14 +53,14 @@ fn alerts(rules: &str) -> Vec<(&str, &str)> {
     rules.map(|rule| rule.split_once('\n').unwrap()).map(|(name, text)| (name.trim(), text)).collect()
 }
 
-/// As a page that shows Markdown names the places of its headings.
+/// The anchors of headings, as a Markdown renderer names them.
 fn anchors(markdown: &str) -> BTreeSet<String> {
     let headings = markdown.lines().filter_map(|line| line.strip_prefix('#'));
     headings.map(|heading| heading.trim_matches(['#', ' ']).to_lowercase().replace(' ', "-")).collect()
 }
 
-/// What an alert lacks: something it says of itself, a place in the runbook, a test that sees it fire and one that does
-/// not.
+/// The missing parts of an alert: a required field, a section in the runbook, a test in which the alert fires and a
+/// test in which the alert does not fire.
 fn lacking(rules: &str, runbook: &str, tests: &str) -> Vec<String> {
     let anchors = anchors(runbook);
     let mut lacking = Vec::new();
@@ -129,7 +129,7 @@ fn every_question_of_the_dashboard_can_be_read_by_prometheus() {
     let expressions = expressions(&read(DASHBOARD));
     assert!(expressions.len() > 15, "no questions are found");
     let rule = |(number, text): (usize, &String)| {
-        // What Grafana puts in their place.
+        // The values that Grafana would substitute.
         let text = text.replace("$__rate_interval", "5m").replace("$cluster", "orders");
         format!("      - record: question:{number}\n        expr: {}\n", Value::from(text))
     };

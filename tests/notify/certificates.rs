@@ -1,4 +1,4 @@
-//! Certificate authorities and what they vouch for, made for one test.
+//! Certificate authorities and their certificates, made for one test.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// Its own certificate, as a file in this folder.
+    /// Writes the authority's own certificate to a file in this folder.
     pub(crate) fn file(&self, folder: &Path, name: &str) -> PathBuf {
         let path = folder.join(name);
         std::fs::write(&path, self.0.pem()).unwrap();
@@ -36,7 +36,7 @@ impl Authority {
         self.acceptor(name, config)
     }
 
-    /// One that wants to see a certificate of this authority.
+    /// A server that requires a client certificate of this authority.
     pub(crate) fn strict_server(&self, name: &str) -> TlsAcceptor {
         let mut roots = RootCertStore::empty();
         roots.add(self.0.der().clone()).unwrap();
@@ -49,11 +49,11 @@ impl Authority {
         self.acceptor(name, config)
     }
 
-    /// A certificate and its key, as files in this folder.
+    /// A certificate and the key, as files in this folder.
     pub(crate) fn issue(&self, folder: &Path, name: &str) -> (PathBuf, PathBuf) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new([name.to_owned()]).unwrap();
-        // To OpenSSL a certificate that has its authority's name has signed itself.
+        // For OpenSSL, a certificate with the name of its authority is self-signed.
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, name);
         let certificate = params.signed_by(&key, &self.0).unwrap();

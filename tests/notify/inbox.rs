@@ -1,4 +1,4 @@
-//! A receiver of notices on loopback: keeps what it is sent, and answers as it is told to.
+//! A receiver of notifications on loopback: records every request, and answers as configured.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,14 +11,14 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_rustls::TlsAcceptor;
 
-/// Far beyond what anything takes on a loaded machine; only a failing test waits this long.
+/// Far longer than any step takes on a loaded machine; only a failing test waits this long.
 const LIMIT: Duration = Duration::from_mins(2);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mood {
     Takes,
     Answers(u16),
-    /// Reads and never says anything.
+    /// Reads and never answers.
     Hangs,
 }
 
@@ -26,7 +26,7 @@ pub(crate) enum Mood {
 pub(crate) struct Post {
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Vec<u8>,
-    /// How it was met.
+    /// The mood in which the request was received.
     pub(crate) mood: Mood,
 }
 
@@ -35,7 +35,7 @@ impl Post {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// Of a cloud event.
+    /// The id of the cloud event.
     pub(crate) fn id(&self) -> String {
         self.json()["id"].as_str().unwrap().to_owned()
     }
@@ -96,12 +96,12 @@ impl Inbox {
         self.shared.posts.lock().unwrap().clone()
     }
 
-    /// What it took.
+    /// The accepted requests.
     pub(crate) fn taken(&self) -> Vec<Post> {
         self.posts().into_iter().filter(|post| post.mood == Mood::Takes).collect()
     }
 
-    /// Waits until what it was sent is as wanted.
+    /// Waits until the received requests satisfy `holds`.
     pub(crate) async fn until(&self, what: &str, holds: impl Fn(&[Post]) -> bool) -> Vec<Post> {
         let began = Instant::now();
         loop {
@@ -115,7 +115,7 @@ impl Inbox {
         }
     }
 
-    /// Waits until it took a notice of each of these topics.
+    /// Waits until a notification of each of these topics was accepted.
     pub(crate) async fn has(&self, topics: &[&str]) -> Vec<Post> {
         let taken =
             |posts: &[Post], topic: &str| posts.iter().any(|post| post.mood == Mood::Takes && post.topic() == topic);
@@ -146,7 +146,7 @@ impl Shared {
     }
 }
 
-/// A POST to the one path that there is.
+/// A POST to the only path.
 async fn request(stream: &mut (impl AsyncRead + Unpin)) -> Option<(BTreeMap<String, String>, Vec<u8>)> {
     let mut bytes = Vec::new();
     let end = loop {

@@ -1,4 +1,4 @@
-//! An event's whole life, as receivers hear of it.
+//! The whole course of an event, as notified to receivers.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::told::{announce_elsewhere, are_cloud_events_told_once, counted, plan,
 
 const LIFE: [&str; 5] = ["announced", "blocked", "all_clear", "started", "closed"];
 
-/// As a receiver checks it, with the crate that it was made with only for the digest.
+/// Verifies as a receiver does; the crate that made the signature is used only for the digest.
 fn is_signed(post: &Post, key: &[u8]) -> bool {
     use base64::Engine as _;
     let header = |name: &str| post.headers[name].clone();
@@ -44,7 +44,7 @@ async fn each_receiver_is_told_a_whole_life_once_though_three_replicas_could_tel
     let id = live(&cluster, &grid).await;
     let told = grid.has(&LIFE).await;
     let chatted = chat.until("all of it", |posts| posts.len() >= 3).await;
-    // Whoever would still tell it again has had the time to.
+    // Any replica that would repeat a notification has had the time to.
     cluster.a_few_polls_later().await;
     assert_eq!((grid.posts().len(), chat.posts().len()), (told.len(), 3));
 

@@ -1,4 +1,4 @@
-//! Receivers that do not take what they are told, and replicas that lose each other.
+//! Receivers that reject notifications, and replicas without a connection to each other.
 
 use serde_json::json;
 
@@ -65,7 +65,7 @@ async fn a_lost_quorum_is_told_by_all_who_lost_it_under_one_id() {
     let mut cluster = Cluster::of(&vms).tables(vec![tables; 4]).start().await;
     let leader = cluster.leader(0).await;
     let others: Vec<usize> = (0..4).filter(|place| *place != leader).collect();
-    // A follower that hears its leader does not know that nobody else does.
+    // A follower of the leader does not know that no other replica follows the leader.
     cluster.kill(leader);
     cluster.kill(others[0]);
     let told = grid.until("what both say", |posts| posts.len() >= 2).await;

@@ -1,4 +1,4 @@
-//! A mark in every secret that there can be, and everything fails: the mark stands nowhere.
+//! A mark in every possible secret, and every delivery fails: the mark appears in no output.
 
 use std::fs;
 use std::path::Path;
@@ -18,9 +18,9 @@ use super::inbox::{Inbox, Mood};
 use super::plan::free_addresses;
 use super::told::{file, table};
 
-/// Stands in no word of the program's own.
+/// Occurs in no word of the program's own.
 const MARK: &str = "m4rk";
-/// In addresses, which are no place for a secret: `check` prints them, and nobody else.
+/// A mark in addresses, which are no place for a secret: `check` prints addresses, and no other output does.
 const SEEN: &str = "s33n";
 
 fn program(arguments: &[&str]) -> (Option<i32>, String) {
@@ -28,7 +28,7 @@ fn program(arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
 }
 
-/// The tables of a replica's certificate, and what of its key is secret.
+/// The tables of a replica's certificate, and the secret parts of its key.
 fn certificate(folder: &Path, name: &str) -> (String, Vec<String>) {
     let (dir, shown) = (folder.join("ca"), folder.join("ca").display().to_string());
     if !dir.exists() {
@@ -72,7 +72,7 @@ http = "http://127.0.0.1:1/drain?{SEEN}"
     )
 }
 
-/// Receivers that cannot be told, each for another reason.
+/// Receivers without any possible delivery, each for a different reason.
 fn receivers(folder: &Path, angry: &Inbox) -> String {
     let marked = |name: &str, before: &str| file(folder, name, &format!("{before}{MARK}-{name}"));
     let key = BASE64_STANDARD.encode(format!("{MARK}-a-key-of-32-bytes-that-signs"));
@@ -138,7 +138,7 @@ async fn no_secret_stands_anywhere_whatever_fails_and_however_much_is_logged() {
         angry.posts().iter().any(|post| post.headers["authorization"].contains(MARK)),
         "it is sent where it belongs"
     );
-    // The most that each of them tells.
+    // The most verbose output of each crate.
     for (level, target) in [("TRACE", "h2::"), ("TRACE", "hyper_util::"), ("DEBUG", "openraft::")] {
         let [level, target] = [format!("\"level\":\"{level}\""), format!("\"target\":\"{target}")];
         let is_told = |line: &str| line.contains(&level) && line.contains(&target);
@@ -161,7 +161,7 @@ fn around<'t>(text: &'t str, secret: &str) -> &'t str {
     text.lines().find(|line| line.contains(secret)).unwrap_or(text)
 }
 
-/// All that anybody is shown, and all that is kept where more than the hook's own user looks.
+/// All displayed output, and all stored files that are open to more readers than the hook's own user.
 async fn gathered(cluster: &Cluster, id: &str) -> Vec<(String, String)> {
     let mut texts = Vec::new();
     for place in 0..2 {

@@ -1,5 +1,5 @@
-//! Claim: other systems are told what happens, once for the whole cluster and in its order, by real replicas over real
-//! HTTP and HTTPS; whoever does not take it is told later, and nothing and nobody waits for that.
+//! Claim: other systems are notified of events, once for the whole cluster and in order, by real replicas over real
+//! HTTP and HTTPS; a failed delivery is retried later, and no work waits for the retry.
 
 #[allow(dead_code, reason = "others use it")]
 pub(crate) mod certificates;

@@ -1,4 +1,4 @@
-//! Who is trusted, and that secrets stay where they are.
+//! Trusted servers, and the secrecy of secrets.
 
 use std::process::Command;
 
@@ -50,7 +50,7 @@ async fn secrets_are_sent_to_their_receiver_are_renewed_and_appear_nowhere_else(
     let told = grid.has(&["closed"]).await;
     assert_eq!(told.last().unwrap().headers["authorization"], "Bearer renewed-token-8");
 
-    // A receiver that cannot be told makes the program speak of it.
+    // A receiver without a usable token makes the program log a warning.
     file(folder.path(), "token", "");
     cluster.cloud.announce(json!({ "type": "Reboot", "vm": "db-1" })).await;
     let is_told = || (0..3).any(|place| cluster.log(place).contains("token: is empty"));

@@ -1,4 +1,4 @@
-//! What lies in `deploy/notify`: the receiver that checks and drops repeats, and the token for an event hub.
+//! The contents of `deploy/notify`: the receiver that checks and drops repeats, and the token for an event hub.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ async fn the_receiver_takes_what_is_signed_prints_it_once_and_refuses_everything
     assert_eq!(next["type"], "allclear.event.all_clear.v1", "the repeat was not printed: {next}");
 }
 
-/// As the documented example makes it, in another language's words: the digest of resource and time under the key.
+/// As in the documented example, in another language: the digest of resource and time under the key.
 fn expected(resource: &str, expires_at: &str, key: &str) -> String {
     use base64::Engine as _;
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, key.as_bytes());

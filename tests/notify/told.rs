@@ -1,4 +1,4 @@
-//! What the tests of notices have in common: a cluster that tells, and what is true of everything that it tells.
+//! Shared parts of the tests of notifications: a cluster with receivers, and properties of every notification.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,21 +17,21 @@ pub(crate) fn table(name: &str, url: &str, more: &str) -> String {
     format!("[[notify]]\nname = \"{name}\"\nurl = \"{url}\"\nblocked_after = \"1s\"\n{more}\n")
 }
 
-/// Three replicas whose hook waits at a gate, and which all have these tables.
+/// Three replicas with these tables, and with a hook that waits at a gate.
 pub(crate) fn plan(tables: &str) -> Plan {
     Cluster::of(&["db-0", "db-1", "db-2"])
         .workload("database", vec![hook("drain").waits_for("gate")])
         .tables(vec![tables.to_owned(); 3])
 }
 
-/// Announces an event of a VM whose replica does not lead: who leads stays the leader.
+/// Announces an event of a VM whose replica does not lead, so that the leader stays the leader.
 pub(crate) async fn announce_elsewhere(cluster: &Cluster) -> (usize, String) {
     let leader = cluster.leader(0).await;
     let order = json!({ "type": "Reboot", "vm": format!("db-{}", (leader + 1) % 3) });
     (leader, cluster.cloud.announce(order).await)
 }
 
-/// A secret in a file that nobody else may read, and the key that it is.
+/// A secret in a file that no other user may read, and its key.
 pub(crate) fn secret(folder: &TempDir, name: &str, byte: u8) -> (String, Vec<u8>) {
     let key = vec![byte; 32];
     let path = file(folder.path(), name, &format!("whsec_{}\n", BASE64_STANDARD.encode(&key)));
@@ -46,7 +46,7 @@ pub(crate) fn file(folder: &Path, name: &str, text: &str) -> String {
     path.display().to_string()
 }
 
-/// How often each id came.
+/// The number of posts for each id.
 pub(crate) fn counted(posts: &[Post]) -> BTreeMap<String, usize> {
     posts.iter().fold(BTreeMap::new(), |mut counts, post| {
         *counts.entry(post.id()).or_default() += 1;
@@ -54,7 +54,7 @@ pub(crate) fn counted(posts: &[Post]) -> BTreeMap<String, usize> {
     })
 }
 
-/// Fails unless each came once, with all that a cloud event must have.
+/// Fails unless each id arrived once, with all the required attributes of a cloud event.
 pub(crate) fn are_cloud_events_told_once(posts: &[Post]) {
     let repeated: Vec<_> = counted(posts).into_iter().filter(|(_, count)| *count != 1).collect();
     assert!(repeated.is_empty(), "{repeated:?}");

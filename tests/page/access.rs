@@ -1,4 +1,4 @@
-//! Whoever cannot see it, has no mouse, or reads it on a phone. The rules are axe-core's.
+//! Blind readers, readers without a mouse, and readers on a phone. The rules are axe-core's.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn axe() -> Option<String> {
     axe.ok()
 }
 
-/// What it finds wrong, by its names.
+/// The violations found by axe-core, by rule name.
 async fn findings(browser: &Browser, axe: &str) -> Vec<Value> {
     browser.run(axe).await;
     let found = "const tell = arguments[arguments.length - 1]; axe.run().then((found) => tell(found.violations.map(\
@@ -90,7 +90,7 @@ async fn without_a_mouse_one_gets_to_the_events_and_keeps_ones_place() {
     let here = "return [document.activeElement.nodeName, document.activeElement.parentElement.open]";
     assert_eq!(browser.run(here).await, json!(["SUMMARY", true]));
     browser.press(ENTER).await;
-    // it is drawn anew meanwhile
+    // the page is redrawn meanwhile
     cluster.hooks.open("gate");
     browser.until_it_says(&["Redeploy of db-0 is under way"]).await;
     assert_eq!(browser.run(here).await, json!(["SUMMARY", false]));

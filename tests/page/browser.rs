@@ -1,4 +1,4 @@
-//! A headless browser of its own for one test, driven on loopback.
+//! A headless browser for one test, driven on loopback.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-/// Far beyond what anything takes on a loaded machine; only a failing test waits this long.
+/// Far longer than any step takes on a loaded machine; only a failing test waits this long.
 const LIMIT: Duration = Duration::from_mins(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 pub(crate) struct Browser {
     http: reqwest::Client,
-    /// The address of its session.
+    /// The address of the browser session.
     session: String,
     driver: Child,
     profile: TempDir,
 }
 
 impl Browser {
-    /// `None`, and a word about it, where there is no browser; where everything has to be tried, that is a failure.
+    /// `None`, and a message, if there is no browser; where nothing may be skipped, the absence is a failure.
     pub(crate) async fn start() -> Option<Self> {
         let Some((browser, driver)) = program("chromium").zip(program("chromedriver")) else {
             skipped("there is no chromium or no chromedriver; install the packages chromium and chromium-driver");
@@ -32,7 +32,7 @@ impl Browser {
         };
         let profile = TempDir::with_prefix("browser").unwrap();
         let mut driver = Command::new(driver);
-        // what it would leave behind when it is killed goes with the profile
+        // files left behind by a killed driver are deleted with the profile
         driver.arg("--port=0").env("TMPDIR", profile.path()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut driver = driver.spawn().unwrap();
         let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -41,13 +41,13 @@ impl Browser {
         let mut started = Self { http, session: format!("http://127.0.0.1:{port}/session"), driver, profile };
         let arguments = [
             "--headless=new".to_owned(),
-            // as root it starts in no other way; it sees nothing but the page
+            // the only way to start as root; the browser loads nothing but the page
             "--no-sandbox".into(),
             "--disable-dev-shm-usage".into(),
             "--disable-background-networking".into(),
             "--disable-component-update".into(),
             "--no-first-run".into(),
-            // nothing but loopback is looked for, and one name leads to where replicas are
+            // only loopback names resolve, and one name leads to the address of replicas
             "--host-resolver-rules=MAP rebound.example 127.0.0.3, MAP * ~NOTFOUND, EXCLUDE 127.0.0.*".into(),
             "--hide-scrollbars".into(),
             format!("--user-data-dir={}", started.profile.path().display()),
@@ -62,22 +62,22 @@ impl Browser {
         self.post("/url", &json!({ "url": address })).await;
     }
 
-    /// What the body of a function returns in the page.
+    /// The return value of a function body in the page.
     pub(crate) async fn run(&self, script: &str) -> Value {
         self.post("/execute/sync", &json!({ "script": script, "args": [] })).await
     }
 
-    /// The same, of one that ends by calling its last argument.
+    /// The result of an asynchronous script, which ends by calling its last argument.
     pub(crate) async fn finish(&self, script: &str) -> Value {
         self.post("/execute/async", &json!({ "script": script, "args": [] })).await
     }
 
-    /// What a person reads.
+    /// The visible text.
     pub(crate) async fn text(&self) -> String {
         self.run("return document.body.innerText").await.as_str().unwrap().to_owned()
     }
 
-    /// Waits until all of this can be read.
+    /// Waits until the visible text contains all parts.
     pub(crate) async fn until_it_says(&self, parts: &[&str]) {
         let began = Instant::now();
         loop {
@@ -93,7 +93,7 @@ impl Browser {
         self.post("/actions", &json!({ "actions": [{ "type": "key", "id": "keys", "actions": keys }] })).await;
     }
 
-    /// A screen of this width, and `light` or `dark`.
+    /// Sets the width of the screen, and the colour scheme `light` or `dark`.
     pub(crate) async fn look(&self, width: u32, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.tool("Emulation.setEmulatedMedia", &json!({ "features": features })).await;
@@ -101,7 +101,7 @@ impl Browser {
         self.tool("Emulation.setDeviceMetricsOverride", &screen).await;
     }
 
-    /// A picture of the whole page.
+    /// A screenshot of the whole page.
     pub(crate) async fn picture(&self, path: &Path) {
         let size =
             self.run("return [document.documentElement.clientWidth, document.documentElement.scrollHeight]").await;
@@ -127,7 +127,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The driver first, which would wonder; then whatever names the profile.
+        // The driver first, as the driver would notice the browser's end; then every process that names the profile.
         let _ = self.driver.kill();
         let _ = self.driver.wait();
         let profile = self.profile.path().display().to_string();

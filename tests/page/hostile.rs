@@ -1,4 +1,4 @@
-//! Names and texts that would like to be more than text.
+//! Names and texts with markup and scripts, which the page must show as text.
 
 use serde_json::json;
 
@@ -65,7 +65,7 @@ async fn the_browser_is_told_to_take_nothing_from_elsewhere() {
     assert_eq!(http.head(format!("{address}/v1/status")).send().await.unwrap().status(), 200);
 }
 
-/// DNS rebinding: a name of somebody else's is made to lead to the replica.
+/// DNS rebinding: a foreign name resolves to the replica's address.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_of_a_name_that_is_made_to_lead_here_reads_nothing() {
     let Some(browser) = Browser::start().await else { return };

@@ -8,7 +8,7 @@ use super::browser::Browser;
 use super::cluster::Cluster;
 use super::workload::hook;
 
-/// The command beside what it does, as a person copies it, run with a replica's socket.
+/// Copies the command beside its description, as a person does, and runs the command with a replica's socket.
 async fn run_as_copied(browser: &Browser, cluster: &Cluster, what: &str) {
     let found = format!(
         "return [...document.querySelectorAll('.commands li')].find(item => item.querySelector('.what').textContent \

@@ -1,4 +1,4 @@
-//! Replicas that are gone: the others, and the one whose page it is.
+//! Unreachable replicas: peers of the replica that serves the page, and this replica itself.
 
 use serde_json::json;
 
@@ -34,7 +34,7 @@ async fn a_page_whose_replica_is_gone_says_since_when_it_is_old_and_comes_back_b
     browser.until_it_says(&["Not connected", "The connection to db-0 is lost. What is shown is old: it is from"]).await;
     cluster.start(0);
     browser.until_it_says(&["Live, as db-0 sees it"]).await;
-    // one that hangs does not close its connections
+    // a hanging replica does not close its connections
     cluster.freeze(0);
     browser.until_it_says(&["The connection to db-0 is lost."]).await;
     cluster.thaw(0);

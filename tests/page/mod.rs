@@ -1,5 +1,5 @@
-//! Claim: the page of a replica shows a person what is open, why it waits, what happens next and what to do, in a real
-//! browser and without a reload; also when the others are gone, when it is gone itself, and whatever names it is given.
+//! Claim: the page of a replica shows a person the open events, their blockers, the next steps and possible actions, in
+//! a real browser and without a reload; also when the other replicas or this replica are gone, and with any names.
 
 mod access;
 mod browser;

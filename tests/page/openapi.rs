@@ -1,11 +1,11 @@
-//! The description for programs says what is served, and no less.
+//! The OpenAPI description covers the served answers completely.
 
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
 use super::workload::hook;
 
-/// What of a value the schema does not describe, by its path.
+/// The parts of a value without a description in the schema, by path.
 fn differences(document: &Value, schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
     if let Some(name) = schema["$ref"].as_str() {
         let pointer = name.trim_start_matches('#');

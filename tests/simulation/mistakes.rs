@@ -1,4 +1,4 @@
-//! Deliberate mistakes: each is seen by the property that is named for it.
+//! Deliberate mistakes: each is detected by the property named for the mistake.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use allclear::simulator::{
     TriggerPoint, generate, run,
 };
 
-/// In so many seeds each of them shows.
+/// Each mistake shows within this number of seeds.
 pub(crate) const WITHIN: u64 = 3_000;
 
-/// Where it was seen last, unless under one of the first seeds; tried before the others to save time.
+/// The seed of the last detection, unless among the first seeds; tried before the other seeds to save time.
 const FIRST: [(Mutation, u64); 8] = [
     (Mutation::PostUnconfirmed, 58),
     (Mutation::LostRunAgain, 40),
@@ -34,7 +34,7 @@ fn every_mistake_is_seen() {
     }
 }
 
-/// The first seed that shows it.
+/// The first seed which shows the mistake.
 pub(crate) fn seen(mistake: Mutation, property: Property) -> Option<u64> {
     let shows = |seed: &u64| {
         let is_of_time = mistake == Mutation::PlatformUnheard;
@@ -55,7 +55,7 @@ fn with_a_wrong_clock(seed: u64) -> Scenario {
     scenario
 }
 
-/// The scenario of a seed, and what brings the mistake out where chance seldom does.
+/// The scenario of a seed, with faults which bring the mistake out where chance seldom does.
 fn aimed(mistake: Mutation, seed: u64) -> Scenario {
     let mut scenario = generate(seed);
     if add_faults(mistake, seed, &mut scenario) {
@@ -87,10 +87,11 @@ fn add_faults(mistake: Mutation, seed: u64, scenario: &mut Scenario) -> bool {
     };
     let pause = |lasts| fault(secs(lasts), FaultKind::Pause { stops_clock: false });
     match mistake {
-        // The approver sleeps before it has seen its claim, or while it has it confirmed; meanwhile another posts.
+        // The approver is paused before it has read its claim, or while the claim is confirmed; meanwhile another
+        // replica posts.
         Mutation::PostUnconfirmed => add(Duration::ZERO, Some(TriggerPoint::Claim(1)), pause(20)),
         Mutation::LeaseUnchecked => add(Duration::from_millis(seed % 3), Some(TriggerPoint::Confirm(1)), pause(20)),
-        // Who is to be prepared for has never been heard.
+        // The affected replica has never been heard.
         Mutation::UnregisteredIgnored => add(Duration::ZERO, None, cut(90)),
         Mutation::NothingInherited => {
             let crash = fault(Duration::from_millis(900), FaultKind::Crash { whole: false });
@@ -106,9 +107,9 @@ fn add_faults(mistake: Mutation, seed: u64, scenario: &mut Scenario) -> bool {
         Mutation::HookUnconfirmed => add(Duration::ZERO, Some(TriggerPoint::Begin(1)), pause(55)),
         Mutation::PauseCounts => {
             everywhere(FaultClass::PostsLost, 60).take(2).for_each(|fault| add(first, None, fault));
-            // Not for so long that what it saw before is too old.
+            // A pause short enough for the document from before the pause to be still fresh.
             add(first + secs(3), None, pause(13));
-            // It hears nobody either when it wakes, for less time than it has to wait.
+            // The replica has no contact after the pause either, for less time than the required wait.
             add(first + secs(15), None, cut(6));
         }
         Mutation::TakeoverByMinority => add(first, None, cut(60)),
@@ -137,7 +138,7 @@ fn add_faults(mistake: Mutation, seed: u64, scenario: &mut Scenario) -> bool {
     true
 }
 
-/// The event stays Scheduled for a while after its approval, and is not started by itself.
+/// The event stays Scheduled for a while after its approval, and does not start by itself.
 fn wait_for_approval(plan: &mut EventPlan) {
     plan.other_tenants = Duration::from_mins(1);
     plan.notice = Duration::from_mins(10);

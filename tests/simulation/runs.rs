@@ -1,4 +1,4 @@
-//! That every seed keeps the promises, and that a run can be repeated.
+//! Every seed keeps the properties, and a run can be repeated.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -8,7 +8,7 @@ use allclear::simulator::{
     self, Fault, FaultClass, FaultKind, Mutation, RunVerdict, Scenario, ScenarioAction, ScenarioStep, generate,
 };
 
-/// How many seeds every run of the suite plays; `ALLCLEAR_SEEDS` says otherwise.
+/// Number of seeds in every run of the suite; `ALLCLEAR_SEEDS` overrides the number.
 const SEEDS: u64 = 10_000;
 
 fn play(scenario: &Scenario) -> simulator::SimulationRun {
@@ -38,7 +38,7 @@ fn every_seed_keeps_the_promises() {
     assert!(effective > 0 && alone > 0 && unknown < count / 4, "worlds that nothing disturbed prove nothing");
 }
 
-/// Plays the next seed that nobody has, until there are none.
+/// Runs the next unclaimed seed, until there are none.
 fn play_until(next: &AtomicU64, count: u64) -> Played {
     let mut played = Played::default();
     loop {
@@ -76,7 +76,7 @@ fn one_seed_is_one_run_step_for_step() {
     }
 }
 
-/// No faults: a cluster in which nothing but its events happens.
+/// A scenario without faults: only the events of the cluster happen.
 fn quiet(seed: u64) -> Scenario {
     let mut scenario = generate(seed);
     scenario

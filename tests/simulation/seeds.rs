@@ -1,8 +1,8 @@
-//! Seeds that showed something once.
+//! Seeds which once showed a problem.
 
 use allclear::simulator::{Mutation, RunVerdict, generate, run};
 
-/// What showed, and the seed. Of all but the last the judge asked too much; what they tell stands in `tests/README.md`.
+/// Seed and problem. In all cases but the last the oracle asked too much; the lessons are in `tests/README.md`.
 const FOUND: [(u64, &str); 7] = [
     (737, "a deletion that was approved and then cancelled"),
     (5664, "a deletion that nobody saw start leaves a member that is never there"),

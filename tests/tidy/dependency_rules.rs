@@ -1,5 +1,5 @@
-//! Which module of the replica's crate may import which, and which foreign crate lives where. Between crates, Cargo checks
-//! it. The tables are the architecture's.
+//! Allowed imports between modules of the replica's crate, and the modules of each foreign crate. Between crates, Cargo
+//! checks the dependencies. The tables are the architecture's.
 
 use super::source::Source;
 
@@ -8,7 +8,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("files", &[]),
     ("net", &["files"]),
     ("signals", &[]),
-    // what is said to people steers no terminal
+    // messages for people contain no terminal control characters
     ("exit", &["http"]),
     ("consensus", &["net", "files"]),
     ("secrets", &["files"]),
@@ -19,8 +19,8 @@ const MODULES: &[(&str, &[&str])] = &[
     ("grpc", &["net", "replica", "hooks", "files"]),
     ("http", &["net", "replica"]),
     ("export", &["http_client", "replica", "secrets"]),
-    // which versions of the service there are, by what a certificate can be known, who may be told what, where requests
-    // may go, and what is too short to be kept secret, is known there
+    // these modules know the versions of the service, the identity in a certificate, the allowed content for each
+    // receiver, the allowed targets of requests, and the minimum length of a secret
     ("config", &["imds", "net", "http_client", "export", "secrets"]),
     ("app", ALL),
     ("lib", ALL),
@@ -44,7 +44,7 @@ const ALL: &[&str] = &[
     "app",
 ];
 
-/// A foreign crate or a module of one, and the modules it lives in.
+/// A foreign crate or a module of a foreign crate, and the modules that may use the crate.
 const FOREIGN: &[(&str, &[&str])] = &[
     ("openraft", &["consensus"]),
     ("openraft_macros", &["consensus"]),
@@ -91,7 +91,7 @@ pub(super) fn between_modules(source: &Source) -> Vec<(usize, String)> {
     findings
 }
 
-/// The module that a path enters: what follows the crate's root.
+/// The module that a path enters: the segment after the crate's root.
 fn entered<'p>(source: &Source, path: &'p [String]) -> Option<&'p str> {
     let ups = path.iter().take_while(|segment| *segment == "super").count();
     let is_root = path.first()? == "crate";

@@ -35,7 +35,7 @@ pub(super) fn of_functions(source: &Source) -> Vec<(usize, String)> {
     findings
 }
 
-/// The line of the brace that closes a function's body; nothing for one that is only declared.
+/// The line of the brace that closes a function's body; `None` for a declaration without a body.
 fn last_line(tokens: &[Token]) -> Option<usize> {
     let (mut brackets, mut braces) = (0_usize, 0_usize);
     for token in tokens {

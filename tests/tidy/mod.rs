@@ -1,5 +1,5 @@
-//! Claim: the code keeps its rules. Which module may import which, where clock and environment are read, how long things
-//! are, and what may stand at the top: all of it as rules over texts, each shown to fail on a bad one.
+//! Claim: the code keeps its rules: the allowed imports, the places where clock and environment are read, the lengths
+//! of files and functions, and the entries at the top. Each rule works on texts and is shown to fail on a bad text.
 
 mod dependency_rules;
 mod lengths;
@@ -13,7 +13,7 @@ use std::path::Path;
 
 use source::Source;
 
-/// A rule finds what is wrong in one file: the line and what to do.
+/// A rule: the faults of one file, each with the line and the repair.
 type Rule = fn(&Source) -> Vec<(usize, String)>;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -112,14 +112,14 @@ fn every_crate_comes_from_the_one_registry() {
     assert_eq!(top::strange_sources(&lock), Vec::<&str>::new());
 }
 
-/// What the runbook has an operator search for in the log: the quoted words of its `grep` commands.
+/// The log messages that the runbook has an operator search for: the quoted words of its `grep` commands.
 fn searched(runbook: &str) -> Vec<&str> {
     let commands = runbook.split("| grep ").skip(1).filter_map(|rest| rest.split('`').next());
     let quoted = commands.flat_map(|command| command.split('\'').skip(1).step_by(2));
     quoted.map(|words| words.trim_start_matches("\"message\":").trim_matches('"')).collect()
 }
 
-/// Those that no log message has.
+/// The searched words without a matching log message.
 fn not_logged<'a>(runbook: &'a str, sources: &[String]) -> Vec<&'a str> {
     let words = searched(runbook).into_iter();
     words.filter(|words| !sources.iter().any(|text| text.contains("tracing::") && text.contains(words))).collect()

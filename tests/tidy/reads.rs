@@ -1,8 +1,8 @@
-//! Where the clock and the environment are read. Everywhere else, time and settings are arguments.
+//! The places where the clock and the environment are read. Everywhere else, time and settings are arguments.
 
 use super::source::Source;
 
-/// Where the clock may be read, and why.
+/// The places where the clock may be read, each with a reason.
 const CLOCK: &[(&str, &str)] = &[
     ("src/server/replica/clock.rs", "its module"),
     ("src/server/net/dial/", "measures how old the answer of a resolver is"),

@@ -1,7 +1,7 @@
-//! Paths that a document names.
+//! Paths named in a document.
 
-/// The files in backticks that do not exist. A file has a slash and a dot; a name without a slash belongs to the path before
-/// it.
+/// The files in backticks that do not exist. A file has a slash and a dot; a name without a slash belongs to the path
+/// before the name.
 pub(super) fn missing_files(document: &str, exists: impl Fn(&str) -> bool) -> Vec<&str> {
     let quoted = document.split('`').skip(1).step_by(2);
     let is_path = |text: &&str| {

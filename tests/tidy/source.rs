@@ -1,10 +1,10 @@
-//! A file as the rules see it: its code without comments, texts and inline tests, as tokens and as paths.
-//! Not a parser of Rust; it knows just enough to tell code from words.
+//! A file as input of the rules: its code without comments, string literals and inline tests, as tokens and as paths.
+//! Not a parser of Rust: the module only distinguishes code from comments and literals.
 
 use std::path::Path;
 
 pub(super) struct Source {
-    /// From the top of the house, with `/`.
+    /// Relative to the root of the repository, with `/`.
     pub(super) path: String,
     pub(super) text: String,
 }
@@ -32,7 +32,7 @@ impl Source {
         Self { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// The crate that it is part of, as the folder that its path begins with.
+    /// The crate of the file, as the folder at the beginning of the path.
     fn package(&self) -> &'static str {
         CRATES.iter().find(|folder| self.path.starts_with(**folder)).unwrap_or(&"src/")
     }
@@ -41,7 +41,7 @@ impl Source {
         self.path.strip_prefix(self.package()).unwrap_or(&self.path)
     }
 
-    /// `<module>/…` or `<module>.rs` in the replica's crate, where there are modules; nothing elsewhere.
+    /// The module of `<module>/…` or `<module>.rs` in the replica's crate; `None` in crates without modules.
     pub(super) fn module(&self) -> Option<&str> {
         if self.package() != SERVER {
             return None;
@@ -50,19 +50,19 @@ impl Source {
         Some(inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs"))
     }
 
-    /// How many modules it is below the crate's root.
+    /// Module depth below the crate's root.
     pub(super) fn depth(&self) -> usize {
         let inside = self.inside();
         let steps = inside.split('/').count();
         if inside.ends_with("mod.rs") { steps - 1 } else { steps }
     }
 
-    /// A whole file of inline tests.
+    /// True for a whole file of inline tests.
     pub(super) fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs") || self.path.contains("/tests/")
     }
 
-    /// Of the code, without the tests at its end.
+    /// The tokens of the code, without the tests at the end.
     pub(super) fn tokens(&self) -> Vec<Token> {
         let code = without_words(&self.text);
         let mut tokens: Vec<Token> = Vec::new();
@@ -103,7 +103,7 @@ impl Source {
     }
 }
 
-/// Reads a path from its first word on; tells where it ends.
+/// Reads a path from its first word on; returns the end of the path.
 fn path_at(tokens: &[Token], start: usize, prefix: &[String], paths: &mut Vec<(usize, Vec<String>)>) -> usize {
     let is = |at: usize, text: &str| tokens.get(at).is_some_and(|token: &Token| token.text == text);
     let mut path = prefix.to_vec();
@@ -127,7 +127,7 @@ fn path_at(tokens: &[Token], start: usize, prefix: &[String], paths: &mut Vec<(u
     at + 1
 }
 
-/// The text with comments and the insides of texts as blanks, line by line where it was.
+/// The text with comments and the contents of literals blanked, with unchanged line numbers.
 fn without_words(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
@@ -152,7 +152,7 @@ fn comment(text: &str) -> Option<usize> {
     text.strip_prefix("/*").map(|inside| inside.find("*/").map_or(text.len(), |end| end + 4))
 }
 
-/// `r"…"`, `r#"…"#`; the letter before it must not be part of a word.
+/// `r"…"`, `r#"…"#`; the letter before the literal must not be part of a word.
 fn raw_text(text: &str, before: &str) -> Option<usize> {
     let hashes = text.strip_prefix('r')?;
     let inside = hashes.trim_start_matches('#');
@@ -197,7 +197,7 @@ pub(super) fn below(root: &Path, folders: &[&str], endings: &[&str]) -> Vec<Sour
     relative.into_iter().map(|path| Source { text: std::fs::read_to_string(root.join(&path)).unwrap(), path }).collect()
 }
 
-/// Everything people read, apart from what the package client writes.
+/// Every text for readers, except the output of the package client.
 pub(super) fn every_text(root: &Path) -> Vec<Source> {
     const FOLDERS: &[&str] = &["src", "tests", "proto", "deploy", ".ci", ".justfile", "README.md", "Cargo.toml"];
     let mut paths = Vec::new();

@@ -1,6 +1,6 @@
-//! What stands at the top, and where crates come from.
+//! Entries at the top of the repository, and the sources of crates.
 
-/// What is visible beside the build's own output.
+/// Unexpected visible entries; the build's own output is expected.
 pub(super) fn strangers(entries: impl Iterator<Item = String>) -> Vec<String> {
     const WELCOME: &[&str] = &["Cargo.toml", "Cargo.lock", "proto", "src", "tests", "deploy", "README.md", "target"];
     entries.filter(|entry| !entry.starts_with('.') && !WELCOME.contains(&entry.as_str())).collect()

@@ -1,4 +1,4 @@
-//! Words: heads, names, and what belongs to somebody else's machine.
+//! Words: file heads, names, and paths or hosts of foreign machines.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ pub(super) fn at_the_head(source: &Source) -> Vec<(usize, String)> {
     if opens { Vec::new() } else { vec![(1, "open the file with `//!` and what it is for".to_owned())] }
 }
 
-/// Names under which everything fits.
+/// Names without a specific meaning.
 pub(super) fn in_the_name(source: &Source) -> Vec<(usize, String)> {
     const EMPTY: &[&str] = &["util", "helper", "manager", "info", "data", "common", "misc"];
     let parts = source.path.trim_end_matches(".rs").split(['/', '_']);
@@ -17,7 +17,7 @@ pub(super) fn in_the_name(source: &Source) -> Vec<(usize, String)> {
     parts.filter(empty).map(|part| (1, format!("{part:?} says nothing: name what is in it"))).collect()
 }
 
-/// Closures with the name of a free function of their file: a reader would look the name up and find the wrong one.
+/// Closures with the name of a free function of their file: a reader would find the wrong function.
 pub(super) fn of_closures(source: &Source) -> Vec<(usize, String)> {
     let starts = ["fn ", "async fn ", "const fn "];
     let of_function = |line: &'_ str| {
@@ -37,7 +37,7 @@ pub(super) fn of_closures(source: &Source) -> Vec<(usize, String)> {
     shadowing.map(|(at, name)| (at, format!("the closure `{name}` hides the function of this name"))).collect()
 }
 
-/// Paths of the machine it was written on, and hosts that only a package client talks to.
+/// Paths of the machine on which a file was written, and hosts for package clients only.
 pub(super) fn of_elsewhere(source: &Source) -> Vec<(usize, String)> {
     // in two parts, so that this file does not contain them
     const ELSEWHERE: &[&str] = &[

@@ -1,4 +1,4 @@
-//! `allclear certs`: what it makes, with which modes, and what it never does.
+//! `allclear certs`: the generated files, their modes, and the limits of the command.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `allclear check`, `run` and `doctor` look at the files themselves, before any other replica would refuse them.
+//! `allclear check`, `run` and `doctor` check the files themselves, before any other replica would refuse the files.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::pki::{Pki, Wanted, uri};
 
-/// What a command says of a replica with these files.
+/// The output of a command for a replica with these files.
 fn asked(pki: &Pki, command: &str, also: &str) -> Output {
     let path = pki.path("allclear.toml");
     let shown = |name: &str| pki.path(name).display().to_string();
@@ -26,7 +26,7 @@ fn asked(pki: &Pki, command: &str, also: &str) -> Output {
     asked.output().unwrap()
 }
 
-/// All three refuse it, and say so.
+/// `check`, `run` and `doctor` all refuse the files, and report `what`.
 fn refused(pki: &Pki, also: &str, what: &str) {
     for (command, code) in [("check", 2), ("run", 1)] {
         let output = asked(pki, command, also);

@@ -1,4 +1,5 @@
-//! Whoever dials a replica without the right certificate gets nowhere, and the replica counts it and tells why.
+//! A client without the right certificate cannot use a replica, and the replica counts each attempt and logs the
+//! reason.
 
 use rcgen::ExtendedKeyUsagePurpose;
 
@@ -6,7 +7,7 @@ use super::cluster::Cluster;
 use super::knock::{knock, knock_in_plain_text};
 use super::pki::{Pki, Shown, Wanted, address, refused, refused_more, uri};
 
-/// Every kind of stranger, and the word for why it is refused.
+/// Every kind of stranger, with the label of the reason for the refusal.
 fn strangers(pki: &Pki) -> Vec<(&'static str, Option<Shown>, &'static str)> {
     let good = || Wanted::naming(&uri("tests", "db-1"));
     let of_server = Wanted { usages: vec![ExtendedKeyUsagePurpose::ServerAuth], ..good() };

@@ -1,4 +1,5 @@
-//! A replica talks to nobody who stands at another's address with a wrong certificate, counts it, and `doctor` says why.
+//! A replica sends nothing to a server with a wrong certificate at a peer's address, counts the refusal, and `doctor`
+//! shows the reason.
 
 use allclear::wire::pb::allclear::operator::v1::Status;
 use serde_json::Value;
@@ -7,7 +8,7 @@ use super::cluster::Cluster;
 use super::knock::Stranger;
 use super::pki::{Pki, Shown, Wanted, address, refused, refused_more, uri};
 
-/// Who may stand at the address of db-1: the word for why it is refused, and what people are told.
+/// Possible servers at the address of db-1: the label of the reason for the refusal, and the text for operators.
 fn strangers(pki: &Pki) -> Vec<(Shown, &'static str, &'static str)> {
     let good = || Wanted::naming(&uri("tests", "db-1"));
     let of_other = Wanted { dns: vec!["db-1".into()], ..Wanted::naming(&uri("others", "db-1")) };
@@ -20,7 +21,7 @@ fn strangers(pki: &Pki) -> Vec<(Shown, &'static str, &'static str)> {
     ]
 }
 
-/// What doctor says about the peers of the first replica.
+/// Findings of `doctor` about the peers of the first replica.
 fn doctor(cluster: &Cluster) -> Vec<String> {
     let output = cluster.asks(0, "doctor", &["--json"]).wait_with_output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -53,11 +54,11 @@ async fn whoever_stands_at_a_replicas_address_is_not_talked_to_and_doctor_says_w
     says(&doctor(&cluster), "it does not speak TLS; has it [cluster.tls]?");
 }
 
-/// The other side judges last, and what it says reaches people on this one.
+/// The peer verifies last, and the peer's verdict is shown to operators of this replica.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_whose_certificate_is_refused_by_another_is_told_so() {
     let pki = Pki::new();
-    // It trusts the others, and they do not know who signed for it.
+    // db-0 trusts the other replicas, but the other replicas do not know the authority of db-0's certificate.
     pki.authority("elsewhere");
     pki.issue("elsewhere", "db-0");
     pki.install("elsewhere", "db-0");
@@ -84,7 +85,7 @@ async fn a_replica_with_certificates_and_one_without_do_not_meet() {
     for place in [0, 1] {
         cluster.until(place, "there", |_| true).await;
     }
-    // Both dial: one speaks TLS to a plain port, the other plain text to a TLS port.
+    // Both connect: one sends TLS to a plain port, the other plain text to a TLS port.
     refused_more(&cluster, 0, "plain_text", 3).await;
     says(&doctor(&cluster), "it does not speak TLS; has it [cluster.tls]?");
 }

@@ -1,4 +1,4 @@
-//! Connections that are opened and say nothing, many more than are waited for, delay nobody.
+//! Idle connections, many more than a replica waits for, delay no other connection.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use super::cluster::Cluster;
 use super::pki::{Pki, address, refused_more};
 use super::workload::hook;
 
-/// At once, to each replica.
+/// Simultaneous connections to each replica.
 const LORISES: usize = 300;
 
-/// Holds a connection open and says nothing, from an address of its own; when it is ended, opens the next.
+/// Holds an idle connection open, from an address of its own; when the connection ends, opens the next.
 async fn keep_open(from: SocketAddr, to: SocketAddr) {
     loop {
         let socket = TcpSocket::new_v4().unwrap();
@@ -32,7 +32,7 @@ async fn keep_open(from: SocketAddr, to: SocketAddr) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn half_open_connections_cost_no_leader_and_an_event_goes_its_way() {
     let pki = Pki::new();
-    // Connections between the replicas end all the time, so that each needs handshakes beside the others'.
+    // Connections between the replicas end all the time, so each replica needs handshakes beside the idle connections.
     let plan = Cluster::of(&["db-0", "db-1", "db-2"]).tables(pki.tables("max_connection_age = \"1s\""));
     let cluster = plan.workload("database", vec![hook("drain")]).start().await;
     let before = cluster.until(0, "led", |status| status.quorum && status.leader.is_some()).await;
@@ -40,7 +40,7 @@ async fn half_open_connections_cost_no_leader_and_an_event_goes_its_way() {
     for place in 0..3 {
         let to: SocketAddr = address(&cluster, place).parse().unwrap();
         for number in 0..LORISES {
-            // Some from one address, as a careless one does, and some from many.
+            // Some connections come from one address, as from one careless client, and some from many addresses.
             let last = if number % 2 == 0 { 1 } else { 2 + number % 200 };
             lorises.spawn(keep_open(format!("127.0.7.{last}:0").parse().unwrap(), to));
         }
@@ -54,7 +54,7 @@ async fn half_open_connections_cost_no_leader_and_an_event_goes_its_way() {
     cluster.closed_everywhere(&event).await;
     lorises.shutdown().await;
     assert_eq!(cluster.cloud.posts().await.len(), 1);
-    // The event names a follower or the leader; in the second case leadership is handed over once, on purpose.
+    // The event names a follower or the leader; in the second case leadership is transferred once, on purpose.
     let after = cluster.until(0, "led", |status| status.quorum && status.leader.is_some()).await;
     let handed_over = u64::from(before.leader.as_deref() == Some("db-1"));
     assert_eq!(after.term, before.term + handed_over, "leadership was lost");

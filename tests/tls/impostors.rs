@@ -1,4 +1,4 @@
-//! A replica with a good certificate that says it is another one, or that belongs here no more, is refused.
+//! A replica with a good certificate is refused if the replica claims another name or is no longer a member.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::pki::{CLUSTER, Pki, address, credentials, refused, refused_more};
 
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// As whoever these credentials are of.
+/// Connects with the identity of these credentials.
 pub(crate) fn dial(address: &str, shown: &Arc<Credentials>) -> Channel {
     tls::dial(&Endpoint::from_shared(format!("http://{address}")).unwrap(), shown, "db-0", &DialTarget::to(address))
 }
@@ -35,13 +35,13 @@ pub(crate) struct Met {
     pub(crate) nodes: Vec<(String, u64)>,
 }
 
-/// Of the second replica.
+/// A greeting of the second replica.
 pub(crate) fn greeting() -> cluster_v1::GreetRequest {
     let greeting = cluster_v1::Greeting { cluster: CLUSTER.into(), replica: "db-1".into(), ..Default::default() };
     cluster_v1::GreetRequest { greeting: Some(greeting) }
 }
 
-/// Who the first replica is, and who the members are, as it tells the second.
+/// The first replica's identity and the members, as sent to the second replica.
 pub(crate) async fn greet(address: &str, shown: &Arc<Credentials>) -> Met {
     let answer = ConsensusClient::new(dial(address, shown)).greet(greeting()).await.unwrap().into_inner();
     let members = answer.membership.unwrap().members.into_iter();
@@ -80,7 +80,7 @@ async fn a_replica_cannot_speak_for_another_and_one_that_does_not_belong_here_fo
     denied(RaftClient::new(dial(&address, &second)).append(append).await, "not that of db-2");
     assert_eq!(refused(&cluster, 0, "wrong_name").await, 6);
 
-    // Issued for this cluster, and neither configured nor a member: one that was removed, say.
+    // A certificate issued for this cluster, of a replica neither configured nor a member: a removed replica, say.
     let unknown = Some(Vote { term: 1_000, node: 42, committed: true });
     let append = AppendRequest { to: met.to.clone(), vote: unknown, ..Default::default() };
     denied(RaftClient::new(dial(&address, &stranger)).append(append).await, "neither configured here nor a member");

@@ -1,4 +1,4 @@
-//! A client and a server that show what they are given and take whatever they see.
+//! A client and a server with given certificates; both accept any certificate of the peer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,9 +17,9 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::pki::Shown;
 
-/// What every HTTP/2 client says first, and that it has nothing to ask for.
+/// The HTTP/2 client preface, with empty settings: every client sends the preface first, here without a request.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";
-/// Only a failing test waits as long.
+/// Only a failing test waits this long.
 const LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl ServerCertVerifier for Anything {
     }
 }
 
-/// Takes whatever it sees, and shows a certificate, or none.
+/// Accepts any certificate, and presents a certificate, or none.
 fn takes_anything(shown: Option<Shown>, protocols: &[&[u8]]) -> ClientConfig {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -79,7 +79,7 @@ fn replica() -> ServerName<'static> {
     ServerName::try_from("replica").unwrap()
 }
 
-/// What somebody says first who wants to speak TLS.
+/// The first TLS bytes of a client.
 #[allow(dead_code, reason = "others use it")]
 pub(crate) fn first_words(protocols: &[&[u8]]) -> Vec<u8> {
     let mut client = rustls::ClientConnection::new(Arc::new(takes_anything(None, protocols)), replica()).unwrap();
@@ -88,7 +88,7 @@ pub(crate) fn first_words(protocols: &[&[u8]]) -> Vec<u8> {
     words
 }
 
-/// Speaks TLS, to say one of these inside.
+/// Opens a TLS connection, with one of these protocols inside.
 pub(crate) async fn greet(
     address: &str,
     shown: Option<Shown>,
@@ -99,7 +99,7 @@ pub(crate) async fn greet(
     timeout(LIMIT, greeting).await.expect("an answer, or a refusal")
 }
 
-/// Shows a certificate, or none, and speaks HTTP/2 if it is let in.
+/// Presents a certificate, or none, and speaks HTTP/2 once accepted.
 pub(crate) async fn knock(address: &str, shown: Option<Shown>) -> io::Result<TlsStream<TcpStream>> {
     let met = async {
         let mut stream = greet(address, shown, &[b"h2"]).await?;
@@ -110,17 +110,17 @@ pub(crate) async fn knock(address: &str, shown: Option<Shown>) -> io::Result<Tls
     timeout(LIMIT, met).await.expect("an answer, or a refusal")
 }
 
-/// Whether plain text is answered.
+/// True if plain text is answered.
 pub(crate) async fn knock_in_plain_text(address: &str) -> bool {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(PREFACE).await.unwrap();
     let mut first = [0; 9];
     let read = timeout(LIMIT, stream.read_exact(&mut first)).await.expect("an answer, or the end");
-    // A frame of settings begins an answer; what ends TLS is shorter, or another one.
+    // An answer begins with a SETTINGS frame; the end of TLS is shorter, or another frame.
     read.is_ok() && first[3] == 4
 }
 
-/// Answers whoever comes with this certificate, and lets everybody in, until it is dropped.
+/// Answers every client with this certificate, and accepts every client, until dropped.
 pub(crate) struct Stranger(tokio::task::JoinHandle<()>);
 
 impl Stranger {
@@ -138,7 +138,7 @@ impl Stranger {
             while let Ok((stream, _)) = listener.accept().await {
                 let acceptor = acceptor.clone();
                 tokio::spawn(async move {
-                    // Whoever refuses it says so and leaves.
+                    // A client that refuses the certificate says so and disconnects.
                     if let Ok(mut stream) = acceptor.accept(stream).await {
                         let _ = stream.write_all(&PREFACE[24..]).await;
                         let _ = stream.read_to_end(&mut Vec::new()).await;
@@ -148,7 +148,7 @@ impl Stranger {
         }))
     }
 
-    /// Says nothing but HTTP/2's first words, as a server without TLS does.
+    /// Sends only the first bytes of HTTP/2, as a server without TLS does.
     pub(crate) async fn in_plain_text(address: &str) -> Self {
         let listener = TcpListener::bind(address.parse::<SocketAddr>().unwrap()).await.unwrap();
         Self(tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! What replicas do is the same with certificates.
+//! Replicas with certificates behave like replicas without certificates.
 
 use allclear::net::tls::HandshakeError;
 use allclear::wire::pb::allclear::operator::v1::Status;
@@ -28,7 +28,7 @@ async fn three_replicas_with_certificates_take_an_event_through() {
     assert_eq!(closed.approvals.len(), 1, "{closed:#?}");
     assert_eq!(cluster.cloud.posts().await.len(), 1);
     for place in 0..3 {
-        // Beside this test's own plain text, and handshakes that a loaded machine took too long for.
+        // Except for this test's own plain text, and handshakes too slow on a loaded machine.
         for reason in HandshakeError::NAMES.into_iter().filter(|reason| !["plain_text", "unfinished"].contains(reason))
         {
             assert_eq!(refused(&cluster, place, reason).await, 0, "{reason} at replica {place}");
@@ -91,7 +91,7 @@ async fn a_cluster_of_one_opens_no_port_for_replicas_and_grows_once_it_has_certi
     cluster.until(1, "a member", |status| status.outside_because.is_none() && status.quorum).await;
 }
 
-/// At how many TCP ports a replica listens.
+/// The number of TCP ports on which a replica listens.
 fn listening_ports(cluster: &Cluster, place: usize) -> usize {
     let process = format!("/proc/{}", cluster.pid(place).unwrap());
     let descriptors = std::fs::read_dir(format!("{process}/fd")).unwrap();
@@ -105,7 +105,7 @@ fn listening_ports(cluster: &Cluster, place: usize) -> usize {
     sockets.iter().flat_map(|sockets| sockets.lines().skip(1)).filter(is_listening).count()
 }
 
-/// The opposite of what the other tests see: one that never sees plain text answered would prove nothing.
+/// The counterpart of the other tests: a probe that never sees plain text answered would prove nothing.
 #[tokio::test]
 async fn an_insecure_cluster_speaks_plain_text() {
     let plan = Cluster::of(&["db-0", "db-1", "db-2"]).also("cluster.insecure", "true");

@@ -1,6 +1,6 @@
-//! Claim: replicas with certificates talk to replicas of their cluster and to nobody else. Whoever shows a wrong
-//! certificate or none, on either side, is refused, counted and told; certificates are renewed and authorities replaced
-//! without a restart; and half-open connections are in nobody's way. The certificates are made here, the replicas are
+//! Claim: replicas with certificates communicate only with replicas of their cluster. A peer with a wrong certificate
+//! or none, on either side, is refused, counted and logged; certificates are renewed and authorities replaced without a
+//! restart; and half-open connections obstruct no other connection. The certificates are made here, the replicas are
 //! processes of the real program.
 
 mod certs;

@@ -1,4 +1,5 @@
-//! With certificates a name that also leads to somebody else is no hindrance: who is there is part of every attempt.
+//! With certificates, a name that also resolves to another server is no obstacle: each attempt verifies the server's
+//! identity.
 
 use super::cluster::Cluster;
 use super::pki::{Pki, address, refused};
@@ -16,7 +17,7 @@ async fn of_the_addresses_of_a_name_the_one_with_the_right_certificate_is_taken(
     let pki = Pki::new();
     let plan = Cluster::of(&["db-0", "db-1", "db-2"]).tables(pki.tables("")).named(&HOSTS, resolver.launcher());
     let mut cluster = plan.cold().await;
-    // At the port of db-1, which the first of its addresses leads to.
+    // db-2 listens at the port of db-1, so the first address of db-2 leads to db-1.
     let port = address(&cluster, 1).rsplit_once(':').unwrap().1.to_owned();
     let known_as = ("ALLCLEAR__CLUSTER__REPLICAS__DB_2", format!("{}:{port}", HOSTS[2]));
     let listen = ("ALLCLEAR__CLUSTER__LISTEN", format!("127.0.0.4:{port}"));

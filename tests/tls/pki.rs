@@ -1,4 +1,4 @@
-//! Certificates for tests: good ones from the program's own `certs`, and every kind of bad one.
+//! Certificates for tests: good certificates from the program's own `certs`, and every kind of bad certificate.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -15,20 +15,20 @@ use tempfile::TempDir;
 
 use super::cluster::Cluster;
 
-/// What every cluster of tests is called.
+/// The cluster name in all tests.
 pub(crate) const CLUSTER: &str = "tests";
 const VMS: [&str; 3] = ["db-0", "db-1", "db-2"];
 
-/// An authority made by the program, and the files that the replicas are configured with.
+/// An authority made by the program, and the files in the replicas' configurations.
 pub(crate) struct Pki {
     folder: TempDir,
 }
 
-/// A chain and its key, to be shown.
+/// A chain and its key, to present to a peer.
 pub(crate) struct Shown {
     pub(crate) chain: Vec<CertificateDer<'static>>,
     pub(crate) key: PrivateKeyDer<'static>,
-    /// The chain again, as a file has it.
+    /// The chain in PEM, as in a file.
     pub(crate) pem: String,
 }
 
@@ -62,7 +62,7 @@ impl Pki {
         assert!(output.status.success(), "{output:?}");
     }
 
-    /// Puts what an authority issued where the replica has its files: key and certificate.
+    /// Copies the key and certificate issued by an authority, and the authority's certificate, to the replica's folder.
     pub(crate) fn install(&self, authority: &str, replica: &str) {
         std::fs::create_dir_all(self.path(replica)).unwrap();
         for file in ["node.key", "node.pem", "ca.pem"] {
@@ -70,7 +70,7 @@ impl Pki {
         }
     }
 
-    /// Issues anew, and puts key and certificate in the place of those before; what is trusted stays.
+    /// Issues anew, and replaces the former key and certificate; the trusted authorities stay.
     pub(crate) fn renew(&self, authority: &str, replica: &str) {
         self.issue(authority, replica);
         for file in ["node.key", "node.pem"] {
@@ -86,14 +86,14 @@ impl Pki {
         std::fs::rename(beside, self.path(replica).join(file)).unwrap();
     }
 
-    /// What the replica trusts from now on.
+    /// Sets the authorities trusted by the replica from now on.
     pub(crate) fn trust(&self, replica: &str, authorities: &[&str]) {
         let read = |folder: &&str| std::fs::read_to_string(self.path(folder).join("ca.pem")).unwrap();
         let together: String = authorities.iter().map(read).collect();
         self.replace(replica, "ca.pem", together.as_bytes());
     }
 
-    /// The table of a replica's configuration.
+    /// The `[cluster.tls]` table of a replica's configuration.
     pub(crate) fn table(&self, replica: &str, also: &str) -> String {
         let file = |name: &str| self.path(replica).join(name).display().to_string();
         let (cert, key, ca) = (file("node.pem"), file("node.key"), file("ca.pem"));
@@ -104,13 +104,13 @@ impl Pki {
         VMS.iter().map(|vm| self.table(vm, also)).collect()
     }
 
-    /// What the program issued to a replica.
+    /// The certificate issued by the program to a replica.
     pub(crate) fn of(&self, authority: &str, replica: &str) -> Shown {
         self.issue(authority, replica);
         Shown::read(&self.path(authority).join(replica))
     }
 
-    /// What these ask for, signed by the authority of the cluster itself.
+    /// The wanted certificate, signed by the cluster's own authority.
     pub(crate) fn signed(&self, wanted: &Wanted) -> Shown {
         let key = std::fs::read_to_string(self.path("ca/ca.key")).unwrap();
         let mut of_ca = CertificateParams::default();
@@ -132,7 +132,7 @@ impl Shown {
 pub(crate) struct Wanted {
     pub(crate) uris: Vec<String>,
     pub(crate) dns: Vec<String>,
-    /// The years in which it begins and ends.
+    /// The first and the last year of validity.
     pub(crate) years: (i32, i32),
     pub(crate) usages: Vec<ExtendedKeyUsagePurpose>,
 }
@@ -160,7 +160,7 @@ impl Wanted {
         Shown { chain: vec![certificate.der().clone()], key, pem: certificate.pem() }
     }
 
-    /// By an authority that nobody knows.
+    /// Signed by an unknown authority.
     pub(crate) fn signed_by_a_stranger(&self) -> Shown {
         let mut authority = CertificateParams::default();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -168,12 +168,12 @@ impl Wanted {
     }
 }
 
-/// What a URI in a certificate of this replica is.
+/// The URI in a certificate of this replica.
 pub(crate) fn uri(cluster: &str, replica: &str) -> String {
     format!("allclear://{cluster}/replica/{replica}")
 }
 
-/// What this replica's credentials are, for whoever acts as it.
+/// The credentials of this replica, for a test in the role of the replica.
 pub(crate) fn credentials(pki: &Pki, replica: &str) -> std::sync::Arc<allclear::net::tls::Credentials> {
     let file = |name: &str| pki.path("ca").join(replica).join(name);
     pki.issue("ca", replica);
@@ -187,7 +187,7 @@ pub(crate) fn credentials(pki: &Pki, replica: &str) -> std::sync::Arc<allclear::
     allclear::net::tls::Credentials::load(options).unwrap()
 }
 
-/// How many peers a replica refused for this reason.
+/// The number of peers that a replica refused for this reason.
 pub(crate) async fn refused(cluster: &Cluster, place: usize, reason: &str) -> u64 {
     let (status, text) = cluster.page(place, "/metrics").await;
     assert_eq!(status, 200, "{text}");
@@ -195,13 +195,13 @@ pub(crate) async fn refused(cluster: &Cluster, place: usize, reason: &str) -> u6
     text.lines().find_map(|line| line.strip_prefix(&series)).unwrap().parse().unwrap()
 }
 
-/// Waits until it refused more than before for this reason.
+/// Waits until the replica has refused more than `before` peers for this reason.
 pub(crate) async fn refused_more(cluster: &Cluster, place: usize, reason: &str, before: u64) {
     let what = format!("more than {before} refused for {reason}");
     cluster.until_true(&what, async || refused(cluster, place, reason).await > before).await;
 }
 
-/// Where a replica listens for the others.
+/// The address on which a replica listens for its peers.
 pub(crate) fn address(cluster: &Cluster, place: usize) -> String {
     let text = std::fs::read_to_string(cluster.folder.path().join(format!("{place}.toml"))).unwrap();
     let table: toml::Table = text.parse().unwrap();

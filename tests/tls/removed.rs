@@ -1,5 +1,5 @@
-//! One stolen certificate does not end the cluster: neither that of a replica that was removed and stands in every
-//! configuration still, nor that of a member that asks for what no honest one asks for.
+//! One stolen certificate does not end the cluster: neither the certificate of a removed replica still present in every
+//! configuration, nor the certificate of a member with requests that no honest member sends.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ async fn started(pki: &Pki) -> Cluster {
     plan.workload("database", vec![hook("drain"), hook("restore")]).start().await
 }
 
-/// Everything that consensus is asked, in the name of this node; how each was answered.
+/// All requests of consensus, sent in the name of this node; the result of each.
 async fn ask_all(
     channel: &Channel,
     to: Option<&raft::Destination>,
@@ -64,7 +64,7 @@ async fn ask_all(
     ]
 }
 
-/// An event goes its way, approved once.
+/// An event runs to its end, approved once.
 async fn takes_an_event_through(cluster: &Cluster, place: usize) {
     let event = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 1 })).await;
     cluster.until_stage(place, &event, "started").await;
@@ -125,7 +125,7 @@ async fn a_removed_replicas_certificate_ends_nothing_though_every_configuration_
     }
     assert_eq!(cluster.until(0, "led", |status| status.quorum).await.term, led.term);
 
-    // Nor does an empty disk make it a new one.
+    // Nor does an empty disk make db-2 a new member.
     cluster.lose_disk(2);
     cluster.start(2);
     let is_told = |status: &Status| {

@@ -1,4 +1,4 @@
-//! Certificates and authorities change while replicas run, and nobody notices but those who are trusted no more.
+//! Certificates and authorities change while replicas run, without effect on any peer except peers no longer trusted.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -11,7 +11,7 @@ use super::knock::knock;
 use super::pki::{Pki, address, credentials, refused_more};
 
 const ALL: [&str; 3] = ["db-0", "db-1", "db-2"];
-/// Every connection is opened anew all the time, so that whatever goes wrong with that shows.
+/// Every connection is reopened all the time, so every fault in reopening shows.
 const SHORT: &str = "max_connection_age = \"1s\"";
 
 fn taken_over(log: &str) -> usize {
@@ -25,7 +25,7 @@ async fn until_taken_over(cluster: &Cluster, times: usize) {
     }
 }
 
-/// Has something decided again and again, by whichever replica, until it is told to stop; every wish has to be granted.
+/// Requests decisions again and again, from each replica in turn, until `stop` is set; every request has to succeed.
 async fn decide(cluster: &Cluster, stop: &AtomicBool, decided: &AtomicUsize) {
     for place in (0..3).cycle() {
         for arguments in [&["pause", "--until", "1h", "--reason", "load"][..], &["resume", "--reason", "load"]] {
@@ -46,7 +46,7 @@ async fn an_authority_is_replaced_under_load_and_nothing_is_lost_but_the_trust_i
     let cluster = Cluster::of(&ALL).tables(pki.tables(SHORT)).start().await;
     let before = cluster.until(0, "led", |status| status.quorum && status.leader.is_some()).await;
     let address = address(&cluster, 0);
-    // Used all the time, so that nothing but its age ends it.
+    // The connection is in constant use, so only its age ends the connection.
     let opened_before = ConsensusClient::new(dial(&address, &credentials(&pki, "db-1")));
     let is_answered = async || opened_before.clone().greet(greeting()).await.is_ok();
     assert!(is_answered().await);

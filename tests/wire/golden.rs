@@ -1,6 +1,6 @@
-//! The bytes of every sample as the first version that knew it wrote them: `golden/KIND.hex`, a name and its bytes in
-//! each line. `ALLCLEAR_BLESS=1` adds lines for new samples. It never changes one: bytes that were once written are on
-//! somebody's disk.
+//! The bytes of every sample, as written by the first version with the sample: `golden/KIND.hex`, a name and the bytes
+//! in each line. `ALLCLEAR_BLESS=1` adds lines for new samples and never changes a line: bytes that were once written
+//! are on a disk of some user.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ fn every_sample_is_written_and_read_as_its_golden_bytes() {
         assert_eq!(record.decode(&bytes).as_ref(), Ok(record), "{name}");
         assert_eq!(hex(&record.encode()), hex(&bytes), "{name}");
         let decoded = record.decode(&bytes).unwrap();
-        // Names that compare as equal may be spelled differently; their bytes tell.
+        // Names that compare as equal may be spelled differently; the bytes differ then.
         assert_eq!(hex(&decoded.encode()), hex(&bytes), "{name}");
     }
     assert!(golden.is_empty(), "no sample is left for {:?}", golden.keys());

@@ -1,4 +1,4 @@
-//! Bytes that nobody wrote like that: cut off, flipped, mixed. They are refused or read, and nothing panics.
+//! Corrupted bytes: cut off, flipped, mixed. The bytes are refused or read, and nothing panics.
 
 use crate::wire::golden::golden;
 use crate::wire::record::Record;
@@ -54,7 +54,7 @@ fn mixed_up_bytes_never_panic() {
     }
 }
 
-/// Whatever is accepted is a value like any other: it can be stored and read back.
+/// An accepted value is a valid value, which can be stored and read back.
 fn survive(name: &str, record: &Record, bytes: &[u8]) {
     if let Ok(read) = record.decode(bytes) {
         assert_eq!(record.decode(&read.encode()), Ok(read), "{name} from {bytes:?}");
@@ -69,7 +69,7 @@ fn goldens() -> Vec<(String, Record, Vec<u8>)> {
     goldens
 }
 
-/// Splitmix64: the same bytes in every run.
+/// Splitmix64: identical bytes in every run.
 struct Random(u64);
 
 impl Random {

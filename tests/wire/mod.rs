@@ -1,4 +1,4 @@
-//! What is stored can be read back: by this version, by every later one, and never by guessing.
+//! Stored values can be read back: by this version, by every later version, and never by guessing.
 
 mod golden;
 mod hostile;

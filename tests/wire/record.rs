@@ -1,4 +1,4 @@
-//! Anything that is stored, so that one test covers all of it.
+//! Any stored value, so that one test covers all kinds.
 
 use allclear::core::model::command::{ApplyResult, Command, Entry};
 use allclear::core::model::isolated_approval::JournalEntry;

@@ -1,4 +1,4 @@
-//! What is not understood whole is refused, by the name of its place and in words for people.
+//! Values that are not completely understood are refused, with the name of the place and a message for people.
 
 use allclear::wire::log::{DecodeFault, Undecodable, decode_command, decode_entry, decode_state, decode_verdict};
 use allclear::wire::pb::allclear::log::v1 as pb;
@@ -31,7 +31,7 @@ const NUMBERED: [(&str, Renumber); 13] = [
     }),
 ];
 
-/// Every message inside another one of the state that has to be there.
+/// Every required message inside another message of the state.
 const REQUIRED: [(&str, Change); 8] = [
     ("snapshot.state.open.announcement", |state| event(state).announcement = None),
     ("snapshot.state.open.attempts.member", |state| attempt(state).member = None),
@@ -157,7 +157,7 @@ fn every_enum_of_the_protos_begins_unspecified() {
     assert!(enums >= 9, "only {enums} found");
 }
 
-/// Changes the rich state and expects that it is refused at that place.
+/// Changes the rich state and expects a refusal at this place.
 fn refuses(place: &str, fault: &DecodeFault, change: impl Fn(&mut pb::State)) {
     let mut snapshot = pb::Snapshot::decode(golden()["state rich"].as_slice()).unwrap();
     assert!(decode_state(&snapshot.encode_to_vec()).is_ok());
@@ -182,12 +182,12 @@ fn treatment(state: &mut pb::State) -> &mut pb::Treatment {
     event(state).treatment.as_mut().unwrap()
 }
 
-/// One that has an outcome.
+/// An attempt with an outcome.
 fn attempt(state: &mut pb::State) -> &mut pb::Attempt {
     &mut event(state).attempts[1]
 }
 
-/// A length-delimited field as the encoding writes it; its number may be one that no message has.
+/// A length-delimited field as the encoding writes fields; the number may be unknown to all messages.
 fn nested(number: u8, content: &[u8]) -> Vec<u8> {
     let key = u16::from(number) << 3 | 2;
     let length = u8::try_from(content.len()).unwrap();

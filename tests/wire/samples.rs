@@ -1,4 +1,4 @@
-//! One record of every kind that is stored, under the name that its golden bytes carry.
+//! One record of every stored kind, under the name of its golden bytes.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ use crate::wire::values::{
     rich_state, told, treatment, wished_state,
 };
 
-/// Every sample under the name that its golden bytes carry.
+/// Every sample under the name of its golden bytes.
 pub(crate) fn samples() -> Vec<(String, Record)> {
     let mut samples = Vec::new();
     for (name, command) in commands() {

@@ -1,11 +1,11 @@
-//! The checksum under what lies on a disk keeps its bytes, and finds every change of a bit, every cut and every value
-//! in another one's place.
+//! The checksum of stored values keeps its bytes, and detects every change of a bit, every cut and every value in the
+//! place of another value.
 
 use allclear::wire::checksum::{Corrupted, append_checksum, seal_text, unseal_text, verify_checksum};
 
 const PLACE: &[u8] = b"vote";
 const MESSAGE: &[u8] = b"\x08\x03\x11\x04\x03\x02\x01\x00\x00\x00\x00\x18\x01";
-/// The message, the tag of a field that there is not, and the checksum.
+/// The message, the tag of an unused field, and the checksum.
 const SEALED: &[u8] = b"\x08\x03\x11\x04\x03\x02\x01\x00\x00\x00\x00\x18\x01\xfd\xff\xff\xff\x0f\xd6\x05\xfe\x04";
 
 #[test]
@@ -34,7 +34,7 @@ fn no_flipped_bit_is_read_as_something_else() {
     for bit in 0..text.len() * 8 {
         let mut flipped = text.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
-        // Where the seal is not seen any more, its reader finds more than there should be.
+        // If the seal is no longer recognised, the reader of the text finds more content than expected.
         let is_whole = unseal_text(PLACE, &flipped) == Ok(&flipped[..]) && flipped.starts_with(MESSAGE);
         assert!(is_whole || unseal_text(PLACE, &flipped) == Err(Corrupted), "bit {bit}");
     }

@@ -1,4 +1,4 @@
-//! A replica that starts from a snapshot goes on exactly like one that folded the whole log.
+//! A replica that starts from a snapshot continues exactly like a replica that folded the whole log.
 
 use allclear::core::apply::apply;
 use allclear::core::model::attempt::{Outcome, Progress};

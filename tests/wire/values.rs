@@ -61,7 +61,7 @@ pub(crate) fn cache() -> Workload {
     Workload { name: WorkloadName("cache".into()), group: None, after: Vec::new(), hooks: Vec::new(), ..postgres() }
 }
 
-/// Workloads that dial in were stored later than everything in the rich state.
+/// Session workloads were stored later than everything in the rich state.
 pub(crate) fn dialled() -> Workload {
     let mut hooks = postgres().hooks;
     hooks[0].worst = Some(Duration::from_secs(90));
@@ -116,7 +116,7 @@ pub(crate) fn announcement(id: &str) -> Announcement {
     }
 }
 
-/// Words that nobody knows yet are kept as they are.
+/// Words of later versions are kept unchanged.
 fn words_of_tomorrow(id: &str) -> Announcement {
     Announcement {
         id: EventId::new(id),
@@ -176,7 +176,7 @@ fn claim(attempt: u64, reason: Reason, outcome: Option<PostOutcome>) -> Claim {
     }
 }
 
-/// An event that went through everything.
+/// An event that passed through every stage.
 fn closed_event() -> Event {
     let late = Attempt {
         progress: Some(Progress { text: "half way".into(), expected_end: None }),
@@ -221,7 +221,7 @@ fn closed_event() -> Event {
     }
 }
 
-/// What was measured was stored later than everything in the rich state.
+/// Measurements were stored later than everything in the rich state.
 pub(crate) fn measured_state() -> State {
     let impacts = [("db-0", 8_250), ("_DB-1", 0)];
     let measured = Event {
@@ -288,7 +288,7 @@ pub(crate) fn journal() -> Vec<JournalEntry> {
     ]
 }
 
-/// Leaders and what replicas did without one were stored later than groups.
+/// Leaders and the actions of isolated replicas were stored later than groups.
 pub(crate) fn led_state() -> State {
     let mut taken_over = Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW));
     let recorded = |entry: JournalEntry| IsolatedApproval { recorded: Some(Timestamp(NOW + 20_000)), ..entry.approval };
@@ -305,7 +305,7 @@ pub(crate) fn led_state() -> State {
     }
 }
 
-/// What was deleted was stored later than everything in the rich state.
+/// Deletions were stored later than everything in the rich state.
 pub(crate) fn departed_state() -> State {
     let deleted = Event {
         departed: BTreeSet::from([VmName::new("db-0"), VmName::new("_DB-2")]),
@@ -336,7 +336,7 @@ pub(crate) fn drilled_state() -> State {
     }
 }
 
-/// What operators ask for was stored later than what was deleted.
+/// Operator actions were stored later than deletions.
 pub(crate) fn wished_state() -> State {
     let all = [
         OperatorAction::Hold { until: Timestamp(NOW + 60_000), no_hooks: true },

@@ -1,4 +1,4 @@
-//! A spool of its own for each test, and an end to every process that was started in it.
+//! Each test's own spool, and the end of every process started in this spool.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Permissions};
@@ -18,7 +18,7 @@ use nix::unistd::Pid;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
 
-/// Nothing here takes this long; a test that waits longer has failed.
+/// No operation here takes this long; a test that waits longer has failed.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 pub(crate) const ATTEMPT: &str = "event/1:failover";
 
@@ -48,12 +48,12 @@ impl Bench {
         open(&self.spool())
     }
 
-    /// A script that can use `$BENCH` as its folder.
+    /// A shell command with `$BENCH` as the bench's folder.
     pub(crate) fn shell(&self, script: &str) -> HookCommand {
         shell(self.folder.path(), script)
     }
 
-    /// The same as a program.
+    /// Writes the script as an executable program.
     pub(crate) fn program(&self, name: &str, script: &str) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -61,7 +61,7 @@ impl Bench {
         path
     }
 
-    /// What a script wrote, once it is there whole.
+    /// A line written by a script, once the line is complete.
     pub(crate) async fn line(&self, name: &str) -> String {
         let path = self.path(name);
         until(|| fs::read_to_string(&path).is_ok_and(|text| text.ends_with('\n'))).await;
@@ -72,21 +72,21 @@ impl Bench {
         self.line(name).await.parse().unwrap()
     }
 
-    /// What is kept of an output of `ATTEMPT`.
+    /// The stored output of `ATTEMPT`.
     pub(crate) fn printed(&self, stream: &str) -> String {
         fs::read_to_string(self.attempt().join(stream)).unwrap()
     }
 
     pub(crate) fn supervisor(&self) -> i32 {
         let mark = fs::read_to_string(self.attempt().join("mark.json")).unwrap();
-        // Its seal follows.
+        // The checksum follows on the next line.
         let mark: serde_json::Value = serde_json::from_str(mark.lines().next().unwrap()).unwrap();
         mark["supervisor"]["pid"].as_i64().unwrap().try_into().unwrap()
     }
 }
 
 impl Drop for Bench {
-    /// Everything that was started here names the folder in its arguments or its environment.
+    /// Every process started here names the folder in its arguments or its environment.
     fn drop(&mut self) {
         for pid in processes(self.folder.path().to_str().unwrap()) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
@@ -94,7 +94,7 @@ impl Drop for Bench {
     }
 }
 
-/// Those other than this one that name a folder in their arguments or their environment.
+/// Processes other than this process that name a folder in their arguments or their environment.
 pub(crate) fn processes(folder: &str) -> Vec<i32> {
     let name = folder.as_bytes();
     let names_it = |pid: &i32| {
@@ -156,7 +156,7 @@ pub(crate) async fn next(reports: &mut Receiver<HookReport>) -> HookUpdate {
     report.news
 }
 
-/// The next end that is reported.
+/// The next reported end.
 pub(crate) async fn end(reports: &mut Receiver<HookReport>) -> HookOutcome {
     loop {
         if let HookUpdate::Ended(ended) = next(reports).await {
@@ -165,7 +165,7 @@ pub(crate) async fn end(reports: &mut Receiver<HookReport>) -> HookOutcome {
     }
 }
 
-/// Runs a script by itself.
+/// Runs a script on a bench of its own.
 pub(crate) async fn outcome(script: &str) -> HookOutcome {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();

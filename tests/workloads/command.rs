@@ -1,4 +1,4 @@
-//! Hooks that are commands: what is theirs alone beside `contract.rs`.
+//! Command hooks: cases of this kind only, beside `contract.rs`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ async fn a_hook_sees_the_facts_and_nothing_else_of_the_environment() {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
     let mut task = task();
-    // A wall clock that is wrong is shown as it is, and takes or gives no time.
+    // A wrong wall clock is shown unchanged, and neither shortens nor extends the deadline.
     task.deadline.on_the_wall = Timestamp(4_102_444_800_123);
     let mut command = HookCommand { argv: vec!["/usr/bin/env".into()], ..bench.shell("") };
     command.env.insert("PGPORT".into(), "5433".into());
@@ -162,12 +162,12 @@ async fn the_last_progress_comes_before_the_end() {
     assert_eq!((last.as_deref(), ended), (Some("settled"), HookOutcome::Done));
 }
 
-/// Each would be an entry of the log.
+/// Each progress message would be an entry of the log.
 #[tokio::test]
 async fn a_flood_of_progress_is_passed_on_once_a_second() {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
-    // What is cut off in its middle is no line.
+    // A line cut off in the middle does not count as a line.
     let flood = "yes | timeout 3 awk '{ print \"progress: \" NR }'; echo; echo progress: the last";
     runner.run(&task(), &bench.shell(flood));
     let mut told = Vec::new();
@@ -185,12 +185,12 @@ async fn forgetting_waits_for_no_disk() {
     runner.run(&task(), &bench.shell("exit 0"));
     assert_eq!(end(&mut reports).await, HookOutcome::Done);
     runner.forget(ATTEMPT);
-    // This test has the only thread of its runtime until it waits.
+    // This test has the only thread of its runtime until the test waits.
     assert_eq!((runner.known(ATTEMPT), bench.attempt().exists()), (None, true));
     until(|| !bench.attempt().exists()).await;
 }
 
-/// The last of them are asked for long before their folders are gone.
+/// The last tasks are requested long before their folders are removed.
 #[tokio::test]
 async fn what_is_asked_for_again_while_its_folder_is_removed_is_begun_anew_once() {
     const MANY: usize = 20;

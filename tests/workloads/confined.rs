@@ -1,4 +1,4 @@
-//! What a hook begins with and what it cannot reach, however its replica was started.
+//! The initial environment of a hook and the limits of its access, however its replica was started.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -10,7 +10,7 @@ use nix::unistd::geteuid;
 
 use crate::workloads::bench::{Bench, end, task};
 
-/// Runs a hook under a supervisor that is started so.
+/// Runs a hook under a supervisor started with the prefix `before`.
 async fn run_under(bench: &Bench, before: &str, hook: &HookCommand) -> HookOutcome {
     let wrapper = bench.program("wrapper", &format!("{before} {} \"$@\"", env!("CARGO_BIN_EXE_allclear")));
     let (runner, mut reports) = Runner::open(&bench.spool(), wrapper, HookEnvironment::default()).unwrap();
@@ -27,7 +27,7 @@ fn is_root(what: &str) -> bool {
 
 #[tokio::test]
 async fn a_hook_has_three_descriptors_whatever_its_replica_was_handed() {
-    // The test is the replica here, and was handed a file.
+    // The test acts as the replica here, and has inherited a file.
     let handed = File::open("/etc/passwd").unwrap();
     fcntl(&handed, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
     let bench = Bench::new();
@@ -49,7 +49,7 @@ async fn a_hook_begins_in_the_same_way_however_its_replica_was_started() {
     let (before, ignored) = printed.split_once("SigIgn:\t").unwrap();
     let (ignored, after) = ignored.split_once('\n').unwrap();
     assert_eq!((before, after), ("Umask:\t0077\nSigBlk:\t0000000000000000\n", "/\n0\n0\n0\n"));
-    // But for those that the C library keeps for itself, and sets by itself.
+    // Except the signals that the C library reserves and sets for itself.
     assert_eq!(u64::from_str_radix(ignored, 16).unwrap() & 0x7fff_ffff, 0, "{ignored}");
 }
 
@@ -79,7 +79,7 @@ async fn a_hook_of_another_user_reads_nothing_of_its_replica_or_of_another_hook(
     }
     let bench = Bench::new();
     fs::set_permissions(bench.folder.path(), Permissions::from_mode(0o755)).unwrap();
-    // The other hook is this test: both are of another user.
+    // The other hook is this test: both belong to another user.
     let (spool, other) = (bench.spool(), std::process::id());
     let tries = format!(
         "for file in /proc/$PPID/environ /proc/$PPID/mem /proc/{other}/environ /proc/{other}/mem /proc/{other}/fd/0 \

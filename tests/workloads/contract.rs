@@ -1,4 +1,4 @@
-//! What holds for hooks of every kind: one list of cases, each run with each kind.
+//! The contract of hooks of every kind: one list of cases, each run with each kind.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ macro_rules! with {
     };
 }
 
-/// Each kind stands here once.
+/// Each kind is listed here once.
 macro_rules! cases {
     ($($case:ident)*) => {
         with! { command: crate::workloads::kind::command::Script; $($case)* }
@@ -103,7 +103,7 @@ async fn progress_is_told_while_it_runs<K: Kind>() {
     assert_eq!(end(&mut reports).await, HookOutcome::Done);
 }
 
-/// Until it has told its progress, so it runs for certain.
+/// Waits for the first progress report, which proves that the hook runs.
 async fn until_it_runs(reports: &mut Receiver<HookReport>) {
     let news = next(reports).await;
     assert!(matches!(news, HookUpdate::Progress { .. }), "{news:?}");

@@ -1,4 +1,4 @@
-//! Deadlines and cancelling reach every process of a hook, but for those that it sends away.
+//! Deadlines and cancellation reach every process of a hook, except processes that the hook detaches.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use nix::unistd::geteuid;
 
 use crate::workloads::bench::{ATTEMPT, Bench, end, lives, processes, task, until, within};
 
-/// A grandchild that will not hear of SIGTERM.
+/// A grandchild process that ignores SIGTERM.
 const STUBBORN: &str = r#"
     sh -c 'trap "" TERM; echo $$ > $BENCH/grandchild; while :; do sleep 0.05; done' &
     wait"#;
@@ -92,7 +92,7 @@ async fn what_went_to_another_group_is_ended_with_its_hook() {
     assert!(!lives(astray));
 }
 
-/// As a database does that a hook starts. It cannot be told from a hook that wants to stay.
+/// A database started by a hook does this, too. Such a process cannot be distinguished from a hook meant to stay.
 #[tokio::test]
 async fn what_began_a_session_of_its_own_outlives_its_hook() {
     let bench = Bench::new();
@@ -104,7 +104,8 @@ async fn what_began_a_session_of_its_own_outlives_its_hook() {
     assert!(lives(daemon));
 }
 
-/// It takes all the processes that its user may have, hears of no SIGTERM, and each may go to a group of its own.
+/// The bomb uses all processes allowed to its user and ignores SIGTERM, and each process may move to a group of its
+/// own.
 const BOMB: &str = "$SIG{TERM} = 'IGNORE'; \
      while (1) { defined(fork()) or select(undef, undef, undef, 0.05); setpgrp if $ENV{ASTRAY}; }";
 

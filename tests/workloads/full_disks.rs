@@ -1,5 +1,5 @@
-//! A disk that takes nothing more: what cannot be remembered is not run. The disk is full for one process only, which
-//! may write files of no length.
+//! A full disk: a hook that cannot be recorded is not run. The disk is full for one process only, which may write files
+//! of no length.
 
 use std::env;
 use std::process::Command;
@@ -33,7 +33,7 @@ async fn a_replica_whose_disk_is_full_can_be_a_process_of_its_own() {
 #[test]
 fn a_hook_that_cannot_be_remembered_is_blocked_and_runs_when_there_is_room() {
     let bench = Bench::new();
-    // Otherwise the system ends who writes too much.
+    // Otherwise the kernel ends a process that writes too much.
     let output = Command::new("/bin/sh")
         .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
         .arg(env::current_exe().unwrap())

@@ -1,4 +1,4 @@
-//! Nothing found in the spool stops a replica, and nothing in it is run that cannot be known not to have run.
+//! No content of the spool stops a replica, and no hook in the spool is run unless the hook is known not to have run.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -43,7 +43,7 @@ async fn a_mark_that_names_somebody_else_ends_nobody() {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let numbers = fs::read_link("/proc/self/ns/pid").unwrap();
     let place = format!("{} {}", boot.trim(), numbers.display());
-    // It leads a session of its own, as a supervisor does.
+    // The bystander leads a session of its own, as a supervisor does.
     let mut bystander = std::process::Command::new("setsid").args(["sleep", "60"]).spawn().unwrap();
     for pid in [0, 1, -1, bystander.id().cast_signed(), std::process::id().cast_signed()] {
         let _ = fs::remove_file(bench.attempt().join("outcome.json"));

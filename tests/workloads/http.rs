@@ -1,4 +1,4 @@
-//! Hooks over HTTP: what is theirs alone beside `contract.rs`.
+//! HTTP hooks: cases of this kind only, beside `contract.rs`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +8,7 @@ use allclear::hooks::{HookCommand, HookOutcome, HookTask, HttpHook};
 use crate::workloads::bench::{Bench, end, task};
 use crate::workloads::server::{Server, answer};
 
-/// What a hook at this address comes to.
+/// The outcome of a hook at this address.
 async fn outcome_of(bench: &Bench, task: &HookTask, url: &str) -> HookOutcome {
     let (runner, mut reports) = bench.open();
     runner.run(task, &HookCommand { argv: HttpHook::at(url).command(), ..bench.shell("") });

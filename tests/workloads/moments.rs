@@ -1,4 +1,4 @@
-//! Killed at any moment between being asked for a hook and its end: the moments are spread over that time.
+//! Kills at any time between the request for a hook and the hook's end: the times are spread over this interval.
 
 use std::fs;
 use std::time::Duration;
@@ -58,7 +58,7 @@ async fn whenever_a_supervisor_is_killed_the_outcome_is_true_and_nobody_is_left(
     }
 }
 
-/// It may not even be there yet.
+/// The supervisor may not even exist yet.
 async fn kill_supervisor(bench: &Bench) {
     let folder = bench.attempt();
     let mut found = None;
@@ -71,6 +71,6 @@ async fn kill_supervisor(bench: &Bench) {
         found.is_some()
     })
     .await;
-    // Only fails when it has just ended.
+    // Fails only if the supervisor has just ended.
     let _ = kill(Pid::from_raw(found.unwrap()), Signal::SIGKILL);
 }

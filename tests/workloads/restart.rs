@@ -1,4 +1,4 @@
-//! Whatever happens to the replica or to a supervisor, a hook runs once and none is left behind unnoticed.
+//! Whatever happens to the replica or to a supervisor, a hook runs once, and no hook is left behind unnoticed.
 
 use std::fs;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use crate::workloads::bench::{ATTEMPT, Bench, end, lives, send, task, until};
 use crate::workloads::stand_in::{kill, replica};
 
-/// Runs until it is told to go; says each time that it was started.
+/// Runs until the file `go` exists; records each start.
 const PATIENT: &str = "echo $$ >> $BENCH/ran; while [ ! -e $BENCH/go ]; do sleep 0.02; done";
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn what_is_said_before_there_is_an_outcome_is_no_reason_to_settle() {
     let supervisor =
         bench.program("supervisor", &format!("echo early; exec {} \"$@\"", env!("CARGO_BIN_EXE_allclear")));
     let (runner, mut reports) = Runner::open(&bench.spool(), supervisor, HookEnvironment::default()).unwrap();
-    // Longer than a lock that is held is looked at.
+    // Longer than the time between two checks of a held lock.
     runner.run(&task(), &bench.shell("sleep 2; exit 3"));
     assert_eq!(end(&mut reports).await, HookOutcome::Failed("exit status 3, nothing on standard error".into()));
 }

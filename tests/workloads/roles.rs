@@ -1,4 +1,4 @@
-//! What a workload is within its group is asked of a program or of an address, and nobody waits for it for long.
+//! A workload's role within its group comes from a program or from an address; no caller waits long for the answer.
 
 use std::collections::BTreeMap;
 

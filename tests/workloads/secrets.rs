@@ -1,5 +1,5 @@
-//! Hooks that say all that they were given in confidence, in every way that they have: nobody is told, and nothing of it is
-//! kept. What is read in their place are files that are nobody else's to read or to exchange.
+//! Hooks that print all their secrets, in every way available to hooks: no secret is reported or stored. Secret files,
+//! read in place of values, must be neither readable nor exchangeable by other users.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown, lchown, symlink};
@@ -9,7 +9,7 @@ use allclear::hooks::{HookCommand, HookOutcome, HookUpdate};
 
 use crate::workloads::bench::{Bench, end, next, task};
 
-/// Each where it stands, with what must not be read of it anywhere.
+/// Each secret in its context, and the parts that must not be readable anywhere.
 const PASSWORD: &str = "battery staple";
 const ADDRESS: &str = "postgres://me:h0rse-of@db-0/orders";
 const SETTINGS: &str = "user=me password=c0rrect-h host=db-0";
@@ -18,7 +18,7 @@ const IN_A_FILE: &str = "kept-in-a-file";
 const PARTS: [&str; 9] =
     ["battery", "staple", "batte\n", "h0rse-of", "c0rrect-h", "zmFyYWRheQ", "bWF4d2VsbA", IN_A_FILE, "me:h0"];
 
-/// Everything at once, in pieces, over broken lines, as JSON, and as the reason at the end.
+/// All secrets at once, in pieces, over broken lines, as JSON, and as the reason at the end.
 const SAY_ALL: &str = r#"env; env >&2
 echo "progress: $PASSWORD, $ADDRESS, ${ADDRESS##*me:}, ${SETTINGS#*password=}, $TOKEN"; sleep 1.2
 for piece in 'progress: of batt' 'ery sta' 'ple
@@ -68,7 +68,7 @@ async fn what_a_hook_was_given_in_confidence_is_neither_told_nor_kept_however_it
         let path = entry.unwrap().path();
         let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
         assert!(!text.contains(IN_A_FILE), "{}", path.display());
-        // What it was asked stands there, for its supervisor.
+        // The request with its secrets is stored in this file, for the supervisor.
         if !path.ends_with("request.json") {
             texts.push((path.display().to_string(), text));
         }
@@ -102,7 +102,7 @@ async fn a_secret_in_a_file_is_read_at_each_attempt_with_the_rights_of_the_repli
     }
 }
 
-/// Why a hook is not started whose file is so.
+/// The reason for not starting a hook with a secret file prepared like this.
 async fn refused(prepare: impl FnOnce(&Bench) -> PathBuf) -> String {
     let bench = Bench::new();
     let token = prepare(&bench);

@@ -1,5 +1,5 @@
-//! Hooks and roles over HTTPS, with logins and client certificates: whom they speak to, what they show, and that secrets
-//! are read anew each time and appear nowhere else.
+//! Hooks and roles over HTTPS, with logins and client certificates: the accepted servers, the presented credentials,
+//! and secrets read anew each time and present nowhere else.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -17,7 +17,7 @@ use crate::workloads::server::{Server, answer};
 
 const PASSWORD: &str = "open sesame";
 
-/// An authority, and the files of whoever trusts it.
+/// An authority, and the files of a client that trusts the authority.
 struct Pki {
     authority: Authority,
     folder: TempDir,
@@ -107,7 +107,8 @@ async fn a_secret_is_read_at_each_attempt_and_said_to_the_server_alone() {
     assert!(seen > 2, "the attempt has left its files");
 }
 
-/// Everything that it was told of who asks, in answers of each kind, and just where they are cut short.
+/// The server repeats every part of the caller's login, in answers of each kind, and exactly where answers are cut
+/// short.
 #[tokio::test]
 async fn what_a_server_repeats_of_the_login_is_neither_told_nor_kept() {
     const TOKEN: &str = "t0ken-of-the-orders";
@@ -164,7 +165,7 @@ async fn a_token_goes_along_where_that_is_the_login() {
     assert_eq!(server.requests("POST")[0].headers["authorization"], "Bearer abc");
 }
 
-/// They may be there a moment later: that is how files are replaced.
+/// The files may exist a moment later: this is how files are replaced.
 #[tokio::test]
 async fn files_that_cannot_be_used_are_waited_for_and_named() {
     let pki = Pki::new();

@@ -1,4 +1,4 @@
-//! A small HTTP server of a test: it remembers what it was asked, and may answer anything, or nothing at all.
+//! A small HTTP server for tests: records every request, and may send any answer, or none at all.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use tokio_rustls::TlsAcceptor;
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
-    /// By their names in lower case.
+    /// Headers by their names in lower case.
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: String,
 }
@@ -27,12 +27,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Answers with these bytes, or breaks the connection off.
+    /// Starts a server that answers with the bytes of `respond`, or closes the connection for `None`.
     pub(crate) async fn start(respond: impl Fn(&Request) -> Option<Vec<u8>> + Send + Sync + 'static) -> Self {
         Self::start_with(None, respond).await
     }
 
-    /// Over TLS, where somebody accepts that.
+    /// Starts a server over TLS if `tls` is set.
     pub(crate) async fn start_with(
         tls: Option<TlsAcceptor>,
         respond: impl Fn(&Request) -> Option<Vec<u8>> + Send + Sync + 'static,
@@ -64,7 +64,7 @@ impl Server {
         format!("{}://{}{path}", self.scheme, self.address)
     }
 
-    /// Those with this method, the oldest first.
+    /// Requests with this method, the oldest first.
     pub(crate) fn requests(&self, method: &str) -> Vec<Request> {
         let requests = self.requests.lock().unwrap();
         requests.iter().filter(|request| request.method == method).cloned().collect()
@@ -112,7 +112,7 @@ async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Request> {
     Some(Request { method, path, headers, body })
 }
 
-/// A whole answer.
+/// A complete answer.
 #[expect(clippy::unnecessary_wraps, reason = "it stands where nothing may be answered")]
 pub(crate) fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Option<Vec<u8>> {
     let mut text = format!("HTTP/1.1 {status} Whatever\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());

@@ -1,4 +1,4 @@
-//! A replica in a process of its own, so that it can be killed.
+//! A replica in another process, for tests that kill the replica.
 
 use std::env;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::workloads::bench::{Bench, LIMIT, open, shell, task, until};
 use crate::workloads::kind::session::serve;
 
 const FOLDER: &str = "ALLCLEAR_TEST_FOLDER";
-/// The command as JSON, a list; empty for what a workload does by itself.
+/// The command as a JSON list; empty for a session workload, which runs its hooks itself.
 const ARGV: &str = "ALLCLEAR_TEST_ARGV";
 
 /// A replica that runs this script as a hook, then waits to be killed.
@@ -34,7 +34,7 @@ fn process(bench: &Bench, argv: &str) -> Child {
         .unwrap()
 }
 
-/// One that workloads dial, and that gives the first of them something to do.
+/// A replica for workloads to connect to; the replica assigns a step to the first workload.
 pub(crate) fn served_replica(bench: &Bench) -> Child {
     process(bench, "[]")
 }

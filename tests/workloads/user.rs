@@ -1,4 +1,4 @@
-//! Hooks as another user. What needs root is looked at only where the tests run as root.
+//! Hooks as another user. Cases that need root are tested only when the tests run as root.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

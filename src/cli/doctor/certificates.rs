@@ -9,7 +9,7 @@ use allclear_server::net::tls::LoadedFiles;
 use allclear_server::replica::clock::{self, rfc3339};
 
 const CHECK: &str = "certificate";
-/// Time enough to renew it.
+/// Time enough to renew a certificate.
 const SOON: Duration = Duration::from_hours(14 * 24);
 
 pub(super) fn findings(config: &Config, name: &str) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! What the `check` hooks of this VM's workloads find.
+//! Findings of the `check` hooks of this VM's workloads.
 
 use super::super::hook::{One, all};
 use super::finding::Finding;
@@ -11,7 +11,7 @@ use allclear_server::hooks::{HookOutcome, one_line};
 
 const CHECK: &str = "database";
 
-/// One after the other: each asks all members of its group.
+/// Runs the hooks one after the other: each hook queries all members of its group.
 pub(super) async fn findings(config: &Config, name: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for one in all(config, &VmName::new(name)).filter(|one| one.hook.registered.phase == Phase::Check) {
@@ -33,7 +33,7 @@ async fn of(one: &One<'_>) -> Vec<Finding> {
             vec![Finding::ok(CHECK, format!("{name}: hooks can do what they may have to"))]
         }
         answer => {
-            // Each line tells of one thing; the last of them, or all in one, is the reason.
+            // Each line is one problem; the last line, or the only line, is the reason.
             let lines: Vec<&str> = shown.stderr.lines().filter(|line| !line.trim().is_empty()).collect();
             let told = if lines.len() > 1 { &lines[..lines.len() - 1] } else { &lines[..] };
             let found = told.iter().map(|line| Finding::fail(CHECK, format!("{name}: {}", one_line(line)), advice()));

@@ -1,4 +1,4 @@
-//! Whether the collector of traces takes what it is handed: a request with nothing in it.
+//! Whether the trace collector accepts exports: sends an empty request.
 
 use super::finding::Finding;
 use allclear_server::config::Config;
@@ -6,7 +6,7 @@ use allclear_server::export::traces::ExportResult;
 
 const CHECK: &str = "tracing";
 
-/// A replica does without.
+/// A failure is a warning, for a replica works without a collector.
 pub(super) async fn findings(config: &Config) -> Vec<Finding> {
     let Some(collector) = &config.tracing else { return Vec::new() };
     let endpoint = &collector.endpoint;

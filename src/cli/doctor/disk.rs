@@ -1,4 +1,4 @@
-//! Whether the data directory can be used, how much room there is, and how long the disk takes to be sure.
+//! Whether the data directory can be used, the free space, and the duration of a sync of the disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -16,11 +16,11 @@ use allclear_server::replica::clock;
 
 const CHECK: &str = "disk";
 const WITHIN: Duration = Duration::from_secs(15);
-/// Less is soon used up: a snapshot is written beside the one before it.
+/// A smaller space is soon used up: a snapshot is written beside the previous snapshot.
 const TOO_LITTLE: u64 = 64 << 20;
 const LITTLE: u64 = 512 << 20;
 const SYNCS: u32 = 10;
-/// A leader writes before it decides; slower than this and elections begin to be disturbed.
+/// A leader writes before each decision; slower writes begin to disturb elections.
 const SLOW: Duration = Duration::from_millis(100);
 
 pub(super) async fn findings(config: &Config) -> Vec<Finding> {
@@ -68,7 +68,7 @@ fn look(folder: &Path) -> Vec<Finding> {
     }
 }
 
-/// Of what does not exist yet: whether it can be made.
+/// Whether a missing path can be made.
 pub(super) fn to_be_made(check: &'static str, path: &Path, key: &str) -> Finding {
     let Some(above) = existing(path) else {
         return Finding::fail(check, format!("{} can never exist", path.display()), format!("correct {key}"));
@@ -119,7 +119,7 @@ fn room(folder: &Path) -> Option<Finding> {
     })
 }
 
-/// How long a small write takes until it survives a power cut.
+/// The duration of a small write until the data survives a power cut.
 fn sureness(folder: &Path) -> Finding {
     let path = folder.join(format!(".doctor-{}", std::process::id()));
     let timed = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).and_then(|file| {

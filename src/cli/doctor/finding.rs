@@ -1,4 +1,4 @@
-//! What was found: in order, worth a look, or in the way.
+//! A finding: in order, a warning, or a failure.
 
 use serde::Serialize;
 
@@ -12,11 +12,11 @@ pub(super) enum Severity {
 
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Finding {
-    /// What was tried, in one word.
+    /// The name of the check, one word.
     pub(super) check: &'static str,
     pub(super) verdict: Severity,
     pub(super) what: String,
-    /// What to do.
+    /// How to repair the fault.
     pub(super) advice: Option<String>,
 }
 

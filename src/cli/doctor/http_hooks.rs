@@ -13,7 +13,7 @@ use allclear_server::http_client::{HttpClient, parse_external};
 
 const CHECK: &str = "http";
 
-/// What is asked over HTTP, by whom, and with whose rights.
+/// An HTTP request, the hook or role with this request, and the user that reads the files of the request.
 struct HttpCheck<'a> {
     by: String,
     http: &'a Http,
@@ -29,7 +29,8 @@ pub(super) async fn findings(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// VMs of Patroni's members that have no replica here. Replicas may have been added since, so nothing fails by it.
+/// VMs of Patroni's members without a replica in this configuration. Replicas may have been added since, so this is
+/// no failure.
 fn strange_vms(config: &Config) -> BTreeMap<&str, Finding> {
     let known: Vec<VmName> = config.cluster.replicas.iter().map(|peer| peer.name.clone()).collect();
     let hooks = config.workloads.iter().flat_map(|workload| &workload.hooks);
@@ -54,7 +55,7 @@ fn of_workload(workload: &config::ConfiguredWorkload) -> Vec<HttpCheck<'_>> {
         for way in [Some(&hook.run), hook.confirm.as_ref(), hook.undo.as_ref()].into_iter().flatten() {
             let (HookTarget::Http(http) | HookTarget::Patroni { api: http, .. }) = way else { continue };
             let by = format!("{}.{}", workload.name, hook.registered.phase);
-            // A failover of Patroni is its own `confirm`.
+            // A failover of Patroni is also its own `confirm`.
             if all.iter().all(|known: &HttpCheck<'_>| known.by != by || known.http != http) {
                 all.push(HttpCheck { by, http, user: hook.user.as_deref() });
             }
@@ -87,7 +88,7 @@ async fn tried(asked: &HttpCheck<'_>) -> Vec<Finding> {
     findings
 }
 
-/// As whom the files are read.
+/// The user id with which the files are read.
 fn uid_of(user: Option<&str>) -> u32 {
     let known = user.and_then(|name| User::from_name(name).ok().flatten());
     known.map_or_else(files::own_uid, |user| user.uid.as_raw())

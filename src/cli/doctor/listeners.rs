@@ -20,7 +20,7 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 
 const PORT: &str = "port";
 const SOCKET: &str = "socket";
-/// More than any status of a replica.
+/// Maximum length of an answer, more than any status of a replica.
 const LONGEST: usize = 16 << 20;
 
 pub(super) async fn findings(
@@ -34,7 +34,7 @@ pub(super) async fn findings(
             Ok(met) => met.replica.eq_ignore_ascii_case(name),
             Err(_) => false,
         },
-        // Without a certificate nobody answers, this replica neither.
+        // Without a certificate no replica answers, not even this replica.
         None => running.is_some(),
     };
     let status = config.status.listen;
@@ -80,7 +80,7 @@ async fn port(key: &str, address: SocketAddr, is_ours: impl AsyncFnOnce() -> boo
     }
 }
 
-/// Where it is reached from this machine.
+/// The listener's address as reachable from this machine.
 fn at(listens: SocketAddr) -> SocketAddr {
     let ip = match listens.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -90,7 +90,7 @@ fn at(listens: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, listens.port())
 }
 
-/// What answers there as a replica's status does.
+/// The answer at this address, if the answer has the form of a replica's status.
 async fn status_at(address: SocketAddr) -> Option<Value> {
     let client = http_client::plain().ok()?.build().ok()?;
     let mut answer = client.get(format!("http://{address}/v1/status")).send().await.ok()?;
@@ -113,7 +113,7 @@ fn socket(key: &str, path: &Path, is_own: bool) -> Finding {
     }
 }
 
-/// Nobody serves it: it is not there, or what an ended replica left behind.
+/// A socket without a server: a missing file, or a file left over from an ended replica.
 fn left(key: &str, path: &Path) -> Finding {
     let shown = path.display();
     match std::fs::symlink_metadata(path) {
@@ -135,7 +135,7 @@ fn left(key: &str, path: &Path) -> Finding {
     }
 }
 
-/// The usual path is done without where it cannot be used.
+/// An unusable default path is no failure, because the replica runs without the default socket.
 fn of_workloads(config: &Config, is_own: bool) -> Finding {
     let finding = socket("workloads.socket", &config.registration.path(), is_own);
     if config.registration.socket.is_none() && finding.verdict == Severity::Fail {

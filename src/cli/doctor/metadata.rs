@@ -1,4 +1,5 @@
-//! Whether the metadata endpoint answers with documents, in which api-version, and what it calls this VM.
+//! Whether the metadata endpoint answers with documents, the api-version of the answers, and the name of this VM
+//! there.
 
 use std::time::Duration;
 
@@ -8,12 +9,12 @@ use allclear_server::config::Config;
 use allclear_server::imds::{Endpoint, NoInformation, Polled, Timeouts};
 
 const CHECK: &str = "metadata";
-/// The first document may take two minutes; nobody who looks waits so long.
+/// The first document may take two minutes; a person at the terminal does not wait so long.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// The configured api-version, and those that are fallen back to.
+/// The configured api-version, and the fallback versions.
 const VERSIONS: usize = 3;
 
-/// Also the name by which this replica will go.
+/// The findings, and the name that this replica will have.
 pub(super) async fn findings(config: &Config) -> (Option<String>, Vec<Finding>) {
     let timeouts = Timeouts { first_answer: ANSWER_WITHIN, answer: ANSWER_WITHIN, ..Timeouts::default() };
     let endpoint = match Endpoint::new(&config.metadata.endpoint, config.metadata.api_version, timeouts) {

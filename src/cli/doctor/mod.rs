@@ -1,5 +1,5 @@
-//! `allclear doctor`: everything that a replica will need is tried, before it was ever started or beside it. It posts
-//! no approval, starts no event, and leaves nothing behind.
+//! `allclear doctor`: tries everything that a replica needs, before the first start or beside a running replica. The
+//! command posts no approval, starts no event, and leaves nothing behind.
 
 mod certificates;
 mod checks;
@@ -39,7 +39,7 @@ pub(super) struct Doctor {
     json: bool,
 }
 
-/// As JSON.
+/// The report in JSON.
 #[derive(Serialize)]
 struct DoctorReport {
     /// Nothing failed.
@@ -58,7 +58,7 @@ impl Doctor {
         let mut findings = vec![Finding::ok("configuration", format!("{} is valid", self.file.path.display()))];
         findings.extend(in_confidence(&config, &self.file.path));
         findings.extend(runtime.block_on(all(&config)));
-        // A disk that never answers is not waited for.
+        // Does not wait for a disk that never answers.
         runtime.shutdown_background();
         let report = DoctorReport { ok: findings.iter().all(|finding| finding.verdict != Severity::Fail), findings };
         print(self.json, &report, |report| told(Terminal::of_stdout(), report)).map_err(failed)?;
@@ -66,7 +66,7 @@ impl Doctor {
     }
 }
 
-/// Whether the file keeps what it holds.
+/// Whether the configuration file has secrets and is readable by other users.
 fn in_confidence(config: &Config, file: &Path) -> Vec<Finding> {
     const CHECK: &str = "configuration";
     let told = confidence::told_to_all(config, file);
@@ -75,13 +75,13 @@ fn in_confidence(config: &Config, file: &Path) -> Vec<Finding> {
     told.into_iter().chain(short.map(|why| Finding::warn(CHECK, why, "what is so short is found by trying"))).collect()
 }
 
-/// Side by side, as far as one does not need what another finds; each ends by itself.
+/// Runs the checks concurrently, except where a check needs the findings of another check; each check ends by itself.
 async fn all(config: &Config) -> Vec<Finding> {
     let running = running(config).await;
     let (name, mut findings) = metadata::findings(config).await;
     let name = name.or_else(|| running.as_ref().map(|status| status.replica.clone())).unwrap_or_default();
     let certificates = certificates::findings(config, &name);
-    // What is wrong with them is among the findings.
+    // Faults of the certificates are among the findings.
     let tls = credentials::of(config, &name).ok();
     let visitor = tls.as_ref().map(|tls| Prober { cluster: &config.cluster.name, replica: &name, tls: tls.as_ref() });
     let (peers, disk, listeners, http_hooks, receivers, collector) = tokio::join!(
@@ -100,7 +100,7 @@ async fn all(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// What the replica says that runs with this configuration, if one does.
+/// Status of the replica of this configuration, if the replica runs.
 async fn running(config: &Config) -> Option<shown::Status> {
     OperatorConnection::connect(&config.operator.socket).await.ok()?.status().await.ok()
 }

@@ -1,4 +1,4 @@
-//! Whether the other replicas answer at their addresses, and what time they have.
+//! Whether the other replicas answer at their addresses, and the difference of their clocks.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ const PEER: &str = "peer";
 const CLOCK: &str = "clock";
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
-/// While this replica does not run, others may be yet to be started as well. Nobody is visited without certificates
-/// where there should be some.
+/// While this replica does not run, other replicas may not be started either. Where certificates are required but
+/// missing, no replica is contacted.
 pub(super) async fn findings(
     config: &Config,
     visitor: Option<&Prober<'_>>,
@@ -62,7 +62,7 @@ async fn of(config: &Config, visitor: &Prober<'_>, peer: &PeerAddress, is_runnin
     }
 }
 
-/// A cluster forms only of replicas that list the same.
+/// A cluster forms only of replicas with equal lists.
 fn same_list(config: &Config, peer: &PeerAddress, met: &ProbeResult) -> Finding {
     let PeerAddress { name, address } = peer;
     let ours: Vec<String> = config.cluster.replicas.iter().map(|peer| peer.name.to_string()).collect();

@@ -1,4 +1,4 @@
-//! Whether the programs of hooks exist and may be run, and the users that they run as exist.
+//! Whether the programs of hooks exist and may be run, and whether the users of the hooks exist.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,7 +11,7 @@ use allclear_server::config::{self, Config, ConfiguredHook, ConfiguredRoleSource
 
 const CHECK: &str = "hook";
 
-/// What is run, as whom, and who wants it.
+/// A program, the user that runs the program, and the requiring hook or role.
 struct RequiredProgram<'a> {
     by: String,
     program: &'a str,
@@ -103,7 +103,7 @@ fn may_run(file: &Path, user: Option<&str>) -> bool {
     may(file, user, AccessFlags::X_OK, 0o1)
 }
 
-/// As that user, as far as the file itself tells: `bit` is what everybody else would need.
+/// Whether this user has access, as far as the file's mode shows: `bit` is the bit for all other users.
 pub(super) fn may(file: &Path, user: Option<&str>, access_flag: AccessFlags, bit: u32) -> bool {
     let other = user.and_then(|name| User::from_name(name).ok().flatten()).filter(|user| user.uid != geteuid());
     let (Some(user), Ok(found)) = (other, file.metadata()) else {

@@ -1,4 +1,4 @@
-//! Whether everything is there that notices take. Nothing is sent.
+//! Whether the requirements of notifications are met. Nothing is sent.
 
 use super::finding::Finding;
 use allclear_server::config::Config;

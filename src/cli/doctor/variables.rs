@@ -1,4 +1,4 @@
-//! Whether the files can be read that hooks' variables stand in.
+//! Whether the files of hooks' variables can be read.
 
 use std::collections::BTreeMap;
 use std::path::Path;

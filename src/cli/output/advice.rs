@@ -1,4 +1,4 @@
-//! What somebody can do about an event, as commands to be copied: filled in, and quoted for a shell.
+//! Commands that help with an event, to be copied: with all arguments, and quoted for a shell.
 
 use std::time::Duration;
 
@@ -11,19 +11,20 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 /// Where packages put the configuration.
 pub(super) const DOCTOR: &str = "allclear doctor --config /etc/allclear/allclear.toml";
 
-/// What a hold is offered for, unless the notice is longer.
+/// Duration of an offered hold, unless the notice is longer.
 const HELD_FOR: Duration = Duration::from_hours(2);
 
-/// What it does, and the command.
+/// The effect of a command, and the command.
 pub(super) struct Advice {
     pub(super) does: String,
     pub(super) command: String,
 }
 
 impl OutputContext {
-    /// A command line that reaches the same replica.
+    /// A command line for the same replica.
     pub(super) fn command(&self, command: &str, arguments: &[&str], asks_why: bool) -> String {
-        // Neither what nobody can check by looking nor what would be an option is there to be copied.
+        // An argument with characters that a reader cannot check, or with the form of an option, is not offered for
+        // copying.
         let is_misleading = arguments.iter().any(|argument| sanitize(argument) != **argument);
         if is_misleading || arguments.first().is_some_and(|name| name.starts_with('-')) {
             return format!("allclear events --json{}", self.at);
@@ -35,7 +36,7 @@ impl OutputContext {
     }
 }
 
-/// What helps with what the event waits for comes first.
+/// Commands for the current blocker come first.
 pub(super) fn advice(reader: &OutputContext, event: &shown::Event, blocker: &shown::Blocker) -> Vec<Advice> {
     let mut all = Vec::new();
     let mut add = |does: String, command: String| all.push(Advice { does, command });
@@ -93,12 +94,13 @@ pub(super) fn advice(reader: &OutputContext, event: &shown::Event, blocker: &sho
     all
 }
 
-/// How to keep it from being approved.
+/// Commands that keep the event from being approved.
 fn holding(reader: &OutputContext, event: &shown::Event, code: &str) -> Vec<Advice> {
     let mut all = Vec::new();
     let mut add = |does: String, command: String| all.push(Advice { does, command });
     let id = event.id.as_str();
-    // What is left to others is not approved from here anyway, and what its notice starts nobody holds.
+    // An event that is only observed is never approved from here, and a hold has no effect after the end of the
+    // notice.
     let notice_ends = event.not_before.as_deref().and_then(from_rfc3339);
     if code != "observing" && notice_ends.is_none_or(|at| at > reader.now) {
         let (span, until) = match notice_ends {
@@ -124,7 +126,7 @@ fn holding(reader: &OutputContext, event: &shown::Event, code: &str) -> Vec<Advi
     all
 }
 
-/// What an approval without a quorum does and risks.
+/// Effect and risks of an approval without a quorum.
 fn approve_alone(alone: &shown::IsolatedApproval) -> String {
     let others = alone.other_voters.join(", ");
     let known = if alone.overrides.is_empty() { "nothing" } else { &alone.overrides.join("; ") };
@@ -134,7 +136,7 @@ fn approve_alone(alone: &shown::IsolatedApproval) -> String {
     )
 }
 
-/// No approval of it was assigned or given.
+/// Whether no approval of the event was assigned or posted.
 fn is_undecided(event: &shown::Event) -> bool {
     matches!(event.stage.as_str(), "announced" | "preparing") && event.approvals.is_empty()
 }

@@ -1,4 +1,5 @@
-//! `allclear explain`, for people: why is it not approved yet, what happens next by itself and when, who can do what.
+//! `allclear explain`, for people: the blocker of an event, the next automatic step and its time, and the commands
+//! that help.
 
 use super::advice::{DOCTOR, advice};
 use super::moments;
@@ -127,13 +128,13 @@ fn verdict(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event)
     }
 }
 
-/// What happens by itself, and when.
+/// The next automatic step, and its time.
 pub(super) fn next(reader: &OutputContext, blocker: &shown::Blocker) -> String {
     let when = blocker.until.as_ref().map(|until| format!(": {}", moments::written(reader.now, until)));
     format!("{}{}", moments::within(reader.now, &blocker.next), when.unwrap_or_default())
 }
 
-/// The platform does not wait for ever, whatever the cluster waits for.
+/// The platform starts the event at the end of the notice, whatever the cluster waits for.
 pub(super) fn if_nothing_changes(
     reader: &OutputContext,
     event: &shown::Event,
@@ -154,7 +155,7 @@ pub(super) fn if_nothing_changes(
     (!is_told).then(|| format!("ends {when}; from then on the platform may start it by itself, approved or not"))
 }
 
-/// What the word for a blocker means, where its own message takes it for known.
+/// Explanation of a blocker's term, where the blocker's message presumes knowledge of the term.
 fn background(blocker: &shown::Blocker) -> Option<&'static str> {
     Some(match blocker.code.as_str() {
         "too_early" => "long before an event nothing is taken away; policy.prepare_ahead says how long before it",
@@ -173,7 +174,7 @@ fn background(blocker: &shown::Blocker) -> Option<&'static str> {
     })
 }
 
-/// What a stage means.
+/// The meaning of a stage.
 pub(super) fn stage(stage: &str) -> &'static str {
     match stage {
         "announced" => "seen, and nothing was begun for it",

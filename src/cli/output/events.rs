@@ -1,4 +1,4 @@
-//! `allclear events`, for people: open ones first, then the most recent.
+//! `allclear events`, for people: open events first, then the most recent closed events.
 
 use super::moments;
 use super::page::{TextBuilder, faint, plain};
@@ -30,7 +30,7 @@ pub(in crate::cli) fn events(reader: &OutputContext, list: &shown::EventList) ->
     page.into_text()
 }
 
-/// What it waits for says more than its stage.
+/// The event's blocker, which is more precise than the stage, or else the stage.
 fn state(event: &shown::Event) -> String {
     match &event.blocker {
         Some(blocker) if blocker.code == "waiting_for_platform" => "approved, not started yet".into(),

@@ -1,4 +1,4 @@
-//! What a replica says, as text for people: the most important first.
+//! The replica's answers as text for people: the most important first.
 
 mod advice;
 mod event;

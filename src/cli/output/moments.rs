@@ -1,4 +1,4 @@
-//! Moments and spans as people say them: `12:03:00 UTC, in 1 min 20 s`.
+//! Timestamps and durations for people: `12:03:00 UTC, in 1 min 20 s`.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -6,13 +6,13 @@ use std::time::Duration;
 use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock::{from_rfc3339, rfc3339};
 
-/// As long as a time in RFC 3339 with milliseconds.
+/// Length of a time in RFC 3339 with milliseconds.
 const WRITTEN: usize = "2026-01-31T12:00:00.000Z".len();
-/// As long as its date.
+/// Length of the date.
 const DATE: usize = "2026-01-31".len();
 const TO_SECONDS: usize = "2026-01-31T12:00:00".len();
 
-/// The two largest units that count.
+/// A duration in the two largest units with a value.
 pub(in crate::cli) fn span(span: Duration) -> String {
     let seconds = span.as_secs();
     let of = |large: u64, (big, small): (&str, &str), unit: u64| {
@@ -40,7 +40,7 @@ pub(in crate::cli) fn relative(now: Timestamp, at: Timestamp) -> String {
     }
 }
 
-/// `12:03:00 UTC`, with the date where it is of another day.
+/// `12:03:00 UTC`, with the date where `at` is on another day.
 pub(in crate::cli) fn clock(now: Timestamp, at: Timestamp) -> String {
     let (now, at) = (rfc3339(now), rfc3339(at));
     let (Some(date), Some(time)) = (at.get(..DATE), at.get(DATE + 1..TO_SECONDS)) else { return at };
@@ -51,7 +51,7 @@ pub(in crate::cli) fn moment(now: Timestamp, at: Timestamp) -> String {
     format!("{}, {}", clock(now, at), relative(now, at))
 }
 
-/// The same of a time as it stands in messages; what is no time stays as it is.
+/// Rewrites a timestamp of a message like `moment`; a text without a timestamp is returned unchanged.
 pub(in crate::cli) fn written(now: Timestamp, text: &str) -> String {
     from_rfc3339(text).map_or_else(|| text.into(), |at| moment(now, at))
 }

@@ -1,4 +1,4 @@
-//! Text for people: lines that fit the terminal, columns that stand below each other, colours where there are any.
+//! Text for people: lines that fit the terminal, aligned columns, and colours where the terminal has colours.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
@@ -8,13 +8,13 @@ use unicode_width::UnicodeWidthStr as _;
 use allclear_server::config;
 use allclear_server::http::sanitize::sanitize;
 
-/// Narrower than this nothing is readable, and lines are left to the terminal.
+/// Minimum width of readable text; in a narrower terminal the terminal itself folds the lines.
 const NARROWEST: usize = 30;
-/// Between two columns.
+/// Width between two columns.
 const GAP: usize = 2;
 
-/// A piece of text in one colour, as a terminal numbers them. What it was made from may come from anywhere: nothing in it
-/// reaches the terminal but what can be seen.
+/// A piece of text in one colour, as a terminal numbers colours. The text may come from any source: only visible
+/// characters reach the terminal.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Span {
     colour: &'static str,
@@ -49,10 +49,10 @@ pub(in crate::cli) fn red(text: impl AsRef<str>) -> Span {
     span("1;31", text)
 }
 
-/// What is written on.
+/// The output: its size, and whether colours are used.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) struct Terminal {
-    /// Columns and rows of the terminal; none where it is no terminal, and lines are as long as they are.
+    /// Columns and rows of the terminal; `None` where the output is no terminal, and lines are not folded.
     pub(in crate::cli) size: Option<(usize, usize)>,
     pub(in crate::cli) colours: bool,
 }
@@ -72,7 +72,7 @@ impl Terminal {
     }
 }
 
-/// Text that is being written.
+/// Text under construction.
 pub(in crate::cli) struct TextBuilder {
     paper: Terminal,
     text: String,
@@ -98,27 +98,27 @@ impl TextBuilder {
         self.line(0, &[bold(text)]);
     }
 
-    /// One line, folded between words where it is too long for the terminal.
+    /// One line, folded between words where the line is too long for the terminal.
     pub(in crate::cli) fn line(&mut self, indent: usize, spans: &[Span]) {
         self.folded(indent, indent, spans);
     }
 
-    /// A name, and what is said of it in a column of its own.
+    /// A name, and its description in a column of its own.
     pub(in crate::cli) fn entry(&mut self, indent: usize, name: &str, column: usize, spans: &[Span]) {
         let mut all = vec![faint(format!("{name:<column$}"))];
         all.extend_from_slice(spans);
         self.folded(indent, indent + column, &all);
     }
 
-    /// Never folded: it is there to be copied.
+    /// Text for copying, never folded.
     pub(in crate::cli) fn verbatim(&mut self, indent: usize, span: &Span) {
         let _ = write!(self.text, "{:indent$}", "");
         self.put(span.colour, &span.text);
         self.blank();
     }
 
-    /// Rows of cells in columns; where they do not fit beside each other, the last column is folded, and where that
-    /// does not help either, each row is written below the other as text.
+    /// Rows of cells in columns. Where the columns do not fit, the last column is folded; where folding does not
+    /// help, each row is written as text.
     pub(in crate::cli) fn table(&mut self, indent: usize, rows: &[Vec<Span>]) {
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
         let width_of = |column: usize| rows.iter().filter_map(|row| Some(row.get(column)?.text.width())).max();
@@ -141,13 +141,13 @@ impl TextBuilder {
         self.paper.size.map(|(width, _)| width).filter(|width| *width >= NARROWEST)
     }
 
-    /// The first line begins at one indent, those after it at another.
+    /// Folds a line: the first line begins at the indent `first`, further lines at the indent `rest`.
     fn folded(&mut self, first: usize, rest: usize, spans: &[Span]) {
         let limit = self.width().unwrap_or(usize::MAX);
         let rest = rest.min(limit / 2);
         let mut column = first;
         let _ = write!(self.text, "{:first$}", "");
-        // Blanks are written when something follows them on the same line.
+        // Blanks are written only before a word on the same line.
         let (mut blanks, mut at_the_start) = (0, true);
         for (colour, word) in words(spans) {
             if word.starts_with(' ') {
@@ -178,7 +178,7 @@ impl TextBuilder {
     }
 }
 
-/// Words, and the blanks between them, each in the colour of its span.
+/// Words, and the blanks between words, each in the colour of the span.
 fn words(spans: &[Span]) -> impl Iterator<Item = (&str, &str)> {
     spans.iter().flat_map(|span| {
         let mut rest = span.text.as_str();
@@ -193,7 +193,7 @@ fn words(spans: &[Span]) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// A number and its unit stay together: how much of what follows belongs to the word.
+/// Length of the unit behind a number, for a number and its unit stay together.
 fn with_its_unit(word: &str, after: &str) -> usize {
     let Some(next) = after.strip_prefix(' ').filter(|_| word.ends_with(|last: char| last.is_ascii_digit())) else {
         return 0;

@@ -1,4 +1,4 @@
-//! `allclear status`, for people: can the cluster act, what waits for what, who is there.
+//! `allclear status`, for people: whether the cluster can act, the blockers of open events, and the members.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{event, moments};
 use allclear_server::replica::clock_skew::WARN_ABOVE;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// Width of the names before what an open event waits for.
+/// Width of the names before the blocker of an open event.
 const NAMES: usize = 12;
 
 pub(in crate::cli) fn status(reader: &OutputContext, status: &shown::Status) -> String {
@@ -36,7 +36,7 @@ pub(in crate::cli) fn status(reader: &OutputContext, status: &shown::Status) -> 
     page.into_text()
 }
 
-/// The first thing that somebody who is called at night wants to know.
+/// Whether the cluster can act: the first information for an operator on call.
 fn ability(page: &mut TextBuilder, reader: &OutputContext, status: &shown::Status) {
     let voters = || status.replicas.iter().filter(|replica| replica.voter);
     let answering = voters().filter(|replica| replica.reachable).count();
@@ -88,7 +88,7 @@ fn ability(page: &mut TextBuilder, reader: &OutputContext, status: &shown::Statu
     page.line(0, &[faint(format!("as {replica} sees it ({role}, term {term}, allclear {})", status.version))]);
 }
 
-/// Where a program knows more than the cluster goes by: whose does not.
+/// The members whose program does not know the highest version, where the cluster still uses a lower version.
 fn held_back(status: &shown::Status) -> Option<String> {
     let cluster = status.cluster_version;
     let highest = status.replicas.iter().filter_map(|replica| replica.known_version).max()?;
@@ -177,7 +177,7 @@ fn remarks(replica: &shown::Replica) -> Vec<String> {
     remarks
 }
 
-/// Told when it is worth a warning.
+/// A warning about a clock that differs by more than `WARN_ABOVE`.
 fn clock(ahead_ms: i64) -> Option<String> {
     let apart = Duration::from_millis(ahead_ms.unsigned_abs());
     let which = if ahead_ms > 0 { "ahead of" } else { "behind" };

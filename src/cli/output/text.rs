@@ -1,4 +1,4 @@
-//! What every text of a command has in common: who reads it where, and the words for an event.
+//! Common parts of the commands' texts: the output context, and the words for an event.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use allclear_server::http::sanitize::sanitize;
 use allclear_server::replica::clock;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// Where `--endpoint` points when it is left out.
+/// The default of `--endpoint`.
 pub(in crate::cli) const USUAL_ENDPOINT: &str = "/run/allclear/operator.sock";
 
-/// Who reads, where, and when.
+/// The terminal, the time and the endpoint for which a text is written.
 pub(in crate::cli) struct OutputContext {
     pub(in crate::cli) paper: Terminal,
     pub(in crate::cli) now: Timestamp,
-    /// What a command needs to reach the same replica; begins with a space where it is anything.
+    /// The `--endpoint` argument with which a command reaches the same replica; empty, or begins with a space.
     pub(super) at: String,
 }
 
@@ -31,7 +31,7 @@ impl OutputContext {
     }
 }
 
-/// A message as it may be shown within a line of one's own.
+/// A message of the replica, sanitized for use within a line of text.
 pub(in crate::cli) fn sentence(message: &str) -> String {
     sanitize(&moments::within(clock::now(), message))
 }
@@ -42,13 +42,13 @@ pub(in crate::cli) fn summary(event: &shown::Event) -> String {
     sanitize(&format!("{}{drill} {}: {}", event.id, what(event), how_far(event)))
 }
 
-/// `Redeploy of db-0 by User`; a drill is by nobody but who asked for it.
+/// `Redeploy of db-0 by User`; a drill has no source but the operator that requested the drill.
 pub(super) fn what(event: &shown::Event) -> String {
     let by = if event.drill.is_some() { String::new() } else { format!(" by {}", event.source) };
     format!("{} of {}{by}", event.r#type, event.resources.join(", "))
 }
 
-/// Its stage, and how it ended.
+/// The event's stage, and how the event ended.
 pub(super) fn how_far(event: &shown::Event) -> String {
     let end = match (&event.outcome, &event.start_cause) {
         (Some(outcome), Some(cause)) => format!(", {outcome}, started because: {cause}"),
@@ -58,7 +58,7 @@ pub(super) fn how_far(event: &shown::Event) -> String {
     format!("{}{end}", event.stage)
 }
 
-/// As one word of a shell's line, whatever stands in it.
+/// A word quoted for a shell, whatever characters `word` contains.
 pub(in crate::cli) fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -1,5 +1,5 @@
-//! What would be done with an event, found by letting the machine do it: a made-up cluster of the configured replicas,
-//! all well, in which every hook ends at once.
+//! The forecast for an event, computed by the core itself: a made-up cluster of the configured replicas, all healthy,
+//! in which every hook ends at once.
 
 use allclear_core::policy;
 use allclear_core::schedule::required;
@@ -32,10 +32,10 @@ use allclear_server::replica::clock::rfc3339;
 use allclear_server::replica::view::blocker as told;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// More turns than hooks of one event can have: each turn ends at least one.
+/// More turns than an event can have hooks: each turn ends at least one hook.
 const TURNS: u32 = 10_000;
 
-/// What would be done with one event.
+/// The forecast for one event.
 #[derive(Serialize)]
 pub(super) struct Forecast {
     pub(super) id: String,
@@ -44,7 +44,7 @@ pub(super) struct Forecast {
     pub(super) status: String,
     pub(super) resources: Vec<String>,
     pub(super) not_before: Option<String>,
-    /// -1 where the platform does not say.
+    /// -1 where the platform gives no duration.
     pub(super) duration_s: i64,
     pub(super) description: String,
     pub(super) treatment: &'static str,
@@ -56,30 +56,30 @@ pub(super) struct Forecast {
     pub(super) preparation_ends: String,
     pub(super) notice_ends: String,
     pub(super) budget_s: Option<f64>,
-    /// In the order in which they begin.
+    /// The hooks in the order of their start.
     pub(super) hooks: Vec<ForecastRun>,
     pub(super) left_out: Vec<NotRun>,
-    /// What it waits for at first; absent where there is nothing to wait for.
+    /// The first blocker; absent where the event waits for nothing.
     pub(super) waits_for: Option<shown::Blocker>,
     pub(super) in_the_end: String,
 }
 
-/// One hook that would be run.
+/// A hook that would run.
 #[derive(Serialize)]
 pub(super) struct ForecastRun {
-    /// Those of one turn run side by side, and each turn when the one before it has ended.
+    /// Hooks of one turn run concurrently; each turn starts when the previous turn has ended.
     pub(super) turn: u32,
     pub(super) workload: String,
     pub(super) vm: String,
     pub(super) phase: &'static str,
     pub(super) on: String,
     pub(super) timeout_s: f64,
-    /// Of the first turn; later ones begin when those before them have ended.
+    /// Only hooks of the first turn have a deadline; later hooks start when earlier hooks have ended.
     pub(super) deadline: Option<String>,
     pub(super) on_failure: &'static str,
 }
 
-/// One hook that would not.
+/// A hook that would not run.
 #[derive(Serialize)]
 pub(super) struct NotRun {
     pub(super) workload: String,
@@ -88,7 +88,7 @@ pub(super) struct NotRun {
     pub(super) why: String,
 }
 
-/// Every configured replica; one that has no name of its own and no others is called `this-vm`.
+/// Every configured replica; a replica without a name and without peers is called `this-vm`.
 pub(super) fn members(config: &Config) -> Vec<VmName> {
     if config.cluster.replicas.is_empty() {
         vec![config.replica.name.clone().unwrap_or_else(|| VmName::new("this-vm"))]
@@ -97,7 +97,7 @@ pub(super) fn members(config: &Config) -> Vec<VmName> {
     }
 }
 
-/// What would be done with each event of a document that every replica sees at this moment for the first time.
+/// The forecast for each event of a document that every replica sees at `now` for the first time.
 pub(super) fn forecasts(config: &Config, document: &Document, now: Timestamp) -> Vec<Forecast> {
     let members = members(config);
     let mut state = State::default();
@@ -179,11 +179,11 @@ fn forecast(config: &Config, state: &State, seen: &Announcement, input: &Plannin
     })
 }
 
-/// Lets the leader's plan begin hooks from the start of preparation on, and each end at once. What is never begun is
-/// told with what the event does not need.
+/// Starts the hooks of the leader's plan from the start of preparation on, and ends each hook at once. Hooks that
+/// never start are returned with the skipped hooks.
 fn runs(state: &State, event: &EventId, input: &PlanningInput) -> (Vec<ForecastRun>, Vec<NotRun>) {
     let (mut state, mut runs) = (state.clone(), Vec::new());
-    // When it has room: whom it waits for is told by itself.
+    // The hooks run as with a free budget: `waits_for` reports the members for which the event waits.
     state.open.retain(|id, _| id == event);
     state.slots.clear();
     update_slots(&mut state);

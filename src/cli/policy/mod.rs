@@ -1,4 +1,4 @@
-//! `allclear policy test`: what would be done with an event, and by which rule. Opens no port and writes nothing.
+//! `allclear policy test`: the forecast for an event, and the rule of the forecast. Opens no port and writes nothing.
 
 mod forecast;
 #[cfg(feature = "lab")]
@@ -43,10 +43,10 @@ pub(super) struct Test {
     json: bool,
 }
 
-/// All that is told.
+/// The whole report.
 #[derive(Serialize)]
 struct PolicyReport {
-    /// When the events are first seen.
+    /// Time at which the events are first announced.
     at: String,
     cases: Vec<Case>,
 }
@@ -56,7 +56,7 @@ struct PolicyReport {
 struct Case {
     name: String,
     about: String,
-    /// Why it could not be tried.
+    /// Why the forecast was impossible.
     skipped: Option<String>,
     events: Vec<Forecast>,
 }
@@ -82,7 +82,7 @@ fn read_time(text: &str) -> Result<Timestamp, String> {
     clock::from_rfc3339(text).ok_or_else(|| "it is no time in UTC; write it as 2026-01-01T00:00:00Z".into())
 }
 
-/// What a file says, or why it says nothing.
+/// Reads a document from a file.
 pub(super) fn read_event(path: &Path) -> Result<Document, String> {
     let mut body = Vec::new();
     let limit = u64::try_from(MAX_BODY).unwrap_or(u64::MAX) + 1;

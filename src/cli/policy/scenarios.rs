@@ -1,4 +1,4 @@
-//! What would be done with the events of the built-in scenarios.
+//! Forecasts for the events of the built-in scenarios.
 
 use allclear_core::model::document::Document;
 use allclear_core::model::time::Timestamp;
@@ -12,7 +12,8 @@ pub(super) fn all(config: &Config, now: Timestamp) -> Vec<Case> {
     SCENARIOS.iter().map(|(name, _)| of_scenario(config, name, now)).collect()
 }
 
-/// Its events stand alone: one that follows another is announced when that one is over.
+/// A case with the events of a scenario. An event that follows another event is announced when the earlier event is
+/// over.
 fn of_scenario(config: &Config, name: &str, now: Timestamp) -> Case {
     let found = CloudScenario::find(name).and_then(|scenario| {
         let sights = scenario.first_sights(&members(config), now);

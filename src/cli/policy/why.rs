@@ -10,15 +10,15 @@ use allclear_core::policy::{Choice, Policy, PolicyCondition, Range, notice};
 use allclear_core::schedule::skip_reason::SkipReason;
 use allclear_core::schedule::step::Step;
 
-/// A rule that stands before the one that matched.
+/// A rule before the rule that matched.
 #[derive(Serialize)]
 pub(super) struct PassedOver {
     pub(super) rule: String,
-    /// The first of its conditions that does not hold.
+    /// The rule's first condition that does not hold.
     pub(super) because: String,
 }
 
-/// Every condition of the rule that matched.
+/// Every condition of the matching rule.
 pub(super) fn matched(choice: &Choice<'_>, policy: &Policy, event: &Announcement, now: Timestamp) -> Vec<String> {
     let conditions = choice.case.conditions(policy);
     if conditions.is_empty() {
@@ -69,7 +69,7 @@ fn ranged(what: &str, value: Option<core::time::Duration>, range: Range, is: &st
     }
 }
 
-/// As people read it: no more than the milliseconds that are counted.
+/// A duration as text, cut to milliseconds.
 pub(super) fn length(span: core::time::Duration) -> String {
     let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     humantime::format_duration(core::time::Duration::from_millis(millis)).to_string()
@@ -90,7 +90,7 @@ pub(super) fn left_out(why: SkipReason) -> String {
     }
 }
 
-/// Where every replica is well and every hook before it is done.
+/// Why a hook does not start although every replica is healthy and every earlier hook is done.
 pub(super) fn never_begun(event: &Event, step: &Step<'_>) -> String {
     if event.preparation_ends() <= event.preparation_starts() {
         "the notice leaves no time for it".into()

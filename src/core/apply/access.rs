@@ -8,17 +8,17 @@ use alloc::sync::Arc;
 
 pub(crate) type Applied = Result<(), Rejection>;
 
-/// The replica, to be changed.
+/// Mutable access to the replica.
 pub(crate) fn registered<'a>(state: &'a mut State, name: &VmName) -> Result<&'a mut Replica, Rejection> {
     state.replicas.get_mut(name).map(Arc::make_mut).ok_or(Rejection::UnknownReplica)
 }
 
-/// The open event, to be changed.
+/// Mutable access to the open event.
 pub(crate) fn open<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Event, Rejection> {
     state.open.get_mut(id).map(Arc::make_mut).ok_or(Rejection::UnknownEvent)
 }
 
-/// Open, or else the last one of this id that was closed.
+/// Mutable access to the open event, or else to the last closed event of this id.
 pub(crate) fn known<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Event, Rejection> {
     let known = match state.open.get_mut(id) {
         Some(event) => Some(event),

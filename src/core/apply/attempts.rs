@@ -1,4 +1,4 @@
-//! Reports of a replica about the attempts that it runs: progress, outcome, and the need for more time.
+//! Reports of a replica about the attempts on this replica: progress, outcome, and the need for more time.
 
 use crate::apply::access::{Applied, open};
 use crate::model::attempt::{Attempt, BlockedCount, Outcome, Progress};
@@ -10,10 +10,10 @@ use crate::model::time::Timestamp;
 use crate::model::workload::Phase;
 use core::time::Duration;
 
-/// What brings a member back has no end of its own; one request for more time has.
+/// Limit of a request for more time in a restore, because a restore has no end of its own.
 const RESTORE_EXTENDS_AT_MOST: Duration = Duration::from_mins(10);
 
-/// The open attempt of an event, provided it runs on the replica that speaks of it.
+/// The open attempt of an event, if the attempt runs on the reporting replica.
 fn attempt_of<'a>(event: &'a mut Event, id: AttemptId, by: &VmName) -> Result<&'a mut Attempt, Rejection> {
     let attempt = event.attempts.iter_mut().find(|attempt| attempt.id == id).ok_or(Rejection::UnknownAttempt)?;
     if attempt.on == *by { Ok(attempt) } else { Err(Rejection::NotYours) }
@@ -39,7 +39,7 @@ pub(crate) fn report_progress(
     Ok(())
 }
 
-/// Asks for more time, which is given as far as the event has it.
+/// Extends the attempt's deadline as far as the event's time allows.
 pub(crate) fn extend_attempt(
     state: &mut State,
     by: &VmName,
@@ -90,7 +90,7 @@ pub(crate) fn finish_attempt(
     }
     let (member, stint, phase) = (attempt.member.clone(), attempt.stint, attempt.hook.phase);
     event.revision += 1;
-    // A restore that was to be cancelled and ended well all the same: the member is no longer sick.
+    // A restore to be cancelled that succeeded regardless: the member is no longer sick.
     if let Some(slot) = state.slots.get_mut(&member)
         && phase == Phase::Restore
         && slot.stint != stint

@@ -1,5 +1,5 @@
-//! Removes replicas whose VM is deleted by an event (`behaviour.md` 9), with their workloads. A later replica of the
-//! same name is a new one.
+//! Removes replicas on VMs deleted by an event (`behaviour.md` 9), with the workloads. A later replica with this name
+//! is a new replica.
 
 use crate::apply::access::Applied;
 use crate::apply::report;
@@ -28,7 +28,8 @@ pub(crate) fn decommission_replica(state: &mut State, replica: &VmName) -> Appli
     state.reconcile_states.remove(replica);
     mark_departed(state, replica);
     let now = state.now;
-    // What it ran for others may still run: nothing of theirs begins beside it until it must have ended.
+    // Hooks run by the replica for other members may still run: no hook of these members begins before the latest end
+    // of such a hook.
     let is_lost =
         |attempt: &Attempt| attempt.member.vm == *replica && attempt.on == *replica && attempt.outcome.is_none();
     for event in state.open.values_mut().filter(|event| event.attempts.iter().any(is_lost)) {
@@ -43,7 +44,7 @@ pub(crate) fn decommission_replica(state: &mut State, replica: &VmName) -> Appli
     Ok(())
 }
 
-/// A replica registers under a name that nobody bears: what deleted the name's former VM has nothing to do with it.
+/// Marks a deleted or newly registered name: an event that deleted the name's former VM no longer affects the name.
 pub(crate) fn mark_departed(state: &mut State, name: &VmName) {
     for event in state.open.values_mut().chain(&mut state.history) {
         if event.deletes_vms() && event.affects(name) {

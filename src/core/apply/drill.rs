@@ -14,14 +14,15 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 impl Event {
-    /// A real event that names, or touched, somebody of this cluster: a drill gives way to it.
+    /// Whether this is a real event that affects a replica of this cluster, or ran hooks: a drill yields to such an
+    /// event.
     fn is_pressing(&self, state: &State) -> bool {
         let names_somebody = || self.announcement.resources.iter().any(|vm| state.replicas.contains_key(vm));
         !self.is_drill() && (names_somebody() || !self.attempts.is_empty())
     }
 }
 
-/// One at a time, and only while there is nothing real to do.
+/// Begins a drill: a single drill at a time, and only without pressing real events.
 pub(crate) fn begin_drill(state: &mut State, by: &VmName, announced: &Announcement, mode: Mode, who: &str) -> Applied {
     let now = state.now;
     if !announced.id.as_str().starts_with(PREFIX) || state.is_listed(&announced.id) {
@@ -38,7 +39,7 @@ pub(crate) fn begin_drill(state: &mut State, by: &VmName, announced: &Announceme
     }
     let announcement = Announcement {
         status: Status::Scheduled,
-        // One that was written down long ago is rehearsed with the notice of its type.
+        // A drill with a start time in the past is rehearsed with the notice of the event type.
         not_before: match announced.not_before {
             NotBefore::At(at) if at > now => announced.not_before,
             NotBefore::At(_) | NotBefore::Unknown => NotBefore::Unknown,
@@ -54,7 +55,7 @@ pub(crate) fn begin_drill(state: &mut State, by: &VmName, announced: &Announceme
     Ok(())
 }
 
-/// By the leader when nothing is left to prepare, or by an operator at any time.
+/// Ends a drill: the leader when all preparation is settled, or an operator at any time.
 pub(crate) fn end_drill(state: &mut State, id: &EventId) -> Applied {
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
     if !event.is_drill() {
@@ -68,7 +69,7 @@ pub(crate) fn end_drill(state: &mut State, id: &EventId) -> Applied {
     Ok(())
 }
 
-/// Ends what has become a drill beside something real.
+/// Ends drills that run beside a real event.
 pub(crate) fn stop_drill_for_event(state: &mut State) {
     let under_way = || state.open_events().filter(|event| !event.stage().is_over());
     let drills = under_way().filter(|event| event.is_drill());

@@ -33,7 +33,7 @@ pub(crate) fn end_event(state: &mut State, id: &EventId, ending: Option<Ending>)
     }
 }
 
-/// A hook of the event runs, or a member has yet to be restored, or to say that it is ready, on its account.
+/// Whether a hook of the event runs, or a member has yet to be restored, or to become ready, on the event's account.
 fn owes(state: &State, id: &EventId) -> bool {
     let Some(event) = state.open_event(id).filter(|_| !is_busy(state, id)) else { return true };
     let is_of = |member: &Member, slot: &Slot| {
@@ -51,7 +51,8 @@ fn is_busy(state: &State, id: &EventId) -> bool {
     state.open_event(id).is_some_and(|event| event.attempts.iter().any(|attempt| attempt.outcome.is_none()))
 }
 
-/// A deletion that nobody saw begin was cancelled, approved or not, where a VM that it names says itself that it is gone.
+/// A deletion never seen as `Started` was cancelled, approved or not, if an affected VM itself reports the event as
+/// gone.
 fn is_outlived(state: &State, event: &Event) -> bool {
     let id = &event.announcement.id;
     let survives =
@@ -60,7 +61,7 @@ fn is_outlived(state: &State, event: &Event) -> bool {
     event.announcement.kind == EventType::Terminate && !has_begun && event.seen_by.iter().any(survives)
 }
 
-/// Moves the events that are over and whose members are back to the history. True when there were any.
+/// Moves events that are over and whose members are back to the history. True if at least one event moved.
 pub(crate) fn close_restored(state: &mut State) -> bool {
     let now = state.now;
     let over = state.open_events().filter(|event| event.stage().is_over());
@@ -82,8 +83,8 @@ pub(crate) fn close_restored(state: &mut State) -> bool {
     true
 }
 
-/// What concerned nobody of this cluster goes first, and the oldest of it: events that an endpoint makes up push nothing of
-/// ours out of the history.
+/// Events without concern for this cluster are removed first, oldest first: events made up by an endpoint do not push
+/// the cluster's own events out of the history.
 fn shorten_history(state: &mut State) {
     let mut bytes: usize = state.closed_events().map(Event::bytes).sum();
     while state.history.len() > HISTORY_LIMIT || bytes > HISTORY_BYTES {

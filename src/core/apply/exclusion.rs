@@ -1,16 +1,16 @@
 //! Replicas that an operator removed from the cluster. The leader adds a configured replica with an empty disk
-//! automatically; it adds an excluded replica only after an operator's command.
+//! automatically, but an excluded replica only after an operator's command.
 
 use crate::apply::access::Applied;
 use crate::model::command::Rejection;
 use crate::model::id::VmName;
 use crate::model::state::State;
 
-/// More names than a cluster has replicas. Beyond it the one that was excluded first is forgotten.
+/// More names than a cluster has replicas. Beyond this limit the oldest exclusion is forgotten.
 pub const EXCLUDED_LIMIT: usize = 200;
 
 impl State {
-    /// An operator removed the replica, and nobody has added it since.
+    /// Whether an operator removed the replica, without a readmission since.
     pub fn is_excluded(&self, replica: &VmName) -> bool {
         self.excluded.contains(replica)
     }

@@ -1,8 +1,8 @@
 //! Applies one entry of the log to the state: [`apply`] runs on every replica for every entry, and again after a
 //! restart.
 //!
-//! `apply` never fails and has no clock. Every guard is in it: a check of a planner or of an executor is only a hint,
-//! and an illegal, repeated or late command is ignored with its reason.
+//! `apply` never fails and has no clock. Every guard is in `apply`: a check of a planner or of an executor is only a
+//! hint, and an illegal, repeated or late command is ignored with its reason.
 
 pub mod access;
 pub mod attempts;
@@ -48,7 +48,7 @@ use crate::schedule::peers::may_run_on;
 use crate::schedule::required;
 use crate::schedule::step;
 
-/// Folds one entry into the state.
+/// Applies one entry to the state.
 pub fn apply(state: &mut State, entry: &Entry) -> ApplyResult {
     state.now = state.now.max(entry.at);
     match dispatch(state, &entry.by, &entry.command) {
@@ -146,7 +146,7 @@ fn choose_treatment(state: &mut State, id: &EventId, treatment: &Treatment) -> A
     if prepares {
         stages::enter_stage(open(state, id)?, Stage::Preparing, now);
     }
-    // Where there is room it need not be asked for: one entry less before the first hook.
+    // Free slots are taken without a command: one entry less before the first hook.
     let _ = slots::take_slots(state, id);
     Ok(())
 }
@@ -164,7 +164,7 @@ fn begin_attempt(state: &mut State, begun: &BeginAttempt) -> Applied {
     let step = &due.iter().find(|next| is_it(next)).ok_or(Rejection::NotDue)?.step;
     let stint = step.stint;
     let there = Member { vm: on.clone(), workload: member.workload.clone() };
-    // What it was when it was taken away is run by its replica, whoever dials in now.
+    // Hooks of the former registration are run by the replica itself, regardless of the session that is connected now.
     let is_former = state.workload(member).is_none_or(|workload| workload.hook(hook).is_none());
     if !may_run_on(state, event, step, intent, on) || (state.is_absent(&there) && !is_former) {
         return Err(Rejection::NotDue);
@@ -204,7 +204,7 @@ fn waive_hook(state: &mut State, waived: &WaiveHook) -> Applied {
     let hook = *hook;
     let now = state.now;
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
-    // What puts back is owed, whatever happens to the VM meanwhile.
+    // Restore hooks are mandatory, whatever happens to the VM meanwhile.
     if !required::required_steps(state, event).iter().any(|step| step.member == *member && step.id == hook) {
         return Err(Rejection::NotDue);
     }
@@ -215,7 +215,7 @@ fn waive_hook(state: &mut State, waived: &WaiveHook) -> Applied {
     match why {
         WaiverReason::Unreachable if !event.is_user_initiated() => return Err(Rejection::NotDue),
         WaiverReason::Unreachable => {}
-        // That takes an operator.
+        // A skip is an operator's request.
         WaiverReason::Skipped { .. } => return Err(Rejection::NotYours),
     }
     if event.waivers.iter().any(|waiver| waiver.member == *member && waiver.hook == hook) {
@@ -233,7 +233,7 @@ fn claim_approval(state: &mut State, by: &VmName, claim: &ClaimApproval) -> Appl
     if state.leadership.as_ref().is_some_and(|leadership| leadership.by != *by) {
         return Err(Rejection::NotYours);
     }
-    // It may have approved something alone, and has yet to say so; of a pair the other one may, too.
+    // The leader may have isolated approvals yet to be reported; in a pair the other replica may, too.
     if state.is_suspect(by) || state.is_pair_in_doubt() {
         return Err(Rejection::NotNow);
     }
@@ -272,7 +272,7 @@ fn claim_approval(state: &mut State, by: &VmName, claim: &ClaimApproval) -> Appl
 fn record_post(state: &mut State, by: &VmName, post: &RecordPost) -> Applied {
     let RecordPost { event: id, attempt, outcome } = post;
     let now = state.now;
-    // The event may have left the document while the reply was on its way; the post is recorded all the same.
+    // The event may have left the document while the reply was under way; the post is recorded regardless.
     let event = known(state, id)?;
     let claim = event.claims.iter_mut().find(|claim| claim.attempt == *attempt).ok_or(Rejection::UnknownAttempt)?;
     if claim.approver != *by {
@@ -285,12 +285,12 @@ fn record_post(state: &mut State, by: &VmName, post: &RecordPost) -> Applied {
     event.revision += 1;
     let is_for_another = claim.decided_at_revision != event.decided_at_revision;
     if *outcome == PostOutcome::Accepted {
-        // It may have been made up anew meanwhile.
+        // The event may have been scheduled again meanwhile.
         stages::enter_stage(event, Stage::Claimed, now);
         stages::enter_stage(event, Stage::Approved, now);
         event.reopened = event.reopened.or(is_for_another.then_some(now));
     }
-    // It ended while nobody knew yet whether it had been approved.
+    // The event ended before the outcome of its approval was known.
     if event.ending == Some(Ending::Completed) && !event.may_have_started() {
         event.ending = Some(Ending::Cancelled);
         report::reopen_listed(state);

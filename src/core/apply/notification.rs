@@ -8,17 +8,17 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// Notices that the state remembers, and the letters of their names.
+/// Number of notifications in the state; `NAME_LIMIT` bounds the length of names.
 pub(crate) const REMEMBERED: usize = 4_096;
 
-/// Longer than anybody could tell it again, by whatever it counts.
+/// Longer than any sender could repeat a notification, by whichever clock.
 pub(crate) const REMEMBERED_FOR: Duration = Duration::from_hours(2);
 
 pub(crate) const NAME_LIMIT: usize = 512;
 
 pub(crate) const RECEIVERS: usize = 16;
 
-/// Notes what was told, and forgets what nobody would tell any more.
+/// Records delivered notifications, and drops records of notifications beyond any repetition.
 pub(crate) fn record_deliveries(state: &mut State, told: &[Delivery]) -> Applied {
     let now = state.now;
     let is_fit = |told: &&Delivery| told.notice.len() <= NAME_LIMIT && told.receiver.len() <= NAME_LIMIT;

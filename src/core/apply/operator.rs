@@ -1,6 +1,6 @@
 //! Applies requests of operators (`behaviour.md` 11).
 //!
-//! A hold or a pause stops further claims and nothing else: a claim that was made stays. Both have an end.
+//! A hold or a pause stops further claims and nothing else: an existing claim stays. Both have an end.
 
 use crate::apply::access::{Applied, open};
 use crate::apply::slots;
@@ -22,7 +22,7 @@ use crate::schedule::step_state;
 use crate::schedule::step_state::StepState;
 use alloc::vec::Vec;
 
-/// Who asks, and why.
+/// The operator who requests an action, and the reason.
 #[derive(Clone, Copy)]
 pub(crate) struct Requester<'a> {
     pub(crate) who: &'a str,
@@ -77,7 +77,8 @@ fn resume(state: &mut State, asker: Requester<'_>) -> Applied {
     Ok(())
 }
 
-/// Overrules hooks, and the time for which an event would wait; slots only where that is said. Never an explicit hold.
+/// Approves an event in spite of its hooks and its waiting time; in spite of its slots only with `over_budget`. A hold
+/// or pause is never overridden.
 fn approve(state: &mut State, id: &EventId, revision: u64, over_budget: bool, asker: Requester<'_>) -> Applied {
     let event = undecided(state, id)?;
     if event.is_approved_by_operator() && event.is_over_budget() >= over_budget {
@@ -98,7 +99,7 @@ fn approve(state: &mut State, id: &EventId, revision: u64, over_budget: bool, as
     record_for_event(state, id, asker, OperatorAction::Approve { revision, over_budget })
 }
 
-/// What puts back is owed and never skipped.
+/// Skips a hook before the event. Restore hooks cannot be skipped.
 fn skip(state: &mut State, id: &EventId, member: &Member, hook: HookId, asker: Requester<'_>) -> Applied {
     let now = state.now;
     let event = undecided(state, id)?;
@@ -115,7 +116,7 @@ fn skip(state: &mut State, id: &EventId, member: &Member, hook: HookId, asker: R
     Ok(())
 }
 
-/// A wish about no single event.
+/// Records a request that does not belong to a single event.
 fn record_request(state: &mut State, asker: Requester<'_>, what: OperatorAction) {
     let wish = next(state, asker, what);
     push_record(&mut state.operator_records, wish);
@@ -140,7 +141,7 @@ fn next(state: &mut State, asker: Requester<'_>, what: OperatorAction) -> Operat
     }
 }
 
-/// What is in force stays, however many came after it.
+/// Adds a record and drops the oldest beyond the limits; records in force stay.
 fn push_record(wishes: &mut Vec<OperatorRecord>, wish: OperatorRecord) {
     wishes.push(wish);
     let kinds =
@@ -157,7 +158,7 @@ fn is_bounded(state: &State, until: Timestamp) -> Applied {
     if state.now < until && until <= state.now.plus(HOLD_AT_MOST) { Ok(()) } else { Err(Rejection::Unbounded) }
 }
 
-/// Nobody has decided yet that it is to start, and it has not started.
+/// The event, if its start is undecided and the event has not started.
 fn undecided<'a>(state: &'a State, id: &EventId) -> Result<&'a Event, Rejection> {
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
     if event.stage() <= Stage::Preparing && !event.may_have_been_approved() { Ok(event) } else { Err(Rejection::Late) }

@@ -16,7 +16,7 @@ use crate::model::state::State;
 use crate::model::time::Timestamp;
 use alloc::sync::Arc;
 
-/// A new leader cannot know who was alone before it led, itself included.
+/// A new leader cannot know which replicas were isolated before its leadership, including the leader itself.
 pub(crate) fn begin_leadership(state: &mut State, by: &VmName, term: u64, turn: u64, voters: &[VmName]) -> Applied {
     if state.leadership.as_ref().is_some_and(|known| (known.term, known.turn) >= (term, turn)) {
         return Err(Rejection::OutOfOrder);
@@ -28,8 +28,8 @@ pub(crate) fn begin_leadership(state: &mut State, by: &VmName, term: u64, turn: 
     Ok(())
 }
 
-/// Also of one that is suspect already: an account that it gave before it fell silent again says nothing of the time
-/// since.
+/// Suspects a replica, also if the replica is suspect already: a reconciliation from before the last silence does not
+/// cover the time since.
 pub(crate) fn suspect_replica(state: &mut State, replica: &VmName, number: u64) -> Applied {
     if number != state.reconcile_states.get(replica).map_or(0, |known| known.number) + 1 {
         return Err(Rejection::OutOfOrder);
@@ -38,12 +38,12 @@ pub(crate) fn suspect_replica(state: &mut State, replica: &VmName, number: u64) 
     Ok(())
 }
 
-/// Whoever still votes is suspected again by the next leader.
+/// Clears a suspect by an operator's request. A replica that still votes is suspected again by the next leader.
 pub(crate) fn clear_suspect(state: &mut State, replica: &VmName) -> Applied {
     state.reconcile_states.remove(replica).map(drop).ok_or(Rejection::UnknownReplica)
 }
 
-/// What a replica did alone is recorded whatever its number; only an account of the current one clears it.
+/// Records isolated approvals under any number; only a report under the current number clears the replica.
 pub(crate) fn reconcile_journal(state: &mut State, by: &VmName, number: u64, journal: &[JournalEntry]) -> Applied {
     if journal.len() > JOURNAL_LIMIT || journal.iter().any(|entry| entry.approval.approver != *by) {
         return Err(Rejection::NotYours);
@@ -62,7 +62,7 @@ pub(crate) fn reconcile_journal(state: &mut State, by: &VmName, number: u64, jou
     if is_news { Ok(()) } else { Err(Rejection::Repeated) }
 }
 
-/// Takes one entry of a journal over; false when all of it is known.
+/// Merges one journal entry into the state; false if the whole entry is known.
 pub(crate) fn record(state: &mut State, entry: &JournalEntry) -> bool {
     let now = state.now;
     let JournalEntry { announcement, approval: takeover } = entry;
@@ -73,7 +73,7 @@ pub(crate) fn record(state: &mut State, entry: &JournalEntry) -> bool {
     if let Ok(event) = open(state, id) {
         return merge(event, takeover, now);
     }
-    // An event that seemed to be cancelled may have ended because of this approval, or have come back before it.
+    // An apparently cancelled event may have ended because of this approval, or have come back before the approval.
     let is_back = |event: &Event| event.may_come_back() && event.over_at().is_some_and(|over| takeover.at > over);
     let mut closed = state.history.iter_mut().rev();
     if let Some(event) = closed.find(|event| event.announcement.id == *id && !event.is_drill() && !is_back(event)) {
@@ -85,8 +85,8 @@ pub(crate) fn record(state: &mut State, entry: &JournalEntry) -> bool {
     stages::return_to_scheduled(changed, now);
     merge(changed, takeover, now);
     state.open.insert(id.clone(), event);
-    // It has listed the event, so its next report says whether it still does. One that is on its way may be from before
-    // the announcement, and must not end it.
+    // The approver has listed the event, so its next report shows whether the event is still listed. A report already
+    // on its way may be from before the announcement, and must not end the event.
     if let Ok(replica) = registered(state, &takeover.approver) {
         replica.reports += 1;
         let mut listed = replica.document.take().unwrap_or_default().events;
@@ -105,7 +105,7 @@ fn merge(event: &mut Event, takeover: &IsolatedApproval, now: Timestamp) -> bool
         None => event.isolated_approvals.push(IsolatedApproval { recorded: Some(now), ..takeover.clone() }),
     }
     event.revision += 1;
-    // One whose end is not known yet counts by itself, and may turn out not to have been sent.
+    // An approval without a known outcome counts by itself, and may turn out as not sent.
     if takeover.outcome.is_some() && takeover.may_have_been_posted() {
         enter_stage(event, Stage::Claimed, now);
     }

@@ -1,5 +1,4 @@
-//! Workloads that are registered on a VM: those of its replica's configuration, session workloads, and the condition of
-//! both.
+//! Registered workloads of a VM: configured workloads, session workloads, and the conditions of both.
 
 use crate::apply::access::{Applied, registered};
 use crate::apply::decommission;
@@ -46,7 +45,7 @@ pub(crate) fn register_workloads(state: &mut State, by: &VmName, workloads: &[Wo
     Ok(())
 }
 
-/// Who dials in is connected.
+/// Registers a session workload, and marks the workload as connected.
 pub(crate) fn register_session(state: &mut State, by: &VmName, workload: &Workload) -> Applied {
     let now = state.now;
     match state.may_replace(by, workload) {
@@ -82,12 +81,12 @@ pub(crate) fn deregister_session(state: &mut State, by: &VmName, name: &Workload
     }
     let before: Vec<Workload> = replica.effective().cloned().collect();
     replica.sessions.remove(name);
-    // What it said of itself says nothing of the configured one that it stood for.
+    // The role and connection state of a session do not apply to the configured workload of the same name.
     replica.conditions.remove(name);
     replica.disconnected.remove(name);
     replica.unready.remove(name);
     let is_left = !replica.knows(name);
-    // Whoever signs off is no member any more, and nothing is owed to it.
+    // A deregistered member is no longer a member, so no restore is owed.
     if is_left {
         state.slots.remove(&Member { vm: by.clone(), workload: name.clone() });
     }
@@ -113,8 +112,8 @@ pub(crate) fn update_conditions(state: &mut State, by: &VmName, conditions: &[(W
     Ok(())
 }
 
-/// A configured workload stands in for the one of its name that dials in: hooks of both that stand at the same place and
-/// have no name are one hook, as are those of the same name.
+/// A configured workload is the fallback of the session workload of the same name: unnamed hooks of both at the same
+/// position are one hook, as are hooks of the same name.
 fn known_as(configured: &[Workload], dialled: &Workload) -> Workload {
     let stands_in = configured.iter().find(|workload| workload.name == dialled.name);
     let mut places: BTreeMap<Phase, usize> = BTreeMap::new();
@@ -132,8 +131,8 @@ fn effective(state: &State, vm: &VmName) -> Vec<Workload> {
     state.replicas.get(vm).into_iter().flat_map(|replica| replica.effective()).cloned().collect()
 }
 
-/// What was taken away is restored by what it was, whatever is registered from now on (`members.md` 4). Who dials in says
-/// itself what it is, and nobody else can run its hooks.
+/// Keeps the former hooks of prepared workloads for their restore, whatever is registered from now on (`members.md` 4).
+/// A session workload registers its own hooks, and no other program can run these hooks.
 fn keep_owed_restores(state: &mut State, vm: &VmName, before: &[Workload]) {
     let mut kept: Vec<Workload> = Vec::new();
     for was in before.iter().filter(|was| was.origin == Origin::Configured) {
@@ -148,7 +147,7 @@ fn keep_owed_restores(state: &mut State, vm: &VmName, before: &[Workload]) {
     let Ok(replica) = registered(state, vm) else { return };
     for mut owed in kept {
         if let Some(known) = replica.owed_workloads.remove(&owed.name) {
-            // What was owed before, and still is.
+            // Hooks owed before, and still owed.
             let is_known = |hook: &Hook| owed.hooks.iter().any(|it| it.is_same(hook));
             let earlier: Vec<Hook> = known.hooks.into_iter().filter(|hook| !is_known(hook)).collect();
             owed.hooks.splice(0..0, earlier);
@@ -157,7 +156,7 @@ fn keep_owed_restores(state: &mut State, vm: &VmName, before: &[Workload]) {
     }
 }
 
-/// What is restored is owed nothing.
+/// Drops owed hooks of restored members.
 pub(crate) fn drop_owed_restores(state: &mut State) {
     let slots = &state.slots;
     for (vm, replica) in &mut state.replicas {
@@ -168,7 +167,7 @@ pub(crate) fn drop_owed_restores(state: &mut State) {
     }
 }
 
-/// What is as without a word is not kept.
+/// Sets a workload's condition. Default conditions are not stored.
 pub(crate) fn keep(replica: &mut Replica, name: &WorkloadName, condition: Condition, now: Timestamp) {
     if condition == Condition::default() {
         replica.conditions.remove(name);

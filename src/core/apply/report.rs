@@ -28,7 +28,7 @@ pub(crate) fn report_document(state: &mut State, by: &VmName, after: u64, docume
     let was_current = replica.stale_since.take().is_none();
     let before = replica.document.replace(document.clone()).filter(|_| was_current).unwrap_or_default();
     for announcement in &document.events {
-        // Most of a document is known, and says nothing new of what is open.
+        // Most announcements of a document are known already, without a change for open events.
         let is_known = before.get(&announcement.id) == Some(announcement);
         let is_seen = state.open_event(&announcement.id).is_some_and(|event| event.seen_by.contains(by));
         if !is_known || !is_seen {
@@ -42,7 +42,7 @@ pub(crate) fn report_document(state: &mut State, by: &VmName, after: u64, docume
     Ok(())
 }
 
-/// A current document of this replica lists the event.
+/// Applies the announcement of an event that a current document of this replica lists.
 fn apply_announcement(state: &mut State, by: &VmName, id: &EventId) {
     let now = state.now;
     if let Some(event) = state.open.get_mut(id) {
@@ -68,8 +68,8 @@ fn apply_announcement(state: &mut State, by: &VmName, id: &EventId) {
     refresh_announcement(state, id);
 }
 
-/// The notice had ended before anybody saw the event: the platform's time is not the cluster's, or the event is late.
-/// Nothing is counted from such a time (`members.md` 5).
+/// Whether the notice had ended before the event was first seen: platform time differs from cluster time, or the event
+/// is late. Nothing is counted from such a time (`members.md` 5).
 pub fn is_implausible(shown: &Announcement, first_seen: Timestamp) -> bool {
     let has_passed = matches!(shown.not_before, NotBefore::At(at) if at < first_seen);
     has_passed && shown.status != Status::Started
@@ -79,28 +79,28 @@ fn plausible(shown: Announcement, first_seen: Timestamp) -> Announcement {
     if is_implausible(&shown, first_seen) { Announcement { not_before: NotBefore::Unknown, ..shown } } else { shown }
 }
 
-/// The last closed event of this id, out of the history. One that has come and gone too often begins anew.
+/// The last closed event of this id, removed from the history. An event that came back too often begins anew.
 pub(crate) fn reopened(state: &mut State, id: &EventId) -> Option<Arc<Event>> {
     let place = state.history.iter().rposition(|event| event.announcement.id == *id && !event.is_drill())?;
     state.history.get(place).filter(|event| event.may_return())?;
     state.history.remove(place)
 }
 
-/// Takes over what all current documents together show of an open event.
+/// Updates an open event from the current documents of all replicas.
 pub(crate) fn refresh_announcement(state: &mut State, id: &EventId) {
     let now = state.now;
     let Some(event) = state.open_event(id).filter(|event| !event.is_drill()) else { return };
     let Some(shown) = state.shown(id).map(|shown| plausible(shown, event.first_seen())) else { return };
     let known = &event.announcement;
     let shown = Announcement {
-        // A started event's NotBefore is blank; the last one announced tells why it started.
+        // A started event's `NotBefore` is blank; the last announced value explains the start.
         not_before: match shown.not_before {
             NotBefore::Unknown => known.not_before,
             at @ NotBefore::At(_) => at,
         },
         ..shown
     };
-    // What is missing or cannot be read stays what it was.
+    // A missing or unreadable status leaves the announcement as before.
     let shown = if shown.status.says_nothing() && !known.status.says_nothing() {
         state.fitted(Announcement { resources: shown.joined_with(known).resources, ..known.clone() })
     } else {
@@ -141,7 +141,7 @@ pub(crate) fn mark_document_stale(state: &mut State, replica: &VmName) -> Applie
     Ok(())
 }
 
-/// Moves every event to where the current documents say that it is.
+/// Moves every event to the stage that the current documents show.
 pub(crate) fn move_events_by_documents(state: &mut State) {
     let now = state.now;
     let moving = |(id, event): (&EventId, &Arc<Event>)| {
@@ -150,7 +150,7 @@ pub(crate) fn move_events_by_documents(state: &mut State) {
         let next = match status {
             None if !reached.is_over() && state.is_event_gone(id, &event.seen_by) => Some(Stage::Closed),
             Some(Status::Started) if reached < Stage::Started || reached.is_over() => Some(Stage::Started),
-            // Where some say that it is gone, the others may be those that say nothing any more.
+            // If some documents no longer list the event, the other documents may be outdated.
             Some(Status::Scheduled)
                 if reached == Stage::Started && event.may_return() && !is_no_longer_listed(state, event) =>
             {
@@ -174,13 +174,13 @@ pub(crate) fn move_events_by_documents(state: &mut State) {
     }
 }
 
-/// A current document that listed the event does so no more.
+/// Whether a current document that listed the event no longer lists the event.
 fn is_no_longer_listed(state: &State, event: &Event) -> bool {
     let id = &event.announcement.id;
     event.seen_by.iter().any(|name| state.replicas.get(name).is_some_and(|replica| replica.no_longer_lists(id)))
 }
 
-/// Takes up what is listed but not open: there was no room for it. No report will say so once more.
+/// Opens listed events that were not opened for lack of room. No later report would repeat the announcement.
 pub(crate) fn reopen_listed(state: &mut State) {
     let missed: Vec<(VmName, EventId)> =
         listed_elsewhere(state).map(|(name, listed)| (name.clone(), listed.id.clone())).collect();
@@ -189,7 +189,8 @@ pub(crate) fn reopen_listed(state: &mut State) {
     }
 }
 
-/// A replica is new: what names its VM concerns this cluster, though there was no room for it before.
+/// Reconsiders events for a new replica: an event for its VM concerns this cluster now, though there was no room
+/// before.
 pub(crate) fn reconsider_for_new_replica(state: &mut State) {
     let is_full = |event: &&Event| event.announcement.bytes() > ANNOUNCEMENT_BYTES / 2;
     let full: Vec<EventId> = state.open_events().filter(is_full).map(|event| event.announcement.id.clone()).collect();
@@ -199,7 +200,7 @@ pub(crate) fn reconsider_for_new_replica(state: &mut State) {
     reopen_listed(state);
 }
 
-/// What current documents list and is not open.
+/// Announcements of current documents without an open event.
 fn listed_elsewhere(state: &State) -> impl Iterator<Item = (&VmName, &Announcement)> {
     let current = state.replicas.iter().filter(|(_, replica)| replica.stale_since.is_none());
     let listed = current.flat_map(|(name, replica)| {
@@ -208,13 +209,13 @@ fn listed_elsewhere(state: &State) -> impl Iterator<Item = (&VmName, &Announceme
     listed.filter(|(_, announcement)| !state.open.contains_key(&announcement.id))
 }
 
-/// Those that name nobody of this cluster leave some places free.
+/// Events without replicas of this cluster leave some of the limit free.
 fn has_room(state: &State, announcement: &Announcement) -> bool {
     let open = state.open.len();
     open < OPEN_LIMIT_OF_OTHERS || (open < OPEN_LIMIT && announcement.concerns(state))
 }
 
-/// The listed events for which there is no room: nobody prepares for them or approves them before another one closes.
+/// Listed events beyond the limit: no preparation and no approval before another event closes.
 pub fn beyond_the_limit(state: &State) -> BTreeSet<&EventId> {
     if state.open.len() < OPEN_LIMIT_OF_OTHERS {
         return BTreeSet::new();

@@ -19,7 +19,7 @@ use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// Carries over to slots what the entry has changed about events, documents and workloads.
+/// Applies the entry's changes of events, documents and workloads to slots.
 pub fn update_slots(state: &mut State) {
     if state.open.is_empty() {
         return registry::drop_owed_restores(state);
@@ -31,15 +31,15 @@ pub fn update_slots(state: &mut State) {
         if !event_end::close_restored(state) {
             break;
         }
-        // The closed event leaves its place to one that is listed and not open.
+        // The closed event makes room for an event that is listed and not open.
         report::reopen_listed(state);
     }
     mark_stuck_returns(state);
     registry::drop_owed_restores(state);
 }
 
-/// What is claimed, approved, started or in last call takes what it lacks, over the limit if need be: also what its
-/// document names only now.
+/// An event that is claimed, approved, started or in last call takes its missing slots, over the limit if need be; also
+/// for VMs added by its latest document.
 fn take_slots_of_platform(state: &mut State) {
     let now = state.now;
     let is_going = |event: &Event| {
@@ -64,8 +64,8 @@ fn take_slots_of_platform(state: &mut State) {
     }
 }
 
-/// The platform takes a VM with what was registered there before, too: it is not restored meanwhile, and what was put back
-/// before counts no more.
+/// The platform stops a VM together with the workloads registered there before: these workloads are not restored
+/// meanwhile, and an earlier restore does not count any more.
 fn take_slots_of_former_vms(state: &mut State, id: &EventId) {
     let Some(event) = state.open_event(id) else { return };
     let is_former = |member: &Member, slot: &Slot| {
@@ -80,8 +80,8 @@ fn take_slots_of_former_vms(state: &mut State, id: &EventId) {
     }
 }
 
-/// An event that is over, or no longer names a member, does not keep it out; nor does one that is not claimed yet keep
-/// out what is registered no more. What an event names anew it lacks.
+/// Releases slots of events that are over, or no longer affect the member; an unclaimed event also releases members
+/// that are no longer registered. An event with an added member lacks the slot of this member.
 fn release_unneeded_slots(state: &mut State) {
     let now = state.now;
     let State { open: events, replicas, slots, .. } = state;
@@ -115,7 +115,8 @@ fn release_unneeded_slots(state: &mut State) {
     }
 }
 
-/// A member is in service when its restore has ended well and it is ready; one that nothing was done to, at once.
+/// Returns members to service when their restore has succeeded and they are ready; members without disruptive attempts
+/// return at once.
 fn return_members(state: &mut State) {
     let now = state.now;
     let returning = state.slots.iter().filter(|(_, slot)| slot.state == SlotState::Returning);
@@ -126,7 +127,7 @@ fn return_members(state: &mut State) {
         .collect();
     for member in back {
         let slot = state.slots.remove(&member);
-        // It has just said so, and what it said before it left counts no more.
+        // The member has just become ready, and its readiness from before its departure no longer counts.
         let is_ready = slot.is_some_and(|slot| restore::has_become_ready(state, &member, &slot));
         let condition = state.condition(&member).filter(|known| is_ready && known.readiness == Readiness::NotReady);
         if let (Some(condition), Ok(replica)) = (condition, registered(state, &member.vm)) {
@@ -135,7 +136,7 @@ fn return_members(state: &mut State) {
     }
 }
 
-/// Since when an event keeps members out and does not go on.
+/// Updates the time since which an event keeps members out and does not go on.
 fn mark_stuck_returns(state: &mut State) {
     let now = state.now;
     let holders: BTreeSet<EventId> = state.slots.values().flat_map(|slot| slot.events.iter().cloned()).collect();

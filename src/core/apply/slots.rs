@@ -15,7 +15,7 @@ use crate::schedule::slots::GIVES_BACK_AT_MOST;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-/// The event takes every slot that it lacks.
+/// Takes every slot that the event lacks.
 pub(crate) fn take_slots(state: &mut State, id: &EventId) -> Applied {
     let now = state.now;
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
@@ -32,7 +32,7 @@ pub(crate) fn take_slots(state: &mut State, id: &EventId) -> Applied {
     Ok(())
 }
 
-/// The event is prepared over the budget as far as that moves service away.
+/// Begins the last call: the event is prepared over the budget as far as hooks move service away.
 pub(crate) fn begin_last_call(state: &mut State, id: &EventId) -> Applied {
     let now = state.now;
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
@@ -47,14 +47,14 @@ pub(crate) fn begin_last_call(state: &mut State, id: &EventId) -> Applied {
     Ok(())
 }
 
-/// By the leader, when the event has kept members out for too long without going on.
+/// Returns slots, by the leader, when the event has kept members out for too long without going on.
 pub(crate) fn give_back_slots(state: &mut State, id: &EventId) -> Applied {
     let now = state.now;
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
     if !slots::is_stuck(state, event, now) || slots::gives_back_at(state, event).is_none_or(|at| now < at) {
         return Err(Rejection::NotNow);
     }
-    // What an operator holds up is theirs to bound.
+    // An operator's hold, pause or approval is bounded by the operator.
     let is_halted = event.hold(now).is_some() || state.pause(now).is_some() || event.is_approved_by_operator();
     let event = open(state, id)?;
     event.times_given_back = (event.times_given_back + u32::from(!is_halted)).min(GIVES_BACK_AT_MOST);
@@ -68,7 +68,7 @@ pub(crate) fn give_back_slots(state: &mut State, id: &EventId) -> Applied {
     Ok(())
 }
 
-/// An operator says that the member is in service.
+/// Ends the restore of a member declared to be in service by an operator.
 pub(crate) fn declare_restored(state: &mut State, member: &Member) -> Applied {
     let slot = state.slots.get(member).ok_or(Rejection::Repeated)?;
     if !matches!(slot.state, SlotState::Returning | SlotState::Gone) {
@@ -78,7 +78,7 @@ pub(crate) fn declare_restored(state: &mut State, member: &Member) -> Applied {
     Ok(())
 }
 
-/// The leader has not heard from this replica for some time, or hears it again.
+/// Records that the leader has had no answer of this replica for some time, or has an answer again.
 pub(crate) fn record_reachability(state: &mut State, replica: &VmName, is_reachable: bool) -> Applied {
     let now = state.now;
     let replica = registered(state, replica)?;
@@ -89,7 +89,7 @@ pub(crate) fn record_reachability(state: &mut State, replica: &VmName, is_reacha
     Ok(())
 }
 
-/// Nobody restores the workloads of a replica that was removed, or whose VM was deleted, and nobody waits for that.
+/// Abandons restores for a removed replica, or a replica with a deleted VM: no restore will run, and no wait remains.
 pub(crate) fn abandon_restores(state: &mut State, replica: &VmName) -> Applied {
     let before = state.slots.len();
     let is_left = |slot: &Slot| matches!(slot.state, SlotState::Returning | SlotState::Gone);
@@ -97,7 +97,7 @@ pub(crate) fn abandon_restores(state: &mut State, replica: &VmName) -> Applied {
     if state.slots.len() < before { Ok(()) } else { Err(Rejection::Repeated) }
 }
 
-/// Whatever stands against it: the event is prepared, approved or started.
+/// Takes all slots without checks: the event is prepared, approved or started.
 pub fn take_all(state: &mut State, id: &EventId) {
     let now = state.now;
     let Some(event) = state.open_event(id) else { return };
@@ -118,7 +118,7 @@ pub fn take_all(state: &mut State, id: &EventId) {
 pub(crate) fn take_one(state: &mut State, id: &EventId, member: Member, group: Option<GroupName>) -> bool {
     let now = state.now;
     let (was_fit, has_failed) = (state.is_fit(&member), state.has_failed_to_return(&member));
-    // What was put back meanwhile has to be taken away again, and what the event gave back is due again.
+    // A member restored meanwhile has to leave again, and the hooks of returned slots are due again.
     let is_own = state.slots.get(&member).is_some_and(|slot| slot.by == *id);
     let is_another_stint = is_own || attempts::is_restore_begun(state, &member);
     let next = state.stints + 1;
@@ -153,7 +153,7 @@ pub(crate) fn take_one(state: &mut State, id: &EventId, member: Member, group: O
     true
 }
 
-/// A new member of the group takes the place of one whose VM was deleted.
+/// A new member of the group replaces a member whose VM was deleted.
 pub(crate) fn replace_decommissioned(state: &mut State, member: &Member, group: &GroupName) {
     let is_gone = |slot: &Slot| slot.state == SlotState::Gone && slot.group.as_ref() == Some(group);
     let own = state.slots.get(member).is_some_and(is_gone).then(|| member.clone());
@@ -163,7 +163,7 @@ pub(crate) fn replace_decommissioned(state: &mut State, member: &Member, group: 
     }
 }
 
-/// The VM of these members was deleted: nothing of them is restored.
+/// Marks the members of a deleted VM as gone: no restore runs for these members.
 pub(crate) fn drop_members_of(state: &mut State, vm: &VmName) {
     let now = state.now;
     for (_, slot) in state.slots.iter_mut().filter(|(member, _)| member.vm == *vm) {

@@ -6,7 +6,7 @@ use crate::model::state::State;
 use crate::model::time::Timestamp;
 use alloc::sync::Arc;
 
-/// Enters the stage where the table of legal transitions has it; otherwise the event stays where it is.
+/// Enters the stage if the table of legal transitions allows the transition; otherwise the event keeps its stage.
 pub(crate) fn enter_stage(event: &mut Event, stage: Stage, now: Timestamp) {
     if event.stage().may_become(stage) {
         event.entered.push((stage, now));
@@ -14,7 +14,8 @@ pub(crate) fn enter_stage(event: &mut Event, stage: Stage, now: Timestamp) {
     }
 }
 
-/// An event that had started or was over is to come again (`members.md` 3, D4 and D5); any other goes on.
+/// Returns an event that started or ended to a stage before the start (`members.md` 3, D4 and D5); any other event goes
+/// on.
 pub(crate) fn return_to_scheduled(event: &mut Event, now: Timestamp) {
     if event.stage() < Stage::Started {
         return;
@@ -25,10 +26,10 @@ pub(crate) fn return_to_scheduled(event: &mut Event, now: Timestamp) {
     event.ending = None;
     event.stuck_since = None;
     event.former_calls.extend(event.last_call_since.take());
-    // One that had started is treated otherwise than one that is to come.
+    // A started event is treated otherwise than a scheduled event.
     (event.treatment, event.treated) = (None, None);
     event.revision += 1;
-    // What was said of it before it went was said of something else.
+    // Decisions from before the event's end applied to an earlier occurrence.
     if !may_be_approved {
         event.decided_at_revision = event.revision;
         event.waivers.clear();
@@ -36,8 +37,8 @@ pub(crate) fn return_to_scheduled(event: &mut Event, now: Timestamp) {
     }
 }
 
-/// A decision that nobody was told can be held, and one for something else than the event is now is made anew, with what
-/// that asks for. One that may have been told is repeated.
+/// Reopens events with an expired claim: a decision that was not posted can be held, and a decision for an older
+/// revision of the event is made anew, with its requirements. A decision that may have been posted is repeated.
 pub(crate) fn reopen_after_expired_claims(state: &mut State) {
     let now = state.now;
     let is_open = |event: &Event| {

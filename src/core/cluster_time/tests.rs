@@ -1,4 +1,4 @@
-//! Whose clock counts, and when the time is set.
+//! The choice of the clock, and when the time is set.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn wall(ahead: i64) -> ClockReading {
     ClockReading { wall: Some(ahead), ..ClockReading::default() }
 }
 
-/// Its endpoint shows that the platform's time is ahead by so much, give or take a second.
+/// A reading whose endpoint shows the platform's time ahead by `platform`, give or take a second.
 fn dated(ahead: i64, platform: i64) -> ClockReading {
     let platform = Interval::new(platform - SECOND, platform + SECOND);
     ClockReading { platform, ..wall(ahead) }
@@ -24,7 +24,7 @@ fn clocks(steady: i64, wall: i64) -> Clocks {
     Clocks { steady: Timestamp(steady), wall: Timestamp(wall) }
 }
 
-/// What it does at once, and when it has waited.
+/// The decision at once, and the decision after the wait.
 fn decided(readings: &[ClockReading], voters: usize) -> [Option<i64>; 2] {
     [true, false].map(|is_patient| agreed_time_ahead(readings, voters, Trust::Unknown, is_patient))
 }
@@ -48,16 +48,16 @@ fn the_clocks_of_a_majority_count_whatever_the_others_show() {
 #[test]
 fn the_platforms_time_comes_before_the_wall_clocks_where_a_majority_of_the_endpoints_shows_it() {
     let cases: [(&[ClockReading], usize, Option<i64>); 8] = [
-        // Two of three endpoints, though all wall clocks are an hour ahead.
+        // Two of three endpoints agree, though all wall clocks are an hour ahead.
         (&[dated(HOUR, 0), dated(HOUR, 100), wall(HOUR)], 3, Some(0)),
-        // A wall clock within it is finer.
+        // A wall clock within the platform's interval is finer.
         (&[dated(HOUR, 7_000), dated(7_300, 7_100), wall(HOUR)], 3, Some(7_300)),
-        // None is, and what the cluster has cannot be right.
+        // No wall clock is, and cluster time cannot be right.
         (&[dated(HOUR, 7_000), dated(HOUR, 7_000), wall(HOUR)], 3, Some(7_000)),
         // One wrong endpoint and its own clock are no majority.
         (&[dated(HOUR, HOUR), wall(2), wall(4)], 3, Some(2)),
         (&[dated(HOUR, HOUR), dated(2, 0), dated(4, 0)], 3, Some(2)),
-        // Both of a pair, and the one that has nobody beside it.
+        // Both voters of a pair, and a single voter.
         (&[dated(DAY, 0), dated(5, 0)], 2, Some(5)),
         (&[dated(-DAY, 0), dated(5, 0)], 2, Some(5)),
         (&[dated(DAY, 400)], 1, Some(0)),
@@ -69,20 +69,20 @@ fn the_platforms_time_comes_before_the_wall_clocks_where_a_majority_of_the_endpo
 
 #[test]
 fn one_endpoint_chooses_between_wall_clocks_that_do_not_agree() {
-    // The first is what is done at once.
+    // The first result is the decision at once.
     type Case<'a> = (&'a [ClockReading], usize, [Option<i64>; 2]);
     let cases: [Case<'_>; 9] = [
         (&[dated(DAY, 0), wall(9)], 2, [Some(9); 2]),
         (&[wall(-DAY), dated(9, 0)], 2, [Some(9); 2]),
-        // It may be the wrong one's own, or none may be right: nobody knows.
+        // The clock may be the wrong endpoint's own, or no clock may be right: the time is unknown.
         (&[dated(DAY, DAY), dated(0, 0)], 2, [None; 2]),
         (&[dated(DAY, HOUR), wall(0)], 2, [None; 2]),
         (&[wall(DAY), wall(0)], 2, [None; 2]),
-        // Somebody has yet to speak.
+        // A reading is missing.
         (&[dated(0, 0)], 2, [None, Some(0)]),
         (&[dated(DAY, DAY), asking(0)], 2, [None, Some(DAY)]),
         (&[dated(DAY, 0), asking(9)], 2, [None, Some(9)]),
-        // Who is alone waits for the first answer.
+        // A single voter waits for the first answer.
         (&[asking(7)], 1, [None, Some(7)]),
     ];
     for (readings, voters, expected) in cases {
@@ -123,7 +123,7 @@ fn a_time_that_is_not_known_is_set_though_something_is_open_and_no_other() {
     assert!(time.agree(clocks_at(40), &readings, 3));
 }
 
-/// After so many milliseconds, a leader of two whose clocks do not agree.
+/// The decision after `after` milliseconds, by a leader of two voters whose clocks do not agree.
 fn of_an_odd_pair(time: &mut ClusterTime, after: i64) -> (bool, Trust) {
     let clocks = clocks(after, DAY);
     let own = DAY - time.now(clocks).0;
@@ -138,7 +138,7 @@ fn where_nobody_can_tell_the_leader_guesses_after_a_while() {
     assert_eq!(of_an_odd_pair(&mut time, 10_000), (true, Trust::Guessed));
     assert_eq!(time.now(clocks(10_000, 0)), Timestamp(DAY));
     assert_eq!(of_an_odd_pair(&mut time, 20_000), (false, Trust::Guessed));
-    // Later an endpoint tells a date, and nothing is open.
+    // Later an endpoint shows a date, and no event is open.
     let readings = [dated(0, -DAY), wall(-DAY)];
     assert!(time.agree(clocks(21_000, DAY), &readings, 2));
     assert_eq!((time.trust(), time.now(clocks(21_000, 0))), (Trust::Known, Timestamp(11_000)));
@@ -151,7 +151,7 @@ fn a_guess_moves_no_deadline() {
     assert_eq!(of_an_odd_pair(&mut time, 0), (false, Trust::Unknown));
     assert_eq!(of_an_odd_pair(&mut time, 10_000), (true, Trust::Guessed));
     assert_eq!(time.now(clocks(10_000, DAY)), Timestamp(10_500), "the log's, carried on");
-    // What was opened meanwhile hangs on the guess.
+    // Events opened meanwhile depend on the guess.
     let readings = [dated(DAY, DAY), dated(DAY, DAY)];
     assert!(!time.agree(clocks(11_000, DAY), &readings, 2));
     assert!(!time.adopt(clocks(11_000, DAY), Timestamp(DAY)));
@@ -187,7 +187,7 @@ fn a_time_that_the_log_holds_up_is_not_known_and_is_not_set_again_and_again() {
     assert!(time.agree(clocks(10, 0), &behind, 3));
     assert_eq!((time.trust(), time.now(clocks(10, 0))), (Trust::Guessed, Timestamp(HOUR + 10)));
     assert!(!time.agree(clocks(20, 0), &behind, 3), "nothing has moved");
-    // A second is no difference that anything would show.
+    // A difference of a second is invisible.
     let near = [wall(-SECOND), wall(-SECOND), wall(0)];
     assert!(time.agree(clocks(30, 0), &near, 3));
     assert_eq!(time.trust(), Trust::Known);

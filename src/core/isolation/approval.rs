@@ -1,7 +1,7 @@
-//! Approval without a quorum: the events that an isolated replica approves by itself, and when; and the blockers that
-//! an operator overrides with an approval there. Only one of a pair approves by itself (`members.md` 6): a
-//! user-initiated event that names only the VM of the unreachable replica, one event of a group at a time, and never
-//! while a committed hook may still run, or while its own member is out of service.
+//! Approval without a quorum: the events approved by an isolated replica itself, and when; and the blockers overridden
+//! by an operator's approval there. Only one of a pair approves by itself (`members.md` 6): a user-initiated event that
+//! names only the VM of the unreachable replica, one event of a group at a time, and never while a committed hook may
+//! still run, or while its own member is out of service.
 
 use crate::model::attempt::ENDED_WITHIN;
 use crate::model::claim::PostOutcome;
@@ -23,13 +23,13 @@ use crate::schedule::groups;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// Before a post that was not accepted is made again, doubled with each further one, up to the other.
+/// Pause before a post that was not accepted is repeated; doubled with each repetition, up to `AGAIN_AFTER_AT_MOST`.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 const AGAIN_AFTER_AT_MOST: Duration = Duration::from_mins(5);
 
 impl IsolatedApproval {
-    /// One that `input.me` is about to write down.
+    /// The approval that `input.me` is about to write to the journal.
     pub fn begun(input: &PlanningInput, requested_by: Option<RequestedBy>) -> Self {
         let alone = input.isolated.clone().unwrap_or_default();
         let last = alone.journal.iter().map(|entry| entry.approval.at).max();
@@ -45,7 +45,7 @@ impl IsolatedApproval {
     }
 }
 
-/// Whether and when `input.me` approves the event isolated; `None` while it hears a leader.
+/// Whether and when `input.me` approves the event isolated; `None` while `input.me` follows a leader.
 pub fn forecast(state: &State, input: &PlanningInput, id: &EventId) -> Option<ApprovalForecast> {
     let alone = input.isolated.as_ref()?;
     let state = &alone.with_unapplied(state);
@@ -65,8 +65,8 @@ pub fn event_to_approve<'a>(state: &State, input: &'a PlanningInput) -> Option<&
     listed.filter(|announced| announced.source == Source::User).find(is_due)
 }
 
-/// What an operator overrides who approves the event on `input.me`, which hears no leader; an error where no
-/// operator can. `None` while it hears a leader.
+/// The blockers that an operator overrides by an approval on `input.me`, which follows no leader; an error if no
+/// operator can override. `None` while `input.me` follows a leader.
 pub fn blockers_to_override(
     state: &State,
     input: &PlanningInput,
@@ -82,7 +82,7 @@ pub fn blockers_to_override(
     })
 }
 
-/// What stands between an event and its approval by this replica itself, apart from time.
+/// The first blocker of an approval by this replica itself, apart from time.
 fn first_blocker(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &EventId) -> Option<IsolatedBlocker> {
     let not_a_pair = || (!alone.is_one_of_a_pair()).then_some(IsolatedBlocker::NotAPair);
     let objection = || {
@@ -92,7 +92,7 @@ fn first_blocker(state: &State, input: &PlanningInput, alone: &IsolatedView, id:
     absolute_blocker(state, input, alone, id).or_else(not_a_pair).or_else(objection)
 }
 
-/// Why nobody approves the event here.
+/// The blocker of an approval both by this replica and by an operator here.
 fn absolute_blocker(
     state: &State,
     input: &PlanningInput,
@@ -122,7 +122,7 @@ fn absolute_blocker(
     led.map(|(name, _)| IsolatedBlocker::LedElsewhere(name.clone()))
 }
 
-/// What this replica knows against an approval of the event; an operator may override it.
+/// Blockers of the event known to this replica; an operator may override these blockers.
 fn overridable_blockers(
     state: &State,
     input: &PlanningInput,
@@ -138,7 +138,8 @@ fn overridable_blockers(
     let running_until = hooks_may_run_until(input, alone, known).filter(|until| input.now < *until);
     let objections = [
         (announced.source != Source::User).then_some(IsolatedBlocker::NotUserInitiated),
-        // By the time of the log, which is never ahead of the cluster's: this replica sees no end before the others do.
+        // By log time, which is never ahead of cluster time: this replica expires a hold or pause no earlier than the
+        // cluster.
         known.and_then(|event| event.hold(alone.log_time)).map(IsolatedBlocker::Held),
         state.pause(alone.log_time).map(IsolatedBlocker::Paused),
         (treatment.action == Action::Observe).then_some(IsolatedBlocker::Observed),
@@ -152,14 +153,14 @@ fn overridable_blockers(
     objections.into_iter().flatten().collect()
 }
 
-/// A VM that the event names and that this replica does not miss. Whoever wants to bring the lost machine back names it
-/// alone; a reboot of the only one that is left takes the last member away.
+/// A VM of the event that is no unreachable voter. To bring the lost machine back, a user names only this machine; a
+/// reboot of the only remaining VM removes the last member.
 fn takes_more_away(alone: &IsolatedView, me: &VmName, announced: &Announcement) -> Option<VmName> {
     let lost = alone.unreachable_voters(me);
     announced.resources.iter().find(|vm| !lost.contains(vm)).cloned()
 }
 
-/// A workload of a group on this VM that does not serve, by what it answered last or by the log.
+/// A workload of a group on this VM, out of service by its last readiness answer or by the log.
 fn own_member_out(state: &State, alone: &IsolatedView, me: &VmName) -> Option<WorkloadName> {
     let own = state.workloads().filter(|(vm, workload)| *vm == me && workload.group.is_some());
     let is_out = |workload: &Workload| {
@@ -175,7 +176,7 @@ fn chosen(input: &PlanningInput, announced: &Announcement) -> treatment::Treatme
     policy::treatment_of(&input.policy, announced, &input.members, input.now)
 }
 
-/// What this replica did alone, by its journal and by its log.
+/// Isolated approvals of this replica, from the log and the journal.
 fn own_approvals<'a>(
     state: &'a State,
     alone: &'a IsolatedView,
@@ -187,9 +188,9 @@ fn own_approvals<'a>(
     logged.filter(move |(_, takeover)| takeover.approver == *me).chain(journaled)
 }
 
-/// Another event that takes members of the same group: one that is listed, or one whose members have yet to be restored
-/// as far as the log tells. Of those that are no longer listed only an event that takes another VM counts: a machine that
-/// is gone is not taken away once more.
+/// Another event that affects members of the same group: a listed event, or an event whose members, by the log, have
+/// yet to be restored. An unlisted event counts only if the event affects another VM: a machine already gone is not
+/// taken away once more.
 fn other_event(
     state: &State,
     input: &PlanningInput,
@@ -210,14 +211,14 @@ fn other_event(
     listed.map(|other| other.id.clone()).or_else(|| open().map(|(id, _)| id.clone()))
 }
 
-/// The VMs that an event names, or touched.
+/// The VMs of an event, and the VMs of members with attempts of the event.
 fn taken_by(event: &Event) -> Vec<VmName> {
     let touched = event.attempts.iter().map(|attempt| &attempt.member.vm);
     event.announcement.resources.iter().chain(touched).cloned().collect()
 }
 
-/// When the wait is over. Documents agree within half of `takeover_after`: so an event is also waited with for as long as
-/// it takes to see another one of its group.
+/// The end of the wait. Documents agree within half of `takeover_after`: so the wait of an event also covers the time
+/// in which another event of its group would appear.
 fn earliest(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &EventId) -> ApprovalForecast {
     let seen = alone.seen_since.get(id).copied().unwrap_or(input.now);
     let at = alone.since.max(seen).plus(input.timing.takeover_after);
@@ -230,7 +231,7 @@ fn earliest(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &Eve
     ApprovalForecast::From(waits.fold(at, Timestamp::max))
 }
 
-/// When the last committed hook has certainly ended, by this replica's time: deadlines stand in the time of the log.
+/// The time by which the last committed hook has certainly ended, on this replica's clock: deadlines are in log time.
 fn hooks_may_run_until(input: &PlanningInput, alone: &IsolatedView, event: Option<&Event>) -> Option<Timestamp> {
     let in_own_time =
         |moment: Timestamp| input.now.plus(moment.since(alone.log_time)).minus(alone.log_time.since(moment));

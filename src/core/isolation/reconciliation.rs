@@ -1,4 +1,4 @@
-//! The report by which a replica proves that its journal is in the log, and the state as that report will make it.
+//! The report by which a replica proves that the journal is in the log, and the state after this report.
 
 use crate::apply::reconciliation::record;
 use crate::apply::report;
@@ -12,7 +12,8 @@ use crate::model::time::Timestamp;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// What the log would say if it knew what a replica saw and did while it was alone. For people; nothing is decided by it.
+/// The state with the observations and approvals of an isolated replica merged, for display; no decision uses this
+/// state.
 pub fn with_local_facts(state: &State, me: &VmName, alone: Option<&IsolatedView>, journal: &[JournalEntry]) -> State {
     let mut told = state.clone();
     let untold = unrecorded(state, journal);
@@ -45,11 +46,11 @@ pub fn with_local_facts(state: &State, me: &VmName, alone: Option<&IsolatedView>
 fn show(told: &mut State, me: &VmName, now: Timestamp, document: &Document) {
     told.now = now;
     let after = told.replicas.entry(me.clone()).or_default().reports;
-    // It fits: nothing was reported in between.
+    // No report came in between, so the report number fits.
     let _ = report::report_document(told, me, after, document);
 }
 
-/// With what was approved and is not listed any more: that it is over is for the log to say, once it knows of it.
+/// The document with approved events no longer listed: only the log ends such an event, once the log has the approval.
 pub(crate) fn listed(document: &Document, state: &State, journal: &[JournalEntry]) -> Document {
     let is_closed = |id: &EventId| state.open_event(id).is_none() && state.event(id).is_some();
     let approved = journal.iter().map(|entry| &entry.announcement);
@@ -57,19 +58,19 @@ pub(crate) fn listed(document: &Document, state: &State, journal: &[JournalEntry
     Document::new(document.events.iter().chain(missing).cloned().collect())
 }
 
-/// As it was when its events were approved: what started because of that started afterwards.
+/// The document as of the approvals: a start caused by an approval came after the approval.
 fn as_approved(document: &Document, journal: &[JournalEntry]) -> Document {
     let of = |announced: &Announcement| journal.iter().find(|entry| entry.announcement.id == announced.id);
     let before = |announced| of(announced).map_or(announced, |entry| &entry.announcement).clone();
     Document::new(document.events.iter().map(before).collect())
 }
 
-/// The entries of one replica's journal that the log does not have, or has without their outcome.
+/// Journal entries of one replica that the log lacks, or has without an outcome.
 pub fn unrecorded(state: &State, journal: &[JournalEntry]) -> Vec<JournalEntry> {
     journal.iter().filter(|entry| is_unrecorded(state, entry)).cloned().collect()
 }
 
-/// A journal keeps the entry: its outcome is not known, or the log does not have the entry with it.
+/// Whether a journal keeps the entry: the outcome is unknown, or the log lacks the entry with the outcome.
 pub fn is_entry_needed(state: &State, entry: &JournalEntry) -> bool {
     entry.approval.outcome.is_none() || is_unrecorded(state, entry)
 }
@@ -82,14 +83,14 @@ fn is_unrecorded(state: &State, entry: &JournalEntry) -> bool {
     })
 }
 
-/// Under a number that there never is, an account clears nobody.
+/// A reconciliation number that is never assigned: a report under this number clears no replica.
 const MORE_FOLLOWS: u64 = 0;
 
-/// Entries of the journal in one account: like a report, one large announcement fits into a proposal.
+/// Journal entries per reconciliation report: one large announcement fits into a proposal, as in a document report.
 const ENTRIES_AT_ONCE: usize = 1;
 
-/// What a replica owes the log of what it did without a quorum; also where there is nothing to tell, because the
-/// cluster is not sure of it until it has.
+/// The pending reconciliation of approvals without a quorum. A suspect also sends an empty report, because the cluster
+/// suspects a replica until a report arrives.
 pub fn reconciliation_due(state: &State, me: &VmName, journal: &[JournalEntry]) -> Option<Command> {
     let suspicion = state.reconcile_states.get(me);
     let mut journal = unrecorded(state, journal);
@@ -108,7 +109,7 @@ mod tests {
     use crate::model::document::tests::announced;
     use crate::model::lifecycle::Stage;
 
-    /// What is shown of an event that this replica approved alone, which its document shows so now.
+    /// The stages shown for an event approved by this replica alone and listed as in `now`.
     fn shown(now: Document) -> Vec<(Stage, i64)> {
         let (me, announced) = (VmName::new("a"), announced("e1", Status::Scheduled));
         let mut state = State { now: Timestamp(10), ..State::default() };

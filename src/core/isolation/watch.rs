@@ -7,17 +7,17 @@ use crate::model::time::Timestamp;
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-/// A tick that comes later than this was held up: the machine was paused, and what it waited for may have changed.
+/// A tick later than this was delayed: the machine was paused, and its pending results may have changed.
 const PAUSED_AFTER: Duration = Duration::from_secs(2);
 
-/// How long a replica has heard no leader, and what it has seen meanwhile; all on its steady clock.
+/// How long a replica has had no leader, and the events of its documents since then; all on the monotonic clock.
 #[derive(Debug)]
 pub struct IsolationWatch {
-    /// Time before this does not count: it began, or woke, at this moment.
+    /// Time before this does not count: the start of the watch, or the last wake-up.
     awake_since: Timestamp,
-    /// When it was looked at last; whoever is busy for long meanwhile says so.
+    /// The last tick; a task that is busy for long updates this field meanwhile.
     pub last_tick: Timestamp,
-    /// When somebody whom it reaches last told of a leader.
+    /// The last time at which a reachable peer reported a leader.
     told_of_leader: Option<Timestamp>,
     seen_since: BTreeMap<EventId, Timestamp>,
 }
@@ -27,7 +27,7 @@ impl IsolationWatch {
         Self { awake_since: now, last_tick: now, told_of_leader: None, seen_since: BTreeMap::new() }
     }
 
-    /// An event that no document showed for a while counts from when it is seen again.
+    /// An event that was missing from the documents for a while counts from its reappearance.
     pub fn tick(&mut self, now: Timestamp, document: Option<&Document>) {
         if now.since(self.last_tick) > PAUSED_AFTER {
             self.awake_since = now;
@@ -40,7 +40,8 @@ impl IsolationWatch {
         }
     }
 
-    /// Since when nobody leads, as far as this replica knows: it heard a leader then, or whoever it reaches told of one.
+    /// Start of the time without a leader, as far as this replica knows: the last contact with a leader, of this
+    /// replica or reported by a reachable peer.
     pub fn alone_since(&mut self, heard: Option<Timestamp>, reached: &BTreeMap<VmName, PeerAnswer>) -> Timestamp {
         if reached.values().any(|peer| peer.leader.is_some()) {
             self.told_of_leader = Some(self.last_tick);
@@ -48,7 +49,7 @@ impl IsolationWatch {
         [heard, self.told_of_leader].into_iter().flatten().fold(self.awake_since, Timestamp::max)
     }
 
-    /// In the cluster's time, which `at` tells of a moment.
+    /// First sight of each event in cluster time; `at` converts a timestamp.
     pub fn seen_since(&self, at: impl Fn(Timestamp) -> Timestamp) -> BTreeMap<EventId, Timestamp> {
         self.seen_since.iter().map(|(id, seen)| (id.clone(), at(*seen))).collect()
     }

@@ -1,4 +1,4 @@
-//! One run of one hook, its outcome, and the waiver of a hook that is no longer waited for.
+//! One run of one hook, the outcome of a run, and the waiver of a hook.
 
 use crate::model::hook_id::HookId;
 use crate::model::id::{AttemptId, VmName};
@@ -7,8 +7,8 @@ use crate::model::workload::{Intent, Member};
 use alloc::string::String;
 use core::time::Duration;
 
-/// A hook has ended this long after its deadline: it has 5 s between SIGTERM and SIGKILL, and its outcome a moment to
-/// get here.
+/// A hook has ended this long after the deadline: the hook has 5 s between SIGTERM and SIGKILL, and the outcome has 1 s
+/// to arrive here.
 pub const ENDED_WITHIN: Duration = Duration::from_secs(6);
 
 /// One run of one hook.
@@ -18,43 +18,44 @@ pub struct Attempt {
     pub member: Member,
     pub hook: HookId,
     pub intent: Intent,
-    /// The stint of the member's slot in which it was begun; 0 where nothing is taken away, or put back.
+    /// The stint of the member's slot in which the attempt began; 0 for a hook that neither takes service away nor
+    /// restores service.
     pub stint: u64,
-    /// The replica that runs it.
+    /// The replica that runs the attempt.
     pub on: VmName,
     pub begun_at: Timestamp,
     pub deadline: Timestamp,
     pub progress: Option<Progress>,
-    /// What it has answered before, when that was that it is blocked; `None` when it never did.
+    /// The earlier answers "blocked" of this attempt; `None` when there was none.
     pub blocked: Option<BlockedCount>,
-    /// `None` while it runs.
+    /// `None` while the attempt runs.
     pub outcome: Option<(Outcome, Timestamp)>,
-    /// An outcome that arrived after the attempt was settled without it. It does not count.
+    /// An outcome that arrived after the attempt was settled. A late outcome does not count.
     pub late: Option<(Outcome, Timestamp)>,
 }
 
 impl Attempt {
-    /// It has answered that it is blocked.
+    /// The last answer of the hook was "blocked".
     pub const fn is_blocked(&self) -> bool {
         matches!(self.outcome, Some((Outcome::Blocked(_), _)))
     }
 
-    /// Since when it has answered nothing but that it is blocked, also while it is asked once more.
+    /// Time since which every answer of the hook was "blocked", also while the hook is asked again.
     pub fn blocked_since(&self) -> Option<Timestamp> {
         self.blocked.filter(|_| self.outcome.is_none() || self.is_blocked()).map(|blocked| blocked.since)
     }
 }
 
-/// A hook that is blocked is asked again every few seconds. All of that is one attempt, under the number of the last run.
+/// A blocked hook is asked again every few seconds. All these runs are one attempt, with the id of the last run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BlockedCount {
-    /// How often it has answered so, in a row.
+    /// The number of consecutive answers "blocked".
     pub times: u32,
-    /// When the first of these runs was begun.
+    /// When the first of these runs began.
     pub since: Timestamp,
 }
 
-/// What a running hook said of itself.
+/// The progress that a running hook reported.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Progress {
     pub text: String,
@@ -65,14 +66,14 @@ pub struct Progress {
 pub enum Outcome {
     Done,
     NotApplicable,
-    /// The answer of `confirm` that it is not done.
+    /// The answer of `confirm`: the hook is not done.
     NotDone,
     Failed(String),
     /// Try again later.
     Blocked(String),
     TimedOut(String),
     Cancelled,
-    /// Nobody can say; settled by asking, never by running again.
+    /// The outcome cannot be determined; settled by asking, never by running again.
     Unknown(String),
 }
 
@@ -103,7 +104,7 @@ impl Outcome {
     }
 }
 
-/// A hook of a workload that is not waited for any more, by a committed reason.
+/// A hook of a workload that is no longer waited for, by a committed reason.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Waiver {
     pub member: Member,
@@ -114,9 +115,9 @@ pub struct Waiver {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum WaiverReason {
-    /// The only replica that could run it does not answer, and somebody asked for the event for that reason.
+    /// The only replica that could run the hook is unreachable, and a user asked for the event because of this.
     Unreachable,
-    /// An operator said so.
+    /// An operator skipped the hook.
     Skipped { who: String, reason: String },
 }
 

@@ -24,19 +24,21 @@ pub enum Blocker {
         hook: HookId,
         from: Timestamp,
     },
-    /// No replica that could run it answers.
+    /// No replica that could run the hook is reachable.
     ReplicaAway {
         member: Member,
         hook: HookId,
-        /// Since when the workload's own is out of reach; `None` where it answers, and another is to run the hook.
+        /// Time since which the workload's own replica is unreachable; `None` if reachable, and another replica is to
+        /// run the hook.
         since: Option<Timestamp>,
-        /// From when on it is not waited for, because somebody asked for the event.
+        /// Time from which the hook is no longer waited for, because a user asked for the event.
         passed_over_at: Option<Timestamp>,
     },
-    /// The replica of one of its VMs has yet to say what runs there.
+    /// The replica of one of the event's VMs has yet to register its workloads.
     Unregistered {
         replica: VmName,
-        /// From when on it is not waited for, because the budget is spent or somebody asked for the event.
+        /// Time from which the registration is no longer waited for, because the budget is exhausted or a user asked
+        /// for the event.
         passed_over_at: Option<Timestamp>,
     },
     HookRunning {
@@ -54,7 +56,7 @@ pub enum Blocker {
         reason: String,
         retry_at: Timestamp,
     },
-    /// Its workload dials in and is away.
+    /// The session workload is disconnected.
     WorkloadAway {
         member: Member,
         hook: HookId,
@@ -67,30 +69,30 @@ pub enum Blocker {
         reason: String,
         notice_ends: Timestamp,
     },
-    /// With its members too many of the group would be out at once.
+    /// With the event's members too many members of the group would be out at once.
     Budget {
-        /// `None` where a member without a group waits for its own restore.
+        /// `None` for a member without a group that waits for its own restore.
         group: Option<GroupName>,
         by: Vec<SlotCause>,
-        /// What the end of the notice starts cannot be held.
+        /// A start at the end of the notice cannot be held.
         notice_ends: Timestamp,
     },
-    /// An operator does not want it to be approved yet.
+    /// An operator holds the event.
     Hold(Suspension),
-    /// An operator wants nothing to be approved yet.
+    /// An operator paused all approvals.
     Paused(Suspension),
     NoHealthyChannel,
     NoQuorum {
-        /// Whether and when this replica approves it alone; `None` where it has no say.
+        /// Whether and when this replica approves the event alone; `None` when this replica does not decide.
         forecast: Option<ApprovalForecast>,
     },
     Posting {
         approver: VmName,
         since: Timestamp,
-        /// From when on another may be named.
+        /// Time from which another approver may be named.
         until: Timestamp,
     },
-    /// The last post was not accepted; another is made.
+    /// The last post was not accepted; another post follows.
     PostFailed {
         approver: VmName,
         outcome: PostOutcome,
@@ -103,7 +105,7 @@ pub enum Blocker {
 }
 
 impl Blocker {
-    /// The hook that the event waits for, as operators call it.
+    /// The operators' name of the hook that the event waits for.
     pub fn hook(&self, state: &State) -> Option<String> {
         match self {
             Self::HookWaiting { member, hook, .. }
@@ -117,7 +119,7 @@ impl Blocker {
     }
 }
 
-// `contract.md` 4 has these codes.
+// The codes of `contract.md` 4.
 variant_names!(Blocker, code, CODES {
     Self::Deciding => "deciding",
     Self::Observing => "observing",
@@ -140,7 +142,7 @@ variant_names!(Blocker, code, CODES {
 /// Whether an event may be claimed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Clearance {
-    /// It has started, is over or is not Scheduled.
+    /// The event has started, is over or is not Scheduled.
     NothingToApprove,
     Blocked(Blocker),
     Clear(Reason),

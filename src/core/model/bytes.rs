@@ -1,7 +1,8 @@
 //! Bounds of the state in bytes, and the size of each value.
 //!
 //! Counts alone bound too little: 1,000 closed events may be 1,000 times a document. The size is an estimate of memory:
-//! the length of each text, and a fixed number for each value. It is no less than the size in the log or in a snapshot.
+//! the length of each text, and a fixed number for each value. The estimate is no less than the size in the log or in a
+//! snapshot.
 
 use crate::model::attempt::{Attempt, WaiverReason};
 use crate::model::claim::PostOutcome;
@@ -13,41 +14,41 @@ use crate::model::operator::{OperatorAction, OperatorRecord};
 use crate::model::state::State;
 use alloc::vec::Vec;
 
-/// An endpoint that shows an event in turns as started and as to come, or as gone, adds two stages each time.
+/// An endpoint that alternates between started and still to come, or gone, for one event adds two stages each time.
 const STAGES_LIMIT: usize = 200;
 
-/// Whatever it gathered, it comes back a few times.
+/// Any event may come back a few times, independent of the size of the record.
 const FEW_STAGES: usize = 20;
 
 impl Event {
-    /// It has not come and gone so often that its record would grow without end: then a start is not taken back any more,
-    /// and when it is listed again after its end it is a new event.
+    /// The event has come and gone seldom enough to bound its record. Otherwise a start is no longer reverted, and the
+    /// event becomes a new event when listed again after the end.
     pub fn may_return(&self) -> bool {
-        // Of many members the record is long at once.
+        // With many members the record is long at once.
         let is_short = || self.entered.len() < FEW_STAGES || self.record_bytes() < RECORD_BYTES;
         self.entered.len() < STAGES_LIMIT && is_short()
     }
 }
 
-/// One event as it is announced. A placement group holds up to 100 VMs, whose names take a fifth of it.
+/// One announced event. A placement group holds up to 100 VMs, whose names take a fifth of this size.
 pub const ANNOUNCEMENT_BYTES: usize = 64 << 10;
 
-/// What a replica reports of its endpoint's document. Of that, a quarter is kept free of events that name nobody of us.
+/// The reported document of one replica. A quarter of this size is kept free of events without a VM of this cluster.
 pub const DOCUMENT_BYTES: usize = 256 << 10;
 
-/// The documents of all replicas together: where there are many, each may report less.
+/// The documents of all replicas together: with many replicas, each replica may report less.
 pub const DOCUMENTS_BYTES: usize = 16 << 20;
 
-/// The history. The oldest go first, and before them those that concerned nobody of us.
+/// The history. Events without concern for this cluster are removed first, then the oldest events.
 pub const HISTORY_BYTES: usize = 8 << 20;
 
-/// What an event has gathered: one with more comes back under its id a few times, and then begins anew.
+/// The record of one event: an event with a larger record comes back under its id a few times, and then begins anew.
 pub const RECORD_BYTES: usize = 64 << 10;
 
-/// What operators asked for about one event, and about no single one.
+/// The operator requests about one event, and the requests about no single event.
 pub const WISHES_BYTES: usize = 32 << 10;
 
-/// For a text, a name, and each other thing that is counted: what a list and the allocator add to it.
+/// The overhead of a list and of the allocator for a text, a name, and each other counted value.
 const TEXT: usize = 24;
 
 const NAME: usize = 48;
@@ -81,7 +82,7 @@ impl Announcement {
         ANNOUNCEMENT + id + words + self.resources.iter().map(name).sum::<usize>()
     }
 
-    /// It names a VM that a replica of this cluster is registered for.
+    /// The announcement names a VM with a registered replica of this cluster.
     pub fn concerns(&self, state: &State) -> bool {
         self.resources.iter().any(|vm| state.replicas.contains_key(vm))
     }
@@ -99,7 +100,7 @@ impl Event {
         self.announcement.bytes() + names + self.record_bytes()
     }
 
-    /// What it gathered, without what was announced.
+    /// The size of the event's record, without the announcement.
     pub fn record_bytes(&self) -> usize {
         let outcome = |outcome: &PostOutcome| match outcome {
             PostOutcome::NotSent(why) | PostOutcome::Unknown(why) => text(why),
@@ -123,7 +124,7 @@ impl Event {
         EVENT + times + attempts.chain(claims).chain(takeovers).chain(waivers).chain(wishes).sum::<usize>()
     }
 
-    /// It concerned somebody of this cluster, or somebody of it did something about it.
+    /// The event concerned a member of this cluster, or a replica or operator of this cluster acted on the event.
     pub fn is_of_concern(&self, state: &State) -> bool {
         let is_touched = !self.attempts.is_empty() || !self.claims.is_empty() || !self.isolated_approvals.is_empty();
         is_touched || !self.operator_records.is_empty() || self.announcement.concerns(state)
@@ -146,19 +147,20 @@ impl OperatorRecord {
 }
 
 impl State {
-    /// What one replica may report: all together hold a bound, however many there are.
+    /// The report size allowed for one replica: all reports together stay within a bound, independent of the number of
+    /// replicas.
     pub fn room_for_document(&self) -> usize {
         DOCUMENT_BYTES.min(DOCUMENTS_BYTES / self.replicas.len().max(1))
     }
 
-    /// An entry with more is taken from nobody. What a replica reports may be twice as much for a few polls, when its
-    /// earlier life reported something else.
+    /// An entry with a larger document is rejected. A report may be twice as large for a few polls, when a previous run
+    /// reported other events.
     pub fn takes(&self, document: &Document) -> bool {
         let is_fit = |announcement: &Announcement| announcement.bytes() <= ANNOUNCEMENT_BYTES;
         document.bytes() <= 2 * self.room_for_document() && document.events.iter().all(is_fit)
     }
 
-    /// As many of its VMs as there is room for, those of this cluster first. What is left out is nobody's of us.
+    /// As many VMs of the announcement as fit, the VMs of this cluster first. Omitted VMs are not of this cluster.
     pub(crate) fn fitted(&self, shown: Announcement) -> Announcement {
         let bytes = shown.bytes();
         if bytes <= ANNOUNCEMENT_BYTES {

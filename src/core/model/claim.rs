@@ -6,18 +6,18 @@ use crate::model::workload::Member;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// The committed decision that an event is to be approved, and by whom.
+/// The committed decision to approve an event, with the approver.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Claim {
     pub attempt: AttemptId,
     pub approver: VmName,
     pub reason: Reason,
-    /// What of the event was decided: its `decided_at_revision` as it was claimed.
+    /// The decided revision of the event: `decided_at_revision` at the time of the claim.
     pub decided_at_revision: u64,
-    /// The stints of its members' slots in which they were prepared.
+    /// The stints of the members' slots in which the members were prepared.
     pub stints: Vec<(Member, u64)>,
     pub at: Timestamp,
-    /// From here on another approver may be named.
+    /// The time from which another approver may be named.
     pub until: Timestamp,
     pub outcome: Option<(PostOutcome, Timestamp)>,
 }
@@ -27,7 +27,7 @@ impl Claim {
         self.outcome.as_ref().is_some_and(|(found, _)| found == outcome)
     }
 
-    /// The platform may have been told.
+    /// The approval may have been sent to the platform.
     pub fn may_have_been_posted(&self) -> bool {
         self.outcome.as_ref().is_none_or(|(outcome, _)| outcome.may_have_arrived())
     }
@@ -36,14 +36,14 @@ impl Claim {
 /// Why the event may start.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Reason {
-    /// Every hook is settled in the event's favour.
+    /// Every hook has completed or is waived.
     Prepared,
     NothingToPrepare,
     BudgetSpent,
     Policy,
-    /// A replica without a quorum decided it, and its post may not have arrived.
+    /// A replica without a quorum approved the event, and the post may not have arrived.
     IsolatedApproval,
-    /// An operator overruled what was left of its preparation.
+    /// An operator overruled the rest of the event's preparation.
     Operator,
 }
 
@@ -56,20 +56,20 @@ string_enum!(Reason {
     Operator => "operator",
 });
 
-/// What became of a claim.
+/// The outcome of a claim.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum PostOutcome {
-    /// The platform took it: final.
+    /// The platform accepted the approval: final.
     Accepted,
     /// The platform answered with this HTTP status.
     Refused(u16),
-    /// It did not leave this machine.
+    /// The post did not leave this machine.
     NotSent(String),
     /// Sent, and no reply.
     Unknown(String),
     /// Not posted: a fresh document showed the event as started or did not list it.
     Withdrawn,
-    /// Not posted: with a fresh document the event is not what was decided.
+    /// Not posted: with a fresh document the event differs from the decision.
     Differs,
 }
 
@@ -83,8 +83,8 @@ variant_names!(PostOutcome, as_str, NAMES {
 });
 
 impl PostOutcome {
-    /// The platform may have taken it. A definite answer of the service says that it did not; what fails within it, or
-    /// says that its machine is being moved, proves nothing.
+    /// The platform may have accepted the approval. A definite answer of the service rules this out; a failure within
+    /// the service, or an answer that the machine is being moved, proves nothing.
     pub const fn may_have_arrived(&self) -> bool {
         match self {
             Self::Accepted | Self::Unknown(_) | Self::Refused(410 | 500..) => true,

@@ -19,9 +19,9 @@ use core::time::Duration;
 /// One entry of the log, stamped by the leader that appended it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Entry {
-    /// In the cluster's time; `apply` never lets time go back.
+    /// Cluster time; `apply` never lets time go back.
     pub at: Timestamp,
-    /// The replica that asked for it.
+    /// The replica that proposed the entry.
     pub by: VmName,
     pub command: Command,
 }
@@ -64,29 +64,29 @@ pub enum Command {
     RaiseVersion(RaiseVersion),
 }
 
-/// The workloads and groups of the asking replica's configuration; replaces what it registered before.
+/// The workloads and groups of the proposing replica's configuration; replaces the earlier registration.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RegisterWorkloads {
     pub workloads: Vec<Workload>,
     pub groups: Vec<Group>,
 }
 
-/// What the asking replica's endpoint says now.
+/// The current document of the proposing replica's endpoint.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ReportDocument {
-    /// How many reports of this replica are in the log already: a repeated or overtaken report does not fit.
+    /// The number of reports of this replica in the log: a repeated or overtaken report does not match.
     pub after: u64,
     pub document: Document,
 }
 
-/// The leader has not heard from this replica, or its channel is stalled, for so long that its document no longer
-/// counts.
+/// The leader has received nothing from this replica, or the replica's channel is stalled, for so long that its
+/// document no longer counts.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MarkDocumentStale {
     pub replica: VmName,
 }
 
-/// Policy's choice.
+/// The treatment chosen by policy.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ChooseTreatment {
     pub event: EventId,
@@ -104,7 +104,7 @@ pub struct BeginAttempt {
     pub deadline: Timestamp,
 }
 
-/// A running hook said something of itself.
+/// A running hook reported progress.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ReportProgress {
     pub event: EventId,
@@ -136,7 +136,7 @@ pub struct WaiveHook {
     pub why: WaiverReason,
 }
 
-/// What of the event was decided is to be approved by this replica; `until` is when another may be named.
+/// The decided revision of the event is to be approved by this replica; from `until` on another approver may be named.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ClaimApproval {
     pub event: EventId,
@@ -147,7 +147,7 @@ pub struct ClaimApproval {
     pub until: Timestamp,
 }
 
-/// What became of a claim.
+/// The outcome of a claim.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RecordPost {
     pub event: EventId,
@@ -155,13 +155,13 @@ pub struct RecordPost {
     pub outcome: PostOutcome,
 }
 
-/// The event takes every slot that it lacks.
+/// The event takes every missing slot.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TakeSlots {
     pub event: EventId,
 }
 
-/// The event does not go on, and its members return.
+/// The event makes no progress, and the members return.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct GiveBackSlots {
     pub event: EventId,
@@ -173,48 +173,49 @@ pub struct BeginLastCall {
     pub event: EventId,
 }
 
-/// The leader has not heard from this replica for some time, or hears it again.
+/// The leader has received nothing from this replica for some time, or receives status reports again.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RecordReachability {
     pub replica: VmName,
     pub reachable: bool,
 }
 
-/// This replica is no member any more: what is owed to its workloads is not waited for.
+/// This replica is no longer a member: mandatory restores of its workloads are not waited for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct AbandonRestores {
     pub replica: VmName,
 }
 
-/// Nobody has listed the event for `forget_after`.
+/// No document has listed the event for `forget_after`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ForgetEvent {
     pub event: EventId,
 }
 
-/// The asking replica leads; only it may claim from here on. Starts a new number of suspicion for every voter.
+/// The proposing replica leads; only the leader may claim from here on. Starts a new reconciliation number for every
+/// voter.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct BeginLeadership {
     pub term: u64,
-    /// How often it has found a quorum within the term.
+    /// How often the leader has found a quorum within the term.
     pub turn: u64,
     pub voters: Vec<VmName>,
 }
 
-/// The leader has not heard from this voter for so long that it may come to act alone.
+/// The leader has received nothing from this voter for so long that the voter may come to act alone.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SuspectReplica {
     pub replica: VmName,
     pub number: u64,
 }
 
-/// Somebody vouches that this replica, which is no member any more, does not run.
+/// An operator vouches that this replica, which is no longer a member, does not run.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ClearSuspect {
     pub replica: VmName,
 }
 
-/// An operator removes this replica: it is not brought in again by itself.
+/// An operator removes this replica: the replica is not added again automatically.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ExcludeReplica {
     pub replica: VmName,
@@ -226,20 +227,20 @@ pub struct ReadmitReplica {
     pub replica: VmName,
 }
 
-/// What the asking replica did alone, as it stands in its journal; clears it under the current number.
+/// The isolated approvals of the proposing replica, as in its journal; reconciles the replica under the current number.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ReconcileJournal {
     pub number: u64,
     pub journal: Vec<JournalEntry>,
 }
 
-/// This replica's VM is deleted by an event, and it is no member any more.
+/// This replica's VM is deleted by an event, and the replica is no longer a member.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct DecommissionReplica {
     pub replica: VmName,
 }
 
-/// A made-up event is to go through the hooks.
+/// A made-up event is to run through the hooks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct BeginDrill {
     pub announcement: Announcement,
@@ -247,13 +248,13 @@ pub struct BeginDrill {
     pub who: String,
 }
 
-/// A drill is over, and what it took away is put back.
+/// A drill is over, and the prepared workloads are restored.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct EndDrill {
     pub event: EventId,
 }
 
-/// Of an operator.
+/// A request of an operator.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RequestAction {
     pub what: OperatorRequest,
@@ -261,19 +262,19 @@ pub struct RequestAction {
     pub reason: String,
 }
 
-/// A workload has dialled in at the asking replica; replaces what the one of its name said before.
+/// A workload has connected to the proposing replica; replaces the earlier registration of this name.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RegisterSession {
     pub workload: Workload,
 }
 
-/// A workload that dialled in at the asking replica takes its leave.
+/// A session workload of the proposing replica deregisters.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct DeregisterSession {
     pub workload: WorkloadName,
 }
 
-/// What changed about the workloads on the asking replica's VM.
+/// The changed conditions of the workloads on the proposing replica's VM.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct UpdateConditions {
     pub conditions: Vec<(WorkloadName, Condition)>,
@@ -287,20 +288,20 @@ pub struct ExtendAttempt {
     pub deadline: Timestamp,
 }
 
-/// For how long the event, which is over, kept the asking replica from running.
+/// For how long the event, which is over, kept the proposing replica from running.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RecordImpact {
     pub event: EventId,
     pub lasted: Duration,
 }
 
-/// Other systems were told something, and are not told again.
+/// Notifications were delivered to other systems, and are not sent again.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RecordDeliveries {
     pub deliveries: Vec<Delivery>,
 }
 
-/// Everybody knows this cluster version, so entries mean from here on what it says.
+/// Every replica knows this cluster version, so entries have the meaning of this version from here on.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RaiseVersion {
     pub version: u64,
@@ -348,7 +349,7 @@ impl Command {
     }
 }
 
-/// What became of an entry. An illegal, repeated or late command is ignored, never an error.
+/// The result of applying an entry. An illegal, repeated or late command is ignored, never an error.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ApplyResult {
     Applied,
@@ -367,13 +368,13 @@ pub enum Rejection {
     NotDue,
     NotNow,
     NotYours,
-    /// The event is not what the operator has seen any more.
+    /// The event has changed since the operator saw it.
     Changed,
     /// An operator's hold is in force.
     Held,
     /// An operator's pause is in force.
     Paused,
-    /// It would not end, has ended, or would last too long.
+    /// The hold or pause would not end, has ended, or would last too long.
     Unbounded,
     TooManyWorkloads,
 }
@@ -399,7 +400,7 @@ string_enum!(Rejection {
 /// Text from outside that goes into the log is cut to this many bytes.
 pub const TEXT_LIMIT: usize = 1024;
 
-/// Cut at a character's boundary.
+/// Cut at a character boundary.
 pub fn bounded(text: &str) -> String {
     let mut end = text.len().min(TEXT_LIMIT);
     while !text.is_char_boundary(end) {

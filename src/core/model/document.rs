@@ -1,4 +1,4 @@
-//! A validated document of one metadata endpoint. `imds` reads its JSON.
+//! A validated document of one metadata endpoint. `imds` parses the JSON.
 
 use crate::model::id::{EventId, VmName};
 use crate::model::time::Timestamp;
@@ -9,18 +9,19 @@ use core::time::Duration;
 
 /// The answer of one endpoint at one time.
 ///
-/// The incarnation that came with it is left out on purpose: it starts again, jumps and changes without news
-/// (`imds.md`), so nothing may be concluded from it.
+/// The document's incarnation is left out on purpose: the incarnation starts again, jumps and changes without a change
+/// of events (`imds.md`), so nothing may be concluded from it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Document {
-    /// Ordered by id, at most one for each.
+    /// Ordered by id, at most one announcement for each id.
     pub events: Vec<Announcement>,
-    /// It also lists something without an id that could be read: what seems to be missing may be that.
+    /// The document also lists an element without a readable id: a missing event may be that element.
     pub has_element_without_id: bool,
 }
 
 impl Document {
-    /// Orders the announcements. Those of one id are one event (`members.md` 3, D1), and what is over is not listed (D6).
+    /// Orders the announcements. Announcements with one id are one event (`members.md` 3, D1), and an event that is
+    /// over is not listed (D6).
     pub fn new(mut events: Vec<Announcement>) -> Self {
         events.retain(|event| !event.status.is_over());
         events.sort_by(|a, b| a.id.cmp(&b.id));
@@ -34,7 +35,8 @@ impl Document {
         Self { events, has_element_without_id: false }
     }
 
-    /// Without the ends of notices: nobody can tell when a time of the platform comes.
+    /// Removes the ends of notices: while cluster time is not known, a time of the platform cannot be compared with the
+    /// clock.
     #[must_use]
     pub fn forget_times(mut self) -> Self {
         self.events.iter_mut().for_each(|event| event.not_before = NotBefore::Unknown);
@@ -58,12 +60,12 @@ pub struct Announcement {
     pub resources: Vec<VmName>,
     pub not_before: NotBefore,
     pub description: String,
-    /// The expected interruption; `None` when the platform does not say (-1, or an api-version before 2020-07-01).
+    /// The expected interruption; `None` without a value of the platform (-1, or an api-version before 2020-07-01).
     pub duration: Option<Duration>,
 }
 
 impl Announcement {
-    /// An element of a document that has an id, and of which no more can be told (D7), and why not.
+    /// An element of a document that has an id and no other readable content (D7), and the reason.
     pub fn unreadable(id: EventId, why: &str) -> Self {
         Self {
             id,
@@ -78,9 +80,9 @@ impl Announcement {
         }
     }
 
-    /// The same event by two views of it: all VMs of either, the earlier end of the notice, the harsher type, the platform
-    /// before a user, the status that is further, and what is known before what is not. What is missing or cannot be read
-    /// adds its VMs.
+    /// The union of two views of one event: all VMs of either view, the earlier end of the notice, the harsher type,
+    /// the platform before a user, the further status, and a known value before an unknown value. A missing or
+    /// unreadable view adds its VMs.
     #[must_use]
     pub fn joined_with(&self, other: &Self) -> Self {
         let longer = |one: &String, other: &String| if one.is_empty() { other.clone() } else { one.clone() };
@@ -112,14 +114,14 @@ impl Announcement {
         }
     }
 
-    /// The same decision fits both: what happens to which VMs, and who asked for it. A view that cannot be read says
-    /// nothing against it.
+    /// One decision fits both views: the type, the VMs and the source are equal. An unreadable view contradicts
+    /// nothing.
     pub fn is_decided_like(&self, other: &Self) -> bool {
         let is_same = self.kind == other.kind && self.source == other.source;
         is_same && self.names_no_other(other) && other.names_no_other(self)
     }
 
-    /// Every VM of it is one of the other's.
+    /// Every VM of this announcement is a VM of the other announcement.
     pub fn names_no_other(&self, other: &Self) -> bool {
         if self.resources == other.resources {
             return true;
@@ -129,7 +131,7 @@ impl Announcement {
     }
 }
 
-/// VMs among which others are looked for: in order where they are many, for a list may have a thousand, and another one, too.
+/// A set of VMs for lookups: sorted when large, because two lists with a thousand VMs each may be compared.
 struct VmSet<'a> {
     few: &'a [VmName],
     many: Vec<&'a VmName>,
@@ -149,12 +151,12 @@ impl<'a> VmSet<'a> {
     }
 }
 
-/// Ordered by how far the event is. A status nobody knows yet is never approved.
+/// Ordered by how far the event is. An unknown status is never approved.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Status {
-    /// The last documents do not list it, and it is not over yet.
+    /// The last documents do not list the event, and the event is not over yet.
     Missing,
-    /// The element cannot be read but for its id.
+    /// Only the id of the element can be read.
     Unreadable,
     Other(String),
     Scheduled,
@@ -162,24 +164,24 @@ pub enum Status {
 }
 
 impl Status {
-    /// The event is over, though it is still listed.
+    /// The event is over, though still listed.
     fn is_over(&self) -> bool {
         const OVER: [&str; 3] = ["completed", "canceled", "cancelled"];
         matches!(self, Self::Other(word) if OVER.iter().any(|over| word.eq_ignore_ascii_case(over)))
     }
 
-    /// What is to happen can be told, and prepared for.
+    /// The impact is known and can be prepared for.
     pub const fn is_known(&self) -> bool {
         matches!(self, Self::Scheduled | Self::Started)
     }
 
-    /// A document without the event, or one that cannot be read, says nothing against what was known of it.
+    /// A document without the event, or with an unreadable element, contradicts nothing known of the event.
     pub const fn says_nothing(&self) -> bool {
         matches!(self, Self::Missing | Self::Unreadable)
     }
 }
 
-/// What is going to happen to the VMs (`EventType`).
+/// The impact on the VMs (`EventType`).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum EventType {
     Freeze,
@@ -190,8 +192,8 @@ pub enum EventType {
     Other(String),
 }
 
-/// Who asked for it (`EventSource`). Ordered by whose word counts where two views differ: only what nobody but a user asked
-/// for counts as asked for.
+/// The initiator of the event (`EventSource`). Ordered by precedence where two views differ: an event counts as
+/// user-initiated only when all views agree.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Source {
     Platform,
@@ -199,7 +201,7 @@ pub enum Source {
     User,
 }
 
-/// When the platform goes ahead without an approval.
+/// When the platform starts the event without an approval.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum NotBefore {
     At(Timestamp),
@@ -210,10 +212,10 @@ pub enum NotBefore {
 macro_rules! open_string_enum {
     ($type:ident { $($variant:ident => $word:literal),+ $(,)? }) => {
         impl $type {
-            /// The names that this program knows.
+            /// The names known to this program.
             pub const KNOWN: &'static [&'static str] = &[$($word),+];
 
-            /// Known names without regard to case; any other is kept as it is.
+            /// Known names are matched without regard to case; any other name is kept unchanged.
             pub fn parse(word: &str) -> Self {
                 $(if word.eq_ignore_ascii_case($word) { return Self::$variant; })+
                 Self::Other(word.into())
@@ -248,8 +250,8 @@ open_string_enum!(EventType {
 });
 
 impl EventType {
-    /// The notice the vendor documents for the type: counted from first sight where NotBefore is unknown.
-    /// A type nobody knows yet is treated as a Redeploy.
+    /// The notice documented by the vendor for the type: counted from first sight where NotBefore is unknown. An
+    /// unknown type is treated as a Redeploy.
     pub fn minimum_notice(&self) -> Duration {
         let seconds = match self {
             Self::Freeze | Self::Reboot => 15 * 60,
@@ -277,7 +279,7 @@ impl EventType {
 pub(crate) mod tests {
     use super::*;
 
-    /// Of no VM in particular.
+    /// An announcement without VMs.
     pub(crate) fn announced(id: &str, status: Status) -> Announcement {
         Announcement {
             id: EventId::new(id),

@@ -2,10 +2,10 @@
 
 use alloc::string::String;
 
-/// How the id of every drill begins. The platform's ids are GUIDs, which have no such letters.
+/// The prefix of every drill's id. The platform's ids are GUIDs, which have no such letters.
 pub const PREFIX: &str = "drill-";
 
-/// A made-up event, and who wanted it.
+/// A made-up event, and its initiator.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Drill {
     pub mode: Mode,
@@ -14,7 +14,7 @@ pub struct Drill {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mode {
-    /// Hooks that can say what they would do are run; the others are only named.
+    /// Hooks with dry-run support are run; other hooks are only named.
     DryRun,
     /// Every hook is run as if the event were real.
     Rehearsal,

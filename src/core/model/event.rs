@@ -1,4 +1,4 @@
-//! One event as the cluster knows it: its announcement, treatment, attempts, claims and stages, with their times.
+//! One event as the cluster knows it: announcement, treatment, attempts, claims and stages, with their times.
 
 use crate::model::attempt::{Attempt, ENDED_WITHIN, Waiver};
 use crate::model::claim::{Claim, PostOutcome};
@@ -20,49 +20,50 @@ use core::time::Duration;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Event {
-    /// As all current documents together showed it last.
+    /// The announcement by all current documents together, as last seen.
     pub announcement: Announcement,
-    /// Numbers what an approval would be for: the revision at which its VMs, its type or who asked for it changed last, or
-    /// from which on it is to come again.
+    /// The revision that an approval would be for: the revision of the last change of the VMs, the type or the source,
+    /// or of the last time the event was listed as still to come.
     pub decided_at_revision: u64,
-    /// Every replica whose document ever listed it.
+    /// Every replica whose document ever listed the event.
     pub seen_by: BTreeSet<VmName>,
-    /// The stages it entered and when, oldest first; the last one is where it is. See `stage_history`.
+    /// The entered stages and their times, oldest first; the last is the current stage. See `stage_history`.
     pub entered: Vec<(Stage, Timestamp)>,
-    /// Counts every change, so that an operator can name what they have seen.
+    /// Counts every change, so that an operator can name the version they have seen.
     pub revision: u64,
     pub treatment: Option<Treatment>,
-    /// In the order in which they were committed.
+    /// In the order of the commits.
     pub attempts: Vec<Attempt>,
     pub waivers: Vec<Waiver>,
-    /// In the order in which they were committed; the last one is in force.
+    /// In the order of the commits; the last claim is in force.
     pub claims: Vec<Claim>,
-    /// Approvals by replicas without a quorum, in the order in which they came to be known.
+    /// Approvals by replicas without a quorum, in the order in which the log received them.
     pub isolated_approvals: Vec<IsolatedApproval>,
     pub ending: Option<Ending>,
-    /// VMs that it deleted and that are dismissed: whoever bears such a name now is none of its resources.
+    /// VMs that the event deleted and whose replicas are removed: a new VM of such a name is no resource of the event.
     pub departed: BTreeSet<VmName>,
-    /// It is made up: prepared for as if it were real, and never claimed, posted or taken for the platform's.
+    /// Set for a drill: hooks run as for a real event, and the drill is never claimed, posted or taken for an event of
+    /// the platform.
     pub drill: Option<Drill>,
-    /// What operators asked for about it, oldest first; skipped hooks are waivers.
+    /// Operator requests about the event, oldest first; skipped hooks are waivers.
     pub operator_records: Vec<OperatorRecord>,
-    /// When policy chose.
+    /// When policy chose the treatment.
     pub treated: Option<Timestamp>,
-    /// For how long it kept a VM from running, as that VM's own replica observed.
+    /// The time for which the event kept a VM from running, as observed by the VM's own replica.
     pub impacts: BTreeMap<VmName, Duration>,
-    /// Since when it has a slot of every member that it names; `None` while it lacks one.
+    /// Time since which the event has a slot of every member of the event; `None` while a slot is missing.
     pub slots_since: Option<Timestamp>,
-    /// Since when it keeps members out and does not go on.
+    /// Time since which the event keeps members out without progress.
     pub stuck_since: Option<Timestamp>,
-    /// How often it has given its slots back by itself.
+    /// How often the event has released slots automatically.
     pub times_given_back: u32,
-    /// It has given its slots back by itself, and goes behind the others from then on.
+    /// The event has released slots automatically, and has come after all other events since.
     pub is_deferred: bool,
-    /// When its last call began, since it last came back.
+    /// When the last call began, since the event last came back.
     pub last_call_since: Option<Timestamp>,
-    /// When its last calls began before it went, and came back.
+    /// When the last calls of earlier appearances began, before the event went and came back.
     pub former_calls: Vec<Timestamp>,
-    /// When it was last listed as to come again, or grew, though it may have been approved.
+    /// When the event was last listed as still to come, or grew, though the event may have been approved.
     pub reopened: Option<Timestamp>,
 }
 
@@ -99,7 +100,7 @@ impl Event {
         self.entered.last().map_or(Stage::Closed, |(stage, _)| *stage)
     }
 
-    /// The stages that led to where it is, newest first: without those from which it went back.
+    /// The stages that led to the current stage, newest first, without stages that were reverted.
     pub fn stage_history(&self) -> impl Iterator<Item = (Stage, Timestamp)> {
         let mut next = None;
         self.entered.iter().rev().copied().filter(move |(stage, _)| {
@@ -111,7 +112,8 @@ impl Event {
         })
     }
 
-    /// When it entered a stage on its way to where it is; `None` when it did not, or went back from it.
+    /// When the event entered a stage that led to the current stage; `None` when the event did not enter the stage, or
+    /// reverted it.
     pub fn entered_at(&self, stage: Stage) -> Option<Timestamp> {
         self.stage_history().find(|(entered, _)| *entered == stage).map(|(_, at)| at)
     }
@@ -120,14 +122,14 @@ impl Event {
         self.entered.first().map_or(Timestamp(0), |(_, at)| *at)
     }
 
-    /// When it left the document.
+    /// When the event left the document.
     pub fn over_at(&self) -> Option<Timestamp> {
         self.stage_history().filter(|(stage, _)| stage.is_over()).last().map(|(_, at)| at)
     }
 
-    /// Names one hook of one workload in this event: the same for every attempt, leader and restart. An event that
-    /// comes back under its id has other steps, by when it was first seen, and so has a member that was put back and is
-    /// taken away once more, by its stint.
+    /// The identity of one hook of one workload in this event, equal for every attempt, leader and restart. The time of
+    /// the first sight distinguishes an event that comes back under the same id, and the stint a member that was
+    /// restored and is taken out of service again.
     pub fn step_id(&self, attempt: &Attempt) -> String {
         let (id, Timestamp(first_seen)) = (&self.announcement.id, self.first_seen());
         let Attempt { member: Member { vm, workload }, hook: HookId { phase, key }, stint, .. } = attempt;
@@ -147,13 +149,13 @@ impl Event {
         self.announcement.resources.contains(vm) && !self.departed.contains(vm)
     }
 
-    /// Nobody comes back from it: it deletes the VMs it names, and has begun to. A post without a reply is no proof.
+    /// The event deletes its VMs, and has begun to. A post without a reply is no proof.
     pub fn deletes_vms(&self) -> bool {
         let is_done = || self.ending == Some(Ending::Completed) && self.is_accepted();
         self.announcement.kind == EventType::Terminate && (self.entered_at(Stage::Started).is_some() || is_done())
     }
 
-    /// When the platform goes ahead by itself.
+    /// When the platform starts the event without an approval.
     pub fn notice_ends(&self) -> Timestamp {
         match self.announcement.not_before {
             NotBefore::At(at) => at,
@@ -166,7 +168,8 @@ impl Event {
         ahead.map_or(self.first_seen(), |ahead| self.notice_ends().minus(ahead).max(self.first_seen()))
     }
 
-    /// When the event is approved though not everything is settled: its budget counts from when it has its slots (R9).
+    /// When the event is approved although not every hook is settled: the budget counts from the time at which the
+    /// event has all slots (R9).
     pub fn budget_ends(&self) -> Option<Timestamp> {
         let budget = self.treatment.as_ref().and_then(|treatment| treatment.budget)?;
         Some(self.slots_since?.max(self.preparation_starts()).plus(budget))
@@ -177,12 +180,12 @@ impl Event {
         self.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.margin)
     }
 
-    /// How long an event that does not go on keeps members out.
+    /// How long an event without progress keeps members out.
     pub fn give_back_after(&self) -> Duration {
         self.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.give_back_after)
     }
 
-    /// The last moment for a hook that prepares: when its budget is spent, whatever ran has been ended.
+    /// The latest end of a hook that prepares: when the budget is exhausted, every run has been ended.
     pub fn preparation_ends(&self) -> Timestamp {
         let notice = self.notice_ends().minus(self.margin());
         let budget = self.treatment.as_ref().and_then(|treatment| treatment.budget).unwrap_or_default();
@@ -191,13 +194,14 @@ impl Event {
         self.budget_ends().filter(|_| !is_hurried).map_or(notice, |ends| ends.minus(to_end).min(notice))
     }
 
-    /// The last moment for a hook of this phase. A member comes back in as much time as it takes, and so is taken back
-    /// what was begun.
+    /// The latest end of a hook of this phase. A restore takes as long as necessary, and so does the undo of a hook
+    /// that began.
     pub fn latest_end_of_phase(&self, phase: Phase) -> Option<Timestamp> {
         (phase < Phase::Restore && !self.stage().is_over()).then(|| self.preparation_ends())
     }
 
-    /// The last moment for a running attempt: its own, or less when the time for its phase has become shorter.
+    /// The latest end of a running attempt: the attempt's own deadline, or earlier when the time for the phase has
+    /// become shorter.
     pub fn deadline_of(&self, attempt: &Attempt) -> Timestamp {
         let ends = if attempt.intent == Intent::Undo { None } else { self.latest_end_of_phase(attempt.hook.phase) };
         ends.map_or(attempt.deadline, |ends| ends.min(attempt.deadline))
@@ -207,7 +211,7 @@ impl Event {
         self.attempts.iter().find(|attempt| attempt.id == id)
     }
 
-    /// One that was blocked is begun anew in its place.
+    /// Adds an attempt. A new run of a blocked hook replaces the blocked attempt.
     pub(crate) fn begin(&mut self, begun: Attempt) {
         self.revision += 1;
         let last = self.attempts.iter_mut().rev().find(|it| it.hook == begun.hook && it.member == begun.member);
@@ -226,7 +230,7 @@ impl Event {
         self.attempts.iter().filter(move |attempt| attempt.hook == hook && attempt.member == *member)
     }
 
-    /// Those that were to get it done: the others take it back.
+    /// The attempts that run or confirm the hook, without undo attempts.
     pub fn forward_attempts_of<'a>(
         &'a self,
         member: &Member,
@@ -235,21 +239,21 @@ impl Event {
         self.attempts_of(member, hook).filter(|attempt| attempt.intent != Intent::Undo)
     }
 
-    /// A hook that prepares was started for this workload, so it is owed a restore; on a VM that is deleted nothing is.
+    /// A hook that prepares was started for this workload, so a restore is mandatory; on a deleted VM no restore is.
     pub fn was_prepared(&self, member: &Member) -> bool {
         let is_deleted = self.departed.contains(&member.vm) || (self.deletes_vms() && self.affects(&member.vm));
         let prepared = |attempt: &Attempt| attempt.hook.phase < Phase::Restore && attempt.intent == Intent::Run;
         !is_deleted && self.attempts.iter().any(|attempt| prepared(attempt) && attempt.member == *member)
     }
 
-    /// When the log came to know that the platform accepted an approval; `None` when it never did.
+    /// When the log recorded that the platform accepted an approval; `None` without acceptance.
     pub fn accepted_at(&self) -> Option<Timestamp> {
         let of_claims = self.claims.iter().map(|claim| &claim.outcome);
         let posts = of_claims.chain(self.isolated_approvals.iter().map(|takeover| &takeover.outcome)).flatten();
         posts.filter(|(outcome, _)| *outcome == PostOutcome::Accepted).map(|(_, at)| *at).min()
     }
 
-    /// It may be approved, and came back or grew: it is prepared as in a last call.
+    /// The event may be approved, and came back or grew: preparation runs as in a last call.
     pub fn is_reopened(&self) -> bool {
         self.reopened.is_some() && self.stage() == Stage::Approved
     }
@@ -258,29 +262,29 @@ impl Event {
         self.accepted_at().is_some()
     }
 
-    /// A replica without a quorum decided that it is to start, and the platform may have been told.
+    /// A replica without a quorum approved the event, and the post may have been sent to the platform.
     pub fn has_isolated_approval(&self) -> bool {
         self.isolated_approvals.iter().any(IsolatedApproval::may_have_been_posted)
     }
 
-    /// A post of ours may have reached the platform.
+    /// A post of this cluster may have reached the platform.
     pub fn may_have_been_approved(&self) -> bool {
         self.claims.iter().any(Claim::may_have_been_posted) || self.has_isolated_approval()
     }
 
-    /// It is about to begin, or has begun, whatever we do from now on.
+    /// The event is about to begin, or has begun, whatever this cluster does from now on.
     pub fn is_under_way(&self) -> bool {
         let is_claimed = (Stage::Claimed..=Stage::Started).contains(&self.stage());
         is_claimed || self.last_call_since.is_some() || self.may_have_been_approved()
     }
 
-    /// It was started, or may be approved.
+    /// The event was started, or may be approved.
     pub fn may_have_started(&self) -> bool {
         self.entered_at(Stage::Started).is_some() || self.may_have_been_approved()
     }
 
-    /// A closed event that is listed again is the same maintenance, still to come: it was cancelled for a while, or
-    /// nobody could see it for long.
+    /// A closed event that is listed again is the same maintenance, still to come: the event was cancelled for a while,
+    /// or was out of sight of every replica for long.
     pub fn may_come_back(&self) -> bool {
         match self.ending {
             Some(Ending::Cancelled) => true,
@@ -289,23 +293,23 @@ impl Event {
         }
     }
 
-    /// The claim whose post is not recorded yet.
+    /// The claim without a recorded post.
     pub fn open_claim(&self) -> Option<&Claim> {
         self.claims.last().filter(|claim| claim.outcome.is_none())
     }
 }
 
-/// How the event ended, fixed when it left the document.
+/// The ending of an event, fixed when the event left the document.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Ending {
     Completed,
-    /// Started was never seen and nobody of us approved, or a VM outlived its deletion.
+    /// Started was never seen and no replica of this cluster approved, or a VM outlived its deletion.
     Cancelled,
-    /// Nobody has listed it for so long that it is not waited for any more.
+    /// No document has listed the event for so long that the event is no longer waited for.
     Forgotten,
-    /// A drill went through all that it could.
+    /// A drill ran as far as possible.
     Drilled,
-    /// A drill gave way to a real event, or somebody ended it.
+    /// A real event or an operator ended the drill.
     Interrupted,
 }
 

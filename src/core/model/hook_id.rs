@@ -1,21 +1,21 @@
-//! The identity of a hook: its content, not its position (`members.md` 4). So a restart with one hook more, less or
-//! changed repeats no hook that was done, and skips no hook that is new.
+//! The identity of a hook: the content, not the position (`members.md` 4). So a restart with an added, removed or
+//! changed hook repeats no completed hook, and skips no new hook.
 
 use crate::model::workload::{Hook, Phase, Workload};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Which hook of a workload: the phase, and what tells it from the others of the phase.
+/// The identity of a hook within a workload: the phase, and a key within the phase.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct HookId {
     pub phase: Phase,
-    /// A digest of the hook's name, or of what it runs where it has none.
+    /// A digest of the hook's name, or of the command of a hook without a name.
     pub key: u64,
 }
 
-/// The same on every machine and in every version (FNV-1a, 64 bits). It tells hooks of one workload apart, and keeps no
-/// secret.
+/// A digest that is equal on every machine and in every version (FNV-1a, 64 bits). The digest distinguishes hooks of
+/// one workload, and is not cryptographic.
 pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> u64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
@@ -25,19 +25,19 @@ pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> u64 {
     bytes.fold(BASIS, eat)
 }
 
-/// Operators call a hook by its name or its number, so the one cannot be taken for the other.
+/// Operators call a hook by name or by number, so a name must not look like a number.
 pub fn is_hook_name(text: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     (1..=64).contains(&text.len()) && text.bytes().all(is_letter) && !text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 impl Hook {
-    /// Both are registered with the same words; by which key the log knows a hook is not of its saying.
+    /// Both hooks have equal registrations, apart from the digest, which the workload does not choose.
     pub(crate) fn is_same_registration(&self, other: &Self) -> bool {
         Self { command_digest: 0, ..self.clone() } == Self { command_digest: 0, ..other.clone() }
     }
 
-    /// Both would be known by the same id.
+    /// Both hooks have the same id.
     pub fn is_same(&self, other: &Self) -> bool {
         (self.phase, self.key()) == (other.phase, other.key())
     }
@@ -52,7 +52,7 @@ impl Workload {
     pub fn hooks_of(&self, phase: Phase) -> impl Iterator<Item = (HookId, &Hook)> {
         let of_phase = move || self.hooks.iter().filter(move |hook| hook.phase == phase);
         of_phase().enumerate().map(move |(place, hook)| {
-            // What is run twice in a phase is two hooks.
+            // A command that runs twice in a phase is two hooks.
             let earlier = of_phase().take(place).filter(|other| other.key() == hook.key()).count();
             let key = hook.key().wrapping_add(u64::try_from(earlier).unwrap_or(u64::MAX));
             (HookId { phase, key }, hook)
@@ -63,12 +63,12 @@ impl Workload {
         self.hooks_of(id.phase).find(|(found, _)| *found == id).map(|(_, hook)| hook)
     }
 
-    /// Where the hook stands among those of its phase, from 0.
+    /// The position of the hook within the phase, from 0.
     pub fn place_of(&self, id: HookId) -> Option<usize> {
         self.hooks_of(id.phase).position(|(found, _)| found == id)
     }
 
-    /// Both are registered with the same words; by which keys the log knows their hooks is not of their saying.
+    /// Both workloads have equal registrations, apart from the hooks' digests, which the workloads do not choose.
     pub fn is_same_registration(&self, other: &Self) -> bool {
         let hooks = self.hooks.len() == other.hooks.len()
             && self.hooks.iter().zip(&other.hooks).all(|(one, other)| one.is_same_registration(other));
@@ -76,8 +76,8 @@ impl Workload {
         hooks && rest(self) == rest(other)
     }
 
-    /// The hook that does for this workload what that one does for another of its group: the one of the same name, or
-    /// where it has none the one at the same place, because commands name their own machine.
+    /// The hook of this workload that corresponds to a hook of another workload of the group: the hook of the same
+    /// name, or for a hook without a name the hook at the same position, because commands name their own machine.
     pub fn counterpart(&self, other: &Self, id: HookId) -> Option<HookId> {
         let (place, hook) = (other.place_of(id)?, other.hook(id)?);
         let mut own = self.hooks_of(id.phase);
@@ -88,7 +88,8 @@ impl Workload {
         found.map(|(id, _)| id)
     }
 
-    /// As the hook is called among those of its workload: by its name, else by its number; the first of a phase has none.
+    /// The operators' name of the hook within the workload: the configured name, else the number; the first hook of a
+    /// phase has none.
     pub(crate) fn hook_name(&self, id: HookId) -> Option<String> {
         let place = self.place_of(id)?;
         Some(match self.hook(id)?.name.as_deref() {
@@ -151,7 +152,7 @@ mod tests {
         let peer = workload([runs(Phase::Drain, 3), runs(Phase::Drain, 4), named(Phase::Drain, "queue")]);
         let (of_own, of_peer) = (ids(&own, Phase::Drain), ids(&peer, Phase::Drain));
         let counterparts: Vec<_> = of_own.iter().map(|id| peer.counterpart(&own, *id)).collect();
-        // At the place of the third one the peer has a hook with a name, which is another one.
+        // The peer's hook at the third position has a name, so it is another hook.
         assert_eq!(counterparts, [Some(of_peer[0]), Some(of_peer[2]), None]);
     }
 

@@ -1,4 +1,4 @@
-//! Finds the hook of an id, also after its workload was registered anew.
+//! Finds the hook of an id, also after the workload was registered anew.
 
 use crate::model::attempt::Attempt;
 use crate::model::hook_id::HookId;
@@ -9,7 +9,8 @@ use alloc::format;
 use alloc::string::String;
 
 impl Replica {
-    /// The workload of this name that has the hook: as it counts now, or as it was when its restore came to be owed.
+    /// The workload of this name that has the hook: the current registration, or the registration from when the restore
+    /// became mandatory.
     pub fn keeper(&self, member: &Member, id: HookId) -> Option<&Workload> {
         let known = self.workload(&member.workload).filter(|workload| workload.hook(id).is_some());
         known.or_else(|| self.owed_workloads.get(&member.workload).filter(|former| former.hook(id).is_some()))
@@ -25,13 +26,14 @@ impl State {
         self.keeper(member, id)?.hook(id)
     }
 
-    /// The hook by which a VM runs an attempt: the member's own, or for a member of another VM its counterpart.
+    /// The hook by which a VM runs an attempt: the member's own hook, or the counterpart for a member of another VM.
     pub fn hook_run_on(&self, vm: &VmName, member: &Member, id: HookId) -> Option<HookId> {
         if *vm == member.vm {
             return Some(id);
         }
         let keeper = self.keeper(member, id)?;
-        // Of what is registered no more only names tell which is meant: what is left of it has other places.
+        // A hook that is not registered any more is matched by name only: the positions of the remaining hooks have
+        // changed.
         let is_former = self.workload(member).is_none_or(|workload| workload.hook(id).is_none());
         if is_former && keeper.hook(id)?.name.is_none() {
             return None;
@@ -40,7 +42,7 @@ impl State {
         own.counterpart(keeper, id).filter(|_| own.group == keeper.group)
     }
 
-    /// The VM may have to run a hook that its configuration, with these hooks, has no longer.
+    /// The VM may have to run a hook that the configuration, with these hooks, no longer contains.
     pub fn may_still_run<'a>(
         &self,
         vm: &VmName,
@@ -52,7 +54,7 @@ impl State {
         let is_known = |(name, id): &(WorkloadName, HookId)| {
             replica.workloads.iter().any(|workload| workload.name == *name && workload.hook(*id).is_some())
         };
-        // What is owed is known when the present configuration is registered.
+        // Mandatory restores are known once the present configuration is registered.
         let is_registered = configured.all(is_known)
             && !replica.workloads.iter().any(|known| known.name == *workload && known.hook(id).is_some());
         let is_owed = || replica.owed_workloads.get(workload).is_some_and(|former| former.hook(id).is_some());
@@ -64,14 +66,14 @@ impl State {
         !is_registered || is_owed() || attempts.any(is_open)
     }
 
-    /// As operators may call it, too, whatever name it has: `db-0/postgres/drain#1`.
+    /// The numbered name, which operators may use for a named hook, too: `db-0/postgres/drain#1`.
     pub fn hook_number(&self, member: &Member, id: HookId) -> String {
         let place = self.keeper(member, id).and_then(|workload| workload.place_of(id)).unwrap_or_default();
         format!("{}/{}#{}", member.path(), id.phase, place + 1)
     }
 
-    /// As operators call the hook of a member: `db-0/postgres/drain`, `db-0/postgres/drain#2`, `db-0/postgres/drain#NAME`.
-    /// One that its workload does not have any more is called by its digest.
+    /// The operators' name of a member's hook: `db-0/postgres/drain`, `db-0/postgres/drain#2`,
+    /// `db-0/postgres/drain#NAME`. A hook that the workload no longer has is named by its digest.
     pub fn hook_name(&self, member: &Member, id: HookId) -> String {
         let known = self.keeper(member, id).and_then(|workload| workload.hook_name(id));
         let digest = || self.workload(member).map_or(String::new(), |_| format!("#{:016x}", id.key));

@@ -1,4 +1,4 @@
-//! Names of VMs, events, workloads and attempts. This file decides how names are compared.
+//! Names of VMs, events, workloads and attempts. This file defines how names are compared.
 
 use alloc::format;
 use alloc::string::String;
@@ -12,11 +12,11 @@ fn lowered(text: &str) -> impl Iterator<Item = u8> {
     text.bytes().map(|byte| byte.to_ascii_lowercase())
 }
 
-/// The name of a VM, and so of the replica beside it.
+/// The name of a VM, and so of the replica beside the VM.
 ///
-/// Old api-versions put one underscore before the name and the platform changes the case, so both are ignored when
-/// names are compared (`behaviour.md` 2). Nothing else is: `vm1` is not `vm10`. Many things bear the same name, so its
-/// text is shared.
+/// Old api-versions put one underscore before the name and the platform changes the case, so comparisons ignore both
+/// (`behaviour.md` 2). Nothing else is ignored: `vm1` is not `vm10`. Many values have the same name, so the text is
+/// shared.
 #[derive(Clone)]
 pub struct VmName(Arc<str>);
 
@@ -25,7 +25,7 @@ impl VmName {
         Self(name.into())
     }
 
-    /// As it was received.
+    /// The name as received.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -74,12 +74,12 @@ impl fmt::Debug for VmName {
     }
 }
 
-/// An event of the platform. It is known by its id in lower case; the platform gets it back in the form in which it came
+/// The id of an event of the platform. Ids are compared in lower case; the platform gets the id back as received
 /// (`imds.md`, the document).
 #[derive(Clone)]
 pub struct EventId {
     canonical: Arc<str>,
-    /// As it came, where that differs.
+    /// The id as received, if different.
     received: Option<Arc<str>>,
 }
 
@@ -95,7 +95,7 @@ impl EventId {
         &self.canonical
     }
 
-    /// For an approval, and for nothing else.
+    /// For an approval only.
     pub fn as_received(&self) -> &str {
         self.received.as_deref().unwrap_or(&self.canonical)
     }
@@ -140,7 +140,7 @@ impl fmt::Debug for EventId {
 }
 
 impl EventId {
-    /// The idempotency key of one of its attempts: unique over clusters and over lost disks.
+    /// The idempotency key of one attempt of the event: unique over clusters and over lost disks.
     pub fn key_of(&self, attempt: AttemptId) -> String {
         format!("{self}.{attempt}")
     }
@@ -156,7 +156,7 @@ impl fmt::Display for WorkloadName {
     }
 }
 
-/// The workloads that are replicas of each other.
+/// The name of a group: of workloads that replicate the same data.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct GroupName(pub String);
 
@@ -166,7 +166,7 @@ impl fmt::Display for GroupName {
     }
 }
 
-/// One run of one hook, or one claim: unique in a cluster, never used again.
+/// The id of one run of one hook, or of one claim: unique in a cluster, never used again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AttemptId(pub u64);
 

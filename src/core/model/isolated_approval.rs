@@ -1,4 +1,4 @@
-//! Approvals that an isolated replica gave, and the entries of its journal.
+//! Approvals of an isolated replica, and the entries of its journal.
 
 use crate::model::claim::{PostOutcome, Reason};
 use crate::model::document::Announcement;
@@ -7,31 +7,32 @@ use crate::model::time::Timestamp;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// A journal never holds more: so many approvals in one loss of contact are no accident any more.
+/// The maximum size of a journal: this many approvals in one loss of contact are no accident any more.
 pub const JOURNAL_LIMIT: usize = 100;
 
-/// The operator who asked for something, and why.
+/// The operator of a request, and the reason.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RequestedBy {
     pub who: String,
     pub reason: String,
 }
 
-/// One approval that a replica gave, or was about to give, without a quorum.
+/// One approval, given or about to be given by a replica without a quorum.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct IsolatedApproval {
     pub approver: VmName,
-    /// When it was written down, before the post. Tells the takeovers of one replica apart.
+    /// When the approval was written to the journal, before the post. Distinguishes the isolated approvals of one
+    /// replica.
     pub at: Timestamp,
-    /// Since when its replica heard no leader.
+    /// Time since which the replica had no leader.
     pub alone_since: Timestamp,
-    /// The voters it did not reach.
+    /// The voters that were unreachable.
     pub out_of_reach: Vec<VmName>,
-    /// `None` where the replica decided by itself.
+    /// `None` if the replica decided automatically.
     pub requested_by: Option<RequestedBy>,
-    /// `None` while nobody knows what became of the post.
+    /// `None` while the outcome of the post is unknown.
     pub outcome: Option<(PostOutcome, Timestamp)>,
-    /// When it came into the log; `None` in a journal.
+    /// When the approval was recorded in the log; `None` in a journal.
     pub recorded: Option<Timestamp>,
 }
 
@@ -44,13 +45,13 @@ impl IsolatedApproval {
         if self.requested_by.is_some() { Reason::Operator } else { Reason::IsolatedApproval }
     }
 
-    /// The platform has, or may have, this approval.
+    /// The platform has, or may have, the approval.
     pub fn may_have_been_posted(&self) -> bool {
         self.outcome.as_ref().is_none_or(|(outcome, _)| outcome.may_have_arrived())
     }
 }
 
-/// A takeover with its event, as the replica's document showed it: an entry of its journal.
+/// An isolated approval with its event, as listed in the replica's document: an entry of the replica's journal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct JournalEntry {
     pub announcement: Announcement,

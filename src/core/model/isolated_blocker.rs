@@ -10,42 +10,42 @@ use core::fmt;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ApprovalForecast {
     From(Timestamp),
-    /// Not as long as this is so.
+    /// Not while this blocker lasts.
     Not(IsolatedBlocker),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum IsolatedBlocker {
-    /// Without a quorum only what a user asked for is approved.
+    /// Without a quorum only a user-initiated event is approved.
     NotUserInitiated,
     NotScheduled,
-    /// Policy leaves it to others.
+    /// Policy leaves the event to others.
     Observed,
-    /// The others of three or more voters may have a quorum.
+    /// The other voters of three or more may have a quorum.
     NotAPair,
-    /// It names another VM than that of the replica that is out of reach.
+    /// The event names a VM other than the VM of the unreachable replica.
     TakesMoreAway(VmName),
-    /// This replica's own workload is out or not ready, and would be the last one.
+    /// This replica's own workload is out or not ready, and would be the last member.
     OwnMemberOut(WorkloadName),
-    /// A hook failed for good and holds the event.
+    /// A hook failed permanently and holds the event.
     HookFailed,
-    /// A committed hook may run until then.
+    /// A committed hook may run until this time.
     HookMayRun(Timestamp),
-    /// It would not be the only event of its group.
+    /// The event would not be the only event of its group.
     OtherEvent(EventId),
     Approved,
-    /// By an operator.
+    /// An operator holds the event.
     Held(Suspension),
-    /// Everything, by an operator.
+    /// An operator paused all approvals.
     Paused(Suspension),
     /// This replica approved another event, which is not over.
     OtherApproval(EventId),
     JournalFull,
-    /// The log has as many open events as it takes, and this one is not among them.
+    /// The log has the maximum number of open events, and this event is not one of them.
     NotTakenUp,
-    /// Another voter hears a leader.
+    /// Another voter has a leader.
     LedElsewhere(VmName),
-    /// It may hear a leader again until then.
+    /// This replica may find a leader again until this time.
     TooSoon(Timestamp),
     NoVoter,
 }

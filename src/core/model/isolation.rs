@@ -1,4 +1,4 @@
-//! Facts that an isolated replica knows beside its applied log.
+//! Facts that an isolated replica knows beside the applied log.
 
 use crate::model::command::Entry;
 use crate::model::document::{Announcement, Document};
@@ -12,32 +12,35 @@ use alloc::vec::Vec;
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct IsolatedView {
-    /// Since when it hears no leader, and nobody it reaches tells of one.
+    /// Time since which this replica has no leader, and no reachable replica reports a leader.
     pub since: Timestamp,
-    /// In the order of the configuration, this replica among them. Empty when it was removed.
+    /// The voters in the order of the configuration, this replica included. Empty when this replica was removed.
     pub voters: Vec<VmName>,
-    /// The voters that answer it.
+    /// The voters that answer this replica.
     pub reached: BTreeMap<VmName, PeerAnswer>,
-    /// What its endpoint says, as far as it is believed; `None` while its channel does not work.
+    /// The document of this replica's endpoint, as far as trusted; `None` while the metadata channel does not work.
     pub document: Option<Document>,
-    /// Since when its documents have listed an event without a break.
+    /// Time since which the documents of this replica have listed an event without a gap.
     pub seen_since: BTreeMap<EventId, Timestamp>,
-    /// The log's time carried on by a steady clock, never ahead of the cluster's: what the log dates is over by it.
+    /// The log's time advanced by a monotonic clock, never ahead of cluster time: a timestamp of the log that is past
+    /// by this time is past for the cluster.
     pub log_time: Timestamp,
-    /// The entries of its log that it has not applied: the others may know that they are committed.
+    /// The entries of this replica's log that are not applied here: the other replicas may know that these entries are
+    /// committed.
     pub tail: Vec<Entry>,
-    /// What its own workloads answered last when they were asked whether they are ready.
+    /// The last readiness answer of each workload of this replica.
     pub readiness: BTreeMap<WorkloadName, Readiness>,
-    /// What it did alone and the log may not know.
+    /// The isolated approvals of this replica; the log may lack them.
     pub journal: Vec<JournalEntry>,
 }
 
-/// What a replica answered to one which hears no leader.
+/// The answer of a replica to a replica without a leader.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PeerAnswer {
-    /// Whom it hears, perhaps itself; not the replica that asked, which has no quorum then.
+    /// The leader that the answering replica follows, perhaps the answering replica itself; never the replica that
+    /// asked, which has no quorum then.
     pub leader: Option<String>,
-    /// Whether its metadata endpoint answers, for the status of this replica.
+    /// Whether the metadata endpoint of the answering replica answers, for the status of the replica that asked.
     pub channel: ImdsHealth,
 }
 
@@ -46,22 +49,22 @@ impl IsolatedView {
         self.document.as_ref()?.get(id)
     }
 
-    /// Without this replica the other voter of a pair has no quorum either. The others of three or more may have one,
-    /// and an isolated replica cannot know what they decide.
+    /// Without this replica the other voter of a pair has no quorum either. The other voters of three or more may have
+    /// a quorum, and an isolated replica cannot know their decisions.
     pub fn is_one_of_a_pair(&self) -> bool {
         self.voters.len() == 2
     }
 
-    /// The voters that do not answer `me`.
+    /// The voters without an answer to `me`.
     pub fn unreachable_voters(&self, me: &VmName) -> Vec<VmName> {
         self.voters.iter().filter(|name| *name != me && !self.reached.contains_key(*name)).cloned().collect()
     }
 }
 
-/// The health of a replica's way to its metadata endpoint.
+/// The health of the channel between a replica and the metadata endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ImdsHealth {
-    /// It has not answered yet.
+    /// The endpoint has not answered yet.
     Unknown,
     Healthy,
     /// No validated document for `stall_after`.

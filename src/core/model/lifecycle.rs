@@ -1,6 +1,6 @@
 //! The stages of an event and the one table of legal transitions (`behaviour.md` 3, `members.md` 2 and 3).
 
-/// In the order in which an event passes through them; some may be left out.
+/// In the order in which an event passes through the stages; some may be left out.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Stage {
     Announced,
@@ -13,8 +13,9 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// The table. A short cut from before `Started` to `Started` is an approval by somebody else, the end of the
-    /// notice or a failure of the hardware; one to `Restoring` or `Closed` is an event that has left the document.
+    /// The transition table. A short cut from before `Started` to `Started` is an approval by another approver, the end
+    /// of the notice or a failure of the hardware; a short cut to `Restoring` or `Closed` is an event that has left the
+    /// document.
     pub const fn may_become(self, next: Self) -> bool {
         match self {
             Self::Announced => !matches!(next, Self::Announced | Self::Approved),
@@ -27,8 +28,8 @@ impl Stage {
         }
     }
 
-    /// Where an event goes on that was decided, had started or was over, and is to come again: to `Approved` where the
-    /// platform may have been told, and otherwise to `Preparing`.
+    /// The stage in which a decided, started or ended event continues when still to come: `Approved` if an approval may
+    /// have been sent to the platform, and otherwise `Preparing`.
     pub const fn may_return_to(self, earlier: Self) -> bool {
         match self {
             Self::Claimed => matches!(earlier, Self::Preparing),

@@ -9,7 +9,7 @@ use crate::model::workload::{Member, Phase, Role, Workload};
 use alloc::vec::Vec;
 
 impl State {
-    /// The stint in which the event keeps the member out; `None` when it does not.
+    /// The stint in which the event keeps the member out; `None` when the event does not keep the member out.
     pub fn stint(&self, event: &EventId, member: &Member) -> Option<u64> {
         self.slots.get(member).filter(|slot| slot.events.contains(event)).map(|slot| slot.stint)
     }
@@ -18,7 +18,8 @@ impl State {
         self.replicas.get(vm).is_some_and(|replica| replica.unreachable.is_some())
     }
 
-    /// Since when the member says that it is not ready, or does not answer; `None` also where nobody can ask it.
+    /// Time since which the member answers "not ready", or does not answer; `None` also for a member that cannot be
+    /// asked.
     pub fn not_serving_since(&self, member: &Member) -> Option<Timestamp> {
         let replica = self.replicas.get(&member.vm)?;
         let workload = replica.workload(&member.workload).filter(|workload| is_asked(replica, workload))?;
@@ -26,7 +27,7 @@ impl State {
         since.get(&member.workload).copied()
     }
 
-    /// Somebody can tell whether the member serves.
+    /// The readiness of the member can be asked.
     pub fn is_asked(&self, member: &Member) -> bool {
         let replica = self.replicas.get(&member.vm);
         replica.is_some_and(|replica| replica.workload(&member.workload).is_some_and(|it| is_asked(replica, it)))
@@ -45,14 +46,14 @@ impl State {
         self.not_serving_since(member).map(|_| SlotCause::NotReady(member.clone()))
     }
 
-    /// The member serves, as far as anybody can tell.
+    /// The member serves, as far as known.
     pub fn is_fit(&self, member: &Member) -> bool {
         let restore_failed = || self.slots.get(member).is_some_and(|slot| slot.restore_failed);
         let is_there = !self.is_unreachable(&member.vm) && self.not_serving_since(member).is_none();
         is_there && !restore_failed() && !self.has_failed_to_return(member)
     }
 
-    /// How the member is, as one of `MEMBER_STATES`.
+    /// The state of the member, one of `MEMBER_STATES`.
     pub fn member_state(&self, member: &Member) -> &'static str {
         match self.slots.get(member).map(|slot| slot.state) {
             Some(SlotState::Gone) => "out_of_service",
@@ -68,7 +69,7 @@ impl State {
         self.failing_return(member).is_some()
     }
 
-    /// What keeps failing to bring the member back; `None` when the last attempt did not fail.
+    /// The restore that keeps failing for the member; `None` when the last attempt did not fail.
     pub fn failing_return(&self, member: &Member) -> Option<FailingReturn<'_>> {
         let slot = self.slots.get(member).filter(|slot| slot.state == SlotState::Returning)?;
         let event = self.open_event(&slot.by)?;
@@ -79,7 +80,7 @@ impl State {
         let failed: Vec<_> = ended.take_while(|(_, (outcome, _))| !outcome.is_favourable()).collect();
         let ((last, (outcome, _)), (first, (_, ended))) = (failed.first()?, failed.last()?);
         let since = first.blocked.map_or(*ended, |blocked| blocked.since);
-        // What is blocked is one attempt, however often it was asked.
+        // A blocked hook is one attempt, however often it was asked.
         let asked = failed.iter().map(|(attempt, _)| {
             let blocked = attempt.blocked.map_or(0, |blocked| usize::try_from(blocked.times).unwrap_or(usize::MAX));
             blocked.saturating_add(usize::from(!attempt.is_blocked()))
@@ -89,26 +90,26 @@ impl State {
     }
 }
 
-/// A configured workload with a `ready` hook is asked, and one that dials in shows by its session that it is there, when it
-/// has promised to say how it does.
+/// A configured workload is asked by a `ready` hook. A session workload shows by its session that the workload is
+/// connected, if the workload has reported a role.
 fn is_asked(replica: &Replica, workload: &Workload) -> bool {
     let has_hook = workload.hooks_of(Phase::Ready).next().is_some();
     let has_role = replica.condition(&workload.name).role != Role::Unknown;
     has_hook || (workload.is_session() && has_role)
 }
 
-/// The words for how a member is.
+/// The words for the state of a member.
 pub const MEMBER_STATES: [&str; 6] = ["in_service", "leaving", "out_of_service", "returning", "not_ready", "unknown"];
 
-/// A member that does not come back, whatever is tried.
+/// A member whose restore keeps failing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FailingReturn<'a> {
-    /// Of the hook that failed last.
+    /// The phase of the hook that failed last.
     pub phase: Phase,
-    /// How it ended.
+    /// The outcome of the last failed hook.
     pub outcome: &'a Outcome,
-    /// When the first of the attempts ended that failed one after the other.
+    /// When the first of the consecutive failed attempts ended.
     pub since: Timestamp,
-    /// How many they are.
+    /// The number of these attempts.
     pub times: usize,
 }

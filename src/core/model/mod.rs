@@ -1,4 +1,4 @@
-//! Types of the replicated state and of its inputs, with their own methods. No rule stands here.
+//! Types of the replicated state and of its inputs, with their own methods. This module contains no rules.
 
 pub mod attempt;
 pub mod blocker;

@@ -10,21 +10,21 @@ use alloc::format;
 use alloc::string::String;
 use core::time::Duration;
 
-/// From the moment that a notice tells of.
+/// A notification is delivered within this time of its timestamp, or not at all.
 pub const TOLD_WITHIN: Duration = Duration::from_hours(1);
 
-/// In the order in which they are told of one moment.
+/// In the order of delivery for one timestamp.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum NotificationKind {
     Announced,
-    /// The event has waited for the same for longer than somebody wants to.
+    /// The event has waited for the same reason for longer than `blocked_after`.
     Blocked,
-    /// A replica acted for another: it leads instead of one that was silent, or approved alone.
+    /// A replica acted for another replica: by leading instead of a silent leader, or by an isolated approval.
     Takeover,
     AllClear,
     Started,
     Closed,
-    /// Restoring a member fails, and nobody else of its group is stopped or approved meanwhile.
+    /// Restoring a member fails, and no other member of the group is stopped or approved meanwhile.
     RestoreFailed,
     ChannelStalled,
     QuorumLost,
@@ -42,14 +42,14 @@ string_enum!(NotificationKind {
     QuorumLost => "quorum_lost",
 });
 
-/// Something that is worth telling, once.
+/// A change that other systems are notified of, once.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Notification {
-    /// When it came about.
+    /// When the change happened.
     pub at: Timestamp,
     pub kind: NotificationKind,
     pub subject: NotificationSubject,
-    /// The same whoever tells it.
+    /// The id is equal on every replica that sends the notification.
     pub id: String,
 }
 
@@ -62,7 +62,7 @@ pub enum NotificationSubject {
 }
 
 impl Notification {
-    /// An event that comes back under its id is another one, by when it was first seen.
+    /// The id contains the time of the first sight: an event that comes back under the same id is a new event.
     pub(crate) fn of(event: &Event, topic: NotificationKind, at: Timestamp) -> Self {
         let (id, Timestamp(first_seen)) = (&event.announcement.id, event.first_seen());
         Self {
@@ -79,7 +79,7 @@ impl Notification {
         Self { id: format!("{}/{what}", notice.id), ..notice }
     }
 
-    /// Once for each time that the member is taken.
+    /// One notification for each stint of the member.
     pub(crate) fn restore_failed(member: &Member, stint: u64, since: Timestamp) -> Self {
         let id = format!("{}/{}/{stint}", member.path(), NotificationKind::RestoreFailed);
         Self {
@@ -90,25 +90,26 @@ impl Notification {
         }
     }
 
-    /// A replica approved the event alone. Neither it nor the log need to know when the other first saw it.
+    /// A replica approved the event alone. The id needs no time of first sight, neither the replica's nor the log's.
     pub fn alone(event: &EventId, approver: &VmName, approved_at: Timestamp, at: Timestamp) -> Self {
         let id = format!("{event}/{}/{approver}/{}", NotificationKind::Takeover, approved_at.0);
         Self { at, kind: NotificationKind::Takeover, subject: NotificationSubject::Event(event.clone()), id }
     }
 
-    /// A replica acts for its leader.
+    /// A replica acts for the leader.
     pub fn acted(replica: &VmName, at: Timestamp) -> Self {
         let id = format!("{replica}/{}/{}", NotificationKind::Takeover, at.0);
         Self { at, kind: NotificationKind::Takeover, subject: NotificationSubject::Replica(replica.clone()), id }
     }
 
-    /// The replicas that lost the same leadership say the same.
+    /// All replicas that lost one leadership create one id.
     pub fn quorum_lost(known: &Leadership, at: Timestamp) -> Self {
         let id = format!("{}/{}-{}", NotificationKind::QuorumLost, known.term, known.turn);
         Self { at, kind: NotificationKind::QuorumLost, subject: NotificationSubject::Cluster, id }
     }
 
-    /// At most one an hour, and by when its last document came, which every leader knows.
+    /// At most one notification per hour. The id counts hours by the time of the last document, which every leader
+    /// knows.
     pub(crate) fn stalled(replica: &VmName, since: Timestamp) -> Self {
         let hours = since.0.div_euclid(i64::try_from(TOLD_WITHIN.as_millis()).unwrap_or(i64::MAX));
         let id = format!("{replica}/{}/{hours}", NotificationKind::ChannelStalled);
@@ -120,7 +121,8 @@ impl Notification {
         }
     }
 
-    /// Everybody knows of it, so it is noted who was told. The rest is told by whoever knows.
+    /// Every replica knows the subject, so the log records the delivery. Other notifications are sent by each replica
+    /// that knows the subject.
     pub fn is_recorded_in_log(&self) -> bool {
         match (self.kind, &self.subject) {
             (NotificationKind::QuorumLost, _) | (NotificationKind::Takeover, NotificationSubject::Replica(_)) => false,
@@ -139,17 +141,17 @@ impl Notification {
     }
 }
 
-/// A notice that a receiver has, or that is not told to it any more.
+/// A notification that a receiver has, or that is no longer sent to the receiver.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Delivery {
     pub notice: String,
     pub receiver: String,
 }
 
-/// What the log knows of one notice.
+/// The log's record of one notification.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct DeliveryRecord {
-    /// When a receiver was first noted to have it.
+    /// When the first delivery was recorded.
     pub at: Timestamp,
     pub receivers: BTreeSet<String>,
 }

@@ -8,48 +8,48 @@ use alloc::string::String;
 use core::fmt;
 use core::time::Duration;
 
-/// No hold and no pause is longer: whoever forgets one is not to find out by the next disaster.
+/// The longest hold or pause: a forgotten hold or pause should be noticed before the next disaster.
 pub const HOLD_AT_MOST: Duration = Duration::from_hours(30 * 24);
 
-/// Of one event, and of those about no single event, the latest are kept, and whatever is in force.
+/// The number of records kept per event, and of records about no single event: the latest, and every record in force.
 pub const OPERATOR_RECORD_LIMIT: usize = 100;
 
-/// What an operator asks for.
+/// A request of an operator.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum OperatorRequest {
-    /// The event is not to be approved before this time.
+    /// The event must not be approved before this time.
     Hold {
         event: EventId,
         until: Timestamp,
-        /// No hook is begun either, in last call too.
+        /// No hook is started either, not even in last call.
         no_hooks: bool,
     },
     Release {
         event: EventId,
     },
-    /// Nothing is to be approved before this time.
+    /// No event may be approved before this time.
     Pause {
         until: Timestamp,
     },
     Resume,
-    /// The event is to be approved without what is left of its preparation, as it was seen at this revision.
+    /// The event, as seen at this revision, is to be approved without the rest of its preparation.
     Approve {
         event: EventId,
         revision: u64,
-        /// Whoever else of its groups is out.
+        /// Regardless of other members of the event's groups that are out.
         over_budget: bool,
     },
-    /// The member is in service, whatever became of its restore.
+    /// The member is in service, regardless of the outcome of its restore.
     Restored {
         member: Member,
     },
-    /// This hook is not to be waited for.
+    /// This hook is not waited for.
     Skip {
         event: EventId,
         member: Member,
         hook: HookId,
     },
-    /// About members or leadership: carried out elsewhere, and noted in the log.
+    /// A request about members or leadership: carried out elsewhere, and recorded in the log.
     ClusterChange {
         what: String,
     },
@@ -71,10 +71,10 @@ impl OperatorRequest {
     }
 }
 
-/// Something that an operator asked for, as it was taken over.
+/// An accepted request of an operator.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct OperatorRecord {
-    /// Counts the wishes of a cluster, so that a replica can say how many of them it knows.
+    /// Counts the requests of a cluster, so that a replica can report the number of known requests.
     pub number: u64,
     pub at: Timestamp,
     pub who: String,
@@ -82,7 +82,7 @@ pub struct OperatorRecord {
     pub what: OperatorAction,
 }
 
-/// The same, where it is kept: with its event, or beside all of them. A skipped hook is a waiver.
+/// A request as stored: with its event, or beside all events. A skipped hook is a waiver.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum OperatorAction {
     Hold { until: Timestamp, no_hooks: bool },
@@ -94,7 +94,7 @@ pub enum OperatorAction {
     ClusterChange(String),
 }
 
-/// A hold or a pause that is in force.
+/// A hold or a pause in force.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Suspension {
     pub number: u64,

@@ -4,7 +4,7 @@ use crate::model::id::VmName;
 use crate::model::time::Timestamp;
 use alloc::vec::Vec;
 
-/// The beginning of a leadership: of a term, or of a leader's finding its quorum again within it.
+/// The beginning of a leadership: of a term, or of a leader that regains its quorum within the term.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Leadership {
     pub by: VmName,
@@ -17,10 +17,10 @@ pub struct Leadership {
 /// Whether a voter may be approving alone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ReconcileState {
-    /// Every loss of contact and every beginning of a leadership starts a new one.
+    /// Every loss of contact and every beginning of a leadership starts a new number.
     pub number: u64,
     /// When this number was started.
     pub since: Timestamp,
-    /// The voter has given its account under this number.
+    /// The voter has reconciled its journal under this number.
     pub is_reconciled: bool,
 }

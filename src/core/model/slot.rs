@@ -1,4 +1,4 @@
-//! The slot of a member: the right to be out of service, and how far the member is on its way out and back
+//! The slot of a member: the right to be out of service, and the progress of the member out of service and back
 //! (`members.md` 1). A registered member without a slot is in service.
 
 use crate::model::id::{EventId, GroupName, VmName};
@@ -10,35 +10,35 @@ use core::fmt;
 /// A taken slot.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Slot {
-    /// The number of this taking, unique in a cluster. A hook counts only in the stint in which it was begun.
+    /// The number of this stint, unique in a cluster. A hook counts only in the stint in which the hook began.
     pub stint: u64,
-    /// The number of the taking since which the member was not restored: what was begun since then is taken back.
+    /// The first stint since the member's last restore: hooks that began since then are undone.
     pub first_stint: u64,
     pub state: SlotState,
-    /// Since when `state` is what it is.
+    /// Time since which `state` has its value.
     pub since: Timestamp,
-    /// The member's group as the slot was taken; the member may be registered otherwise, or not at all, by now.
+    /// The member's group when the slot was taken; the current registration may differ or be missing.
     pub group: Option<GroupName>,
     /// The open events that keep the member out.
     pub events: BTreeSet<EventId>,
-    /// The event that took the slot last. The member is restored on its account.
+    /// The event that took the slot last. The member is restored for this event.
     pub by: EventId,
-    /// As the slot was taken, the member was reachable and ready, and its last restore had not failed.
+    /// When the slot was taken, the member was reachable and ready, and the last restore had not failed.
     pub was_fit: bool,
-    /// It was taken again after a restore that failed.
+    /// The slot was taken again after a failed restore.
     pub restore_failed: bool,
-    /// A disruptive hook was begun, and no restore has ended well since.
+    /// A disruptive hook was started, and no restore has succeeded since.
     pub needs_restore: bool,
 }
 
-/// How far a member with a slot is.
+/// The progress of a member with a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SlotState {
     /// Disruptive hooks run, or are about to.
     Leaving,
     /// An event that names the member is claimed, approved or started.
     Out,
-    /// No event keeps the member out: it is restored, and asked whether it is ready.
+    /// No event keeps the member out: the member is restored, and asked for its readiness.
     Returning,
     /// The member's VM was deleted. Nothing is restored; the slot is free when another member joins the group.
     Gone,
@@ -49,13 +49,13 @@ string_enum!(SlotState { Leaving => "leaving", Out => "out_of_service", Returnin
 /// Why a member counts as not in service.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum SlotCause {
-    /// The event keeps it out.
+    /// The event keeps the member out.
     Event(EventId),
-    /// The event is over or has given the slot back, and the member is not back yet.
+    /// The event is over or has released the slot, and the member is not back yet.
     Returning(EventId),
-    /// Its replica is unreachable.
+    /// The member's replica is unreachable.
     Unreachable(VmName),
-    /// It answers that it is not ready, or does not answer.
+    /// The member answers "not ready", or does not answer.
     NotReady(Member),
     /// The event is earlier in the order and lacks a slot of the group.
     Queue(EventId),
@@ -74,7 +74,7 @@ impl fmt::Display for SlotCause {
 }
 
 impl SlotCause {
-    /// Only the member's recovery ends it, no event of the cluster.
+    /// Only the member's recovery ends the cause, no event of the cluster.
     pub const fn is_sickness(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::NotReady(_) | Self::Returning(_) => true,

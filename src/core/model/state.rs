@@ -25,26 +25,29 @@ impl State {
     }
 }
 
-/// Closed events that are kept, and for how long. These are no settings: every replica folds the same log, and a limit
-/// that differs between two of them would make two histories of it. Whoever wants to keep more exports it.
+/// Limits on the number and the age of closed events in the state. These limits are constants: every replica applies
+/// the same log, and replicas with different limits would have different histories. A longer history has to be
+/// exported.
 pub const HISTORY_LIMIT: usize = 1_000;
 
 pub const HISTORY_AGE: Duration = Duration::from_hours(90 * 24);
 
-/// Open events. An announcement beyond is not taken up until one closes, and `beyond_the_limit` tells of it.
+/// Open events. An announcement above the limit is not opened until an event closes; `beyond_the_limit` reports the
+/// excess.
 pub const OPEN_LIMIT: usize = 256;
 
-/// Beyond so many, none is taken up that names nobody of this cluster: the rest is for those that do.
+/// Above this number, an event without a VM of this cluster is not opened: the rest is reserved for events of this
+/// cluster.
 pub const OPEN_LIMIT_OF_OTHERS: usize = 192;
 
-/// Workloads of one replica, configured or dialled in; a further one is refused.
+/// Workloads of one replica, configured workloads and session workloads together; a further workload is rejected.
 pub const WORKLOAD_LIMIT: usize = 64;
 
-/// Replicas and events are shared by its copies until one of them changes it: the state is shown anew after each batch of
-/// entries of the log, and most of it is what it was before.
+/// Copies of the state share replicas and events until one copy changes them: the state is published after each batch
+/// of entries of the log, and most of the state is unchanged then.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct State {
-    /// What entries mean; see `version`.
+    /// The meaning of entries; see `version`.
     pub version: u64,
     /// The time of the last entry.
     pub now: Timestamp,
@@ -52,23 +55,23 @@ pub struct State {
     pub open: BTreeMap<EventId, Arc<Event>>,
     /// Oldest first.
     pub history: VecDeque<Arc<Event>>,
-    /// How many attempts were ever made.
+    /// The number of attempts so far.
     pub attempts: u64,
-    /// The latest; `None` before the first.
+    /// The latest leadership; `None` before the first.
     pub leadership: Option<Leadership>,
-    /// One for every replica that ever was a voter under a leader, or fell silent.
+    /// One state for every replica that ever was a voter under a leader, or fell silent.
     pub reconcile_states: BTreeMap<VmName, ReconcileState>,
-    /// How many wishes of operators were ever taken over.
+    /// The number of operator requests accepted so far.
     pub operator_seq: u64,
-    /// Those about no single event, oldest first.
+    /// The requests that concern no single event, oldest first.
     pub operator_records: Vec<OperatorRecord>,
-    /// What other systems were told of late.
+    /// The recent deliveries to other systems.
     pub deliveries: BTreeMap<String, DeliveryRecord>,
-    /// The members that are not in service because of events. One that the log does not name here is.
+    /// The members out of service because of events. A member without a slot is in service.
     pub slots: BTreeMap<Member, Slot>,
-    /// How many slots were ever taken.
+    /// The number of slots ever taken.
     pub stints: u64,
-    /// The replicas that an operator removed, in that order; see `exclusion`.
+    /// The replicas that an operator removed, in the order of removal; see `exclusion`.
     pub excluded: Vec<VmName>,
 }
 
@@ -94,37 +97,37 @@ impl Default for State {
     }
 }
 
-/// One replica as far as the log knows it.
+/// One replica as the log knows it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Replica {
-    /// Those of its configuration; see `effective`.
+    /// The configured workloads; see `effective`.
     pub workloads: Vec<Workload>,
-    /// Those that dialled in.
+    /// The session workloads.
     pub sessions: BTreeMap<WorkloadName, Workload>,
-    /// As they were registered when a hook took them away, with those of their hooks that bring them back and are not
+    /// The workloads as registered when a hook took their service away, with the hooks that restore them and are not
     /// registered any more.
     pub owed_workloads: BTreeMap<WorkloadName, Workload>,
-    /// What was noted of its workloads.
+    /// The last known conditions of the workloads.
     pub conditions: BTreeMap<WorkloadName, Condition>,
-    /// Since when those are away that are.
+    /// Time since which a workload is disconnected.
     pub disconnected: BTreeMap<WorkloadName, Timestamp>,
-    /// Since when those are not ready that answer so.
+    /// Time since which a workload answers "not ready".
     pub unready: BTreeMap<WorkloadName, Timestamp>,
-    /// The groups of its configuration.
+    /// The configured groups.
     pub groups: Vec<Group>,
-    /// How many of its documents were taken over.
+    /// The number of documents accepted from this replica.
     pub reports: u64,
-    /// The latest; `None` before the first.
+    /// The latest document; `None` before the first.
     pub document: Option<Document>,
-    /// Since when the document is too old to count; `None` while it counts.
+    /// Time since which the document is too old to count; `None` while the document counts.
     pub stale_since: Option<Timestamp>,
-    /// Since when the leader has not heard from it; `None` while it does.
+    /// Time since which the leader has received nothing from the replica; `None` while the replica is reachable.
     pub unreachable: Option<Timestamp>,
 }
 
 impl Replica {
-    /// The workloads that count, each name once: the one that dialled in, unless it is away and wants the configured
-    /// one of its name to stand in for it.
+    /// The workloads that count, each name once: the session workload, unless the session is disconnected and the
+    /// workload falls back to the configured workload of the same name.
     pub fn effective(&self) -> impl Iterator<Item = &Workload> {
         let unpaired = self.workloads.iter().filter(|workload| !self.sessions.contains_key(&workload.name));
         unpaired.chain(self.sessions.values().map(|workload| self.fallback_of(workload).unwrap_or(workload)))
@@ -146,27 +149,28 @@ impl Replica {
         self.conditions.get(name).copied().unwrap_or_default()
     }
 
-    /// It dialled in and is away; one that is configured never is.
+    /// A session workload that is disconnected; a configured workload never is.
     pub fn is_absent(&self, workload: &Workload) -> bool {
         workload.is_session() && !self.condition(&workload.name).connected
     }
 
-    /// It has a workload of the group.
+    /// The replica has a workload of the group.
     pub fn has(&self, group: &GroupName) -> bool {
         self.effective().any(|workload| workload.group.as_ref() == Some(group))
     }
 
-    /// One of its workloads of the group is not away.
+    /// At least one workload of the group on this replica is connected.
     pub fn is_connected(&self, group: &GroupName) -> bool {
         self.effective().any(|workload| workload.group.as_ref() == Some(group) && !self.is_absent(workload))
     }
 
-    /// Somebody registered a workload of this name.
+    /// A workload of this name is registered.
     pub(crate) fn knows(&self, name: &WorkloadName) -> bool {
         self.sessions.contains_key(name) || self.workloads.iter().any(|workload| workload.name == *name)
     }
 
-    /// The status its current document gives an event; `None` when it does not list it or no longer counts.
+    /// The status of an event in the current document of the replica; `None` when the document does not list the event
+    /// or no longer counts.
     pub fn lists_event(&self, event: &EventId) -> Option<&Status> {
         if self.stale_since.is_some() {
             return None;
@@ -174,7 +178,7 @@ impl Replica {
         self.document.as_ref()?.get(event).map(|announcement| &announcement.status)
     }
 
-    /// It listed the event and its current document no longer does.
+    /// The replica listed the event, and the current document does not.
     pub(crate) fn no_longer_lists(&self, event: &EventId) -> bool {
         self.stale_since.is_none() && self.document.as_ref().is_some_and(|document| document.get(event).is_none())
     }
@@ -198,12 +202,12 @@ impl State {
         self.history.iter().map(|event| &**event)
     }
 
-    /// The open ones, then the closed ones.
+    /// The open events, then the closed events.
     pub fn events(&self) -> impl Iterator<Item = &Event> + Clone {
         self.open_events().chain(self.closed_events())
     }
 
-    /// What operators asked for about the event, and about all events while it was open.
+    /// Operator requests about the event, and about all events while the event was open.
     pub fn records_about<'a>(
         &'a self,
         event: &'a Event,
@@ -226,7 +230,7 @@ impl State {
         self.replicas.get(&member.vm)?.workload(&member.workload)
     }
 
-    /// Somebody knows what the member is restored by: it is registered, or was when it was taken away.
+    /// The restore hooks of the member are known: the member is registered, or was when a hook took service away.
     pub fn is_restorable(&self, member: &Member) -> bool {
         let replica = self.replicas.get(&member.vm);
         replica.is_some_and(|it| it.knows(&member.workload) || it.owed_workloads.contains_key(&member.workload))
@@ -237,7 +241,7 @@ impl State {
         self.replicas.iter().flat_map(|(vm, replica)| replica.effective().map(move |workload| (vm, workload)))
     }
 
-    /// `None` of a workload that nobody registered.
+    /// `None` for a workload that is not registered.
     pub fn condition(&self, member: &Member) -> Option<Condition> {
         let replica = self.replicas.get(&member.vm)?;
         replica.workload(&member.workload).map(|workload| replica.condition(&workload.name))
@@ -251,23 +255,24 @@ impl State {
         self.replicas.get(&member.vm)?.disconnected.get(&member.workload).copied()
     }
 
-    /// What it dials in with is not there; its hooks cannot be run on its VM.
+    /// The session workload of the member is disconnected; the hooks cannot be run on the member's VM.
     pub fn is_absent(&self, member: &Member) -> bool {
         let replica = self.replicas.get(&member.vm);
         replica.is_some_and(|replica| replica.workload(&member.workload).is_some_and(|it| replica.is_absent(it)))
     }
 
-    /// The furthest status that any current document shows.
+    /// The furthest status in any current document.
     pub fn observed_status(&self, event: &EventId) -> Option<&Status> {
         self.replicas.values().filter_map(|replica| replica.lists_event(event)).max()
     }
 
-    /// The event as all current documents together show it (`members.md` 3, D1); `None` when none lists it.
+    /// The event as all current documents together list it (`members.md` 3, D1); `None` when no document lists the
+    /// event.
     pub fn shown(&self, event: &EventId) -> Option<Announcement> {
         self.shown_with(event, None)
     }
 
-    /// The same if the current document of this replica were that one.
+    /// As `shown`, with `fresh` instead of the current document of the named replica.
     pub fn shown_with(&self, event: &EventId, fresh: Option<(&VmName, &Document)>) -> Option<Announcement> {
         let known = self
             .replicas
@@ -280,12 +285,13 @@ impl State {
         })
     }
 
-    /// Some current document lists the event.
+    /// A current document lists the event.
     pub fn is_listed(&self, event: &EventId) -> bool {
         self.observed_status(event).is_some()
     }
 
-    /// Every replica that listed the event says that it is gone, or no longer counts beside one that says so.
+    /// Every replica that listed the event and still counts reports the event as gone, and at least one such replica
+    /// counts.
     pub fn is_event_gone(&self, event: &EventId, seen_by: &BTreeSet<VmName>) -> bool {
         let mut seers = seen_by
             .iter()

@@ -14,7 +14,7 @@ impl State {
         self.reconcile_states.get(replica).is_some_and(|suspicion| !suspicion.is_reconciled)
     }
 
-    /// One of a pair approves by itself where it does not hear the other one, and has yet to say what it did.
+    /// A voter of a pair, which approves alone while the other voter is unreachable, has yet to report its approvals.
     pub fn is_pair_in_doubt(&self) -> bool {
         let voters = self.leadership.as_ref().map_or(&[][..], |leadership| &leadership.voters);
         voters.len() == 2 && voters.iter().any(|voter| self.is_suspect(voter))

@@ -14,27 +14,28 @@ pub(crate) fn last(wishes: &[OperatorRecord], such: impl Fn(&OperatorRecord) -> 
 }
 
 impl Event {
-    /// The hold that is in force; none outlives the event.
+    /// The hold in force. Every hold ends with the event.
     pub fn hold(&self, now: Timestamp) -> Option<Suspension> {
         let halt = last(&self.operator_records, OperatorRecord::holds_or_releases)?.suspension_of(now);
         halt.filter(|_| self.stage() < Stage::Started)
     }
 
-    /// An operator approved it, and nobody has held it since.
+    /// An operator approved the event, and no operator has held the event since.
     pub fn is_approved_by_operator(&self) -> bool {
-        // Of what they saw: not of what has become of it.
+        // The approval counts for the revision that the operator saw. A later decision needs a new approval.
         let is_of_this = |wish: &OperatorRecord| matches!(wish.what, OperatorAction::Approve { revision, .. } if revision >= self.decided_at_revision);
         last(&self.operator_records, OperatorRecord::holds_or_approves).is_some_and(is_of_this)
     }
 
-    /// An operator approved it whoever else is out, and nobody has held it since.
+    /// An operator approved the event regardless of other members out of service, and no operator has held the event
+    /// since.
     pub fn is_over_budget(&self) -> bool {
         let last = last(&self.operator_records, OperatorRecord::holds_or_approves);
         let is_it = |wish: &OperatorRecord| matches!(wish.what, OperatorAction::Approve { over_budget: true, .. });
         self.is_approved_by_operator() && last.is_some_and(is_it)
     }
 
-    /// An operator does not want this hook to be waited for.
+    /// An operator skipped this hook.
     pub fn is_skipped(&self, member: &Member, hook: HookId) -> bool {
         let skips = |waiver: &Waiver| matches!(waiver.why, WaiverReason::Skipped { .. });
         self.waivers.iter().any(|waiver| waiver.member == *member && waiver.hook == hook && skips(waiver))
@@ -42,7 +43,7 @@ impl Event {
 }
 
 impl State {
-    /// The pause that is in force.
+    /// The pause in force.
     pub fn pause(&self, now: Timestamp) -> Option<Suspension> {
         last(&self.operator_records, OperatorRecord::pauses_or_resumes)?.suspension_of(now)
     }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-/// It is counted back from now by another clock: a millisecond more or less would be news each time.
+/// Rounds a time that another clock counts back from now: a millisecond more or less would count as a change each time.
 pub(crate) const fn to_the_second(Timestamp(ms): Timestamp) -> Timestamp {
     Timestamp((ms + 500).div_euclid(1_000) * 1_000)
 }
@@ -12,19 +12,19 @@ pub(crate) const fn to_the_second(Timestamp(ms): Timestamp) -> Timestamp {
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// This much later; stays at the end of time rather than wrap.
+    /// `span` later; saturates at the end of time.
     #[must_use]
     pub fn plus(self, span: Duration) -> Self {
         Self(self.0.saturating_add(millis(span)))
     }
 
-    /// This much earlier; stays at the beginning of time rather than wrap.
+    /// `span` earlier; saturates at the beginning of time.
     #[must_use]
     pub fn minus(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(millis(span)))
     }
 
-    /// How long ago `earlier` was; zero when it has not come yet.
+    /// The time passed since `earlier`; zero when `earlier` has not come yet.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))

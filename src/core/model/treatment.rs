@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// What is done with an event.
+/// The action of this cluster for an event.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Action {
     Prepare,
@@ -15,14 +15,14 @@ pub enum Action {
 
 string_enum!(Action { Prepare => "prepare", Approve => "approve", Observe => "observe" });
 
-/// What policy chose for one event, as it is committed.
+/// The treatment chosen by policy for one event, as committed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Treatment {
     pub action: Action,
-    /// The name of the rule that chose it.
+    /// The name of the rule that chose the treatment.
     pub rule: String,
     pub phases: Vec<Phase>,
-    /// Counted from the start of preparation; when it is spent the event is approved all the same.
+    /// Counted from the start of preparation; when the budget is exhausted the event is approved regardless.
     pub budget: Option<Duration>,
     /// Preparation waits until this long before NotBefore; `None` starts it at once.
     pub ahead: Option<Duration>,

@@ -3,5 +3,5 @@
 /// The highest cluster version that this program knows.
 pub const VERSION: u64 = 1;
 
-/// Of a cluster that was never raised.
+/// The version of a cluster that was never raised.
 pub const FIRST: u64 = 1;

@@ -1,4 +1,4 @@
-//! Workloads and their hooks, as the log has them. The command or the address of a hook stays with its replica.
+//! Workloads and their hooks, as registered in the log. The command or the address of a hook stays with its replica.
 
 use crate::model::document::EventType;
 use crate::model::id::{GroupName, VmName, WorkloadName};
@@ -20,16 +20,16 @@ impl Phase {
 pub struct Workload {
     pub name: WorkloadName,
     pub group: Option<GroupName>,
-    /// Workloads, by name and on whichever VM, that are prepared before this one.
+    /// Workloads, by name and on any VM, that are prepared before this workload.
     pub after: Vec<WorkloadName>,
-    /// In the order in which they run within a phase.
+    /// In the order of execution within a phase.
     pub hooks: Vec<Hook>,
     pub origin: Origin,
     pub on_absent: OnAbsent,
 }
 
 impl Workload {
-    /// It dials the replica, and may be away.
+    /// The workload connects to the replica, and may be disconnected.
     pub fn is_session(&self) -> bool {
         matches!(self.origin, Origin::Session { .. })
     }
@@ -39,52 +39,51 @@ impl Workload {
     }
 }
 
-/// The workloads that are replicas of each other, as far as they are configured. A group that nobody configured may
-/// lose one member at once.
+/// Workloads that replicate the same data, as configured. A group without configuration may lose one member at once.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Group {
     pub name: GroupName,
-    /// How many of its members may be unavailable at once; at least 1.
+    /// How many members may be unavailable at once; at least 1.
     pub max_unavailable: u32,
 }
 
-/// What a workload wants run in a phase.
+/// A hook of a workload for one phase.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each says one thing of the hook, independent of the others")]
 pub struct Hook {
     pub phase: Phase,
-    /// By which it is the same though what it runs changes.
+    /// Identifies the hook even when the command changes.
     pub name: Option<String>,
-    /// A digest of what it runs; tells it from others where it has no name.
+    /// A digest of the command; identifies a hook without a name.
     pub command_digest: u64,
     pub timeout: Duration,
-    /// How often it is run at the most; at least 1.
+    /// The maximum number of runs; at least 1.
     pub max_attempts: u32,
     pub on_failure: OnFailure,
     pub runs_on: RunsOn,
-    /// It can be asked whether it is done.
+    /// The hook can be asked whether the action is done.
     pub can_confirm: bool,
     pub can_undo: bool,
-    /// In a dry run it says what it would do and changes nothing.
+    /// In a dry run the hook reports the planned actions and changes nothing.
     pub can_dry_run: bool,
-    /// Freezes known to be shorter are not worth it.
+    /// Freezes known to be shorter do not need the hook.
     pub min_freeze: Option<Duration>,
     /// A `done` older than this is confirmed again before the claim.
     pub fresh_for: Option<Duration>,
-    /// It drops out when the notice does not hold its `worst`.
+    /// The hook is skipped when the notice is shorter than `worst`.
     pub optional_if_short: bool,
-    /// The longest it is known to take; `None`: its timeout.
+    /// The longest known run; `None`: the timeout.
     pub worst: Option<Duration>,
-    /// How long it usually takes.
+    /// The usual duration of a run.
     pub expected: Option<Duration>,
     /// At most one runs at a time in the cluster.
     pub exclusive: bool,
-    /// The types of events it is for; empty: all.
+    /// The event types of the hook; empty: all.
     pub event_types: Vec<EventType>,
 }
 
 impl Hook {
-    /// One that says nothing of itself but its phase.
+    /// A hook with defaults for everything but the phase.
     pub const fn of(phase: Phase) -> Self {
         Self {
             phase,
@@ -108,31 +107,31 @@ impl Hook {
     }
 }
 
-/// How a workload came to be registered.
+/// How a workload was registered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Origin {
     /// By the configuration of its VM's replica.
     Configured,
-    /// By itself: it dials the replica, and may be away.
+    /// By itself: the workload connects to the replica, and may be disconnected.
     Session {
-        /// The user of the VM as which it dialled in first; the name is this user's as long as it is registered.
+        /// The user of the VM that connected first; the name belongs to this user as long as the name is registered.
         owner: u32,
     },
 }
 
-/// What the absence of a workload that dials in means for the events of its VM.
+/// The effect of a disconnected session workload on the events of the VM.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum OnAbsent {
-    /// What is due waits for it.
+    /// The pending actions wait for the workload.
     #[default]
     Hold,
-    /// Nothing is asked of it.
+    /// The workload is not asked for anything.
     Skip,
-    /// The configured workload of its name stands in for it.
+    /// The workload falls back to the configured workload of the same name.
     Command,
 }
 
-/// What a workload is within its group.
+/// The role of a workload within the group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Role {
     #[default]
@@ -141,22 +140,22 @@ pub enum Role {
     Replica,
 }
 
-/// Whether a workload serves, as it says when it is asked.
+/// Whether a workload serves, by the workload's own answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Readiness {
-    /// It has nothing to be asked by, and counts as ready.
+    /// The workload has no way to be asked, and counts as ready.
     #[default]
     Unasked,
     Ready,
-    /// Or it does not answer.
+    /// The answer is "not ready", or missing.
     NotReady,
 }
 
-/// How a workload is doing, as its VM's replica said last.
+/// The condition of a workload, as the VM's replica reported last.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Condition {
     pub role: Role,
-    /// Means something for one that dials in only.
+    /// Meaningful for a session workload only.
     pub connected: bool,
     pub readiness: Readiness,
 }
@@ -175,7 +174,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// As commands take it, and hooks' names begin with it: `db-0/postgres`.
+    /// The form that commands take, and the beginning of hook names: `db-0/postgres`.
     pub fn path(&self) -> String {
         format!("{}/{}", self.vm, self.workload)
     }
@@ -187,33 +186,33 @@ impl fmt::Display for Member {
     }
 }
 
-/// In the order in which they run.
+/// In the order of execution.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Phase {
-    /// In a dry run alone: whether the others could do what they may have to.
+    /// In a dry run only: whether the other hooks could do their part.
     Check,
     Checkpoint,
     Failover,
     Drain,
     Shutdown,
     Restore,
-    /// Asked after `Restore` until it holds.
+    /// Asked after `Restore` until the answer is "ready".
     Ready,
 }
 
-/// What a hook that failed for good means for the event.
+/// The effect of a permanently failed hook on the event.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum OnFailure {
-    /// The event is not approved by us.
+    /// The event is not approved by this cluster.
     Hold,
     Continue,
 }
 
-/// Where a hook runs, as seen from the VM it is for.
+/// Where a hook runs, seen from the affected VM.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RunsOn {
     Affected,
-    /// An unaffected VM of its group.
+    /// An unaffected VM of the group.
     Peer,
     /// The affected VM, or a peer while its replica is unreachable.
     Any,
@@ -223,7 +222,7 @@ pub enum RunsOn {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Intent {
     Run,
-    /// Asks whether it is done; changes nothing.
+    /// Asks whether the hook is done; changes nothing.
     Confirm,
     Undo,
 }

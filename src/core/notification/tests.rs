@@ -1,4 +1,4 @@
-//! What is due when, under which id, and what is remembered of it.
+//! The due notifications, their ids, and the delivery records.
 
 use super::*;
 use crate::apply::apply;
@@ -130,7 +130,7 @@ fn an_event_is_blocked_when_it_has_waited_for_the_same_for_long_enough() {
     assert_eq!(blocked(&waits, SEEN.plus(Duration::from_millis(59_999))), [""; 0]);
     let id = format!("e@{}/blocked/deciding", SEEN.0);
     assert_eq!(blocked(&waits, SEEN.plus(MINUTE)), [id]);
-    // It waits for something else, and then for this again.
+    // The event waits for something else, and then for the first reason again.
     waits.update(&State::default(), &input(SEEN.plus(MINUTE)));
     waits.update(&state, &input(SEEN.plus(MINUTE)));
     assert_eq!(blocked(&waits, SEEN.plus(MINUTE)), [""; 0]);
@@ -212,7 +212,7 @@ fn what_is_remembered_is_bounded() {
     let receivers: Vec<_> = many.iter().take(2 * RECEIVERS).map(|name| ("0", name.as_str())).collect();
     assert_eq!(note(&mut state, SEEN, &receivers), ApplyResult::Applied);
     assert_eq!(state.deliveries["0"].receivers.len(), RECEIVERS);
-    // What is old makes room.
+    // Old records make space.
     assert_eq!(note(&mut state, SEEN.plus(REMEMBERED_FOR), &[("new", "chat")]), ApplyResult::Applied);
     assert_eq!(state.deliveries.len(), 1);
 }

@@ -1,4 +1,4 @@
-//! Rows of polls, and what is reported after them.
+//! Series of polls, and the reports after them.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -26,7 +26,7 @@ fn with_reported(me: &VmName, reports: u64, ids: &[&str]) -> State {
     state
 }
 
-/// A poll at this second, with everything that the api-version can show.
+/// A poll at this second, with an api-version that can show everything.
 fn poll(observation: &mut Observation, state: &State, second: i64, document: &Document) {
     observation.record_poll(
         Poll { document, time: PollTime::at_once(Timestamp(second * 1000)), patience: Patience::default() },

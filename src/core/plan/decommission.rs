@@ -1,4 +1,4 @@
-//! Replicas whose VM an event deletes, as the leader sees them.
+//! Replicas on VMs deleted by an event, in the view of the leader.
 
 use crate::model::command::{Command, DecommissionReplica};
 use crate::model::id::VmName;
@@ -7,13 +7,13 @@ use crate::planning_input::PlanningInput;
 use crate::schedule::deletion::{deleted, has_begun, was_silenced};
 use alloc::vec::Vec;
 
-/// The registered replicas whose VMs are being deleted, or are deleted. Where nobody saw that begin, one that answers
-/// is not.
+/// Registered replicas whose VMs are being deleted, or are deleted. If the deletion was never seen as `Started`, a
+/// replica that answers counts as not deleted.
 pub fn departing(state: &State, input: &PlanningInput) -> Vec<VmName> {
     deleted(state, |event, name, replica| has_begun(event) || (!input.reaches(name) && was_silenced(event, replica)))
 }
 
-/// As long as a replica is a member it could register again at once, so its membership ends first.
+/// A member could register again at once, so the membership ends first.
 pub(crate) fn replica_to_remove(state: &State, input: &PlanningInput) -> impl Iterator<Item = Command> {
     let gone = departing(state, input).into_iter().filter(|name| !input.members.contains(name));
     gone.map(|replica| Command::DecommissionReplica(DecommissionReplica { replica }))

@@ -1,5 +1,5 @@
-//! The commands that the leader proposes next. `plan` computes them anew whenever the state or the time changes.
-//! Nothing is queued, so a crash loses nothing, and `apply` ignores a proposal that is no longer right.
+//! The commands that the leader proposes next. `plan` computes the commands anew whenever the state or the time
+//! changes. Nothing is queued, so a crash loses nothing, and `apply` ignores an outdated proposal.
 
 pub mod decommission;
 pub mod drill;
@@ -40,7 +40,7 @@ use crate::schedule::step_state::StepState;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// The commands that are due, in the order in which they are best proposed.
+/// Pending commands, in the best order for proposals.
 pub fn plan(state: &State, input: &PlanningInput) -> Vec<Command> {
     if let Some(beginning) = leadership_to_begin(state, input) {
         return alloc::vec![beginning];
@@ -51,7 +51,7 @@ pub fn plan(state: &State, input: &PlanningInput) -> Vec<Command> {
     due.extend(decommission::replica_to_remove(state, input));
     due.extend(version::version_to_raise(state, input));
     due.extend(removed_to_forget(state, input));
-    // What is announced together takes its slots in the order in which they are given.
+    // Events announced together take slots in the order of their queue positions.
     let mut open: Vec<&Event> = state.open_events().collect();
     open.sort_by_cached_key(|event| slot_queue::queue_position(state, event, input.now));
     for event in open {
@@ -61,12 +61,12 @@ pub fn plan(state: &State, input: &PlanningInput) -> Vec<Command> {
             continue;
         }
         if event.treatment.is_none() {
-            // What nobody can tell is observed (D6).
+            // An event of unknown status is observed (D6).
             if !event.is_drill() && !event.announcement.status.is_known() {
                 continue;
             }
             let chosen = policy::treatment_of(&input.policy, &event.announcement, &input.members, input.now);
-            // Whoever asks for a drill wants it now.
+            // A drill starts at once.
             let ahead = chosen.ahead.filter(|_| !event.is_drill());
             let treatment = Treatment { ahead, ..chosen };
             due.push(Command::ChooseTreatment(ChooseTreatment { event: event.announcement.id.clone(), treatment }));
@@ -83,7 +83,7 @@ pub fn plan(state: &State, input: &PlanningInput) -> Vec<Command> {
     due
 }
 
-/// Until it is committed nobody takes a claim from this leader.
+/// Replicas take claims from this leader only after the command is committed.
 fn leadership_to_begin(state: &State, input: &PlanningInput) -> Option<Command> {
     let lead = input.leader.as_ref()?;
     let known = state.leadership.as_ref();
@@ -94,7 +94,7 @@ fn leadership_to_begin(state: &State, input: &PlanningInput) -> Option<Command> 
     })
 }
 
-/// Once for every loss of contact, early enough that it is committed before the voter acts alone.
+/// Suspicion starts once for each loss of contact, early enough to be committed before the voter acts alone.
 fn replicas_to_suspect(state: &State, input: &PlanningInput) -> Vec<Command> {
     let Some(lead) = &input.leader else {
         return Vec::new();
@@ -111,7 +111,7 @@ fn replicas_to_suspect(state: &State, input: &PlanningInput) -> Vec<Command> {
     let suspect = |voter: &VmName| {
         Some(Command::SuspectReplica(SuspectReplica { number: number_to_start(voter)?, replica: voter.clone() }))
     };
-    // Nobody counts the silence of one that was removed, and it may not know.
+    // The silence of a removed replica is not counted, and the replica may not know of the removal.
     let removed = state
         .reconcile_states
         .iter()
@@ -122,9 +122,9 @@ fn replicas_to_suspect(state: &State, input: &PlanningInput) -> Vec<Command> {
     others.filter_map(suspect).chain(removed).collect()
 }
 
-/// What the replicas that say nothing said last no longer counts after a while, as far as it matters to an event.
+/// Documents of silent replicas expire after a while, if an event depends on the document.
 fn stale_documents(state: &State, input: &PlanningInput) -> impl Iterator<Item = Command> {
-    // One that was removed tells nobody anything any more.
+    // A removed replica reports nothing any more.
     let too_long = |name: &VmName| {
         let silent = input.without_news_for(name).is_some_and(|silence| silence >= input.timing.stale_after);
         silent || !input.members.contains(name)
@@ -136,11 +136,11 @@ fn stale_documents(state: &State, input: &PlanningInput) -> impl Iterator<Item =
     silent.map(|(name, _)| Command::MarkDocumentStale(MarkDocumentStale { replica: name.clone() }))
 }
 
-/// Who is out of reach for so long that it counts as out of service, and who is back.
+/// Replicas that were unreachable long enough to count as out of service, and replicas that are reachable again.
 fn reachability_changes(state: &State, input: &PlanningInput) -> impl Iterator<Item = Command> {
     let half = input.timing.takeover_after / 2;
     state.replicas.iter().filter_map(move |(name, replica)| {
-        // Who was removed is missed by nobody.
+        // A removed replica is not missed.
         let is_member = input.members.contains(name);
         let is_silent = || input.unreachable_for(name).is_some_and(|silence| silence >= half);
         let reachable = match replica.unreachable {
@@ -152,8 +152,8 @@ fn reachability_changes(state: &State, input: &PlanningInput) -> impl Iterator<I
     })
 }
 
-/// Replicas that are no members any more, and whose workloads are to be restored: nobody does that. And those whose VM
-/// was deleted long ago.
+/// Replicas whose workloads are to be restored but that are no longer members, so that no restore will run; and
+/// replicas whose VM was deleted long ago.
 fn removed_to_forget(state: &State, input: &PlanningInput) -> Vec<Command> {
     let is_removed = |vm: &VmName, slot: &Slot| match slot.state {
         SlotState::Returning => !input.members.contains(vm),
@@ -166,13 +166,13 @@ fn removed_to_forget(state: &State, input: &PlanningInput) -> Vec<Command> {
     removed.into_iter().map(|replica| Command::AbandonRestores(AbandonRestores { replica: replica.clone() })).collect()
 }
 
-/// Slots that the event takes or gives back.
+/// Slots to take or to return for the event.
 fn slots_to_change(state: &State, event: &Event, input: &PlanningInput) -> Option<Command> {
     let (id, now) = (|| event.announcement.id.clone(), input.now);
     if last_call::is_due(state, event, now) {
         return Some(Command::BeginLastCall(BeginLastCall { event: id() }));
     }
-    // What the log says of the cloud may be old: it may have started.
+    // The log's view of the cloud may be old: the event may have started.
     let gives_back = || is_up_to_date(input) && slots::gives_back_at(state, event).is_some_and(|at| now >= at);
     if gives_back() && slots::is_stuck(state, event, now) {
         return Some(Command::GiveBackSlots(GiveBackSlots { event: id() }));
@@ -183,10 +183,10 @@ fn slots_to_change(state: &State, event: &Event, input: &PlanningInput) -> Optio
     takes.then(|| Command::TakeSlots(TakeSlots { event: id() }))
 }
 
-/// Attempts whose replica has not said in time how they ended.
+/// Attempts whose replica has not reported an outcome in time.
 fn overrun(event: &Event, input: &PlanningInput) -> impl Iterator<Item = Command> {
     let late = event.attempts.iter().filter(|attempt| {
-        // Replicas that were down together with the leader have yet to say what their hooks left behind.
+        // Replicas that were down together with the leader have yet to report the results of their hooks.
         let could_speak = event.deadline_of(attempt).max(input.leading_since);
         attempt.outcome.is_none() && input.now >= could_speak.plus(ENDED_WITHIN)
     });
@@ -195,20 +195,20 @@ fn overrun(event: &Event, input: &PlanningInput) -> impl Iterator<Item = Command
     })
 }
 
-/// The machine hangs, which is why somebody reboots it: its hooks are not waited for.
+/// A user reboots a machine because the machine hangs: its hooks are not waited for.
 fn hooks_to_waive(state: &State, event: &Event, input: &PlanningInput) -> Vec<Command> {
     if !event.is_user_initiated() || event.stage() > Stage::Preparing {
         return Vec::new();
     }
     let lost = |name: &VmName| unreachable_replica_given_up_at(name, input).is_some_and(|from| input.now >= from);
     let waits = |step: &Step<'_>| match step_state::state_without_undo(event, step, input.now) {
-        // Elsewhere it can be run once more when this attempt has expired.
+        // Another VM can run the hook again after this attempt has expired.
         StepState::Running(attempt) => step.hook.runs_on == RunsOn::Affected && lost(&attempt.on),
-        // One that only waits for a place may yet be run.
+        // A hook that only waits for a VM may still be run.
         StepState::Due { .. } => {
             replica_for_step(state, event, step, Intent::Confirm, input).is_none() && lost(&step.member.vm)
         }
-        // It vanished with its VM and its deadline has passed meanwhile.
+        // The attempt vanished with its VM, and its deadline has passed meanwhile.
         StepState::Failed(_) => {
             let mut latest = step.forward().rev();
             let vanished = latest.next().is_some_and(|it| matches!(it.outcome, Some((Outcome::Unknown(_), _))));
@@ -229,7 +229,7 @@ fn hooks_to_waive(state: &State, event: &Event, input: &PlanningInput) -> Vec<Co
 }
 
 fn attempts_to_begin(state: &State, event: &Event, input: &PlanningInput) -> Vec<Command> {
-    // What the log says of the cloud may be old: what it takes for announced may have taken the VM.
+    // The log's view of the cloud may be old: an event shown as announced may already have taken the VM.
     let may_restore = event.stage().is_over() || event.is_drill() || is_up_to_date(input);
     let begin = |next: Next<'_>| {
         let brings_back = next.step.id.phase >= Phase::Restore || next.step.is_undo;
@@ -266,7 +266,7 @@ fn claim_to_make(state: &State, event: &Event, input: &PlanningInput) -> Option<
     }
     let approver = input.approver(state, &event.announcement.id)?.clone();
     let (decision, stints) = (event.decided_at_revision, stints_of(state, event));
-    // The approver looks once more and posts, each perhaps behind a poll: a slow endpoint is not a dead one.
+    // The approver polls once more and posts, each perhaps behind another poll: a slow endpoint is not a dead endpoint.
     let answers_in = input.peers.get(&approver).map_or(Duration::ZERO, |contact| contact.answers_in);
     let until = input.now.plus(input.timing.claim_lease + answers_in * 3);
     Some(Command::ClaimApproval(ClaimApproval {
@@ -279,7 +279,8 @@ fn claim_to_make(state: &State, event: &Event, input: &PlanningInput) -> Option<
     }))
 }
 
-/// What the log says of the cloud may be old when its leader was lost: somebody has looked since this one leads.
+/// Whether a replica has polled since this leader leads: after a loss of the leader the log's view of the cloud may be
+/// old.
 fn is_up_to_date(input: &PlanningInput) -> bool {
     input.peers.values().any(|contact| {
         let looked = |age| contact.reachable && input.now.minus(age) >= input.leading_since;
@@ -293,10 +294,10 @@ fn may_claim_again(event: &Event, input: &PlanningInput) -> bool {
     after_takeover.or(event.next_claim_from()).is_none_or(|at| input.now >= at)
 }
 
-/// Every replica that saw the event has been silent for so long that nobody will ever say that it is over.
+/// Every replica that saw the event has been silent for so long that no end of the event will be reported.
 fn event_to_forget(state: &State, event: &Event, input: &PlanningInput) -> Option<Command> {
     let forgotten = event.seen_by.iter().all(|name| {
-        // One whose VM was deleted is not known any more, and says nothing.
+        // A replica whose VM was deleted is no longer registered, and reports nothing.
         let Some(replica) = state.replicas.get(name) else { return true };
         replica.stale_since.is_some_and(|since| input.now.since(since) >= input.timing.forget_after)
     });

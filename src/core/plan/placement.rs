@@ -12,7 +12,7 @@ use crate::schedule::peers::may_run_on;
 use crate::schedule::step::Step;
 use alloc::vec::Vec;
 
-/// From when on hooks that only this replica could run are not waited for; `None` while it answers.
+/// Time after which hooks bound to this replica are no longer waited for; `None` while the replica answers.
 pub(crate) fn unreachable_replica_given_up_at(replica: &VmName, input: &PlanningInput) -> Option<Timestamp> {
     if !input.members.contains(replica) {
         return Some(input.now);
@@ -21,7 +21,7 @@ pub(crate) fn unreachable_replica_given_up_at(replica: &VmName, input: &Planning
     Some(contact.since.plus(input.timing.takeover_after))
 }
 
-/// Where a step can be run now.
+/// The replica that can run a step now.
 pub(crate) fn replica_for_step(
     state: &State,
     event: &Event,
@@ -44,8 +44,8 @@ pub(crate) fn replica_for_step(
     }
 }
 
-/// An unaffected replica whose VM has the same workload of the same group with the same hook. Where nothing may be moved to
-/// nothing is begun, either; what was begun there can be asked, and taken back.
+/// An unaffected replica whose VM has the same workload of the same group with the same hook. No run begins on a VM to
+/// be avoided; confirmation and undo of a hook are possible there.
 fn peer(state: &State, event: &Event, step: &Step<'_>, intent: Intent, input: &PlanningInput) -> Option<VmName> {
     let is_there = |name: &VmName| {
         let replica = state.replicas.get(name);

@@ -1,4 +1,4 @@
-//! Members of an event whose replica has yet to register its workloads. Their hooks are unknown until then.
+//! Members of an event whose replica has yet to register its workloads. Hooks of these members are unknown until then.
 
 use crate::model::blocker::Blocker;
 use crate::model::claim::Reason;
@@ -10,15 +10,15 @@ use crate::model::time::{Timestamp, to_the_second};
 use crate::plan::placement::unreachable_replica_given_up_at;
 use crate::planning_input::PlanningInput;
 
-/// What an event that may be claimed for this reason waits for all the same, because the reason rests on what is
-/// registered. Who is a member is not in the log, so `apply` cannot mind it.
+/// The blocker of an event that may otherwise be claimed for this reason, because the reason rests on the
+/// registrations. The membership is not in the log, so `apply` cannot check this.
 pub(crate) fn unregistered_blocker(
     state: &State,
     event: &Event,
     reason: Reason,
     input: &PlanningInput,
 ) -> Option<Blocker> {
-    // What the platform may have been told stays decided. A claim that was withdrawn told it nothing.
+    // A decision stays once the platform may have received the approval. A withdrawn claim sent nothing.
     if !matches!(reason, Reason::Prepared | Reason::NothingToPrepare) || event.reason_to_repeat().is_some() {
         return None;
     }
@@ -32,7 +32,7 @@ pub(crate) fn unregistered_blocker(
     awaited.next()
 }
 
-/// The machine that the event was announced for does not exist any more; its replica was forgotten.
+/// The machine of the announcement does not exist any more; its replica was forgotten.
 fn is_deleted(state: &State, event: &Event, vm: &VmName) -> bool {
     let deleted_it = |other: &Event| {
         let at = other.entered_at(Stage::Started).or(other.over_at());
@@ -41,7 +41,7 @@ fn is_deleted(state: &State, event: &Event, vm: &VmName) -> bool {
     state.events().any(deleted_it)
 }
 
-/// Nobody waits beyond the budget; and a machine that hangs is why somebody reboots it.
+/// No wait exceeds the budget; and a user reboots a machine because the machine hangs.
 fn registration_waived_at(event: &Event, replica: &VmName, input: &PlanningInput) -> Option<Timestamp> {
     let silence_ends = unreachable_replica_given_up_at(replica, input).filter(|_| event.is_user_initiated());
     silence_ends.into_iter().chain(event.budget_ends()).min()

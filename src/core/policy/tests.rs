@@ -1,4 +1,4 @@
-//! The defaults, the order of the rules, and that what is explained is what is chosen.
+//! The defaults, the order of the rules, and the equality of the explained and the chosen treatment.
 
 use super::*;
 

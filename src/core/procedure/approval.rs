@@ -1,5 +1,5 @@
-//! The approval of a claimed event: a fresh document, a confirmation by a quorum, and the post. A step that fails becomes the
-//! outcome of the claim, so that the leader names another approver without delay.
+//! The approval of a claimed event: a fresh document, a confirmation by a quorum, and the post. A failed step becomes
+//! the outcome of the claim, so that the leader names another approver without delay.
 
 use super::{Host, PostReason};
 use crate::model::claim::{Claim, PostOutcome, Reason};
@@ -12,7 +12,7 @@ use crate::schedule::claims;
 use alloc::format;
 use core::time::Duration;
 
-/// The pause after a confirmation that no quorum gave.
+/// The pause after a failed confirmation.
 const CONFIRM_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// A claim that names this replica as the approver.
@@ -21,9 +21,9 @@ pub struct OwnClaim {
     pub event: EventId,
     pub attempt: AttemptId,
     pub reason: Reason,
-    /// When the event was first seen, in the cluster's time.
+    /// When the event was first seen, in cluster time.
     pub event_since: Timestamp,
-    /// When this replica saw the claim, on its monotonic clock.
+    /// When this replica saw the claim, on the monotonic clock.
     pub seen_at: Timestamp,
     /// How long the claim is valid after `seen_at`.
     pub lease: Duration,
@@ -45,7 +45,7 @@ impl OwnClaim {
     }
 }
 
-/// What an approver asks of its host beside [`Host`].
+/// Requirements of an approver for the host, beside [`Host`].
 #[allow(async_fn_in_trait, reason = "as in `Host`")]
 pub trait ApprovalHost: Host {
     /// True once a quorum has confirmed that `state` was current after this call.
@@ -53,14 +53,14 @@ pub trait ApprovalHost: Host {
         self.ensure_linearizable().await
     }
 
-    /// The outcome of the claim where a fresh document forbids the post (`members.md` 2.1).
+    /// The outcome of the claim if a fresh document forbids the post (`members.md` 2.1).
     fn reason_not_to_post(&self, claim: &OwnClaim, fresh: &Document) -> Option<PostOutcome> {
         claims::outcome_without_post(&self.state(), self.name(), &claim.event, claim.attempt, fresh)
     }
 }
 
-/// Posts the approval of a claim and returns its outcome. `None` if the claim expired or another replica has it: then nothing
-/// was sent.
+/// Posts the approval of a claim and returns its outcome. `None` if the claim expired or another replica has the claim:
+/// then nothing was sent.
 pub async fn approve<H: ApprovalHost>(host: &H, claim: &OwnClaim) -> Option<PostOutcome> {
     if claim.is_left_over {
         return Some(PostOutcome::Unknown("this replica was restarted and cannot tell whether it had posted".into()));

@@ -1,4 +1,4 @@
-//! The executor: gives each assignment of the committed state to the host.
+//! The executor: passes each assignment of the committed state to the host.
 
 use super::Host;
 use super::approval::OwnClaim;
@@ -10,35 +10,35 @@ use crate::model::state::State;
 use alloc::collections::BTreeSet;
 use core::time::Duration;
 
-/// The pause after a confirmation that no quorum gave.
+/// The pause after a failed confirmation.
 const CONFIRM_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// What the log held of this replica when its current run had caught up.
+/// Facts of the log about this replica when the current run had caught up.
 #[derive(Clone, Copy, Debug)]
 pub struct LeftOver {
-    /// The last attempt of the log. A previous run may have acted on this attempt and on earlier ones.
+    /// The last attempt of the log. A previous run may have acted on this attempt and on earlier attempts.
     pub attempt: AttemptId,
     /// A previous run had registered.
     pub is_known: bool,
 }
 
-/// An attempt that the log assigns to this replica.
+/// An attempt assigned to this replica by the log.
 #[derive(Clone, Copy, Debug)]
 pub struct AssignedAttempt<'a> {
     pub event: &'a Event,
     pub attempt: &'a Attempt,
-    /// A second start is allowed where the first one was lost with its machine.
+    /// A second start is allowed if the first start was lost with the machine.
     pub restart_restore_if_lost: bool,
     /// A previous run may have begun the attempt.
     pub is_left_over: bool,
 }
 
-/// What the executor asks of its host beside [`Host`].
+/// Requirements of the executor for the host, beside [`Host`].
 pub trait ExecutorHost: Host {
-    /// The host runs this attempt, or has a record of it.
+    /// The host runs this attempt, or has a record of the attempt.
     fn knows_attempt(&self, event: &Event, attempt: &Attempt) -> bool;
 
-    /// Starts the attempt, records its outcome, or leaves it running.
+    /// Starts the attempt, records the outcome, or leaves the attempt running.
     fn drive_attempt(&self, assigned: AssignedAttempt<'_>);
 
     /// Stops the attempt. The outcome of an attempt that never started is recorded at once.
@@ -47,14 +47,14 @@ pub trait ExecutorHost: Host {
     /// Begins the approval of a claim beside the executor.
     fn begin_approval(&self, claim: OwnClaim);
 
-    /// Stops attempts that the log has settled, and drops their records; true while some of them still run.
+    /// Stops attempts settled in the log, and drops their records; true while some of these attempts still run.
     fn cleanup(&self, state: &State) -> bool;
 
-    /// Every attempt that predates this disk is settled: from now on the disk counts as complete.
+    /// Marks the disk as complete: every attempt that predates this disk is settled.
     fn complete_disk(&self);
 }
 
-/// Waits until this replica has applied every entry that was committed before the wait began.
+/// Waits until this replica has applied every entry committed before the wait began.
 pub async fn catch_up<H: Host>(host: &H) -> LeftOver {
     while !host.ensure_linearizable().await {
         host.sleep(CONFIRM_AGAIN_AFTER).await;
@@ -66,9 +66,9 @@ pub async fn catch_up<H: Host>(host: &H) -> LeftOver {
 /// The state of an executor between two passes.
 #[derive(Debug)]
 pub struct Executor {
-    /// Attempts up to this one may be left over from a previous run.
+    /// Attempts up to this id may be left over from a previous run.
     left_over: AttemptId,
-    /// Attempts up to this one may have begun on a disk that was lost.
+    /// Attempts up to this id may have begun on a lost disk.
     lost_disk: AttemptId,
     is_disk_new: bool,
     approvals_begun: BTreeSet<AttemptId>,
@@ -80,14 +80,14 @@ impl Executor {
         Self { left_over, lost_disk, is_disk_new, approvals_begun: BTreeSet::new() }
     }
 
-    /// Gives each assignment to the host. True if another pass is due soon, though the state does not change.
+    /// Passes each assignment to the host. True if another pass is due soon, though the state does not change.
     pub fn run<H: ExecutorHost>(&mut self, host: &H, state: &State) -> bool {
         let assignments = assignments(state, host.name());
         let is_busy = !assignments.is_empty();
         let mut is_in_doubt = false;
         for assignment in assignments {
             match assignment {
-                // The attempt may run on the lost disk's machine. The leader settles it once it must have ended.
+                // The attempt may run on the lost disk's machine. The leader settles the attempt after its latest end.
                 Assignment::Run { event, attempt, .. } | Assignment::Cancel { event, attempt }
                     if predates_disk(state, attempt, self.lost_disk) && !host.knows_attempt(event, attempt) =>
                 {

@@ -1,5 +1,5 @@
-//! The approval without a quorum: a replica that hears no leader collects what it knows, and approves the event that is due. It
-//! checks every condition again, with a fresh document, right before it writes its journal.
+//! The approval without a quorum: a replica without a leader collects local facts, and approves the event that is due.
+//! Every condition is checked again, with a fresh document, right before the journal is written.
 
 use super::{Host, PostReason};
 use crate::isolation::approval::{blockers_to_override, event_to_approve};
@@ -25,7 +25,7 @@ use core::time::Duration;
 /// A document is fresh for this long.
 const FRESH_FOR: Duration = Duration::from_secs(2);
 
-/// An approval that failed is tried again after this pause: the metadata service bounds how often it is asked.
+/// Pause before a failed approval is tried again: the metadata service limits the rate of requests.
 pub const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// An operator's request for the approval of an event without a quorum.
@@ -40,7 +40,7 @@ pub struct IsolatedRequest {
 /// The reason why an isolated replica approved nothing. Nothing was posted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NotApproved {
-    /// This replica hears a leader.
+    /// This replica follows a leader.
     Led,
     Impossible(IsolatedBlocker),
     /// The event has this revision now.
@@ -61,23 +61,23 @@ impl fmt::Display for NotApproved {
 
 impl core::error::Error for NotApproved {}
 
-/// What an isolated replica asks of its host beside [`Host`].
+/// Requirements of an isolated replica for the host, beside [`Host`].
 #[allow(async_fn_in_trait, reason = "as in `Host`")]
 pub trait IsolatedHost: Host {
     fn has_quorum(&self) -> bool;
 
-    /// When a leader was heard last, on the monotonic clock.
+    /// The last contact with a leader, on the monotonic clock.
     fn last_leader_contact(&self) -> Option<Timestamp>;
 
     /// The voters in the order of the configuration; none once this replica was removed.
     fn voters(&self) -> Vec<VmName>;
 
-    /// The answers of the replicas that this one reaches.
+    /// The answers of the reachable replicas.
     fn peer_answers(&self) -> BTreeMap<VmName, PeerAnswer>;
 
     fn readiness(&self) -> BTreeMap<WorkloadName, Readiness>;
 
-    /// The cluster's time by the last applied entry.
+    /// The cluster time of the last applied entry.
     fn log_time(&self) -> Timestamp;
 
     fn journal(&self) -> Vec<JournalEntry>;
@@ -85,7 +85,7 @@ pub trait IsolatedHost: Host {
     /// The entries behind the applied index; `None` if the end of the log cannot be read.
     async fn unapplied_entries(&self) -> Option<Vec<Entry>>;
 
-    /// The leader's inputs to planning, as this replica knows them.
+    /// The leader's inputs to planning, as known to this replica.
     fn planning_input(&self) -> PlanningInput;
 
     /// The event that this replica approves now.
@@ -93,13 +93,14 @@ pub trait IsolatedHost: Host {
         event_to_approve(&self.state(), input).map(|announced| announced.id.clone())
     }
 
-    /// Ensures that no former leader gets anything acknowledged here; true once that is on the disk.
+    /// Ensures that no former leader gets anything acknowledged here; true once the fence is on the disk.
     async fn fence(&self) -> bool;
 
-    /// Writes an entry to the journal if the approval is still allowed; false if not. The entry is on the disk on return.
+    /// Writes an entry to the journal if the approval is still allowed; false otherwise. On return the entry is on
+    /// disk.
     ///
     /// # Errors
-    /// The disk does not take it.
+    /// The write to the disk failed.
     async fn begin_journal_entry(
         &self,
         entry: JournalEntry,
@@ -111,7 +112,7 @@ pub trait IsolatedHost: Host {
     async fn end_journal_entry(&self, begun: &JournalEntry, outcome: &PostOutcome);
 }
 
-/// What this replica knows while it hears no leader; `None` while it has a quorum.
+/// The view of this replica while no leader is heard; `None` while the replica has a quorum.
 pub async fn isolated_view<H: IsolatedHost>(host: &H, watch: &mut IsolationWatch) -> Option<IsolatedView> {
     watch.tick(host.monotonic(), host.trusted_document().as_ref());
     if host.has_quorum() {
@@ -122,7 +123,7 @@ pub async fn isolated_view<H: IsolatedHost>(host: &H, watch: &mut IsolationWatch
     let mut reached = host.peer_answers();
     reached.retain(|name, _| voters.contains(name));
     let since = host.to_cluster_time(watch.alone_since(heard, &reached));
-    // The tail is read before the state: an entry that is applied meanwhile is in both, and never in neither.
+    // The tail is read before the state: an entry applied meanwhile is in both, and never in neither.
     let tail = host.unapplied_entries().await?;
     Some(IsolatedView {
         since,
@@ -179,7 +180,7 @@ pub async fn approve_isolated<H: IsolatedHost>(
     Ok(outcome)
 }
 
-/// The event that an operator names, if it is as the operator saw it and this replica can approve it.
+/// The event that an operator names, if the revision is as seen by the operator and this replica can approve the event.
 fn requested_event<H: IsolatedHost>(
     host: &H,
     input: &PlanningInput,
@@ -200,7 +201,7 @@ fn scheduled<'a>(document: &'a Document, id: &EventId) -> Option<&'a Announcemen
     document.get(id).filter(|announced| announced.status == Status::Scheduled)
 }
 
-/// No leader was heard for `takeover_after`.
+/// Whether no leader was heard for `takeover_after`.
 fn is_silent<H: IsolatedHost>(host: &H) -> bool {
     let is_long_ago = |heard| host.monotonic().since(heard) >= host.timing().takeover_after;
     !host.has_quorum() && host.last_leader_contact().is_none_or(is_long_ago)

@@ -1,5 +1,6 @@
-//! Procedures of a replica: sequences of steps with waits between them. A procedure decides when each step is due, and runs
-//! over a [`Host`]. The program's host is the process beside a database; the simulator's host is a simulated machine.
+//! Procedures of a replica: sequences of steps with waits between them. A procedure decides when each step is due, and
+//! runs on a [`Host`]. The program's host is the process beside a database; the simulator's host is a simulated
+//! machine.
 
 pub mod approval;
 pub mod executor;
@@ -21,7 +22,7 @@ use core::time::Duration;
 pub enum PostReason {
     /// The log has a claim of this attempt.
     Claim(AttemptId),
-    /// The journal has an isolated approval that was begun at this time.
+    /// The journal has an isolated approval begun at this time.
     Isolated(Timestamp),
 }
 
@@ -44,10 +45,10 @@ pub trait Host {
     /// The monotonic clock of this machine.
     fn monotonic(&self) -> Timestamp;
 
-    /// The cluster's time.
+    /// The cluster time.
     fn cluster_time(&self) -> Timestamp;
 
-    /// Converts a timestamp of the monotonic clock to the cluster's time.
+    /// Converts a timestamp of the monotonic clock to cluster time.
     fn to_cluster_time(&self, monotonic: Timestamp) -> Timestamp {
         self.cluster_time().minus(self.monotonic().since(monotonic))
     }
@@ -57,7 +58,7 @@ pub trait Host {
     /// Requests a document of the metadata service.
     ///
     /// # Errors
-    /// Says why there is no document.
+    /// The reason why there is no document.
     async fn fresh_document(&self) -> Result<Document, String>;
 
     /// The document of the last poll; `None` while the metadata service does not answer.

@@ -1,4 +1,4 @@
-//! The reconciliation of the journal: tells the log which events this replica approved without a quorum.
+//! The reconciliation of the journal: reports to the log which events this replica approved without a quorum.
 
 use super::Host;
 use crate::disk_loss::{Since, may_account_for_lost_disk};
@@ -9,27 +9,27 @@ use core::time::Duration;
 
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// What the reconciliation asks of its host beside [`Host`].
+/// Requirements of the reconciliation for the host, beside [`Host`].
 #[allow(async_fn_in_trait, reason = "as in `Host`")]
 pub trait JournalHost: Host {
     type Changes;
 
-    /// What this replica has seen so far of the state, the journal and the quorum.
+    /// The changes of the state, the journal and the quorum that this replica has seen so far.
     fn changes(&self) -> Self::Changes;
 
-    /// Ends when one of the three has changed since, or after `at_most`.
+    /// Waits until the state, the journal or the quorum has changed since, or for `at_most`.
     async fn wait(&self, changes: Self::Changes, at_most: Option<Duration>);
 
     /// A quorum takes proposals.
     fn may_reconcile(&self) -> bool;
 
-    /// How old the document of the last poll is; `None` before the first one.
+    /// Age of the document of the last poll; `None` before the first poll.
     fn document_age(&self) -> Option<Duration>;
 
     /// A lost disk still votes under this replica's name.
     fn has_former_vote(&self) -> bool;
 
-    /// The journal was created by this run or by one that did not keep it.
+    /// The journal was created by this run, or by a previous run that did not mark the journal as complete.
     fn is_journal_new(&self) -> bool;
 
     /// Marks a new journal as complete, on the disk.
@@ -38,10 +38,10 @@ pub trait JournalHost: Host {
     /// A previous run had registered; `None` until this run has caught up.
     fn is_known(&self) -> Option<bool>;
 
-    /// Removes the entries that are not needed any more.
+    /// Removes entries that are no longer needed.
     async fn prune_journal(&self, is_needed: impl Fn(&JournalEntry) -> bool);
 
-    /// Reads the journal while nothing is written to it.
+    /// Reads the journal while no entry is written.
     async fn read_journal<T>(&self, read: impl FnOnce(&[JournalEntry]) -> T) -> T;
 
     /// Proposes a command to the leader. The caller proposes again after a failure.
@@ -58,7 +58,7 @@ pub async fn reconcile_journal<H: JournalHost>(host: &H) {
     }
 }
 
-/// Waits, on a new disk of a known replica, until approvals of which the lost journal may have told have become visible.
+/// Waits, on a new disk of a known replica, until approvals possibly recorded in the lost journal have become visible.
 async fn wait_for_former_approvals<H: JournalHost>(host: &H) {
     if !host.is_journal_new() {
         return;

@@ -1,4 +1,4 @@
-//! Members that an event affects.
+//! Members affected by an event.
 
 use crate::model::event::Event;
 use crate::model::id::{GroupName, VmName};
@@ -7,8 +7,7 @@ use crate::model::workload::{Member, OnAbsent, Workload};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// The members whose slots an event needs: those that it names and that have a group or hooks.
-/// A dry run takes nothing away.
+/// The members whose slots an event needs: affected members with a group or hooks. A dry run needs no slots.
 pub fn needed<'a>(state: &'a State, event: &Event) -> Vec<(Member, Option<&'a GroupName>)> {
     if event.is_dry_run() {
         return Vec::new();
@@ -18,14 +17,14 @@ pub fn needed<'a>(state: &'a State, event: &Event) -> Vec<(Member, Option<&'a Gr
     members.map(|(vm, workload)| (workload.on(vm), workload.group.as_ref())).collect()
 }
 
-/// The workloads on the VMs that an event names, by VM.
+/// The workloads on the VMs of an event, by VM.
 pub(crate) fn affected<'a>(state: &'a State, event: &Event) -> Vec<(&'a VmName, &'a Workload)> {
     let named = event.announcement.resources.iter().filter(|vm| !event.departed.contains(*vm));
     let replicas: BTreeMap<_, _> = named.filter_map(|vm| state.replicas.get_key_value(vm)).collect();
     replicas.into_iter().flat_map(|(vm, replica)| replica.effective().map(move |workload| (vm, workload))).collect()
 }
 
-/// The workload dials in and is away: what that means.
+/// The `on_absent` setting of a disconnected session workload.
 pub(crate) fn away(state: &State, member: &Member, workload: &Workload) -> Option<OnAbsent> {
     let is_absent = state.replicas.get(&member.vm).is_some_and(|replica| replica.is_absent(workload));
     is_absent.then_some(workload.on_absent)

@@ -8,7 +8,7 @@ use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::workload::{Intent, Member, Phase};
 
-/// Something runs that brings the member back.
+/// Whether a restore or ready hook of the member runs.
 pub fn is_being_restored(state: &State, member: &Member) -> bool {
     let runs = |attempt: &Attempt| {
         attempt.member == *member && attempt.outcome.is_none() && attempt.hook.phase >= Phase::Restore
@@ -16,7 +16,7 @@ pub fn is_being_restored(state: &State, member: &Member) -> bool {
     state.open_events().filter(|event| !event.is_dry_run()).any(|event| event.attempts.iter().any(runs))
 }
 
-/// A restore of the member was begun in its present stint, however it ended.
+/// Whether a restore of the member began in the present stint, with any outcome.
 pub fn is_restore_begun(state: &State, member: &Member) -> bool {
     let Some(slot) = state.slots.get(member) else { return false };
     let is_restore = |attempt: &Attempt| {
@@ -26,7 +26,7 @@ pub fn is_restore_begun(state: &State, member: &Member) -> bool {
     state.open_events().any(|event| event.attempts.iter().any(is_restore))
 }
 
-/// An open attempt is still to be run; otherwise it is cancelled.
+/// Whether an open attempt is still to be run; an unwanted attempt is cancelled.
 pub fn is_wanted(state: &State, event: &Event, attempt: &Attempt) -> bool {
     let is_dropped = event.is_approved_by_operator() || event.is_skipped(&attempt.member, attempt.hook);
     let slot = state.slots.get(&attempt.member).filter(|slot| slot.stint == attempt.stint);
@@ -40,20 +40,20 @@ pub fn is_wanted(state: &State, event: &Event, attempt: &Attempt) -> bool {
     if is_dropped || event.stage().is_over() {
         return false;
     }
-    // Whoever signed off by force is asked nothing any more, and nothing is known of what it was doing.
+    // A member signed off by force runs no more hooks, and the state of the member's last hook is unknown.
     if !state.is_restorable(&attempt.member) {
         return event.stage() < Stage::Started;
     }
-    // What the event has given back it does not take away.
+    // The event does not disrupt a member whose slot the event has returned.
     if attempt.hook.phase.is_disruptive() && !event.is_dry_run() {
         return slot.is_some_and(|slot| slot.events.contains(&event.announcement.id))
-            // A failover that is under way may finish: stopped half way it would leave the group without a primary.
+            // A failover under way may finish: a failover stopped half way would leave no primary in the group.
             && (event.stage() < Stage::Started || attempt.hook.phase == Phase::Failover);
     }
     event.stage() < Stage::Started
 }
 
-/// It runs on though less time is left for it than when it was begun.
+/// Whether the attempt runs on although the deadline is earlier now than at the attempt's start.
 pub fn is_overrun(event: &Event, attempt: &Attempt, now: Timestamp) -> bool {
     let ends = event.deadline_of(attempt);
     event.stage() < Stage::Started && ends < attempt.deadline && now >= ends

@@ -9,25 +9,26 @@ use crate::model::state::State;
 use crate::model::time::Timestamp;
 use core::time::Duration;
 
-/// So many claims of one event that were withdrawn because the documents differed do not look like an accident.
+/// Number of claims of one event, withdrawn because the documents differed, from which this does not look like an
+/// accident.
 pub const DIFFERS_TOO_OFTEN: usize = 2;
 
-/// The pause before an event is claimed again is a second, doubled with each claim, up to this.
+/// Upper bound of the pause before an event is claimed again; the pause is a second, doubled with each claim.
 pub(crate) const CLAIM_AGAIN_AFTER_AT_MOST: Duration = Duration::from_secs(5);
 
-/// So many claims in vain do not look like an accident: the next ones are further apart, so that a notice of days does
-/// not fill the state.
+/// Number of failed claims from which this does not look like an accident: the next claims are further apart, so that a
+/// notice of days does not fill the state.
 const CLAIMS_IN_VAIN: usize = 20;
 
 const CLAIM_AGAIN_AFTER_MANY: Duration = Duration::from_mins(1);
 
 impl Event {
-    /// From when on the event may be claimed once more; `None` when it was not claimed yet.
+    /// Time from which the event may be claimed once more; `None` before the first claim.
     pub fn next_claim_from(&self) -> Option<Timestamp> {
         let last = self.claims.last()?;
         let count = |outcome: &PostOutcome| self.claims.iter().filter(|claim| claim.outcome_is(outcome)).count();
         if self.stage() == Stage::Approved {
-            // Somebody else may have to approve it, too, or the platform has lost it.
+            // Another approver may also have to approve the event, or the platform has lost the approval.
             let repost_after = self.treatment.as_ref().map_or(CLAIM_AGAIN_AFTER_MANY, |chosen| chosen.repost_after);
             let pause = repost_after * (1 << count(&PostOutcome::Accepted).saturating_sub(1).min(16));
             let told = self.claims.iter().filter_map(|claim| claim.outcome.as_ref()).map(|(_, at)| *at);
@@ -43,20 +44,20 @@ impl Event {
         Some(at.plus(pause))
     }
 
-    /// The reason for which what was decided is posted once more: an approval that was accepted and may be lost, or one
-    /// of which nobody knows whether it arrived. Never one for something else than the event is now.
+    /// The reason for which a decision is posted once more: an approval that was accepted and may be lost, or an
+    /// approval with unknown arrival. Only an approval of the event's present revision is repeated.
     pub fn reason_to_repeat(&self) -> Option<Reason> {
         let posted = self.claims.iter().rev().find(|claim| claim.may_have_been_posted());
         posted.filter(|claim| claim.decided_at_revision == self.decided_at_revision).map(|claim| claim.reason)
     }
 
-    /// Another replica, or nobody, will act on the last claim.
+    /// Whether the last claim is over: its approver will not act on it any more.
     pub fn is_claim_over(&self, now: Timestamp) -> bool {
         self.claims.last().is_none_or(|claim| claim.outcome.is_some() || claim.until <= now)
     }
 }
 
-/// What becomes of a claim by a fresh document of its approver; `None` where it may be posted (`members.md` 2.1).
+/// The outcome of a claim by a fresh document of its approver; `None` if the approval may be posted (`members.md` 2.1).
 pub fn outcome_without_post(
     state: &State,
     me: &VmName,

@@ -1,5 +1,5 @@
-//! Whether an event may be claimed, or its blocker (`behaviour.md` 12). `plan`, `apply` and `explain` use the same
-//! answer.
+//! Whether an event may be claimed, or the event's blocker (`behaviour.md` 12). `plan`, `apply` and `explain` share
+//! this answer.
 
 use crate::model::attempt::Attempt;
 use crate::model::blocker::{Blocker, Clearance};
@@ -25,10 +25,10 @@ use core::time::Duration;
 /// An accepted approval is not posted once more in the last minute of the notice: the event starts anyway.
 const NOT_REPEATED_IN_THE_LAST: Duration = Duration::from_mins(1);
 
-/// What stands between an event and its claim.
+/// The clearance of an event: a blocker, or the reason for which the event may be claimed.
 pub fn clearance(state: &State, event: &Event, now: Timestamp) -> Clearance {
     let ready = clearance_without_slots(state, event, now);
-    // What was decided without a quorum, or is approved, is repeated whoever is out meanwhile.
+    // A decision without a quorum, or an approval, is repeated regardless of members out of service meanwhile.
     if !matches!(ready, Clearance::Clear(_)) || event.has_isolated_approval() || event.stage() == Stage::Approved {
         return ready;
     }
@@ -43,7 +43,7 @@ fn on_budget(event: &Event, SlotDeferred { group, by }: SlotDeferred) -> Blocker
     Blocker::Budget { group, by, notice_ends: event.notice_ends() }
 }
 
-/// What stands between an event and its claim, apart from slots.
+/// The clearance of an event, apart from slots.
 fn clearance_without_slots(state: &State, event: &Event, now: Timestamp) -> Clearance {
     if event.is_drill()
         || event.stage() > Stage::Approved
@@ -54,7 +54,7 @@ fn clearance_without_slots(state: &State, event: &Event, now: Timestamp) -> Clea
     if event.stage() == Stage::Approved {
         let is_late = now.plus(NOT_REPEATED_IN_THE_LAST) >= event.notice_ends();
         let is_due = event.next_claim_from().is_some_and(|at| now >= at);
-        // What came back may start because of it, so it is prepared first.
+        // A member that came back may start because of the event, so the member is prepared first.
         let is_busy = || event.attempts.iter().any(|attempt| attempt.outcome.is_none());
         let is_ready = || {
             !event.is_reopened()
@@ -64,7 +64,7 @@ fn clearance_without_slots(state: &State, event: &Event, now: Timestamp) -> Clea
         let again = event.reason_to_repeat().filter(|_| is_let && is_ready());
         return again.map_or(Clearance::NothingToApprove, Clearance::Clear);
     }
-    // What the platform may have been told stays decided.
+    // A decision stays once the platform may have received the approval.
     if let Some(reason) = event.reason_to_repeat() {
         return Clearance::Clear(reason);
     }
@@ -100,19 +100,19 @@ pub(crate) fn clearance_of_preparation(state: &State, event: &Event, now: Timest
     if now < event.preparation_starts() {
         return Clearance::Blocked(Blocker::TooEarly { starts_at: event.preparation_starts() });
     }
-    // A hook that failed for good holds the event, also when its budget is spent.
+    // A permanently failed hook holds the event, also when the budget is exhausted.
     if let Some(failed) = holding_failure_among(event, &steps, now) {
         return Clearance::Blocked(failed);
     }
     if event.budget_ends().is_some_and(|ends| now >= ends) {
-        // Nothing of ours runs when the approval is posted.
+        // No hook runs when the approval is posted.
         let mut running = event.attempts.iter().filter(|attempt| attempt.outcome.is_none());
         let last = running.find(|attempt| attempt.hook.phase < Phase::Restore);
         return last.map_or(Clearance::Clear(Reason::BudgetSpent), |attempt| {
             Clearance::Blocked(self::hook_running_blocker(event, attempt))
         });
     }
-    // Before it has its slots nothing that takes service away begins.
+    // No disruptive hook begins before the event has slots.
     if event.slots_since.is_none()
         && let Some(held) = slot_taking::slots_denied_by(state, event, now)
     {
@@ -129,11 +129,11 @@ pub(crate) fn clearance_of_preparation(state: &State, event: &Event, now: Timest
     }
 }
 
-/// What the first step that is not settled waits for; one that waits for its turn waits for another workload's.
+/// The blocker of the first open step; a step in `HookWaiting` waits for another workload's step.
 fn reason_to_wait(state: &State, event: &Event, steps: &[Step<'_>], now: Timestamp) -> Option<Blocker> {
     let (mut first, mut member) = (None, None);
     for step in steps {
-        // Those of one workload stand together, and the others of it wait for the first.
+        // The steps of one workload are adjacent, and the later steps of the workload wait for the first.
         if member == Some(&step.member) {
             continue;
         }

@@ -1,5 +1,5 @@
-//! Hooks that wait for others: workloads that come after others, hooks of several events for one workload, exclusive
-//! hooks, failovers of one group.
+//! Hooks waiting for other hooks: workloads with `after`, hooks of several events for one workload, exclusive hooks,
+//! failovers of one group.
 
 use crate::model::attempt::Attempt;
 use crate::model::event::Event;
@@ -11,8 +11,8 @@ use alloc::collections::BTreeMap;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-/// The workloads that wait for each other in a circle, as they are registered on whichever VMs. What they say of each
-/// other is passed over, or they would wait for ever.
+/// Workloads in a cycle of `after`, as registered on any VMs. Dependencies between these workloads are ignored, because
+/// the workloads would wait forever.
 pub fn dependency_cycles(state: &State) -> BTreeSet<&WorkloadName> {
     let mut after: BTreeMap<&WorkloadName, BTreeSet<&WorkloadName>> = BTreeMap::new();
     for (_, workload) in state.workloads().filter(|(_, workload)| !workload.after.is_empty()) {
@@ -35,7 +35,7 @@ fn reaches(after: &BTreeMap<&WorkloadName, BTreeSet<&WorkloadName>>, from: &Work
     false
 }
 
-/// Whom a workload waits for. Of two in circles neither waits for the other, be they in the same one or not.
+/// Workloads that a member waits for. A dependency between two workloads is ignored if each is in a cycle.
 pub(crate) fn workloads_waited_for<'a>(
     state: &'a State,
     member: &Member,
@@ -45,18 +45,18 @@ pub(crate) fn workloads_waited_for<'a>(
     named.filter(move |name| !(is_in_a_circle(name) && is_in_a_circle(&member.workload)))
 }
 
-/// What runs now, in whichever event: a second hook for the same workload would meet it.
+/// Running attempts of all open events: a second hook for the same workload would collide with such an attempt.
 pub(crate) fn running(state: &State) -> impl Iterator<Item = (&Event, &Attempt)> {
     let attempts = state.open_events().flat_map(|event| event.attempts.iter().map(move |attempt| (event, attempt)));
     attempts.filter(|(_, attempt)| attempt.outcome.is_none())
 }
 
-/// The workloads for which something runs.
+/// Members with a running attempt.
 pub(crate) fn busy(state: &State) -> BTreeSet<&Member> {
     running(state).map(|(_, attempt)| &attempt.member).collect()
 }
 
-/// Leaves out what is not to run beside something that runs, or beside what stands before it here.
+/// Removes steps that must not run beside a running attempt, or beside an earlier step of `next`.
 pub(crate) fn enforce_exclusion(state: &State, next: &mut Vec<Next<'_>>) {
     let mut begun: Vec<(Member, Phase)> = Vec::new();
     next.retain(|next| {
@@ -72,7 +72,8 @@ pub(crate) fn enforce_exclusion(state: &State, next: &mut Vec<Next<'_>>) {
     });
 }
 
-/// In one group at most one failover runs at a time, over all events (R8); a question or its being taken back too.
+/// In one group at most one failover runs at a time, over all events (R8); confirmation and undo of a failover count as
+/// well.
 fn is_beside_a_failover(state: &State, member: &Member, phase: Phase, begun: &[(Member, Phase)]) -> bool {
     let group_of = |member: &Member| state.workload(member).and_then(|workload| workload.group.as_ref());
     let Some(group) = group_of(member).filter(|_| phase == Phase::Failover) else {
@@ -84,7 +85,7 @@ fn is_beside_a_failover(state: &State, member: &Member, phase: Phase, begun: &[(
     runs.any(|(_, attempt)| is_rival(&attempt.member)) || starts.any(|(other, _)| is_rival(other))
 }
 
-/// Another one of the same workload's name and phase, in whichever event.
+/// Whether another exclusive hook of the same workload name and phase runs or starts, for any event.
 fn is_beside_an_exclusive(state: &State, member: &Member, phase: Phase, begun: &[(Member, Phase)]) -> bool {
     let attempts = state.open_events().flat_map(|event| &event.attempts);
     let mut runs = attempts.filter(|each| {

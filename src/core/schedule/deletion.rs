@@ -1,4 +1,4 @@
-//! Replicas whose VM an event deleted.
+//! Replicas on VMs deleted by an event.
 
 use crate::model::event::Event;
 use crate::model::id::VmName;
@@ -7,7 +7,7 @@ use crate::model::state::{Replica, State};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// Whoever falls silent later than this after a deletion is over was not deleted by it.
+/// A replica that becomes silent later than this after the end of a deletion was not deleted by the event.
 const SILENT_WITHIN: Duration = Duration::from_mins(5);
 
 pub(crate) fn deleted(state: &State, by: impl Fn(&Event, &VmName, &Replica) -> bool) -> Vec<VmName> {
@@ -22,7 +22,7 @@ pub(crate) fn has_begun(event: &Event) -> bool {
     event.entered_at(Stage::Started).is_some()
 }
 
-/// Its document no longer counts, and has not since the event was over.
+/// Whether the replica's document is stale, and was stale soon after the end of the event.
 pub(crate) fn was_silenced(event: &Event, replica: &Replica) -> bool {
     let over = event.over_at();
     replica.stale_since.is_some_and(|since| over.is_some_and(|over| since <= over.plus(SILENT_WITHIN)))

@@ -1,4 +1,4 @@
-//! Hooks that hold an event because they failed as often as they may.
+//! Hooks that hold an event because of exhausted attempts.
 
 use crate::model::blocker::Blocker;
 use crate::model::event::Event;
@@ -10,7 +10,7 @@ use crate::schedule::step::Step;
 use crate::schedule::step_state;
 use crate::schedule::step_state::StepState;
 
-/// The hook that failed as often as it may and holds the event, also while it is taken back.
+/// The hook with exhausted attempts that holds the event, also during an undo of the hook.
 pub fn holding_failure(state: &State, event: &Event, now: Timestamp) -> Option<Blocker> {
     holding_failure_among(event, &required::required_steps(state, event), now)
 }

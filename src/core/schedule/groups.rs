@@ -10,16 +10,16 @@ use alloc::collections::BTreeMap;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-/// A group as it is now.
+/// The present availability of a group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupAvailability {
     pub group: GroupName,
     pub max_unavailable: usize,
-    /// Each with why it is not in service; nothing while it is.
+    /// Each member with the cause of being out of service; `None` for a member in service.
     pub members: Vec<(Member, Option<SlotCause>)>,
 }
 
-/// Every group that has members.
+/// The availability of every group with members.
 pub fn group_availability(state: &State) -> Vec<GroupAvailability> {
     let groups: BTreeSet<&GroupName> = state.workloads().filter_map(|(_, workload)| workload.group.as_ref()).collect();
     let availability = |group: &GroupName| GroupAvailability {
@@ -35,15 +35,15 @@ pub(crate) fn members<'a>(state: &'a State, group: &'a GroupName) -> impl Iterat
     of_group.map(|(vm, workload)| workload.on(vm))
 }
 
-/// The least that any replica's configuration says; one where none names the group.
+/// The smallest limit in any replica's configuration; 1 if no replica configures the group.
 pub fn max_unavailable(state: &State, group: &GroupName) -> usize {
     let configured = state.replicas.values().flat_map(|replica| &replica.groups).filter(|each| each.name == *group);
     let least = configured.map(|each| each.max_unavailable).min().unwrap_or(1).max(1);
     usize::try_from(least).unwrap_or(usize::MAX)
 }
 
-/// Whether events for these members of the cluster would take members of the same group. One that has not registered
-/// yet could hold any.
+/// Whether events for these members of the cluster would affect members of the same group. An unregistered replica
+/// could have a member of any group.
 pub fn share_a_group(state: &State, vms: &[VmName], others: &[VmName]) -> bool {
     let is_unknown = |vm: &VmName| !state.replicas.contains_key(vm);
     if vms.iter().chain(others).any(is_unknown) {
@@ -56,14 +56,14 @@ pub fn share_a_group(state: &State, vms: &[VmName], others: &[VmName]) -> bool {
     !groups_of(vms).is_disjoint(&groups_of(others))
 }
 
-/// Every member that fills a slot of the group (R3), and why; those that are not registered any more too.
+/// Every member filling a slot of the group (R3), with the cause; includes members no longer registered.
 pub(crate) fn filled(state: &State, group: &GroupName) -> BTreeMap<Member, SlotCause> {
     let unregistered = state.slots.iter().filter(|(_, slot)| slot.group.as_ref() == Some(group));
     let all = members(state, group).chain(unregistered.map(|(member, _)| member.clone()));
     all.filter_map(|member| state.out_of_service_cause(&member).map(|cause| (member, cause))).collect()
 }
 
-/// The members that an event names, by group.
+/// Members affected by an event, by group.
 pub(crate) fn by_group<'a>(state: &'a State, event: &Event) -> BTreeMap<&'a GroupName, Vec<Member>> {
     let mut groups: BTreeMap<&GroupName, Vec<Member>> = BTreeMap::new();
     for (member, group) in needed(state, event) {
@@ -74,7 +74,7 @@ pub(crate) fn by_group<'a>(state: &'a State, event: &Event) -> BTreeMap<&'a Grou
     groups
 }
 
-/// The members that an event names and that no event keeps out yet; told ahead of its last call.
+/// Groups of the members affected by an event; reported ahead of the last call.
 pub fn affected_groups<'a>(state: &'a State, event: &Event) -> BTreeSet<&'a GroupName> {
     affected(state, event).into_iter().filter_map(|(_, workload)| workload.group.as_ref()).collect()
 }

@@ -1,6 +1,6 @@
-//! The last call (`members.md` 1, R7). The platform starts an event when its notice ends, whether it is approved or
-//! not. An event that still waits then, or is held or paused, is prepared over the budget, as far as that moves service
-//! away. The last call does not approve it.
+//! The last call (`members.md` 1, R7). The platform starts an event when its notice ends, with or without approval. An
+//! event that still waits then, or is held or paused, is prepared over the budget, as far as that moves service away.
+//! The last call does not approve the event.
 
 use crate::model::attempt::Outcome;
 use crate::model::event::Event;
@@ -20,15 +20,15 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// What a hook takes of which nothing is known.
+/// Duration of a hook without previous runs and without an expected duration.
 const USUAL: Duration = Duration::from_secs(20);
 
-/// Earlier runs of a hook that count, and closed events in which they are looked for.
+/// Number of previous runs of a hook that count, and number of closed events that are searched for these runs.
 const RUNS: usize = 5;
 
 const RECENT: usize = 100;
 
-/// How long the hooks that are left really take: at most `last_call_since`, and at most a quarter of the notice.
+/// Real duration of the hooks left to run: at most `last_call`, and at most a quarter of the notice.
 pub fn last_call_lead(state: &State, event: &Event) -> Duration {
     let mut of_members: BTreeMap<Member, Duration> = BTreeMap::new();
     let left =
@@ -40,7 +40,7 @@ pub fn last_call_lead(state: &State, event: &Event) -> Duration {
     longest.min(longest_lead(event)).min(whole_notice(event) / 4)
 }
 
-/// An event whose whole notice is shorter than a last call may be is in last call from its first sight on.
+/// Whether the whole notice is shorter than a last call may be: such an event is in last call from its first sight on.
 fn is_short(event: &Event) -> bool {
     whole_notice(event) < longest_lead(event)
 }
@@ -57,7 +57,7 @@ fn is_left(event: &Event, step: &Step<'_>) -> bool {
     !matches!(step_state::state_without_undo(event, step, event.first_seen()), StepState::Satisfied)
 }
 
-/// The longest of the hook's last runs; before any, what it is expected to take.
+/// The longest of the hook's last runs; before the first run, its expected duration.
 fn expected(state: &State, step: &Step<'_>) -> Duration {
     let runs = state.closed_events().rev().take(RECENT).flat_map(|event| event.attempts.iter().rev());
     let runs = runs.filter(|run| run.member == step.member && run.hook == step.id && run.intent == Intent::Run);
@@ -68,7 +68,7 @@ fn expected(state: &State, step: &Step<'_>) -> Duration {
     done.take(RUNS).max().or(step.hook.expected).unwrap_or(USUAL)
 }
 
-/// When the event's last call begins, if it is not under way by then.
+/// Start of the event's last call, unless the last call is under way by then.
 pub fn begins_at(state: &State, event: &Event) -> Timestamp {
     if is_short(event) {
         return event.first_seen();
@@ -76,13 +76,13 @@ pub fn begins_at(state: &State, event: &Event) -> Timestamp {
     event.notice_ends().minus(event.margin()).minus(last_call_lead(state, event))
 }
 
-/// The notice ends so soon that a last call could begin.
+/// Whether the notice ends so soon that a last call could begin.
 pub fn is_near(event: &Event, now: Timestamp) -> bool {
     let lead = longest_lead(event).min(whole_notice(event) / 4);
     is_short(event) || now >= event.notice_ends().minus(event.margin()).minus(lead)
 }
 
-/// The event's last call may begin now.
+/// Whether the event's last call may begin now.
 pub fn is_due(state: &State, event: &Event, now: Timestamp) -> bool {
     let prepares = event.treatment.as_ref().is_some_and(|treatment| treatment.action == Action::Prepare);
     let is_idle =
@@ -90,7 +90,7 @@ pub fn is_due(state: &State, event: &Event, now: Timestamp) -> bool {
     if event.is_drill() || !prepares || !is_idle || !event.is_scheduled() || !state.is_listed(&event.announcement.id) {
         return false;
     }
-    // Cheap first: what is left is looked up in the history.
+    // Cheap checks first: the lead is computed from the history.
     if !is_near(event, now) || now >= event.notice_ends() || event.hold(now).is_some_and(|hold| hold.no_hooks) {
         return false;
     }
@@ -98,12 +98,12 @@ pub fn is_due(state: &State, event: &Event, now: Timestamp) -> bool {
     waits && has_service(state, event) && now >= begins_at(state, event) && !is_behind(state, event, now)
 }
 
-/// There is something to move away.
+/// Whether there is service to move away.
 fn has_service(state: &State, event: &Event) -> bool {
     required_steps(state, event).iter().any(|step| step.id.phase.is_disruptive() && is_left(event, step))
 }
 
-/// Last calls of one group begin one after the other.
+/// Last calls of one group begin in sequence.
 fn is_behind(state: &State, event: &Event, now: Timestamp) -> bool {
     let groups = affected_groups(state, event);
     let others = state.open_events().filter(|other| other.announcement.id != event.announcement.id);
@@ -114,8 +114,8 @@ fn is_behind(state: &State, event: &Event, now: Timestamp) -> bool {
     calling.any(|other| affected_groups(state, other).iter().any(|group| groups.contains(group)))
 }
 
-/// In last call a hook runs as far as it moves service away. A shutdown takes it away: so it runs only where a majority
-/// of the group stays in service, or where the platform is about to do it anyway.
+/// In last call a hook runs as far as the hook moves service away. A shutdown ends service: so a shutdown runs only
+/// where a majority of the group stays in service, or where the platform is about to end the service anyway.
 pub(crate) fn lets_run(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
     let is_hurried = event.last_call_since.is_some() || event.is_reopened();
     if !is_hurried || step.id.phase != Phase::Shutdown {
@@ -134,7 +134,7 @@ fn leaves_a_majority(state: &State, group: &GroupName, leaving: &Member) -> bool
     staying * 2 > members.len()
 }
 
-/// Members of the group that will be out beside the event's own when its notice ends, over what the group allows; told
+/// Members of the group that will be out beside the event's own when its notice ends, above the group's limit; reported
 /// ahead.
 pub fn overdraft(state: &State, event: &Event) -> Vec<Member> {
     let own: Vec<Member> = needed(state, event).into_iter().map(|(member, _)| member).collect();

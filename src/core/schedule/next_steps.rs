@@ -17,7 +17,7 @@ use crate::schedule::step_state::{StepState, is_satisfied, is_stale, step_state}
 use alloc::vec::Vec;
 use core::cell::LazyCell;
 
-/// The attempts that may be begun at a time; `plan` begins them and `apply` refuses any other.
+/// The attempts that may be begun now; `plan` begins these attempts and `apply` rejects all other attempts.
 pub fn next_steps<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec<Next<'a>> {
     let mut found = match event.stage() {
         Stage::Announced | Stage::Preparing if event.is_approved_by_operator() => Vec::new(),
@@ -38,7 +38,7 @@ pub fn next_steps<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec
 }
 
 fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
-    // What still runs for the same workload is stopped first.
+    // A running attempt for the same workload is stopped first.
     let busy = LazyCell::new(|| constraints::busy(state));
     first_due(event, &restore::restore_steps(state, event), now, |step, _| !busy.contains(&step.member))
 }
@@ -46,10 +46,10 @@ fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Ne
 fn next_preparing<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec<Next<'a>> {
     let steps = required_steps(state, event);
     let circles = LazyCell::new(|| constraints::dependency_cycles(state));
-    // Looks at all that is open, and most of that waits for nothing.
+    // Lazy, because `busy` reads all open events, and most steps wait for nothing.
     let busy = LazyCell::new(|| constraints::busy(state));
     let may_disrupt = LazyCell::new(|| slots::may_disrupt(state, event, now));
-    // It may be over: what runs goes on, and nothing more is taken away.
+    // The event may be over: running attempts go on, and no new disruption begins.
     let is_missing = state.observed_status(&event.announcement.id) == Some(&Status::Missing);
     let is_let = |step: &Step<'_>| {
         if is_missing {
@@ -59,7 +59,7 @@ fn next_preparing<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec
         !step.id.phase.is_disruptive() || (has_slot && *may_disrupt && is_in_order(state, event, &steps, step, now))
     };
     let mut found = first_due(event, &steps, now, |step, intent| {
-        // To ask, and to take back what failed, takes nothing away.
+        // Confirmation of a hook, and undo of a failed hook, disrupt nothing.
         if busy.contains(&step.member) || (intent == Intent::Run && !is_let(step)) {
             return false;
         }
@@ -82,7 +82,7 @@ fn next_preparing<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec
     found
 }
 
-/// Nothing that takes service away was begun yet for the member, and it has its slot.
+/// Whether the member has a slot and the first disruptive hook has yet to begin.
 fn is_about_to_go(event: &Event, steps: &[Step<'_>], member: &Member, now: Timestamp) -> bool {
     let mut own = steps.iter().filter(|step| step.member == *member && step.id.phase.is_disruptive());
     own.next().is_some_and(|first| {
@@ -90,8 +90,8 @@ fn is_about_to_go(event: &Event, steps: &[Step<'_>], member: &Member, now: Times
     })
 }
 
-/// What a disruptive step waits for beside its slot: a checkpoint that is too old is confirmed first, a primary moves
-/// before anything else takes it away (R8), and in last call some hooks are left out (R7).
+/// Conditions of a disruptive step beside its slot: an outdated checkpoint is confirmed first, a primary moves before
+/// any other disruption (R8), and in last call some hooks are left out (R7).
 fn is_in_order(state: &State, event: &Event, steps: &[Step<'_>], step: &Step<'_>, now: Timestamp) -> bool {
     let own = || steps.iter().filter(|other| other.member == step.member);
     let is_fresh = || {
@@ -108,7 +108,7 @@ fn is_in_order(state: &State, event: &Event, steps: &[Step<'_>], step: &Step<'_>
     last_call::lets_run(state, event, step, now) && is_fresh() && has_moved()
 }
 
-/// The first step of each workload that is due, provided those before it let it pass and `gate` opens.
+/// The first due step of each workload, if earlier steps are satisfied and `gate` allows the step.
 fn first_due<'a>(
     event: &Event,
     steps: &[Step<'a>],
@@ -120,7 +120,7 @@ fn first_due<'a>(
         let StepState::Due { intent, from, .. } = step_state(event, step, now) else {
             continue;
         };
-        // Those of one workload stand together.
+        // The steps of one workload are adjacent.
         let mut before = steps[..place].iter().rev().take_while(|other| other.member == step.member);
         if now >= from && before.all(|other| is_satisfied(event, other, now)) && gate(step, intent) {
             found.push(Next { step: step.clone(), intent });

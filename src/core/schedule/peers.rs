@@ -6,8 +6,9 @@ use crate::model::state::State;
 use crate::model::workload::{Intent, Member, Phase, RunsOn};
 use crate::schedule::step::Step;
 
-/// The VM may run the step, as far as the log knows: restoring is for the member's own, and what stands in for an affected
-/// VM is not affected. What it began it may take back unless it is about to go itself.
+/// Whether the VM may run the step, as far as the log knows: restore hooks run on the member's own VM, and a peer that
+/// replaces an affected VM is not affected itself. A VM may undo its own attempt unless the event is about to stop the
+/// VM.
 pub(crate) fn may_run_on(state: &State, event: &Event, step: &Step<'_>, intent: Intent, vm: &VmName) -> bool {
     let is_home = *vm == step.member.vm;
     let is_free = !event.affects(vm) || (intent == Intent::Undo && (event.stage().is_over() || !event.is_under_way()));
@@ -20,7 +21,7 @@ pub(crate) fn may_run_on(state: &State, event: &Event, step: &Step<'_>, intent: 
     }
 }
 
-/// Other VMs could run what is due, and none of them is in service: nothing is to be moved there.
+/// Whether other VMs could run the step, and all of these VMs are out of service: no service is moved there.
 pub(crate) fn lacks_a_place(state: &State, event: &Event, step: &Step<'_>) -> bool {
     let is_in_service = |vm: &VmName| {
         let own = Member { vm: vm.clone(), workload: step.member.workload.clone() };

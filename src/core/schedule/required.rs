@@ -1,5 +1,5 @@
-//! The hooks that an event needs, in the order of each workload. They follow from the registrations, the conditions of
-//! the workloads, the treatment and the attempts.
+//! Required hooks of an event, in the order of each workload, derived from the registrations, the conditions of the
+//! workloads, the treatment and the attempts.
 
 use crate::model::attempt::Attempt;
 use crate::model::event::Event;
@@ -15,24 +15,24 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::cell::LazyCell;
 
-/// The hooks before the event that it does not need, where it is prepared at all.
+/// Skipped hooks before the event, for events that are prepared.
 pub fn skipped_steps<'a>(state: &'a State, event: &'a Event) -> Vec<(Step<'a>, SkipReason)> {
     required_or_skipped(state, event).into_iter().filter_map(|(step, why)| Some((step, why?))).collect()
 }
 
-/// What a dry run only names: the hooks that a rehearsal would run beside those that it runs itself.
+/// Hooks only named by a dry run: a rehearsal would run these hooks beside the hooks run by the dry run.
 pub fn would_run<'a>(state: &'a State, event: &'a Event) -> Vec<Step<'a>> {
     let named = skipped_steps(state, event).into_iter().filter(|(_, why)| *why == SkipReason::DryRun);
     named.map(|(step, _)| step).collect()
 }
 
-/// The hooks that prepare the affected workloads; those of one workload stand in the order in which they run.
+/// Required hooks of the affected workloads; the hooks of one workload are in running order.
 pub fn required_steps<'a>(state: &'a State, event: &'a Event) -> Vec<Step<'a>> {
     let needed = required_or_skipped(state, event).into_iter().filter(|(_, left_out)| left_out.is_none());
     needed.map(|(step, _)| step).collect()
 }
 
-/// Every hook before the event of those it affects, where it is prepared at all; `None`: the event needs it.
+/// Every hook of the affected workloads before a prepared event; `None`: the event needs the hook.
 pub(crate) fn required_or_skipped<'a>(state: &'a State, event: &'a Event) -> Vec<(Step<'a>, Option<SkipReason>)> {
     let Some(treatment) = event.treatment.as_ref().filter(|treatment| treatment.action == Action::Prepare) else {
         return Vec::new();
@@ -40,14 +40,15 @@ pub(crate) fn required_or_skipped<'a>(state: &'a State, event: &'a Event) -> Vec
     let led = LazyCell::new(|| led(state, event));
     let mut found = Vec::new();
     for (vm, workload) in affected(state, event) {
-        // Many that dial in only want to know.
+        // Many session workloads register only for notifications.
         if workload.hooks.is_empty() {
             continue;
         }
         let member = workload.on(vm);
         let is_led = || workload.group.as_ref().is_some_and(|group| led.contains(group));
         let away = away(state, &member, workload);
-        // A dry run takes nothing away: its restore is one more hook that says what it would do, and it alone checks.
+        // A dry run disrupts nothing: a restore is one more hook that reports an action, and only a dry run runs check
+        // hooks.
         let (first, last) =
             if event.is_dry_run() { (Phase::Check, Phase::Ready) } else { (Phase::Checkpoint, Phase::Shutdown) };
         for phase in Phase::ALL.into_iter().filter(|phase| (first..=last).contains(phase)) {
@@ -61,7 +62,7 @@ pub(crate) fn required_or_skipped<'a>(state: &'a State, event: &'a Event) -> Vec
     found
 }
 
-/// The groups of which an affected member is known to be the primary.
+/// The groups whose primary is known to be an affected member.
 fn led<'a>(state: &'a State, event: &Event) -> BTreeSet<&'a GroupName> {
     let grouped =
         affected(state, event).into_iter().filter_map(|(vm, workload)| Some((workload.group.as_ref()?, vm, workload)));
@@ -79,7 +80,7 @@ fn step<'a>(
     let event_id = &event.announcement.id;
     let slot = state.slots.get(member).filter(|slot| slot.events.contains(event_id));
     let takes_away = id.phase.is_disruptive() && !event.is_dry_run();
-    // Of an event that is over its last stint is told.
+    // For an event that is over, the last stint counts.
     let of_member = || event.attempts.iter().filter(|attempt| attempt.member == *member).map(|attempt| attempt.stint);
     let last = || if event.stage().is_over() { of_member().max() } else { None };
     let stint = slot.map(|slot| slot.stint).or_else(last).unwrap_or(0);

@@ -1,6 +1,6 @@
-//! The steps by which a member returns (`members.md` 1, R5): undo of each hook that began and did not finish, then
-//! restore hooks, then ready hooks. A finished failover stays. The steps stay due whatever happens to the events that
-//! took the member out.
+//! The steps for a member's return (`members.md` 1, R5): undo of each hook that began and did not finish, then restore
+//! hooks, then ready hooks. A finished failover stays. The steps stay due whatever happens to the events that took the
+//! member out.
 
 use crate::model::attempt::{Attempt, Outcome};
 use crate::model::event::Event;
@@ -17,7 +17,7 @@ use crate::schedule::step_state;
 use crate::schedule::step_state::is_owed;
 use alloc::vec::Vec;
 
-/// Of the members that return on account of this event, in the order in which they run.
+/// The restore steps of members returning on account of this event, in running order.
 pub fn restore_steps<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
     let returning =
         state.slots.iter().filter(|(_, slot)| slot.state == SlotState::Returning && slot.by == event.announcement.id);
@@ -47,21 +47,22 @@ fn restore_steps_of<'a>(state: &'a State, event: &Event, member: &Member, slot: 
         let taken_away = former.into_iter().chain(now).flat_map(steps_to_undo);
         let may_be_run = |step: &Step<'_>| has_host(state, event, step);
         steps.extend(taken_away.map(|it| step(it, true)).filter(is_owed).filter(may_be_run));
-        // The last first.
+        // Undo runs in reverse order.
         steps.reverse();
     }
     steps.extend(hooks_due(now, former, slot, event).map(|it| step(it, false)));
     steps
 }
 
-/// What another VM began nobody takes back where none has such a hook any more.
+/// Whether a VM can run the undo: an attempt of another VM is not undone if no VM has such a hook any more.
 fn has_host(state: &State, event: &Event, step: &Step<'_>) -> bool {
     let is_host = |vm: &VmName| *vm != step.member.vm && may_run_on(state, event, step, Intent::Undo, vm);
     step.hook.runs_on != RunsOn::Peer || state.replicas.keys().any(is_host)
 }
 
-/// A member that nothing was done to is not restored: the platform may have restarted it, so it is asked all the same.
-/// It is restored as it is registered now; where that says nothing of it, as it was when it was taken away.
+/// Restore and ready hooks of a returning member. A member without disruptive attempts is not restored, but its ready
+/// hook runs, because the platform may have restarted the member. The present registration supplies the hooks; a phase
+/// without hooks there falls back to the registration from the time of leaving.
 fn hooks_due<'a>(
     now: Option<&'a Workload>,
     former: Option<&'a Workload>,
@@ -76,8 +77,8 @@ fn hooks_due<'a>(
     hooks.filter(move |(_, hook)| is_for_event_type(event, hook) && allowed_in_dry_run(event, hook))
 }
 
-/// What of a workload a member that was taken away still needs when the workload is registered otherwise, or not at all,
-/// from now on; `None` where that has everything itself.
+/// The part of a former registration still needed by a member out of service when the workload changes or is
+/// deregistered; `None` where the new registration covers this part.
 pub(crate) fn owed_of(
     state: &State,
     member: &Member,
@@ -93,24 +94,24 @@ pub(crate) fn owed_of(
         })
     };
     let is_owed = |(id, hook): (HookId, &Hook)| match id.phase {
-        // One that was taken out restores nothing by itself; one that was mended is run as it is now.
+        // A removed restore hook is still owed; a changed restore hook runs in the present form.
         Phase::Restore => is_left_without(Phase::Restore),
         Phase::Ready => is.is_none(),
         _ => hook.can_undo && is.is_none_or(|is| is.hook(id).is_none()) && is_begun(id),
     };
     let phases = Phase::ALL.into_iter();
     let owed = phases.flat_map(|phase| was.hooks_of(phase)).filter(|hook| is_owed(*hook));
-    // Without the others it would be known by another key where it is run twice, and has no place that a peer could go by.
+    // Without the other hooks, a hook occurring twice would have another key, and peers have no position to use.
     let hooks: Vec<Hook> = owed.map(|(id, hook)| Hook { command_digest: id.key, ..hook.clone() }).collect();
     (is.is_none() || !hooks.is_empty()).then(|| Workload { hooks, ..was.clone() })
 }
 
-/// The member has to be restored, or to say that it is ready, before it is in service.
+/// Whether the member has to be restored, or needs a ready hook, before the return to service.
 pub(crate) fn is_awaited(state: &State, event: &Event, member: &Member, slot: &Slot) -> bool {
     slot.needs_restore || hooks_due(state.workload(member), None, slot, event).next().is_some()
 }
 
-/// The attempts of one hook since a stint, of whichever event, oldest first.
+/// The attempts of one hook since a stint, for any event, oldest first.
 fn attempts_since<'a>(state: &'a State, member: &Member, hook: HookId, stint: u64) -> Vec<&'a Attempt> {
     let all = state.open_events().flat_map(|event| &event.attempts);
     let mut found: Vec<&Attempt> =
@@ -119,16 +120,16 @@ fn attempts_since<'a>(state: &'a State, member: &Member, hook: HookId, stint: u6
     found
 }
 
-/// Everything was put back, and the member says that it is ready.
+/// Whether every undo, restore and ready step of the member is satisfied.
 pub(crate) fn is_restored(state: &State, member: &Member, slot: &Slot) -> bool {
-    // Nobody knows how it is restored.
+    // The restore hooks of the member are unknown.
     let is_known = !slot.needs_restore || state.is_restorable(member);
     let Some(event) = state.open_event(&slot.by).filter(|_| is_known) else { return !slot.needs_restore };
     let steps = restore_steps_of(state, event, member, slot);
     steps.iter().all(|step| step_state::is_satisfied(event, step, state.now))
 }
 
-/// The member has said since it was taken that it is ready.
+/// Whether a ready hook of the member has succeeded in the present stint.
 pub(crate) fn has_become_ready(state: &State, member: &Member, slot: &Slot) -> bool {
     let answer = |attempt: &Attempt| {
         attempt.hook.phase == Phase::Ready && attempt.stint == slot.stint && attempt.member == *member
@@ -137,7 +138,7 @@ pub(crate) fn has_become_ready(state: &State, member: &Member, slot: &Slot) -> b
     answers.any(|attempt| matches!(attempt.outcome, Some((Outcome::Done, _))))
 }
 
-/// What may have to be taken back of a workload.
+/// Hooks of a workload that may need undo.
 fn steps_to_undo(workload: &Workload) -> impl Iterator<Item = (HookId, &Hook)> {
     let phases = Phase::ALL.into_iter().filter(|phase| *phase < Phase::Restore);
     phases.flat_map(|phase| workload.hooks_of(phase))

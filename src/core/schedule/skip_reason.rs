@@ -9,15 +9,15 @@ use crate::model::workload::{Hook, Member, Phase, Role, RunsOn};
 use crate::schedule::step::Step;
 use core::time::Duration;
 
-/// A freeze from this long on, or of unknown length, is worth every hook.
+/// A freeze of at least this duration, or of unknown duration, runs every hook.
 pub(crate) const LONG_FREEZE: Duration = Duration::from_secs(10);
 
-/// Why a hook is not run for an event.
+/// The reason for which a hook is not run for an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SkipReason {
-    /// Policy asks for other phases.
+    /// Policy selects other phases.
     Phase,
-    /// The impact had begun at first sight, and has taken the VM already.
+    /// The impact had begun at first sight, and has already affected the VM.
     ImpactBegun,
     /// The hook is for other types of events.
     EventType,
@@ -25,11 +25,11 @@ pub enum SkipReason {
     BriefFreeze,
     /// The freeze is shorter than this `min_freeze`.
     MinFreeze(Duration),
-    /// It is left out where the notice does not hold the longest it takes, and it does not.
+    /// The hook is optional in a short notice, and the notice is shorter than the hook's worst duration.
     ShortNotice { notice: Duration, worst: Duration },
-    /// Its workload is known not to be the primary of its group, or another one is known to be.
+    /// The workload is known not to be the primary of its group, or another member is known to be.
     NotPrimary,
-    /// It would be run, but does not know how to do so without changing anything.
+    /// The hook would run, but has no way to run without changes.
     DryRun,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn skip_reason(
     is_led: impl Fn() -> bool,
 ) -> Option<SkipReason> {
     let Step { member, id, hook, .. } = step;
-    // Whatever the event may be, its hooks are checked.
+    // Check hooks run for every type of event.
     if id.phase == Phase::Check {
         return (!allowed_in_dry_run(event, hook)).then_some(SkipReason::DryRun);
     }
@@ -63,7 +63,7 @@ pub(crate) fn skip_reason(
         .or_else(|| (!allowed_in_dry_run(event, hook)).then_some(SkipReason::DryRun))
 }
 
-/// In a dry run only hooks that change nothing in one are run.
+/// Whether the hook may run: in a dry run, only a hook that changes nothing there.
 pub(crate) fn allowed_in_dry_run(event: &Event, hook: &Hook) -> bool {
     !event.is_dry_run() || hook.can_dry_run
 }
@@ -90,8 +90,8 @@ fn notice_too_short(event: &Event, treatment: &Treatment, hook: &Hook) -> Option
     (hook.optional_if_short && notice < worst).then_some(SkipReason::ShortNotice { notice, worst })
 }
 
-/// Who may be the primary of its group as far as anybody knows. A failover that was begun stays this member's
-/// business, whatever it is by now.
+/// Whether the member may be the primary of its group, as far as is known. A failover that was begun stays with this
+/// member, whatever role the member has now.
 fn may_be_primary(state: &State, event: &Event, member: &Member, is_led: impl Fn() -> bool) -> bool {
     let is_begun = || event.attempts.iter().any(|each| each.hook.phase == Phase::Failover && each.member == *member);
     match state.role(member) {

@@ -11,7 +11,7 @@ use crate::schedule::last_call;
 use alloc::collections::BTreeSet;
 use core::time::Duration;
 
-/// How long an event takes beside its hooks where the platform does not say.
+/// Duration of an event beside its hooks where the platform announces no duration.
 const USUAL_IMPACT: Duration = Duration::from_mins(1);
 
 /// An event with a lower position takes slots first.
@@ -29,7 +29,7 @@ fn names_a_primary(state: &State, event: &Event) -> bool {
     !event.is_dry_run() && affected(state, event).iter().any(is_primary)
 }
 
-/// The time before the event's last call holds the expected course of the others that wait in its groups.
+/// Whether the time before the event's last call holds the expected course of the other events in its groups.
 fn can_go_last(state: &State, event: &Event, now: Timestamp) -> bool {
     let groups: BTreeSet<&GroupName> = by_group(state, event).into_keys().collect();
     let others = state.open_events().filter(|other| {

@@ -1,4 +1,4 @@
-//! Whether an event may take the slots that it lacks, and what the event waits for (`members.md` 1, R2 to R5).
+//! Whether an event may take its missing slots, and the causes to wait (`members.md` 1, R2 to R5).
 
 use crate::model::event::Event;
 use crate::model::id::GroupName;
@@ -14,12 +14,12 @@ use crate::schedule::slots::{SlotDeferred, is_exempt, is_ready_for_slots, is_rep
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// What an event that lacks slots waits for; `None` when it may take all that it lacks.
+/// The cause for which an event without all slots waits; `None` when the event may take all missing slots.
 pub fn slots_denied_by(state: &State, event: &Event, now: Timestamp) -> Option<SlotDeferred> {
     if event.is_over_budget() || is_exempt(state, event) || is_repair(state, event) {
         return None;
     }
-    // What it has given back itself comes back first, and what runs to bring a member back is not cut short.
+    // Members whose slots the event itself returned come back first, and a running restore is not cut short.
     let being_restored = || {
         needed(state, event).into_iter().find_map(|(member, group)| {
             let slot = state.slots.get(&member).filter(|slot| slot.state == SlotState::Returning)?;
@@ -35,14 +35,14 @@ pub fn slots_denied_by(state: &State, event: &Event, now: Timestamp) -> Option<S
     over.or_else(being_restored).or_else(former).or_else(|| deferred_by_queue(state, event, &groups, now))
 }
 
-/// The group cannot do without the event's own members beside those that are out.
+/// The members out of service leave no room in the group's limit for the event's own members.
 fn limit_reached(state: &State, event: &Event, group: &GroupName, own: &[Member]) -> Option<SlotDeferred> {
     let limit = max_unavailable(state, group);
     let mut by: Vec<SlotCause> = Vec::new();
     let others = filled(state, group).into_iter().filter(|(member, _)| !own.contains(member));
     let others: Vec<SlotCause> = others.map(|(_, cause)| cause).collect();
     if own.len() > limit {
-        // The platform takes them all at once, so nobody else may be out, nor be about to go.
+        // The platform stops all these members at once, so no other member may be out of service, or about to leave.
         let rivals = state.open_events().filter(|other| other.announcement.id != event.announcement.id);
         let rivals =
             rivals.filter(|other| own.iter().any(|member| state.stint(&other.announcement.id, member).is_some()));
@@ -56,7 +56,7 @@ fn limit_reached(state: &State, event: &Event, group: &GroupName, own: &[Member]
     (!by.is_empty()).then(|| SlotDeferred { group: Some(group.clone()), by })
 }
 
-/// An earlier event that waits for a slot of a group in which this one lacks one, too (R4).
+/// An earlier event that waits for a slot of a group in which this event also lacks a slot (R4).
 fn deferred_by_queue(
     state: &State,
     event: &Event,
@@ -65,7 +65,7 @@ fn deferred_by_queue(
 ) -> Option<SlotDeferred> {
     let lacks =
         |event: &Event, own: &[Member]| own.iter().any(|member| state.stint(&event.announcement.id, member).is_none());
-    // Where others keep all its members out already, it only shares.
+    // If other events keep all members of the event out already, the event only shares slots.
     if groups.values().flatten().all(|member| state.slots.get(member).is_some_and(|slot| !slot.events.is_empty())) {
         return None;
     }
@@ -88,7 +88,7 @@ fn deferred_by_queue(
     })
 }
 
-/// Members that only their own recovery brings back leave no room for the event.
+/// Whether sick members, which return only by their own recovery, leave too few slots for the event.
 fn is_taken_by_sick_members(state: &State, groups: &BTreeMap<&GroupName, Vec<Member>>) -> bool {
     groups.iter().any(|(group, own)| {
         let sick =

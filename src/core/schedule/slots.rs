@@ -1,5 +1,5 @@
-//! Slots of an event that has them or is ready for them: when its disruptive hooks may begin, and when the event gives its
-//! slots back (`members.md` 1, R1 to R9). `plan`, `apply` and `explain` use the same answer.
+//! Slots of an event that has slots or is ready for slots: when its disruptive hooks may begin, and when the event
+//! gives slots back (`members.md` 1, R1 to R9). `plan`, `apply` and `explain` use this answer.
 
 use crate::model::document::{EventType, Status};
 use crate::model::event::Event;
@@ -23,40 +23,42 @@ use crate::schedule::step_state;
 use crate::schedule::step_state::StepState;
 use alloc::vec::Vec;
 
-/// So often an event gives its slots back by itself; afterwards only its last call or an operator prepares it.
+/// Number of times that an event returns its slots automatically; afterwards only a last call or an operator prepares
+/// the event.
 pub const GIVES_BACK_AT_MOST: u32 = 2;
 
-/// What keeps an event from slots, or from going on with those that it has.
+/// The reason why an event has to wait for slots, or has to wait while holding slots.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SlotDeferred {
-    /// `None` where the member has no group, and waits for its own restore.
+    /// `None` where the member has no group, and waits for a restore of the member itself.
     pub group: Option<GroupName>,
     /// Never empty.
     pub by: Vec<SlotCause>,
 }
 
-/// A brief freeze for which no hook runs that takes service away. It waits for nobody; it only counts.
+/// Whether the event is a brief freeze without disruptive hooks. Such an event does not wait for slots, but counts in
+/// the budget.
 pub fn is_exempt(state: &State, event: &Event) -> bool {
     event.announcement.kind == EventType::Freeze
         && event.announcement.duration.is_some_and(|duration| duration < LONG_FREEZE)
         && !required_steps(state, event).iter().any(|step| step.id.phase.is_disruptive())
 }
 
-/// Somebody repairs members that are out anyway (R3b).
+/// Whether a user repairs members that are out of service anyway (R3b).
 pub fn is_repair(state: &State, event: &Event) -> bool {
     let members = needed(state, event);
     event.is_user_initiated() && !members.is_empty() && members.iter().all(|(member, _)| !state.is_fit(member))
 }
 
-/// The event is a repair by what its members were as it took their slots.
+/// Whether the event is a repair by the fitness of each member at the time when the member's slot was taken.
 fn was_repair(state: &State, event: &Event) -> bool {
     let members = needed(state, event);
     let was_fit = |member: &Member| state.slots.get(member).is_none_or(|slot| slot.was_fit);
     event.is_user_initiated() && !members.is_empty() && members.iter().all(|(member, _)| !was_fit(member))
 }
 
-/// What is registered no more on the event's VMs, and was taken away: what is registered instead waits until it is back, for
-/// it may be the same.
+/// The deferral by a prepared member of the event's VMs that is no longer registered: the workload registered instead
+/// waits for the member's restore, because both may be the same workload.
 pub(crate) fn restore_owed_under_another_name(state: &State, event: &Event) -> Option<SlotDeferred> {
     let is_owed = |(member, slot): &(&Member, &Slot)| {
         let is_returning = slot.state == SlotState::Returning && slot.needs_restore;
@@ -66,12 +68,12 @@ pub(crate) fn restore_owed_under_another_name(state: &State, event: &Event) -> O
     Some(SlotDeferred { group: slot.group.clone(), by: [SlotCause::Returning(slot.by.clone())].into() })
 }
 
-/// Nothing but room stands between the event and its slots (R4).
+/// Whether free slots are the event's only missing condition (R4).
 pub fn is_ready_for_slots(state: &State, event: &Event, now: Timestamp) -> bool {
     let Some(treatment) = &event.treatment else { return false };
     let is_overruled = event.is_approved_by_operator();
     let acts = is_overruled || treatment.action != Action::Observe;
-    // What has nothing to prepare does not wait for the time to prepare it.
+    // An event without required hooks does not wait for the preparation time.
     let is_due = is_overruled
         || treatment.action == Action::Approve
         || now >= event.preparation_starts()
@@ -90,11 +92,11 @@ pub fn is_ready_for_slots(state: &State, event: &Event, now: Timestamp) -> bool 
         }
 }
 
-/// What keeps an event from going on, and room would not help.
+/// A condition beside missing slots that keeps an event from going on.
 enum Hindrance {
-    /// Only an operator ends it, or the time that they set.
+    /// Ended only by an operator, or at the time set by the operator.
     Lasting,
-    /// It may pass by itself.
+    /// May end automatically.
     Passing { since: Timestamp },
 }
 
@@ -114,7 +116,7 @@ fn hindrance(state: &State, event: &Event, now: Timestamp) -> Option<Hindrance> 
         let since = state.replicas.get(&step.member.vm)?.unreachable?;
         (step.hook.runs_on == RunsOn::Affected && is_waiting(step)).then_some(since)
     };
-    // Nothing is moved to where it would not serve.
+    // Service is not moved to a VM that is out of service.
     let placeless_since = |step: &Step<'_>| {
         let waits = step.attempts.is_empty() && is_waiting(step) && lacks_a_place(state, event, step);
         waits.then(|| event.slots_since.unwrap_or(now))
@@ -125,9 +127,9 @@ fn hindrance(state: &State, event: &Event, now: Timestamp) -> Option<Hindrance> 
     stuck.min().map(|since| Hindrance::Passing { since })
 }
 
-/// Disruptive hooks of the event may begin (R1): it has its slots and goes on with them.
+/// Whether disruptive hooks of the event may begin (R1): the event has slots and goes on.
 pub fn may_disrupt(state: &State, event: &Event, now: Timestamp) -> bool {
-    // What was first seen as started may still be moved away by a peer.
+    // A peer may still move service away for an event first seen as `Started`.
     event.last_call_since.is_some()
         || event.is_reopened()
         || event.stage() == Stage::Started
@@ -136,7 +138,7 @@ pub fn may_disrupt(state: &State, event: &Event, now: Timestamp) -> bool {
             && deferral_while_out(state, event).is_none())
 }
 
-/// What keeps an event that has its slots from going on with them, and from its claim (R1c).
+/// The reason why an event with slots may neither begin hooks nor be claimed (R1c).
 pub fn deferral_while_out(state: &State, event: &Event) -> Option<SlotDeferred> {
     if event.is_over_budget() || is_exempt(state, event) || event.reason_to_repeat().is_some() {
         return None;
@@ -167,7 +169,7 @@ fn limit_exceeded(state: &State, group: &GroupName, own: &[Member]) -> Option<Sl
     is_above.then(|| SlotDeferred { group: Some(group.clone()), by: others })
 }
 
-/// Only events that come after this one and have yet to be claimed keep it from going on: those give back (R1c).
+/// Whether only later, unclaimed events defer this event: the later events return their slots (R1c).
 fn is_blocked_by_later_events(state: &State, event: &Event, held: &SlotDeferred, now: Timestamp) -> bool {
     held.by.iter().all(|cause| match cause {
         SlotCause::Event(id) => state.open_event(id).is_some_and(|other| {
@@ -177,9 +179,10 @@ fn is_blocked_by_later_events(state: &State, event: &Event, held: &SlotDeferred,
     })
 }
 
-/// The event keeps members out and does not go on (R6). What passes by itself counts from when it began.
+/// Whether the event keeps members out and does not go on (R6). A passing hindrance counts from the start of the
+/// hindrance.
 pub(crate) fn is_stuck(state: &State, event: &Event, now: Timestamp) -> bool {
-    // The platform takes it anyway.
+    // The platform starts the event anyway.
     let is_late = last_call::is_near(event, now) && !event.is_drill();
     if event.last_call_since.is_some() || event.stage() > Stage::Preparing || is_late || event.may_have_been_approved()
     {
@@ -192,12 +195,12 @@ pub(crate) fn is_stuck(state: &State, event: &Event, now: Timestamp) -> bool {
         || deferral_while_out(state, event).is_some_and(|held| !is_blocked_by_later_events(state, event, &held, now))
 }
 
-/// The event keeps at least one member out.
+/// Whether the event keeps at least one member out.
 pub fn holds_slots(state: &State, event: &Event) -> bool {
     state.slots.values().any(|slot| slot.events.contains(&event.announcement.id))
 }
 
-/// When the event gives its slots back unless it can go on before.
+/// The time when the event returns its slots, unless the event can go on before.
 pub fn gives_back_at(state: &State, event: &Event) -> Option<Timestamp> {
     let since = event.stuck_since.filter(|_| holds_slots(state, event))?;
     Some(since.plus(event.give_back_after()))

@@ -1,4 +1,4 @@
-//! A step: one hook of one affected workload.
+//! A step: a hook of an affected workload.
 
 use crate::model::attempt::Attempt;
 use crate::model::hook_id::HookId;
@@ -11,22 +11,22 @@ pub struct Step<'a> {
     pub member: Member,
     pub id: HookId,
     pub hook: &'a Hook,
-    /// The workload dials in and is away: what that means.
+    /// The `on_absent` setting, if the session workload is disconnected.
     pub when_disconnected: Option<OnAbsent>,
-    /// The stint in which a disruptive hook is begun now; 0 where the event does not keep the member out.
+    /// The stint in which a disruptive hook is begun now; 0 unless the event keeps the member out.
     pub stint: u64,
-    /// Those that count, oldest first: of a disruptive hook those of the present stint.
+    /// The attempts that count, oldest first: of a disruptive hook the attempts of the present stint.
     pub attempts: Vec<&'a Attempt>,
-    /// In this stint the hook was done for another event.
+    /// Whether the hook was done for another event in this stint.
     pub is_done_elsewhere: bool,
-    /// What was begun is taken back.
+    /// Whether the step undoes a hook.
     pub is_undo: bool,
-    /// The hook's own, unless its member was sick when somebody asked for the event (R3b).
+    /// The setting of the hook, unless the member was sick when a user requested the event (R3b).
     pub on_failure: OnFailure,
 }
 
 impl<'a> Step<'a> {
-    /// The attempts that were to get it done: the others take it back.
+    /// The attempts with an intent other than undo.
     pub fn forward(&self) -> impl DoubleEndedIterator<Item = &'a Attempt> + '_ {
         self.attempts.iter().copied().filter(|attempt| attempt.intent != Intent::Undo)
     }

@@ -9,7 +9,7 @@ use crate::schedule::step::Step;
 use alloc::string::String;
 use core::time::Duration;
 
-/// The pause before the second attempt; doubled for each further one.
+/// The pause before the second attempt; doubled for each further attempt.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(30);
@@ -19,7 +19,7 @@ const RESTORE_AGAIN_AFTER_AT_MOST: Duration = Duration::from_mins(1);
 /// The pause before a blocked hook is tried again.
 pub(crate) const BLOCKED_RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// How far a step is.
+/// The progress of a step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StepState<'a> {
     /// To be begun, with this intent, from this time on.
@@ -32,11 +32,11 @@ pub enum StepState<'a> {
     /// Done, not applicable, or waived.
     Satisfied,
     Failed(String),
-    /// Not settled when the time for preparation was up.
+    /// Not settled at the end of the preparation time.
     OutOfTime,
 }
 
-/// How far a step is at a time.
+/// The progress of a step at a time.
 pub fn step_state<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> StepState<'a> {
     if step.is_undo {
         return undo_state(step, now);
@@ -47,7 +47,7 @@ pub fn step_state<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> StepSta
     }
 }
 
-/// The same, whatever is taken back meanwhile.
+/// The progress of a step, regardless of an undo under way.
 pub fn state_without_undo<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> StepState<'a> {
     if step.is_done_elsewhere
         || event.waivers.iter().any(|waiver| waiver.member == step.member && waiver.hook == step.id)
@@ -57,7 +57,7 @@ pub fn state_without_undo<'a>(event: &Event, step: &Step<'a>, now: Timestamp) ->
     let ends = event.latest_end_of_phase(step.id.phase);
     let out_of_time = ends.is_some_and(|ends| now >= ends);
     let last = step.forward().next_back();
-    // What was done to it is put back when it comes again.
+    // A prepared workload is restored when the workload connects again.
     if step.when_disconnected == Some(OnAbsent::Skip)
         && step.id.phase < Phase::Restore
         && last.is_none_or(|last| last.outcome.is_some())
@@ -73,7 +73,8 @@ pub fn state_without_undo<'a>(event: &Event, step: &Step<'a>, now: Timestamp) ->
     };
     let runs = step.forward().filter(|attempt| counts_as_try(attempt)).count();
     let failed = || {
-        // What the end of the time for preparation cut short has not failed; what vanished before it has.
+        // An attempt cut short by the end of the preparation time has not failed; an attempt that vanished before has
+        // failed.
         let is_cut_short = ends.is_some_and(|ends| match outcome {
             Outcome::TimedOut(_) => last.deadline >= ends,
             Outcome::Unknown(_) | Outcome::Cancelled => *at >= ends,
@@ -93,9 +94,9 @@ pub fn state_without_undo<'a>(event: &Event, step: &Step<'a>, now: Timestamp) ->
             failed()
         }
     };
-    // A question without an answer leaves it as doubtful as it was.
+    // A confirmation without a result leaves the doubt about the hook as before.
     if last.intent == Intent::Confirm && !matches!(outcome, Outcome::Done | Outcome::NotApplicable | Outcome::NotDone) {
-        // What hung, and cannot say whether it is done, is not waited for any longer.
+        // A hook that hung and cannot be confirmed is no longer waited for.
         let hangs = matches!(outcome, Outcome::TimedOut(_) | Outcome::Failed(_) | Outcome::Cancelled);
         if hangs && has_timed_out(step) {
             return if step.id.phase == Phase::Failover { failed() } else { again() };
@@ -106,14 +107,14 @@ pub fn state_without_undo<'a>(event: &Event, step: &Step<'a>, now: Timestamp) ->
     match outcome {
         Outcome::Done | Outcome::NotApplicable => StepState::Satisfied,
         Outcome::Blocked(reason) => due(Intent::Run, at.plus(BLOCKED_RETRY_AFTER), Some(reason.clone()), out_of_time),
-        // What was stopped may be done, or half done.
+        // A stopped hook may be done, or half done.
         Outcome::Unknown(_) | Outcome::TimedOut(_) if step.hook.can_confirm => {
             due(Intent::Confirm, *at, None, out_of_time)
         }
-        // A failover nobody can be asked about is never run again by itself.
+        // A failover without a confirmation is never run again automatically.
         Outcome::Unknown(_) | Outcome::TimedOut(_) if step.id.phase == Phase::Failover => failed(),
         Outcome::NotDone | Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Unknown(_) => again(),
-        // What was stopped to take the member away once more is due again when it returns.
+        // A hook stopped because the member leaves once more is due again at the member's return.
         Outcome::Cancelled if step.id.phase >= Phase::Restore => again(),
         Outcome::Cancelled => failed(),
     }
@@ -123,25 +124,25 @@ fn due<'a>(intent: Intent, from: Timestamp, blocked: Option<String>, out_of_time
     if out_of_time { StepState::OutOfTime } else { StepState::Due { intent, from, blocked } }
 }
 
-/// Attempts that count against the number a hook has.
+/// Attempts that count against a hook's limit.
 fn counts_as_try(attempt: &Attempt) -> bool {
     attempt.intent == Intent::Run && !matches!(attempt.outcome, Some((Outcome::Blocked(_), _)))
 }
 
-/// What it was asked about is that it was stopped at its deadline.
+/// Whether the last run of the hook timed out.
 fn has_timed_out(step: &Step<'_>) -> bool {
     let last_run = step.forward().rfind(|attempt| attempt.intent == Intent::Run);
     last_run.is_some_and(|run| matches!(run.outcome, Some((Outcome::TimedOut(_), _))))
 }
 
-/// How often in a row it was asked for lately.
+/// Number of the latest consecutive confirmations.
 fn asked(step: &Step<'_>) -> usize {
     let asked = step.forward().rev().take_while(|attempt| attempt.intent == Intent::Confirm);
     let times = asked.map(|attempt| 1 + attempt.blocked.map_or(0, |blocked| blocked.times.saturating_sub(1)));
     usize::try_from(times.fold(0_u32, u32::saturating_add)).unwrap_or(usize::MAX)
 }
 
-/// Restoring is owed for as long as it takes; everything else has a number of attempts.
+/// A restore is repeated for as long as necessary; every other hook has a limited number of attempts.
 fn may_repeat(step: &Step<'_>, runs: usize) -> bool {
     step.id.phase >= Phase::Restore || runs < usize::try_from(step.hook.max_attempts).unwrap_or(usize::MAX)
 }
@@ -153,7 +154,7 @@ fn step_retry_delay(step: &Step<'_>, runs: usize) -> Duration {
     backoff(runs)
 }
 
-/// Since when the step has answered that it is blocked, without another answer in between.
+/// Time since which the step has been blocked, without another outcome in between.
 pub fn blocked_since(step: &Step<'_>) -> Option<Timestamp> {
     let known = step.forward().rev().filter(|attempt| attempt.outcome.is_some() || attempt.blocked.is_some());
     known.map_while(Attempt::blocked_since).min()
@@ -167,7 +168,7 @@ fn doublings(runs: usize, most: u32) -> u32 {
     u32::try_from(runs.saturating_sub(1)).unwrap_or(u32::MAX).min(most)
 }
 
-/// A `done` that is too old to be relied on.
+/// Whether the last outcome is a `done` too old to rely on.
 pub fn is_stale(step: &Step<'_>, now: Timestamp) -> bool {
     let (Some(fresh_for), true) = (step.hook.fresh_for, step.hook.can_confirm) else {
         return false;
@@ -176,32 +177,33 @@ pub fn is_stale(step: &Step<'_>, now: Timestamp) -> bool {
     matches!(last, Some((Outcome::Done, at)) if now.since(*at) > fresh_for)
 }
 
-/// The step no longer stands in the way of those behind it.
+/// Whether the step no longer blocks later steps.
 pub fn is_satisfied(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
     match step_state(event, step, now) {
         StepState::Satisfied => true,
-        // What cannot be taken back does not keep the rest from being put back.
+        // A failed undo does not block the remaining restore.
         StepState::Failed(_) => step.on_failure == OnFailure::Continue || step.is_undo,
         StepState::Due { .. } | StepState::Running(_) | StepState::OutOfTime => false,
     }
 }
 
-/// It was begun, and nothing says that it is done or was not needed.
+/// Whether the hook was begun, and is not known to be done or not applicable.
 pub(crate) fn is_owed(step: &Step<'_>) -> bool {
     let last = step.forward().next_back().and_then(|last| last.outcome.as_ref());
     let is_settled = matches!(last, Some((Outcome::Done | Outcome::NotApplicable, _)));
     step.hook.can_undo && !is_settled && step.forward().any(may_have_begun)
 }
 
-/// What is blocked has begun nothing, and what still runs is stopped first.
+/// Whether the attempt may have had an effect: a blocked hook has begun nothing, and a running attempt is stopped
+/// first.
 fn may_have_begun(attempt: &Attempt) -> bool {
     let idle =
         matches!(attempt.outcome, None | Some((Outcome::Done | Outcome::NotApplicable | Outcome::Blocked(_), _)));
     attempt.intent == Intent::Run && !idle
 }
 
-/// A failover that failed for good may have left the group without a primary, so it is taken back at once: what is to
-/// be seen of its step meanwhile. `None` where there is nothing to take back, or no time left for it.
+/// The state of the failover's step during its undo: a failover that failed permanently may have left the group without
+/// a primary, so its undo starts at once. `None` if there is nothing to undo, or no time left for the undo.
 pub(crate) fn of_failover<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> Option<StepState<'a>> {
     let is_pending = event.stage() < Stage::Claimed && now < event.preparation_ends();
     let applies = step.id.phase == Phase::Failover && is_pending && is_owed(step);
@@ -209,9 +211,9 @@ pub(crate) fn of_failover<'a>(event: &Event, step: &Step<'a>, now: Timestamp) ->
     matches!(taken_back, StepState::Due { .. } | StepState::Running(_)).then_some(taken_back)
 }
 
-/// How far taking back is.
+/// The progress of an undo.
 pub(crate) fn undo_state<'a>(step: &Step<'a>, now: Timestamp) -> StepState<'a> {
-    // What was run once more has to be taken back once more.
+    // A repeated run needs a repeated undo.
     let last_run = step.forward().map(|attempt| attempt.id).max();
     let is_undo = move |attempt: &&Attempt| attempt.intent == Intent::Undo && Some(attempt.id) > last_run;
     let undos = || step.attempts.iter().copied().filter(is_undo);

@@ -1,6 +1,6 @@
-//! Invariants of the state after every entry (`behaviour.md` 13). They are written from raw facts and do not call the
-//! functions that decide, so that they find a mistake in those. The model, the scripts and debug builds check them. A
-//! property that only holds at the moment of an entry is in `transition`.
+//! Invariants of the state after every entry (`behaviour.md` 13). They use raw facts and do not call the deciding
+//! functions, so that mistakes of these functions are found. The model, the scripts and debug builds check the
+//! invariants. Properties of a single entry's transition are in `transition`.
 
 use crate::model::claim::{Claim, PostOutcome};
 use crate::model::event::Event;
@@ -11,53 +11,53 @@ use crate::model::state::State;
 use crate::model::time::Timestamp;
 use core::time::Duration;
 
-/// The property that is broken.
+/// The violated property.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Violation {
-    /// S1: claimed before every required hook was settled in favour.
+    /// S1: claimed before every required hook was completed or waived.
     ClaimedUnprepared,
-    /// S2: two claims were in force at once, or one was made after an approval was accepted that does not repeat it.
+    /// S2: two claims in force at once, or a claim after an accepted approval that does not repeat the approval.
     ClaimedTwice,
-    /// S3: the event counts as approved without a committed claim that was accepted.
+    /// S3: the event counts as approved without a committed and accepted claim.
     ApprovedUnclaimed,
-    /// S4: a slot was taken, a disruptive hook begun or an event claimed at a moment at which, with it, more members of
-    /// a group are out than it may lose.
+    /// S4: a slot was taken, a disruptive hook begun or an event claimed while, including the new members, more members
+    /// of a group are out than its limit allows.
     BudgetExceeded,
     /// S11: two failovers of a group ran at once, or a primary was drained or shut down before its failover.
     FailoverOutOfTurn,
-    /// S12: a member on which a disruptive hook was begun is in service though nothing put it back.
+    /// S12: a member on which a disruptive hook was begun is in service without a restore.
     NotRestored,
-    /// S14: a claim counts hooks of another stint than the present one.
+    /// S14: a claim counts hooks of a stint other than the present stint.
     StintMixed,
-    /// L7: an event gave its slots back more than twice.
+    /// L7: an event returned its slots more than twice.
     GivenBackTooOften,
     /// Claimed while an operator's hold or pause was in force.
     ClaimedAgainstWish,
-    /// An operator's approval was taken over for something other than what they had seen.
+    /// An operator's approval was applied to another revision than the operator saw.
     ApprovedUnseen,
     /// S7: two attempts of one hook at the same time.
     RunTwice,
-    /// L2: a hook was asked about that was settled, or that hung when it was asked before.
+    /// L2: confirmation of a hook that was settled, or that hung at an earlier confirmation.
     AskedWrongly,
     /// Hooks of two events for one workload at the same time, or two exclusive hooks.
     RunBeside,
-    /// A replica without a quorum approved what it must not.
+    /// A forbidden approval by a replica without a quorum.
     TakenOverWrongly,
-    /// S8: a restore for a workload that was not touched, or before the event was over.
+    /// S8: a restore for a workload that was not prepared, or before the event was over.
     RestoredWrongly,
-    /// A hook was taken back that had not failed, or whose event still needs it.
+    /// Undo of a hook that had not failed, or whose event still needs the hook.
     UndoneWrongly,
     /// A replica was forgotten though no event has begun to delete its VM.
     Forgotten,
-    /// A made-up event was claimed, taken over or taken for started.
+    /// A drill was claimed, approved in isolation or treated as started.
     DrillApproved,
     /// A drill goes on though there is a real event to prepare.
     DrillBesideEvent,
     /// The stages of an event are not in the order of the table.
     StageOutOfOrder,
-    /// An open event is closed or a closed one is not.
+    /// A closed event among the open events, or an open event in the history.
     Misplaced,
-    /// Something that was recorded changed or vanished.
+    /// A recorded fact changed or vanished.
     Rewritten,
 }
 
@@ -86,7 +86,7 @@ string_enum!(Violation {
     Rewritten => "something that was recorded of an event changed or vanished",
 });
 
-/// The first property that the state breaks; `None` when all hold.
+/// The first violated property of the state; `None` when all hold.
 pub fn violated(state: &State) -> Option<Violation> {
     let misplaced = state.open_events().any(|event| event.stage() == Stage::Closed)
         || state.closed_events().any(|event| event.stage() != Stage::Closed);
@@ -102,7 +102,7 @@ pub fn violated(state: &State) -> Option<Violation> {
     state.events().find_map(violated_by)
 }
 
-/// Nobody would ever bring the member back: no open event keeps it out, or restores it.
+/// The member would never come back: no open event keeps the member out, or restores the member.
 fn is_left_behind(state: &State, slot: &Slot) -> bool {
     let is_open = |id: &EventId| state.open.contains_key(id);
     let is_kept_out = matches!(slot.state, SlotState::Leaving | SlotState::Out);
@@ -110,7 +110,7 @@ fn is_left_behind(state: &State, slot: &Slot) -> bool {
         && (!is_open(&slot.by) || !slot.events.iter().all(is_open) || is_kept_out == slot.events.is_empty())
 }
 
-/// An event that names nobody of this cluster is nothing to prepare.
+/// An event without replicas of this cluster needs no preparation.
 fn drills_beside_an_event(state: &State) -> bool {
     let mut under_way = state.open_events().filter(|event| event.over_at().is_none());
     let is_ours = |event: &Event| event.announcement.resources.iter().any(|vm| state.replicas.contains_key(vm));
@@ -118,7 +118,8 @@ fn drills_beside_an_event(state: &State) -> bool {
         && under_way.any(|event| event.drill.is_none() && is_ours(event))
 }
 
-/// It stands for nothing that the platform could start, whatever its hooks did.
+/// Whether a drill was claimed, approved or started: the platform has nothing to start for a drill, whatever its hooks
+/// did.
 fn is_taken_for_real(event: &Event) -> bool {
     let is_real = |(stage, _): &(Stage, Timestamp)| matches!(stage, Stage::Claimed | Stage::Approved | Stage::Started);
     !event.claims.is_empty() || !event.isolated_approvals.is_empty() || event.entered.iter().any(is_real)
@@ -127,7 +128,7 @@ fn is_taken_for_real(event: &Event) -> bool {
 fn violated_by(event: &Event) -> Option<Violation> {
     let follows = |(from, _): (Stage, Timestamp), (to, _)| from.may_become(to) || from.may_return_to(to);
     let in_order = event.entered.windows(2).all(|pair| follows(pair[0], pair[1]) && pair[0].1 <= pair[1].1);
-    // What came back as approved may have a post of which nobody knows whether it arrived.
+    // An event that came back as approved may have a post with unknown arrival.
     let approved = event.entered_at(Stage::Approved).is_some() && event.reopened.is_none();
     if !in_order {
         Some(Violation::StageOutOfOrder)
@@ -146,7 +147,7 @@ fn violated_by(event: &Event) -> Option<Violation> {
     }
 }
 
-/// Entries may carry the same time, so what happened at the time of the later claim may have happened after it.
+/// Entries may have equal times, so a fact at the time of the later claim may have happened after this claim.
 fn is_free(event: &Event, earlier: &Claim, later: &Claim) -> bool {
     let repost_after = event.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.repost_after);
     match &earlier.outcome {

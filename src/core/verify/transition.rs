@@ -1,5 +1,5 @@
 //! Properties of a state and its successor (`behaviour.md` 13), from raw facts as in `invariants`. Whether a claim is
-//! justified is only decidable at its own entry: later entries may have the same time and change its reasons.
+//! justified is only decidable at the claim's entry: later entries may have an equal time and change its reasons.
 
 use self::claimed::effective;
 use crate::model::attempt::{Attempt, Outcome};
@@ -20,7 +20,7 @@ mod claimed;
 
 mod out;
 
-/// The first property that the step from one state to the next breaks.
+/// The first property that the step from one state to the next violates.
 pub fn violated(before: &State, after: &State) -> Option<Violation> {
     if after.version < before.version {
         return Some(Violation::Rewritten);
@@ -72,7 +72,7 @@ impl<'a> Began<'a> {
     }
 }
 
-/// A deletion that names it has started, or was approved and is over, and the replica was not heard since.
+/// A deletion of the replica's VM has started, or was approved and is over with the replica silent since.
 fn is_deleted(before: &State, name: &VmName) -> bool {
     let is_silent = before.replicas.get(name).is_some_and(|replica| replica.stale_since.is_some());
     before.events().any(|event| {
@@ -82,8 +82,8 @@ fn is_deleted(before: &State, name: &VmName) -> bool {
     })
 }
 
-/// The same event afterwards, as it was kept; an event that closes may be listed again under its id in the same step,
-/// and even at the same moment.
+/// The kept event in the next state; an event that closes may be listed again under its id in the same step, and even
+/// at the same moment.
 fn successor<'a>(event: &Event, after: &'a State) -> Option<&'a Event> {
     let id = &event.announcement.id;
     let closed = after.closed_events().rev().filter(|later| later.announcement.id == *id);
@@ -94,7 +94,7 @@ fn successor<'a>(event: &Event, after: &'a State) -> Option<&'a Event> {
         .find(|later| later.entered.starts_with(&event.entered) && is_kept(event, later))
 }
 
-/// Nothing that was recorded is taken back; an ending may turn out to be a cancellation.
+/// Recorded facts stay; an ending may turn out to be a cancellation.
 fn is_kept(event: &Event, later: &Event) -> bool {
     event.attempts.len() <= later.attempts.len()
         && event.attempts.iter().zip(&later.attempts).all(|(was, is)| {
@@ -119,13 +119,13 @@ fn is_kept(event: &Event, later: &Event) -> bool {
         && (event.treatment.is_none() || event.treatment == later.treatment || is_treated_anew(event, later))
 }
 
-/// What was blocked is asked once more in its place, and how often that was is not forgotten.
+/// A blocked attempt is repeated in its place, and keeps the number of its repetitions.
 fn is_begun_anew(was: &Attempt, is: &Attempt) -> bool {
     let is_again = was.id < is.id && was.stint == is.stint && is.outcome.is_none();
     is_again && was.is_blocked() && was.blocked.is_some() && was.blocked == is.blocked
 }
 
-/// Policy chooses again for an event that has become another one, or that is to come again.
+/// Policy chooses again for an event with another type or source, or for an event that is to come again.
 fn is_treated_anew(event: &Event, later: &Event) -> bool {
     let (was, is) = (&event.announcement, &later.announcement);
     let is_other = (&was.kind, &was.source) != (&is.kind, &is.source);
@@ -134,7 +134,8 @@ fn is_treated_anew(event: &Event, later: &Event) -> bool {
     later.treatment.is_none() && (is_other || returned)
 }
 
-/// Another event has something running for the same workload; or both are exclusive, of the same phase and of workloads of the same name, and neither only asks.
+/// Another event has a running attempt for the same workload; or both attempts are exclusive, of the same phase and
+/// workload name, and the new attempt is a run.
 fn is_beside_another(before: &State, event: &Event, begun: &Attempt) -> bool {
     let others = before.open_events().filter(|other| other.announcement.id != event.announcement.id);
     let mut elsewhere = others.flat_map(|other| &other.attempts);
@@ -149,15 +150,15 @@ fn is_beside_another(before: &State, event: &Event, begun: &Attempt) -> bool {
     begun.intent == Intent::Run && is_exclusive(begun) && open.any(|other| is_same(&other))
 }
 
-/// The hook as it is registered.
+/// The registered hook.
 fn declared<'a>(before: &'a State, attempt: &Attempt) -> Option<&'a Hook> {
     let replica = before.replicas.get(&attempt.member.vm)?;
     let mut workloads = effective(replica).chain(replica.owed_workloads.values());
     workloads.find_map(|it| Some(it).filter(|it| it.name == attempt.member.workload)?.hook(attempt.hook))
 }
 
-/// L2: asked about is what is in doubt, or done for too long to be relied on. What was stopped at its deadline, and does
-/// not answer when it is asked about, is not asked about again.
+/// L2: confirmation is for a hook in doubt, or done for too long to rely on. A hook that was stopped at its deadline,
+/// and whose confirmation gets no answer, is not confirmed again.
 fn is_asked_wrongly(before: &State, event: &Event, asked: &Attempt) -> bool {
     let mut earlier =
         event.attempts_of(&asked.member, asked.hook).rev().filter(|attempt| attempt.intent != Intent::Undo).peekable();
@@ -176,8 +177,8 @@ fn is_asked_wrongly(before: &State, event: &Event, asked: &Attempt) -> bool {
     }
 }
 
-/// S5: without a quorum a replica by itself approves only what a user asked for, and never while a hook that the log knows
-/// may run.
+/// S5: without a quorum a replica by itself approves only user-initiated events, and never while a hook of the log may
+/// run.
 fn is_taken_over_wrongly(event: &Event, later: &Event) -> bool {
     let taken_over = later.isolated_approvals.get(event.isolated_approvals.len()..).unwrap_or_default();
     taken_over.iter().any(|takeover| {
@@ -190,8 +191,8 @@ fn is_taken_over_wrongly(event: &Event, later: &Event) -> bool {
     })
 }
 
-/// S8: only what was taken away, or is asked whether it is ready, and is kept out by no event, on its own VM, and never while an event that is over is
-/// listed again.
+/// S8: only prepared members are restored, and only returning members run ready hooks; both on the member's own VM,
+/// without an event that keeps the member out, and never while an event that is over is listed again.
 fn is_restored_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool {
     let slot = before.slots.get(&attempt.member).filter(|slot| slot.stint == attempt.stint);
     let is_due = |slot: &Slot| slot.needs_restore || attempt.hook.phase == Phase::Ready;
@@ -202,12 +203,12 @@ fn is_restored_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool
         && (attempt.on != attempt.member.vm || is_back || !returns)
 }
 
-/// It is over, and listed again. What the platform lists is no drill, whatever it is called.
+/// The event is over, and listed again. A listed event is no drill, whatever its name.
 fn is_back(before: &State, event: &Event) -> bool {
     event.drill.is_none() && event.over_at().is_some() && before.is_listed(&event.announcement.id)
 }
 
-/// S8: only what was run and is not done is taken back, when the event is over, or a failover before it is claimed.
+/// S8: only a hook that ran and is not done is undone, when the event is over, or for a failover before the claim.
 fn is_undone_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool {
     let (member, id) = (&attempt.member, attempt.hook);
     let first = before.slots.get(member).map_or(0, |slot| slot.first_stint);
@@ -227,7 +228,7 @@ fn is_approved_unseen(before: &State, event: &Event, later: &Event) -> bool {
     added.any(|wish| matches!(wish.what, OperatorAction::Approve { revision, .. } if revision != event.revision))
 }
 
-/// How the hook of this attempt ended last since a stint, for whichever event.
+/// Last outcome of the attempt's hook since a stint, for any event.
 fn last_outcome<'a>(before: &'a State, first: u64, of: &Attempt) -> Option<&'a Outcome> {
     let all = before.open_events().flat_map(|event| &event.attempts);
     let of_hook = all.filter(|attempt| {

@@ -1,4 +1,4 @@
-//! How long an event waits for the cluster: from its announcement, and from the end of its last hook.
+//! How long an event waits for the cluster: from the announcement, and from the end of the last hook.
 
 use std::time::Duration;
 
@@ -17,20 +17,20 @@ use allclear_server::exit::say;
 use allclear_server::grpc::client::OperatorConnection;
 use allclear_server::replica::clock;
 
-/// Announcements are this much apart within a second: however many there are, no part of it has more than another.
+/// Distance of announcements within a second: any number of announcements is spread evenly over the second.
 const SPREAD_MS: i64 = 618;
 
-/// So brief that no hook of the sample workload is worth it.
+/// An event so brief that no hook of the sample workload is required.
 pub(super) const UNPREPARED: &str = "type = \"Freeze\"\nduration_s = 0";
 const PREPARED: &str = "type = \"Reboot\"\nsource = \"User\"";
-/// More than a poll, so every replica has seen the event when it ends.
+/// More than a poll, so every replica has seen the event when the hook ends.
 const HOOK_TAKES: Duration = Duration::from_millis(1_200);
 
 pub(super) async fn measure(stage: &LocalCluster, events: u32) -> anyhow::Result<Vec<Figure>> {
     until_ready(stage).await?;
     let (mut unprepared, mut first_polls) = (Vec::new(), Vec::new());
     for number in 0..events {
-        // Every third event names the leader's own VM, as chance would have it.
+        // Every third event names the leader's own VM, as on average in production.
         let vm = leader(stage).await? + number as usize;
         let id = play(stage, spread(number), vm, UNPREPARED).await?;
         unprepared.push(waited(stage, &id)?);
@@ -47,7 +47,8 @@ pub(super) async fn measure(stage: &LocalCluster, events: u32) -> anyhow::Result
     ])
 }
 
-/// A workload that dials in at one replica, by its place; and when its hook has ended each time, since 1970.
+/// A workload that connects to the replica at `place`; the receiver gets the time since 1970 at which the hook ends
+/// each time.
 async fn dial_in(stage: &LocalCluster, place: usize) -> anyhow::Result<(Handle, mpsc::Receiver<Duration>)> {
     let socket = workloads_socket(&stage.folder, &stage.replicas[place].name);
     let (tell, told) = mpsc::channel(1);
@@ -55,7 +56,7 @@ async fn dial_in(stage: &LocalCluster, place: usize) -> anyhow::Result<(Handle, 
         let tell = tell.clone();
         async move {
             sleep(HOOK_TAKES).await;
-            // Nobody measures any more where it cannot be told.
+            // A send error means that the measurement is over.
             let _ = tell.send(clock::since_1970()).await;
             Outcome::Done
         }
@@ -67,7 +68,7 @@ async fn dial_in(stage: &LocalCluster, place: usize) -> anyhow::Result<(Handle, 
     Ok((workload, told))
 }
 
-/// From when a workload that dialled in told the last outcome.
+/// Milliseconds from the last outcome reported by a session workload.
 async fn outcomes_told(stage: &LocalCluster, events: u32) -> anyhow::Result<Vec<f64>> {
     let mut dialled = Vec::new();
     for place in 0..stage.replicas.len() {
@@ -89,27 +90,27 @@ async fn outcomes_told(stage: &LocalCluster, events: u32) -> anyhow::Result<Vec<
     Ok(spans)
 }
 
-/// The place of the replica that leads.
+/// The leader's position.
 async fn leader(stage: &LocalCluster) -> anyhow::Result<usize> {
     let leader = led(stage, |_| true).await?;
     stage.replicas.iter().position(|replica| replica.name == leader).context("an unknown replica leads")
 }
 
-/// How long to wait with one of many announcements, so that they meet the polls, which go by the wall clock, at all
-/// moments.
+/// The wait before announcement `number`. The announcements spread over all phases of the polls, which follow the
+/// wall clock.
 pub(super) fn spread(number: u32) -> Duration {
     let phase = i64::from(number) * SPREAD_MS;
     Duration::from_millis((phase - clock::now().0).rem_euclid(1_000).unsigned_abs())
 }
 
-/// One event from its announcement until the cluster has closed it.
+/// Plays one event from the announcement until the cluster has closed the event.
 pub(super) async fn play(stage: &LocalCluster, after: Duration, vm: usize, what: &str) -> anyhow::Result<EventId> {
     let id = announce(stage, after, vm, what)?;
     until_closed(stage, &id).await?;
     Ok(id)
 }
 
-/// About one VM; they are counted round.
+/// Announces an event of one VM; `vm` counts modulo the number of VMs.
 pub(super) fn announce(stage: &LocalCluster, after: Duration, vm: usize, what: &str) -> anyhow::Result<EventId> {
     let (at, vm) = (after.as_millis(), vm % stage.replicas.len());
     let text = format!(
@@ -133,12 +134,12 @@ pub(super) async fn until_closed(stage: &LocalCluster, id: &EventId) -> anyhow::
     Ok(())
 }
 
-/// From its announcement to its one approval.
+/// Milliseconds from the event's announcement to its only approval.
 pub(super) fn waited(stage: &LocalCluster, id: &EventId) -> anyhow::Result<f64> {
     Ok(span(announced(stage, id)?, posted(stage, id)?))
 }
 
-/// From its announcement until any replica asks what there is.
+/// Milliseconds from the event's announcement until any replica polls.
 pub(super) fn first_poll(stage: &LocalCluster, id: &EventId) -> anyhow::Result<f64> {
     let announced = announced(stage, id)?;
     let polled = stage.cloud.polled_after(&clock::rfc3339(announced)).and_then(|at| clock::from_rfc3339(&at));
@@ -150,7 +151,7 @@ fn announced(stage: &LocalCluster, id: &EventId) -> anyhow::Result<Timestamp> {
     Ok(events.iter().find(|event| event.id == *id).context("the cloud forgot an event")?.announced_at)
 }
 
-/// When its one approval arrived.
+/// Time at which the event's only approval arrived.
 pub(super) fn posted(stage: &LocalCluster, id: &EventId) -> anyhow::Result<Timestamp> {
     clock::from_rfc3339(&post(stage, id)?.at).context("the cloud's log has no time")
 }

@@ -1,4 +1,4 @@
-//! What nothing that writes and asks can get below: synced writes, and round trips on loopback.
+//! Lower bounds for every program that writes and queries: synced writes, and round trips on loopback.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -12,9 +12,9 @@ use super::figure::ms;
 
 /// About one entry of the log.
 const ENTRY_BYTES: usize = 200;
-/// What comes after a pause costs several times as much: nothing is in the caches any more.
+/// An operation after a pause costs several times as much, because the caches are cold.
 pub(super) const PAUSE: Duration = Duration::from_millis(10);
-/// As replicas have one at most while an event is open and they have nothing to do but to look.
+/// The longest pause of a replica while an event is open and the replica has only to poll.
 const LONG_PAUSE: Duration = Duration::from_millis(50);
 
 /// One synced write and two round trips, each time after a pause and in milliseconds.
@@ -34,7 +34,7 @@ pub(super) async fn synced_and_answered(folder: &Path, times: u32) -> anyhow::Re
     Ok(spans)
 }
 
-/// To somebody who only sends back what comes, and who has to be woken for it, as another replica has.
+/// A connection to an echo thread, which has to be woken for each message, like another replica.
 pub(super) struct EchoPeer(TcpStream);
 
 impl EchoPeer {

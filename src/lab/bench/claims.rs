@@ -1,5 +1,5 @@
-//! What the loss of the leader costs an approval that is under way: the approver is another replica, and confirms its
-//! claim with the next leader.
+//! The cost of the loss of the leader for a pending approval: the approver is another replica, and confirms the claim
+//! with the next leader.
 
 use std::path::Path;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub(super) async fn measure(stage: &mut LocalCluster, times: u32) -> anyhow::Res
     )])
 }
 
-/// From the kill to the POST of an event that only one follower is shown and that stops the other.
+/// The time from the kill to the POST of an event that one follower sees, and that affects the other follower.
 async fn killed(stage: &mut LocalCluster) -> anyhow::Result<f64> {
     until_ready(stage).await?;
     let leader = led(stage, |_| true).await?;

@@ -1,21 +1,21 @@
-//! One line of the table: what was measured, beside what it cannot get below, in the same run on the same machine.
+//! One line of the table: a measured figure beside its lower bound, from the same run on the same machine.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// Its numbers are in its unit.
+/// A figure; all numbers are in `unit`.
 #[derive(Serialize)]
 pub(super) struct Figure {
     name: String,
     unit: &'static str,
     median: f64,
-    /// One of a hundred is more.
+    /// The 99th percentile.
     p99: f64,
     worst: f64,
     floor: f64,
-    /// What the floor is.
+    /// Description of the lower bound.
     floor_is: &'static str,
 }
 
@@ -39,7 +39,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-/// In milliseconds.
+/// Converts a duration to milliseconds.
 pub(super) fn ms(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
 }
@@ -56,7 +56,7 @@ pub(super) fn table(figures: &[Figure]) -> String {
     text
 }
 
-/// Three digits say enough.
+/// Rounds to three digits, which are enough.
 fn short(value: f64) -> String {
     let digits = match value.abs() {
         large if large >= 100.0 => 0,

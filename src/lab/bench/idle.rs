@@ -1,5 +1,4 @@
-//! What replicas cost while nothing happens: memory, processor time, requests to the metadata service, and what they
-//! write.
+//! The cost of idle replicas: memory, processor time, requests to the metadata service, and disk writes.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use crate::local_cluster::LocalCluster;
 use allclear_server::consensus::RaftTiming;
 use allclear_server::exit::say;
 
-/// After the start and the election, so that what was made for them is let go.
+/// Time after start and election until the memory of both is freed.
 pub(super) const SETTLES_WITHIN: Duration = Duration::from_secs(5);
 const TRIPS: u32 = 200;
 
@@ -50,7 +49,7 @@ pub(super) async fn measure(stage: &LocalCluster, seconds: u32) -> anyhow::Resul
     Ok(figures)
 }
 
-/// The memory of this program when it only waits, in MiB.
+/// The memory of this program while waiting, in MiB.
 pub(super) async fn nothing() -> anyhow::Result<f64> {
     let mut program = tokio::process::Command::new(std::env::current_exe()?);
     program.args(["demo-hook", "--takes", "1h", "--log", "/dev/null"]).stdout(std::process::Stdio::null());
@@ -61,7 +60,7 @@ pub(super) async fn nothing() -> anyhow::Result<f64> {
     memory.context("nobody may look into a process of this user")
 }
 
-/// The share of a core, in percent, that as many round trips cost as one follower has heartbeats.
+/// The share of a core, in percent, of as many round trips as a follower has heartbeats.
 pub(super) async fn bare_share() -> anyhow::Result<f64> {
     let mut line = EchoPeer::new()?;
     let before = busy()?;
@@ -69,7 +68,7 @@ pub(super) async fn bare_share() -> anyhow::Result<f64> {
         sleep(PAUSE).await;
         line.there_and_back()?;
     }
-    // Half of it is the other side's.
+    // The other half is the peer's.
     let each = (busy()? - before) / f64::from(TRIPS) / 2.0;
     Ok(each / RaftTiming::default().heartbeat.as_secs_f64() * 100.0)
 }

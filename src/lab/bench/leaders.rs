@@ -1,4 +1,5 @@
-//! What the loss of a leader costs: the time without one, and what an event waits that is announced just then.
+//! The cost of the loss of a leader: the time without a leader, and the wait of an event that is announced at the
+//! time of the loss.
 
 use std::time::{Duration, Instant};
 
@@ -27,15 +28,15 @@ pub(super) async fn measure(stage: &mut LocalCluster, times: u32) -> anyhow::Res
     ])
 }
 
-/// How long followers do without a leader before they elect another, in milliseconds: until its lease is over, and then
-/// for their own patience.
+/// Time in milliseconds until followers without a leader elect another leader: the end of the leader's lease, and
+/// then the election timeout.
 pub(super) fn patience() -> f64 {
     let RaftTiming { heartbeat, election_timeout: (shortest, lease), .. } = RaftTiming::default();
     ms((lease + shortest).saturating_sub(heartbeat))
 }
 
-/// From each kill of the leader's process until another one says that it leads, and until an event is approved that is
-/// announced at once.
+/// Time from each kill of the leader's process until another replica reports to be the leader, and until the approval
+/// of an event that is announced at once.
 async fn killed(stage: &mut LocalCluster, times: u32) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
     let (mut spans, mut posts) = (Vec::new(), Vec::new());
     for _ in 0..times {

@@ -1,5 +1,5 @@
-//! What a cluster as large as a scale set costs, and whether it answers as soon as a small one: few of its replicas
-//! vote, the others only follow.
+//! The cost of a cluster as large as a scale set, and whether such a cluster answers as fast as a small cluster: few
+//! replicas vote, all other replicas only follow.
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -16,9 +16,9 @@ use crate::local_cluster::{HookSpeed, LocalCluster, SampleWorkload};
 use allclear_server::exit::say;
 use allclear_server::replica::clock;
 
-/// From one event's VM to the next: it meets voters and others.
+/// Distance between the VMs of consecutive events, so that events name both voters and learners.
 const STRIDE: usize = 7;
-/// Besides the leader.
+/// Number of killed replicas besides the leader.
 const LOST: usize = 4;
 
 pub(super) async fn measure(folder: &Path, replicas: u8, events: u32, seconds: u32) -> anyhow::Result<Vec<Figure>> {
@@ -51,7 +51,7 @@ async fn figures(stage: &mut LocalCluster, events: u32, seconds: u32) -> anyhow:
         say(format_args!("{} of {events} events", number + 1));
     }
     let moved = meter.end(stage)?;
-    // Leadership goes where no event is.
+    // Leadership moves to VMs without an event.
     let busiest = moved.leads.iter().chain(&moved.follows).copied().fold(0.0, f64::max);
     let (lost, polls_then) = without_one(stage).await?;
     let trip = idle::bare_share().await?;
@@ -77,7 +77,8 @@ async fn figures(stage: &mut LocalCluster, events: u32, seconds: u32) -> anyhow:
     Ok(figures)
 }
 
-/// From an announcement to the POST where a replica was killed just before: some of them, and then whoever leads.
+/// Time from an announcement to the POST just after a kill of one replica: first of some followers, and then of the
+/// leader.
 async fn without_one(stage: &mut LocalCluster) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
     let (mut waits, mut first_polls) = (Vec::new(), Vec::new());
     let n = stage.replicas.len();

@@ -1,4 +1,4 @@
-//! What replicas cost between two moments: processor time, memory, requests to the metadata service, and what they write.
+//! The cost of replicas between two times: processor time, memory, requests to the metadata service, and disk writes.
 
 use std::time::{Duration, Instant};
 
@@ -13,29 +13,29 @@ const KIB: f64 = 1024.0;
 
 pub(super) struct Meter {
     began: Instant,
-    /// The place of the replica that led.
+    /// The position of the leader.
     leader: usize,
     costs: Vec<Cost>,
     requests: f64,
 }
 
 pub(super) struct Metered {
-    /// Of the leader, in percent of a core.
+    /// Processor time of the leader, in percent of a core.
     pub(super) leads: Vec<f64>,
-    /// Of the others.
+    /// Processor time of the followers, in percent of a core.
     pub(super) follows: Vec<f64>,
-    /// Of each replica in MiB, the leader first; nothing where only root is told.
+    /// Memory of each replica in MiB, the leader first; empty without root rights.
     pub(super) memory: Vec<f64>,
-    /// By each replica, in KiB per hour; nothing where only root is told.
+    /// Disk writes of each replica, in KiB per hour; empty without root rights.
     pub(super) written: Vec<f64>,
-    /// To the metadata service, by each replica, per second.
+    /// Requests of each replica to the metadata service, per second.
     pub(super) requests: f64,
 }
 
-/// What one process has cost so far.
+/// The cost of one process so far.
 struct Cost {
     pid: u32,
-    /// By all of its threads, those among them that have ended.
+    /// Processor time of all threads of the process, ended threads included.
     busy: Duration,
     written: Option<f64>,
 }
@@ -64,7 +64,7 @@ impl Meter {
             written.extend(now.written.zip(before.written).map(|(now, before)| (now - before) / KIB / passed * 3600.0));
             memories.extend(memory(before.pid));
         }
-        // Whoever is not root is told of none.
+        // Without root rights no memory figures are available.
         if memories.len() == self.costs.len() {
             memories.swap(0, self.leader);
         }
@@ -78,18 +78,18 @@ fn cost(pid: u32) -> anyhow::Result<Cost> {
     Ok(Cost { pid, busy: clock.now()?.into(), written: line(&format!("/proc/{pid}/io"), "write_bytes:") })
 }
 
-/// Resident pages, those that are shared with others in proportion, in MiB.
+/// Resident memory in MiB; each shared page counts in proportion to the processes that share the page.
 pub(super) fn memory(pid: u32) -> Option<f64> {
     Some(line(&format!("/proc/{pid}/smaps_rollup"), "Pss:")? / KIB)
 }
 
-/// Keys are in a replica's memory, so only root looks into it.
+/// A line of a file in `/proc`. A replica's memory has keys, so only root may read the file.
 fn line(path: &str, name: &str) -> Option<f64> {
     let text = std::fs::read_to_string(path).ok()?;
     text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
 }
 
-/// How many the cloud received of all replicas.
+/// Number of requests that the cloud received from all replicas.
 fn requests(stage: &LocalCluster) -> anyhow::Result<f64> {
     let log = std::fs::read_to_string(stage.folder.join("requests.jsonl"))?;
     Ok(f64::from(u32::try_from(log.lines().count())?))

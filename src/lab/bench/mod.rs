@@ -1,6 +1,6 @@
-//! `allclear bench`: how long the cluster takes to answer and what it costs, each figure beside what it cannot get below.
+//! `allclear bench`: how fast the cluster answers and the cost, each figure beside its lower bound.
 //!
-//! Three replicas as processes, a fake cloud, one event after another, announced at different moments of the polls.
+//! Three replicas as processes, a fake cloud, one event after another, announced at different times of the polls.
 
 mod approvals;
 mod bare;
@@ -83,7 +83,7 @@ impl Bench {
             Err(exit) => return exit,
         };
         folder::end_leftovers(&folder);
-        // What is left of it is only a nuisance.
+        // The rest of the folder is only a nuisance.
         let _ = std::fs::remove_dir_all(&folder);
         match measured {
             Ok(figures) => self.tell(&figures),
@@ -133,7 +133,7 @@ impl Bench {
     }
 }
 
-/// In milliseconds.
+/// Milliseconds from one time to the other.
 fn span(from: Timestamp, to: Timestamp) -> f64 {
     Duration::from_millis((to.0 - from.0).unsigned_abs()).as_secs_f64() * if to < from { -1e3 } else { 1e3 }
 }
@@ -158,7 +158,7 @@ async fn until_ready(stage: &LocalCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Who leads as soon as a replica that runs tells so in a status of this kind.
+/// The leader, as soon as a running replica names the leader in a status for which `counts` is true.
 async fn led(stage: &LocalCluster, counts: impl Fn(&Status) -> bool) -> anyhow::Result<String> {
     let limit = clock::monotonic().plus(READY_WITHIN);
     while clock::monotonic() < limit {

@@ -1,4 +1,4 @@
-//! What must hold at the end of a demo, checked against what the cloud and the hooks themselves wrote down.
+//! Conditions at the end of a demo, checked against the records of the cloud and of the hooks.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use allclear_server::replica::clock::from_rfc3339;
 use allclear_sim::cloud::{Approver, EventEnd, PlatformEvent, PlatformStartCause};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// Everything that is missing; nothing when all is well. A database notes nothing of what it did, and does not want a hook
-/// run for everything.
+/// Everything that is missing; nothing when all is well. A database keeps no notes of its hooks, and needs no hook
+/// for some events.
 pub(super) fn missing(
     events: &[PlatformEvent],
     posts: &[Post],
@@ -56,7 +56,7 @@ fn of_event(
     missing
 }
 
-/// One all-clear, decided by the cluster, after everything was prepared.
+/// One all-clear, decided by the cluster, after all preparation was done.
 fn of_approval(
     at: Timestamp,
     by: &Approver,
@@ -80,7 +80,7 @@ fn of_approval(
         missing.push(format!("the cluster named {} to post, and somebody else did", claim.approver));
     }
     let preparing = known.hooks.iter().enumerate().filter(|(_, hook)| prepares(hook));
-    // What is tried again counts as it ended.
+    // Only the last attempt of a hook counts.
     let preparing: Vec<_> = preparing.filter(|(place, hook)| is_last(&known.hooks[place + 1..], hook)).collect();
     let is_idle = notes.is_none() && claim.reason == "nothing_to_prepare";
     if preparing.is_empty() && !is_idle {
@@ -103,12 +103,12 @@ fn of_approval(
     missing
 }
 
-/// Whether it runs before the all-clear.
+/// Whether the hook runs before the all-clear.
 pub(super) fn prepares(hook: &shown::Hook) -> bool {
     !matches!(hook.phase.as_str(), "restore" | "ready")
 }
 
-/// Whether none of those that came later was another attempt of the same.
+/// Whether `later` has no further attempt of the hook.
 fn is_last(later: &[shown::Hook], hook: &shown::Hook) -> bool {
     later.iter().all(|other| attempted(other) != attempted(hook))
 }
@@ -117,12 +117,12 @@ fn attempted(hook: &shown::Hook) -> [&str; 4] {
     [&hook.vm, &hook.workload, &hook.phase, &hook.intent]
 }
 
-/// Also a replica that has nothing to write to disk is.
+/// A hook without work, as of a replica with nothing to write to disk, counts as done.
 fn is_prepared(hook: &shown::Hook) -> bool {
     matches!(hook.outcome.as_deref(), Some("done" | "not_applicable"))
 }
 
-/// What the platform cancels or starts by itself, before anybody could approve, needs no approval.
+/// An event that the platform cancels or starts before an approval was possible needs no approval.
 fn of_no_approval(event: &PlatformEvent, posts: &[&Post]) -> Vec<String> {
     let mut missing = Vec::new();
     let by_itself = match (&event.started, &event.ended) {
@@ -143,7 +143,7 @@ fn of_no_approval(event: &PlatformEvent, posts: &[&Post]) -> Vec<String> {
     missing
 }
 
-/// Every hook was started once, whatever became of its replica.
+/// Every hook was started once, even if its replica was killed.
 fn of_runs(event: &EventId, notes: &[Note]) -> Vec<String> {
     let mut runs: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for note in notes.iter().filter(|note| EventId::new(&note.event) == *event && !note.done) {
@@ -153,7 +153,7 @@ fn of_runs(event: &EventId, notes: &[Note]) -> Vec<String> {
     repeated.map(|((phase, vm), count)| format!("{phase} of {vm} was run {count} times")).collect()
 }
 
-/// Whatever was taken away was put back, after the event was gone; on a VM that was deleted nothing is.
+/// Every prepared workload was restored after the end of the event, except on a deleted VM.
 fn of_restoring(event: &PlatformEvent, known: &shown::Event) -> Vec<String> {
     if event.plan.kind == EventType::Terminate && event.started.is_some() {
         return Vec::new();
@@ -187,7 +187,7 @@ mod tests {
     const APPROVED: Timestamp = Timestamp(3_000);
     const GONE: Timestamp = Timestamp(5_000);
 
-    /// What the cloud, the cluster and the hooks say of one event.
+    /// The records of the cloud, the cluster and the hooks about one event.
     struct DemoCase {
         event: PlatformEvent,
         posts: Vec<Post>,

@@ -29,11 +29,12 @@ use allclear_server::exit::{Exit, say};
 use allclear_server::replica::clock;
 use allclear_server::signals::asked_to_stop;
 
-/// How long the shortest notice of a scenario becomes.
+/// The target duration of a scenario's shortest notice.
 const NOTICE: Duration = Duration::from_secs(20);
-/// With a takeover in between.
+/// The target duration for a demo with a takeover.
 const TAKEOVER_NOTICE: Duration = Duration::from_secs(30);
-/// With servers. PostgreSQL's switch begins only while 25 s are left, and a slow machine takes seconds to reach it.
+/// The target duration for a demo with servers. PostgreSQL's switch begins only while 25 s are left, and a slow
+/// machine takes seconds to begin the switch.
 const SERVERS_NOTICE: Duration = Duration::from_mins(1);
 
 /// Plays an event from its announcement to its end: a fake cloud, three replicas and a sample workload, all local
@@ -88,7 +89,7 @@ impl Demo {
         };
         end_all_at_a_panic(folder.clone());
         let shown = runtime.block_on(self.show(&scenario, &workload, &folder));
-        // What was about to start something has ended with it.
+        // The drop of the runtime ends every task that was about to start a process.
         drop(runtime);
         folder::end_leftovers(&folder);
         match shown {
@@ -132,7 +133,7 @@ impl Demo {
         Ok((scenario, workload))
     }
 
-    /// How long the shortest notice of the scenario becomes.
+    /// The target duration of the scenario's shortest notice.
     fn notice(&self) -> Duration {
         if self.with.is_some() {
             SERVERS_NOTICE
@@ -143,7 +144,7 @@ impl Demo {
         }
     }
 
-    /// Whether all went well. Where it did not the folder stays, unless nothing was played.
+    /// Runs the demo; returns whether all went well. After a failure the folder stays, unless no event was played.
     async fn show(&self, scenario: &CloudScenario, workload: &SampleWorkload, folder: &Path) -> anyhow::Result<bool> {
         let stop = asked_to_stop()?;
         tokio::pin!(stop);
@@ -189,13 +190,13 @@ impl Demo {
     }
 }
 
-/// Where nobody reads any more, the exit status still says how it went.
+/// Errors are ignored: without a reader, the exit status still has the result.
 fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// So many times faster that the shortest notice becomes short enough to watch.
+/// The speed at which the shortest notice becomes short enough to watch.
 fn speed(scenario: &CloudScenario, notice: Duration) -> NonZeroU32 {
     let times = scenario.shortest_notice().as_secs() / notice.as_secs();
     u32::try_from(times).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
@@ -234,7 +235,7 @@ fn kept(stage: &LocalCluster) -> String {
     )
 }
 
-/// A release ends at a panic without cleaning up, so that is done here.
+/// A panic ends a release build without cleanup, so the hook cleans up.
 fn end_all_at_a_panic(folder: PathBuf) {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -1,4 +1,5 @@
-//! What happened, told once each, in the order of time: by the cloud, by the cluster, and by a database and its clients.
+//! Steps of the events, each printed once, in the order of time: steps of the cloud, of the cluster, and of a
+//! database and its clients.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock;
 use allclear_sim::cloud::{Approver, EventEnd, PlatformEvent, PlatformStartCause};
 
-/// One thing that happened to one event.
+/// One step of one event.
 struct NarratedStep {
     event: EventId,
     at: Timestamp,
@@ -22,12 +23,12 @@ struct NarratedStep {
 #[derive(Default)]
 pub(super) struct Narration {
     told: BTreeSet<(EventId, Timestamp, String)>,
-    /// When the latest event was announced: zero for what belongs to none.
+    /// When the latest event was announced: the zero of steps without an event.
     zero: Option<Timestamp>,
 }
 
 impl Narration {
-    /// What was not told before, as lines.
+    /// Lines for the steps that were not printed before.
     pub(super) fn news(
         &mut self,
         events: &[PlatformEvent],
@@ -61,7 +62,7 @@ impl Narration {
         lines.into_iter().map(|(_, _, text)| text).collect()
     }
 
-    /// What the demo itself does.
+    /// A line for an action of the demo itself.
     pub(super) fn own(&self, what: &str) -> String {
         told(self.zero, clock::now(), "", "demo", what)
     }
@@ -72,7 +73,8 @@ fn told(zero: Option<Timestamp>, at: Timestamp, vms: &str, who: &str, what: &str
     format!("{after}  {vms:<11}  {who:<7}  {what}")
 }
 
-/// At the same moment, what ends comes before the stage it leads to, and that before what begins in it.
+/// Order of steps with equal time: first the end of a hook, then the next stage, then the start of a hook in this
+/// stage.
 fn rank(what: &str) -> u8 {
     if what.ends_with(" begins") || what.ends_with(" is seen") { 2 } else { u8::from(!what.contains(' ')) }
 }

@@ -1,4 +1,4 @@
-//! Where the primary of a database is, and whether it was where it may be.
+//! Location of a database's primary, and whether this VM was allowed to have the primary.
 
 use serde::Serialize;
 
@@ -13,13 +13,14 @@ use allclear_server::replica::clock;
 use allclear_sim::cloud::{PlatformEvent, PlatformStartCause};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// Also when maintenance goes through everybody: away from the first, and once more when it was moved to the second.
+/// The maximum even when maintenance affects every VM: a move away from the first VM, and one more move away from the
+/// second.
 const MOST_MOVES: usize = 2;
 
-/// As the database itself has it.
+/// The primary as reported by the database itself.
 #[derive(Default)]
 pub(super) struct Primary {
-    /// Who was it from when on; the last one still is.
+    /// VM and time of each primary; the last entry is the current primary.
     held: Vec<(String, Timestamp)>,
 }
 
@@ -35,7 +36,7 @@ impl Primary {
         self.held.last().map(|(vm, _)| vm.as_str())
     }
 
-    /// Takes in where it is; tells when it has moved.
+    /// Records the current primary; returns a report of a move.
     pub(super) fn see(&mut self, vm: &str, since: Timestamp) -> Option<MemberReport> {
         let before = self.now().map(str::to_owned);
         if before.as_deref() == Some(vm) {
@@ -57,7 +58,7 @@ impl Primary {
             .collect()
     }
 
-    /// Everything that is not as it should be at the end.
+    /// All faults at the end.
     pub(super) fn missing(&self, events: &[PlatformEvent], sight: &ClusterSnapshot) -> Vec<String> {
         let mut missing = Vec::new();
         let moves = self.held.len().saturating_sub(1);
@@ -81,7 +82,8 @@ impl Primary {
         missing
     }
 
-    /// Where the machine goes down: between the all-clear, or a start without one, and the end; a machine that fails asks nobody.
+    /// Whether the primary was on the VM during the impact: between the all-clear, or a start without an all-clear,
+    /// and the end. A failing machine needs no all-clear.
     fn was_on(&self, vm: &VmName, event: &PlatformEvent) -> bool {
         let started = event.started.filter(|(_, cause)| *cause != PlatformStartCause::Failure).map(|(at, _)| at);
         let approved = event.accepted.as_ref().map(|(at, _)| *at);
@@ -91,8 +93,7 @@ impl Primary {
         self.held.iter().zip(ends).any(|((name, since), end)| VmName::new(name) == *vm && *since < to && from < end)
     }
 
-    /// What the cluster does not know of the database: who is there by dialling in, or by its configuration, and who is
-    /// the primary.
+    /// Differences between the database and the cluster's state: connected or configured workloads, and the primary.
     pub(super) fn not_registered(&self, sight: &ClusterSnapshot) -> Option<String> {
         for (asked, answer) in sight.answers() {
             let is_it = |workload: &&shown::Workload, vm| workload.vm == vm && workload.connected;
@@ -110,7 +111,7 @@ impl Primary {
         None
     }
 
-    /// For people.
+    /// The primary's moves as text for people.
     pub(super) fn told(&self) -> String {
         let way: Vec<&str> = self.held.iter().map(|(vm, _)| vm.as_str()).collect();
         let moves = match way.len().saturating_sub(1) {
@@ -129,7 +130,7 @@ mod tests {
     use allclear_core::model::id::EventId;
     use allclear_sim::cloud::{Approver, EventEnd, EventPlan};
 
-    /// Approved at 3 s, gone at 5 s.
+    /// An event approved at 3 s and ended at 5 s.
     fn event(vm: &str) -> PlatformEvent {
         PlatformEvent {
             id: EventId::new("E"),
@@ -143,7 +144,7 @@ mod tests {
         }
     }
 
-    /// What a replica says when so many failovers were done and this VM has the primary.
+    /// The snapshot of a replica with `failovers` completed failovers and the primary on this VM.
     fn sight(failovers: usize, primary: &str) -> ClusterSnapshot {
         let (phase, intent, outcome) = ("failover".into(), "run".into(), Some("done".into()));
         let hook = shown::Hook { phase, intent, outcome, ..shown::Hook::default() };

@@ -1,4 +1,4 @@
-//! What came of a demo, for people and as JSON.
+//! The result of a demo, for people and as JSON.
 
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ pub(super) struct DemoReport {
     pub(super) scenario: String,
     pub(super) speed: u32,
     pub(super) ok: bool,
-    /// What should have been and was not.
+    /// Expectations that were not met.
     pub(super) missing: Vec<String>,
     pub(super) events: Vec<EventReport>,
     /// The way of the primary in words, where there is a database.
@@ -30,7 +30,7 @@ pub(super) struct DemoReport {
     /// Where clients write to real servers.
     pub(super) writes: Option<Writes>,
     pub(super) takeover: Option<TakeoverDemo>,
-    /// Kept because something went wrong.
+    /// The folder that is kept after a failure.
     pub(super) folder: Option<String>,
 }
 
@@ -38,10 +38,10 @@ pub(super) struct DemoReport {
 pub(super) struct EventReport {
     #[serde(skip)]
     called: String,
-    /// As the cluster knows it.
+    /// The event as known to the cluster.
     #[serde(flatten)]
     known: shown::Event,
-    /// Finished or cancelled, as the cloud says.
+    /// Finished or cancelled, as recorded by the cloud.
     platform: Option<&'static str>,
     posts_received: usize,
     posts_taken: usize,
@@ -108,7 +108,7 @@ impl EventReport {
 }
 
 impl DemoReport {
-    /// For people; each paragraph begins with an empty line.
+    /// The report as text for people; each paragraph begins with an empty line.
     pub(super) fn told(&self) -> String {
         let mut lines: Vec<String> = self.events.iter().flat_map(EventReport::told).collect();
         let more = [self.takeover.as_ref().map(TakeoverDemo::told), self.primary.clone()];

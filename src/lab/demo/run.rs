@@ -1,4 +1,4 @@
-//! The play itself: waits for the cluster, lets the cloud announce, and follows every event to its end.
+//! The run of a demo: waits for the cluster, lets the cloud announce, and follows every event to the end.
 
 use std::time::Duration;
 
@@ -21,24 +21,25 @@ use allclear_server::replica::clock;
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const READY_WITHIN: Duration = Duration::from_mins(1);
-/// For all events together.
+/// Timeout of all events together.
 const PLAY_WITHIN: Duration = Duration::from_mins(3);
 
-/// One demo while it is on.
+/// One running demo.
 pub(super) struct DemoRun<'a> {
     pub(super) stage: &'a mut LocalCluster,
     pub(super) scenario: &'a CloudScenario,
     pub(super) kills_leader: bool,
-    /// Where each line of the story goes.
+    /// Prints a line of the narration.
     pub(super) tell: &'a dyn Fn(&str),
     pub(super) primary: Primary,
-    /// The first write that each new primary of servers took.
+    /// The first write after each move of the servers' primary.
     pub(super) moves: Vec<LatestWrite>,
     pub(super) takeover: Option<TakeoverDemo>,
 }
 
 impl DemoRun<'_> {
-    /// From a cluster that forms to events that are closed. What it finds is in the report, also when it breaks off.
+    /// Runs from the forming of the cluster to the closing of the events. Faults are in the report, also when the run
+    /// is aborted.
     pub(super) async fn run(mut self, speed: u32) -> DemoReport {
         let mut sight = ClusterSnapshot::default();
         let lines = StatusClients::to(&self.stage.replicas);
@@ -108,7 +109,7 @@ impl DemoRun<'_> {
         Ok(vec![told])
     }
 
-    /// What the replicas say now, what the database said, and where its primary went.
+    /// Updates the snapshot of the replicas; returns the reports of the database and of moves of its primary.
     fn look(&mut self, lines: &StatusClients, sight: &mut ClusterSnapshot) -> anyhow::Result<Vec<MemberReport>> {
         for replica in &mut self.stage.replicas {
             if let Some(status) = replica.process.ended() {
@@ -136,14 +137,14 @@ impl DemoRun<'_> {
         Ok(said)
     }
 
-    /// The clients stop, and what they were told is held against what is there.
+    /// Stops the clients, and compares the acknowledged writes with the members' rows.
     async fn settle(&mut self) -> anyhow::Result<Option<Writes>> {
         let Some(servers) = &mut self.stage.servers else { return Ok(None) };
         let settled = servers.settle().await?;
         Ok(Some(Writes::of(servers.name(), &settled, &self.moves)))
     }
 
-    /// Every event has come and gone for the cloud, and is closed for every replica that runs.
+    /// Whether every event is over for the cloud, and closed for every replica that runs.
     fn is_over(&self, sight: &ClusterSnapshot) -> bool {
         let runs =
             |name: &str| self.stage.replicas.iter().any(|replica| replica.name == name && replica.process.runs());

@@ -1,4 +1,5 @@
-//! The leader is killed while a hook runs, another takes over, and the killed one comes back.
+//! The leader is killed while a hook runs, another replica becomes the leader, and the killed replica is started
+//! again.
 
 use std::time::Duration;
 
@@ -10,15 +11,15 @@ use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// What is under way has really begun by then.
+/// Time after which a hook or event has really begun.
 const INTO_IT: Duration = Duration::from_millis(500);
 const BACK_AFTER: Duration = Duration::from_secs(2);
 
-/// What happened; filled step by step.
+/// The record of the takeover; filled step by step.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct TakeoverDemo {
     pub(super) old_leader: String,
-    /// What was under way at that moment: a hook, or the event itself where it has none.
+    /// The hook that ran at the kill, or the event where no hook ran.
     pub(super) during: String,
     pub(super) new_leader: Option<String>,
     pub(super) led_after_s: Option<f64>,
@@ -35,7 +36,7 @@ impl TakeoverDemo {
         self.new_leader.is_some() && self.answered_after_s.is_some()
     }
 
-    /// For people.
+    /// The takeover as text for people.
     pub(super) fn told(&self) -> String {
         let Self { old_leader, during, new_leader, led_after_s, restarted_after_s, .. } = self;
         let led = new_leader.as_ref().zip(*led_after_s);
@@ -45,7 +46,7 @@ impl TakeoverDemo {
         format!("{old_leader}, the leader, was killed during {during}: {led}{back}")
     }
 
-    /// Kills the leader when it is time to; tells what was done.
+    /// Kills the leader as soon as a hook or event has begun; returns the record and a line of text.
     pub(super) async fn begin(
         stage: &mut LocalCluster,
         sight: &ClusterSnapshot,
@@ -60,7 +61,7 @@ impl TakeoverDemo {
         Ok(Some((takeover, told)))
     }
 
-    /// Looks for the new leader, and brings the old one back; tells what is new.
+    /// Waits for the new leader, and starts the old leader again; returns the changes as text.
     pub(super) fn go_on(&mut self, stage: &mut LocalCluster, sight: &ClusterSnapshot) -> anyhow::Result<Vec<String>> {
         let since = seconds(self.killed, clock::now());
         let mut told = Vec::new();
@@ -86,7 +87,7 @@ impl TakeoverDemo {
     }
 }
 
-/// A hook that prepares has run for a while, or an event without hooks has started: what that is.
+/// The name of a preparing hook that has run for a while, or of an event without hooks that has started.
 fn moment_for_it(sight: &ClusterSnapshot, now: Timestamp) -> Option<String> {
     let long_ago = |at: &str| clock::from_rfc3339(at).is_some_and(|at| now.since(at) >= INTO_IT);
     let runs = |hook: &&shown::Hook| hook.phase != "restore" && hook.intent == "run" && hook.outcome.is_none();

@@ -1,4 +1,4 @@
-//! What clients were told of their writes while events went on, and whether all of it is there.
+//! The clients' writes during the events, and whether all acknowledged writes are stored.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use crate::testbed::writers::LatestWrite;
 pub(super) struct Writes {
     system: &'static str,
     acknowledged: usize,
-    /// Nobody was told whether they are there.
+    /// Writes without a result.
     unknown: usize,
-    /// Without a write that was acknowledged, by whichever client: each time when the primary moved, and at all.
+    /// Times without an acknowledged write of any client: at each move of the primary, and the longest overall.
     pauses_of_moves_ms: Vec<f64>,
     longest_pause_ms: f64,
     members: Vec<MemberErrors>,
@@ -29,7 +29,7 @@ struct MemberErrors {
 }
 
 impl Writes {
-    /// `moves` are the first writes that another member took.
+    /// `moves` are the first writes after each move of the primary.
     pub(super) fn of(system: &'static str, settled: &Settled, moves: &[LatestWrite]) -> Self {
         let record = &settled.record;
         Self {
@@ -42,7 +42,7 @@ impl Writes {
         }
     }
 
-    /// Everything that is not as it should be.
+    /// All faults of the record.
     pub(super) fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
         for MemberErrors { vm, wrong: Wrong { lost, repeated, invented } } in &self.members {
@@ -60,7 +60,7 @@ impl Writes {
         missing
     }
 
-    /// For people.
+    /// The record as text for people.
     pub(super) fn told(&self) -> String {
         let pause = |what: &str, millis: f64| format!("  {what:<28} {millis:>7.0} ms");
         let mut lines = vec![format!("Clients had {} writes acknowledged by {}", self.acknowledged, self.system)];

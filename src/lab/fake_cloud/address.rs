@@ -1,8 +1,8 @@
-//! Where the fake cloud may listen: loopback only, so that nothing takes it for the real service.
+//! Addresses of the fake cloud: loopback only, so that no program mistakes the fake cloud for the real service.
 
 use std::net::SocketAddr;
 
-/// VMs in one cloud, each with a port.
+/// Number of VMs in one cloud, each with a port.
 pub(super) const MOST_VMS: usize = 100;
 const LONGEST_NAME: usize = 64;
 
@@ -10,13 +10,14 @@ pub(super) fn is_allowed(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 
-/// Names stand in queries and in lines, so they are kept to what needs no escaping there.
+/// Whether a name needs no escaping, for names are part of queries and lines.
 pub(super) fn is_vm_name(name: &str) -> bool {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
     !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(is_plain) && !name.starts_with('.')
 }
 
-/// The port of the VM at a position: counted on from the main one, or any free one when that was any free one.
+/// The port of the VM at a position: counted on from the main port, or any free port when the main port is any free
+/// port.
 pub(super) fn of_vm(listen: SocketAddr, position: usize) -> Option<SocketAddr> {
     let port = match listen.port() {
         0 => 0,

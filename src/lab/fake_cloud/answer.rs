@@ -1,4 +1,4 @@
-//! What goes back to the client, and how the connection ends.
+//! The response to the client, and how the connection ends.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -14,13 +14,13 @@ pub(super) struct EmulatedResponse {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ResponseEnd {
     Whole,
-    /// After half of the body.
+    /// The connection ends after half of the body.
     Cut,
-    /// Reset, without an answer.
+    /// The connection is reset, without an answer.
     Reset,
-    /// Closed, without an answer.
+    /// The connection is closed, without an answer.
     Closed,
-    /// Not at all.
+    /// The connection does not end.
     Never,
 }
 
@@ -37,12 +37,12 @@ impl EmulatedResponse {
         Self::json(status, &json!({ "error": message }))
     }
 
-    /// No answer; what the log shows as no status.
+    /// No answer; the log shows no status.
     pub(super) fn none(ending: ResponseEnd) -> Self {
         Self { ending, ..Self::text(500, "text/plain", "") }
     }
 
-    /// Whether the client sees a status.
+    /// Whether the client receives a status.
     pub(super) fn has_status(&self) -> bool {
         matches!(self.ending, ResponseEnd::Whole | ResponseEnd::Cut)
     }

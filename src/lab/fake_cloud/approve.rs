@@ -1,4 +1,4 @@
-//! A POST: which events it approves, and what the endpoint answers.
+//! A POST: the events that the request approves, and the endpoint's answer.
 
 use serde::Deserialize;
 
@@ -10,10 +10,10 @@ use allclear_core::model::id::EventId;
 use allclear_core::model::time::Timestamp;
 use allclear_sim::cloud::{ApprovalEffect, Approver};
 
-/// More than a document can hold.
+/// Maximum number of ids in a request, more than a document can hold.
 const MOST_IDS: usize = 100;
 
-/// What else the samples of 2017 send is no concern of anybody.
+/// Further fields, as in the samples of 2017, are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ApprovalBody {
@@ -40,7 +40,7 @@ impl Tenant {
             record.took_effect |= result == ApprovalEffect::Accepted;
             record.events.push(EventResult { id: event_id, result: Some(word(result)) });
         }
-        // Nobody knows what the platform answers to an approval that comes too late.
+        // The platform's answer to a late approval is not documented.
         let is_known = |event: &EventResult| !matches!(event.result, Some("unknown" | "finished"));
         let is_good = record.events.iter().all(is_known);
         if let Some(logged) = self.requests.record(seq) {
@@ -53,7 +53,7 @@ impl Tenant {
         }
     }
 
-    /// The log shows what was asked for, also when it never reached the platform.
+    /// Logs the requested approvals, also of a request that never reached the platform.
     pub(super) fn note_unheard(&mut self, seq: u64, asked: &ImdsRequest) {
         let events = requests_of(asked).unwrap_or_default().into_iter();
         let events = events.map(|request| EventResult { id: request.event_id, result: None }).collect();

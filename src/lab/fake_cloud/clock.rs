@@ -1,5 +1,5 @@
-//! What time it is, read once from the wall and counted on from there, so that a clock that is set does not disturb
-//! events under way. The only place of this room that reads a clock.
+//! The cloud's clock: the wall clock is read once and then advanced by the monotonic clock, so that setting the wall
+//! clock does not disturb open events. No other file of this module reads a clock.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -8,7 +8,7 @@ use allclear_core::model::time::Timestamp;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     began: Instant,
-    /// Since 1970.
+    /// The wall clock at the start, since 1970.
     wall: Duration,
 }
 

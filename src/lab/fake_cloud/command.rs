@@ -60,7 +60,8 @@ impl FakeCloud {
     }
 }
 
-/// One address a line, with whose it is; in one write, so that whoever reads only the first lines may leave.
+/// Prints one address a line, with its owner. All lines are one write, so that a reader of only the first lines may
+/// close the pipe.
 fn print(cloud: &Running, vms: &[String]) -> io::Result<()> {
     let mut text = format!("control {}\n", cloud.control());
     for vm in vms {
@@ -70,7 +71,7 @@ fn print(cloud: &Running, vms: &[String]) -> io::Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
-/// The built-in ones, a line each.
+/// The built-in scenarios, a line each.
 pub fn scenarios() -> String {
     let mut text = String::from("Scenarios:");
     for (name, written) in SCENARIOS {

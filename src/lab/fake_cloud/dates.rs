@@ -1,17 +1,17 @@
-//! Times as texts: `NotBefore` as documents have it, and those of the control interface and the request log.
+//! Timestamps as texts: `NotBefore` as in documents, and the formats of the control interface and the request log.
 
 use jiff::tz::TimeZone;
 
 use allclear_core::model::document::NotBefore;
 use allclear_core::model::time::Timestamp;
 
-/// RFC 1123; blank where the platform writes none, as of an event that has started.
+/// RFC 1123; blank where the platform writes no time, as of an event in progress.
 pub(super) fn not_before(not_before: NotBefore) -> String {
     let NotBefore::At(at) = not_before else { return String::new() };
     rfc1123(at)
 }
 
-/// As in the header `Date`; a time beyond the year 9999 has no form.
+/// The format of the header `Date`; a time beyond the year 9999 has no form.
 pub(super) fn rfc1123(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.0)
         .map(|at| at.to_zoned_datetime(TimeZone::UTC).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string())

@@ -1,4 +1,4 @@
-//! The document as one api-version writes it: fields and event types by version, names with or without underscore.
+//! The document as written by one api-version: fields and event types by version, names with or without underscore.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::version::EmulatedVersion;
 use allclear_core::model::document::Announcement;
 use allclear_sim::cloud::Notice;
 
-/// In the order in which captures show the fields.
+/// An event, with the fields in the order of captures.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct EventRow<'a> {

@@ -1,4 +1,4 @@
-//! One request on its way: read, logged, kept waiting where a fault says so, answered.
+//! The handling of a request: read, logged, delayed where a fault demands a delay, answered.
 
 use std::io;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
 
 const LARGEST_BODY: usize = 64 * 1024;
-/// Of a path or a body.
+/// Maximum number of logged bytes of a path or a body.
 const LONGEST_LOGGED: usize = 4 * 1024;
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A request that never ends must end when its client is gone without a word.
+/// A request that never ends must end when its client has silently disappeared.
 const LONGEST_HANG: Duration = Duration::from_mins(10);
 
 /// Answers as the endpoint of a VM.
@@ -38,7 +38,7 @@ pub(super) async fn exchange(house: Arc<ServerState>, vm: VmName, line: Connecti
         let switched = tenant.fault_for(&asked);
         (tenant.requests.arrived(record(at, &asked, switched.as_ref())), switched)
     };
-    // Settles the record also when the client goes away and this future is dropped.
+    // Settles the record also when the client disconnects and this future is dropped.
     let pending = PendingExchange { house: Arc::clone(&house), seq };
     let fault = switched.as_ref().map(|switched| &switched.fault);
     if let Some(FaultRule::LateEffect { ms }) = fault
@@ -66,12 +66,12 @@ pub(super) async fn exchange(house: Arc<ServerState>, vm: VmName, line: Connecti
     {
         record.status = Some(answer.status);
     }
-    // Complete before the answer goes out.
+    // The record is complete before the answer is sent.
     drop(pending);
     deliver(answer, &line, dated(house.now(), fault))
 }
 
-/// The cloud's time, as far as a fault lets it be told.
+/// The header `Date`: the cloud's time, changed by the fault.
 fn dated(now: Timestamp, fault: Option<&FaultRule>) -> String {
     match fault {
         Some(FaultRule::Undated) => String::new(),
@@ -80,7 +80,7 @@ fn dated(now: Timestamp, fault: Option<&FaultRule>) -> String {
     }
 }
 
-/// A request that was on its way when its client heard the connection close.
+/// A request that takes effect after its client saw the connection close.
 async fn take_effect_late(pending: PendingExchange, asked: ImdsRequest, span: Duration) {
     let PendingExchange { house, seq } = &pending;
     wait(house, span).await;
@@ -118,7 +118,7 @@ fn record(at: Duration, asked: &ImdsRequest, switched: Option<&Switched>) -> Log
     }
 }
 
-/// As much of it as the log keeps.
+/// The part of a body or path for the log.
 fn kept(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.get(..LONGEST_LOGGED).unwrap_or(bytes)).into_owned()
 }
@@ -153,22 +153,22 @@ fn deliver(answer: EmulatedResponse, line: &ConnectionEnd, date: String) -> Resp
     let mut response = (status, body).into_response();
     let map = response.headers_mut();
     map.insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
-    // The server would put the time of this machine where nothing stands.
+    // The header is empty where `date` is: without the header the server would add the time of this machine.
     map.insert(header::DATE, HeaderValue::try_from(date).unwrap_or(HeaderValue::from_static("")));
-    // Said for a cut body too: that is how the client can tell.
+    // The full length also for a cut body, so that the client can detect the cut.
     map.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     if status == StatusCode::FOUND {
-        // A path that is nowhere: whoever follows is in the request log.
+        // A path that does not exist: a client following the redirect appears in the request log.
         map.insert(header::LOCATION, HeaderValue::from_static("/redirected"));
     }
     response
 }
 
-/// Half of a body and then its end.
+/// Half of a body, then an error.
 fn cut(body: &Bytes) -> Body {
     let half = body.slice(..body.len() / 2);
     let end = stream::once(async {
-        // One turn for the half to be sent before the connection ends.
+        // One turn of the scheduler, in which the half is sent before the connection ends.
         tokio::task::yield_now().await;
         Err(io::Error::from(io::ErrorKind::UnexpectedEof))
     });

@@ -1,4 +1,4 @@
-//! What can be wrong with an answer: switched on per VM, for a number of requests or until cleared.
+//! Faults of answers: switched on per VM, for a number of requests or until cleared.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,11 +9,11 @@ const LONGEST_MS: u64 = 10 * 60 * 1000;
 const LARGEST_BODY: usize = 16 * 1024 * 1024;
 const MOST_LIES: u64 = 1000;
 
-/// One thing that goes wrong.
+/// One fault.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum FaultRule {
-    /// The answer comes late; an approval has taken effect by then.
+    /// The answer is late; an approval has taken effect by then.
     Slow {
         ms: u64,
     },
@@ -34,14 +34,14 @@ pub(super) enum FaultRule {
     Status {
         status: u16,
     },
-    /// Before anything takes effect.
+    /// The connection is reset before the request takes effect.
     Reset,
-    /// To a path that is nowhere; whoever follows is in the request log.
+    /// A redirect to a path that does not exist; a client following the redirect appears in the request log.
     Redirect,
     Oversized {
         bytes: usize,
     },
-    /// The document as it was when the fault was set.
+    /// The document as of the time when the fault was set.
     Stale,
     /// The document does not list the event.
     Lacks {
@@ -52,14 +52,15 @@ pub(super) enum FaultRule {
         event: String,
         fields: Map<String, Value>,
     },
-    /// The document lists so many made-up events beside its own, each of so many made-up machines, others each time.
+    /// The document lists so many made-up events beside the real events, each of so many made-up machines, and
+    /// different events each time.
     Lies {
         events: u64,
         resources: u64,
     },
-    /// The answer's `Date` tells no time.
+    /// The answer's `Date` has no time.
     Undated,
-    /// The answer's `Date` is so far ahead of the cloud's time, or behind it as a negative number.
+    /// The answer's `Date` is so far ahead of the cloud's time; a negative number is behind.
     Dated {
         ahead_ms: i64,
     },
@@ -73,7 +74,7 @@ pub(super) enum FaultRule {
     ReplyLost,
 }
 
-/// What has the wrong JSON type.
+/// The part with the wrong JSON type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Field {
@@ -98,7 +99,7 @@ pub(super) enum On {
 pub(super) struct Switched {
     pub(super) fault: FaultRule,
     pub(super) on: On,
-    /// How many more requests; `None` is until cleared.
+    /// Number of further requests; `None` is until cleared.
     pub(super) times: Option<u32>,
     #[serde(skip)]
     pub(super) stale: Option<Notice>,
@@ -106,7 +107,7 @@ pub(super) struct Switched {
 
 impl Switched {
     pub(super) fn is_for(&self, is_post: bool) -> bool {
-        // These mean nothing for a POST.
+        // These faults do not apply to a POST.
         let is_about_documents = matches!(
             self.fault,
             FaultRule::Stale

@@ -1,4 +1,4 @@
-//! What a VM may ask about itself: `compute.name` is the name that events use.
+//! The instance metadata of a VM: `compute.name` is the name in events.
 
 use serde_json::{Value, json};
 

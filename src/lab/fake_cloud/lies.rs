@@ -1,15 +1,16 @@
-//! A document in which the service makes things up: events of machines that nobody knows, others in each answer.
+//! A document with made-up events: events of unknown machines, which change with each answer.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 use allclear_core::model::document::EventType;
 
-/// The longest description that is read whole.
+/// The longest description that the replica reads completely.
 const DESCRIPTION: usize = 1024;
 
-/// The document with so many made-up events beside its own, each of so many machines. Some of them keep their id and are
-/// something else in each answer, and all others are new. `seq` tells one answer from the other.
+/// The document with `events` made-up events beside the real events, each of `resources` machines. Some made-up
+/// events keep their id and have other content in each answer, and all other made-up events are new. `seq`
+/// distinguishes the answers.
 pub(super) fn with_lies(body: &Bytes, seq: u64, events: u64, resources: u64) -> Bytes {
     let mut page: Value = serde_json::from_slice(body).unwrap_or_default();
     if let Some(listed) = page["Events"].as_array_mut() {

@@ -1,4 +1,4 @@
-//! Connections that end the hard way: reset, or closed without an answer.
+//! Connections with abnormal ends: reset, or closed without an answer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ const OPEN: u8 = 0;
 const CLOSED: u8 = 1;
 const RESET: u8 = 2;
 
-/// How a connection is to end, told by whoever answers on it.
+/// How a connection is to end, set by the handler of the request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ConnectionEnd(Arc<AtomicU8>);
 
@@ -29,7 +29,7 @@ impl ConnectionEnd {
     }
 }
 
-/// One port.
+/// The listener of one port.
 pub(super) struct EmulatorListener(pub(super) TcpListener);
 
 impl Listener for EmulatorListener {
@@ -46,7 +46,7 @@ impl Listener for EmulatorListener {
     }
 }
 
-/// A connection that ends as its line says, as soon as an answer is about to be written.
+/// A connection that ends as `line` demands, as soon as an answer is about to be written.
 #[derive(Debug)]
 pub(super) struct Wire {
     stream: TcpStream,

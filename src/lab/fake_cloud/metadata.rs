@@ -1,5 +1,5 @@
-//! What an endpoint answers: the checks of the real service, the document, and the faults that shape an answer.
-//! Decides only; waiting and sockets are the concern of `exchange`.
+//! The answers of an endpoint: the checks of the real service, the document, and the faults that change an answer.
+//! This module only decides; `exchange` has the waiting and the sockets.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -12,17 +12,17 @@ use super::{document, instance, lies};
 use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
 
-/// One request as it reached the endpoint of a VM.
+/// One request as received by the endpoint of a VM.
 #[derive(Clone, Debug)]
 pub(super) struct ImdsRequest {
     pub(super) vm: VmName,
     pub(super) method: String,
     pub(super) path: String,
     pub(super) query: String,
-    /// Whether it has the header that the service wants.
+    /// Whether the request has the header that the service demands.
     pub(super) has_header: bool,
     pub(super) is_forwarded: bool,
-    /// Nothing when it was too large or never came whole.
+    /// `None` when the body was too large or incomplete.
     pub(super) body: Option<Bytes>,
 }
 
@@ -41,7 +41,7 @@ impl ImdsRequest {
 }
 
 impl Tenant {
-    /// The fault that this request meets.
+    /// The fault that applies to this request.
     pub(super) fn fault_for(&mut self, asked: &ImdsRequest) -> Option<Switched> {
         if asked.is_of_instance() { None } else { self.take_fault(&asked.vm, asked.is_post()) }
     }
@@ -70,7 +70,7 @@ impl Tenant {
         }
     }
 
-    /// After the checks of the real service, in its order.
+    /// The answer without faults, after the checks of the real service, in the order of the real service.
     fn plain(&mut self, now: Timestamp, seq: u64, asked: &ImdsRequest, fault: Option<&Switched>) -> EmulatedResponse {
         let is_of_instance = asked.is_of_instance();
         if !is_of_instance && asked.path.trim_end_matches('/') != "/metadata/scheduledevents" {
@@ -87,7 +87,7 @@ impl Tenant {
             return EmulatedResponse::error(400, "Bad request. Required metadata header not specified");
         }
         match version {
-            // The general metadata service has many versions, and they do not matter here.
+            // The general metadata service has many versions, which do not matter here.
             None if is_of_instance && asked.version().is_some() => self.instance(&asked.vm),
             None => no_version(),
             Some(_) if asked.is_post() => self.approval(now, seq, asked),
@@ -113,7 +113,7 @@ impl Tenant {
     }
 }
 
-/// The faults that keep a request from the platform.
+/// The answer of faults that keep a request from the platform.
 fn instead_of_answer(fault: &FaultRule) -> Option<EmulatedResponse> {
     match fault {
         FaultRule::Hang => Some(EmulatedResponse::none(ResponseEnd::Never)),
@@ -125,7 +125,7 @@ fn instead_of_answer(fault: &FaultRule) -> Option<EmulatedResponse> {
     }
 }
 
-/// The faults that spoil an answer after the request took effect.
+/// The answer of faults that change an answer after the request took effect.
 fn shaped(answer: EmulatedResponse, fault: &FaultRule) -> EmulatedResponse {
     let body = &answer.body;
     match fault {
@@ -160,7 +160,7 @@ fn shaped(answer: EmulatedResponse, fault: &FaultRule) -> EmulatedResponse {
     }
 }
 
-/// The document with one of its events changed, and left out where that says so.
+/// The document with the event `event` changed, or left out where `change` returns false.
 fn with_event(body: &Bytes, event: &str, change: impl Fn(&mut serde_json::Value) -> bool) -> Bytes {
     let mut page: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     if let Some(events) = page["Events"].as_array_mut() {

@@ -1,7 +1,7 @@
 //! The platform's metadata endpoint on loopback, for tests, demos and development.
 //!
-//! `simulator::cloud` decides what happens to which VM; this room says it over HTTP as the real service would, and can
-//! be told to say it badly. It listens on loopback and nowhere else, and it never asks anybody anything.
+//! `allclear_sim::cloud` decides the events of each VM; this module serves the events over HTTP like the real service,
+//! or with configured faults. The module listens on loopback only, and never sends a request.
 
 mod address;
 mod answer;

@@ -1,4 +1,4 @@
-//! One event as people write it, in a scenario (TOML) and in an announcement (JSON), and the plan it stands for.
+//! One event as written by people, in a scenario (TOML) and in an announcement (JSON), and the resulting plan.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -18,9 +18,9 @@ const LONGEST_DESCRIPTION: usize = 4096;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventOrder {
-    /// By which other events of the scenario name it.
+    /// The name by which other events of the scenario refer to this event.
     pub(super) name: Option<String>,
-    /// From the beginning of the scenario, or from now.
+    /// Time of the announcement, from the beginning of the scenario, or from now.
     pub(super) at: Option<ScenarioTime>,
     pub(super) after: Option<AfterOrder>,
     pub(super) id: Option<String>,
@@ -30,9 +30,9 @@ pub(super) struct EventOrder {
     description: Option<String>,
     #[serde(alias = "vm")]
     vms: Vms,
-    /// Left out: everybody.
+    /// VMs that see the event; left out: every VM.
     seen_by: Option<Vms>,
-    /// As documents show it: whole seconds, -1 is unknown. Not changed by the speed.
+    /// The announced duration as in documents: whole seconds, -1 is unknown. Not changed by the speed.
     #[serde(default = "unknown")]
     duration_s: i64,
     notice: Option<ScenarioTime>,
@@ -81,7 +81,7 @@ enum Opens {
     Started,
 }
 
-/// One VM or a list: by position in the cluster, or by name (also of a VM that is not in it).
+/// One VM or a list: by position in the cluster, or by name (also of a VM outside of the cluster).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "VMs are positions (0, 1, …) or names, one or a list of them")]
 enum Vms {
@@ -143,7 +143,7 @@ impl VmRef {
 }
 
 impl EventOrder {
-    /// Everything that is wrong with it whatever the cluster.
+    /// All mistakes of the order that do not depend on the cluster.
     pub(super) fn mistakes(&self) -> Vec<String> {
         let mut mistakes = self.vms.mistakes("vms");
         mistakes.extend(self.seen_by.iter().flat_map(|vms| vms.mistakes("seen_by")));
@@ -171,7 +171,7 @@ impl EventOrder {
         mistakes
     }
 
-    /// How many VMs a cluster must have for it.
+    /// The minimum number of VMs for this order.
     pub(super) fn needs(&self) -> usize {
         let seen_by = self.seen_by.as_ref().map_or(&[][..], Vms::list);
         let positions = self.vms.list().iter().chain(seen_by).map(|vm| match vm {
@@ -181,7 +181,7 @@ impl EventOrder {
         positions.max().unwrap_or(0)
     }
 
-    /// From its announcement until it starts by itself.
+    /// The time from the announcement until the event starts by itself.
     pub(super) fn notice(&self) -> Duration {
         let usual = || EventPlan::new(EventType::parse(&self.kind), Source::User, Vec::new()).notice;
         self.notice.map_or_else(usual, |notice| notice.real(NonZeroU32::MIN))

@@ -1,4 +1,4 @@
-//! What a fake cloud that is being served can swear to: the events it announced, and every approval it was sent.
+//! The record of a running fake cloud: announced events, and every approval that the cloud received.
 
 use super::approve::word;
 use super::serve::Running;
@@ -6,23 +6,23 @@ use super::server_state::ServerState;
 use allclear_core::model::id::{EventId, VmName};
 use allclear_sim::cloud::{ApprovalEffect, PlatformEvent};
 
-/// One approval of one event that a VM posted.
+/// One approval of one event, posted by a VM.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Post {
     pub event: EventId,
     pub vm: VmName,
-    /// When it came, RFC 3339.
+    /// Time of arrival, RFC 3339.
     pub at: String,
-    /// The same since 1970.
+    /// Time of arrival in microseconds since 1970.
     pub at_us: i64,
-    /// What the platform made of it; nothing when it never got that far.
+    /// The platform's result; `None` when the approval never reached the platform.
     pub result: Option<&'static str>,
-    /// Whether it was the one that counts.
+    /// Whether this approval took effect.
     pub took_effect: bool,
 }
 
 impl Running {
-    /// The events announced so far, in that order, as they are now.
+    /// The events announced so far, in order of announcement, in their current state.
     pub fn events(&self) -> Vec<PlatformEvent> {
         let mut tenant = self.house.tenant();
         tenant.cloud.advance(self.house.now());
@@ -34,14 +34,14 @@ impl Running {
         self.house.tenant().scenario.clone()
     }
 
-    /// When the first poll of any VM came after this moment, RFC 3339.
+    /// Time of the first poll of any VM after `moment`, RFC 3339.
     pub fn polled_after(&self, moment: &str) -> Option<String> {
         let tenant = self.house.tenant();
         let mut polls = tenant.requests.records().filter(|record| record.method == "GET");
         polls.find(|record| record.at.as_str() > moment).map(|record| record.at.clone())
     }
 
-    /// Every approval that came over the VMs' endpoints, oldest first; the newest thousands of requests are looked at.
+    /// Every approval received over the VMs' endpoints, oldest first, among the newest thousands of requests.
     pub fn posts(&self) -> Vec<Post> {
         self.house.posts()
     }

@@ -1,4 +1,4 @@
-//! Every request the endpoints received, and what became of it: the newest in memory, all of them in a file.
+//! Every request that the endpoints received, and its result: the newest requests in memory, all requests in a file.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -6,41 +6,41 @@ use std::io::Write;
 
 use serde::Serialize;
 
-/// How many stay in memory.
+/// Number of records in memory.
 const KEPT: usize = 10_000;
 
 /// One request.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct LoggedRequest {
-    /// Counts up from 1 in the order of arrival.
+    /// The request's number, from 1 in the order of arrival.
     pub(super) seq: u64,
     pub(super) at: String,
-    /// The same since 1970.
+    /// Time of arrival in microseconds since 1970.
     pub(super) at_us: i64,
     pub(super) vm: String,
     pub(super) method: String,
-    /// Path and query as the endpoint of the VM sees them.
+    /// Path and query as received by the endpoint of the VM.
     pub(super) path: String,
     pub(super) body: String,
-    /// Nothing while it is under way, and for good when it never got an answer.
+    /// `None` while the request is pending, and permanently when the request never got an answer.
     pub(super) status: Option<u16>,
     pub(super) fault: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) approval: Option<ApprovalRecord>,
 }
 
-/// What a POST asked for.
+/// The approvals in a POST.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct ApprovalRecord {
     pub(super) events: Vec<EventResult>,
-    /// Whether it was the first approval of one of them.
+    /// Whether the request was the first approval of an event.
     pub(super) took_effect: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct EventResult {
     pub(super) id: String,
-    /// Nothing when the request never reached the platform.
+    /// `None` when the request never reached the platform.
     pub(super) result: Option<&'static str>,
 }
 
@@ -71,7 +71,7 @@ impl RequestLog {
         self.records.get_mut(usize::try_from(seq.checked_sub(first)?).ok()?)
     }
 
-    /// The request is over, answered or not: from now on its record stays as it is.
+    /// Marks a request as over, answered or not: from now on the record of the request does not change.
     pub(super) fn settled(&mut self, seq: u64) {
         let Some(record) = self.record(seq) else { return };
         let Ok(mut line) = serde_json::to_vec(record) else { return };
@@ -84,7 +84,7 @@ impl RequestLog {
         }
     }
 
-    /// Oldest first.
+    /// The records in memory, oldest first.
     pub(super) fn records(&self) -> impl Iterator<Item = &LoggedRequest> {
         self.records.iter()
     }

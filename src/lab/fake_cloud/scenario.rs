@@ -1,5 +1,5 @@
-//! Stories to play: the events of a TOML file, in the order of time. VMs are named by position, so that a scenario
-//! fits any cluster.
+//! Scenarios: the events of a TOML file, in the order of time. VMs are named by position, so that a scenario fits any
+//! cluster.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -15,7 +15,7 @@ use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
 use allclear_sim::cloud::{Cloud, PlatformBehaviour, PlatformEvent, When};
 
-/// The scenarios that are built in, by name.
+/// The built-in scenarios, by name.
 pub const SCENARIOS: [(&str, &str); 12] = [
     ("canceled-maintenance", include_str!("scenarios/canceled-maintenance.toml")),
     ("degraded-hardware", include_str!("scenarios/degraded-hardware.toml")),
@@ -34,7 +34,7 @@ pub const SCENARIOS: [(&str, &str); 12] = [
 const LARGEST_FILE: usize = 64 * 1024;
 const MOST_EVENTS: usize = 100;
 
-/// A scenario that makes sense in itself.
+/// A scenario that is valid by itself.
 #[derive(Clone, Debug)]
 pub struct CloudScenario {
     name: String,
@@ -68,7 +68,7 @@ struct ScenarioFile {
 }
 
 impl CloudScenario {
-    /// A built-in scenario by its name, or any by its path.
+    /// A built-in scenario by its name, or a scenario file by its path.
     pub fn find(name_or_path: &str) -> Result<Self, ScenarioError> {
         if let Some((name, text)) = SCENARIOS.iter().find(|(name, _)| *name == name_or_path) {
             return Self::parse(name, text);
@@ -88,7 +88,7 @@ impl CloudScenario {
         Self::parse(&path.display().to_string(), &text)
     }
 
-    /// `name` is what messages call it.
+    /// Parses a scenario; messages use `name`.
     pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
         if text.len() > LARGEST_FILE {
             return Err(ScenarioError::TooLarge { origin: name.to_owned() });
@@ -130,22 +130,22 @@ impl CloudScenario {
         &self.about
     }
 
-    /// How many events it has.
+    /// Number of events.
     pub(super) fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// How many VMs it needs at least.
+    /// The minimum number of VMs.
     pub fn needs(&self) -> usize {
         self.events.iter().map(EventOrder::needs).max().unwrap_or(0)
     }
 
-    /// The least time from an announcement to the event's start by itself, at the speed as it is written.
+    /// The least time from an announcement to the event's start by itself, at the speed as written.
     pub fn shortest_notice(&self) -> Duration {
         self.events.iter().map(EventOrder::notice).min().unwrap_or_default()
     }
 
-    /// Its events as they would be first seen, each at this moment, for the VMs in this order.
+    /// The scenario's events as first announced, each at `now`, for the VMs in this order.
     pub fn first_sights(&self, vms: &[VmName], now: Timestamp) -> Result<Vec<Announcement>, ScenarioError> {
         self.fits(vms)?;
         let refused = |reason: String| ScenarioError::Refused { name: self.name.clone(), reason };
@@ -164,7 +164,7 @@ impl CloudScenario {
         if needs > has { Err(ScenarioError::TooFewVms { name: self.name.clone(), needs, has }) } else { Ok(()) }
     }
 
-    /// Plans all its events from now on, for the VMs in this order.
+    /// Plans all events of the scenario from `now` on, for the VMs in this order.
     pub fn begin(
         &self,
         cloud: &mut Cloud,
@@ -174,7 +174,7 @@ impl CloudScenario {
     ) -> Result<Vec<EventId>, ScenarioError> {
         self.fits(vms)?;
         let refused = |reason: String| ScenarioError::Refused { name: self.name.clone(), reason };
-        // Either all of its events are planned or none.
+        // Either all events of the scenario are planned or none.
         let mut trial = cloud.clone();
         let mut named: BTreeMap<&str, EventId> = BTreeMap::new();
         let mut ids = Vec::new();

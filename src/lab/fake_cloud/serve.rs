@@ -1,4 +1,4 @@
-//! Opening the doors of a fake cloud and closing them again.
+//! Start and shutdown of a fake cloud.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -28,19 +28,20 @@ use super::{address, control};
 use allclear_core::model::id::VmName;
 use allclear_server::net::limits::serve_http1;
 
-/// How long requests under way may take to end when the cloud is shut down.
+/// Timeout of pending requests at the shutdown of the cloud.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 
-/// What a fake cloud is to be like.
+/// Options of a fake cloud.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Loopback only. With port 0 all ports are free ones; else the VMs' ports follow this one in their order.
+    /// Loopback only. With port 0 all ports are free ports; else the VMs' ports follow this port in the order of the
+    /// VMs.
     pub listen: SocketAddr,
-    /// In the order in which scenarios count them.
+    /// The VMs' names, in the order of positions in scenarios.
     pub vms: Vec<String>,
-    /// Begins at once.
+    /// The scenario that begins at once.
     pub scenario: Option<CloudScenario>,
-    /// Lengths in scenarios and orders are so many times shorter; 1 is as they are written.
+    /// Factor by which durations in scenarios and orders become shorter; 1 is as written.
     pub speed: NonZeroU32,
     /// Every request as a line of JSON, added to this file.
     pub log: Option<PathBuf>,
@@ -80,17 +81,17 @@ pub enum ServeError {
     Scenario(#[from] ScenarioError),
 }
 
-/// A fake cloud that is being served. Dropped, it stops at once.
+/// A running fake cloud. On drop, the cloud stops at once.
 #[derive(Debug)]
 pub struct Running {
-    /// Of the control interface.
+    /// Address of the control interface.
     pub address: SocketAddr,
     pub(super) house: Arc<ServerState>,
     doors: JoinSet<io::Result<()>>,
 }
 
 impl Running {
-    /// What goes into `metadata.endpoint` of the replica beside this VM: its own port.
+    /// The value of `metadata.endpoint` for the replica beside this VM: the VM's own port.
     pub fn endpoint(&self, vm: &str) -> Option<String> {
         let name = VmName::new(vm);
         self.house.ports.iter().find(|(candidate, _)| *candidate == name).map(|(_, endpoint)| endpoint.clone())
@@ -101,20 +102,20 @@ impl Running {
         format!("http://{}/control", self.address)
     }
 
-    /// Begins a scenario now; it takes the place of the one under way.
+    /// Begins a scenario now, which replaces the current scenario.
     pub fn play(&self, scenario: &CloudScenario) -> Result<(), ScenarioError> {
         self.house.tenant().play(scenario, self.house.now())
     }
 
-    /// Whether all events of the scenario have come and gone; false without a scenario.
+    /// Whether all events of the scenario are over; false without a scenario.
     pub fn is_over(&self) -> bool {
         let mut tenant = self.house.tenant();
         tenant.cloud.advance(self.house.now());
         tenant.is_over()
     }
 
-    /// From now on this VM's polls are answered so late, and nothing else is wrong with it; `None` where there is no such
-    /// VM.
+    /// Delays the answers to this VM's polls by `by` from now on, without another fault; `None` where the VM does not
+    /// exist.
     pub fn slow_down(&self, vm: &str, by: Duration) -> Option<()> {
         let mut tenant = self.house.tenant();
         let faults = tenant.faults.get_mut(&VmName::new(vm))?;
@@ -123,7 +124,7 @@ impl Running {
         Some(())
     }
 
-    /// Until it ends, which it does on its own only when its ports fail.
+    /// Waits for the end of the cloud, which ends by itself only when its ports fail.
     pub async fn wait(&mut self) {
         while self.doors.join_next().await.is_some() {}
     }

@@ -1,4 +1,5 @@
-//! What all endpoints and the control interface share: the tenant behind one lock, the clock, and the end.
+//! The shared state of all endpoints and the control interface: the tenant behind one lock, the clock, and the
+//! shutdown.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,9 +20,9 @@ pub(super) struct ServerState {
 }
 
 impl ServerState {
-    /// Held for one decision, never over an `await`.
+    /// Locks the tenant for one decision, never over an `await`.
     pub(super) fn tenant(&self) -> MutexGuard<'_, Tenant> {
-        // Nothing panics while it holds the lock; if it did, the state is still whole enough to look at.
+        // No code panics while holding the lock; after a panic the state would still be consistent enough to read.
         self.tenant.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,5 +1,4 @@
-//! Lengths of time as they are written in scenarios and orders: `"15m"` runs faster with the speed, a number of
-//! milliseconds does not.
+//! Durations in scenarios and orders: `"15m"` runs faster with the speed, a number of milliseconds does not.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -17,7 +16,7 @@ pub(super) enum ScenarioTime {
 }
 
 impl ScenarioTime {
-    /// How long it lasts on the clock.
+    /// The duration on the clock.
     pub(super) fn real(self, speed: NonZeroU32) -> Duration {
         match self {
             Self::Scaled(span) => span / speed.get(),

@@ -1,4 +1,4 @@
-//! The state behind all endpoints: the cloud, and what is wrong with each VM's endpoint.
+//! The state behind all endpoints: the cloud, and the faults of each VM's endpoint.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -10,20 +10,20 @@ use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
 use allclear_sim::cloud::{Cloud, PlatformBehaviour, Vm};
 
-/// Events of one cloud that are planned or open: as many as a document may have.
+/// Maximum number of planned or open events of one cloud: the capacity of a document.
 const MOST_TO_END: usize = 1_000;
-/// The ended ones too.
+/// Maximum number of events, ended events included.
 const MOST_EVENTS: usize = 20_000;
 
 #[derive(Debug)]
 pub(super) struct Tenant {
-    /// In the order in which scenarios count them.
+    /// The VMs' names, in the order of positions in scenarios.
     pub(super) vms: Vec<VmName>,
     pub(super) cloud: Cloud,
     pub(super) speed: NonZeroU32,
     pub(super) faults: BTreeMap<VmName, Vec<Switched>>,
     pub(super) requests: RequestLog,
-    /// The events of the one under way.
+    /// The events of the current scenario.
     pub(super) scenario: Vec<EventId>,
 }
 
@@ -40,7 +40,7 @@ impl Tenant {
         }
     }
 
-    /// Takes the place of the scenario under way; that one's events stay.
+    /// Replaces the current scenario; the events of the previous scenario stay.
     pub(super) fn play(&mut self, scenario: &CloudScenario, now: Timestamp) -> Result<(), ScenarioError> {
         self.cloud.advance(now);
         if self.room() < scenario.len() {
@@ -50,20 +50,20 @@ impl Tenant {
         Ok(())
     }
 
-    /// How many more events the cloud may have.
+    /// Number of further events that the cloud may have.
     pub(super) fn room(&self) -> usize {
         let (known, planned) = (self.cloud.events().len(), self.cloud.planned());
         let open = self.cloud.events().iter().filter(|event| event.ended.is_none()).count();
         MOST_TO_END.saturating_sub(open + planned).min(MOST_EVENTS.saturating_sub(known + planned))
     }
 
-    /// Whether all events of the scenario under way have come and gone.
+    /// Whether all events of the current scenario are over.
     pub(super) fn is_over(&self) -> bool {
         let ended = |id| self.cloud.event(id).is_some_and(|event| event.ended.is_some());
         !self.scenario.is_empty() && self.scenario.iter().all(ended)
     }
 
-    /// The fault for this request, the first that fits; it is used up by one.
+    /// The first fault for this request; the fault's count is reduced by one.
     pub(super) fn take_fault(&mut self, vm: &VmName, is_post: bool) -> Option<Switched> {
         let faults = self.faults.get_mut(vm)?;
         let place = faults.iter().position(|switched| switched.is_for(is_post))?;
@@ -77,7 +77,7 @@ impl Tenant {
     }
 }
 
-/// Why there is no room.
+/// The error text at the maximum number of events.
 pub(super) fn enough() -> String {
     format!(
         "{MOST_TO_END} events that have not ended are enough, and {MOST_EVENTS} of all; wait for the end of some, or \

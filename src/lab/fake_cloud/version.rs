@@ -1,8 +1,8 @@
-//! The api-versions of the endpoint and what each of them shows (`imds.md`, requests).
+//! The api-versions of the endpoint, and the differences between the versions (`imds.md`, requests).
 
 use allclear_core::model::document::EventType;
 
-/// In the order in which they appeared, which is that of their words.
+/// The known versions, in the order of release, which is also the order of the strings.
 const KNOWN: [&str; 7] =
     ["2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01"];
 
@@ -14,7 +14,7 @@ impl EmulatedVersion {
         KNOWN.into_iter().find(|known| *known == word).map(Self)
     }
 
-    /// The earliest one answers without the header.
+    /// Whether the version requires the header: all versions but the earliest.
     pub(super) fn wants_header(self) -> bool {
         self.0 >= "2017-08-01"
     }

@@ -1,4 +1,4 @@
-//! The demo's folder, and the processes that are known by it.
+//! The demo's folder, and the processes of the folder.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -15,16 +15,18 @@ use crate::testbed::processes;
 /// A path of a socket has at most 108 bytes; names in the folder need some of them.
 const LONGEST: usize = 80;
 const TRIES: u32 = 100;
-/// A process whose environment names the folder by this belongs to it, whatever program it runs.
+/// Environment variable with the path of the folder; marks every process of the demo, whatever program the process
+/// runs.
 pub(super) const MARK: &str = "ALLCLEAR_DEMO";
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Makes an own folder where temporary files live.
+/// Makes a folder for this demo below the directory of temporary files.
 pub(crate) fn make() -> io::Result<PathBuf> {
     make_in(&std::env::temp_dir().canonicalize()?, 0o700)
 }
 
-/// The same, for servers that run as another user and have to get through to theirs.
+/// Makes a folder below a parent that is open to all users, for servers that run as another user and have to reach
+/// their own folder.
 pub(crate) fn make_to_pass() -> io::Result<PathBuf> {
     let usual = std::env::temp_dir().canonicalize()?;
     let is_open = |folder: &Path| fs::metadata(folder).is_ok_and(|folder| folder.mode() & 0o001 != 0);
@@ -46,7 +48,8 @@ fn make_in(usual: &Path, mode: u32) -> io::Result<PathBuf> {
     Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("too many demos are left in {}", parent.display())))
 }
 
-/// Kills whatever still runs for this folder: hooks go on when their replica ends, and servers that they started.
+/// Kills every process that still runs for this folder: hooks, which continue when their replica ends, and servers
+/// started by hooks.
 pub(crate) fn end_leftovers(folder: &Path) {
     processes::end(&folder_of_servers(folder));
     for _ in 0..TRIES {
@@ -55,14 +58,14 @@ pub(crate) fn end_leftovers(folder: &Path) {
             return;
         }
         for pid in left {
-            // Only fails when it has just ended.
+            // Fails only when the process has just ended.
             let _ = kill(pid, Signal::SIGKILL);
         }
         std::thread::sleep(LOOK_AGAIN);
     }
 }
 
-/// Runs of this program, other than this one, whose arguments name the folder, and whatever is marked with it.
+/// Other processes of this program with the folder in an argument, and all processes marked with the folder.
 fn processes_of(folder: &Path) -> Vec<Pid> {
     let program = fs::read_link("/proc/self/exe").ok();
     let own = getpid();

@@ -1,5 +1,5 @@
-//! The members of a database that dial in: one process beside each replica. `primary` in the folder that they share
-//! begins with the name of one of them.
+//! The members of a database that connect as session workloads: one process beside each replica. The file `primary`
+//! in the shared folder begins with the name of the primary.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -19,11 +19,11 @@ use super::{VMS, folder, workloads_socket};
 use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock;
 
-/// The group that they are to say they are in.
+/// The group in which the members register.
 pub(super) const GROUP: &str = "kv";
 const PRIMARY_WITHIN: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Lines that wait to be told; what does not fit is not told.
+/// Capacity of the queue of unread lines; further lines are dropped.
 const LINES: usize = 256;
 
 pub(crate) struct MemberPrograms {
@@ -32,7 +32,7 @@ pub(crate) struct MemberPrograms {
     heard: mpsc::Receiver<MemberReport>,
 }
 
-/// What a member, or somebody else beside the cluster, has to tell of a VM.
+/// A report about a VM, by a member or by another process beside the cluster.
 pub(crate) struct MemberReport {
     pub(crate) at: Timestamp,
     pub(crate) who: &'static str,
@@ -41,7 +41,7 @@ pub(crate) struct MemberReport {
 }
 
 impl MemberPrograms {
-    /// The first one is the primary: the others come when it has made itself one.
+    /// Starts the first member as the primary; the other members start when the first member has become the primary.
     pub(super) async fn start(program: &[String], folder: &Path) -> anyhow::Result<Self> {
         let shared = folder.join("shared");
         fs::create_dir(&shared)?;
@@ -84,7 +84,7 @@ impl MemberPrograms {
         Ok(())
     }
 
-    /// Who it is, and since when: when the file came under its name.
+    /// Name of the primary, and the time of the file that names the primary.
     pub(crate) fn primary(&self) -> io::Result<Option<(String, Timestamp)>> {
         let mut file = match File::open(&self.primary) {
             Ok(file) => file,
@@ -98,7 +98,7 @@ impl MemberPrograms {
         Ok(name.split_whitespace().next().map(|name| (name.to_owned(), since)))
     }
 
-    /// What was said since the last time.
+    /// Reports since the previous call.
     pub(crate) fn said(&mut self) -> Vec<MemberReport> {
         std::iter::from_fn(|| self.heard.try_recv().ok()).collect()
     }
@@ -116,7 +116,7 @@ async fn listen(vm: &str, lines: ChildStdout, tell: mpsc::Sender<MemberReport>) 
     let mut lines = BufReader::new(lines).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let what = line.strip_prefix(&format!("{vm}: ")).unwrap_or(&line).to_owned();
-        // Read all the same, so that the writer never waits.
+        // Lines are read even when the queue is full, so that the writer never waits.
         let _ = tell.try_send(MemberReport { at: clock::now(), who: "member", vm: vm.to_owned(), what });
     }
 }

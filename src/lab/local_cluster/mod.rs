@@ -1,5 +1,5 @@
 //! Everything a demo runs on: a folder, a fake cloud, three replicas with their configuration, and the members of a
-//! database where one dials in, or the servers of one. Taken down at the end.
+//! session database, or database servers. All processes end with the demo.
 
 pub(super) mod folder;
 pub(super) mod members;
@@ -30,11 +30,11 @@ use allclear_server::net::tls::issued;
 use allclear_server::replica::clock;
 
 const CLUSTER: &str = "demo";
-/// Long enough that `--keep` never shows a warning of certificates that end soon.
+/// Validity of the certificates, long enough to avoid warnings of expiring certificates with `--keep`.
 const VALID_DAYS: u32 = 365;
 const WORKLOAD: &str = "orders-db";
 
-/// Phase, the least freeze it is worth, and how long it takes to be watched and to be interrupted.
+/// Phase, the minimum freeze, and the duration at the speeds for watching and for interruption.
 const HOOKS: [(&str, Option<&str>, &str, &str); 5] = [
     ("checkpoint", Some("2s"), "600ms", "3s"),
     ("failover", Some("9s"), "1200ms", "3s"),
@@ -43,23 +43,23 @@ const HOOKS: [(&str, Option<&str>, &str, &str); 5] = [
     ("restore", None, "500ms", "500ms"),
 ];
 
-/// How long the sample workload's hooks take.
+/// Duration of the sample workload's hooks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum HookSpeed {
-    /// As long as it takes to watch them.
+    /// Hooks that are long enough to watch.
     Unhurried,
-    /// Long enough for a takeover.
+    /// Hooks that are long enough for a takeover.
     Long,
-    /// No time at all.
+    /// Hooks that end at once.
     Instant,
 }
 
-/// Who is prepared.
+/// The demo's workload.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum SampleWorkload {
     /// A workload of the configuration, whose hooks are commands.
     Hooks(HookSpeed),
-    /// A database that dials in: its program with its first arguments, to which name, socket and folder are added.
+    /// A session workload: its program with the first arguments, to which name, socket and folder are added.
     Dials(Vec<String>),
     /// Real servers, whose hooks are the hook set of `deploy/hooks`.
     Serves(ServerKind),
@@ -74,18 +74,18 @@ pub(crate) struct LocalCluster {
     pub(crate) replicas: Vec<LocalReplica>,
     pub(crate) members: Option<MemberPrograms>,
     pub(crate) servers: Option<Servers>,
-    /// VMs with servers that are away, by their place.
+    /// VMs with servers that are down, by position.
     away: BTreeMap<usize, EventType>,
     program: PathBuf,
 }
 
 impl LocalCluster {
-    /// Makes the cloud, and starts servers, the replicas, and whoever dials in.
+    /// Makes the cloud, and starts the servers, the replicas, and the session workloads.
     pub(crate) async fn set_up(folder: PathBuf, speed: NonZeroU32, who: &SampleWorkload) -> anyhow::Result<Self> {
         Self::beside(VMS.map(str::to_owned).into(), folder, speed, who).await
     }
 
-    /// The same beside other VMs, for which only hooks of the configuration are prepared.
+    /// Makes a cluster for the VMs `vms`, for which only hooks of the configuration are prepared.
     pub(crate) async fn beside(
         vms: Vec<String>,
         folder: PathBuf,
@@ -227,13 +227,13 @@ pub(crate) fn workloads_socket(folder: &Path, vm: &str) -> PathBuf {
     folder.join(format!("{vm}.workloads"))
 }
 
-/// From one moment to another; below zero when it is the other way round.
+/// Seconds from one time to the other; negative when `to` is before `from`.
 pub(crate) fn seconds(from: Timestamp, to: Timestamp) -> f64 {
     let millis = i32::try_from(to.0.saturating_sub(from.0)).unwrap_or(i32::MAX);
     f64::from(millis) / 1000.0
 }
 
-/// As a text of TOML, which takes what JSON takes.
+/// A path as a TOML string, for which a JSON string is valid.
 fn quoted(path: &Path) -> String {
     serde_json::Value::from(path.to_string_lossy()).to_string()
 }
@@ -242,15 +242,16 @@ fn free_addresses(count: usize) -> std::io::Result<Vec<SocketAddr>> {
     free_addresses_of(Ipv4Addr::LOCALHOST, count)
 }
 
-/// Of ports that a connection to itself leaves in `TIME_WAIT`, the kernel gives none to anybody who asks for any, for a
-/// minute; whoever asks for exactly that one, and may reuse addresses, gets it. So no other stage takes them meanwhile.
+/// Free addresses that stay reserved. A port in `TIME_WAIT` after a connection to itself is for a minute not assigned
+/// by the kernel as any free port; an explicit bind to the port that may reuse addresses succeeds. So no other local
+/// cluster takes these ports meanwhile.
 fn free_addresses_of(host: Ipv4Addr, count: usize) -> std::io::Result<Vec<SocketAddr>> {
     let reserved = || -> std::io::Result<SocketAddr> {
         let listener = TcpListener::bind((host, 0))?;
         let address = listener.local_addr()?;
         let caller = TcpStream::connect(address)?;
         let (accepted, _) = listener.accept()?;
-        // Who closes first is the one that waits.
+        // The end that closes first enters `TIME_WAIT`.
         drop(accepted);
         drop(caller);
         Ok(address)
@@ -265,7 +266,7 @@ mod tests {
     #[test]
     fn a_free_address_is_for_whoever_names_it() {
         for address in free_addresses(5).unwrap() {
-            // As the kernel looks for those who ask for any port: not willing to reuse one.
+            // As for a bind to any free port: without reuse of addresses.
             let any = tokio::net::TcpSocket::new_v4().unwrap();
             any.set_reuseaddr(false).unwrap();
             assert_eq!(any.bind(address).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);

@@ -1,4 +1,4 @@
-//! What the platform does to VMs with servers on them: to the server, and to the replica beside it.
+//! The platform's effects on VMs with servers: on the server, and on the replica beside the server.
 
 use anyhow::Context as _;
 use nix::sys::signal::Signal;
@@ -10,13 +10,13 @@ use allclear_core::model::id::VmName;
 use allclear_server::replica::clock;
 use allclear_sim::cloud::PlatformEvent;
 
-/// Whether a VM comes back from this, so that its servers can be shown again.
+/// Whether a VM returns after this event, with its servers.
 pub(crate) fn comes_back(kind: &EventType) -> bool {
     matches!(kind, EventType::Freeze | EventType::Reboot | EventType::Redeploy)
 }
 
 impl LocalCluster {
-    /// Takes VMs away and gives them back as the cloud's events do by now, where servers run on them; tells what is new.
+    /// Stops and starts the VMs with servers as the cloud's current events demand; returns the changes.
     pub(crate) async fn follow_the_cloud(&mut self) -> anyhow::Result<Vec<MemberReport>> {
         let (events, mut said) = (self.cloud.events(), Vec::new());
         if self.servers.is_none() {

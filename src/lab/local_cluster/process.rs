@@ -1,4 +1,4 @@
-//! A process of the demo, with its log: started in a group of its own, and gone with the demo at the latest.
+//! A process of the demo, with its log: started in a process group of its own, and ended at the latest with the demo.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 /// A replica stops in good order within 4 s.
 const STOP_WITHIN: Duration = Duration::from_secs(6);
-/// Of its log, when something went wrong.
+/// Number of log lines shown after a failure.
 const TAIL: usize = 15;
 
 pub(crate) struct ChildProcess {
@@ -30,10 +30,11 @@ impl ChildProcess {
         OpenOptions::new().create(true).append(true).open(&self.log)
     }
 
-    /// What it says goes where the command says, and what goes wrong into its log.
+    /// Starts the process. Standard output goes where the command says, and standard error to the log.
     pub(super) fn start(&mut self, mut command: Command) -> io::Result<&mut Child> {
         command.stdin(Stdio::null()).stderr(self.log()?);
-        // In its own group, so that Ctrl-C reaches the demo alone, which then stops everything in order.
+        // In a process group of its own, so that Ctrl-C reaches only the demo, which then stops all processes in
+        // order.
         Ok(self.child.insert(command.process_group(0).kill_on_drop(true).spawn()?))
     }
 
@@ -45,7 +46,7 @@ impl ChildProcess {
         self.child.as_ref()?.id()
     }
 
-    /// How it ended, if it has ended without having been told to.
+    /// The exit status, if the process has ended without a request to stop.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         let status = self.child.as_mut()?.try_wait().ok().flatten();
         if status.is_some() {
@@ -54,7 +55,7 @@ impl ChildProcess {
         status
     }
 
-    /// As a machine that loses power.
+    /// Kills the process, like a machine that loses power.
     pub(crate) async fn kill(&mut self) -> io::Result<()> {
         match self.child.take() {
             Some(mut child) => child.kill().await,
@@ -64,27 +65,27 @@ impl ChildProcess {
 
     pub(super) fn ask_to_stop(&self) {
         self.signal(Signal::SIGTERM);
-        // One that stands still would not hear of it.
+        // A stopped process would not receive the signal.
         self.signal(Signal::SIGCONT);
     }
 
     pub(super) fn signal(&self, signal: Signal) {
         if let Some(pid) = self.child.as_ref().and_then(Child::id).and_then(|pid| i32::try_from(pid).ok()) {
-            // Only fails when it has just ended.
+            // Fails only when the process has just ended.
             let _ = kill(Pid::from_raw(pid), signal);
         }
     }
 
-    /// Waits for its end, and sees to it when it takes too long.
+    /// Waits for the process to end, and kills the process after `STOP_WITHIN`.
     pub(super) async fn see_off(&mut self) {
         let Some(mut child) = self.child.take() else { return };
         if timeout(STOP_WITHIN, child.wait()).await.is_err() {
-            // Dropped, it is killed in any case.
+            // Drop kills the process in any case.
             let _ = child.kill().await;
         }
     }
 
-    /// The last lines of its log.
+    /// The last lines of the process' log.
     pub(crate) fn tail(&self) -> String {
         let log = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&log);

@@ -9,7 +9,7 @@ use tokio::process::Command;
 use super::process::ChildProcess;
 use allclear_server::config;
 
-/// As the unit of the package has it.
+/// Environment variables of the package's unit file.
 const GIVEN_BACK: [(&str, &str); 2] = [("MALLOC_ARENA_MAX", "1"), ("MALLOC_TRIM_THRESHOLD_", "131072")];
 
 pub(crate) struct LocalReplica {
@@ -33,7 +33,7 @@ impl LocalReplica {
 
     pub(crate) fn start(&mut self, program: &Path) -> io::Result<()> {
         let mut command = Command::new(program);
-        // What is meant for a real replica must not bend the demo's.
+        // Variables for a real replica must not change the demo's configuration.
         for (name, _) in config::environment().filter(|(name, _)| name.starts_with("ALLCLEAR__")) {
             command.env_remove(name);
         }

@@ -1,4 +1,4 @@
-//! Real database servers, one beside each replica, and the clients that write to them.
+//! Real database servers, one beside each replica, and the clients that write to the servers.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,14 +15,16 @@ use crate::testbed::writers::{WriteProgress, Writers};
 use crate::testbed::{POSTGRESQL, REDIS, System, programs};
 use allclear_server::replica::clock;
 
-/// What all of them are started with.
+/// Programs that start every server.
 const STARTERS: [&str; 2] = ["setsid", "setpriv"];
-/// Of each client, after a write: they leave the machine some room, and see a pause of this length.
+/// The pause of each client after a write: leaves processor time to the rest of the machine, and allows the clients
+/// to measure an outage of this length.
 const REST: Duration = Duration::from_millis(1);
-/// Until every client has written some more, and until every member has it all.
+/// Time until every client has written some more rows, and until every member has all rows.
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Another one than what connects has, so that nobody takes a server's port while it is away.
+/// A loopback address other than the source address of outgoing connections, so that no connection takes a server's
+/// port while the server is down.
 const LOOPBACK: std::net::Ipv4Addr = std::net::Ipv4Addr::new(127, 0, 0, 3);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -40,7 +42,7 @@ impl ServerKind {
         }
     }
 
-    /// What is not installed here, and what to do about it.
+    /// Which program is not installed here, and how to install the program.
     pub(crate) fn lacks(self) -> anyhow::Result<()> {
         let system = self.system();
         let Some(missing) = programs::missing(system.programs).or(programs::missing(&STARTERS)) else { return Ok(()) };
@@ -58,22 +60,22 @@ impl ServerKind {
     }
 }
 
-/// Dropped, all of them end, and what they kept is gone. They also end with the thread that starts them: the runtime has to
-/// keep those of what blocks.
+/// On drop, all servers end and their data is removed. The servers also end with the thread that starts them: the
+/// runtime has to keep its blocking threads.
 pub(crate) struct Servers {
     system: &'static System,
     trio: Arc<ThreeNodeBed>,
     writers: Option<Writers>,
 }
 
-/// What clients were told, and what is wrong with the rows of each member.
+/// The record of the clients' writes, and the wrong rows of each member.
 pub(crate) struct Settled {
     pub(crate) record: WriteRecord,
     pub(crate) wrong: Vec<(&'static str, Wrong)>,
 }
 
 impl Servers {
-    /// In a folder of their own, in this one.
+    /// Servers in a new folder below `folder`.
     pub(super) fn new(server: ServerKind, folder: &Path) -> anyhow::Result<Self> {
         let system = server.system();
         let addresses = free_addresses_of(LOOPBACK, ADDRESSES).context("no free port on loopback")?;
@@ -82,7 +84,7 @@ impl Servers {
         Ok(Self { system, trio, writers: None })
     }
 
-    /// A primary and two others that follow it; clients begin to write.
+    /// Starts a primary and two standbys; clients begin to write.
     pub(super) async fn found(&mut self) -> anyhow::Result<()> {
         let (found, trio) = (self.system.found, self.trio.clone());
         if let Err(error) = spawn_blocking(move || found(&trio)).await? {
@@ -107,7 +109,7 @@ impl Servers {
         self.writers.as_ref().map(Writers::progress).unwrap_or_default()
     }
 
-    /// Where each of them is reached.
+    /// Name and address of each server.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.trio.vms.iter().map(|vm| (vm.name, vm.addresses[0].as_str()))
     }
@@ -125,8 +127,8 @@ impl Servers {
         spawn_blocking(move || boot(&trio, place)).await?
     }
 
-    /// Ends the clients, each after some more writes, so that no pause is left open; and reads every member until it has
-    /// what it should have, or is given up.
+    /// Ends the clients, each after some more writes, so that no pause is left open; then reads every member until
+    /// the member has all expected rows or the time is over.
     pub(crate) async fn settle(&mut self) -> anyhow::Result<Settled> {
         let limit = clock::monotonic().plus(SETTLED_WITHIN);
         let before = self.progress();
@@ -167,7 +169,7 @@ impl Drop for Servers {
     }
 }
 
-/// Where they are in a demo's folder.
+/// The servers' folder in a demo's folder.
 pub(super) fn folder_of_servers(folder: &Path) -> PathBuf {
     folder.join("servers")
 }

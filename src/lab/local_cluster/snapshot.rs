@@ -1,4 +1,4 @@
-//! What the replicas say, each asked over its operator socket.
+//! Status of the replicas, each queried over the operator socket.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use allclear_core::model::id::EventId;
 use allclear_server::grpc::client::{OperatorClientError, OperatorConnection};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// One that takes longer does not answer.
+/// Timeout of a query. A slower replica counts as not answering.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
-/// What one replica said.
+/// The answer of one replica.
 pub(crate) struct ReplicaStatus {
     pub(crate) status: shown::Status,
     pub(crate) events: Vec<shown::Event>,
@@ -26,20 +26,20 @@ pub(crate) struct ReplicaStatus {
 #[derive(Clone)]
 pub(crate) struct ReplicaSnapshot {
     pub(crate) name: String,
-    /// Nothing while it does not answer.
+    /// `None` while the replica does not answer.
     pub(crate) answer: Option<Arc<ReplicaStatus>>,
 }
 
-/// All of them at one moment.
+/// The status of all replicas at one time.
 #[derive(Default)]
 pub(crate) struct ClusterSnapshot {
     pub(crate) replicas: Vec<ReplicaSnapshot>,
 }
 
-/// Each replica is asked again and again by itself: one that does not answer holds up nobody.
+/// Polls each replica in a task of its own: a replica without an answer delays no other replica.
 pub(crate) struct StatusClients {
     lines: Vec<(String, watch::Receiver<Option<Arc<ReplicaStatus>>>)>,
-    /// Ended with it.
+    /// The polling tasks end with the `StatusClients`.
     _asking: JoinSet<()>,
 }
 
@@ -54,7 +54,7 @@ impl StatusClients {
         Self { lines: replicas.iter().map(line).collect(), _asking: asking }
     }
 
-    /// What each said last; what a replica said that runs no more does not count.
+    /// The last answer of each replica; answers of stopped replicas are ignored.
     pub(crate) fn look(&self, replicas: &[LocalReplica]) -> ClusterSnapshot {
         let runs = |name: &str| replicas.iter().any(|replica| replica.name == name && replica.process.runs());
         let seen = |(name, heard): &(String, watch::Receiver<Option<Arc<ReplicaStatus>>>)| ReplicaSnapshot {
@@ -90,20 +90,20 @@ impl ClusterSnapshot {
         self.replicas.iter().filter_map(|seen| Some((seen.name.as_str(), seen.answer.as_deref()?)))
     }
 
-    /// Who leads by its own word, in the latest term.
+    /// Name and term of the leader: the replica with the role `leader` in the latest term.
     pub(crate) fn leader(&self) -> Option<(&str, u64)> {
         let leaders = self.answers().filter(|(_, answer)| answer.status.role == "leader");
         leaders.map(|(name, answer)| (name, answer.status.term)).max_by_key(|(_, term)| *term)
     }
 
-    /// As the replica knows it that has heard most of it.
+    /// The event as known to the replica with the highest revision of the event.
     pub(crate) fn event(&self, id: &EventId) -> Option<&shown::Event> {
         let known = self.answers().flat_map(|(_, answer)| &answer.events);
         known.filter(|event| EventId::new(&event.id) == *id).max_by_key(|event| event.revision)
     }
 
-    /// Replicas that answer and for which this event is not closed; without those that were removed with their VM and
-    /// hear of nothing any more.
+    /// Replicas that answer and for which this event is not closed. Replicas that were removed with their VM are left
+    /// out, for these receive no updates any more.
     pub(crate) fn not_closed(&self, id: &EventId) -> Vec<&str> {
         let is_closed = |answer: &ReplicaStatus| {
             answer.events.iter().any(|event| EventId::new(&event.id) == *id && event.stage == "closed")
@@ -113,7 +113,7 @@ impl ClusterSnapshot {
         open.map(|(name, _)| name).collect()
     }
 
-    /// Why it is too early to begin; nothing when everybody is there, healthy, and agrees who leads.
+    /// Why it is too early to begin; `None` when every replica answers, is healthy, and agrees on the leader.
     pub(crate) fn not_ready(&self) -> Option<String> {
         if let Some(seen) = self.replicas.iter().find(|seen| seen.answer.is_none()) {
             return Some(format!("{} does not answer", seen.name));

@@ -1,5 +1,5 @@
-//! The hook sets of `deploy/hooks`, as this program has them with it: installed on a VM, with the tables that stand beside
-//! them. What is tested and shown is what people paste.
+//! The hook sets of `deploy/hooks`, embedded in this program: installed on a VM, with the tables of each set. So
+//! tests and demos use the files that operators copy.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,7 +10,7 @@ use toml::{Table, Value};
 
 use super::Settings;
 
-/// Where the tables suppose that the hook sets are.
+/// The installation folder in the tables.
 const INSTALLED: &str = "/usr/lib/allclear/hooks/";
 
 macro_rules! deployed {
@@ -30,7 +30,7 @@ const PROGRAMS: &[(&str, &str)] = deployed![
 const TABLES: &[(&str, &str)] =
     deployed!["etcd.toml" "mariadb.toml" "patroni.toml" "pgbouncer.toml" "postgresql.toml" "redis.toml"];
 
-/// Puts them all on a VM, where its ordinary user can read them.
+/// Installs all hook sets on a VM, readable for the VM's ordinary user.
 pub(super) fn install(vm: &Path) -> anyhow::Result<()> {
     let folder = vm.join("hooks");
     let readable = || Permissions::from_mode(0o755);
@@ -44,7 +44,8 @@ pub(super) fn install(vm: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The tables of this name for the replica on the VM of this folder. `user` runs its hooks, where it is not this process' own.
+/// The tables `name` for the replica on the VM with the folder `vm`. `user` runs the hooks, where this is another
+/// user than the user of this process.
 pub fn tables(vm: &Path, user: Option<&str>, name: &str, settings: Settings) -> anyhow::Result<String> {
     let (_, text) = TABLES.iter().find(|(known, _)| *known == name).with_context(|| format!("there is no {name}"))?;
     let mut tables: Table = text.parse().with_context(|| name.to_owned())?;
@@ -62,7 +63,7 @@ pub fn tables(vm: &Path, user: Option<&str>, name: &str, settings: Settings) -> 
     Ok(format!("\n{tables}"))
 }
 
-/// What differs from one VM to another.
+/// The values that differ between VMs.
 struct HookHost {
     hooks: String,
     settings: Settings,
@@ -78,7 +79,7 @@ impl HookHost {
         if let Some(user) = &self.user {
             hook.insert("user".into(), Value::String(user.clone()));
         }
-        // Nothing of these servers is secret.
+        // These servers have no secrets.
         let shown = hook.entry("env_shown").or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(shown) = shown {
             shown.extend(self.settings.iter().map(|(name, _)| Value::String((*name).into())));
@@ -89,8 +90,8 @@ impl HookHost {
         }
     }
 
-    /// `http` among the settings is where this VM's server is asked, and the others go along with it. `members` are
-    /// MEMBER=VM, separated by blanks, and mean something to hooks alone.
+    /// The setting `http` replaces the address of this VM's server, and the other settings are added beside `http`.
+    /// `members` has the form MEMBER=VM, separated by blanks, and applies to hooks only.
     fn adapt_address(&self, table: &mut Table, is_hook: bool) {
         let Some(Value::String(address)) = table.get_mut("http") else { return };
         if let Some((_, here)) = self.settings.iter().find(|(name, _)| *name == "http") {
@@ -110,7 +111,8 @@ impl HookHost {
         }
     }
 
-    /// Where the program is, and `NAME=VALUE` for `env` where a role is asked, which gets no table of its own.
+    /// Replaces the program's folder, and `NAME=VALUE` arguments of `env` in role commands, which have no `env`
+    /// table.
     fn adapt_commands(&self, table: &mut Table) {
         for key in ["command", "confirm", "undo"] {
             for word in table.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
@@ -150,7 +152,7 @@ mod tests {
         assert_eq!(known, deployed);
     }
 
-    /// Whoever does not install all of them reads there which ones go together.
+    /// For installations of a part of the hook sets, the head of the tables lists the files of each program.
     #[test]
     fn the_head_of_the_tables_names_the_files_that_their_program_needs() {
         for (name, text) in TABLES.iter().filter(|(_, text)| text.contains(INSTALLED)) {
@@ -174,7 +176,7 @@ mod tests {
         }
     }
 
-    /// What a program takes from others of them.
+    /// Files of `deploy/hooks` that a program imports.
     fn imported(file: &str) -> Vec<String> {
         let (_, text) = PROGRAMS.iter().find(|(name, _)| *name == file).expect(file);
         let words = text.lines().filter_map(|line| line.strip_prefix("from ").or(line.strip_prefix("import ")));

@@ -1,5 +1,5 @@
-//! Real database servers: three of a system on loopback, each as if on a VM of its own, with the hook sets of
-//! `deploy/hooks` beside them, and clients that write to them. For the demo and for tests.
+//! Real database servers for the demo and for tests: three servers of a system on loopback, each as if on a VM of its
+//! own, with the hook sets of `deploy/hooks`, and clients that write to the servers.
 
 pub mod hooks;
 pub mod postgresql;
@@ -20,40 +20,40 @@ use record::Row;
 use three_nodes::ThreeNodeBed;
 use writers::Connect;
 
-/// Values of the hooks' `env` tables on one VM, instead of those that the tables in `deploy/hooks` give as examples.
+/// Values of the hooks' `env` tables on one VM, which replace the example values of the tables in `deploy/hooks`.
 pub type Settings = Vec<(&'static str, String)>;
 
-/// A system of servers, which are known by their place among the three. They hold no state of this process: whatever a
-/// hook changes about them is seen where it is, on the disk and on the wire.
+/// A database system. A server is identified by its place among the three servers. `System` keeps no state in this
+/// process: every change by a hook is read from the disk and from the server.
 pub struct System {
-    /// As people call it.
+    /// The system's name in texts.
     pub name: &'static str,
-    /// Its tables in `deploy/hooks`, which name its hook set.
+    /// The system's tables in `deploy/hooks`, which name the hook set.
     pub tables: &'static str,
-    /// What must be installed.
+    /// Programs that must be installed.
     pub programs: &'static [&'static str],
-    /// Whose rights its servers have where this process runs as root; `nobody` where there is no such user.
+    /// The user of the servers where this process runs as root; `nobody` where the user does not exist.
     pub user: &'static str,
-    /// Makes the three members and starts them, the first as the primary; returns when all hold the same.
+    /// Makes and starts the three members, the first as the primary; returns when all members hold equal data.
     pub found: fn(&ThreeNodeBed) -> anyhow::Result<()>,
-    /// Starts what a VM that boots starts.
+    /// Starts the servers that start at the boot of the VM.
     pub boot: fn(&ThreeNodeBed, usize) -> anyhow::Result<()>,
     pub settings: fn(&ThreeNodeBed, usize) -> anyhow::Result<Settings>,
-    /// A client that knows this member looks for one that takes writes there, and refuses any other. Nothing of it takes
-    /// longer than the patience, neither now nor later.
+    /// Connects a client that knows this member: finds a server that takes writes there, and rejects all other
+    /// servers. Every call times out after the `Duration`, during the connect and later.
     pub connect: Connect,
-    /// Every row that this member holds.
+    /// Every row of this member.
     pub rows: fn(&ThreeNodeBed, usize) -> io::Result<Vec<Row>>,
 }
 
 /// One connection of a client.
 pub trait DatabaseClient {
-    /// Returns when the row is acknowledged. After an error nobody knows whether it is there, and the client is of no
-    /// further use.
+    /// Returns when the row is acknowledged. After an error the row may be stored or not, and the client must not be
+    /// used again.
     fn write(&mut self, row: Row) -> io::Result<()>;
 }
 
-/// Whoever asks whether a member is the primary.
+/// Timeout of the query whether a member is the primary.
 const GLANCE: Duration = Duration::from_secs(1);
-/// Whoever reads all rows.
+/// Timeout of reading all rows.
 const READING: Duration = Duration::from_secs(20);

@@ -1,5 +1,5 @@
-//! The processes of a VM, found by its folder: what was started there, however it was started, works in the folder or
-//! names it.
+//! The processes of a VM, found by the VM's folder: every process of the VM works in the folder or names the folder
+//! in an argument, however the process was started.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,7 @@ use nix::unistd::{Pid, User, geteuid};
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 const LOOKS: u32 = 5000;
 
-/// Whoever the servers run as: they refuse to be root. `None`: as oneself.
+/// The user of the servers, which refuse to run as root. `None`: the current user.
 pub fn ordinary_user(name: &str) -> anyhow::Result<Option<User>> {
     if !geteuid().is_root() {
         return Ok(None);
@@ -27,7 +27,8 @@ pub fn ordinary_user(name: &str) -> anyhow::Result<Option<User>> {
     bail!("servers refuse to run as root, and there is neither a user {name} nor nobody; run it as another user")
 }
 
-/// A program that ends with the thread that starts it, whatever becomes of that, and that no terminal reaches.
+/// A command whose program ends with the thread that starts it, even if the parent process dies, and which has no
+/// controlling terminal.
 pub(super) fn command(program: &Path, user: Option<&User>) -> Command {
     let mut command = Command::new("setsid");
     command.args(["setpriv", "--pdeathsig", "KILL"]);
@@ -39,7 +40,8 @@ pub(super) fn command(program: &Path, user: Option<&User>) -> Command {
     command
 }
 
-/// Those that work in this folder, or name it among their arguments. Whoever only looks around there has a terminal.
+/// Processes that work in this folder, or name the folder among their arguments. A process with a terminal is a
+/// person's shell, and is not found by its working directory.
 pub fn of(folder: &Path) -> Vec<i32> {
     let name = format!("{}/", folder.display());
     let is_one = |pid: &i32| {
@@ -55,20 +57,20 @@ pub fn of(folder: &Path) -> Vec<i32> {
 
 fn has_terminal(pid: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // After the name, which may have anything in it: state, parent, group, session, terminal.
+    // After the name, which may have any characters: state, parent, group, session, terminal.
     let after = status.rsplit_once(')').map_or("", |(_, after)| after);
     after.split_whitespace().nth(4).is_some_and(|terminal| terminal != "0")
 }
 
-/// Sends a signal to all of them; some may have ended in between.
+/// Sends a signal to all processes; some may have ended in between.
 pub fn signal(folder: &Path, signal: Signal) {
     for pid in of(folder) {
         let _ = kill(Pid::from_raw(pid), signal);
     }
 }
 
-/// `kill -9`, until none is left, and nothing of any: a server that is started again takes the number of one that has
-/// ended and that nobody has seen to for a server that runs.
+/// Sends `kill -9` until no process is left, zombies included: to a server that is started again, the pid of a zombie
+/// looks like a running server.
 pub fn end(folder: &Path) {
     let mut ended = BTreeSet::new();
     for _ in 0..LOOKS {

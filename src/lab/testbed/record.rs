@@ -1,4 +1,4 @@
-//! What clients were told of their writes, held against what is there.
+//! The acknowledgements of clients' writes, compared with the stored rows.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-/// A row is known by who wrote it, and its number there.
+/// A row, identified by its client and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
     pub client: u32,
@@ -14,7 +14,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// As a server tells it.
+    /// Parses a row of a server's answer.
     pub fn read(client: &str, number: &str) -> io::Result<Self> {
         let (client, number) = client.parse().ok().zip(number.parse().ok()).ok_or_else(|| {
             let what = format!("{client}:{number} is no row");
@@ -24,7 +24,7 @@ impl Row {
     }
 }
 
-/// Of one client, or of several.
+/// The writes of one client, or of several clients.
 #[derive(Default)]
 pub struct WriteRecord {
     pub acknowledged: Vec<(Row, Instant)>,
@@ -32,7 +32,7 @@ pub struct WriteRecord {
     pub unknown: Vec<Row>,
 }
 
-/// What is wrong with the rows of a member; all zero when nothing is.
+/// Faults of a member's rows; all zero without faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Wrong {
     /// Acknowledged, and not there.
@@ -54,18 +54,18 @@ impl WriteRecord {
         all
     }
 
-    /// The longest time in which nobody was told that a write is done, from the first such word to the last.
+    /// The longest time without an acknowledgement of any client, from the first acknowledgement to the last.
     pub fn gap(&self) -> Duration {
         self.longest_gap().map(|(_, gap)| gap).unwrap_or_default()
     }
 
-    /// The same, with when it began.
+    /// The longest gap, with the start of the gap.
     pub fn longest_gap(&self) -> Option<(Instant, Duration)> {
         let pairs = self.acknowledged.windows(2);
         pairs.map(|pair| (pair[0].1, pair[1].1 - pair[0].1)).max_by_key(|(_, gap)| *gap)
     }
 
-    /// The same for the one client that waited longest.
+    /// The longest gap of a single client.
     pub fn worst_gap(&self) -> Duration {
         let mut last: BTreeMap<u32, Instant> = BTreeMap::new();
         let mut worst = Duration::ZERO;

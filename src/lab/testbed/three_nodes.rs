@@ -1,4 +1,4 @@
-//! Three VMs, each with a folder, addresses and what is started on it.
+//! Three VMs, each with a folder, addresses and processes.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -16,23 +16,23 @@ use super::{hooks, processes, programs};
 
 pub const VMS: [&str; 3] = ["db-0", "db-1", "db-2"];
 
-/// Addresses that three VMs and one elsewhere take.
+/// Number of addresses for three VMs and one VM elsewhere.
 pub const ADDRESSES: usize = 4 * EACH;
-/// For the server, and for what else a system needs.
+/// Addresses per VM: for the server, and for other processes of the system.
 const EACH: usize = 3;
 
-/// Far beyond what anything takes on a loaded machine.
+/// Timeout far beyond the duration of any step on a loaded machine.
 const LIMIT: Duration = Duration::from_mins(2);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// Of a server's log, when something went wrong.
+/// Number of log lines of a server shown after a failure.
 const TAIL: usize = 30;
 
-/// Where it is, and who it is.
+/// The name, folder and addresses of a VM.
 pub struct DatabaseVm {
     pub name: &'static str,
-    /// Whatever its server keeps stands in `data` in there.
+    /// The VM's folder. The server's data is in `data` below.
     pub folder: PathBuf,
-    /// For the server, and for what else the system needs; HOST:PORT.
+    /// Addresses of the server and of the system's other processes; HOST:PORT.
     pub addresses: Vec<String>,
 }
 
@@ -52,12 +52,12 @@ impl DatabaseVm {
         self.folder.join("data")
     }
 
-    /// What its server says, whoever started it.
+    /// The log of the VM's server, whichever process started the server.
     pub fn log(&self) -> PathBuf {
         self.folder.join("server.log")
     }
 
-    /// The last lines of it.
+    /// The last lines of the server's log.
     pub fn tail(&self) -> String {
         let log = fs::read(self.log()).unwrap_or_default();
         let text = String::from_utf8_lossy(&log);
@@ -69,16 +69,16 @@ impl DatabaseVm {
         self.addresses[0].rsplit_once(':').unwrap_or_default().0
     }
 
-    /// Of its server.
+    /// The server's port.
     pub fn port(&self) -> &str {
         self.addresses[0].rsplit_once(':').unwrap_or_default().1
     }
 }
 
-/// Dropped, everything on them ends, and the folder is gone.
+/// On drop, all processes on the VMs end, and the folder is removed.
 pub struct ThreeNodeBed {
     pub vms: Vec<DatabaseVm>,
-    /// A machine of somebody else, which no event takes.
+    /// A VM outside of the cluster, which no event takes.
     pub elsewhere: DatabaseVm,
     pub user: Option<User>,
     folder: PathBuf,
@@ -91,8 +91,8 @@ impl ThreeNodeBed {
         hooks::tables(&self.vms[place].folder, self.user.as_ref().map(|user| user.name.as_str()), name, settings)
     }
 
-    /// Three VMs without anything on them but the hooks, in a folder that is made for them. Their servers run as this
-    /// user where this process is root.
+    /// Makes three VMs with only the hooks installed, in a new folder. The servers run as `user` where this process
+    /// is root.
     pub fn make(folder: PathBuf, user: &str, addresses: &[String]) -> anyhow::Result<Self> {
         ensure!(addresses.len() == ADDRESSES, "three VMs take {ADDRESSES} addresses, not {}", addresses.len());
         let user = processes::ordinary_user(user)?;
@@ -109,13 +109,14 @@ impl ThreeNodeBed {
         Ok(Self { vms: vms.collect::<Result<_, _>>()?, elsewhere, user, folder, is_over: AtomicBool::new(false) })
     }
 
-    /// `MEMBERS` as hooks read it, with the address of this number of each VM.
+    /// `MEMBERS` as hooks read it, with the address `number` of each VM.
     pub fn members(&self, number: usize) -> String {
         let each = self.vms.iter().map(|vm| format!("{}={}", vm.name, vm.addresses[number]));
         each.collect::<Vec<_>>().join(" ")
     }
 
-    /// A program on that VM: as the servers' user, in the VM's folder, and it ends with the thread that starts it.
+    /// A command for a program on the VM: as the servers' user, in the VM's folder, and ended with the thread that
+    /// starts the program.
     pub fn command(&self, place: usize, program: &str) -> anyhow::Result<Command> {
         self.command_on(&self.vms[place], program)
     }
@@ -128,7 +129,7 @@ impl ThreeNodeBed {
         Ok(command)
     }
 
-    /// Runs one to its end.
+    /// Runs a program to its end.
     pub fn run(&self, place: usize, program: &str, arguments: &[&str]) -> anyhow::Result<String> {
         let output = self.command(place, program)?.args(arguments).output();
         let output = output.with_context(|| format!("{program} cannot be started"))?;
@@ -149,7 +150,7 @@ impl ThreeNodeBed {
             command.args(arguments).stdout(said).stderr(log).spawn()
         });
         let mut child = started.with_context(|| format!("{program} cannot be started on {}", vm.name))?;
-        // What has ended is gone at once, as it is where init started it.
+        // Reaps the process as soon as the process ends, as init would.
         std::thread::spawn(move || child.wait());
         Ok(())
     }
@@ -159,7 +160,7 @@ impl ThreeNodeBed {
         own(path, self.user.as_ref())
     }
 
-    /// Waits until a system is as wanted, and returns what was seen.
+    /// Waits until a system is in the expected state, and returns the result of `look`.
     pub fn until<T>(&self, what: &str, mut look: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<T> {
         let began = Instant::now();
         loop {
@@ -185,13 +186,13 @@ impl ThreeNodeBed {
         processes::signal(&self.vms[place].folder, Signal::SIGCONT);
     }
 
-    /// The disk with the data is another one, and empty.
+    /// Replaces the data disk by an empty disk.
     pub fn lose_data(&self, place: usize) -> anyhow::Result<()> {
         let data = self.vms[place].data();
         fs::remove_dir_all(&data).with_context(|| format!("cannot remove {}", data.display()))
     }
 
-    /// Everything on them ends, and nothing is started any more.
+    /// Ends all processes on the VMs, and prevents new processes.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
         processes::end(&self.folder);
@@ -205,7 +206,7 @@ impl ThreeNodeBed {
 impl Drop for ThreeNodeBed {
     fn drop(&mut self) {
         self.end();
-        // Whoever made the folder around it sees what is left.
+        // An error is ignored: the caller that made the parent folder finds the rest.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

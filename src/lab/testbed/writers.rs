@@ -1,4 +1,4 @@
-//! Clients that write numbered rows, and keep what was acknowledged.
+//! Clients that write numbered rows, and keep a record of acknowledged writes.
 
 use std::io;
 use std::process::Command;
@@ -14,15 +14,15 @@ use super::record::{Row, WriteRecord};
 use super::three_nodes::ThreeNodeBed;
 
 pub const CLIENTS: usize = 4;
-/// How long a client waits for a server.
+/// Timeout of a client's calls to a server.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two rounds over all members.
+/// Pause between two rounds over all members.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How a client comes to a member, as `System` has it.
+/// How a client connects to a member, as in `System`.
 pub type Connect = fn(&ThreeNodeBed, usize, Duration) -> io::Result<Box<dyn DatabaseClient>>;
 
-/// What can be seen of them while they write.
+/// The progress of all clients while they write.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteProgress {
     /// Acknowledged writes of each.
@@ -34,24 +34,25 @@ pub struct WriteProgress {
 #[derive(Clone, Copy, Debug)]
 pub struct LatestWrite {
     pub at: Instant,
-    /// The member that took it, when it took its first, and how long none was acknowledged before that.
+    /// The member that took the write, the time of this member's first write, and the time without acknowledged
+    /// writes before.
     pub place: usize,
     pub since: Instant,
     pub pause: Duration,
 }
 
 impl WriteProgress {
-    /// Each of them has written some more since then, so that no gap is left open.
+    /// Whether every client has written some more rows since `before`, so that no gap is left open.
     pub fn is_beyond(&self, before: &Self) -> bool {
         self.counts.iter().zip(before.counts).all(|(now, before)| *now >= before + 20)
     }
 
-    /// That a client has heard of a write it began at that moment.
+    /// Records the acknowledgement of a write that the client began at `begun`.
     fn note(&mut self, client: usize, place: usize, begun: Instant) -> Instant {
         let at = Instant::now();
         self.counts[client] += 1;
         let latest = match self.latest {
-            // Whoever heard of it late says nothing of where writes are taken now.
+            // A write that began before the latest move says nothing about the current primary.
             Some(latest) if latest.place == place || begun < latest.since => LatestWrite { at, ..latest },
             before => {
                 LatestWrite { at, place, since: at, pause: before.map_or(Duration::ZERO, |before| at - before.at) }
@@ -69,7 +70,7 @@ pub struct Writers {
 }
 
 impl Writers {
-    /// Each of them waits for so long after every write.
+    /// Each client waits for `rest` after every write.
     pub fn start(trio: &Arc<ThreeNodeBed>, connect: Connect, rest: Duration) -> Self {
         let mut writers = Self { is_over: Arc::default(), progress: Arc::default(), threads: Vec::new() };
         for number in 0..CLIENTS {
@@ -86,7 +87,7 @@ impl Writers {
         *known(&self.progress)
     }
 
-    /// What they were told.
+    /// The record of acknowledged and unknown writes.
     pub fn end(mut self) -> anyhow::Result<WriteRecord> {
         let records: Result<Vec<_>, _> = self.join().collect();
         Ok(WriteRecord::of_all(records.map_err(|_| anyhow!("a client has panicked"))?))
@@ -99,7 +100,7 @@ impl Writers {
 }
 
 impl Drop for Writers {
-    /// Waits for them: they hold the servers' folder.
+    /// Waits for the clients, which use the servers' folder.
     fn drop(&mut self) {
         self.join().for_each(drop);
     }
@@ -109,7 +110,8 @@ fn known(progress: &Mutex<WriteProgress>) -> MutexGuard<'_, WriteProgress> {
     progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Clients have processors of their own. Here they leave those of the VMs to whoever else wants them, where they can.
+/// Lowers the priority of this client where possible: real clients have processors of their own, and the VMs'
+/// processors are left to the servers and replicas.
 fn give_way() {
     let thread = std::fs::read_link("/proc/thread-self").unwrap_or_default();
     if let Some(id) = thread.file_name() {
@@ -117,8 +119,8 @@ fn give_way() {
     }
 }
 
-/// One client. It knows all members, as the lists in real drivers' addresses do, begins with the one that took its last
-/// write, and takes any that does.
+/// One client. A client knows all members, as real drivers do from the list in the address, begins with the member of
+/// the last write, and uses any member that takes writes.
 struct Writer<'a> {
     number: usize,
     trio: &'a ThreeNodeBed,

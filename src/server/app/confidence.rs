@@ -6,10 +6,10 @@ use std::path::Path;
 use crate::config::{Config, Hidden, Location};
 use crate::files;
 
-/// So many values are named; the others are of the same kind.
+/// At most this many values are named in the message.
 const NAMED: usize = 3;
 
-/// Why a replica does not begin with it: values that may be secret stand in the file itself, and everybody reads it.
+/// Reason not to start: the configuration file itself contains possibly secret values and is readable by every user.
 pub fn told_to_all(config: &Config, file: &Path) -> Option<String> {
     let is_inside = |hidden: &&Hidden| matches!(hidden.place, Location::File { .. });
     let inside: BTreeSet<&str> = config.hidden.iter().filter(is_inside).map(|hidden| hidden.path.as_str()).collect();
@@ -22,7 +22,7 @@ pub fn told_to_all(config: &Config, file: &Path) -> Option<String> {
     Some(format!("{why}; or name in `env_shown` and `headers_shown` what is harmless of {}{more}", named.join(", ")))
 }
 
-/// What cannot be cut out of what hooks say, one sentence each.
+/// Secrets too short to be cut from the output of hooks, one sentence each.
 pub fn too_short(config: &Config) -> impl Iterator<Item = String> {
     config.hidden.iter().filter(|hidden| hidden.is_too_short).map(|Hidden { path, place, .. }| {
         let place = match place {

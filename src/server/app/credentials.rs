@@ -6,7 +6,7 @@ use crate::config::{self, Config};
 use crate::net::tls::{CertificatePolicy, Credentials, Files, LoadedFiles, Options, Unfit};
 use crate::replica::clock;
 
-/// For this replica; nothing where plain text is configured.
+/// Credentials of this replica; `None` where plain text is configured.
 pub fn of(config: &Config, replica: &str) -> Result<Option<Arc<Credentials>>, Unfit> {
     let Some(tls) = &config.cluster.tls else { return Ok(None) };
     let options = Options {
@@ -19,7 +19,7 @@ pub fn of(config: &Config, replica: &str) -> Result<Option<Arc<Credentials>>, Un
     Credentials::load(options).map(Some)
 }
 
-/// What the files hold, for whoever only looks; without the replica's name, for any of the cluster.
+/// Loads the files for an inspection; without the replica's name, for any replica of the cluster.
 pub fn look(config: &Config, replica: Option<&str>) -> Option<Result<LoadedFiles, Unfit>> {
     let tls = config.cluster.tls.as_ref()?;
     Some(files(tls).read(&realm(config, tls), replica, clock::now()))

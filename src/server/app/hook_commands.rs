@@ -1,11 +1,11 @@
-//! Makes the calls of hooks from the configuration.
+//! Converts configured hooks to hook commands.
 
 use crate::config::{self, Config, HookTarget, Http};
 use crate::hooks::{Adapter, HookCommand, HookEnvironment, HttpHook};
 use crate::replica::hook_executor::{Configured, HookCalls};
 use allclear_core::model::workload::Phase;
 
-/// How each hook of this VM is reached.
+/// The commands of each hook of this VM.
 pub(super) fn of(config: &Config) -> Configured {
     let mut configured = Configured::new();
     for workload in &config.workloads {
@@ -42,10 +42,10 @@ fn over_http(adapter: Adapter, http: &Http, members: &[(String, String)]) -> Vec
     HttpHook { adapter, url, options, members: members.to_vec() }.command()
 }
 
-/// The loader's own, and those of a clock that it loads.
+/// Prefixes of the loader's variables, and of a clock library that the loader loads.
 const LOADED: [&str; 2] = ["LD_", "FAKETIME"];
 
-/// What hooks and their supervisors see of this replica's own environment.
+/// The part of this replica's environment that hooks and their supervisors receive.
 pub fn surroundings() -> HookEnvironment {
     let mut surroundings = HookEnvironment::default();
     for (name, value) in config::environment() {
@@ -62,7 +62,7 @@ pub fn surroundings() -> HookEnvironment {
     surroundings
 }
 
-/// Others would mean whatever stands in the folder that a hook happens to be in.
+/// Keeps absolute folders only; a relative folder would depend on the hook's working directory.
 fn whole_paths(path: &str) -> Option<String> {
     let whole: Vec<_> = path.split(':').filter(|folder| folder.starts_with('/')).collect();
     (!whole.is_empty()).then(|| whole.join(":"))

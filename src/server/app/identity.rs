@@ -7,20 +7,20 @@ use crate::config;
 use crate::imds::{BadEndpoint, Endpoint, Timeouts};
 use allclear_core::model::id::VmName;
 
-/// Between two questions for the VM's own name.
+/// The pause between two queries for the VM's own name.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
-/// Only another configuration mends it: to start again would be in vain.
+/// A mistake only another configuration can repair: a restart would not help.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Misconfigured(String);
 
-/// Where events are announced to this VM.
+/// The metadata endpoint of this VM.
 pub(super) fn endpoint(metadata: &config::Metadata) -> Result<Endpoint, BadEndpoint> {
     Endpoint::new(&metadata.endpoint, metadata.api_version, Timeouts::default())
 }
 
-/// The name by which events call this VM; without it nothing can be decided, so it is asked for until it is told.
+/// The name of this VM in events. Without the name nothing can be decided, so the query is repeated until an answer.
 pub(super) async fn own_name(endpoint: &Endpoint) -> VmName {
     loop {
         match endpoint.name().await {
@@ -33,10 +33,10 @@ pub(super) async fn own_name(endpoint: &Endpoint) -> VmName {
     }
 }
 
-/// The address of a replica that listens for no others.
+/// The address of a replica without a listener for other replicas.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// Name and address of every replica, in the order of the configuration. Without any, this one alone.
+/// Name and address of every replica, in the order of the configuration. Without any, only this replica.
 pub(super) fn members(cluster: &config::ClusterConfig, name: &VmName) -> Result<Vec<(String, String)>, Misconfigured> {
     if cluster.replicas.is_empty() {
         return Ok(vec![(name.to_string(), cluster.listen.unwrap_or(NOWHERE).to_string())]);

@@ -1,4 +1,4 @@
-//! The listeners of one replica: for other replicas, for people, and for workloads on its VM.
+//! The listeners of one replica: for other replicas, for people, and for workloads on this VM.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use crate::http::host::HostNames;
 use allclear_core::model::id::VmName;
 
 pub(super) struct Listeners {
-    /// Of a replica that others reach.
+    /// `None` in a replica without `cluster.listen`.
     pub(super) cluster: Option<TcpListener>,
     pub(super) status: TcpListener,
     pub(super) operator: UnixListener,
@@ -23,7 +23,8 @@ pub(super) struct Listeners {
 }
 
 impl Listeners {
-    /// Those for others than replicas are bound where they are answered, and so are woken there.
+    /// Binds the listeners. All except the cluster's are bound on the runtime `answering`, so their wakeups happen
+    /// there.
     pub(super) async fn bind(config: &Config, answering: &Handle) -> anyhow::Result<Self> {
         let (operator, registration) = (config.operator.socket.clone(), config.registration.clone());
         Ok(Self {
@@ -43,14 +44,15 @@ impl Listeners {
         Ok(())
     }
 
-    /// The sockets that are to be removed when nobody serves them any more.
+    /// The socket files to remove when this replica stops serving.
     pub(super) fn paths(&self, config: &Config) -> Vec<PathBuf> {
         let workloads = self.workloads.as_ref().map(|_| config.registration.path());
         workloads.into_iter().chain([config.operator.socket.clone()]).collect()
     }
 }
 
-/// At the usual place only where that can be used: not everybody has workloads that dial in.
+/// Listens for session workloads. A failure at the default path only disables sessions, since not every replica has
+/// session workloads.
 async fn listen_for_workloads(registration: &config::Registration) -> anyhow::Result<Option<UnixListener>> {
     match grpc::bind(&registration.path(), 0o660).await {
         Ok(listener) => Ok(Some(listener)),
@@ -66,8 +68,7 @@ async fn listen(address: SocketAddr, key: &'static str) -> anyhow::Result<TcpLis
     TcpListener::bind(address).await.with_context(|| format!("{key}: cannot listen on {address}"))
 }
 
-/// The names by which whoever asks for the status may know this machine: those that the configuration has for it, and
-/// the one that the machine has for itself.
+/// Host names that a status request may use for this machine: the configured names, and the machine's own.
 pub(super) fn host_names(config: &Config, name: &VmName) -> HostNames {
     let own = config.cluster.replicas.iter().find(|peer| peer.name == *name);
     let address = own.and_then(|peer| peer.address.rsplit_once(':')).map(|(host, _)| host.to_owned());

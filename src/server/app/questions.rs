@@ -9,13 +9,13 @@ use crate::replica::role_poller::PolledRole;
 use allclear_core::model::id::VmName;
 use allclear_core::model::workload::Phase;
 
-/// Everything that is asked whatever goes on.
+/// All role and readiness queries, which also run outside of events.
 pub(super) fn all(config: &Config, vm: &VmName) -> Questions {
     let ready = config.workloads.iter().filter_map(|workload| ready_of(workload, vm));
     Questions { surroundings: hook_commands::surroundings(), roles: roles(config), ready: ready.collect() }
 }
 
-/// Who is asked for the roles of this VM's workloads, with the rights that the workload's hooks have.
+/// The role sources of this VM's workloads, queried with the rights of the workload's hooks.
 fn roles(config: &Config) -> Vec<PolledRole> {
     let told = |workload: &config::ConfiguredWorkload| {
         let role = workload.role.as_ref()?;
@@ -37,7 +37,7 @@ fn roles(config: &Config) -> Vec<PolledRole> {
 fn ready_of(workload: &config::ConfiguredWorkload, vm: &VmName) -> Option<ReadinessProbe> {
     let every = workload.ready_interval?;
     let hooks = workload.hooks.iter().filter(|hook| hook.registered.phase == Phase::Ready);
-    // An answer that takes as long as the next question is away is none.
+    // An answer later than the next query counts as none.
     let hook = |hook: &config::ConfiguredHook| ReadyHook {
         command: hook_commands::command(&hook.run, hook),
         timeout: hook.registered.timeout.min(every),

@@ -12,7 +12,8 @@ use allclear_core::model::id::VmName;
 use allclear_core::ownership::Grants;
 use allclear_core::planning_input::Timing;
 
-/// Of a new disk under the name of a voter: so long the former one may be cut off, and come back.
+/// The time before a new disk may rejoin under a voter's name: the previous disk may be disconnected this long, and
+/// return.
 const REJOIN_AFTER: Duration = Duration::from_mins(1);
 
 pub(super) fn node_facts(config: &Config, name: &VmName, members: &[(String, String)]) -> NodeFacts {
@@ -33,7 +34,7 @@ pub(super) fn consensus_options(
     members: &[(String, String)],
 ) -> anyhow::Result<consensus::Options> {
     let shortest = config.cluster.election_timeout;
-    // The name as the list of replicas spells it: consensus compares it letter by letter.
+    // The name as spelled in the list of replicas: consensus compares names character by character.
     let spelled = members.iter().map(|(member, _)| member).find(|member| VmName::new(member) == *name);
     let replica = spelled.cloned().unwrap_or_else(|| name.to_string());
     let (insecure, tls) = (config.cluster.insecure, credentials::of(config, &replica)?);
@@ -63,7 +64,7 @@ pub(super) fn consensus_options(
     })
 }
 
-/// Not before the others know that the lost one may have acted alone.
+/// Not before the other replicas know that the lost replica may have approved while isolated.
 fn rejoin_after(cluster: &config::ClusterConfig) -> Duration {
     REJOIN_AFTER.min(cluster.replace_after).max(cluster.takeover_after)
 }

@@ -1,4 +1,4 @@
-//! Notifies systemd (`Type=notify`, `WatchdogSec=`) that the replica serves, that its loops run, and that it ends.
+//! Notifies systemd (`Type=notify`, `WatchdogSec=`) of the replica's readiness, of its running loops, and of its end.
 //! Without systemd nothing is sent.
 
 use std::time::Duration;
@@ -7,10 +7,10 @@ use sd_notify::NotifyState;
 
 use crate::replica::watchdog::Loop;
 
-/// So many signs of life for each that is expected: some may come late.
+/// Watchdog notifications per expected notification, since some may be late.
 const SIGNS_PER_EXPECTED: u32 = 4;
 
-/// It serves; from now on it gives signs of life, for as long as nothing stands still.
+/// Notifies readiness, and then the watchdog for as long as no loop is stuck.
 pub(super) async fn keep_told(standstill: impl Fn() -> Option<Loop>) {
     tell(NotifyState::Ready);
     let Some(expected) = sd_notify::watchdog_enabled() else { return std::future::pending().await };
@@ -21,7 +21,7 @@ pub(super) fn tell_of_the_end() {
     tell(NotifyState::Stopping);
 }
 
-/// For ever.
+/// Notifies the watchdog; never returns.
 async fn give_signs(every: Duration, standstill: impl Fn() -> Option<Loop>, give: impl Fn()) {
     let mut told = None;
     loop {

@@ -9,50 +9,50 @@ use super::scalar;
 use super::tls::{self, Tls};
 use allclear_core::model::id::VmName;
 
-/// As many machines as a placement group holds (`behaviour.md` 10).
+/// The size of a placement group (`behaviour.md` 10).
 const MAX_REPLICAS: usize = 100;
 /// More voters only make every decision slower.
 const MAX_VOTERS: u32 = 7;
 const HOUR: Duration = Duration::from_hours(1);
 
-/// Who this replica is.
+/// The identity of this replica.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReplicaConfig {
-    /// The VM's name as events list it; `None`: asked of the instance metadata.
+    /// The VM's name as events list it; `None`: the name of the instance metadata.
     pub name: Option<VmName>,
     pub data_dir: PathBuf,
 }
 
-/// With whom it agrees, and how patiently.
+/// The cluster of this replica, and its time limits.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ClusterConfig {
-    /// The same on every replica; a replica of another cluster is refused.
+    /// Equal on every replica; a replica of another cluster is rejected.
     pub name: String,
     /// Absent only in a cluster of one, which then opens no port for other replicas.
     pub listen: Option<SocketAddr>,
     /// In the order of the configuration, which is the order of candidates. Empty: a cluster of one.
     pub replicas: Vec<PeerAddress>,
-    /// Hooks of a user-initiated event's VM that is out of reach for this long are not waited for, and a replica that
-    /// hears no leader for this long may, as one of a pair, approve such an event alone.
+    /// Hooks of a user-initiated event's VM are waived after the VM was unreachable for this long. A replica of a pair
+    /// that has had no leader for this long may approve such an event alone.
     pub takeover_after: Duration,
     pub heartbeat: Duration,
-    /// The shortest; the longest is twice it.
+    /// The shortest election timeout; the longest is twice this value.
     pub election_timeout: Duration,
-    /// An approver that does not record its outcome within this loses the claim to the next.
+    /// An approver without a recorded outcome within this time loses the claim to the next.
     pub claim_lease: Duration,
-    /// The first pause before an approval that the platform accepted, and has not acted on, is posted again.
+    /// The first pause before an approval is posted again, after the platform accepted the approval without an effect.
     pub repost_after: Duration,
     /// From 1 to 7; further replicas follow as learners.
     pub max_voters: usize,
-    /// A voter that is gone for this long is replaced by a learner.
+    /// A voter is replaced by a learner after this absence.
     pub replace_after: Duration,
-    /// Replicas speak plain text: whoever reaches `listen` can speak for any of them.
+    /// Replicas use plain text: any host with access to `listen` can impersonate a replica.
     pub insecure: bool,
     /// Absent with `insecure`, and in a cluster of one without `listen`.
     pub tls: Option<Tls>,
 }
 
-/// A replica and where the others reach it.
+/// A replica with its address for other replicas.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PeerAddress {
     pub name: VmName,
@@ -60,7 +60,7 @@ pub struct PeerAddress {
     pub address: String,
 }
 
-/// What `[replica]` says, also where it does not say everything: `[cluster]` is checked against the name.
+/// The values of `[replica]`, possibly incomplete: `[cluster]` is checked against the name.
 pub(super) struct OwnConfig {
     name: Option<Located<VmName>>,
     data_dir: Option<PathBuf>,
@@ -121,7 +121,7 @@ pub(super) fn read_cluster(table: &mut TomlTable<'_>, own: &OwnConfig) -> Option
     })
 }
 
-/// A cluster of one has nobody to confuse it with.
+/// Reads the cluster's name; a cluster of one needs no name of its own.
 fn read_name(table: &mut TomlTable<'_>) -> Option<String> {
     if table.has("replicas") {
         let name = table.required("name", scalar::name, "replicas of another cluster are refused by it");
@@ -130,13 +130,14 @@ fn read_name(table: &mut TomlTable<'_>) -> Option<String> {
     Some(table.or("name", scalar::name, "allclear".to_owned()))
 }
 
-/// Left out: the replica's own address, where the configuration tells it; of a cluster of one, none.
+/// Reads `listen`. The default is the replica's own address if the configuration contains an IP address, and none for a
+/// cluster of one.
 fn read_listen(table: &mut TomlTable<'_>, own: &OwnConfig, peers: Option<&[PeerAddress]>) -> Option<SocketAddr> {
     let written = table.optional("listen", scalar::listen);
     if table.has("listen") {
         return written;
     }
-    // what is wrong with the replicas is told already
+    // mistakes in the replicas are reported already
     let peers = peers?;
     if peers.is_empty() {
         return None;
@@ -185,12 +186,13 @@ fn read_peers(table: &mut TomlTable<'_>, own: &OwnConfig) -> Option<Vec<PeerAddr
         .collect()
 }
 
-/// Two thirds, in whole milliseconds.
+/// Two thirds of the timeout, in whole milliseconds.
 fn shortened(election_timeout: Duration) -> Duration {
     Duration::from_millis(u64::try_from(election_timeout.as_millis() * 2 / 3).unwrap_or(u64::MAX))
 }
 
-/// A leader must be missed before it is replaced, and replaced before anybody acts without one.
+/// Checks the order of the timeouts: heartbeats must fail before an election, and elections before an isolated
+/// approval.
 fn check_patience(table: &TomlTable<'_>, heartbeat: Duration, election_timeout: Duration, takeover_after: Duration) {
     let shown = humantime::format_duration;
     // a lease is twice the election timeout
@@ -215,8 +217,8 @@ fn check_patience(table: &TomlTable<'_>, heartbeat: Duration, election_timeout: 
     }
 }
 
-/// Plain text only where it is asked for, and never beside certificates. A cluster of one that is reached by nobody needs
-/// neither.
+/// Rejects plain text without an explicit key, or beside certificates. A cluster of one without a listener needs
+/// neither key.
 fn check_secrecy(table: &TomlTable<'_>, insecure: bool) {
     if table.has("tls") && insecure {
         let message = "`cluster.insecure` is true beside `cluster.tls`: replicas speak TLS or plain text; remove one";

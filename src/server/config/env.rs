@@ -10,22 +10,22 @@ use super::scalar;
 use super::secret::{self, SecretFile};
 use super::source::Value;
 
-/// What stands for a value that nobody is shown.
+/// The replacement of a hidden value in the output.
 pub const NOT_SHOWN: &str = "(not shown)";
 
-/// Added to the environment of a hook's commands.
+/// Variables added to the environment of a hook's commands.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Env {
     /// In the order of the file.
     pub written: Vec<(String, String)>,
-    /// Of these variables the values may be shown.
+    /// Names of variables whose values may be shown.
     pub shown: BTreeSet<String>,
-    /// Of these the values stand in files, which are read at each attempt.
+    /// Variables with their value's file, which is read at each attempt.
     pub files: Vec<(String, PathBuf)>,
 }
 
 impl Env {
-    /// Every variable, with its value where that may be shown.
+    /// Every variable, with its value if the value may be shown.
     pub fn for_people(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         let written = self.written.iter();
         let written = written.map(|(name, value)| (name.as_str(), self.shown.contains(name).then_some(value.as_str())));
@@ -41,10 +41,10 @@ impl fmt::Debug for Env {
 }
 
 pub(super) fn read(table: &mut TomlTable<'_>) -> Env {
-    // A value may be a secret, so it is not repeated.
+    // The value may be a secret, so the message does not repeat the value.
     let text = |value: &Value| scalar::text(value).map_err(|_| "is not a text: write it in quotes".to_owned());
     let written = table.entries("env", text).unwrap_or_default();
-    // A name without a value is no mistake: tables that are ready-made name what may be added to them.
+    // A name without a value is no mistake: prepared tables list variables that may be added.
     let shown: BTreeSet<String> = table.show_alone("env", "env_shown", |one, other| one == other);
     let credentials = table.credentials();
     let file = |value: &Value| secret::file(value, credentials);

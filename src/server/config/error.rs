@@ -1,33 +1,33 @@
 //! Errors of a configuration, with their places. All errors are collected, so that one run of `allclear check` shows
-//! all of them.
+//! every error.
 
 use core::cell::RefCell;
 use core::fmt;
 
-/// Where something was written. Ordered by place in the file; what the environment sets comes last.
+/// The place of a value. Ordered by place in the file; environment variables come last.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Location {
     /// The file as a whole.
     Whole,
     /// Both counted from 1; the column in characters, as editors count.
     File { line: usize, column: usize },
-    /// The environment variable that set it.
+    /// The environment variable with the value.
     Variable(String),
 }
 
-/// One thing that is wrong.
+/// One mistake of a configuration.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ConfigError {
     pub place: Location,
-    /// What is wrong and what to do.
+    /// The mistake and its repair.
     pub message: String,
 }
 
-/// Everything that is wrong with one configuration, in the order of the file. Prints one mistake per line,
-/// `file:line:column: message`, so that editors and terminals can jump to it.
+/// All mistakes of one configuration, in the order of the file. Prints one mistake per line,
+/// `file:line:column: message`, so that editors and terminals can jump to the place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct ConfigErrors {
-    /// As it was given on the command line.
+    /// The path, as given on the command line.
     pub file: String,
     /// Never empty.
     pub mistakes: Vec<ConfigError>,
@@ -50,26 +50,26 @@ impl fmt::Display for ConfigErrors {
     }
 }
 
-/// Characters of a message; what was written is shown in it, however long it is.
+/// Maximal characters of a message, which includes the written value, of any length.
 const LONGEST: usize = 1000;
 
-/// One line, of what may be anything.
+/// Makes one line of arbitrary text.
 fn line(message: &str) -> String {
     let shown: String = message.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if message.chars().nth(LONGEST).is_some() { shown + "…" } else { shown }
 }
 
-/// A value that nobody is shown, because nobody has said that it is harmless.
+/// A value that is not printed, since the configuration does not mark the value as harmless.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hidden {
-    /// As in `workload.hook.env.PGPASSWORD`.
+    /// The key, as in `workload.hook.env.PGPASSWORD`.
     pub path: String,
     pub place: Location,
-    /// It is not cut out of what is said.
+    /// True if the value is too short to be cut from messages.
     pub is_too_short: bool,
 }
 
-/// Where the readers put what they find.
+/// Collects the mistakes and hidden values during reading.
 #[derive(Default)]
 pub(super) struct Findings {
     mistakes: RefCell<Vec<ConfigError>>,
@@ -93,7 +93,7 @@ impl Findings {
         self.hidden.borrow().clone()
     }
 
-    /// In the order of the file, each once.
+    /// All mistakes without duplicates, in the order of the file.
     pub(super) fn into_sorted(self) -> Vec<ConfigError> {
         let mut mistakes = self.mistakes.into_inner();
         mistakes.sort();

@@ -6,10 +6,10 @@ use super::{scalar, secret};
 use crate::export::headers::{Headers, header_name, header_value};
 use crate::http_client::header::HeaderName;
 
-/// What they hold is secret.
+/// Headers with secret values.
 const SECRET: &[&str] = &["authorization", "proxy-authorization", "cookie", "aeg-sas-key", "aeg-sas-token"];
 
-/// Nothing where one is wrong.
+/// Reads the headers; `None` if a header is wrong.
 pub(super) fn read(table: &mut TomlTable<'_>) -> Option<Headers> {
     let written = entries(table, "headers", &|name, value| {
         let text = scalar::text(value).map_err(|_| "is not a text: write it in quotes")?;

@@ -14,30 +14,30 @@ use allclear_core::model::workload::{OnFailure, Phase, RunsOn};
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// How a hook is reached.
+/// The target of a hook's call.
 #[derive(Clone, PartialEq, Debug)]
 pub enum HookTarget {
     /// A program, by its absolute path or its bare name, and its arguments, run without a shell; never empty.
     Command(Vec<String>),
-    /// An address that is posted to.
+    /// An address for POST requests.
     Http(Http),
-    /// Patroni's REST API, and names of its members with their VMs where these are called otherwise.
+    /// Patroni's REST API, and Patroni's member names with their VMs where the names differ.
     Patroni { api: Http, members: Vec<(String, String)> },
 }
 
-/// What a workload wants run in a phase.
+/// A hook of a workload for one phase.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ConfiguredHook {
-    /// What the log is told.
+    /// The part of the hook in the log.
     pub registered: workload::Hook,
     pub run: HookTarget,
-    /// Asks whether it is done.
+    /// Checks whether the hook is done.
     pub confirm: Option<HookTarget>,
-    /// Takes back what was begun and not finished.
+    /// Undoes an unfinished run.
     pub undo: Option<HookTarget>,
-    /// Whose rights its commands have when the replica runs as root.
+    /// The user of the hook's commands when the replica runs as root.
     pub user: Option<String>,
-    /// Added to its commands' environment.
+    /// Variables added to the environment of the hook's commands.
     pub env: Env,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Option<ConfiguredHook> {
         event_types: table.list("type", policy::kind).unwrap_or_default().into_iter().map(|kind| kind.value).collect(),
         name,
         command_digest: 0,
-        // Where it is missing, the others are read all the same.
+        // A missing phase must not keep the other keys from being read.
         phase: phase?.value,
     };
     if registered.fresh_for.is_some() && confirm.is_none() && !table.has("confirm") {
@@ -90,8 +90,8 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Option<ConfiguredHook> {
     Some(ConfiguredHook { registered, run, confirm, undo, user, env })
 }
 
-/// Of what the hook runs, as whom, and with which variables. Of values those count alone that may be shown, nor does it
-/// count where secrets and certificates stand: they are replaced from time to time, and the log is told nothing of them.
+/// A digest of the hook's command, user and variables. Of variables only printable values count. The paths of secrets
+/// and certificates do not count: these are replaced from time to time, and are not in the log.
 fn digest_of(run: &HookTarget, user: Option<&str>, env: &Env) -> u64 {
     let (how, words) = match run {
         HookTarget::Command(argv) => ("command", argv.iter().map(String::as_str).collect()),
@@ -105,7 +105,7 @@ fn digest_of(run: &HookTarget, user: Option<&str>, env: &Env) -> u64 {
     digest([how].into_iter().chain(words).chain(["as", user.unwrap_or_default()]).chain(known))
 }
 
-/// A program as a list, or an address in a table.
+/// Reads a program as a list, or an address as a table.
 fn read_way(table: &mut TomlTable<'_>, key: &'static str) -> Option<HookTarget> {
     if table.is_table(key) {
         return table
@@ -116,7 +116,7 @@ fn read_way(table: &mut TomlTable<'_>, key: &'static str) -> Option<HookTarget> 
     table.optional(key, scalar::command_or_advice).map(HookTarget::Command)
 }
 
-/// What an adapter makes of a hook's address.
+/// Reads the adapter and combines the adapter with the hook's address.
 fn read_adapter(table: &mut TomlTable<'_>, phase: Option<Phase>, run: Option<&HookTarget>) -> Option<HookTarget> {
     const KNOWN: &[&str] = &["patroni"];
     let adapter = table.optional("adapter", scalar::word(KNOWN, |word| (word == "patroni").then(|| word.to_owned())));
@@ -142,7 +142,7 @@ fn read_adapter(table: &mut TomlTable<'_>, phase: Option<Phase>, run: Option<&Ho
     Some(HookTarget::Patroni { api: api.clone(), members })
 }
 
-/// Names of Patroni's members, each with its VM.
+/// Reads Patroni's member names, each with its VM.
 fn read_members(table: &mut TomlTable<'_>) -> Vec<(String, String)> {
     let entries: Vec<(Located<String>, Option<String>)> = table.entries("members", scalar::name).unwrap_or_default();
     let mut members: Vec<(String, String)> = Vec::new();

@@ -5,23 +5,23 @@ use super::scalar;
 use super::source::Value;
 use crate::http_client::{ClientCertificate, Login, Options, Url, is_confidential, parse_external};
 
-/// The keys that mean something beside `http` alone.
+/// Keys with a meaning only beside `http`.
 const BESIDE: [&str; 6] = ["ca", "cert", "key", "username", "password_file", "bearer_file"];
 
-/// An address that is asked, and how. What is secret stands in files, which are read at each request.
+/// The address of a request with its options. Secrets are in files, which are read at each request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Http {
     pub url: String,
     pub options: Options,
 }
 
-/// Nothing where `http` is left out or wrong.
+/// Reads the address; `None` where `http` is left out or wrong.
 pub(super) fn read(table: &mut TomlTable<'_>) -> Option<Http> {
     let url = table.optional("http", scalar::hook_url);
     read_beside(table, url)
 }
 
-/// Left out is a mistake too; `why` says what the address is for.
+/// Reads the address; a missing key is a mistake too. `why` is the purpose of the address.
 pub(super) fn required(table: &mut TomlTable<'_>, why: &str) -> Option<Http> {
     let url = table.required("http", scalar::hook_url, why);
     read_beside(table, url.map(|url| url.value))
@@ -42,14 +42,14 @@ fn read_beside(table: &mut TomlTable<'_>, url: Option<String>) -> Option<Http> {
     Some(Http { url: url?, options: Options { ca, identity, login: basic.or(bearer) } })
 }
 
-/// Basic authentication ends the name at its first colon.
+/// A user name without a colon: basic authentication ends the name at the first colon.
 fn username(value: &Value) -> Result<String, String> {
     let name = scalar::name(value)?;
-    // What follows it may be a password.
+    // The text after the colon may be a password.
     if name.contains(':') { Err("has a colon in it, which would end the name".to_owned()) } else { Ok(name) }
 }
 
-/// Keys that only mean something together, and those that exclude each other.
+/// Reports keys that need each other, and keys that exclude each other.
 fn refuse_halves(table: &TomlTable<'_>) {
     let path = table.path();
     for (one, other) in [("cert", "key"), ("username", "password_file")] {
@@ -65,7 +65,8 @@ fn refuse_halves(table: &TomlTable<'_>) {
     }
 }
 
-/// Keys without an address, certificates without encryption, and secrets that would leave the machine without it.
+/// Reports keys without an address, certificates without encryption, and secrets that would leave the machine in plain
+/// text.
 fn refuse_in_vain(table: &TomlTable<'_>, url: Option<&Url>) {
     let refuse = |key: &str, why: &str| table.mistake(&table.place_of(key), format!("`{}.{key}` {why}", table.path()));
     for key in BESIDE.into_iter().filter(|key| table.has(key)) {

@@ -11,7 +11,7 @@ use allclear_core::ownership::Grants;
 #[derive(Clone, PartialEq, Debug)]
 pub struct StatusConfig {
     pub listen: SocketAddr,
-    /// By which it is asked for, beside its addresses and the names that it has anyway.
+    /// Additional host names for requests, beside the addresses and the default names.
     pub host_names: Vec<String>,
 }
 
@@ -25,16 +25,17 @@ pub struct Operator {
 /// `[workloads]`: gRPC where workloads register.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Registration {
-    /// Mode 0660. Left out: the usual place, if it can be used.
+    /// Mode 0660. `None`: the default path, if usable.
     pub socket: Option<PathBuf>,
-    /// Users that may register what is neither in a group nor in the configuration, beside root and the replica's own.
+    /// Users that may register workloads outside of the groups and of the configuration, beside root and the replica's
+    /// own user.
     pub allow_uids: Vec<u32>,
-    /// By `group.allow_uids` and `workload.allow_uids`.
+    /// Grants of `group.allow_uids` and `workload.allow_uids`.
     pub grants: Grants,
 }
 
 impl Registration {
-    /// Everybody who may register anything.
+    /// All users that may register any workload.
     pub fn uids(&self) -> Vec<u32> {
         self.allow_uids.iter().copied().chain(self.grants.uids()).collect()
     }
@@ -59,7 +60,7 @@ pub(super) fn read_registration(table: &mut TomlTable<'_>) -> Registration {
     Registration { socket, allow_uids: read_uids(table), grants: Grants::default() }
 }
 
-/// `allow_uids`, of whatever has it.
+/// Reads `allow_uids` of any table.
 pub(super) fn read_uids(table: &mut TomlTable<'_>) -> Vec<u32> {
     let uids = table.list("allow_uids", scalar::number(0..=u32::MAX));
     let uids = uids.map(|uids| uids.into_iter().map(|uid| uid.value).collect());

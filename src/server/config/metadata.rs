@@ -18,11 +18,11 @@ pub struct Metadata {
     pub poll_interval: Duration,
     /// Without a validated document for this long, a replica's channel counts as stalled.
     pub stall_after: Duration,
-    /// A replica that is unreachable or stalled for this long stops counting for the end of an event.
+    /// A replica no longer counts for the end of an event after this time unreachable or stalled.
     pub stale_after: Duration,
-    /// An event that may be approved or has started is over when it was not listed for this long.
+    /// An event that may be approved or has started is over after this time without being listed.
     pub gone_after: Duration,
-    /// An event that only one replica ever saw, and that cannot be asked, ends after this.
+    /// An event ends after this time if the only replica that ever saw the event cannot be asked.
     pub forget_after: Duration,
 }
 

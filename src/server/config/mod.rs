@@ -43,10 +43,10 @@ pub use tls::Tls;
 pub use validated::Config;
 pub use workload::ConfiguredWorkload;
 
-/// More than any configuration needs; what is longer is something else.
+/// The limit for the bytes of a file; any configuration is shorter.
 const LONGEST: u64 = 1 << 20;
 
-/// Reads a file, lets the environment override it, and returns what is wanted or everything that is wrong with it.
+/// Reads a file with overrides from the environment, and returns the configuration or all mistakes.
 pub fn load(path: &Path, environment: impl IntoIterator<Item = (String, String)>) -> Result<Config, ConfigErrors> {
     let file = path.display().to_string();
     match text_of(path) {
@@ -65,7 +65,7 @@ fn text_of(path: &Path) -> Result<String, String> {
     }
 }
 
-/// As `load`, from the text of a file; its name only stands in mistakes.
+/// Reads as `load`, from the text of a file; the name only appears in mistakes.
 pub fn read(
     file: &str,
     text: &str,
@@ -74,7 +74,7 @@ pub fn read(
     let fail = |findings: error::Findings| ConfigErrors { file: file.to_owned(), mistakes: findings.into_sorted() };
     let findings = error::Findings::default();
     let mut document = source::parse(text, &findings);
-    // what a broken line hides cannot be told: mistakes found behind it would send the user astray
+    // mistakes after a broken line may only be consequences of the broken line, and would mislead the user
     if !findings.is_empty() {
         return Err(fail(findings));
     }

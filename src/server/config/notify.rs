@@ -9,7 +9,7 @@ use super::{headers, scalar};
 use crate::export::notices::receiver::{Address, Format, Receiver};
 use allclear_core::model::notification::NotificationKind;
 
-/// As many as are remembered of one notice.
+/// The number of receivers in the delivery record of one notification.
 const MAX_RECEIVERS: usize = 16;
 const LONGEST_NAME: usize = 64;
 

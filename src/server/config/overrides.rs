@@ -1,4 +1,4 @@
-//! The second stage: the file with the environment over it. `ALLCLEAR__POLICY__MARGIN=3s` sets `policy.margin`.
+//! The second stage: the file with overrides from the environment. `ALLCLEAR__POLICY__MARGIN=3s` sets `policy.margin`.
 //!
 //! A number is the index of a list (`ALLCLEAR__WORKLOAD__0__HOOK__1__TIMEOUT`). Names of environment variables have no
 //! small letters and no hyphens, so a part also finds a key that differs only in these (`DB_0` is `db-0`).
@@ -9,7 +9,7 @@ use super::source::{KeyValue, TomlShape, Value, parse_variable};
 const PREFIX: &str = "ALLCLEAR__";
 const DEEPEST: usize = 8;
 
-/// Sets what the environment overrides. In the order of the names, so that the result does not depend on theirs.
+/// Sets the overrides, sorted by name, so that the result does not depend on the environment's order.
 pub(super) fn override_with(
     document: &mut Value,
     environment: impl IntoIterator<Item = (String, String)>,
@@ -50,7 +50,7 @@ fn set(target: &mut Value, parts: &[&str], value: Value) -> Result<(), String> {
     }
 }
 
-/// The key that the part means, made if there is none yet.
+/// The key for the part, added if missing.
 fn entry<'a>(entries: &'a mut Vec<KeyValue>, part: &str, place: &Location) -> &'a mut Value {
     let plain = |key: &str| key.to_ascii_lowercase().replace('-', "_");
     let index = entries.iter().position(|entry| plain(&entry.key) == plain(part)).unwrap_or_else(|| {

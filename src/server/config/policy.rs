@@ -104,7 +104,7 @@ fn read_range(table: &mut TomlTable<'_>) -> Range {
     range
 }
 
-/// A type nobody knows yet may be named, for the platform adds some; a slip of the pen may not.
+/// Parses a type of event. Unknown types are accepted, since the platform adds types; likely misspellings are rejected.
 pub(super) fn kind(value: &Value) -> Result<EventType, String> {
     let word = scalar::name(value)?;
     match (EventType::parse(&word), scalar::nearest(&word, EventType::KNOWN)) {
@@ -121,7 +121,7 @@ fn source(value: &Value) -> Result<Source, String> {
     })(value)
 }
 
-/// Each with the users that may be a member of it by dialling in.
+/// Reads the groups, each with the users that may join the group by connecting.
 pub(super) fn read_groups(table: &mut TomlTable<'_>) -> Option<Vec<(Group, Vec<u32>)>> {
     let groups = table.tables("group", |table| {
         let name = table.required("name", scalar::name, "workloads name their group by it");

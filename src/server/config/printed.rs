@@ -1,4 +1,4 @@
-//! Values as the printed configuration has them, which can be read again.
+//! Values in the form of the printed configuration, which can be read again.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -39,7 +39,7 @@ printed!(String => |value| value.clone());
 printed!(PathBuf => |value| value.display().to_string());
 printed!(Duration => |value| humantime::format_duration(*value).to_string());
 printed!(SecretFile => |value| value.written.clone());
-// Whoever reads a value as it was written wants a text.
+// The reader of a raw value expects text.
 printed!(source::Value => |value| super::scalar::text(value).unwrap_or_default());
 printed!(
     SocketAddr, Url, ApiVersion, EventType, Source, NotificationKind, Action, Foreign, OnFailure, Phase, RunsOn, Format, NamedBy

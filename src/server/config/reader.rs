@@ -1,8 +1,8 @@
 //! Takes typed values out of a table by key, and reports every unknown key at the end.
 //!
-//! A reader never stops at an error: it records the error and continues with the default or without a value. The
-//! parsers of `scalar` say what is wrong, and the reader says where. The reader keeps every value that it read, also
-//! defaults, for printing.
+//! A reader never stops at an error: the reader records the error and continues with the default or without a value.
+//! The parsers of `scalar` describe the mistake, and the reader adds the place. The reader keeps all values, defaults
+//! included, for printing.
 
 mod confidence;
 
@@ -13,7 +13,7 @@ use super::printed::Printed;
 use super::scalar;
 use super::source::{KeyValue, TomlShape, Value};
 
-/// What every table is read with.
+/// The context for reading every table.
 #[derive(Clone, Copy)]
 pub(super) struct Reading<'a> {
     pub(super) findings: &'a Findings,
@@ -32,7 +32,7 @@ pub(super) struct TomlTable<'a> {
     reading: Reading<'a>,
 }
 
-/// A value and where it stands, for mistakes that only show when values are compared.
+/// A value with its place, for mistakes that only appear when values are compared.
 #[derive(Clone)]
 pub(super) struct Located<T> {
     pub(super) value: T,
@@ -45,7 +45,7 @@ impl<T: Printed> Printed for Located<T> {
     }
 }
 
-/// What was read and how it is printed. A value that is no table is read as an empty one, once the mistake is noted.
+/// The result and its printed form. A value other than a table is read as an empty table, after the mistake is noted.
 pub(super) fn read_table<T>(
     path: String,
     value: &Value,
@@ -100,7 +100,7 @@ impl<'a> TomlTable<'a> {
         self.accept(&self.path_to(key), &entry.value, parse)
     }
 
-    /// The value with its place; nothing when it is left out or wrong.
+    /// The value with its place; `None` when the key is left out or wrong.
     pub(super) fn found<T: Printed>(
         &mut self,
         key: &'static str,
@@ -128,13 +128,13 @@ impl<'a> TomlTable<'a> {
         self.optional(key, parse).unwrap_or_else(|| self.default(key, default))
     }
 
-    /// What stands for a key that is left out.
+    /// Records the default of a missing key.
     pub(super) fn default<T: Printed>(&mut self, key: &'static str, default: T) -> T {
         self.print(key, &default);
         default
     }
 
-    /// Left out is a mistake too; `why` says what it is for.
+    /// Reads a required key: a missing key is a mistake too; `why` is the purpose of the key.
     pub(super) fn required<T: Printed>(
         &mut self,
         key: &'static str,
@@ -148,7 +148,7 @@ impl<'a> TomlTable<'a> {
         self.found(key, parse)
     }
 
-    /// What one of two keys says, of which exactly one stands here.
+    /// The value of exactly one of two keys.
     pub(super) fn one_of<T>(&self, first: (&str, Option<T>), second: (&str, Option<T>), neither: &str) -> Option<T> {
         match (self.has(first.0), self.has(second.0)) {
             (true, true) => {
@@ -161,7 +161,7 @@ impl<'a> TomlTable<'a> {
         first.1.or(second.1)
     }
 
-    /// A list; every wrong element is a mistake of its own.
+    /// Reads a list; every wrong element is a mistake of its own.
     pub(super) fn list<T: Printed>(
         &mut self,
         key: &'static str,
@@ -174,13 +174,13 @@ impl<'a> TomlTable<'a> {
         Some(found)
     }
 
-    /// A table whose keys the user chooses, in the order of the file; without a value where that is wrong.
+    /// Reads a table with user-defined keys, in the order of the file; `None` for a wrong value.
     pub(super) fn entries<T: Printed>(
         &mut self,
         key: &'static str,
         parse: impl Fn(&Value) -> Result<T, String>,
     ) -> Option<Vec<(Located<String>, Option<T>)>> {
-        // What is written instead may be a secret.
+        // The wrong value may be a secret.
         let table =
             |value: &Value| scalar::table(value).map_err(|_| "is not a table: write { NAME = \"value\" }".into());
         let entries = self.accept_key(key, table)?.value;
@@ -201,13 +201,13 @@ impl<'a> TomlTable<'a> {
     pub(super) fn table<T>(&mut self, key: &'static str, read: impl FnOnce(&mut TomlTable<'_>) -> T) -> Option<T> {
         let entry = self.find(key)?;
         let path = self.path_to(key);
-        // the header is shown rather than the first brace
+        // the place is the header rather than the first brace
         let value = Value { place: entry.place.clone(), ..entry.value.clone() };
         self.accept(&path, &value, scalar::table)?;
         Some(self.read_inner(key, &value, read))
     }
 
-    /// As `table`, and where it is left out every key takes its default or is missing.
+    /// Reads a table as `table` does; a missing table is read as an empty table.
     pub(super) fn table_or_empty<T>(&mut self, key: &'static str, read: impl FnOnce(&mut TomlTable<'_>) -> T) -> T {
         let place = self.place_of(key);
         let entry = self.find(key);
@@ -244,7 +244,7 @@ impl<'a> TomlTable<'a> {
         results
     }
 
-    /// In the order in which the keys were asked for.
+    /// The printed values in the order of reading.
     fn into_printed(mut self) -> toml::Table {
         self.asked.iter().filter_map(|key| self.printed.remove_entry(*key)).collect()
     }
@@ -257,7 +257,7 @@ impl<'a> TomlTable<'a> {
         self.printed.insert(key.to_owned(), printed.into());
     }
 
-    /// Whether it is written, right or wrong.
+    /// True if the key is present, with a right or wrong value.
     pub(super) fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|entry| entry.key == key)
     }
@@ -266,13 +266,13 @@ impl<'a> TomlTable<'a> {
         self.entries.iter().any(|entry| entry.key == key && matches!(entry.value.shape, TomlShape::Table(_)))
     }
 
-    /// Where the value of a key stands, and the table where it is left out.
+    /// The place of a key's value, or of the table where the key is left out.
     pub(super) fn place_of(&self, key: &str) -> Location {
         let entry = self.entries.iter().find(|entry| entry.key == key);
         entry.map_or(&self.place, |entry| &entry.place).clone()
     }
 
-    /// Where the value of a key of a table in this one stands, and the table where it is left out.
+    /// The place of a key's value in an inner table, or of the inner table where the key is left out.
     pub(super) fn place_in(&self, table: &str, key: &str) -> Location {
         let inner = self.entries.iter().find(|entry| entry.key == table).map(|entry| &entry.value.shape);
         let Some(TomlShape::Table(entries)) = inner else { return self.place_of(table) };
@@ -280,7 +280,7 @@ impl<'a> TomlTable<'a> {
         entry.map_or_else(|| self.place_of(table), |entry| entry.value.place.clone())
     }
 
-    /// Whether it is written, with nothing in it.
+    /// True if the key is present with an empty value.
     pub(super) fn is_empty(&self, key: &str) -> bool {
         let empty = |shape: &TomlShape| match shape {
             TomlShape::Table(entries) => entries.is_empty(),
@@ -295,7 +295,7 @@ impl<'a> TomlTable<'a> {
         &self.path
     }
 
-    /// Names that tell tables of one kind apart stand once each.
+    /// Rejects repeated names of tables of one kind.
     pub(super) fn refuse_repeats<'n>(&self, key: &str, names: impl Iterator<Item = &'n Located<String>>) {
         let mut seen: Vec<&str> = Vec::new();
         for name in names {

@@ -6,7 +6,8 @@ use super::http::{self, Http};
 use super::reader::TomlTable;
 use super::scalar;
 
-/// Whom to ask, and how often. It answers `primary` or `replica`, or JSON with that as its `role`.
+/// The source of a role, and the interval of requests. The source answers `primary` or `replica`, or JSON with such a
+/// `role`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RoleConfig {
     pub source: ConfiguredRoleSource,
@@ -17,7 +18,7 @@ pub struct RoleConfig {
 pub enum ConfiguredRoleSource {
     /// A program and its arguments, run without a shell; never empty.
     Command(Vec<String>),
-    /// What answers a GET.
+    /// An address for GET requests.
     Http(Http),
 }
 

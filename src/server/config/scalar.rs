@@ -1,5 +1,5 @@
-//! Parsers of single values. Each says what is wrong and what to write instead. The sentence follows the name of the
-//! key ("`policy.margin` …"); the reader adds the place.
+//! Parsers of single values. Each error names the mistake and the repair. The sentence follows the name of the key
+//! ("`policy.margin` …"); the reader adds the place.
 
 use core::net::SocketAddr;
 use core::num::NonZeroU16;
@@ -11,7 +11,7 @@ use super::source::{KeyValue, TomlShape, Value};
 use crate::http_client::{Url, parse_external};
 use allclear_core::model::hook_id::is_hook_name;
 
-/// The known word that was probably meant.
+/// The known word closest to a misspelled word.
 pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let word = word.to_ascii_lowercase();
     let close = |known: &str| strsim::jaro_winkler(&word, &known.to_ascii_lowercase());
@@ -32,7 +32,7 @@ pub(super) fn list(value: &Value) -> Result<Vec<Value>, String> {
     }
 }
 
-/// Any text, also an empty one.
+/// Parses any text, also an empty text.
 pub(super) fn text(value: &Value) -> Result<String, String> {
     match (&value.shape, &value.unquoted) {
         (TomlShape::Text(text), _)
@@ -41,7 +41,7 @@ pub(super) fn text(value: &Value) -> Result<String, String> {
     }
 }
 
-/// A text with something in it that fits on one line.
+/// Parses a non-empty text of one line.
 pub(super) fn name(value: &Value) -> Result<String, String> {
     let text = text(value)?;
     if text.trim().is_empty() {
@@ -53,7 +53,7 @@ pub(super) fn name(value: &Value) -> Result<String, String> {
     Ok(text)
 }
 
-/// A key that the user chooses. Who takes it for a line of settings writes its value there too.
+/// Parses a user-defined key. A key with `=` may contain its value too, by mistake.
 pub(super) fn key(value: &Value) -> Result<String, String> {
     let text = text(value)?;
     if text.trim().is_empty() {
@@ -66,12 +66,12 @@ pub(super) fn key(value: &Value) -> Result<String, String> {
     Ok(text)
 }
 
-/// As far as it is a name.
+/// The printable part of a key, up to `=`.
 pub(super) fn shown_key(key: &str) -> &str {
     key.split_inclusive('=').next().unwrap_or_default()
 }
 
-/// Follows a `#` where operators call a hook, as its number does.
+/// Parses a hook's name, which operators write after a `#`, in the place of the hook's number.
 pub(super) fn hook_name(value: &Value) -> Result<String, String> {
     let text = text(value)?;
     if is_hook_name(&text) {
@@ -80,7 +80,7 @@ pub(super) fn hook_name(value: &Value) -> Result<String, String> {
     Err(format!("is {text:?}: the name of a hook has 1 to 64 letters, digits, - or _, and is no number"))
 }
 
-/// A whole path: where a service starts, and who is at home at `~`, is nothing to start a path from.
+/// Parses an absolute path: relative paths and `~` would depend on the service's folder and user.
 pub(super) fn path(value: &Value) -> Result<PathBuf, String> {
     let text = name(value)?;
     if !text.starts_with('/') {
@@ -89,7 +89,7 @@ pub(super) fn path(value: &Value) -> Result<PathBuf, String> {
     Ok(PathBuf::from(text))
 }
 
-/// A Unix socket's path: the kernel keeps 108 bytes for it, the last of them a zero.
+/// Parses a Unix socket's path: the kernel keeps 108 bytes for the path, the last a zero.
 pub(super) fn socket(value: &Value) -> Result<PathBuf, String> {
     let path = path(value)?;
     let length = path.as_os_str().len();
@@ -106,7 +106,7 @@ pub(super) fn boolean(value: &Value) -> Result<bool, String> {
     }
 }
 
-/// A whole number within bounds.
+/// Parses a whole number within bounds.
 pub(super) fn number(bounds: RangeInclusive<u32>) -> impl Fn(&Value) -> Result<u32, String> {
     move |value| {
         let TomlShape::Integer(integer) = value.shape else {
@@ -119,7 +119,7 @@ pub(super) fn number(bounds: RangeInclusive<u32>) -> impl Fn(&Value) -> Result<u
     }
 }
 
-/// A span with its unit, within bounds.
+/// Parses a duration with its unit, within bounds.
 pub(super) fn duration(bounds: RangeInclusive<Duration>) -> impl Fn(&Value) -> Result<Duration, String> {
     move |value| {
         const ADVICE: &str = "write a number with its unit in quotes, as \"500ms\", \"10s\", \"2m\" or \"1h\"";
@@ -133,7 +133,7 @@ pub(super) fn duration(bounds: RangeInclusive<Duration>) -> impl Fn(&Value) -> R
     }
 }
 
-/// One of a few words, each with what it stands for.
+/// Parses a word of a fixed set to its value.
 pub(super) fn word<T>(
     known: &'static [&'static str],
     parse: impl Fn(&str) -> Option<T>,
@@ -151,7 +151,7 @@ fn one_of(known: &[&str]) -> String {
     known.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" or ")
 }
 
-/// `host:port`; the host may be a DNS name or an address, the latter in brackets where it is IPv6.
+/// Parses `host:port`; the host may be a DNS name or an address, in brackets if IPv6.
 pub(super) fn address(value: &Value) -> Result<String, String> {
     let text = name(value)?;
     let advice = || format!("is {text:?}, not an address: write host:port, as \"10.0.0.4:7420\" or \"[::1]:7420\"");
@@ -164,18 +164,18 @@ fn is_host_name(host: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty() && label.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter))
     };
-    // four numbers that are no address are a slip, not a DNS name
+    // four numbers without a valid address are a slip, not a DNS name
     host.split('.').all(is_label) && host.contains(|letter: char| letter.is_ascii_alphabetic())
 }
 
-/// A DNS name without a port; addresses need not be named where names are.
+/// Parses a DNS name without a port; addresses need no entry.
 pub(super) fn host_name(value: &Value) -> Result<String, String> {
     let text = name(value)?;
     let advice = "write the DNS name alone, as \"db-0.example.com\"; addresses need no name";
     if is_host_name(&text) { Ok(text) } else { Err(format!("is {text:?}, not a host name: {advice}")) }
 }
 
-/// An address to listen on: numbers, because a name may mean another machine tomorrow.
+/// Parses an address to listen on: numbers only, because a name may resolve to another machine tomorrow.
 pub(super) fn listen(value: &Value) -> Result<SocketAddr, String> {
     let text = name(value)?;
     text.parse().map_err(|_| {
@@ -183,20 +183,20 @@ pub(super) fn listen(value: &Value) -> Result<SocketAddr, String> {
     })
 }
 
-/// The URL of a server that is not the platform.
+/// Parses the URL of a server outside of the platform.
 pub(super) fn url(value: &Value) -> Result<Url, String> {
     let text = name(value)?;
-    // A password is not repeated, nor a token.
+    // Passwords and tokens are not repeated.
     let is_plain = !text.contains(['@', '?', '#']);
     parse_external(&text).map_err(|why| if is_plain { format!("is {text:?}: it {why}") } else { why })
 }
 
-/// The URL of a hook or a role, as it is written: a hook is known by it.
+/// Parses the URL of a hook or a role, and keeps the written form, which identifies the hook.
 pub(super) fn hook_url(value: &Value) -> Result<String, String> {
     url(value).and_then(|_| name(value))
 }
 
-/// As `command`, where an address may stand too.
+/// Parses as `command`, for keys that accept an address as well.
 pub(super) fn command_or_advice(value: &Value) -> Result<Vec<String>, String> {
     match &value.shape {
         TomlShape::Text(text) if text.starts_with("http") => {
@@ -206,7 +206,7 @@ pub(super) fn command_or_advice(value: &Value) -> Result<Vec<String>, String> {
     }
 }
 
-/// A program and its arguments, run without a shell. A service's working folder is nothing to start a path from.
+/// Parses a program and its arguments, run without a shell. Paths must not depend on the service's working folder.
 pub(super) fn command(value: &Value) -> Result<Vec<String>, String> {
     let TomlShape::List(parts) = &value.shape else {
         return Err(format!("is {}: write a list, as [\"/usr/bin/program\", \"argument\"]", value.shape));

@@ -1,4 +1,4 @@
-//! The place of a secret: a file, or a credential of systemd. No error repeats the written text, because it may be the
+//! The place of a secret: a file, or a credential of systemd. No error repeats the written text, which may be the
 //! secret itself.
 
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use super::scalar;
 use super::source::Value;
 
 const CREDENTIAL: &str = "credential:";
-/// Of the unit as it is delivered, for whoever looks from outside of it.
+/// The folder of the packaged unit, for processes outside of the unit.
 const ELSEWHERE: &str = "/run/credentials/allclear.service";
 const VARIABLE: &str = "CREDENTIALS_DIRECTORY";
 
-/// A file that holds a secret, and how it was written.
+/// The file of a secret, with the written text.
 #[derive(Clone)]
 pub(super) struct SecretFile {
     pub(super) path: PathBuf,
@@ -24,7 +24,7 @@ pub(super) fn credentials(environment: &[(String, String)]) -> PathBuf {
     PathBuf::from(set.map_or(ELSEWHERE, |(_, value)| value))
 }
 
-/// A whole path, or `credential:NAME`.
+/// Parses an absolute path, or `credential:NAME`.
 pub(super) fn file(value: &Value, credentials: &Path) -> Result<SecretFile, String> {
     let written = scalar::name(value).map_err(|_| "is no file that a secret stands in: write its path in quotes")?;
     let path = match written.strip_prefix(CREDENTIAL) {
@@ -40,7 +40,7 @@ pub(super) fn file(value: &Value, credentials: &Path) -> Result<SecretFile, Stri
     Ok(SecretFile { path, written })
 }
 
-/// As systemd has them.
+/// Checks a name by the rules of systemd.
 fn is_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'/' && byte != b':';
     (1..=255).contains(&name.len()) && name.bytes().all(is_plain) && !name.starts_with('.')

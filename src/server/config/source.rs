@@ -1,4 +1,4 @@
-//! The first stage: TOML with the place of each key and value. It knows no key of allclear.
+//! The first stage: TOML with the place of each key and value. This stage knows no key of allclear.
 
 use core::fmt;
 
@@ -7,12 +7,12 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{Findings, Location};
 
-/// A value and where it was written.
+/// A value with its place.
 #[derive(Clone, Debug)]
 pub(super) struct Value {
     pub(super) place: Location,
     pub(super) shape: TomlShape,
-    /// The text of an environment variable, which has no quotes to tell a text from a number or a date.
+    /// The text of an environment variable, without quotes to distinguish a text from a number or a date.
     pub(super) unquoted: Option<String>,
 }
 
@@ -22,9 +22,9 @@ pub(super) enum TomlShape {
     Integer(i64),
     Boolean(bool),
     List(Vec<Value>),
-    /// In the order of the file: the order of `cluster.replicas` means something.
+    /// In the order of the file: the order of `cluster.replicas` is significant.
     Table(Vec<KeyValue>),
-    /// Numbers with a point, dates and too large numbers, of which no key wants any.
+    /// Floats, dates and too large numbers, which no key accepts.
     Other(&'static str),
 }
 
@@ -36,7 +36,7 @@ pub(super) struct KeyValue {
 }
 
 impl fmt::Display for TomlShape {
-    /// What it is, in a mistake.
+    /// Prints the kind of value for a mistake.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => write!(f, "the text {text:?}"),
@@ -49,7 +49,7 @@ impl fmt::Display for TomlShape {
     }
 }
 
-/// Reads a whole file. What is not TOML goes to the findings, all of it; the value is then not to be trusted.
+/// Parses a whole file. All syntax errors go to the findings; the value is unreliable in this case.
 pub(super) fn parse(text: &str, findings: &Findings) -> Value {
     let places = LineIndex::of(text);
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -61,8 +61,8 @@ pub(super) fn parse(text: &str, findings: &Findings) -> Value {
     Value { place: places.at(0), shape, unquoted: None }
 }
 
-/// Reads what an environment variable sets: TOML where it is TOML, and the plain text otherwise,
-/// so that `10s` and `db-0` need no quotes inside the shell's.
+/// Parses the value of an environment variable: TOML if possible, and the plain text otherwise, so that `10s` and
+/// `db-0` need no quotes inside the shell's.
 pub(super) fn parse_variable(name: &str, text: &str) -> Value {
     let place = Location::Variable(name.to_owned());
     let shape = match DeValue::parse(text) {
@@ -102,7 +102,7 @@ fn table_shape(table: DeTable<'_>, place: impl Fn(core::ops::Range<usize>) -> Lo
     )
 }
 
-/// From a byte's place in the text to line and column.
+/// Converts a byte's offset to line and column.
 struct LineIndex<'a> {
     text: &'a str,
     line_starts: Vec<usize>,

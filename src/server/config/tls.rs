@@ -10,13 +10,13 @@ use crate::net::tls::NamedBy;
 /// Files in PEM, which are read again when they change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tls {
-    /// This replica's certificate, and those between it and the authority's.
+    /// This replica's certificate, with the intermediate certificates up to the authority.
     pub cert: PathBuf,
     pub key: PathBuf,
-    /// The authorities whose certificates are taken.
+    /// The authorities whose certificates are accepted.
     pub ca: PathBuf,
     pub names: NamedBy,
-    /// A connection ends after it, and is opened anew by what is trusted then.
+    /// A connection is closed at this age, and opened again under the current certificates.
     pub max_connection_age: Duration,
 }
 

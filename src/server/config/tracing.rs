@@ -1,11 +1,11 @@
-//! `[tracing]`: the collector of traces. Without it nothing is exported.
+//! `[tracing]`: the collector of traces. Without the table nothing is exported.
 
 use super::reader::TomlTable;
 use super::source::Value;
 use super::{headers, scalar};
 use crate::export::traces::Collector;
 
-/// Nothing where it lacks what it needs.
+/// Reads the collector; `None` if a required key is missing or wrong.
 pub(super) fn read(table: &mut TomlTable<'_>) -> Option<Collector> {
     let endpoint = table.required("endpoint", endpoint, "the collector's address, as \"http://127.0.0.1:4318\"");
     let headers = headers::read(table);

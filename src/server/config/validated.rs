@@ -19,8 +19,8 @@ use allclear_core::model::workload::Group;
 use allclear_core::ownership::Grants;
 use allclear_core::policy::Policy;
 
-/// What one replica is to do. Tables are named as in the file, `[[workload]]` is `workloads`,
-/// `[workloads]` is `registration` and `[[notify]]` is `receivers`.
+/// The configuration of one replica. Tables are named as in the file, `[[workload]]` is `workloads`, `[workloads]` is
+/// `registration` and `[[notify]]` is `receivers`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
     pub replica: ReplicaConfig,
@@ -29,27 +29,27 @@ pub struct Config {
     pub status: StatusConfig,
     pub operator: Operator,
     pub registration: Registration,
-    /// Where traces are exported to.
+    /// The collector of exported traces.
     pub tracing: Option<Collector>,
     pub policy: Policy,
     pub groups: Vec<Group>,
     /// In the order of the file.
     pub workloads: Vec<ConfiguredWorkload>,
     pub receivers: Vec<Receiver>,
-    /// What is not printed.
+    /// Values that are not printed.
     pub hidden: Vec<Hidden>,
     printed: String,
 }
 
-/// As a file that says the same without any default: what `allclear check` shows. Reading it again gives the same
-/// configuration, but for what is hidden.
+/// Prints an equivalent file without any default, as `allclear check` does. Reading the text again gives the same
+/// configuration, except for hidden values.
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.printed)
     }
 }
 
-/// Nothing where a required value is missing or wrong; the findings then say so.
+/// Reads the configuration; `None` if a required value is missing or wrong, with a mistake in the findings.
 pub(super) fn read(document: &Value, reading: Reading<'_>) -> Option<Config> {
     let (config, printed) = reader::read_table(String::new(), document, reading, |table| {
         let replica = table.table_or_empty("replica", cluster::read_replica);
@@ -93,7 +93,7 @@ pub(super) fn read(document: &Value, reading: Reading<'_>) -> Option<Config> {
     config.map(|config| Config { printed: printed.to_string(), hidden: reading.findings.hidden(), ..config })
 }
 
-/// Two listeners cannot share a port of an address, or of all addresses. Port 0 lets the system choose each time.
+/// Rejects two listeners on the same port of an address, or of all addresses. Port 0 lets the system choose each time.
 fn check_listeners(table: &TomlTable<'_>, config: &Config) {
     let status = config.status.listen;
     let meets = |cluster: &SocketAddr| {

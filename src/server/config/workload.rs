@@ -13,31 +13,31 @@ use allclear_core::model::id::{GroupName, WorkloadName};
 use allclear_core::model::state::WORKLOAD_LIMIT;
 use allclear_core::model::workload::Phase;
 
-/// How often a workload that has a `ready` hook is asked whether it is, whatever goes on.
+/// The interval of `ready` checks for a workload with a `ready` hook, also outside of events.
 const READY_INTERVAL: Duration = Duration::from_secs(10);
-/// How often a workload's role is asked for.
+/// The interval of requests for a workload's role.
 const ROLE_EVERY: Duration = Duration::from_secs(5);
 
-/// A workload whose hooks stand in the configuration.
+/// A workload with hooks in the configuration.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ConfiguredWorkload {
     /// Unique on this VM.
     pub name: WorkloadName,
     pub group: Option<GroupName>,
-    /// Workloads, by name and on whichever VM, that are prepared before this one; without a cycle in this file.
+    /// Names of workloads, on any VM, that are prepared before this workload; without a cycle in this file.
     pub after: Vec<WorkloadName>,
-    /// `None`: nobody knows, so it counts as primary.
+    /// `None`: the role is unknown, so the workload counts as primary.
     pub role: Option<RoleConfig>,
-    /// How often its `ready` hooks are asked, whatever goes on; `None` where it has none.
+    /// The interval of its `ready` checks, also outside of events; `None` without a `ready` hook.
     pub ready_interval: Option<Duration>,
-    /// Users that may dial in under its name, beside root and the replica's own.
+    /// Users that may connect under the workload's name, beside root and the replica's own user.
     pub allow_uids: Vec<u32>,
     /// In the order of the file.
     pub hooks: Vec<ConfiguredHook>,
 }
 
 impl ConfiguredWorkload {
-    /// What the log is told; how its hooks are reached stays here.
+    /// The part of the workload in the log; the targets of hooks stay in this process.
     pub fn registered(&self) -> workload::Workload {
         workload::Workload {
             name: self.name.clone(),
@@ -50,7 +50,7 @@ impl ConfiguredWorkload {
     }
 }
 
-/// Nothing where one of them lacks what it needs.
+/// Reads all workloads; `None` if one lacks a required key.
 pub(super) fn read_all(table: &mut TomlTable<'_>) -> Option<Vec<ConfiguredWorkload>> {
     let read = table.tables("workload", read_workload);
     if read.len() > WORKLOAD_LIMIT {
@@ -67,7 +67,7 @@ pub(super) fn read_all(table: &mut TomlTable<'_>) -> Option<Vec<ConfiguredWorklo
     read.into_iter().map(|read| read?.workload).collect()
 }
 
-/// What is needed for comparing workloads, also where a hook is wrong.
+/// The fields for comparing workloads, also present if a hook is wrong.
 struct ReadWorkload {
     name: Located<String>,
     after: Vec<Located<String>>,
@@ -113,7 +113,7 @@ fn read_workload(table: &mut TomlTable<'_>) -> Option<ReadWorkload> {
     Some(ReadWorkload { name, after, workload })
 }
 
-/// Two hooks of a phase under one name could not be told apart.
+/// Rejects two hooks with the same name in one phase, because the names must differ.
 fn refuse_repeated_names<'a>(table: &TomlTable<'_>, hooks: impl Iterator<Item = &'a ConfiguredHook>) {
     let mut seen = BTreeSet::new();
     for workload::Hook { phase, name, .. } in hooks.map(|hook| &hook.registered) {
@@ -125,7 +125,7 @@ fn refuse_repeated_names<'a>(table: &TomlTable<'_>, hooks: impl Iterator<Item = 
     }
 }
 
-/// Workloads that wait for each other would wait until the time is up. Names of other VMs' workloads are none of ours.
+/// Rejects cycles: workloads in a cycle would wait until the time is up. Names of other VMs' workloads are ignored.
 fn refuse_circles(table: &TomlTable<'_>, workloads: &[&ReadWorkload]) {
     let mut ready: Vec<&str> = Vec::new();
     let mut waiting: Vec<&ReadWorkload> = workloads.to_vec();

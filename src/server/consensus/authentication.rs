@@ -1,5 +1,5 @@
-//! Checks that a caller is the replica that its call names, and that this replica may make the call. With
-//! `cluster.insecure` replicas show no certificate, and every caller is believed.
+//! Authenticates the caller as the replica named in the call, and checks whether the replica may make the call. With
+//! `cluster.insecure` replicas show no certificate, and every caller is accepted.
 
 use std::time::Duration;
 
@@ -11,18 +11,19 @@ use crate::net::limits::PeerReader;
 use crate::net::tls::{Caller, HandshakeError};
 use allclear_wire::pb::allclear::raft::v1::Vote;
 
-/// For so long a call waits for what the others say of a node that the log does not know. They are asked beyond it.
+/// How long a call waits for the answers of the other replicas about a node unknown to the log. The question goes on
+/// beyond this time.
 const VOUCHED_WITHIN: Duration = Duration::from_millis(250);
 
 impl Consensus {
-    /// Refuses a call in a replica's name by whoever shows another one's certificate.
+    /// Rejects a call in a replica's name with the certificate of another replica.
     pub fn authenticate(&self, extensions: &Extensions, replica: &str) -> Result<(), Status> {
         self.judge(extensions, |caller| caller.require_replica(replica))
     }
 
-    /// Of a message in the name of the node that votes, leads or sends its log. The log has to name it. A node that the
-    /// log does not name yet is heard where it bears a member's name, for then it is a new disk of that member, or where
-    /// the others say that it is a member by now: this replica may lag behind.
+    /// Authenticates a message in the name of the node that votes, leads or sends its log. The log has to name the
+    /// node. A node unknown to the log is accepted if the caller bears a member's name, as a new disk of this member
+    /// does, or if the other replicas report the node as a member: this replica may lag behind.
     pub(crate) async fn authenticate_member(&self, extensions: &Extensions, vote: Option<&Vote>) -> Result<(), Status> {
         if self.options.tls.is_none() {
             return Ok(());
@@ -47,7 +48,7 @@ impl Consensus {
         }
     }
 
-    /// Of a call in nobody's name: from anybody whom the configuration or the log names.
+    /// Authenticates a call without a replica's name: from any replica of the configuration or the log.
     pub(crate) fn authenticate_replica(&self, extensions: &Extensions) -> Result<(), Status> {
         if self.may_speak(extensions) {
             return Ok(());
@@ -61,8 +62,8 @@ impl Consensus {
         })
     }
 
-    /// Whether the caller's certificate is that of a member, or of a configured replica that no operator removed. Unlike
-    /// the others here, this refuses nobody.
+    /// Whether the caller's certificate belongs to a member, or to a configured replica not removed by an operator.
+    /// Unlike the other checks here, `may_speak` rejects no call.
     pub(super) fn may_speak(&self, extensions: &Extensions) -> bool {
         if self.options.tls.is_none() {
             return true;
@@ -74,7 +75,7 @@ impl Consensus {
         is_configured || self.bears_a_members_name(extensions)
     }
 
-    /// Of a call in nobody's name that only members have a reason for.
+    /// Authenticates a call without a replica's name for which only members have a reason.
     pub(crate) fn authenticate_any_member(&self, extensions: &Extensions) -> Result<(), Status> {
         self.authenticate_replica(extensions)?;
         if self.options.tls.is_none() || self.bears_a_members_name(extensions) {
@@ -90,7 +91,7 @@ impl Consensus {
             .is_some_and(|caller| membership.nodes().any(|(_, member)| caller.bears(&member.replica)))
     }
 
-    /// An operator removed it, and nobody has added it since.
+    /// True if an operator removed the replica, and the replica was not added since.
     pub(super) fn excludes(&self, replica: &str) -> bool {
         self.state_machine.read().is_ok_and(|state_machine| state_machine.excludes(replica))
     }
@@ -114,7 +115,7 @@ impl Consensus {
     }
 }
 
-/// Whoever calls is refused for who it is. It may call again, and not as often as it likes.
+/// Slows down a caller rejected for its identity. The caller may call again, but at a limited rate.
 pub(super) fn slow_down(extensions: &Extensions) {
     if let Some(reader) = extensions.get::<PeerReader>() {
         reader.record_refusal();

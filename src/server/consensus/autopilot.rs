@@ -1,6 +1,6 @@
 //! Changes the membership automatically, as the leader: adds configured replicas that answer, promotes learners, and
-//! replaces voters that are gone for long. `membership_change` decides the change; this file collects its input and
-//! carries it out. Every replica keeps the addresses of the others, because it may lead next.
+//! replaces voters that are gone for long. `membership_change` decides the change; this file collects the input and
+//! carries out the change. Every replica keeps the addresses of all other replicas, because any replica may lead next.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,16 +20,16 @@ use super::raft_status::RaftStatus;
 use super::types::{RaftMember, Types, lineage};
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Of who does not lead: whether the ways to the others are kept, and whether it was removed.
+/// The interval on a replica without leadership: keeps the connections, and checks for its own removal.
 const KEEP_EVERY: Duration = Duration::from_secs(1);
-/// Of the time between two looks no more counts as silence: in the rest this leader was not awake to hear anybody.
+/// The most silence counted between two passes: for the rest of the time this leader was not awake to receive answers.
 const AWAKE_AT_MOST: Duration = Duration::from_secs(2);
-/// What was sent before a replica said that it stops may be acknowledged after it.
+/// A message sent before a replica's sign-off may be acknowledged after the sign-off.
 const SIGNED_OFF_WITHIN: Duration = Duration::from_secs(5);
-/// A learner that counts as up to date may lag by a moment.
+/// An up-to-date learner may lag by a moment.
 const READY_WITHIN: Duration = Duration::from_secs(2);
 
-/// For how long each member has acknowledged nothing, as one leader counts it in one term.
+/// For how long each member has acknowledged nothing, as counted by one leader in one term.
 #[derive(Default)]
 struct ContactAges {
     term: u64,
@@ -59,7 +59,7 @@ fn silence_after(before: Duration, passed: Duration, heard: bool) -> Duration {
     if heard { Duration::ZERO } else { before.saturating_add(passed.min(AWAKE_AT_MOST)) }
 }
 
-/// Each once, as long as the same nodes are there.
+/// Logs each contested name once, as long as the nodes of the name stay unchanged.
 fn log_contested_names(known: &mut BTreeMap<String, BTreeSet<u64>>, contests: BTreeMap<String, BTreeSet<u64>>) {
     for (name, nodes) in contests.iter().filter(|(name, nodes)| known.get(*name) != Some(*nodes)) {
         tracing::warn!(replica = name, "{}", contest_message(name, nodes));
@@ -68,7 +68,7 @@ fn log_contested_names(known: &mut BTreeMap<String, BTreeSet<u64>>, contests: BT
 }
 
 impl Consensus {
-    /// Runs until this replica stops; changes something only while it leads.
+    /// Runs until this replica stops; changes the membership only as the leader.
     pub(crate) async fn run_autopilot(self) {
         let mut silences = ContactAges::default();
         let mut said = None;
@@ -76,7 +76,7 @@ impl Consensus {
         loop {
             self.until_next_look().await;
             for (_, member) in self.membership().nodes() {
-                // A wrong address is told by whoever calls there.
+                // A wrong address is reported by the caller of that address.
                 let _ = self.peers.channel_or_dial(&member.replica, &member.address);
             }
             self.peers.keep_connected();
@@ -92,7 +92,7 @@ impl Consensus {
             let Some(due) = membership_change(&view) else { continue };
             match self.carry_out(&due).await {
                 Ok(()) => tracing::info!(?due, "membership changed"),
-                // It is tried again at once, and told once.
+                // A failed change is tried again at once, and logged once.
                 Err(error) if said.as_ref() != Some(&error) => {
                     tracing::warn!(?due, %error, "membership not changed");
                     said = Some(error);
@@ -115,7 +115,7 @@ impl Consensus {
             (metrics.cluster_committed.map_or(0, |id| id.index()), metrics.replication.clone().unwrap_or_default())
         });
         let signed_off = self.askers.signed_off(|node| membership.get_node(&node).is_some());
-        // Whoever was heard since goes on after all.
+        // A member heard since its sign-off goes on after all.
         let has_stopped = |node: &u64| {
             let signed_off = signed_off.get(node).map(std::time::Instant::elapsed);
             let silent_for = silences.since.get(node).copied().unwrap_or_default();
@@ -145,7 +145,7 @@ impl Consensus {
         }
     }
 
-    /// Asks the configured replicas that are no members, or no longer as the log has them.
+    /// Asks the configured replicas that are no members, or differ from the log.
     async fn callers(&self, members: &[MemberState]) -> Vec<JoinCandidate> {
         let is_settled = |name: &str, address: &str| {
             let mut known = members.iter().filter(|known| known.member.replica == name);
@@ -173,7 +173,7 @@ impl Consensus {
     async fn carry_out(&self, due: &MembershipChange) -> Result<(), RequestError> {
         let membership = self.membership();
         self.has_quorum(&membership).await?;
-        // Whoever no longer votes goes on as a learner, and may vote again when there is room. A lost disk does not.
+        // A former voter stays a learner, and may vote again when there is room. A lost disk is removed.
         let stays = !matches!(due, MembershipChange::Forget { .. } | MembershipChange::Rejoin { .. });
         let change = match due {
             MembershipChange::Finish => ChangeMembers::AddVoterIds([].into()),

@@ -1,8 +1,7 @@
 //! The storage under redb, which never closes its file cleanly.
 //!
-//! redb trusts a file that was closed cleanly: a later change in it causes a panic, or goes unnoticed. redb verifies
-//! all checksums of a file that was not closed cleanly before it reads from it. Everything that was synced is in the
-//! file.
+//! redb trusts a file that was closed cleanly: a later change in the file causes a panic, or goes unnoticed. After an
+//! unclean close, redb verifies all checksums of the file before the first read. All synced data is in the file.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use redb::StorageBackend;
 
-/// Nothing is written any more once it has been left. Its locks are not passed on: the directory has one of its own.
+/// Rejects writes once `left` is set. The locks of `file` are not passed on: the directory has its own lock.
 #[derive(Debug)]
 pub(super) struct NeverClosed<B> {
     pub(super) file: B,

@@ -1,6 +1,6 @@
-//! Forms a new cluster. The configured replicas say hello to each other. When each of them says that it belongs to no
-//! cluster, the first in the order of the configuration forms the cluster with the replicas that are to vote. From then
-//! on the log decides, and the leader adds the others.
+//! Forms a new cluster. The configured replicas send hello to each other. When all replicas report that they belong to
+//! no cluster, the first in the order of the configuration forms the cluster with the future voters. From then on the
+//! log decides, and the leader adds the other replicas.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,26 +20,27 @@ use allclear_core::model::command::bounded;
 use allclear_wire::pb::allclear::cluster::v1 as pb;
 use pb::consensus_client::ConsensusClient;
 
-/// But each replica no more often than this times their number: they all greet the same few.
+/// The interval of hello calls, but at least `GREET_EACH` times the number of replicas: all replicas greet the same
+/// few.
 const GREET_EVERY: Duration = Duration::from_millis(200);
 const GREET_EACH: Duration = Duration::from_millis(20);
 const GREET_WITHIN: Duration = Duration::from_millis(800);
-/// A replica that is to be a learner is waited for only for a while: one that cannot start must not hold up all others.
+/// The wait for future learners: a replica that cannot start must not delay the cluster.
 const LEARNERS_WITHIN: Duration = Duration::from_secs(10);
 
-/// What one configured replica answered.
+/// The answer of one configured replica.
 #[derive(Clone)]
 pub(super) struct HelloReply {
     pub(super) greeting: pb::Greeting,
     pub(super) membership: Option<Membership>,
-    /// The node that it follows.
+    /// The leader of the answering replica.
     pub(super) leader: Option<u64>,
-    /// Why it thinks that this replica is not let in.
+    /// The reason why this replica is not let in, according to the answering replica.
     pub(super) refused: Option<String>,
 }
 
 impl HelloReply {
-    /// It belongs, or belonged, to a cluster that has nothing to do with this one.
+    /// True if the replica belongs, or belonged, to an unrelated cluster.
     pub(super) fn shares_no_node_with(&self, ours: &Membership) -> bool {
         self.membership.as_ref().is_some_and(|theirs| theirs.nodes().all(|(node, _)| ours.get_node(node).is_none()))
     }
@@ -48,7 +49,7 @@ impl HelloReply {
         Some(self.membership.as_ref()?.get_node(&self.leader?)?.replica.clone())
     }
 
-    /// Its log is not ours: the cluster was restored from one disk meanwhile.
+    /// True if the replica has the log of another generation: the cluster was restored from one disk meanwhile.
     pub(super) fn is_of_another_lineage(&self, ours: u64) -> bool {
         self.membership.as_ref().is_some_and(|membership| lineage(membership) != ours)
     }
@@ -65,8 +66,8 @@ impl Consensus {
         }
     }
 
-    /// The membership that the log holds, none when this replica is not formed. Asks openraft itself: what it
-    /// publishes may lag behind right after a start.
+    /// The membership in the log; `None` before this replica is formed. Asks openraft itself: the published metrics may
+    /// lag behind right after a start.
     pub(crate) async fn stored_membership(&self) -> Result<Option<Membership>, String> {
         let read = self.raft.with_raft_state(|state| state.membership_state.effective().membership().clone());
         let membership = read.await.map_err(|error| error.to_string())?;
@@ -77,7 +78,7 @@ impl Consensus {
     /// Runs until this replica is formed, or stopped.
     pub(crate) async fn bootstrap(self) {
         let patience = Instant::now() + LEARNERS_WITHIN;
-        // Whoever leads has to know who asks, also where it did not form the cluster.
+        // The leader has to know the asking replica, also a leader that did not form the cluster.
         let mut leader = None;
         loop {
             match self.stored_membership().await {
@@ -105,7 +106,7 @@ impl Consensus {
         self.outside.send_replace(None);
     }
 
-    /// Where the configuration says that the others find this replica.
+    /// The configured address of this replica.
     pub(super) fn own_address(&self) -> &str {
         self.options.address_of(&self.identity.replica).unwrap_or_default()
     }
@@ -115,12 +116,12 @@ impl Consensus {
         names.filter(|name| *name != self.identity.replica).filter_map(|name| Some((name, self.peers.channel(name)?)))
     }
 
-    /// Some of the reason may be what somebody at another replica's address said.
+    /// Sets the reason, bounded in length: the text may contain the answer of any program at another replica's address.
     pub(super) fn stay_non_member(&self, reason: &str) {
         self.outside.send_replace(Some(bounded(reason)));
     }
 
-    /// Asks who is there; without an answer, says why not.
+    /// Sends a hello to a replica; without an answer, returns the reason.
     pub(super) async fn send_hello(&self, name: &str, channel: Channel) -> Result<HelloReply, String> {
         self.send_hello_as(self.greeting(), name, channel).await
     }
@@ -170,19 +171,20 @@ impl Consensus {
     }
 }
 
-/// What a replica expects of the others before the cluster is formed.
+/// The expectations of a replica before the cluster is formed.
 pub(super) struct Expected<'a> {
-    /// Where the others find this replica.
+    /// The address of this replica.
     pub(super) address: &'a str,
-    /// The replicas that are to vote.
+    /// The future voters.
     pub(super) founders: &'a [&'a str],
     /// The replicas that have to answer.
     pub(super) needed: &'a [&'a str],
     pub(super) rejoin_after: Duration,
 }
 
-/// Decides from the answers of the other configured replicas which nodes form the cluster now, those of the founders, who
-/// are to vote; or why none do, or not by this replica's doing. Who did not answer and is needed is named with the reason.
+/// Decides from the answers of the other configured replicas. Returns the nodes of the founders, the future voters, if
+/// this replica forms the cluster now, and otherwise the reason for waiting. A needed replica without an answer is
+/// named with the reason.
 pub(super) fn next(
     own: &pb::Greeting,
     Expected { address, founders, needed, rejoin_after }: &Expected<'_>,
@@ -222,7 +224,7 @@ pub(super) fn next(
     Ok(founders.map(|greeting| (greeting.node, greeting.replica.clone())).collect())
 }
 
-/// Others are formed already: then they decide, and this replica never takes an old vote's place.
+/// The reason for waiting when other replicas are formed: they decide, and this replica never replaces an old vote.
 fn met_formed(own: &pb::Greeting, address: &str, rejoin_after: Duration, heard: &[HelloReply]) -> String {
     let memberships: Vec<&Membership> = heard.iter().filter_map(|answer| answer.membership.as_ref()).collect();
     if let Some(refused) = heard.iter().find_map(|answer| answer.refused.clone()) {

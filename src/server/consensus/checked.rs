@@ -1,5 +1,5 @@
-//! Stored values with checksums. The checksum covers the value and its key, so that a value that changed on the disk,
-//! or is at another key, is not read.
+//! Stored values with checksums. The checksum covers the value and its key, so that a value changed on the disk, or
+//! stored at another key, is not read.
 
 use prost::Message;
 use redb::{Error, ReadableTable, Table};
@@ -26,7 +26,7 @@ pub(super) fn value<'b>(key: &str, sealed: &'b [u8]) -> Result<&'b [u8], Error> 
     checksum::verify_checksum(key.as_bytes(), sealed).map_err(|changed| Error::Corrupted(format!("{key}: {changed}")))
 }
 
-/// Its index, and how many bytes it takes.
+/// Stores an entry; returns its index and its size in bytes.
 pub(super) fn put_entry(table: &mut Table<u64, &[u8]>, entry: &RaftEntry) -> Result<(u64, usize), Error> {
     let (index, message) = (entry.log_id.index(), codec::pb_entry(entry).encode_to_vec());
     let sealed = checksum::append_checksum(&index.to_le_bytes(), message);

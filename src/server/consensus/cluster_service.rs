@@ -71,7 +71,7 @@ impl Service for ClusterService {
         self.0.admit(request.to.as_ref())?;
         self.0.authenticate(&extensions, &request.by)?;
         let change = request.change.ok_or_else(|| Status::invalid_argument("the request asks for nothing"))?;
-        // Not by its certificate, which may be that of one that was removed, and stands in the configuration still.
+        // Not by the certificate, which may belong to a removed replica that is still in the configuration.
         let is_member = self.0.knows(&request.by);
         if !is_member && self.0.options.tls.is_some() {
             let why = format!("{} is no member, and no certificate makes it one: ask a member instead", request.by);
@@ -100,7 +100,8 @@ impl Service for ClusterService {
 }
 
 impl ClusterService {
-    /// Keeps who asks to be let in and who stops. Why whoever asks is not let in, where that is known here.
+    /// Records nodes that want to join and members that stop. Returns the reason for not letting a node in, if known
+    /// here.
     fn greeted_by(&self, greeting: &pb::Greeting, membership: &Membership) -> Option<String> {
         let pb::Greeting { replica, node, .. } = greeting;
         let (askers, now) = (&self.0.askers, Instant::now().into_std());
@@ -111,7 +112,7 @@ impl ClusterService {
             return None;
         }
         let is_known = self.0.knows(replica) || self.0.options.address_of(replica).is_some();
-        // Whoever only looks how a replica fares has no node.
+        // A caller that only probes a replica has no node.
         if !is_known || *node == 0 {
             return None;
         }
@@ -125,7 +126,7 @@ impl ClusterService {
         askers.nodes(now).get(replica).filter(|nodes| nodes.len() > 1).map(|nodes| contest_message(replica, nodes))
     }
 
-    /// The asking replica's patience, within this one's own.
+    /// The deadline of the asking replica, within this replica's own limit.
     fn deadline(&self, within_ms: u32) -> Instant {
         let within = Duration::from_millis(within_ms.into());
         Instant::now() + within.min(self.0.options.timing.deadline)

@@ -13,11 +13,11 @@ use super::types::{
 };
 use allclear_wire::pb::allclear::raft::v1 as pb;
 
-/// In a membership; names of VMs and of DNS are shorter.
+/// The longest name in a membership; names of VMs and of DNS are shorter.
 const MAX_NAME_BYTES: usize = 256;
 const MAX_ADDRESS_BYTES: usize = 512;
 
-/// A message that lacks a part it must have, or contradicts itself.
+/// A message that lacks a required part, or contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Malformed(pub(crate) &'static str);
@@ -43,7 +43,7 @@ pub(crate) fn pb_vote(vote: &RaftVote) -> pb::Vote {
 pub(crate) fn membership(membership: pb::Membership) -> Result<Membership, Malformed> {
     let is_named =
         |member: &pb::Member| member.replica.len() <= MAX_NAME_BYTES && member.address.len() <= MAX_ADDRESS_BYTES;
-    // A lost disk is a member beside the new one of its name for a while.
+    // A lost disk is a member beside the new disk of its name for a while.
     if membership.members.len() > MAX_REPLICAS * 2 || !membership.members.iter().all(is_named) {
         return Err(Malformed("the membership has more members, or longer names, than a cluster has"));
     }

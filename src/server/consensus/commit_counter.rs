@@ -1,10 +1,10 @@
 //! Counts commits in a second file, to notice a lost commit.
 //!
-//! Where the checksums of the last commit do not match, redb returns to the commit before it. That is right for a
-//! commit that a power cut tore, because nothing relied on it. A commit that was acknowledged and damaged later would
-//! be lost in silence, with a vote or an entry. So every commit has a number, and this file has the number of the last
-//! commit on the disk. The file is not synced, so that a commit needs one fsync: after a power cut the file may be
-//! behind the database, and is never ahead of it.
+//! Where the checksums of the last commit do not match, redb returns to the previous commit. The return is right for a
+//! commit torn by a power cut, because nothing relied on the commit. An acknowledged commit damaged later would be lost
+//! in silence, with a vote or an entry. So every commit has a number, and this file has the number of the last commit
+//! on the disk. The file is not synced, so that a commit needs one fsync: after a power cut the file may be behind the
+//! database, and is never ahead of the database.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -22,12 +22,12 @@ const PLACE: &[u8] = b"tally";
 /// Longer than the file is.
 const MOST: u64 = 64;
 
-/// The file, and what it says at least.
+/// The file, and the lowest possible number of writes according to the file.
 #[derive(Debug)]
 pub(super) struct CommitCounter(Mutex<(File, u64)>);
 
 impl CommitCounter {
-    /// A file that is new or not whole tells nothing: the database is checked by itself.
+    /// Opens the counter. A new or incomplete file counts as zero: the database is checked by itself.
     pub(super) fn open(directory: &Path) -> io::Result<Self> {
         let mut file =
             File::options().read(true).write(true).create(true).truncate(false).open(directory.join(FILE))?;
@@ -43,12 +43,12 @@ impl CommitCounter {
         Ok(Self(Mutex::new((file, count.unwrap_or_default()))))
     }
 
-    /// So many writes were on the disk once.
+    /// The number of writes once on the disk.
     pub(super) fn least(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1
     }
 
-    /// So many are.
+    /// Records the number of writes on the disk.
     pub(super) fn note(&self, count: u64) -> io::Result<()> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Writes end in any order.
@@ -59,14 +59,14 @@ impl CommitCounter {
         Ok(())
     }
 
-    /// For tests: it says so.
+    /// For tests: a counter with this count.
     #[cfg(test)]
     pub(super) fn told(count: u64) -> Self {
         Self(Mutex::new((tempfile::tempfile().unwrap(), count)))
     }
 }
 
-/// Counts one more write within it.
+/// Counts one more write within the transaction.
 pub(super) fn count(transaction: &WriteTransaction) -> Result<u64, Error> {
     let mut table = transaction.open_table(TALLY)?;
     let count = table.get(())?.map_or(0, |count| count.value()).saturating_add(1);

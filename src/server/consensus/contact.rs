@@ -11,11 +11,12 @@ use super::node::Consensus;
 use super::types::Types;
 
 impl Consensus {
-    /// On the leader: when what each other voter acknowledged last was sent to it, by name. The voter heard this leader
-    /// then or later, never earlier. Who acknowledged nothing in this term is left out. On everybody else: nothing.
+    /// On the leader: the send time of the last message acknowledged by each other voter, by name. The voter heard this
+    /// leader then or later, never earlier. Voters without an acknowledgement in this term are left out. On other
+    /// replicas: empty.
     ///
-    /// openraft stamps an append when it is made, before it is sent, and there is one at a time under way to each
-    /// voter beside the heartbeat, so that what is acknowledged is what was stamped.
+    /// openraft stamps an append at its creation, before sending, and there is a single append under way to each voter
+    /// beside the heartbeat, so that the acknowledged append is the stamped append.
     pub fn acknowledged(&self) -> BTreeMap<String, Instant> {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
@@ -30,8 +31,8 @@ impl Consensus {
         acknowledged.collect()
     }
 
-    /// When a leader was last heard here; on the leader, when what a quorum acknowledged last was sent, which is now
-    /// for the only voter. A leader that lost leadership keeps what it had. Nothing before the first.
+    /// When a leader was last heard here; on the leader, the send time of the last message acknowledged by a quorum,
+    /// which is now for the only voter. A former leader keeps its last value. `None` before the first.
     pub fn last_contact(&self) -> Option<Instant> {
         let as_leader = self.with_metrics(|metrics| {
             (metrics.state == ServerState::Leader).then(|| self.quorum_acknowledged(metrics)).flatten()
@@ -40,7 +41,7 @@ impl Consensus {
         (*self.heard.borrow()).max(as_leader).max(led_before)
     }
 
-    /// When what a quorum acknowledged last was sent. The only voter needs nobody else.
+    /// The send time of the last message acknowledged by a quorum. The only voter needs no other replica.
     pub(super) fn quorum_acknowledged(&self, metrics: &RaftMetrics<Types>) -> Option<Instant> {
         if metrics.membership_config.voter_ids().count() == 1 {
             return Some(Instant::now());

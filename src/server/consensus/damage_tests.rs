@@ -1,5 +1,5 @@
-//! Damage to what lay on the disk already: a flipped bit, a file that was cut off, a value in another place. The disk
-//! is read as it was, or refused by a message that says what to do. It is never read as something else.
+//! Damage to data on the disk: a flipped bit, a truncated file, a value in another place. The disk is read unchanged,
+//! or rejected with a message and a remedy. The disk is never read as something else.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,7 +11,7 @@ use super::recorded_tests::{Held, Image, Life, live, open, read};
 use super::tables::{LOG, META};
 
 const PAGE: usize = 4096;
-/// The database's own header: every bit of it is tried.
+/// The database's own header: every bit of the header is tried.
 const HEADER: usize = 320;
 const ADVICE: &str = "if the disk is damaged, remove the directory and add this replica as a new one";
 
@@ -19,7 +19,7 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
 }
 
-/// What is wrong with how damage was met; `None` when nothing is.
+/// The fault in the reaction to damage; `None` without a fault.
 fn wrong(expected: &Held, found: std::thread::Result<Result<Held, String>>) -> Option<String> {
     match found {
         Err(_) => Some("panicked".into()),
@@ -35,7 +35,7 @@ fn tried(runtime: &Runtime, life: &Life, image: Vec<u8>, counted: Option<u64>) -
     wrong(expected, catch_unwind(AssertUnwindSafe(|| open(runtime, image, counted))))
 }
 
-/// Every bit of the header, and of what is written on each page one bit in `every` bytes.
+/// Every bit of the header, and of the written part of each page one bit in `every` bytes.
 fn bits(image: &[u8], every: usize) -> Vec<usize> {
     let pages =
         (0..image.len() / PAGE).filter(|page| image[page * PAGE..(page + 1) * PAGE].iter().any(|byte| *byte != 0));
@@ -107,8 +107,8 @@ fn a_file_that_was_cut_off_is_refused() {
     }
 }
 
-/// Changes what is stored the way the database itself does, so that its own checksums are right. Returns what a replica
-/// that runs is told of it, and one that starts.
+/// Changes stored data the way the database itself does, so that its own checksums are right. Returns the errors of a
+/// running replica and of a starting replica.
 fn meddled(meddle: impl FnOnce(&redb::WriteTransaction)) -> [String; 2] {
     let runtime = runtime();
     let image = Image::of(live(&runtime).closed);

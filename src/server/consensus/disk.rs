@@ -1,4 +1,5 @@
-//! The data directory: one redb file, one lock, and the identity that binds it to a cluster, a replica and a node id.
+//! The data directory: one redb file, one lock, and the identity that binds the directory to a cluster, a replica and a
+//! node id.
 
 use std::fs::{File, TryLockError};
 use std::hash::{BuildHasher as _, RandomState};
@@ -24,14 +25,14 @@ use super::{checked, integrity};
 use crate::files;
 use allclear_wire::pb::allclear::raft::v1::{Identity, Vote};
 
-/// Raised when an older program could no longer read what a newer one writes.
+/// The format, raised when an older program could no longer read the data of a newer program.
 const FORMAT: u32 = 1;
 const FILE: &str = "consensus.redb";
 const LOCK: &str = "lock";
-/// What is read again and again is the end of the log; redb would take a gigabyte.
+/// The size of redb's cache: repeated reads are of the end of the log; redb would take a gigabyte.
 const CACHE_BYTES: usize = 512 << 10;
 
-/// Dropped when nothing uses the directory any more; its fields are let go in this order.
+/// The open data directory, dropped after its last use; the fields are dropped in this order.
 #[derive(Debug)]
 pub(crate) struct Disk {
     database: Database,
@@ -42,15 +43,15 @@ pub(crate) struct Disk {
     path: PathBuf,
     tally: CommitCounter,
     environment: Environment,
-    /// See `platter`.
+    /// See `NeverClosed`.
     left: Arc<AtomicBool>,
     lock: Option<File>,
     in_use: watch::Sender<()>,
 }
 
 impl Disk {
-    /// Opens this replica's directory, or makes it. Without a name, one that whichever replica of this cluster left behind.
-    /// Blocks.
+    /// Opens or creates this replica's directory. Without a name, opens the existing directory of any replica of this
+    /// cluster. Blocks.
     pub(crate) fn open_by(
         environment: Environment,
         directory: &Path,
@@ -81,7 +82,7 @@ impl Disk {
         disk.checked(cluster, replica)
     }
 
-    /// How long the file is; nothing where there is none that can be looked at.
+    /// The length of the file; `None` if no file is accessible.
     pub(crate) fn bytes(directory: &Path) -> Option<u64> {
         std::fs::metadata(directory.join(FILE)).ok().map(|file| file.len())
     }
@@ -91,7 +92,7 @@ impl Disk {
         Self::open_by(Environment::default(), directory, cluster, Some(replica))
     }
 
-    /// A database on a backend of the caller's: to see what a failing disk does.
+    /// A database on the caller's backend, for tests of a failing disk.
     #[cfg(test)]
     pub(crate) fn on(backend: impl redb::StorageBackend, tally: Option<CommitCounter>) -> Result<Arc<Self>, OpenError> {
         let path = Path::new("a backend");
@@ -113,7 +114,7 @@ impl Disk {
         Ok(Self { database, identity, recent, term, weights, path, tally, environment, left, lock: None, in_use })
     }
 
-    /// That it is this replica's, or any one's, and whole.
+    /// Checks that the directory belongs to this replica, or to any replica without a name, and is intact.
     fn checked(mut self, cluster: &str, replica: Option<&str>) -> Result<Arc<Self>, OpenError> {
         let path = self.path.clone();
         let Some(identity) = self.message::<Identity>(IDENTITY)? else {
@@ -144,18 +145,18 @@ impl Disk {
         self.tally.note(written).map_err(|source| OpenError::Io { path: self.path.clone(), source })
     }
 
-    /// For tests: how many writes were counted.
+    /// For tests: the number of counted writes.
     #[cfg(test)]
     pub(super) fn written(&self) -> u64 {
         self.tally.least()
     }
 
-    /// Ends when the directory has been let go: then its channel closes.
+    /// A channel that closes when the directory is released.
     pub(crate) fn closed(&self) -> watch::Receiver<()> {
         self.in_use.subscribe()
     }
 
-    /// Runs aside, so that a slow disk never holds up the others.
+    /// Runs work aside, so that a slow disk never blocks other tasks.
     pub(super) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, OpenError> + Send + 'static,
@@ -172,7 +173,7 @@ impl Disk {
         begun.and_then(|transaction| work(&transaction)).map_err(|error| unreadable(&self.path, error))
     }
 
-    /// One transaction, on the platter when this returns.
+    /// Runs one transaction, synced to the disk on return.
     pub(super) fn write(
         &self,
         work: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
@@ -195,7 +196,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Without it the next start has more to do.
+        // Without this position the next start has more to do.
         if let Some(committed) = self.recent.committed_hint() {
             let _ = self.write(|transaction| put_committed(transaction, &committed));
         }
@@ -209,7 +210,7 @@ fn builder() -> redb::Builder {
     builder
 }
 
-/// Held as long as the directory is open, also while the file is being made.
+/// Locks the directory as long as the directory is open, also during the creation of the file.
 fn lock(directory: &Path) -> Result<File, OpenError> {
     let path = directory.join(LOCK);
     let io = |source| OpenError::Io { path: path.clone(), source };
@@ -221,7 +222,7 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// A power cut during the creation of a redb file leaves one that never opens again, so it is made under another name.
+/// Creates the file under another name: a power cut during the creation leaves a redb file that never opens again.
 fn create(directory: &Path, path: &Path, cluster: &str, replica: &str) -> Result<(), OpenError> {
     let io = |source| OpenError::Io { path: directory.into(), source };
     let unfinished = path.with_extension("new");
@@ -251,7 +252,7 @@ fn write_identity(database: &Database, cluster: &str, replica: &str) -> Result<(
     Ok(transaction.commit()?)
 }
 
-/// `RandomState` is seeded by the operating system's randomness; zero stays free for "nobody".
+/// A random node id. `RandomState` is seeded by the operating system's randomness; zero stays free for "no node".
 pub(super) fn random_node(cluster: &str, replica: &str) -> u64 {
     RandomState::new().hash_one((cluster, replica)).max(1)
 }

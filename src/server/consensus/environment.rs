@@ -1,4 +1,5 @@
-//! The I/O of consensus: how it connects to peers, and where it runs blocking work. A simulated network replaces it.
+//! The I/O of consensus: connections to peers, and the execution of blocking work. A simulated network replaces this
+//! I/O.
 
 use std::io;
 use std::sync::Arc;
@@ -12,12 +13,12 @@ use crate::net::dial::{self, DialTarget};
 /// Work that may block.
 pub type Work = Box<dyn FnOnce() + Send>;
 
-/// Two functions, and what they are by default.
+/// The two I/O functions, with defaults.
 #[derive(Debug, Clone, Copy)]
 pub struct Environment {
-    /// A connection to another replica, made when it is first used.
+    /// Returns a connection to another replica, opened at first use.
     pub dial: fn(&Endpoint, &Arc<DialTarget>) -> Channel,
-    /// Has the work done where it holds nobody up, and ends when it is done or can no longer be.
+    /// Runs the work without blocking other tasks; ends when the work is done or can no longer be done.
     pub aside: fn(Work) -> BoxFuture<'static, io::Result<()>>,
 }
 
@@ -28,12 +29,12 @@ impl Default for Environment {
 }
 
 impl Environment {
-    /// The means of a cluster of one that has no certificates: other replicas are not dialled.
+    /// The environment of a cluster of one without certificates: other replicas are not dialled.
     pub fn alone() -> Self {
         Self { dial: dial::refuse, ..Self::default() }
     }
 
-    /// What the work brought; an error when it was not done to its end.
+    /// The result of the work; an error if the work did not complete.
     pub async fn result_of<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
         let (done, result) = oneshot::channel();
         let work = move || {

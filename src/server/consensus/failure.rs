@@ -1,10 +1,10 @@
-//! Errors of consensus for its callers: what failed, where, and what to do.
+//! Errors of consensus for its callers: the failure, the place, and the remedy.
 
 use std::path::PathBuf;
 
 use crate::files::Unsafe;
 
-/// Why a replica could not be opened.
+/// The reason why a replica could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("{0}")]
@@ -37,22 +37,22 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Only another configuration mends it: to start again would be in vain.
+    /// True if only another configuration solves the error: a restart would be in vain.
     pub const fn is_of_the_configuration(&self) -> bool {
         matches!(self, Self::Options(_) | Self::OfAnother { .. })
     }
 }
 
-/// Why what was asked of the cluster was not done, or may not have been.
+/// The reason why a request to the cluster was not carried out, or may not have been.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// Nothing was taken: another try is safe.
+    /// Nothing was accepted: another try is safe.
     #[error("no leader took it; nothing was changed, try again once a quorum is back")]
     NoLeader,
-    /// Nothing was changed, and asking again as it is will not help.
+    /// Nothing was changed, and repeating the unchanged request will not help.
     #[error("{0}")]
     Refused(String),
-    /// It may or may not be done, or become done.
+    /// The request may or may not be carried out, now or later.
     #[error("{0}; look at `allclear status` or `allclear member list` before repeating it")]
     Unknown(String),
     #[error("this replica has stopped: {0}")]
@@ -68,7 +68,7 @@ impl RequestError {
         Self::Stopped(why.to_string())
     }
 
-    /// Nothing was changed, for sure.
+    /// True if certainly nothing was changed.
     pub const fn is_refusal(&self) -> bool {
         matches!(self, Self::NoLeader | Self::Refused(_))
     }

@@ -48,7 +48,7 @@ impl Consensus {
     }
 }
 
-/// No connection was made, or the other side refused before it looked at the proposal.
+/// True if no connection was made, or the other side rejected the call before reading the proposal.
 fn not_sent(status: &Status) -> bool {
     let mut cause = std::error::Error::source(status);
     while let Some(error) = cause {
@@ -65,7 +65,7 @@ pub(crate) fn left_ms(deadline: Instant) -> u32 {
     u32::try_from(left.as_millis()).unwrap_or(u32::MAX)
 }
 
-/// What the leader says to whoever asked through another replica, and back.
+/// Converts the leader's error to a forwarded refusal, and back.
 impl From<RequestError> for pb::Refused {
     fn from(error: RequestError) -> Self {
         let (refusal, reason) = match error {

@@ -41,14 +41,14 @@ use allclear_wire::pb::allclear::raft::v1::raft_server::RaftServer;
 
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 const OF_RAFT: &str = "/allclear.raft.v1.Raft/";
-/// Of messages that are received and not answered yet: a snapshot, and four of the largest others.
+/// The bytes of messages received and not answered yet: a snapshot, and four of the largest other messages.
 const ASKED_BYTES: usize = MAX_SNAPSHOT_BYTES + 4 * MAX_MESSAGE_BYTES;
-/// The same of callers that may only greet: a removed replica is answered why it is not let in.
+/// The bytes for callers with permission for hello only: a removed replica receives the reason for its rejection.
 const ASKED_BYTES_OF_OTHERS: usize = 1 << 20;
 
 impl Consensus {
-    /// Opens the data directory, or makes it, and starts to take part. What comes back beside the handle is to be
-    /// served on the replica's address; until then the others do not reach it.
+    /// Opens or creates the data directory, and starts to take part. The returned routes are to be served on the
+    /// replica's address; until then this replica is unreachable.
     pub async fn open(options: Options, state_machine: impl StateMachine) -> Result<(Self, Routes), OpenError> {
         options.check()?;
         let Options { data_dir, cluster, replica, .. } = options.clone();
@@ -114,7 +114,7 @@ impl Consensus {
         self.status.subscribe()
     }
 
-    /// The Raft status as it is at this moment. The published one is a moment old, or as old as a freeze was long.
+    /// The current Raft status. The published status is a moment old, or as old as a freeze was long.
     pub fn status_now(&self) -> RaftStatus {
         if !self.stop.is_cancelled() {
             self.update_status();
@@ -122,38 +122,39 @@ impl Consensus {
         self.status.borrow().clone()
     }
 
-    /// Whoever led before was last heard so long ago that another may be elected. On a leader: it was not handed over.
+    /// True if the previous leader was last heard so long ago that another replica may be elected. On a leader:
+    /// leadership was not transferred.
     pub fn leader_was_silent(&self) -> bool {
         let (shortest, _) = self.options.timing.election_timeout;
         self.heard.borrow().is_some_and(|heard| heard.elapsed() >= shortest)
     }
 
-    /// What the log and the snapshots take on the disk; nothing where that cannot be told.
+    /// The bytes of the log and the snapshots on the disk; `None` if unknown.
     pub fn bytes_on_disk(&self) -> Option<u64> {
         Disk::bytes(&self.options.data_dir)
     }
 
-    /// Each by its name, once. This replica itself votes only by its own node: that of a lost disk is not its own.
+    /// The members, each name once. This replica votes only by its own node id, and not by the node id of a lost disk.
     pub fn members(&self) -> MemberNames {
         MemberNames::as_known_by(&self.membership(), &self.identity)
     }
 
-    /// Its name has a vote that is not its own: that of a disk that was lost or replaced.
+    /// True if the vote of this replica's name belongs to another node: the node of a lost or replaced disk.
     pub fn is_left_behind(&self) -> bool {
         left_behind(&self.membership(), &self.identity.replica, self.identity.node).is_some()
     }
 
-    /// False while it is no member, as far as it knows, or has yet to find out, and while it cannot follow.
+    /// False while this replica is no member to its own knowledge, or does not know yet, and while it cannot follow.
     pub fn is_member(&self) -> bool {
         self.outside.borrow().is_none() && self.unreadable.borrow().is_none()
     }
 
-    /// On any replica: members and leadership as somebody wishes, who is named in the logs.
+    /// Requests about members and leadership, on any replica; the requester is named in the logs.
     pub fn on_behalf_of(&self, who: impl Into<String>) -> OperatorContext {
         OperatorContext { consensus: self.clone(), who: who.into() }
     }
 
-    /// The connection to a configured replica or a member, shared by everybody and made when it is first used.
+    /// The shared connection to a configured replica or a member, opened at first use.
     pub fn channel(&self, replica: &str) -> Option<Channel> {
         let logged = || {
             let membership = self.membership();
@@ -163,22 +164,22 @@ impl Consensus {
         self.peers.channel(replica).or_else(logged)
     }
 
-    /// A call over its connection was refused: where the replica is found by name, it may be somebody else's by now.
+    /// Records a rejected call on a connection: a host name may lead to another replica by now.
     pub fn note_refusal(&self, replica: &str, status: &Status) {
         self.peers.note_refusal(replica, status);
     }
 
-    /// Why no connection to a replica could be opened from here the last time; nothing where one could.
+    /// The reason why the last attempt to connect to a replica from here failed; `None` if the attempt succeeded.
     pub fn last_dial_error(&self, replica: &str) -> Option<String> {
         self.peers.last_dial_error(replica)
     }
 
-    /// What this replica is known by; nothing where it speaks plain text.
+    /// The credentials of this replica; `None` with plain text.
     pub fn tls(&self) -> Option<&Credentials> {
         self.options.tls.as_deref()
     }
 
-    /// This data directory's node id; another one after its disk was lost.
+    /// The node id of this data directory; a different id after the loss of the disk.
     pub fn node_id(&self) -> u64 {
         self.identity.node
     }
@@ -199,7 +200,7 @@ impl Consensus {
         }
     }
 
-    /// Tells the leader that this replica stops, so that a new disk under its name need not wait for long.
+    /// Notifies the leader of this replica's stop, so that a new disk under its name need not wait for long.
     pub async fn sign_off(&self) {
         let leader = self.leader_heard().filter(|(node, _)| *node != self.identity.node);
         if let Some((_, leader)) = leader
@@ -212,13 +213,13 @@ impl Consensus {
         }
     }
 
-    /// Stops taking part and lets go of the data directory; false when that did not happen in time.
+    /// Stops taking part and releases the data directory; false if not done in time.
     pub async fn shutdown(&self) -> bool {
         self.stop.cancel();
         let mut let_go = self.let_go.clone();
         let stopped = async {
             let ended = self.raft.shutdown().await.is_ok();
-            // Nobody ever sends on it: it closes with the directory.
+            // No message is ever sent: the channel closes with the directory.
             while let_go.changed().await.is_ok() {}
             ended
         };
@@ -235,7 +236,7 @@ fn routes(consensus: &Consensus) -> Routes {
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let [asked, asked_by_others] = [ASKED_BYTES, ASKED_BYTES_OF_OTHERS].map(|most| Arc::new(MessageBudget::new(most)));
     let node = consensus.clone();
-    // By the head of the call: whoever may not speak here takes no room from the messages of those who may.
+    // By the head of the call: a caller without permission takes no budget from permitted callers.
     count_messages(Routes::new(raft).add_service(cluster), move |path, caller| {
         if node.may_speak(caller) {
             return Ok(asked.clone());

@@ -1,18 +1,19 @@
 //! Sends the leader's heartbeats (from `status`), and runs openraft's clock only while an election is possible.
 //!
-//! openraft's own timer fires five times per heartbeat in every replica. It is half of the cost of an idle replica.
+//! openraft's own timer fires five times per heartbeat in every replica. The timer is half of the cost of an idle
+//! replica.
 
 use std::time::{Duration, Instant};
 
 use openraft::ServerState;
 
-/// After so long without a heartbeat one is missing. A lease is three heartbeats at the default timings and is waited for
-/// before any election, so none begins later for it.
+/// After this long without a heartbeat, a heartbeat is missing. A lease is three heartbeats at the default timings and
+/// expires before any election, so this time delays no election.
 pub(super) fn late(every: Duration) -> Duration {
     every * 3 / 2
 }
 
-/// Whether an election may be due: not while this replica leads, nor while it hears a leader.
+/// Whether an election may be due: not while this replica leads, nor while a leader was heard recently.
 pub(super) fn may_elect(state: ServerState, heard: Option<Instant>, every: Duration) -> bool {
     match state {
         ServerState::Leader => false,

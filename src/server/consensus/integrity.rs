@@ -1,7 +1,7 @@
-//! Verifies a data directory before it is used: nothing in it changed, and nothing is missing. `backend` has redb
-//! verify the pages.
+//! Verifies a data directory before its use: nothing in the directory changed, and nothing is missing. `backend` has
+//! redb verify the pages.
 //!
-//! A replica that lost a vote or an entry could help to decide something twice, so it does not start.
+//! A replica that lost a vote or an entry could help to decide something twice, so such a replica does not start.
 
 use redb::{Error, ReadTransaction, ReadableTable as _, TableError};
 
@@ -10,11 +10,11 @@ use super::commit_counter::TALLY;
 use super::tables::{LOG, META, PURGED, SNAPSHOT, last_index};
 use allclear_wire::pb::allclear::raft::v1 as pb;
 
-/// Says how many writes there were, which are so many at least.
+/// Returns the number of writes, which is at least `least`.
 pub(super) fn inspect(transaction: &ReadTransaction, least: u64) -> Result<u64, Error> {
     let written = match transaction.open_table(TALLY) {
         Ok(table) => table.get(())?.map_or(0, |count| count.value()),
-        // Nothing was counted when it was made.
+        // The database was made before writes were counted.
         Err(TableError::TableDoesNotExist(_)) => 0,
         Err(error) => return Err(error.into()),
     };
@@ -40,7 +40,7 @@ pub(super) fn inspect(transaction: &ReadTransaction, least: u64) -> Result<u64, 
         let (index, sealed) = pair?;
         let index = index.value();
         checked::entry(index, sealed.value())?;
-        // A snapshot that came from elsewhere reaches further than the log did.
+        // A snapshot received from another replica reaches further than the log did.
         if index != next && (index < next || index != after(snapshot)) {
             return Err(Error::Corrupted(format!("the log goes on at {index} where entry {next} is expected")));
         }

@@ -17,10 +17,10 @@ use super::types::Proposed;
 const FENCED_WITHIN: Duration = Duration::from_secs(2);
 
 impl Consensus {
-    /// Before this replica acts without a leader: a leader of before cannot count on it any more once this returned
-    /// true. Stands for election in a new term, which is on disk before this returns true. A leader of an earlier term
-    /// gets nothing acknowledged here from then on: it has to be elected anew, and begins anew. A leader needs no fence,
-    /// a new turn begins with its quorum.
+    /// Fences off earlier leaders before this replica acts without a leader: after a return of true, no earlier leader
+    /// can count on this replica any more. Campaigns in a new term, which is on the disk before the return of true. A
+    /// leader of an earlier term gets nothing acknowledged here from then on: such a leader has to be elected anew, and
+    /// begins anew. A leader needs no fence, a new epoch begins with its quorum.
     pub async fn fence(&self) -> Result<bool, RequestError> {
         if self.raft.is_leader() {
             return Ok(true);
@@ -31,9 +31,9 @@ impl Consensus {
         Ok(risen.is_some())
     }
 
-    /// The entries, as the fold is given them, behind what is applied here: on this replica's disk, and perhaps
-    /// committed. To miss nothing take the tail before the state: what is applied in between is then in both, and what
-    /// is in neither was not in this replica's log.
+    /// The entries behind the applied position, as given to the state machine: on this replica's disk, and perhaps
+    /// committed. To miss nothing, read these entries before the state: an entry applied in between is then in both,
+    /// and an entry in neither was not in this replica's log.
     pub async fn unapplied_entries(&self) -> Result<Vec<Bytes>, RequestError> {
         let gone = || RequestError::Stopped(self.stopped().unwrap_or_else(|| "the data directory was let go".into()));
         let published = *self.published.borrow();

@@ -1,16 +1,15 @@
-//! Replicas that say hello without being members: one new disk under a known name, or several. And members that signed
-//! off.
+//! Hello calls of nodes that are no members (one new disk under a known name, or several), and members that signed off.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Who waits to be let in greets every two seconds at least.
+/// A node that wants to join sends a hello every two seconds at least.
 const ASKED_WITHIN: Duration = Duration::from_secs(5);
-/// Under one name. More than one is too many already.
+/// The most nodes recorded under one name. Two are too many already.
 const NODES_AT_MOST: usize = 4;
 
-/// Replicas that greeted this one.
+/// The replicas from which this replica received a hello.
 #[derive(Default)]
 pub(crate) struct JoinRequests(Mutex<HelloLog>);
 
@@ -21,7 +20,7 @@ struct HelloLog {
 }
 
 impl JoinRequests {
-    /// A node that is no member greets under a name that is one of this cluster's.
+    /// Records the hello of a node that is no member, under a name of this cluster.
     pub(super) fn record_hello(&self, name: &str, node: u64, now: Instant) {
         let mut greeted = self.greeted();
         greeted.forget(now);
@@ -31,19 +30,19 @@ impl JoinRequests {
         }
     }
 
-    /// The nodes that asked a moment ago, by name.
+    /// The nodes with a recent hello, by name.
     pub(super) fn nodes(&self, now: Instant) -> BTreeMap<String, BTreeSet<u64>> {
         let mut greeted = self.greeted();
         greeted.forget(now);
         greeted.asked.iter().map(|(name, nodes)| (name.clone(), nodes.keys().copied().collect())).collect()
     }
 
-    /// A member says that it stops.
+    /// Records the sign-off of a member that stops.
     pub(super) fn signs_off(&self, node: u64, now: Instant) {
         self.greeted().signed_off.insert(node, now);
     }
 
-    /// When a node said that it stops; of those that are not members any more nothing is kept.
+    /// The time at which each node signed off. The sign-offs of former members are dropped.
     pub(super) fn signed_off(&self, is_member: impl Fn(u64) -> bool) -> BTreeMap<u64, Instant> {
         let mut greeted = self.greeted();
         greeted.signed_off.retain(|node, _| is_member(*node));
@@ -64,7 +63,7 @@ impl HelloLog {
     }
 }
 
-/// For people: the nodes that use one name.
+/// The message for people about the nodes that use one name.
 pub(super) fn contest_message(name: &str, nodes: &BTreeSet<u64>) -> String {
     let nodes: Vec<String> = nodes.iter().map(|node| format!("{node:x}")).collect();
     format!(

@@ -24,13 +24,13 @@ use allclear_wire::pb::allclear::raft::v1 as pb;
 pub(crate) struct LogStore(pub(crate) Arc<Disk>);
 
 impl Disk {
-    /// What is there of a range, up to so many bytes beyond the first. What is stored but not understood stops the
-    /// replica: skipping it would fork its state from the others'.
+    /// The stored entries of a range, up to `most` bytes, but at least the first entry. A stored entry that cannot be
+    /// decoded stops the replica: without the entry, its state would fork from the other replicas' state.
     pub(super) fn entries(&self, range: (Bound<u64>, Bound<u64>), most: usize) -> Result<Vec<RaftEntry>, OpenError> {
         self.stored(range, most)?.iter().map(|(index, message)| decode(*index, message)).collect()
     }
 
-    /// The same, not decoded yet.
+    /// The stored messages of a range, not decoded, with the limit of `entries`.
     pub(super) fn stored(
         &self,
         range: (Bound<u64>, Bound<u64>),
@@ -56,7 +56,7 @@ impl Disk {
     }
 }
 
-/// Entries from before there were seals tell by themselves where they belong.
+/// Entries from before the checksums contain their own position.
 pub(super) fn decode(index: u64, message: &[u8]) -> Result<RaftEntry, OpenError> {
     let undecodable =
         |what: String| OpenError::Start(format!("log entry {index} cannot be decoded: {what}; {WHAT_TO_DO}"));
@@ -67,14 +67,14 @@ pub(super) fn decode(index: u64, message: &[u8]) -> Result<RaftEntry, OpenError>
 }
 
 impl LogStore {
-    /// Returns when everything that was accepted is on the disk.
+    /// Returns when all accepted entries are on the disk.
     pub(super) async fn all_written(&self) -> io::Result<()> {
         self.0.recent.all_written().await
     }
 
-    /// What is on the disk of a range, up to so many bytes beyond the first, and what is not.
+    /// The entries of a range on the disk, up to `most` bytes but at least the first, and the entries not on the disk.
     async fn both(&self, range: (Bound<u64>, Bound<u64>), most: usize) -> io::Result<[Vec<RaftEntry>; 2]> {
-        // First what is in memory: what is written meanwhile would be in neither the other way round.
+        // Memory is read first: in the other order, an entry written meanwhile would be in neither part.
         let unwritten = self.0.recent.within(range);
         let first = unwritten.first().map(|entry| entry.log_id.index());
         if first.is_some_and(|first| range.0 == Bound::Included(first)) {
@@ -88,7 +88,7 @@ impl LogStore {
         self.both(range, usize::MAX).await.map(|both| both.concat())
     }
 
-    /// One write after the other, each with all that has come since the one before.
+    /// Writes batch after batch, each with all entries since the batch before.
     async fn write(self) {
         while let Some(Batch { entries, committed, flushed }) = self.0.recent.next() {
             let count = entries.len();
@@ -171,7 +171,7 @@ impl RaftLogStorage<Types> for LogStore {
         self.0.run(write).await
     }
 
-    /// Only advice for the next start: written with the next entries, or when the disk is let go of.
+    /// Only a hint for the next start: written with the next entries, or when the disk is released.
     async fn save_committed(&mut self, committed: Option<LogId>) -> Result<(), io::Error> {
         if let Some(committed) = committed {
             self.0.recent.set_committed_hint(committed);

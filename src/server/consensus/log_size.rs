@@ -13,13 +13,13 @@ use super::options::{KEPT_LOG_BYTES, MAX_LOG_BYTES};
 use super::tables::LOG;
 use super::types::{LogId, Types};
 
-/// The longest that a snapshot is waited for.
+/// The longest wait for a snapshot.
 const SNAPSHOT_WITHIN: Duration = Duration::from_secs(30);
-/// Also where nothing can be folded yet, as without a quorum.
+/// The pause between attempts, also while no snapshot is possible yet, as without a quorum.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 impl Disk {
-    /// What each entry takes that is there at the start.
+    /// Records the size of each entry in the log at the start.
     pub(super) fn weigh(&self) -> Result<(), OpenError> {
         self.read(|transaction| {
             for pair in transaction.open_table(LOG)?.iter()? {
@@ -36,12 +36,12 @@ fn folded(metrics: &RaftMetrics<Types>) -> u64 {
 }
 
 impl Consensus {
-    /// Folds what is beyond the bound into a snapshot and lets go of it, until this replica stops.
+    /// Replaces the log beyond the bound with a snapshot and purges these entries, until this replica stops.
     pub(super) async fn keep_the_log_small(self) {
         let Some(mut all) = self.disk.upgrade().map(|disk| disk.weights.all()) else { return };
         while all.wait_for(|all| *all > MAX_LOG_BYTES).await.is_ok() {
             self.shorten_the_log().await;
-            // openraft lets go of it when nobody reads it any more.
+            // openraft purges an entry once no reader needs the entry.
             let _ = timeout(AGAIN_AFTER, all.wait_for(|all| *all <= MAX_LOG_BYTES)).await;
         }
     }
@@ -60,7 +60,7 @@ impl Consensus {
             }
         }
         tracing::debug!(upto, "log over its limit: entries in the snapshot purged");
-        // One that is shut down keeps what it has.
+        // A Raft instance after shutdown keeps its log.
         let _ = self.raft.trigger().purge_log(upto).await;
     }
 }

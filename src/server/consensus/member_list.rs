@@ -1,5 +1,5 @@
-//! The members, and whether each of them answers a hello. Also asks the others for the leader while this replica has
-//! none, for example because it was removed.
+//! The members, and whether each member answers a hello. Also asks the other replicas for the leader while this replica
+//! has no leader, for example after its removal.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use super::raft_status::RaftRole;
 use super::types::{Membership, RaftMember, lineage};
 use allclear_wire::pb::allclear::raft::v1::Identity;
 
-/// Who takes part, by name.
+/// The members by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemberNames {
     pub voters: Vec<String>,
@@ -22,7 +22,7 @@ pub struct MemberNames {
 }
 
 impl MemberNames {
-    /// A name that votes is no learner, though a new disk under it may be one.
+    /// A name with a vote is no learner, though a new disk under the name may be a learner.
     pub(super) fn of(membership: &Membership) -> Self {
         Self::by(membership, |_, _| true)
     }
@@ -51,13 +51,13 @@ pub struct MemberStatus {
     pub node: u64,
     pub voter: bool,
     pub leads: bool,
-    /// Why it does not count as reachable.
+    /// The reason why the member does not count as reachable.
     pub unreachable: Option<String>,
 }
 
 impl Consensus {
-    /// On any replica: who takes part and who answers now. Asks everybody, which takes at most about a second. As this
-    /// replica knows it, or, when it takes no part, as the others do.
+    /// The members and which of them answer now, on any replica. Asks all members, which takes at most about a second.
+    /// Uses the membership of this replica, or of the other replicas while this replica follows no leader.
     pub async fn roster(&self) -> Vec<MemberStatus> {
         let known = match self.leader_heard() {
             Some((leader, _)) => Some((self.membership(), leader)),
@@ -77,7 +77,7 @@ impl Consensus {
         seats
     }
 
-    /// The leader, as this replica hears it or as the others do.
+    /// The leader, as known to this replica or to the other replicas.
     pub(super) async fn leader_to_ask(&self) -> Option<(u64, RaftMember)> {
         if let Some(heard) = self.leader_heard() {
             return Some(heard);
@@ -86,7 +86,7 @@ impl Consensus {
         Some((leader, membership.get_node(&leader)?.clone()))
     }
 
-    /// The leader that was heard within its lease, or this replica while it may lead.
+    /// The leader heard within its lease, or this replica while it may lead.
     pub(super) fn leader_heard(&self) -> Option<(u64, RaftMember)> {
         let (leads, heard) = {
             let status = self.status.borrow();
@@ -95,13 +95,13 @@ impl Consensus {
         if leads || heard { self.leader() } else { None }
     }
 
-    /// What a member says that hears a leader: the membership and who leads.
+    /// The membership and the leader, from the answer of a member with a leader.
     async fn led_elsewhere(&self) -> Option<(Membership, u64)> {
         self.led_as_told_by(self.peers_to_ask()).await
     }
 
-    /// The same, asked of those who vote or did when the cluster was formed: where many miss their leader, all of them
-    /// ask, again and again.
+    /// The membership and the leader, asked of the voters and the founders only: when many replicas miss their leader,
+    /// all of them ask, again and again.
     pub(super) async fn led_as_voters_say(&self) -> Option<(Membership, u64)> {
         let membership = self.membership();
         let voters = membership.voter_ids().filter_map(|voter| Some(membership.get_node(&voter)?.replica.as_str()));
@@ -120,14 +120,14 @@ impl Consensus {
         answers.await.into_iter().find_map(|answer| answer.ok().and_then(led))
     }
 
-    /// Nobody sends the log to a replica that is no member any more, so one that hears no leader asks those who vote
-    /// whether they have one without it. Only says what is; nothing hangs on it.
+    /// A removed replica receives no log, so a replica without a leader asks the voters whether they have a leader and
+    /// a membership without this replica. The result is only reported; no decision depends on the result.
     pub(super) async fn ask_whether_removed(&self) {
         if self.leader_heard().is_some() {
             self.outside.send_replace(None);
             return;
         }
-        // As long as it is not formed, formation says why.
+        // Before the cluster is formed, bootstrap reports the reason.
         let Ok(Some(own)) = self.stored_membership().await else { return };
         let Some((membership, _)) = self.led_as_voters_say().await else { return };
         if membership.get_node(&self.identity.node).is_some() {
@@ -147,7 +147,7 @@ impl Consensus {
         });
     }
 
-    /// Everybody whom the configuration or the log names.
+    /// The other replicas of the configuration and of the log.
     pub(super) fn peers_to_ask(&self) -> Vec<(String, Channel)> {
         let configured = self.others().map(|(name, channel)| (name.to_owned(), channel));
         let membership = self.membership();
@@ -162,7 +162,7 @@ impl Consensus {
         configured.chain(logged).collect()
     }
 
-    /// Whether it answers as the node that the log knows.
+    /// Checks whether the member answers as the node of the log.
     async fn look_for(&self, node: u64, member: &RaftMember) -> Result<(), String> {
         if node == self.identity.node {
             return Ok(());
@@ -186,7 +186,7 @@ impl Consensus {
         }
     }
 
-    /// The vote of this node goes to a new disk under its name without anybody's word.
+    /// True if the vote of this node moves to a new disk under its name without an operator's request.
     fn is_let_in(&self, name: &str, lost: u64) -> bool {
         let membership = self.membership();
         let is_contested = self.askers.nodes(Instant::now()).get(name).is_some_and(|nodes| nodes.len() > 1);

@@ -1,5 +1,5 @@
-//! Changes the membership by joint consensus, as the leader. A name votes once: a replica that lost its disk is removed
-//! under its old node id before it is added under its new one.
+//! Changes the membership by joint consensus, as the leader. A name votes once: a replica with a lost disk is removed
+//! under its old node id before the addition under its new node id.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,14 +17,15 @@ use super::types::{Membership, RaftMember, Types, lineage};
 /// Long enough for a snapshot; a replica that takes longer stays a learner and goes on catching up.
 const CATCH_UP_WITHIN: Duration = Duration::from_secs(30);
 pub(super) const CHANGE_WITHIN: Duration = Duration::from_secs(10);
-/// A new leader has not heard everybody yet.
+/// A new leader has not heard all members yet.
 const HEARD_WITHIN: Duration = Duration::from_secs(2);
 
 type Changed<R> = Result<R, RaftError<Types, ClientWriteError<Types>>>;
 
 impl Consensus {
-    /// On the leader: asks the replica who it is, brings it up to date as a learner, and makes it a voter while there is
-    /// room. Whether it votes comes back. A member that answers at another address is found there from now on.
+    /// On the leader: asks the replica for its identity, brings the replica up to date as a learner, and makes the
+    /// replica a voter while there is room. Returns whether the replica votes. A member that answers at another address
+    /// is dialled there from now on.
     pub async fn add_member(&self, name: &str, address: &str) -> Result<bool, RequestError> {
         check(address)?;
         let _one_at_a_time = self.changing.lock().await;
@@ -81,7 +82,7 @@ impl Consensus {
         Ok(true)
     }
 
-    /// A member is looked for where the configuration says, so it is not moved anywhere else.
+    /// Rejects an address other than the configured address: members are dialled at the configured address.
     fn not_configured_elsewhere(&self, name: &str, address: &str) -> Result<(), RequestError> {
         match self.options.address_of(name).filter(|known| *known != address) {
             Some(known) => Err(RequestError::Refused(format!(
@@ -93,10 +94,10 @@ impl Consensus {
 
     async fn who_is_at(&self, name: &str, address: &str) -> Result<HelloReply, RequestError> {
         let silent = |why: String| RequestError::Refused(format!("{name} cannot be added: {why}; start it first"));
-        // A connection of its own: the shared one leads to where it was.
+        // A separate connection: the shared connection leads to the previous address.
         let channel = self.peers.channel(name).map_or_else(|| self.peers.dial(name, address), Ok);
         let channel = channel.map_err(|error| silent(error.to_string()))?;
-        // The configuration decides where a replica is looked for; where that differs, people are told.
+        // The configuration decides the dialled address; the error message reports a difference.
         let elsewhere = self.options.address_of(name).filter(|configured| *configured != address);
         let place = elsewhere.map_or_else(
             || address.to_owned(),
@@ -110,8 +111,8 @@ impl Consensus {
         self.send_hello(name, channel).await.map_err(|why| silent(format!("{why} at {place}")))
     }
 
-    /// On the leader: removes a member, also one that is gone, with all nodes under its name. It does not remove itself: it hands over, and the next one
-    /// is to be asked.
+    /// On the leader: removes a member, also an unreachable member, with all nodes under its name. The leader does not
+    /// remove itself: the leader transfers leadership, and the caller has to ask the next leader.
     pub async fn remove_member(&self, name: &str) -> Result<(), RequestError> {
         let _one_at_a_time = self.changing.lock().await;
         self.lead()?;
@@ -128,7 +129,8 @@ impl Consensus {
             )));
         }
         self.has_quorum(&membership).await?;
-        // Without most of the voters that remain nothing could be decided after the change, not even its end.
+        // Without most of the remaining voters no decision is possible after the change, not even the end of the
+        // change.
         let silent = self.silent(&remaining).await?;
         if !silent.is_empty() {
             let silent = silent.iter().filter_map(|node| Some(membership.get_node(node)?.replica.as_str()));
@@ -147,7 +149,8 @@ impl Consensus {
         changed(CHANGE_WITHIN, self.raft.change_membership(without(&membership, &nodes), false)).await
     }
 
-    /// A change that is appended without a quorum would hang between committed and not, and block every other.
+    /// Requires a quorum: a change appended without a quorum would hang between committed and not, and block every
+    /// other.
     pub(super) async fn has_quorum(&self, membership: &Membership) -> Result<(), RequestError> {
         for voters in membership.get_joint_config() {
             if !self.silent(voters).await?.is_empty() {
@@ -157,7 +160,8 @@ impl Consensus {
         Ok(())
     }
 
-    /// Nobody, as soon as most of these have answered what was sent from now on; otherwise those that have not.
+    /// Empty as soon as most of `voters` have answered messages sent from now on; otherwise the voters without an
+    /// answer.
     async fn silent(&self, voters: &BTreeSet<u64>) -> Result<Vec<u64>, RequestError> {
         let begun = Instant::now();
         let silent = |metrics: &RaftMetrics<Types>| -> Vec<u64> {
@@ -169,13 +173,13 @@ impl Consensus {
     }
 }
 
-/// More than one where the disk of a voter was lost and its new one is a learner.
+/// The nodes under a name: more than one if the disk of a voter was lost and the new disk is a learner.
 fn named(membership: &Membership, name: &str) -> Vec<(u64, RaftMember)> {
     let members = membership.nodes().filter(|(_, member)| member.replica == name);
     members.map(|(node, member)| (*node, member.clone())).collect()
 }
 
-/// The nodes are members no longer, whether they vote or not.
+/// The change that removes the nodes, voters or not.
 pub(super) fn without(membership: &Membership, nodes: &BTreeSet<u64>) -> ChangeMembers<u64, RaftMember> {
     let voters: BTreeSet<u64> = membership.voter_ids().filter(|voter| nodes.contains(voter)).collect();
     let learners = ChangeMembers::RemoveNodes(nodes - &voters);
@@ -185,7 +189,7 @@ pub(super) fn without(membership: &Membership, nodes: &BTreeSet<u64>) -> ChangeM
     ChangeMembers::Batch(vec![ChangeMembers::RemoveVoters(voters), learners])
 }
 
-/// What a larger cluster costs was never measured.
+/// Rejects a replica beyond the limit: the cost of a larger cluster was never measured.
 fn has_room(membership: &Membership, name: &str) -> Result<(), RequestError> {
     if membership.nodes().count() < MAX_REPLICAS {
         return Ok(());
@@ -201,7 +205,7 @@ pub(super) fn catching_up(name: &str) -> RequestError {
     ))
 }
 
-/// In every part of a joint membership: a change that was cut short is gone through again.
+/// True if the node votes and the membership is not joint: an interrupted change is repeated.
 fn votes(membership: &Membership, node: u64) -> bool {
     let configs = membership.get_joint_config();
     configs.len() == 1 && configs.iter().all(|voters| voters.contains(&node))
@@ -217,13 +221,13 @@ fn check(address: &str) -> Result<(), RequestError> {
 pub(super) async fn changed<R>(within: Duration, change: impl Future<Output = Changed<R>>) -> Result<(), RequestError> {
     match timeout(within, change).await {
         Ok(Ok(_)) => Ok(()),
-        // Perhaps between the two steps; repeated, the next leader does the second.
+        // Perhaps between the two steps; on a repeated request the next leader does the second step.
         Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_) | ClientWriteError::LogEntryDiscarded(_)))) => {
             Err(RequestError::Unknown("leadership moved before the change ended".into()))
         }
         Err(_) => Err(RequestError::Unknown("the change did not end in time".into())),
         Ok(Err(RaftError::APIError(ClientWriteError::ChangeMembershipError(refused)))) => Err(match refused {
-            // It has only just been elected.
+            // The leader has only just been elected.
             ChangeMembershipError::UncommittedLeaderLog(_) => RequestError::NoLeader,
             ChangeMembershipError::InProgress(_) => {
                 RequestError::Refused("another change is under way; try again when it is done".into())

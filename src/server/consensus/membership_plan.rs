@@ -1,47 +1,47 @@
 //! Decides the next automatic change of the membership: a pure function of the leader's view. One change at a time; the
-//! code that carries it out checks again whether it is possible.
+//! code that carries out the change checks again whether the change is possible.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::types::{Membership, RaftMember};
 
-/// Silence up to here is noise; from here on a member does not count as answering.
+/// A member silent for this long does not count as answering; shorter silence is noise.
 pub(super) const SILENT_AFTER: Duration = Duration::from_secs(2);
-/// How many entries a learner may lag behind while it counts as up to date: the log does not stand still.
+/// The largest lag, in entries, of an up-to-date learner: the log keeps growing.
 const LAG_AT_MOST: u64 = 100;
 
-/// One member as the leader sees it.
+/// One member in the view of the leader.
 #[derive(Debug, Clone)]
 pub(super) struct MemberState {
     pub(super) node: u64,
     pub(super) member: RaftMember,
     pub(super) voter: bool,
-    /// For how long it has acknowledged nothing; zero for the leader itself.
+    /// For how long the member has acknowledged nothing; zero for the leader itself.
     pub(super) silent_for: Duration,
-    /// It said that it stops, and was not heard since.
+    /// The member signed off, and was not heard since.
     pub(super) signed_off: bool,
-    /// How far its log is behind what is committed; `None` while nobody knows.
+    /// How far the member's log is behind the committed position; `None` while unknown.
     pub(super) lag: Option<u64>,
 }
 
-/// A configured replica that answers, and is no member as it answers.
+/// A configured replica that answers, and whose answer matches no member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JoinCandidate {
     pub(super) node: u64,
     /// With the configured address.
     pub(super) member: RaftMember,
-    /// Its log holds nothing: it never took part in anything.
+    /// The log is empty: the replica never took part in anything.
     pub(super) new: bool,
 }
 
-/// What the leader sees.
+/// The leader's view of the membership.
 #[derive(Debug, Default)]
 pub(super) struct MembershipView {
-    /// In the order in which they are preferred as voters.
+    /// The members, in the order of preference as voters.
     pub(super) members: Vec<MemberState>,
     pub(super) callers: Vec<JoinCandidate>,
-    /// The nodes that are no members and greeted somebody a moment ago, by the name that they gave.
+    /// The nodes that are no members and sent a hello a moment ago, by the name in the hello.
     pub(super) askers: BTreeMap<String, BTreeSet<u64>>,
     /// A change was cut short between its two steps.
     pub(super) half_changed: bool,
@@ -50,26 +50,26 @@ pub(super) struct MembershipView {
     pub(super) rejoin_after: Duration,
 }
 
-/// What to change.
+/// A change of the membership.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MembershipChange {
-    /// The second step of a change whose leader is gone.
+    /// The second step of a change after the loss of its leader.
     Finish,
-    /// Members that are found elsewhere now.
+    /// Members with a new address.
     Move(BTreeMap<u64, RaftMember>),
-    /// The nodes of lost disks whose name another member bears by now.
+    /// The nodes of lost disks, each with another member of the same name by now.
     Forget { nodes: BTreeSet<u64> },
-    /// New learners, and the nodes of lost disks that they stand for.
+    /// New learners, and the nodes of lost disks replaced by the learners.
     Add { learners: BTreeMap<u64, RaftMember>, instead_of: Vec<u64> },
-    /// A learner is to vote: there is room.
+    /// A learner becomes a voter: there is room.
     Promote { learner: u64 },
-    /// The vote of a lost disk goes to the learner of the same name, and the lost one is a member no longer.
+    /// The vote of a lost disk moves to the learner of the same name, and the lost node is removed.
     Rejoin { lost: u64, learner: u64 },
-    /// A learner is to vote in the place of a voter that is gone, which becomes a learner.
+    /// A learner becomes a voter in place of a lost voter, which becomes a learner.
     Replace { gone: u64, learner: u64 },
 }
 
-/// The change that is due, if any.
+/// The pending change, if any.
 pub(super) fn membership_change(view: &MembershipView) -> Option<MembershipChange> {
     if !has_quorum(view) {
         return None;
@@ -84,8 +84,8 @@ pub(super) fn membership_change(view: &MembershipView) -> Option<MembershipChang
         .or_else(|| due_promotion_or_replacement(view))
 }
 
-/// The names that more than one node uses: those that answer as members, and those that ask to be let in. Nobody can tell
-/// which of them is the replica, so none of them is let in.
+/// The names used by more than one node, among the answering members and the nodes that want to join. The real replica
+/// among these nodes is unknown, so none of them is let in.
 pub(super) fn contested(view: &MembershipView) -> BTreeMap<String, BTreeSet<u64>> {
     let mut nodes = view.askers.clone();
     let members = view.members.iter().filter(|known| answers(known));
@@ -97,13 +97,13 @@ pub(super) fn contested(view: &MembershipView) -> BTreeMap<String, BTreeSet<u64>
     nodes
 }
 
-/// The voter of this name under another node id: the disk that was lost, where it is silent.
+/// The voter of this name under another node id: the lost disk, if silent.
 pub(super) fn left_behind(membership: &Membership, name: &str, node: u64) -> Option<u64> {
     let mut voters = membership.voter_ids().filter(|voter| *voter != node);
     voters.find(|voter| membership.get_node(voter).is_some_and(|member| member.replica == name))
 }
 
-/// Of a pair the one that is left is no majority, so nothing can be changed without an operator's word.
+/// The remaining voter of a pair is no majority, so no change is possible without an operator's request.
 pub(super) const fn may_rejoin(voters: usize) -> bool {
     voters > 2
 }
@@ -116,7 +116,7 @@ fn voters(view: &MembershipView) -> impl Iterator<Item = &MemberState> {
     view.members.iter().filter(|known| known.voter)
 }
 
-/// Without one nothing would ever be committed, and every other change would wait for this one.
+/// Without a quorum no change would ever be committed, and every other change would wait for this change.
 fn has_quorum(view: &MembershipView) -> bool {
     voters(view).filter(|known| answers(known)).count() * 2 > voters(view).count()
 }
@@ -133,7 +133,7 @@ fn siblings<'v>(view: &'v MembershipView, known: &MemberState) -> impl Iterator<
     view.members.iter().filter(move |other| other.node != node && other.member.replica == name)
 }
 
-/// A name is a member once. Whatever cut a change short, or was changed by hand meanwhile, the node that answers stays.
+/// A name is a member once. After an interrupted change or a manual change, the node that answers stays.
 fn due_forget(view: &MembershipView) -> Option<MembershipChange> {
     let has_heir = |known: &MemberState| {
         let mut siblings = siblings(view, known);
@@ -151,13 +151,13 @@ fn is_contested(view: &MembershipView, known: &MemberState) -> bool {
     contested(view).contains_key(&known.member.replica)
 }
 
-/// A voter that is only cut off comes back with its disk, so it is given time.
+/// A voter that is only disconnected comes back with its disk, so the leader waits.
 fn is_lost(view: &MembershipView, known: &MemberState) -> bool {
     !answers(known) && (known.signed_off || known.silent_for >= view.rejoin_after)
 }
 
-/// Who took part once comes back only by an operator's wish: it was removed for a reason. A voter's lost disk comes back as
-/// a learner beside it, and votes when the lost one is out of contact for long enough.
+/// A former member is added only by an operator's request: the removal had a reason. A voter's new disk is added as a
+/// learner beside the lost disk, and votes when the lost disk is out of contact for long enough.
 fn due_addition(view: &MembershipView) -> Option<MembershipChange> {
     let contested = contested(view);
     let mut learners = BTreeMap::new();
@@ -178,7 +178,7 @@ fn due_addition(view: &MembershipView) -> Option<MembershipChange> {
     (!learners.is_empty()).then_some(MembershipChange::Add { learners, instead_of })
 }
 
-/// As many vote afterwards as before.
+/// The number of voters stays unchanged.
 fn due_rejoin(view: &MembershipView) -> Option<MembershipChange> {
     if !may_rejoin(voters(view).count()) {
         return None;
@@ -194,10 +194,10 @@ fn is_up_to_date(known: &MemberState) -> bool {
 }
 
 fn due_promotion_or_replacement(view: &MembershipView) -> Option<MembershipChange> {
-    // One name never has two votes.
+    // A name never has two votes.
     let votes_already = |known: &MemberState| siblings(view, known).any(|sibling| sibling.voter);
     let learner = view.members.iter().find(|known| is_up_to_date(known) && !votes_already(known))?.node;
-    // Also where there is room: one more voter beside one that is gone only makes a quorum larger.
+    // Also where there is room: an additional voter beside a lost voter only makes a quorum larger.
     let gone = voters(view).filter(|known| known.silent_for >= view.replace_after.max(SILENT_AFTER));
     if let Some(longest_gone) = gone.max_by_key(|known| known.silent_for) {
         return Some(MembershipChange::Replace { gone: longest_gone.node, learner });

@@ -1,4 +1,5 @@
-//! An operator's requests about members and leadership. The leader carries them out; other replicas forward them.
+//! An operator's requests about members and leadership. The leader carries out a request; other replicas forward a
+//! request.
 
 use std::time::Duration;
 
@@ -12,31 +13,32 @@ use allclear_wire::pb::allclear::cluster::v1 as pb;
 use pb::change_request::Change;
 use pb::change_response::Outcome;
 
-/// Longer than an election, and than a leader that hands over first.
+/// Longer than an election, and than a transfer of leadership before the change.
 const LEADER_WITHIN: Duration = Duration::from_secs(8);
 /// Longer than bringing a replica up to date and two steps of joint consensus.
 pub(super) const CHANGE_WITHIN: Duration = Duration::from_secs(50);
 
-/// Changes that somebody asks for, who is named in the logs. On any replica.
+/// Changes requested by an operator, who is named in the logs. On any replica.
 pub struct OperatorContext {
     pub(super) consensus: Consensus,
     pub(super) who: String,
 }
 
 impl OperatorContext {
-    /// Brings a replica up to date and makes it a voter while there is room; returns whether it votes.
+    /// Brings a replica up to date and makes the replica a voter while there is room; returns whether the replica
+    /// votes.
     pub async fn add_member(&self, replica: &str, address: &str) -> Result<bool, RequestError> {
         let add = pb::AddMember { replica: replica.into(), address: address.into() };
         Ok(self.change(Change::Add(add)).await?.voter)
     }
 
-    /// Removes a member, also one that is gone and also the leader, which hands over first.
+    /// Removes a member, also an unreachable member, and also the leader, which transfers leadership first.
     pub async fn remove_member(&self, replica: &str) -> Result<(), RequestError> {
         let remove = pb::RemoveMember { replica: replica.into() };
         self.change(Change::Remove(remove)).await.map(drop)
     }
 
-    /// Hands leadership to this voter, or to any that is up to date; returns who leads now.
+    /// Transfers leadership to this voter, or to any up-to-date voter; returns the new leader.
     pub async fn transfer_leadership(&self, to: Option<&str>) -> Result<String, RequestError> {
         let transfer = pb::TransferLeader { replica: to.map(Into::into) };
         Ok(self.change(Change::Transfer(transfer)).await?.leader)
@@ -45,7 +47,7 @@ impl OperatorContext {
     async fn change(&self, change: Change) -> Result<pb::Changed, RequestError> {
         tracing::info!(who = self.who, ?change, "operator request received");
         let (consensus, who) = (self.consensus.clone(), self.who.clone());
-        // A change that is under way is not given up because its caller is gone: half of it may be committed.
+        // The loss of the caller does not cancel a change under way: half of the change may be committed.
         let changing = tokio::spawn(async move {
             let changed = consensus.change(&change, &who).await;
             match &changed {
@@ -77,7 +79,7 @@ impl Consensus {
         }
     }
 
-    /// As the leader, for another replica.
+    /// Carries out a change as the leader, for another replica.
     pub(super) async fn change_for(&self, change: &Change, who: &str, by: &str) -> Result<pb::Changed, RequestError> {
         tracing::info!(who, by, ?change, "membership request received through another replica");
         let changed = self.change_here(change).await;

@@ -1,5 +1,5 @@
-//! openraft's calls to other replicas, over gRPC. Every call has a deadline. A failed call tells whether an immediate
-//! retry can help.
+//! openraft's calls to other replicas, over gRPC. Every call has a deadline. The error of a failed call shows whether
+//! an immediate retry can help.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -27,12 +27,12 @@ use pb::raft_client::RaftClient;
 
 type RpcError = RPCError<Types>;
 
-/// openraft would give entries as long as a heartbeat: then a full batch never gets over a slow line to a slow disk.
-/// Heartbeats go beside it, and a dead connection is noticed earlier, by the kernel or its keepalive.
+/// openraft would allow entries as long as a heartbeat: then a full batch never passes a slow line to a slow disk.
+/// Heartbeats are sent beside the batch, and a dead connection is noticed earlier, by the kernel or the keepalive.
 const APPEND_WITHIN: Duration = Duration::from_secs(5);
 const PIECE_BYTES: usize = 512 << 10;
 
-/// Makes a link to each member.
+/// Creates a link to each member.
 pub(crate) struct Network {
     pub(crate) cluster: String,
     pub(crate) node: u64,
@@ -58,7 +58,7 @@ fn client(channel: Channel) -> RaftClient<Channel> {
     RaftClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES).max_encoding_message_size(MAX_MESSAGE_BYTES)
 }
 
-/// The way to one member.
+/// The link to one member.
 pub(crate) struct PeerLink {
     to: pb::Destination,
     node: u64,
@@ -89,7 +89,7 @@ impl PeerLink {
         result
     }
 
-    /// A vote in an answer. One that leaps is no answer: this replica would take its term over.
+    /// Decodes the vote in an answer. A vote too far ahead is no answer: this replica would adopt the term.
     fn vote_in(&self, answer: Option<pb::Vote>) -> Result<RaftVote, RpcError> {
         let vote = codec::vote(answer)?;
         self.term.check(&vote).map_err(|leap| {
@@ -114,7 +114,7 @@ impl PeerLink {
     }
 }
 
-/// Nobody there, or somebody else: wait before the next try. Anything else may pass at once.
+/// No replica there, or another replica: wait before the next try. Any other failure may pass at once.
 fn failed(status: &Status) -> RpcError {
     let why = format!("{:?}: {}", status.code(), said(status));
     let is_lasting =
@@ -215,7 +215,7 @@ impl RaftNetworkV2<Types> for PeerLink {
     }
 }
 
-/// The head, then the state in pieces that share its memory.
+/// The head, then the state in pieces that share the memory of the state.
 fn pieces(head: pb::InstallHead, mut state: Bytes) -> impl Iterator<Item = pb::InstallRequest> + Send {
     use pb::install_request::Part;
     let rest = std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! The parts of one replica's consensus that its files share.
+//! The parts of one replica's consensus, shared by the files of this module.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -29,7 +29,7 @@ use allclear_wire::pb::allclear::raft::v1::{Destination, Identity};
 #[derive(Clone)]
 pub struct Consensus(Arc<Parts>);
 
-/// What is shared by its door, the services and the background tasks.
+/// The parts shared by the handle, the services and the background tasks.
 pub struct Parts {
     pub(super) raft: Raft<Types, StateMachineStore>,
     pub(super) identity: Identity,
@@ -41,19 +41,19 @@ pub struct Parts {
     pub(super) start: Start,
     /// When a leader was last heard.
     pub(super) heard: watch::Sender<Option<Instant>>,
-    /// Why this replica takes no part, while it does not.
+    /// The reason why this replica takes no part; `None` while this replica takes part.
     pub(super) outside: watch::Sender<Option<String>>,
-    /// What its leader sends that this program cannot read, while it does.
+    /// A description of the leader's data that this program cannot read, while the leader sends such data.
     pub(super) unreadable: watch::Sender<Option<String>>,
     pub(super) status: watch::Sender<RaftStatus>,
     pub(super) turns: Mutex<QuorumEpochs>,
-    /// To read the log from, as long as it is in use.
+    /// For reads of the log, as long as the disk is in use.
     pub(super) disk: Weak<Disk>,
     pub(super) confirming: SingleFlight<Result<u64, RequestError>>,
     pub(super) askers: JoinRequests,
     pub(super) words: Vouches,
     pub(super) term: OwnTerm,
-    /// Held by whoever changes the membership: one change at a time.
+    /// Locked during a change of the membership: one change at a time.
     pub(super) changing: tokio::sync::Mutex<()>,
     pub(super) stop: CancellationToken,
     /// Closes when the data directory is free again.
@@ -73,7 +73,7 @@ impl Consensus {
         Self(Arc::new(parts))
     }
 
-    /// Refuses what was meant for another cluster, another replica, or this replica's lost disk.
+    /// Rejects a call for another cluster, another replica, or this replica's lost disk.
     pub(super) fn admit(&self, to: Option<&Destination>) -> Result<(), Status> {
         let own = &self.identity;
         match to {
@@ -94,7 +94,7 @@ impl Consensus {
         self.heard.send_replace(Some(Instant::now()));
     }
 
-    /// It is of the leader that this replica follows.
+    /// True if the vote belongs to the leader of this replica.
     pub(super) fn follows(&self, vote: &RaftVote) -> bool {
         let leader = vote.leader_id;
         self.with_metrics(|metrics| {
@@ -102,7 +102,7 @@ impl Consensus {
         })
     }
 
-    /// What was taken is read. Where all that is committed is in the log, nothing is left that could not be read.
+    /// An accepted message was readable. Once all committed entries are in the log, no unreadable entry is left.
     pub(super) fn has_read_up_to(&self, committed: Option<u64>) {
         let last = self.with_metrics(|metrics| metrics.last_log_index);
         self.unreadable.send_if_modified(|reason| committed <= last && reason.take().is_some());
@@ -116,7 +116,7 @@ impl Consensus {
         self.with_metrics(|metrics| metrics.membership_config.membership().clone())
     }
 
-    /// Whom this replica believes to lead.
+    /// The leader, as believed by this replica.
     pub(super) fn leader(&self) -> Option<(u64, RaftMember)> {
         self.with_metrics(|metrics| {
             let node = metrics.current_leader?;
@@ -124,7 +124,7 @@ impl Consensus {
         })
     }
 
-    /// Why consensus stopped, if it did.
+    /// The reason why consensus stopped; `None` while consensus runs.
     pub(super) fn stopped(&self) -> Option<String> {
         self.with_metrics(|metrics| metrics.running_state.as_ref().err().map(ToString::to_string))
     }
@@ -135,7 +135,7 @@ impl Consensus {
 }
 
 impl RaftTiming {
-    /// A leader that no quorum acknowledged for this long leads nobody.
+    /// The lease: a leader without a quorum's acknowledgement for this long leads no replica.
     pub(super) fn lease(&self) -> Duration {
         self.election_timeout.1
     }

@@ -1,4 +1,4 @@
-//! The options of consensus, and bounds that are the same for every replica.
+//! The options of consensus, and bounds common to all replicas.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,33 +11,33 @@ use super::environment::Environment;
 use super::failure::OpenError;
 use crate::net::tls::Credentials;
 
-/// The largest proposal that is taken.
+/// The largest accepted proposal.
 pub const MAX_PROPOSAL_BYTES: usize = 1 << 20;
-/// The largest entry: a proposal and what the leader stamps onto it.
+/// The largest entry: a proposal and the leader's stamp.
 pub(super) const MAX_ENTRY_BYTES: usize = MAX_PROPOSAL_BYTES + (64 << 10);
-/// The largest message: a batch of entries, the entry that overfilled it, and their framing.
+/// The largest message: a batch of entries, the entry that overfilled the batch, and the framing.
 pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 20;
-/// The largest snapshot that is sent or taken in. `core::model::bytes` bounds what is in the state: at most 16 MiB of documents,
-/// as much of open events, and half of that of closed ones, beside what is registered and recorded.
+/// The largest snapshot sent or accepted. `core::model::bytes` bounds the state: at most 16 MiB of documents, as much
+/// of open events, and half as much of closed events, beside registrations and records.
 pub(super) const MAX_SNAPSHOT_BYTES: usize = 64 << 20;
-/// A log that takes more on the disk is folded into a snapshot, however few entries it has.
+/// A log with more bytes on the disk is replaced by a snapshot, regardless of the number of entries.
 pub(super) const MAX_LOG_BYTES: usize = 16 << 20;
-/// So much of it is kept then for replicas that lag a little.
+/// The bytes of log kept then for replicas with a small lag.
 pub(super) const KEPT_LOG_BYTES: usize = 8 << 20;
 /// More voters only make every decision slower; further replicas are learners.
 pub const MAX_VOTERS: usize = 7;
-/// So many entries are folded into a snapshot, unless somebody opens a replica with fewer.
+/// The number of entries per snapshot, unless a replica is opened with fewer.
 pub const SNAPSHOT_EVERY: u64 = 1000;
 /// As many machines as a placement group holds.
 pub const MAX_REPLICAS: usize = 100;
 
-/// How fast a lost leader is noticed, and how long callers wait.
+/// The timing: detection of a lost leader, and waiting of callers.
 #[derive(Debug, Clone)]
 pub struct RaftTiming {
     pub heartbeat: Duration,
-    /// The longer one is also the leader's lease.
+    /// Minimum and maximum; the maximum is also the leader's lease.
     pub election_timeout: (Duration, Duration),
-    /// Of one `propose` or `confirm`.
+    /// The deadline of one `propose` or `ensure_linearizable`.
     pub deadline: Duration,
 }
 
@@ -51,7 +51,7 @@ impl Default for RaftTiming {
     }
 }
 
-/// What a replica is opened with.
+/// The options of a replica.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub cluster: String,
@@ -59,19 +59,20 @@ pub struct Options {
     pub replica: String,
     /// Name and address of every replica, this one too, in the order of the configuration.
     pub replicas: Vec<(String, String)>,
-    /// The first so many of the list form the cluster, and no more vote in it; from 1 to `MAX_VOTERS`.
+    /// The number of replicas, from the start of the list, that form the cluster; at most so many vote; from 1 to
+    /// `MAX_VOTERS`.
     pub max_voters: usize,
-    /// A voter that is gone for this long is replaced by a learner that is up to date.
+    /// A voter gone for this long is replaced by an up-to-date learner.
     pub replace_after: Duration,
-    /// A voter that is out of contact for this long gives its vote to a new disk under its name. By then the others know
-    /// that it may have acted alone.
+    /// A voter out of contact for this long loses its vote to a new disk under its name. By then the other replicas
+    /// know of possible isolated approvals of the voter.
     pub rejoin_after: Duration,
     pub data_dir: PathBuf,
     pub timing: RaftTiming,
-    /// So many entries are folded into a snapshot, and half as many are kept for replicas that lag a little.
+    /// The number of entries per snapshot; half as many are kept for replicas with a small lag.
     pub snapshot_every: u64,
     pub environment: Environment,
-    /// Whom the others are, and what they take this replica for; without them everything goes as plain text.
+    /// The identities of this replica and of the others; `None` means plain text.
     pub tls: Option<Arc<Credentials>>,
 }
 
@@ -92,9 +93,9 @@ impl Options {
         Err(OpenError::Options(mistake))
     }
 
-    /// Whether this replica greets that one until it is formed: who is to form the cluster needs everybody's word, and the
-    /// others hear from those who are to vote whether there is one. Connections of everybody to everybody would cost more
-    /// than all the rest where there are many.
+    /// Whether this replica sends hello to `name` until this replica is formed: the replica that forms the cluster
+    /// needs all answers, and the other replicas learn from the founders whether a cluster exists. In a large cluster,
+    /// connections of all to all would cost more than everything else.
     pub(super) fn greets(&self, name: &str) -> bool {
         let is_first = self.replicas.first().is_some_and(|(first, _)| *first == self.replica);
         is_first || self.founders().any(|founder| founder == name)
@@ -104,7 +105,7 @@ impl Options {
         self.replicas.iter().find(|(name, _)| name == replica).map(|(_, address)| address.as_str())
     }
 
-    /// Those who form the cluster, by name.
+    /// The names of the replicas that form the cluster.
     pub(super) fn founders(&self) -> impl Iterator<Item = &str> {
         self.replicas.iter().take(self.max_voters).map(|(name, _)| name.as_str())
     }
@@ -117,12 +118,12 @@ impl Options {
             election_timeout_min: millis(self.timing.election_timeout.0),
             election_timeout_max: millis(self.timing.election_timeout.1),
             enable_pre_vote: Some(true),
-            // A restart shows as a new term, and starts from what a quorum knows.
+            // A restart is visible as a new term, and starts from the knowledge of a quorum.
             enable_leader_restore: Some(false),
             install_snapshot_timeout: 30_000,
             snapshot_policy: SnapshotPolicy::LogsSinceLast(self.snapshot_every),
             max_in_snapshot_log_to_keep: self.snapshot_every / 2,
-            // Whoever lags further gets a snapshot, so one must exist by then.
+            // A replica with a larger lag receives a snapshot, so a snapshot must exist by then.
             replication_lag_threshold: self.snapshot_every.saturating_mul(5),
             backoff: "50ms 100ms 200ms ...500ms".into(),
             ..Config::default()

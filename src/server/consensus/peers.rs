@@ -1,4 +1,4 @@
-//! The other replicas: the address of each, and one shared connection to it, opened at its first use.
+//! The other replicas: the address of each, and one shared connection to each, opened at first use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as _;
@@ -14,26 +14,26 @@ use super::options::Options;
 use crate::net::dial::DialTarget;
 use crate::net::tls::{self, Credentials};
 
-/// The kernel notices when the other machine is gone; this is for a program that hangs there, and for
-/// proxies, whose kernel answers for it.
+/// The kernel detects the loss of the other machine. The keepalive detects a program that hangs there, and covers
+/// proxies, where the proxy's kernel answers for the machine.
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(2);
 const KEEPALIVE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Calls that fail in a row before a replica counts as lost; one alone is noise.
+/// Failed calls in a row before a replica counts as lost; a single failure is noise.
 const LOST_AFTER: u32 = 3;
-/// A replica whose name led to another one is looked for anew this often.
+/// How often the connection is opened anew when a replica's name led to another replica.
 const LOOKED_FOR_EVERY: Duration = Duration::from_secs(1);
 
 /// One channel per replica name.
 pub(crate) struct Peers {
     environment: Environment,
     tls: Option<Arc<Credentials>>,
-    /// Those that the configuration names; other members are reached where the log says.
+    /// The configured replicas; other members are reached at their address in the log.
     configured: BTreeSet<String>,
     roads: Mutex<BTreeMap<String, PeerRoute>>,
 }
 
-/// How a replica is reached at one address.
+/// The connection to a replica at one address.
 struct PeerRoute {
     address: String,
     channel: Channel,
@@ -61,7 +61,7 @@ impl Peers {
         self.roads().get(name).filter(|_| is_configured).map(|road| road.channel.clone())
     }
 
-    /// The configuration decides where a replica listens; the log's address is for those it does not name.
+    /// The configured address has precedence; the log's address is for replicas outside the configuration.
     pub(crate) fn channel_or_dial(&self, name: &str, address: &str) -> Result<Channel, tonic::transport::Error> {
         let mut roads = self.roads();
         let is_right = |road: &&PeerRoute| road.address == address || self.configured.contains(name);
@@ -76,17 +76,18 @@ impl Peers {
         Ok(channel)
     }
 
-    /// Where the others are is asked before they are dialled: whoever comes to lead while DNS is silent has to know.
+    /// Resolves the addresses of the other replicas before the first connection: a replica elected while DNS does not
+    /// answer needs the addresses.
     pub(super) fn keep_connected(&self) {
         self.roads().values().for_each(|road| road.way.keep_resolved());
     }
 
-    /// A connection that nobody shares.
+    /// Opens an unshared connection.
     pub(crate) fn dial(&self, name: &str, address: &str) -> Result<Channel, tonic::transport::Error> {
         self.open(name, address, &DialTarget::to(address))
     }
 
-    /// With certificates it leads to this replica or to nobody.
+    /// With certificates the connection reaches this replica or fails.
     fn open(&self, name: &str, address: &str, way: &Arc<DialTarget>) -> Result<Channel, tonic::transport::Error> {
         let endpoint = Endpoint::from_shared(format!("http://{address}"))?
             .tcp_nodelay(true)
@@ -99,21 +100,21 @@ impl Peers {
         })
     }
 
-    /// Where a replica was last said to be; this address is only for one that nobody has heard of yet.
+    /// The connection to the last known address of a replica; `address` is only for a replica without a known address.
     pub(crate) fn latest(&self, name: &str, address: &str) -> Result<Channel, tonic::transport::Error> {
         let known = self.roads().get(name).map(|road| road.address.clone());
         self.channel_or_dial(name, known.as_deref().unwrap_or(address))
     }
 
-    /// A call was not taken, perhaps because it was meant for somebody else.
+    /// Records a rejected call, perhaps meant for another replica.
     pub(crate) fn note_refusal(&self, name: &str, status: &Status) {
         if status.code() == Code::FailedPrecondition {
             self.mark_wrong_peer(name);
         }
     }
 
-    /// Somebody else answers there. Where the address is a name it may have moved, which a connection that works would
-    /// never find out: the next call opens another one.
+    /// Records the answer of another replica at this address. A host name may have moved, which a working connection
+    /// would never detect: the next call opens a new connection.
     pub(crate) fn mark_wrong_peer(&self, name: &str) {
         let mut roads = self.roads();
         let is_due = |road: &&mut PeerRoute| road.way.may_change() && road.since.elapsed() >= LOOKED_FOR_EVERY;
@@ -124,7 +125,7 @@ impl Peers {
         }
     }
 
-    /// Why no connection to it could be opened the last time.
+    /// The reason why the last attempt to connect failed.
     pub(crate) fn last_dial_error(&self, name: &str) -> Option<String> {
         self.roads().get(name)?.way.last_error()
     }
@@ -133,7 +134,7 @@ impl Peers {
         self.roads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One line when a replica is lost and one when it is back, instead of one per failed call.
+    /// Logs one line when a replica is lost and one when the replica is back, instead of one per failed call.
     pub(crate) fn note(&self, replica: &str, failure: Option<&str>) {
         let mut roads = self.roads();
         let Some(PeerRoute { unanswered, .. }) = roads.get_mut(replica) else { return };
@@ -146,7 +147,7 @@ impl Peers {
     }
 }
 
-/// What a call failed of: what the other side said, or why it was not reached.
+/// The reason why a call failed: the message of the other side, or the connection error.
 pub(super) fn said(status: &Status) -> String {
     status.source().map_or_else(|| status.message().to_owned(), tls::cause)
 }

@@ -1,20 +1,20 @@
-//! Power cuts at every moment of a replica's life on the disk: whatever of the writes that were not synced is kept,
-//! dropped or torn, what was acknowledged is there, nothing else is, and the log has no hole.
+//! Power cuts at every moment of a replica's life on the disk: for any kept, dropped or torn subset of the unsynced
+//! writes, all acknowledged data is there, nothing else is, and the log has no hole.
 
 use std::collections::BTreeSet;
 
 use super::recorded_tests::{Held, Life, Step, live, open};
 
 const SECTOR: usize = 512;
-/// Of the writes between two syncs any may be missing; beyond so many, not every combination is tried.
+/// Any subset of the writes between two syncs may be missing; beyond this number, not every combination is tried.
 const WHOLLY: usize = 5;
 
-/// What happened from one sync to the next.
+/// The steps from one sync to the next.
 struct Epoch {
-    /// Everything that was synced before.
+    /// All data synced before.
     synced: Vec<u8>,
     pending: Vec<Step>,
-    /// Of the metrics, how many were acknowledged, and how many writes had been counted.
+    /// The number of acknowledged deeds, and the number of counted writes.
     acknowledged: usize,
     counted: u64,
 }
@@ -39,7 +39,7 @@ fn epochs(steps: &[Step]) -> Vec<Epoch> {
     epochs
 }
 
-/// What was written beyond the end of a file whose new length was lost is lost with it.
+/// A write beyond the end of a file whose new length was lost is lost with the length.
 fn take(image: &mut Vec<u8>, step: &Step) {
     match step {
         Step::Length(length) => image.resize(*length, 0),
@@ -55,7 +55,7 @@ fn put(image: &mut [u8], offset: usize, bytes: &[u8]) {
     }
 }
 
-/// Which of so many writes are kept.
+/// The subsets of kept writes, for `count` writes.
 fn choices(count: usize) -> BTreeSet<Vec<bool>> {
     let all = |kept: bool| vec![kept; count];
     let mut choices = BTreeSet::from([all(true), all(false)]);
@@ -71,7 +71,7 @@ fn choices(count: usize) -> BTreeSet<Vec<bool>> {
     choices
 }
 
-/// Every image that a cut within the epoch may leave.
+/// Every image left by a cut within the epoch.
 fn images(epoch: &Epoch, each: &mut impl FnMut(Vec<u8>, String)) {
     let with = |kept: &dyn Fn(usize) -> bool| {
         let mut image = epoch.synced.clone();
@@ -83,7 +83,7 @@ fn images(epoch: &Epoch, each: &mut impl FnMut(Vec<u8>, String)) {
     }
     for (torn, step) in epoch.pending.iter().enumerate() {
         let Step::Write(offset, bytes) = step else { continue };
-        // The header is the one write that is smaller than a sector: it is torn anywhere.
+        // The header is the only write smaller than a sector: the header is torn anywhere.
         let by = if bytes.len() <= SECTOR { 1 } else { SECTOR };
         for at in (by..bytes.len()).step_by(by) {
             for (others, kept) in [("kept", true), ("lost", false)] {
@@ -98,9 +98,9 @@ fn images(epoch: &Epoch, each: &mut impl FnMut(Vec<u8>, String)) {
     }
 }
 
-/// What is wrong with what is read after a cut; `None` when nothing is.
+/// The fault in the data read after a cut; `None` without a fault.
 fn wrong(life: &Life, epoch: &Epoch, found: &Result<Held, String>) -> Option<String> {
-    // Whatever was not acknowledged may be there or not.
+    // Unacknowledged data may be there or not.
     let may_be = life.held.iter().skip(epoch.acknowledged.saturating_sub(1)).take(2);
     match found {
         Err(refused) => Some(format!("refused: {refused}")),
@@ -114,7 +114,7 @@ fn after_a_power_cut_at_any_moment_all_that_was_acknowledged_is_there_and_nothin
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let life = live(&runtime);
     let (mut tried, mut failed) = (0, Vec::new());
-    // The first metrics of all make the database, under another name: see `disk::create`.
+    // The first deeds of all make the database, under another name: see `disk::create`.
     for (number, epoch) in epochs(&life.steps).iter().enumerate().filter(|(_, epoch)| epoch.acknowledged > 0) {
         images(epoch, &mut |image, how| {
             tried += 1;
@@ -132,7 +132,7 @@ fn after_a_power_cut_at_any_moment_all_that_was_acknowledged_is_there_and_nothin
 fn a_disk_that_says_synced_and_is_not_is_found_out() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut life = live(&runtime);
-    // As if syncs did nothing: what was acknowledged is lost with what was not.
+    // As if syncs did nothing: acknowledged data is lost with unacknowledged data.
     let last = life.steps.iter().rposition(|step| matches!(step, Step::Sync)).unwrap();
     let before = life.steps[..last].iter().rposition(|step| matches!(step, Step::Sync)).unwrap();
     life.steps.remove(before);

@@ -1,4 +1,5 @@
-//! Proposals. The leader appends them; other replicas forward them. A proposal that may be committed is never repeated.
+//! Proposals: the leader appends a proposal; other replicas forward a proposal. A proposal that may be committed is
+//! never repeated.
 
 use bytes::Bytes;
 use openraft::errors::{ClientWriteError, RaftError};
@@ -13,7 +14,7 @@ use super::types::{Proposed, RaftMember};
 use allclear_wire::pb::allclear::cluster::v1 as pb;
 
 impl Consensus {
-    /// Has the proposal stamped, committed and applied, and returns the verdict. On any replica.
+    /// Stamps, commits and applies the proposal, and returns the verdict. Works on any replica.
     pub async fn propose(&self, proposal: impl Into<Bytes>) -> Result<Bytes, RequestError> {
         let proposal = proposal.into();
         fits(&proposal, MAX_PROPOSAL_BYTES)?;
@@ -35,7 +36,7 @@ impl Consensus {
         }
     }
 
-    /// As the leader. Stamped here, so that a refusal by openraft costs nothing but the stamp.
+    /// Proposes as the leader. Stamped here, so a refusal by openraft costs nothing but the stamp.
     pub(crate) async fn propose_here(
         &self,
         proposal: &[u8],
@@ -47,7 +48,7 @@ impl Consensus {
         }
         let stamped = match self.state_machine.read() {
             Ok(state_machine) if !state_machine.can_stamp() => return Err(RequestError::NoLeader),
-            // One that this program could not apply would stop it.
+            // An entry that this program cannot apply would stop the program.
             Ok(state_machine) => state_machine
                 .stamp_entry(proposal, by)
                 .and_then(|entry| state_machine.understands(&entry).map(|()| entry)),
@@ -61,7 +62,7 @@ impl Consensus {
             Ok(Ok(response)) => Ok(response.data),
             Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_)))) => Err(RequestError::NoLeader),
             Ok(Err(RaftError::APIError(error))) => Err(unknown(error)),
-            // What was appended before the stop may still be committed by the others.
+            // The other replicas may still commit an entry appended before the stop.
             Ok(Err(RaftError::Fatal(why))) => Err(unknown(format!("this replica has stopped: {why}"))),
             Err(_) => Err(unknown("no quorum acknowledged it in time")),
         }
@@ -83,7 +84,7 @@ impl Consensus {
         let asked = self.call_leader(leader, deadline, async |mut client| client.propose(request).await);
         let answer = tokio::select! {
             answer = asked => answer,
-            // One that hangs would keep the caller until the connection is given up.
+            // A leader that hangs would keep the caller until the connection is given up.
             () = self.another_leads(&leader.replica) => {
                 return Err(unknown(format!("{} did not answer before another replica led", leader.replica)));
             }
@@ -99,7 +100,7 @@ impl Consensus {
         }
     }
 
-    /// Returns when another replica has led for long enough that the one that was asked would have answered.
+    /// Returns when another replica has led for long enough for the asked leader to have answered.
     async fn another_leads(&self, than: &str) {
         let mut status = self.status.subscribe();
         let is_other = |status: &RaftStatus| status.leader.as_ref().is_some_and(|leader| leader != than);
@@ -107,11 +108,11 @@ impl Consensus {
         if has_stopped {
             std::future::pending::<()>().await;
         }
-        // One that has handed over still answers what it had taken.
+        // A leader that transferred leadership still answers accepted proposals.
         sleep(self.options.timing.lease()).await;
     }
 
-    /// Whether somebody of this name may propose.
+    /// Whether a replica of this name may propose.
     pub(crate) fn knows(&self, replica: &str) -> bool {
         self.with_metrics(|metrics| metrics.membership_config.nodes().any(|(_, member)| member.replica == replica))
     }

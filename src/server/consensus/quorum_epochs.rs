@@ -2,21 +2,21 @@
 
 use std::time::{Duration, Instant};
 
-/// The turns of the leadership that was seen last.
+/// The quorum epochs of the last leadership.
 #[derive(Debug, Default)]
 pub(crate) struct QuorumEpochs {
     term: u64,
     count: u64,
-    /// Until when the acknowledgement that was seen last is good; nothing after a loss was seen.
+    /// Until when the last acknowledgement is valid; `None` after a loss.
     good_until: Option<Instant>,
-    /// When what a quorum acknowledged last was sent, in whichever term this replica led.
+    /// The send time of the last message acknowledged by a quorum, in any term of leadership of this replica.
     acknowledged: Option<Instant>,
 }
 
 impl QuorumEpochs {
-    /// A leader of this term looks at what a quorum acknowledged last, and learns its turn and whether its quorum is
-    /// there now. A look that comes only after the acknowledgement of the look before has run out counts as a loss:
-    /// whoever was frozen cannot know what happened meanwhile.
+    /// Records the last acknowledgement of a quorum for a leader of this term; returns the epoch and whether the quorum
+    /// is there now. A call after the expiry of the previous acknowledgement counts as a loss: a frozen leader cannot
+    /// know the events meanwhile.
     pub(crate) fn record_acknowledgement(
         &mut self,
         term: u64,
@@ -36,7 +36,7 @@ impl QuorumEpochs {
         (self.count, good_until.is_some())
     }
 
-    /// This replica does not lead.
+    /// Records the end of this replica's leadership.
     pub(crate) fn end(&mut self) {
         self.good_until = None;
     }

@@ -1,5 +1,5 @@
-//! The gRPC service for the Raft messages of other replicas: decodes a message, checks its sender and receiver, its
-//! term, and that its entries can be applied; then passes it to openraft and encodes the answer.
+//! The gRPC service for the Raft messages of other replicas: decodes a message, checks the sender, the receiver, the
+//! term, and that the entries can be applied; then passes the message to openraft and encodes the answer.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ impl From<Malformed> for Status {
     }
 }
 
-/// To its peers a stopped replica is as good as gone.
+/// A stopped replica is as good as gone for its peers.
 fn stopped(error: impl std::fmt::Display) -> Status {
     Status::unavailable(format!("this replica has stopped: {error}"))
 }
@@ -100,7 +100,7 @@ impl Raft for RaftService {
         if size > MAX_SNAPSHOT_BYTES {
             return Err(Malformed("the snapshot is too large").into());
         }
-        // Not more and more, which would hold it twice.
+        // Allocated at once: growing would hold the state twice.
         let mut state = BytesMut::with_capacity(size);
         while let Some(part) = next_part(&mut parts).await? {
             let Part::Piece(piece) = part else { return Err(Malformed("the snapshot has two heads").into()) };
@@ -158,7 +158,8 @@ impl RaftService {
         checked.map_err(|leap| self.refused(vote.leader_id.voted_for, "leap", Status::out_of_range(leap.to_string())))
     }
 
-    /// Whoever takes an entry that it cannot read stops when that is committed, and so would the whole cluster.
+    /// Rejects an unreadable entry: a replica with such an entry stops when the entry is committed, and so would the
+    /// whole cluster.
     fn are_readable(&self, vote: &RaftVote, entries: &[RaftEntry]) -> Result<(), Status> {
         for entry in entries {
             if let EntryPayload::Normal(Proposed(bytes)) = &entry.payload {
@@ -179,7 +180,7 @@ impl RaftService {
             self.consensus.state_machine.read().map_err(|_| stopped("the state was left half applied"))?;
         ask(&**state_machine).map_err(|why| {
             let why = format!("the {what} cannot be read here and is not taken: {why}");
-            // Of anybody else it says nothing about the log.
+            // From any other node the message says nothing about the log.
             if self.consensus.follows(vote) {
                 self.consensus.unreadable.send_replace(Some(bounded(&why)));
             }
@@ -187,7 +188,7 @@ impl RaftService {
         })
     }
 
-    /// Tells of it in the log, once a minute for each node.
+    /// Logs the refusal, once a minute for each node.
     fn refused(&self, node: u64, word: &'static str, status: Status) -> Status {
         if let Some(untold) = self.told.is_due(&format!("{node:x}"), word) {
             tracing::warn!(node = format!("{node:x}"), why = status.message(), untold, "message of Raft refused");
@@ -204,7 +205,7 @@ fn vote_response(response: &VoteResponse<Types>) -> Response<pb::VoteResponse> {
     })
 }
 
-/// openraft takes it for granted that entries follow each other and the previous position.
+/// openraft relies on entries that follow each other and the previous position.
 fn in_a_row(rpc: &AppendEntriesRequest<Types>) -> Result<(), Malformed> {
     let mut next = rpc.prev_log_id.map_or(0, |id| id.index().saturating_add(1));
     for entry in &rpc.entries {

@@ -1,6 +1,5 @@
-//! Linearizable reads: a quorum confirms that the leader still leads, then the reader waits until it has applied
-//! everything that was committed at that time. A lease would not do: the clock of a frozen leader may not have noticed
-//! the freeze.
+//! Linearizable reads: a quorum confirms the leader, then the reader waits until everything committed at that time is
+//! applied. A lease would not do: the clock of a frozen leader may not have noticed the freeze.
 
 use std::time::Duration;
 
@@ -15,9 +14,9 @@ use super::types::RaftMember;
 use allclear_wire::pb::allclear::cluster::v1 as pb;
 
 impl Consensus {
-    /// A linearizable read: when it returns, everything that was committed before the call is applied and published
-    /// here. A quorum was asked, on whichever replica. Returns the position that was confirmed. A round of messages to the
-    /// others serves all who ask for it at the same time.
+    /// A linearizable read: on return, everything committed before the call is applied and published here. A quorum was
+    /// asked, on any replica. Returns the confirmed position. One round of messages to the other replicas serves all
+    /// concurrent callers.
     pub async fn ensure_linearizable(&self) -> Result<u64, RequestError> {
         self.confirming.get(async || self.ensure_linearizable_once().await).await
     }
@@ -72,7 +71,7 @@ impl Consensus {
 
     async fn read_index_at(&self, node: u64, leader: &RaftMember, deadline: Instant) -> Result<u64, RequestError> {
         let request = pb::ConfirmRequest { to: Some(self.destination(node)), within_ms: left_ms(deadline) };
-        // A leader that hangs must not take the whole deadline: another may be elected meanwhile.
+        // A leader that hangs must not take the whole deadline: another replica may be elected meanwhile.
         let patience = deadline.min(Instant::now() + self.options.timing.lease() * 2);
         let answer = self.call_leader(leader, patience, async |mut client| client.confirm(request).await).await;
         match answer.ok().and_then(|response| response.outcome) {

@@ -17,7 +17,7 @@ use super::log::LogStore;
 use super::types::{LogId, Proposed, RaftEntry, RaftVote, Types};
 use super::unstable_log::UnstableLog;
 
-/// A disk that writes nothing through while it is held up, and counts how often it did.
+/// A disk that blocks all writes while held up, and counts the syncs.
 #[derive(Debug, Clone, Default)]
 struct Slow {
     disk: Arc<InMemory>,
@@ -180,7 +180,7 @@ async fn how_far_the_log_is_committed_is_written_with_the_next_entries_or_at_the
     assert_eq!(backend.syncs(), before);
     append(&mut store, vec![entry(1, 8)]).await.await.unwrap().unwrap();
     assert_eq!(backend.syncs(), before + 1);
-    // As one that is killed does.
+    // As a killed process does.
     std::mem::forget(store);
     let mut store = opened();
     assert_eq!(store.read_committed().await.unwrap(), Some(first));
@@ -198,7 +198,7 @@ async fn a_disk_that_is_let_go_of_before_everything_is_on_it_is_not_told_of_a_po
         drop(append(&mut store, vec![entry(index, 8)]).await);
         tokio::task::yield_now().await;
     }
-    // Other replicas may have it, so it may be committed.
+    // Other replicas may have the entry, so the entry may be committed.
     store.save_committed(Some(LogId::new(1.into(), 1))).await.unwrap();
     let early = store.0.recent.committed_hint();
     backend.hold_up(false);

@@ -1,5 +1,5 @@
-//! A disk that takes down what is written to it and when it was synced, a replica's life on it, and what a replica
-//! that opens such a disk reads from it.
+//! A disk that records all writes and syncs, a replica's life on the disk, and the data which a replica reads from such
+//! a disk at its start.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -78,7 +78,7 @@ pub(super) enum Step {
     Length(usize),
     Write(usize, Vec<u8>),
     Sync,
-    /// Something was acknowledged; so many writes were counted by then.
+    /// An acknowledgement, and the number of writes counted by then.
     Acknowledged(u64),
 }
 
@@ -119,7 +119,7 @@ impl StorageBackend for Recorder {
     }
 }
 
-/// All that consensus relies on.
+/// All data on which consensus relies.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Held {
     pub(super) log: BTreeMap<u64, RaftEntry>,
@@ -145,7 +145,7 @@ pub(super) fn read(runtime: &Runtime, disk: &Arc<Disk>) -> io::Result<Held> {
     })
 }
 
-/// Opens the disk as a replica does, and reads all of it. `least`: what the count of writes in its own file says.
+/// Opens the disk as a replica does, and reads all data. `least`: the content of the commit counter's file.
 pub(super) fn open(runtime: &Runtime, bytes: Vec<u8>, least: Option<u64>) -> Result<Held, String> {
     let tally = least.map(CommitCounter::told);
     let disk = Disk::on(Image::of(bytes), tally).map_err(|error: OpenError| error.to_string())?;
@@ -174,11 +174,11 @@ fn entries(term: u64, indexes: std::ops::Range<u64>, size: usize) -> Vec<RaftEnt
     indexes.map(entry).collect()
 }
 
-/// What was recorded, and what was held after each step of a replica's life, the first of them an empty disk.
+/// The recorded steps, and the data held after each deed of a replica's life, first of all an empty disk.
 pub(super) struct Life {
     pub(super) steps: Vec<Step>,
     pub(super) held: Vec<Held>,
-    /// As it is when the process was killed, and after it was closed.
+    /// The image when the process was killed, and the image after closing.
     pub(super) killed: Vec<u8>,
     pub(super) closed: Vec<u8>,
     pub(super) writes: u64,
@@ -240,7 +240,7 @@ async fn enact(disk: &Arc<Disk>, deed: Deed) {
         Deed::Append(entries) => {
             let last = entries.last().map(|entry| entry.log_id);
             store.append(entries, IOFlushed::noop()).await.unwrap();
-            // Not synced, and not looked at: it is advice.
+            // Neither synced nor checked: a hint only.
             store.save_committed(last).await.unwrap();
             store.all_written().await.unwrap();
         }

@@ -1,8 +1,8 @@
 //! Makes a cluster of one from a single disk when the other disks are lost for good. Works offline, and only at an
 //! operator's command.
 //!
-//! The disk becomes a new node of a new generation. The rest of the former cluster can neither vote for it nor be added
-//! to it, and its entries never mix with entries that a former quorum may still write.
+//! The disk becomes a new node of a new generation. The rest of the former cluster can neither vote for the new node
+//! nor be added to its cluster, and its entries never mix with entries that a former quorum may still write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -24,22 +24,22 @@ use super::types::{LogId, Membership, Proposed, RaftEntry, RaftMember};
 use super::{checked, codec};
 use allclear_wire::pb::allclear::raft::v1 as pb;
 
-/// What a stopped replica's disk holds.
+/// The contents of a stopped replica's disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskContents {
     pub replica: String,
-    /// The last entry that is stored, whether or not a quorum knew of it.
+    /// The last stored entry, known to a quorum or not.
     pub last: u64,
     pub term: u64,
-    /// Up to here entries were known to be committed; what follows counts as decided from now on.
+    /// Up to here entries were known to be committed; later entries count as decided from now on.
     pub committed: u64,
     pub voters: Vec<String>,
     pub learners: Vec<String>,
-    /// The first entry that this program cannot read, and why. It and all that follow are lost with the restore.
+    /// The first unreadable entry, and the reason. This entry and all later entries are lost with the restore.
     pub unreadable: Option<(u64, String)>,
 }
 
-/// The data directory of a replica that does not run; locked as long as this lives.
+/// The data directory of a stopped replica; locked for the lifetime of this value.
 pub struct SurvivingReplica {
     disk: Arc<Disk>,
     last: LogId,
@@ -50,7 +50,7 @@ pub struct SurvivingReplica {
 }
 
 impl SurvivingReplica {
-    /// With the fold that is to apply the log. Changes nothing. Blocks.
+    /// Opens the directory, with the state machine that is to apply the log. Changes nothing. Blocks.
     pub fn open(directory: &Path, cluster: &str, state_machine: &dyn StateMachine) -> Result<Self, OpenError> {
         let disk = Disk::open_by(Environment::default(), directory, cluster, None)?;
         let (mut last, mut membership) = (disk.position(PURGED)?, Membership::default());
@@ -78,7 +78,7 @@ impl SurvivingReplica {
         let Some(last) = last.filter(|_| !is_empty) else {
             return Err(OpenError::NothingStored { path: directory.into() });
         };
-        // Nobody of the former cluster counts any more, so a term that is no honest one is not gone on from.
+        // No member of the former cluster counts any more, so an implausible term is not continued.
         let voted = disk.message::<pb::Vote>(VOTE)?.map_or(0, |vote| vote.term);
         let written = last.committed_leader_id().term;
         let term = if voted <= written.saturating_add(TERMS_AT_MOST) { voted.max(written) } else { written };
@@ -99,7 +99,7 @@ impl SurvivingReplica {
         }
     }
 
-    /// This disk alone is the cluster from now on; the former members are seats that wait for empty disks.
+    /// Makes this disk alone the cluster; the former members become learners that wait for empty disks.
     pub fn restore(self) -> Result<(), OpenError> {
         let own = &self.disk.identity;
         let fresh = || random_node(&own.cluster, &own.replica);
@@ -133,7 +133,7 @@ impl SurvivingReplica {
     }
 }
 
-/// As the replica would at its start.
+/// Reads an entry as the replica would at its start.
 fn read(index: u64, message: &[u8], state_machine: &dyn StateMachine) -> Result<RaftEntry, String> {
     let entry = decode(index, message).map_err(|why| why.to_string())?;
     if let EntryPayload::Normal(Proposed(bytes)) = &entry.payload {

@@ -15,20 +15,21 @@ use tonic::transport::server::Connected;
 use crate::net::limits::{self, AnswerBudget, CallLimits, ConnectionLimit, HandshakeGate, Http2, RejectionLog};
 use crate::net::tls::{self, Credentials};
 
-/// Connections in plain text: each of 100 replicas has one, and another for a moment.
+/// Connections in plain text: each of 100 replicas has a connection, and a second for a moment.
 const CONNECTIONS: usize = 256;
-/// Calls at once, of one connection and of all.
+/// Concurrent calls, of one connection and of all connections.
 const CALLS_OF_A_CONNECTION: u32 = 128;
 const CALLS: usize = 2_048;
 const HEADER_BYTES: u32 = 8 << 10;
 const PROTOCOL_ERRORS: usize = 64;
-/// A caller that is as silent is asked for a sign of life. Its kernel looks every second; this only frees a place here.
+/// A caller silent for this long is sent a keepalive. The caller's kernel checks every second; the keepalive only frees
+/// a connection here.
 const CALLER_ALIVE_WITHIN: Duration = Duration::from_secs(10);
 
-/// Calls that are still open when the listener stops are given this long.
+/// The time for calls still open when the listener stops.
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
-/// Serves until `stop`, and returns soon after it whatever is still open. Without credentials as plain text.
+/// Serves until `stop`, and returns soon after `stop` even with open calls. Without credentials as plain text.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Arc<Credentials>>,
@@ -43,12 +44,13 @@ pub async fn serve(
         let incoming = limits::incoming(listener, HandshakeGate::default(), porter, stop.clone());
         return serve_incoming(incoming.into_stream(), routes, stop).await;
     };
-    // Gently. Without tonic's own grace, beside which it would only cut connections off; they end by themselves.
+    // Connections end gently and by themselves. tonic's own grace period is not set: with a grace period, tonic would
+    // only cut connections off.
     let server = server().max_connection_age(credentials.max_connection_age());
     serve_by(server, tls::incoming(listener, credentials, stop.clone()).into_stream(), routes, stop).await
 }
 
-/// The same as plain text, on connections of another kind.
+/// Serves plain text on connections of another kind.
 pub async fn serve_incoming<C>(
     incoming: impl Stream<Item = io::Result<C>>,
     routes: Routes,

@@ -1,14 +1,14 @@
-//! Gives all callers of one moment the same answer.
+//! Single flight: concurrent callers share one answer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::Mutex;
 
-/// A question that is under way at most once. Whoever comes meanwhile shares the next answer, which was asked for only
-/// after all of them had come.
+/// A question under way at most once. Callers that arrive meanwhile share the next answer, requested only after all of
+/// them had arrived.
 pub(crate) struct SingleFlight<T> {
     asked: AtomicU64,
-    /// The last answer, and how many times it was asked until then.
+    /// The last answer, and the number of questions until then.
     last: Mutex<Option<(u64, T)>>,
 }
 
@@ -19,7 +19,7 @@ impl<T> Default for SingleFlight<T> {
 }
 
 impl<T: Clone> SingleFlight<T> {
-    /// An answer to a question that was asked after this call.
+    /// An answer to a question asked after this call.
     pub(crate) async fn get(&self, question: impl AsyncFnOnce() -> T) -> T {
         let before = self.asked.load(Ordering::SeqCst);
         let mut last = self.last.lock().await;
@@ -64,7 +64,7 @@ mod tests {
         while asked.load(Ordering::SeqCst) == 0 {
             tokio::task::yield_now().await;
         }
-        // What was asked before they came says nothing to them.
+        // A question asked before the arrival of these callers is no answer for them.
         let mut later = JoinSet::new();
         for _ in 0..100 {
             later.spawn(ask());

@@ -7,8 +7,8 @@ use openraft::alias::InstantOf;
 
 use super::types::Types;
 
-/// One moment in openraft's instants, which cannot be taken apart, and in the standard library's. With it the same moment
-/// is the same however often it is asked for.
+/// One timestamp as an instant of openraft, which is opaque, and as an instant of the standard library. With this pair,
+/// every conversion of a timestamp has an equal result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     standard: Instant,
@@ -16,13 +16,13 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// The standard library's is read first, so that no moment becomes later than it was.
+    /// The standard library's clock is read first, so that no converted timestamp is later than the original.
     pub(super) fn now() -> Self {
         let standard = Instant::now();
         Self { standard, openraft: InstantOf::<Types>::now() }
     }
 
-    /// A moment after the start.
+    /// Converts a timestamp after the start.
     pub(super) fn of(self, moment: InstantOf<Types>) -> Instant {
         self.standard + (moment - self.openraft)
     }

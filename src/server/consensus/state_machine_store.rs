@@ -19,7 +19,7 @@ use super::types::{LogId, Proposed, SharedStateMachine, Snapshot, SnapshotMeta, 
 use super::{checked, codec};
 use allclear_wire::pb::allclear::raft::v1 as pb;
 
-/// The folded state in memory, rebuilt from the snapshot and the log at every start.
+/// The state in memory, rebuilt from the snapshot and the log at every start.
 pub(crate) struct StateMachineStore {
     disk: Arc<Disk>,
     state_machine: SharedStateMachine,
@@ -42,12 +42,13 @@ impl StateMachineStore {
         Self { disk, state_machine, applied: None, membership: StoredMembership::default(), published }
     }
 
-    /// Nothing on the disk is beyond this program: whoever could not apply an entry does not vote either.
+    /// Checks that this program understands all entries on the disk: a replica that could not apply an entry does not
+    /// vote either.
     pub(super) fn check(&self) -> Result<(), OpenError> {
         let refused_at_start = |what: &str, why| OpenError::Start(refused(what, why).to_string());
         let mut next = Bound::Unbounded;
         loop {
-            // In pieces: all of it at once may be more than a replica holds otherwise.
+            // In pieces: the whole log at once may be more than a replica holds otherwise.
             let piece = self.disk.entries((next, Bound::Unbounded), MAX_BATCH_BYTES)?;
             let Some(last) = piece.last() else { return Ok(()) };
             next = Bound::Excluded(last.log_id.index());
@@ -61,7 +62,7 @@ impl StateMachineStore {
         }
     }
 
-    /// A panic in the fold ends this state machine, so a poisoned lock is never entered for writing again.
+    /// A panic in the state machine ends the state machine, so a poisoned lock is never taken for writing again.
     fn change<R>(
         &self,
         work: impl FnOnce(&mut dyn StateMachine) -> Result<R, NotUnderstood>,
@@ -142,7 +143,7 @@ impl RaftStateMachine<Types> for StateMachineStore {
     }
 }
 
-/// A snapshot as it was taken; what is applied later does not show in it.
+/// A snapshot at the time of its creation; later entries are not included.
 pub(crate) struct TakenSnapshot {
     disk: Arc<Disk>,
     meta: SnapshotMeta,
@@ -161,13 +162,14 @@ impl RaftSnapshotBuilder<Types> for TakenSnapshot {
     }
 }
 
-/// Never replaces a newer one: building runs beside installing, and the log up to the newer may be gone already.
+/// Never replaces a newer snapshot: building runs beside installing, and the log up to the newer snapshot may be purged
+/// already.
 async fn store(disk: &Arc<Disk>, meta: &SnapshotMeta, state: Bytes) -> io::Result<()> {
     let snapshot = pb::Snapshot { head: Some(codec::pb_snapshot_head(meta)), state };
     let write = move |disk: &Disk| {
         disk.write(|transaction| {
             let mut table = transaction.open_table(META)?;
-            // One that became unreadable is replaced.
+            // An unreadable snapshot is replaced.
             let stored = checked::get(&table, SNAPSHOT).ok().flatten();
             if last_index(stored.as_ref()) <= last_index(Some(&snapshot)) {
                 checked::put(&mut table, SNAPSHOT, &snapshot)?;

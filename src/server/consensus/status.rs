@@ -28,7 +28,7 @@ impl Consensus {
                 }
                 next_beat = now + every;
             }
-            // A lease runs out without anything happening.
+            // A lease expires without a notification.
             let look = if state == ServerState::Leader { next_beat } else { now + late(every) };
             let open = tokio::select! {
                 changed = metrics.changed() => changed.is_ok(),
@@ -108,12 +108,12 @@ impl Consensus {
     }
 
     fn role(&self, metrics: &RaftMetrics<Types>, quorum: bool) -> RaftRole {
-        // One that leads has read all of it.
+        // A leader has read the whole log.
         if let Some(reason) = self.unreadable.borrow().clone().filter(|_| metrics.state != ServerState::Leader) {
             return RaftRole::Outside(reason);
         }
         let reason = self.outside.borrow().clone();
-        // One that was removed while it was away does not learn it from its log.
+        // A replica removed while disconnected does not learn of the removal from its log.
         if metrics.membership_config.get_node(&self.identity.node).is_none() || (reason.is_some() && !quorum) {
             return RaftRole::Outside(reason.unwrap_or_else(|| "no longer a member of the cluster".into()));
         }

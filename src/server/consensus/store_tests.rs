@@ -25,7 +25,7 @@ use super::{Consensus, NotUnderstood, Options, RaftRole, RaftTiming, RequestErro
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Counts what it applied.
+/// Counts the applied entries.
 #[derive(Default)]
 pub(super) struct Counter {
     count: u64,
@@ -112,7 +112,7 @@ async fn a_snapshot_that_was_overtaken_does_not_replace_the_newer_one() {
     assert_eq!(state.get_current_snapshot().await.unwrap().unwrap().meta, meta(9));
 }
 
-/// A disk whose next fsync fails, once `failing` is set.
+/// A disk with a failure of the next fsync, once `failing` is set.
 #[derive(Debug)]
 struct Failing {
     disk: InMemoryBackend,
@@ -133,7 +133,7 @@ impl StorageBackend for Failing {
     }
 
     fn sync_data(&self) -> std::io::Result<()> {
-        // Only once: that later ones would succeed must not help.
+        // Only once: later successes must not help.
         if self.failing.swap(false, Ordering::SeqCst) {
             return Err(std::io::Error::other("the platter is gone"));
         }

@@ -1,4 +1,4 @@
-//! The tables of a replica's database, the keys in them, and the bounds of what is stored.
+//! The tables of a replica's database, their keys, and the bounds of the stored data.
 
 use redb::{TableDefinition, WriteTransaction};
 
@@ -8,7 +8,7 @@ use allclear_wire::pb::allclear::raft::v1 as pb;
 
 /// Each entry by its index.
 pub(super) const LOG: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("log");
-/// What there is one of, by the keys below.
+/// Single values, by the keys below.
 pub(super) const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
 pub(super) const IDENTITY: &str = "identity";
 pub(super) const VOTE: &str = "vote";
@@ -16,10 +16,10 @@ pub(super) const COMMITTED: &str = "committed";
 pub(super) const PURGED: &str = "purged";
 pub(super) const SNAPSHOT: &str = "snapshot";
 
-/// Entries that are sent together hold at most this many bytes, unless one alone holds more.
+/// The most bytes of entries sent together, unless a single entry has more.
 pub(super) const MAX_BATCH_BYTES: usize = 1 << 20;
 
-/// About what is stored and cannot be read.
+/// The advice for unreadable stored data.
 pub(super) const WHAT_TO_DO: &str = "nothing is skipped. Run the program version that wrote it. Where there is none, and \
     the other replicas go on: stop this one, empty its data_dir and start it again; it comes back as a new one. Where all \
     replicas stop at it: run `allclear member restore` beside one of them, which cuts its log before the entry";

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::types::{LogId, RaftVote};
 
-/// At the shortest election timeout a cluster that does nothing but elect needs two months for so many terms. A replica
-/// that was away does not know for how long, so the bound does not grow with time. To reach the end of the numbers by
-/// such steps takes a million million messages.
+/// At the shortest election timeout, a cluster in permanent election needs two months for this many terms. A replica
+/// does not know how long its disconnection lasted, so the bound does not grow with time. Reaching the end of the
+/// numbers by such steps takes a million million messages.
 pub(super) const TERMS_AT_MOST: u64 = 1 << 24;
 /// Thirty years of a thousand entries a second.
 const ENTRIES_AT_MOST: u64 = 1 << 40;
 
-/// The term that this replica stored last; its clones show the same.
+/// The last stored term of this replica, shared by all clones.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OwnTerm(Arc<AtomicU64>);
 
@@ -27,7 +27,7 @@ impl OwnTerm {
     }
 }
 
-/// A message that nobody can have sent who keeps to the protocol.
+/// A message that no replica sends under the protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Leap {
     #[error("term {term} is more than {TERMS_AT_MOST} terms ahead of {own}, the term of this replica")]
@@ -39,13 +39,13 @@ pub(super) enum Leap {
 }
 
 impl OwnTerm {
-    /// Refuses a vote that is too far ahead.
+    /// Rejects a vote with a term too far ahead.
     pub(super) fn check(&self, vote: &RaftVote) -> Result<(), Leap> {
         let (term, own) = (vote.leader_id.term, self.now());
         if term <= own.saturating_add(TERMS_AT_MOST) { Ok(()) } else { Err(Leap::Term { term, own }) }
     }
 
-    /// The same, and refuses positions that are too far ahead of `last`, or of a later term than the vote.
+    /// Rejects a vote as `check` does, and positions too far ahead of `last`, or of a later term than the vote.
     pub(super) fn check_all(
         &self,
         vote: &RaftVote,

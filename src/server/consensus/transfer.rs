@@ -14,12 +14,13 @@ use super::types::Types;
 const WITHIN: Duration = Duration::from_secs(2);
 
 impl Consensus {
-    /// On the leader: hands leadership to a voter and waits until it leads.
+    /// On the leader: transfers leadership to a voter and waits until the voter leads.
     pub async fn transfer_leadership(&self, to: &str) -> Result<(), RequestError> {
         self.transfer_to(Some(to)).await.map(drop)
     }
 
-    /// To the voter of this name, or to whichever other one is up to date first; returns who leads now.
+    /// Transfers leadership to the voter of this name, or to the first other voter that is up to date; returns the new
+    /// leader.
     pub(super) async fn transfer_to(&self, to: Option<&str>) -> Result<String, RequestError> {
         self.lead()?;
         let (membership, own) = (self.membership(), self.identity.node);
@@ -37,13 +38,13 @@ impl Consensus {
         }
         let begun = Instant::now();
         let deadline = begun + WITHIN;
-        // At once: an event may wait for it, and the next heartbeat may be as far away as two are apart.
+        // At once: an event may wait for the transfer, and the next heartbeat may be a full interval away.
         self.raft.trigger().heartbeat().await.map_err(|why| RequestError::stopped(&why))?;
-        // It may lag by a moment; one that lags longer would only leave everybody without a leader.
+        // The target may lag for a moment; a target with a longer lag would only leave the cluster without a leader.
         let first_ready =
             |metrics: &RaftMetrics<Types>| heirs.iter().copied().find(|heir| self.ready(metrics, *heir, begun));
         let shown = self.metrics_show(deadline, |metrics| first_ready(metrics).is_some()).await?;
-        // Who was ready is asked of a clock, and asked twice.
+        // Readiness depends on a clock, and is evaluated twice.
         let Some(heir) = shown.map(|metrics| first_ready(&metrics).unwrap_or(heirs[0])) else {
             let names = heirs.into_iter().map(name).collect::<Vec<_>>().join(", ");
             return Err(RequestError::Refused(format!("{names} is not up to date or does not answer")));
@@ -60,21 +61,21 @@ impl Consensus {
         if self.raft.is_leader() { Ok(()) } else { Err(RequestError::NoLeader) }
     }
 
-    /// It holds all that is committed, and has answered what was sent after this moment: one that died within the
-    /// lease still looks well.
+    /// True if the target holds all committed entries, and has answered a message sent after `since`: a replica that
+    /// died within the lease still looks healthy.
     pub(super) fn ready(&self, metrics: &RaftMetrics<Types>, target: u64, since: Instant) -> bool {
         let matched = metrics.replication.as_ref().and_then(|all| all.get(&target).copied().flatten());
         matched >= metrics.cluster_committed && self.answered(metrics, target, since)
     }
 
-    /// It is this replica, or it answered what was sent after this moment.
+    /// True if the node is this replica, or answered a message sent after `since`.
     pub(super) fn answered(&self, metrics: &RaftMetrics<Types>, node: u64, since: Instant) -> bool {
         let acked = metrics.heartbeat.as_ref().and_then(|all| all.get(&node).copied().flatten());
         let since = since.elapsed();
         node == self.identity.node || acked.is_some_and(|acked| acked.elapsed() <= since)
     }
 
-    /// The first metrics of which this holds, if they come in time.
+    /// The first metrics for which `holds` is true, if in time.
     pub(super) async fn metrics_show(
         &self,
         deadline: Instant,

@@ -28,7 +28,7 @@ pub(crate) type SnapshotMeta = SnapshotMetaOf<Types>;
 pub(crate) type Snapshot = SnapshotOf<Types, Bytes>;
 pub(crate) type SharedStateMachine = Arc<RwLock<Box<dyn StateMachine>>>;
 
-/// A stamped proposal: bytes that only the fold understands.
+/// A stamped proposal: bytes that only the state machine understands.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Proposed(pub(crate) Bytes);
 
@@ -44,15 +44,15 @@ impl fmt::Display for Proposed {
     }
 }
 
-/// A replica as the membership in the log names it.
+/// A replica in the membership of the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RaftMember {
     /// The replica's name.
     pub(crate) replica: String,
-    /// Where it listens, unless the configuration of the asking replica says otherwise.
+    /// The listen address, unless the configuration of the asking replica says otherwise.
     pub(crate) address: String,
-    /// Zero, or a number of its own for a cluster that was restored from one disk. All members have the same; a log of
-    /// another lineage is never mixed with this one.
+    /// Zero, or a unique number for a cluster restored from one disk. All members have the same number; a log of
+    /// another generation is never mixed with this log.
     pub(crate) lineage: u64,
 }
 

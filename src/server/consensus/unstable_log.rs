@@ -1,5 +1,5 @@
-//! The end of the log that is not on the disk yet. Other replicas receive an entry while the disk writes it, and
-//! entries that arrive meanwhile are written together.
+//! The end of the log not yet on the disk. Other replicas receive an entry while the disk writes the entry, and entries
+//! that arrive meanwhile are written together.
 
 use std::fmt;
 use std::io;
@@ -12,13 +12,14 @@ use tokio::sync::watch;
 
 use super::types::{LogId, RaftEntry, Types};
 
-/// Beyond this nothing is accepted until the disk has it all: where it hangs, a leader is held up as well.
+/// The most unwritten entries: beyond this number no entry is accepted until the disk has all of them. A disk that
+/// hangs blocks a leader as well.
 const UNWRITTEN: usize = 256;
 
-/// What is to be written next.
+/// The data of the next write.
 pub(super) struct Batch {
     pub(super) entries: Vec<RaftEntry>,
-    /// Only advice for the next start: it goes with entries, and never alone.
+    /// Only a hint for the next start: written with entries, and never alone.
     pub(super) committed: Option<LogId>,
     pub(super) flushed: Vec<IOFlushed<Types>>,
 }
@@ -29,11 +30,11 @@ struct LogEnd {
     entries: Vec<RaftEntry>,
     committed: Option<LogId>,
     flushed: Vec<IOFlushed<Types>>,
-    /// Why nothing is written any more: after a failure nobody knows what is on the platter.
+    /// The reason why writing has stopped: after a failure the content of the disk is unknown.
     failed: Option<String>,
 }
 
-/// Shared by all who read the log.
+/// The unwritten end of the log, shared by all readers of the log.
 pub(super) struct UnstableLog {
     end: Mutex<LogEnd>,
     is_writing: watch::Sender<bool>,
@@ -56,7 +57,8 @@ impl UnstableLog {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Readable when this returns; `flushed` is told when they are on the disk. True where a writer is to be started.
+    /// Adds entries, readable on return; `flushed` is notified when the entries are on the disk. True if a writer is to
+    /// be started.
     pub(super) fn append(
         &self,
         entries: impl IntoIterator<Item = RaftEntry>,
@@ -74,18 +76,19 @@ impl UnstableLog {
         self.end().committed = Some(committed);
     }
 
-    /// What is not on the disk of it; nothing while the entries that it may be about are not either, for no start finds
-    /// its way from a position beyond the log.
+    /// The committed position not yet on the disk; `None` while the entries up to the position may be unwritten too,
+    /// because no start works from a position beyond the log.
     pub(super) fn committed_hint(&self) -> Option<LogId> {
         let end = self.end();
         end.committed.filter(|_| end.entries.is_empty() && end.failed.is_none())
     }
 
-    /// For the writer; nothing when everything is on the disk, or a write has failed: a later one would leave a hole.
+    /// For the writer; `None` when everything is on the disk, or after a failed write: a later write would leave a
+    /// hole.
     pub(super) fn next(&self) -> Option<Batch> {
         let mut end = self.end();
         if end.entries.is_empty() || end.failed.is_some() {
-            // Under the lock: whoever adds something now starts another writer.
+            // Under the lock: the next caller of `append` starts another writer.
             self.is_writing.send_replace(false);
             let flushed = take(&mut end.flushed);
             end.tell(flushed);
@@ -95,7 +98,7 @@ impl UnstableLog {
         Some(Batch { entries, committed: end.committed.take(), flushed: take(&mut end.flushed) })
     }
 
-    /// For the writer: what became of the batch, which had so many entries.
+    /// For the writer: the result of the batch, which had `count` entries.
     pub(super) fn written(&self, count: usize, flushed: Vec<IOFlushed<Types>>, result: io::Result<()>) {
         let mut end = self.end();
         match result {
@@ -110,13 +113,13 @@ impl UnstableLog {
         if self.end().entries.len() < UNWRITTEN { Ok(()) } else { self.all_written().await }
     }
 
-    /// Returns when everything that was accepted is on the disk.
+    /// Returns when all accepted entries are on the disk.
     pub(super) async fn all_written(&self) -> io::Result<()> {
         let _ = self.is_writing.subscribe().wait_for(|is_writing| !is_writing).await;
         self.end().refuse_after_failure()
     }
 
-    /// Those of a range that are here: what comes before the first of them is on the disk.
+    /// The unwritten entries of a range: all entries before the first returned entry are on the disk.
     pub(super) fn within(&self, range: (Bound<u64>, Bound<u64>)) -> Vec<RaftEntry> {
         let end = self.end();
         end.entries.iter().filter(|entry| range.contains(&entry.log_id.index())).cloned().collect()
@@ -128,7 +131,7 @@ impl LogEnd {
         self.failed.as_ref().map_or(Ok(()), |why| Err(io::Error::other(why.clone())))
     }
 
-    /// That their entries are on the disk, or why they may not be.
+    /// Notifies the callers: the entries are on the disk, or the reason why the entries may be missing.
     fn tell(&self, flushed: Vec<IOFlushed<Types>>) {
         for flushed in flushed {
             flushed.io_completed(self.refuse_after_failure());

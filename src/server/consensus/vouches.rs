@@ -6,9 +6,9 @@ use tokio::sync::Mutex;
 
 use super::types::Membership;
 
-/// What one of the others said: its name, and the membership that its log holds.
+/// The answer of another replica: its name, and the membership in its log.
 pub(super) type Word = (String, Membership);
 
-/// What the others said last, and when.
+/// The last answers of the other replicas, and their time.
 #[derive(Debug, Default)]
 pub(super) struct Vouches(pub(super) Mutex<Option<(Instant, Vec<Word>)>>);

@@ -1,5 +1,5 @@
-//! Asks the other replicas whether a node that this replica's log does not name is a member. This replica may have been
-//! away while the cluster changed.
+//! Asks the other replicas whether a node unknown to this replica's log is a member. This replica may have been
+//! disconnected while the cluster changed.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -9,11 +9,11 @@ use futures_util::future::join_all;
 use super::node::Consensus;
 use super::vouches::Word;
 
-/// The others are asked again only then, however many calls of unknown nodes come.
+/// The shortest time between two questions to the other replicas, however many calls of unknown nodes arrive.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
 
 impl Consensus {
-    /// The replica that bears this node, as others say who are entitled to. Goes on asking when the caller gives up.
+    /// The replica of this node, according to entitled replicas. The question goes on when the caller gives up.
     pub(super) async fn vouched_for(&self, node: u64) -> Option<String> {
         let consensus = self.clone();
         let asked = tokio::spawn(async move { consensus.words().await });
@@ -40,8 +40,8 @@ impl Consensus {
     }
 }
 
-/// A member of the own log is believed. Where none of them answers, more than half of the other configured replicas
-/// have to say the same. Nobody vouches for itself.
+/// The answer of a member in the own log counts. If no member answers, more than half of the other configured replicas
+/// have to agree. No replica vouches for itself.
 fn vouched_for(node: u64, members: &BTreeSet<&str>, others: &BTreeSet<&str>, words: &[Word]) -> Option<String> {
     let named = |(by, membership): &Word| {
         let name = membership.get_node(&node)?.replica.clone();
@@ -55,7 +55,7 @@ fn vouched_for(node: u64, members: &BTreeSet<&str>, others: &BTreeSet<&str>, wor
     let told: Vec<String> = of_others.filter_map(named).collect();
     let first = told.first()?.clone();
     let same = told.iter().filter(|name| **name == first).count();
-    // The one in question is one of the others, and does not count.
+    // The replica in question is among the other replicas, and does not count.
     let voices = others.iter().filter(|name| **name != first).count();
     (same * 2 > voices).then_some(first)
 }
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(asked(3, &configured, &[word("db-1", &grown)]), Some("db-3".into()));
         assert_eq!(asked(3, &configured, &[word("db-3", &grown)]), None);
         assert_eq!(asked(1, &configured, &[word("db-1", &grown)]), None);
-        // One that was removed says what it likes, beside a member that knows better.
+        // The answer of a removed replica does not count beside the answer of a member.
         let own = [(1, "db-1"), (2, "db-2")];
         assert_eq!(asked(3, &configured, &[word("db-4", &grown), word("db-1", &own)]), None);
     }

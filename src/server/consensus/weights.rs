@@ -29,7 +29,7 @@ impl Weights {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One that is written over counts once.
+    /// Adds written entries; an overwritten entry counts once.
     pub(super) fn add(&self, written: impl IntoIterator<Item = (u64, usize)>) {
         let mut entries = self.entries();
         for (index, bytes) in written {
@@ -44,7 +44,7 @@ impl Weights {
         self.all.send_replace(entries.values().sum());
     }
 
-    /// The last entry that has to go so that no more than so many bytes are left behind it.
+    /// The last entry to purge so that at most `most` bytes are left behind this entry.
     pub(super) fn last_beyond(&self, most: usize) -> Option<u64> {
         let mut left = 0_usize;
         let entries = self.entries();

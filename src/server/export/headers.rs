@@ -1,4 +1,4 @@
-//! Configured headers of a receiver or collector. Secrets are in files, which are read for each request, because they
+//! Configured headers of a receiver or collector. Secrets are in files, which are read for each request, because files
 //! may be renewed.
 
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ use crate::secrets::{self, Secrets};
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Headers {
     pub written: Vec<(HeaderName, HeaderValue)>,
-    /// Those whose values are secret.
+    /// Headers with secret values.
     pub secret: Vec<(HeaderName, PathBuf)>,
 }
 
 impl Headers {
-    /// What is secret goes out encrypted, or stays on this machine.
+    /// Secret values are sent only encrypted, or to this machine.
     pub fn may_go_to(&self, url: &Url) -> Result<(), String> {
         if is_confidential(url) || self.secret.is_empty() {
             return Ok(());
@@ -35,13 +35,14 @@ impl Headers {
     }
 }
 
-/// What of them is secret, with the word for its kind before it (`Bearer ...`) and without.
+/// The secret values, with and without the scheme before the value (`Bearer ...`).
 pub(super) fn secrets_of(headers: &HeaderMap) -> Secrets {
     let secret = headers.values().filter(|value| value.is_sensitive()).filter_map(|value| value.to_str().ok());
     Secrets::of(secret.flat_map(|value| [Some(value), value.split_once(' ').map(|(_, rest)| rest)]).flatten())
 }
 
-/// A header that a configuration may set: not one that says where the request ends or whom it is for, nor a signature's.
+/// Parses a header that a configuration may set. Headers for framing, for the destination and for signatures are
+/// excluded.
 pub fn header_name(text: &str) -> Result<HeaderName, String> {
     let name: HeaderName = text.parse().map_err(|_| "is not a header's name".to_owned())?;
     if [HOST, CONTENT_LENGTH, TRANSFER_ENCODING].contains(&name) || name.as_str().starts_with("webhook-") {

@@ -8,13 +8,13 @@ use bytes::Bytes;
 use crate::http_client::header::{CONTENT_LENGTH, HeaderMap};
 use crate::http_client::{BodyLimit, ExchangeError, HttpClient, Method, Options, Reply, Url, exchange};
 
-/// For the whole exchange.
+/// The time limit of the whole exchange.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Of a reply only the status and the start of its body are read, in bytes.
 const MAX_BODY: usize = 1024;
 
-/// A client for `url` that trusts the certificate authorities in the file `ca` beside the system's. It lives for one
-/// exchange, so a renewed file takes effect, and an idle replica holds no certificates.
+/// A client for `url` that trusts the certificate authorities in the file `ca` beside the system's. The client is made
+/// for one exchange, so a renewed file takes effect, and an idle replica holds no certificates.
 pub(super) async fn client(url: &Url, ca: Option<&Path>) -> Result<HttpClient, String> {
     HttpClient::new(url, &Options { ca: ca.map(Path::to_owned), ..Options::default() }).await
 }

@@ -6,10 +6,10 @@ use allclear_core::model::time::Timestamp;
 
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_mins(2);
-/// Whoever asks for more time than this is tried earlier.
+/// The limit for a receiver's requested pause.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// All times are of one clock that never goes back.
+/// All times are of one monotonic clock.
 #[derive(Default, Debug)]
 pub(super) struct RetrySchedule {
     failures: u32,
@@ -17,7 +17,7 @@ pub(super) struct RetrySchedule {
 }
 
 impl RetrySchedule {
-    /// How long to wait before the next attempt.
+    /// The wait before the next attempt.
     pub(super) fn wait(&self, now: Timestamp) -> Duration {
         self.again_at.map_or(Duration::ZERO, |at| at.since(now))
     }
@@ -30,7 +30,7 @@ impl RetrySchedule {
         *self = Self::default();
     }
 
-    /// `asked` is how long the receiver wants to be left alone; `jitter` is any number, drawn anew each time.
+    /// `asked` is the pause the receiver asks for; `jitter` is any number, drawn anew each time.
     pub(super) fn failed(&mut self, now: Timestamp, asked: Option<Duration>, jitter: u8) {
         let doubled = (SHORTEST * (1 << self.failures.min(10))).min(LONGEST);
         let wait = doubled / 2 + doubled / 2 * u32::from(jitter) / u32::from(u8::MAX);

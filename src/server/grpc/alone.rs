@@ -13,11 +13,12 @@ use allclear_core::model::id::EventId;
 use allclear_core::model::isolated_approval::RequestedBy;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// For a document, two writes to the disk and a post, each of which has a shorter limit of its own.
+/// The limit for a document, two writes to the disk and a post, each with a shorter limit of its own.
 const APPROVED_WITHIN: Duration = Duration::from_secs(30);
 
 impl OperatorCall<'_> {
-    /// Asked without a revision it approves nothing and says what the approval would override.
+    /// Approves, given a revision. Without a revision nothing is approved, and the answer lists the overridden
+    /// obstacles.
     pub(super) async fn approve_alone(
         self,
         id: EventId,

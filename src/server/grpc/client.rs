@@ -14,7 +14,7 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 use allclear_wire::pb::allclear::operator::v1::operator_client::OperatorClient;
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// Bringing a new member up to date takes its time; the replica's own patience ends before this.
+/// A new member has to catch up; the replica's own time limit ends before this limit.
 const CHANGE_WITHIN: Duration = Duration::from_secs(75);
 
 #[derive(Debug, thiserror::Error)]
@@ -27,12 +27,12 @@ pub enum OperatorClientError {
     Output(String),
     #[error("the replica refused: {0}")]
     Refused(String),
-    /// It may or may not be done.
+    /// The change may or may not be done.
     #[error("{0}")]
     Unclear(String),
 }
 
-/// The socket is there and not for everybody, or nobody serves it.
+/// A hint: the socket exists and denies this user, or has no server.
 fn hint(why: &str) -> &'static str {
     if why.to_ascii_lowercase().contains("permission denied") {
         "ask as root, or as the user that the replica runs as"
@@ -73,7 +73,7 @@ impl OperatorConnection {
         self.query(async |client| client.get_event(request).await).await
     }
 
-    /// Any call that only looks.
+    /// Runs a read-only call.
     pub async fn query<T>(
         &mut self,
         call: impl AsyncFnOnce(&mut Client) -> RpcResult<T>,
@@ -82,7 +82,7 @@ impl OperatorConnection {
         self.read(answer)
     }
 
-    /// Any call that changes something.
+    /// Runs a call with a change.
     pub async fn change<T>(
         &mut self,
         call: impl AsyncFnOnce(&mut Client) -> RpcResult<T>,
@@ -91,7 +91,7 @@ impl OperatorConnection {
         self.read(answer)
     }
 
-    /// The status now and after every change, until the replica stops.
+    /// Streams the status now and after every change, until the replica stops.
     pub async fn watch(
         &mut self,
     ) -> Result<impl Stream<Item = Result<shown::Status, OperatorClientError>> + use<>, OperatorClientError> {

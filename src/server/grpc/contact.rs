@@ -1,5 +1,5 @@
-//! Status reports between replicas (`Contact.Beat`): this replica sends its own to the leader, and receives those of
-//! others as the leader. A replica without a leader asks the other voters (`Contact.Ask`).
+//! Status reports between replicas (`Contact.Beat`): this replica sends its own to the leader, and as the leader
+//! receives the reports of other replicas. A replica without a leader asks the other voters (`Contact.Ask`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,12 +24,12 @@ use allclear_wire::pb::allclear::cluster::v1 as wire;
 use allclear_wire::pb::allclear::cluster::v1::contact_client::ContactClient;
 use allclear_wire::pb::allclear::cluster::v1::contact_server::{self, ContactServer};
 
-/// A beat and a question name a replica and its cluster.
+/// A status report and a query name a replica and its cluster.
 const MAX_MESSAGE_BYTES: usize = 16 << 10;
-/// A leader that does not reply to a beat by then has not heard it.
+/// A leader without a reply by then has not received the report.
 const REPLY_WITHIN: Duration = Duration::from_secs(1);
-/// A leader that has just been elected takes beats a moment later, and hooks wait for the time that it tells. Each
-/// further pause is twice as long.
+/// A newly elected leader accepts reports a moment later, and hooks wait for the leader's time. Each further pause is
+/// twice as long.
 const BEAT_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
 struct ContactService {
@@ -38,7 +38,7 @@ struct ContactService {
     observer: Arc<ImdsPoller>,
 }
 
-/// Hears the beats and answers the questions of the other replicas.
+/// Serves the status reports and queries of the other replicas.
 pub fn contact_service(
     inputs: Arc<InputSource>,
     observer: Arc<ImdsPoller>,
@@ -48,7 +48,7 @@ pub fn contact_service(
 }
 
 impl ContactService {
-    /// Who speaks; refuses whoever is not of this cluster, or somebody else of it.
+    /// The authenticated sender; rejects other clusters, and a replica under another replica's name.
     fn admit(&self, extensions: &Extensions, cluster: &str, replica: &str) -> Result<VmName, Status> {
         let name = VmName::new(replica);
         if cluster != self.cluster.node.cluster || !self.cluster.may_take_part(&name) {
@@ -96,7 +96,7 @@ impl contact_server::Contact for ContactService {
     }
 }
 
-/// Tells the leader how this replica is, and asks the others while it hears none, until it is stopped.
+/// Reports this replica's status to the leader, and asks the other voters while there is no leader, until stopped.
 pub async fn report_status(
     inputs: Arc<InputSource>,
     observer: Arc<ImdsPoller>,
@@ -137,7 +137,7 @@ async fn report_to_leader(inputs: &InputSource, observer: &ImdsPoller, watchdog:
             None => true,
         };
         let turn = watchdog.until_turn(BEAT_EVERY);
-        // Nothing is stamped before the leader knows what time it is.
+        // No entry gets a timestamp before the leader knows the time.
         let is_done = is_taken && (leader.is_none() || cluster.time.trust() != Trust::Unknown);
         let wait = if is_done { turn } else { turn.min(again) };
         again = if is_done { BEAT_AGAIN_AFTER } else { BEAT_EVERY.min(again * 2) };
@@ -145,24 +145,24 @@ async fn report_to_leader(inputs: &InputSource, observer: &ImdsPoller, watchdog:
             () = tokio::time::sleep(wait) => {}
             _ = raft_status.wait_for(|raft_status| raft_status.leader != leader) => {}
             () = observer.health_changes_from(own.health) => {}
-            // Whoever asked waits for everybody to know.
+            // The caller of an operator command waits until every replica knows the command.
             _ = state.wait_for(|state| state.operator_seq != operator_seq) => {}
             () = stop.cancelled() => return,
         }
     }
 }
 
-/// What leaders have told of the cluster's time.
+/// Samples of the cluster time from leaders' replies.
 #[derive(Default)]
 struct LeaderTimeSamples {
     samples: Samples,
-    /// Of the time that was told last.
+    /// The base of the last received time.
     base: i64,
-    /// This replica goes by it.
+    /// This replica follows the time.
     is_followed: bool,
 }
 
-/// True when it was heard.
+/// Sends the report; true when the leader replied.
 async fn send_report(
     inputs: &InputSource,
     observer: &ImdsPoller,
@@ -221,7 +221,7 @@ async fn send_report(
     false
 }
 
-/// Taken right when the reply has come.
+/// A sample of the leader's time, taken as soon as the reply has arrived.
 fn sample(sent: Timestamp, reply: &wire::BeatResponse) -> Option<Sample> {
     let round_trip = clock::monotonic().since(sent);
     Some(Sample { at: sent.plus(round_trip / 2), round_trip, time: Timestamp(reply.time_ms?) })

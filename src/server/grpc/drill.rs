@@ -13,14 +13,14 @@ use allclear_core::model::drill::{Mode, PREFIX};
 use allclear_core::model::id::{EventId, VmName};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// Of a type, a source or a name.
+/// The limit for a type, a source or a name.
 const MAX_WORD_BYTES: usize = 256;
-/// As many as a document's event may name.
+/// The limit for VMs, as in a document's event.
 const MAX_RESOURCES: usize = 1_000;
 /// Longer than a hundred years is no estimate.
 const MAX_DURATION_S: u64 = u32::MAX as u64;
 
-/// The id of the made-up event.
+/// Starts a drill, and returns the id of the made-up event.
 pub(super) async fn begin(cluster: &ClusterHandle, asked: shown::DrillRequest, who: String) -> Result<EventId, Status> {
     let mode = if asked.dry_run { Mode::DryRun } else { Mode::Rehearsal };
     let id = EventId::new(&format!("{PREFIX}{}-{}", cluster.time.now().0, cluster.node.name));
@@ -60,7 +60,7 @@ async fn decided(
     }
 }
 
-/// Bounded as a document of the metadata service is.
+/// Makes the announcement within the limits of the metadata service's documents.
 fn announcement(id: EventId, asked: shown::DrillRequest) -> Result<Announcement, String> {
     let is_word = |word: &String| (1..=MAX_WORD_BYTES).contains(&word.len());
     if !is_word(&asked.r#type) || asked.source.len() > MAX_WORD_BYTES {

@@ -7,7 +7,7 @@ use allclear_core::peer_table::ImdsReport;
 use allclear_wire::pb::allclear::cluster::v1 as wire;
 
 pub(super) fn health(told: Option<&wire::ChannelHealth>) -> ImdsReport {
-    // A word this program does not know is no proof of health.
+    // An unknown word is no proof of health.
     let channel = match told.map(|told| told.word.as_str()) {
         Some("healthy") => ImdsHealth::Healthy,
         Some("stalled") => ImdsHealth::Stalled,

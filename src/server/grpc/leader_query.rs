@@ -16,10 +16,10 @@ use allclear_wire::pb::allclear::cluster::v1 as wire;
 use allclear_wire::pb::allclear::cluster::v1::contact_client::ContactClient;
 
 const ASK_EVERY: Duration = Duration::from_millis(500);
-/// Who does not answer by then has not answered.
+/// A later answer is ignored.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
-/// Runs until it is stopped.
+/// Asks the voters whenever there is no leader, until `stop`.
 pub(super) async fn ask_around(inputs: &InputSource, stop: &CancellationToken) {
     let mut raft_status = inputs.cluster.consensus.status();
     let mut asking = async || {
@@ -30,7 +30,7 @@ pub(super) async fn ask_around(inputs: &InputSource, stop: &CancellationToken) {
     while stop.run_until_cancelled(asking()).await.flatten().is_some() {}
 }
 
-/// Side by side, so that one that is silent holds up nobody's answer. Ends when a leader is heard.
+/// Asks all voters concurrently, so that a silent voter delays no other answer. Ends when this replica has a leader.
 async fn ask_the_voters(inputs: &InputSource) {
     let cluster = &inputs.cluster;
     let mut turns = interval(ASK_EVERY);
@@ -50,7 +50,7 @@ async fn ask_the_voters(inputs: &InputSource) {
     }
 }
 
-/// A voter that the configuration does not name cannot be asked.
+/// Asks one voter. A voter without an address in the configuration cannot be asked.
 async fn ask(inputs: &InputSource, voter: String) {
     let cluster = &inputs.cluster;
     let Some(channel) = cluster.consensus.channel(&voter) else {
@@ -60,7 +60,7 @@ async fn ask(inputs: &InputSource, voter: String) {
     match timeout(ANSWER_WITHIN, ContactClient::new(channel).ask(request)).await {
         Ok(Ok(answer)) => {
             let wire::AskResponse { leader, channel, .. } = answer.into_inner();
-            // A leader that lost its quorum is still heard by those it reaches, and leads nobody.
+            // A leader that lost its quorum may still reach some voters, but leads no cluster.
             let leader =
                 leader.map(|leader| bounded(&leader)).filter(|leader| VmName::new(leader) != cluster.node.name);
             inputs

@@ -8,7 +8,7 @@ use allclear_core::model::id::VmName;
 use allclear_core::platform_time::Interval;
 use allclear_wire::pb::allclear::cluster::v1 as wire;
 
-/// As the leader: what the voters tell of the time sets it, or does not.
+/// Sets the cluster's time from the voters' readings, if the readings allow a decision.
 pub(super) fn set_the_time(inputs: &InputSource, observer: &ImdsPoller) {
     let cluster = &inputs.cluster;
     cluster.time.lead();
@@ -30,7 +30,7 @@ pub(super) fn own_reading(cluster: &ClusterHandle, observer: &ImdsPoller) -> Clo
     observer.reading(Some(cluster.time.wall().0.saturating_sub(time.0)), time)
 }
 
-/// What was measured against another time is of no use, and whatever waited for a time goes on.
+/// Discards differences measured against the previous time, and wakes tasks that wait for a time.
 pub(super) fn tell_of_a_step(inputs: &InputSource) {
     inputs.peers.differences.forget();
     inputs.peers.notify_change();
@@ -42,7 +42,8 @@ pub(super) fn tell_of_a_step(inputs: &InputSource) {
     }
 }
 
-/// What a beat tells of the time; nothing was measured against this one where `is_of_this_time` is false.
+/// The clock reading in a status report; if `is_of_this_time` is false, the reading was not measured against the
+/// current time.
 pub(super) fn reading_of(beat: &wire::BeatRequest, is_of_this_time: bool) -> ClockReading {
     let platform = beat.platform.and_then(|it| Interval::new(it.least_ms, it.greatest_ms));
     ClockReading {

@@ -27,9 +27,9 @@ use allclear_core::model::workload::Member;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 use allclear_wire::pb::allclear::operator::v1::operator_server::{self, OperatorServer};
 
-/// The longest is a drill's, which names up to 1,000 VMs.
+/// The longest message is a drill's, with up to 1,000 VMs.
 const MAX_MESSAGE_BYTES: usize = 512 << 10;
-/// No name of a VM is longer.
+/// The maximal length of a VM's name.
 const MAX_NAME_BYTES: usize = 255;
 
 struct OperatorService {
@@ -40,7 +40,7 @@ struct OperatorService {
     stop: CancellationToken,
 }
 
-/// The operator's service.
+/// The operator service.
 pub fn operator_routes(view: View, shared: &SharedParts, stop: CancellationToken) -> Routes {
     let SharedParts { inputs, isolated_requests, .. } = shared.clone();
     let cluster = inputs.cluster.clone();
@@ -49,7 +49,7 @@ pub fn operator_routes(view: View, shared: &SharedParts, stop: CancellationToken
 }
 
 impl OperatorService {
-    /// Who asks, as the logs name them: the peer of the socket.
+    /// The call with the caller's name in logs: the peer of the socket.
     fn asked<T>(&self, request: Request<T>) -> (OperatorCall<'_>, T) {
         let uid = caller(request.extensions()).map_or_else(|| "unknown uid".into(), |(uid, _)| format!("uid {uid}"));
         let asking = OperatorCall {
@@ -62,14 +62,14 @@ impl OperatorService {
         (asking, request.into_inner())
     }
 
-    /// Whether it changed anything or not.
+    /// Proposes the command; a command without effect is no error.
     async fn record(&self, command: Command) -> Result<(), Status> {
         let recorded = self.cluster.propose(&command).await;
         recorded.map(drop).map_err(|error| refused(&error, error.is_refusal()))
     }
 }
 
-/// A name as the configuration could hold it.
+/// Checks a replica's name by the rules of the configuration.
 fn name(given: String) -> Result<String, Status> {
     let is_name = (1..=MAX_NAME_BYTES).contains(&given.len()) && given.chars().all(|letter| letter.is_ascii_graphic());
     if is_name { Ok(given) } else { Err(Status::failed_precondition(format!("{given:?} is no replica's name"))) }
@@ -148,7 +148,7 @@ impl operator_server::Operator for OperatorService {
             (members.voters.contains(&replica) || members.learners.contains(&replica), VmName::new(&replica));
         if is_member {
             asking.wait_for_quorum().await?;
-            // First: one with an empty disk would be brought in again at once.
+            // Before the removal: a replica with an empty disk would be added again at once.
             self.record(Command::ExcludeReplica(ExcludeReplica { replica: vm.clone() })).await?;
         }
         if (is_member || !gone)

@@ -24,18 +24,19 @@ use allclear_core::schedule::step::Step;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 use allclear_wire::pb::allclear::operator::v1::end::When;
 
-/// What is kept with an event for as long as the event is.
+/// The limit for a reason, which is kept as long as the event.
 const MAX_REASON_BYTES: usize = 500;
-/// No platform's id is longer.
+/// The limit for an id; no platform has longer ids.
 const MAX_ID_BYTES: usize = 256;
-/// An election is waited for, a lost quorum is not; nor is a time about which nobody agrees.
+/// The time limit for an election or for the cluster time; a lost quorum, or a lasting disagreement about the time, is
+/// not waited for.
 const QUORUM_WITHIN: Duration = Duration::from_secs(3);
-/// For every voter to say that it knows: several beats.
+/// The time limit for every voter's acknowledgement: several status reports.
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(3);
-/// How often a wish is proposed before its asker is told that it is unclear.
+/// The number of proposals of a request before the answer "unclear".
 const TRIES: usize = 3;
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// What is carried out elsewhere does not wait for its note.
+/// The time limit for recording an action that is carried out outside of the log, and does not wait for the record.
 const NOTED_WITHIN: Duration = Duration::from_secs(2);
 
 /// One operator's call.
@@ -48,7 +49,8 @@ pub(super) struct OperatorCall<'a> {
 }
 
 impl OperatorCall<'_> {
-    /// Notes what is carried out elsewhere. Without a quorum that fails by itself, and says so.
+    /// Records an action that is carried out outside of the log. Without a quorum such an action fails by itself with
+    /// an error.
     pub(super) async fn record(&self, what: String, why: Option<String>) -> Result<(), Status> {
         let reason = why.map_or_else(|| Ok(String::new()), |why| reason(&why))?;
         if self.cluster.consensus.status_now().has_leader() {
@@ -64,7 +66,7 @@ impl OperatorCall<'_> {
         Ok(())
     }
 
-    /// Returns when it is in force and this replica knows.
+    /// Proposes the request, and returns when the request is in force and applied on this replica.
     pub(super) async fn ask(&self, what: OperatorRequest, reason: String) -> Result<(), Status> {
         self.wait_for_quorum().await?;
         tracing::info!(who = self.who, what = what.as_str(), reason, "operator request received");
@@ -72,7 +74,7 @@ impl OperatorCall<'_> {
         let (verdict, tries) = self.propose(&command).await?;
         let caught_up = self.catch_up().await;
         match verdict {
-            // What was repeated had been taken over already, though nobody could say so.
+            // The first proposal was committed; only its reply was lost.
             ApplyResult::Rejected(_) if tries > 1 && is_fulfilled(&self.cluster.state(), &what) => Ok(()),
             ApplyResult::Applied => {
                 caught_up.map_err(|_| Status::aborted("it is done, but this replica is cut off now"))
@@ -81,7 +83,8 @@ impl OperatorCall<'_> {
         }
     }
 
-    /// Repeated when a leader was lost that may have taken it: no wish does harm twice.
+    /// Proposes the command, and repeats after the loss of a leader that may have accepted the command: a
+    /// repeated request does no harm.
     async fn propose(&self, command: &Command) -> Result<(ApplyResult, usize), Status> {
         let mut tries = 1;
         loop {
@@ -106,13 +109,13 @@ impl OperatorCall<'_> {
         ))
     }
 
-    /// What is committed by now is applied here.
+    /// Waits until all entries committed by now are applied here.
     pub(super) async fn catch_up(&self) -> Result<(), Status> {
         let confirmed = self.cluster.consensus.ensure_linearizable().await;
         confirmed.map(drop).map_err(|error| Status::failed_precondition(error.to_string()))
     }
 
-    /// For a while, until every voter knows all that this replica knows.
+    /// Waits a limited time until every voter knows all operator requests that this replica knows.
     pub(super) async fn wait_for_everybody(&self) {
         let number = self.cluster.state().operator_seq;
         let know = async {
@@ -120,7 +123,7 @@ impl OperatorCall<'_> {
                 sleep(LOOK_AGAIN).await;
             }
         };
-        // Who does not know by then is named in the answer.
+        // The answer names the voters that do not know by then.
         let _ = timeout(ACKNOWLEDGED_WITHIN, know).await;
     }
 
@@ -128,7 +131,7 @@ impl OperatorCall<'_> {
         self.view.event(event.as_str()).ok_or_else(|| unknown(&self.cluster.state(), event))
     }
 
-    /// When what is asked for ends by itself. A span is counted in the cluster's time.
+    /// The end of a request. A duration is counted in the cluster's time.
     pub(super) async fn end(&self, end: Option<shown::End>) -> Result<Timestamp, Status> {
         let missing = || Status::failed_precondition("say when it ends by itself: --until");
         match end.and_then(|end| end.when).ok_or_else(missing)? {
@@ -143,7 +146,7 @@ impl OperatorCall<'_> {
         }
     }
 
-    /// Who has just been started, or follows somebody else since a moment ago, is about to be told.
+    /// Waits for the cluster time: a replica that has just started, or follows a new leader, receives the time soon.
     async fn wait_for_the_time(&self) -> Result<(), Status> {
         let is_told = async {
             while !self.cluster.has_cluster_time() {
@@ -180,7 +183,7 @@ pub(super) fn reason(given: &str) -> Result<String, Status> {
     if fits { Ok(given.into()) } else { Err(Status::failed_precondition(message())) }
 }
 
-/// The one hook of the event that has yet to be settled and is called so.
+/// Finds the one hook of this name that the event still requires.
 pub(super) fn hook_named<'a>(state: &'a State, event: &'a Event, given: &str) -> Result<(String, Step<'a>), Status> {
     let steps = required::required_steps(state, event).into_iter();
     let mut named: Vec<(String, Step<'_>)> = steps.map(|step| (state.hook_name(&step.member, step.id), step)).collect();
@@ -205,13 +208,13 @@ pub(super) fn hook_named<'a>(state: &'a State, event: &'a Event, given: &str) ->
     }
 }
 
-/// The VM may be left out.
+/// Compares names; the VM may be left out.
 fn is_name(name: &str, given: &str) -> bool {
     let without_vm = name.split_once('/').map_or(name, |(_, rest)| rest);
     name.eq_ignore_ascii_case(given) || without_vm.eq_ignore_ascii_case(given)
 }
 
-/// So may what follows the phase: the hook's own name, or its number.
+/// Compares names; the hook's own name or its number after the phase may be left out as well.
 fn is_called(name: &str, given: &str) -> bool {
     is_name(name, given) || name.rsplit_once('#').is_some_and(|(name, _)| is_name(name, given))
 }

@@ -14,29 +14,29 @@ use allclear_wire::pb::allclear::cluster::v1 as wire;
 use allclear_wire::pb::allclear::cluster::v1::consensus_client::ConsensusClient;
 use allclear_wire::pb::allclear::cluster::v1::contact_client::ContactClient;
 
-/// How somebody who looks is known, and to whom: as this replica of this cluster.
+/// The identity of a prober: this replica of this cluster.
 pub struct Prober<'a> {
     pub cluster: &'a str,
     pub replica: &'a str,
-    /// Without them everything goes as plain text.
+    /// `None`: plain text.
     pub tls: Option<&'a Arc<Credentials>>,
 }
 
-/// Who was met.
+/// The replica that answered.
 #[derive(Debug)]
 pub struct ProbeResult {
     pub replica: String,
     /// The replicas of its configuration, in their order.
     pub replicas: Vec<String>,
-    /// By how many milliseconds its wall clock is ahead of this machine's, and how long it took to ask; absent when it
-    /// does not know whoever asks.
+    /// The milliseconds by which the replica's wall clock is ahead of this machine's, and the round trip; absent when
+    /// the replica does not know the prober.
     pub clock: Option<(i64, Duration)>,
 }
 
-/// Asks `whom` at this address; changes nothing there.
+/// Asks the replica `whom` at this address; changes nothing there.
 ///
 /// # Errors
-/// Why nobody of this cluster was met.
+/// The reason why no replica of this cluster answered.
 pub async fn visit(visitor: &Prober<'_>, whom: &str, address: &str, within: Duration) -> Result<ProbeResult, String> {
     let Prober { cluster, replica, tls: credentials } = *visitor;
     let late = |_| format!("no answer within {within:?}");
@@ -69,7 +69,7 @@ pub async fn visit(visitor: &Prober<'_>, whom: &str, address: &str, within: Dura
     })
 }
 
-/// Not every server that answers speaks for a replica.
+/// The text of a status; a server other than a replica may send none.
 fn said(status: &Status) -> String {
     if status.message().is_empty() { status.code().to_string() } else { status.message().into() }
 }

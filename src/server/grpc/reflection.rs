@@ -4,10 +4,10 @@ use tonic::service::Routes;
 
 use allclear_wire::pb;
 
-/// What is asked of them is a name.
+/// The limit for requests, which contain a name only.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
-/// The same routes with health (serving as long as the process does) and reflection.
+/// Adds health (serving as long as the process runs) and reflection to the routes.
 pub fn with_health_and_reflection(routes: Routes) -> Routes {
     let (_, health) = tonic_health::server::health_reporter();
     let routes = routes.add_service(health.max_decoding_message_size(MAX_MESSAGE_BYTES));

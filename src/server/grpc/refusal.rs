@@ -12,12 +12,12 @@ use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::operator::{OperatorRequest, Suspension};
 use allclear_core::model::state::State;
 
-/// A refusal changed nothing; anything else may have.
+/// A refusal changed nothing; any other error may have.
 pub(super) fn refused(error: &impl Display, is_refusal: bool) -> Status {
     if is_refusal { Status::failed_precondition(error.to_string()) } else { Status::aborted(error.to_string()) }
 }
 
-/// The event is closed, or never was.
+/// The status for an event that is closed or never existed.
 pub(super) fn unknown(state: &State, event: &EventId) -> Status {
     if state.event(event).is_some() {
         return Status::failed_precondition(format!("event {event} is closed"));
@@ -25,7 +25,7 @@ pub(super) fn unknown(state: &State, event: &EventId) -> Status {
     Status::not_found(format!("no event {:?} is known here; `allclear events` lists them", event.as_str()))
 }
 
-/// By the state that this replica has applied since.
+/// The status of a rejected request, by the state that this replica has applied since.
 pub(super) fn refusal(state: &State, what: &OperatorRequest, why: Rejection) -> Status {
     let id = match what {
         OperatorRequest::Hold { event, .. }

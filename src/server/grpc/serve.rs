@@ -14,10 +14,10 @@ use crate::net::limits::{
 };
 use crate::replica::metrics::RefusalKind;
 
-/// What one socket puts up with.
+/// The limits of one socket.
 struct Bounds {
     connections: usize,
-    /// Of all connections.
+    /// Total over all connections.
     calls: usize,
     calls_of_a_connection: u32,
     bytes_at_once: u32,
@@ -26,22 +26,22 @@ struct Bounds {
 const OPERATORS: Bounds = Bounds { connections: 128, calls: 256, calls_of_a_connection: 32, bytes_at_once: 1 << 20 };
 
 const WORKLOADS: Bounds = Bounds {
-    // One for each workload also where all are of one user, who has a quarter of them.
+    // Enough for one connection of each workload, also if all run as one user, who gets a quarter.
     connections: 256,
-    // Each workload has a stream, or asks, and reports now and then.
+    // Each workload has a stream or a poll, and an occasional report.
     calls: 512,
     calls_of_a_connection: 64,
     bytes_at_once: 4 << 20,
 };
 
 const BYTES_A_SECOND: u32 = 256 << 10;
-/// All workloads may dial in at the same moment.
+/// All workloads may connect at the same time.
 const CALLS_AT_ONCE: u32 = 1_000;
 const CALLS_A_SECOND: u32 = 400;
-/// A user that is neither root nor the replica's own gets one in so many of the places.
+/// A user other than root and the replica's own gets at most the total divided by this number.
 const SHARE_OF_ANOTHER_USER: usize = 4;
 
-/// Serves until it is stopped; open calls are waited for, so every stream ends when it is told to stop.
+/// Serves until `stop`; open calls are waited for, so every stream must end at `stop`.
 pub async fn serve(
     listener: UnixListener,
     routes: Routes,
@@ -64,7 +64,7 @@ pub async fn serve(
     let porter = Http2 { places: places(bounds.connections), paces: bytes, turned_away };
     let turns = Some(CallRate::new(CALLS_AT_ONCE, CALLS_A_SECOND));
     let calls = CallLimits { at_once: places(bounds.calls), turns, room: AnswerBudget::default() };
-    // Those who may not are bounded as well.
+    // Rejected callers are limited as well.
     let routes = calls.bound(Arc::new(guard).before(routes));
     let incoming = incoming(listener, HandshakeGate::default(), porter, stop.clone()).into_stream();
     let mut server = grpc_server(bounds.calls_of_a_connection);

@@ -13,7 +13,7 @@ use tokio::net::{UnixListener, UnixSocket, UnixStream};
 
 use crate::files;
 
-/// Connections that nobody has taken yet.
+/// Connections waiting to be accepted.
 const BACKLOG: u32 = 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ pub enum SocketError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Binds the socket with exactly this mode. One that nobody serves any more is replaced.
+/// Binds the socket with exactly this mode. Replaces a socket without a server.
 pub async fn bind(path: &Path, mode: u32) -> Result<UnixListener, SocketError> {
     let failed = |source| SocketError::Io { path: path.into(), source };
     make_way(path).await?;
@@ -36,7 +36,7 @@ pub async fn bind(path: &Path, mode: u32) -> Result<UnixListener, SocketError> {
     made(path, mode).and_then(|socket| socket.listen(BACKLOG)).map_err(failed)
 }
 
-/// Nothing is at the path afterwards.
+/// Removes an abandoned socket, so that the path is free afterwards.
 async fn make_way(path: &Path) -> Result<(), SocketError> {
     let failed = |source| SocketError::Io { path: path.into(), source };
     let taken = |what| Err(SocketError::Taken { path: path.into(), what });
@@ -44,7 +44,8 @@ async fn make_way(path: &Path) -> Result<(), SocketError> {
         Ok(found) if found.is_symlink() => taken("a symbolic link"),
         Ok(found) if !found.file_type().is_socket() => taken("not a socket"),
         Ok(_) => match UnixStream::connect(path).await {
-            // Only this says that nobody serves it: one that hangs is full, and somebody else's lets nobody in.
+            // Only a refused connection proves an abandoned socket: a hung server has a full backlog, and another
+            // user's socket denies access.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 std::fs::remove_file(path).map_err(failed)
             }
@@ -60,7 +61,7 @@ async fn make_way(path: &Path) -> Result<(), SocketError> {
     }
 }
 
-/// Nobody can connect before it listens, and by then it has its mode, whatever the umask is.
+/// Makes the socket with its mode, independent of the umask, before `listen` allows the first connection.
 fn made(path: &Path, mode: u32) -> io::Result<UnixSocket> {
     let socket = UnixSocket::new_stream()?;
     socket.bind(path)?;
@@ -69,7 +70,7 @@ fn made(path: &Path, mode: u32) -> io::Result<UnixSocket> {
     if !found.file_type().is_socket() || found.uid() != geteuid().as_raw() {
         return Err(io::Error::other("somebody else put something in its place"));
     }
-    // By what was opened: the path may lead elsewhere by now.
+    // By the opened file: the path may lead elsewhere by now.
     std::fs::set_permissions(format!("/proc/self/fd/{}", itself.as_raw_fd()), Permissions::from_mode(mode))?;
     Ok(socket)
 }

@@ -11,12 +11,12 @@ use tonic::{Extensions, Status};
 
 use crate::replica::metrics::{Metrics, RefusalKind};
 
-/// Root, and the replica's own.
+/// Root, and the replica's own user.
 pub fn trusted_users() -> Vec<u32> {
     vec![0, geteuid().as_raw()]
 }
 
-/// Root, the replica's own user, and those of the configuration.
+/// Root, the replica's own user, and the configured users.
 #[derive(Clone, Debug)]
 pub struct Users {
     own: u32,
@@ -37,11 +37,11 @@ impl Users {
     }
 }
 
-/// What stands before everything that one socket serves, health and reflection among it.
+/// The check before every service of one socket, health and reflection included.
 pub struct UidPolicy {
     pub(super) users: Users,
     pub(super) metrics: Arc<Metrics>,
-    /// As what whoever may not is refused.
+    /// The label of a rejected call.
     pub(super) why: RefusalKind,
 }
 

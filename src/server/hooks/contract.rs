@@ -16,9 +16,9 @@ use allclear_core::model::workload::{Intent, Phase};
 /// One attempt, as the cluster assigned it to this replica.
 #[derive(Clone, Debug)]
 pub struct HookTask {
-    /// The idempotency key: whatever is asked twice under it is done once.
+    /// The idempotency key: repeated requests with one key are done once.
     pub attempt: String,
-    /// The same for every attempt of this hook in this event.
+    /// Equal for every attempt of this hook in this event.
     pub step: String,
     pub fence: Fence,
     pub event_id: EventId,
@@ -30,7 +30,7 @@ pub struct HookTask {
     pub place: usize,
     pub workload: WorkloadName,
     pub group: Option<GroupName>,
-    /// The affected one.
+    /// The affected VM.
     pub vm: VmName,
     pub intent: Intent,
     pub deadline: Deadline,
@@ -41,28 +41,28 @@ pub struct HookTask {
     pub drill: Option<Mode>,
 }
 
-/// When an attempt has to be done.
+/// The end of the time for an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deadline {
-    /// On the steady clock, which alone counts: a wall clock may jump.
+    /// On the monotonic clock, which alone counts: a wall clock may jump.
     pub at: Instant,
-    /// The same moment on this machine's wall clock, which is only shown.
+    /// The deadline on this machine's wall clock, only shown.
     pub on_the_wall: Timestamp,
 }
 
 impl Deadline {
-    /// So long from now, where the wall clock shows this.
+    /// The deadline after `span` from now; `wall` is the current time of the wall clock.
     pub fn within(span: Duration, wall: Timestamp) -> Self {
         Self { at: Instant::now() + span, on_the_wall: wall.plus(span) }
     }
 
-    /// Zero when it is past.
+    /// Zero after the deadline.
     pub fn left(self) -> Duration {
         self.at.saturating_duration_since(Instant::now())
     }
 }
 
-/// Grows with every attempt that is begun: who has seen a higher one may refuse a lower one. Terms come first.
+/// Grows with every started attempt: a receiver of a higher fence may refuse a lower fence. Terms are compared first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Fence {
     pub term: u64,
@@ -76,7 +76,7 @@ impl fmt::Display for Fence {
     }
 }
 
-/// The exit statuses of a command hook that mean something; any other is `FAILED`.
+/// The defined exit statuses of a command hook; any other is `FAILED`.
 pub(super) mod exit {
     pub(in crate::hooks) const DONE: u8 = 0;
     pub(in crate::hooks) const FAILED: u8 = 1;
@@ -92,21 +92,21 @@ pub(super) mod exit {
 pub enum HookOutcome {
     Done,
     NotApplicable,
-    /// An answer to confirm.
+    /// An answer to `confirm`.
     NotDone,
     Failed(String),
     /// Nothing is wrong with the hook; try again later.
     Blocked(String),
     TimedOut,
     Cancelled,
-    /// It may have had its effect or not; only asking the hook can tell.
+    /// The hook may have had its effect or not; only a `confirm` by the hook can tell.
     Unknown(String),
-    /// The same, and it did not say so itself: what ran it is gone.
+    /// As `Unknown`, but not reported by the hook: the process that ran the hook is gone.
     Lost(String),
 }
 
 impl HookOutcome {
-    /// With what it says of why as this makes it.
+    /// Rewrites the reason of the outcome with `reword`.
     #[must_use]
     pub(super) fn reworded(self, reword: impl FnOnce(&str) -> String) -> Self {
         match self {
@@ -135,14 +135,14 @@ impl fmt::Display for HookOutcome {
     }
 }
 
-/// What is known of an attempt.
+/// The known state of an attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AttemptState {
     Running,
     Ended(HookOutcome),
 }
 
-/// Something new about an attempt. `HookOutcome` is repeated when the attempt is asked for again.
+/// An update of an attempt. `HookOutcome` is repeated when the attempt is requested again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HookReport {
     pub attempt: String,
@@ -155,14 +155,15 @@ pub enum HookUpdate {
         text: Option<String>,
         expected_end: Option<Timestamp>,
     },
-    /// It asks for so much from now on.
+    /// The hook asks for this much time from now on.
     MoreTime {
         needs: Duration,
     },
     Ended(HookOutcome),
 }
 
-/// The facts of a task by name, written once: in upper case they are the variables, as they are the JSON.
+/// The facts of a task by name, written once: the variables are the names in upper case, and the JSON has the names
+/// unchanged.
 pub(super) fn facts(task: &HookTask) -> Map<String, Value> {
     [
         ("event_id", json!(task.event_id.as_str())),
@@ -192,14 +193,14 @@ fn names(vms: &[VmName]) -> Vec<&str> {
     vms.iter().map(VmName::as_str).collect()
 }
 
-/// Added last: the time left is the one that counts where wall clocks differ.
+/// Added last: where wall clocks differ, only the time left counts.
 pub(super) fn with_time_left(mut facts: Map<String, Value>, left: Duration) -> Map<String, Value> {
     facts.insert("time_left_ms".to_owned(), json!(u64::try_from(left.as_millis()).unwrap_or(u64::MAX)));
     facts
 }
 
-/// Lists are separated by spaces; what is not there is empty, so that a script may run under `set -u`. A variable
-/// cannot hold a zero byte.
+/// The facts as variables. Lists are separated by spaces; a missing fact is empty, so a script may run under `set -u`.
+/// A variable cannot hold a zero byte.
 pub(super) fn variables(facts: &Map<String, Value>) -> impl Iterator<Item = (String, String)> {
     facts
         .iter()

@@ -1,8 +1,9 @@
 //! Runs hooks.
 //!
-//! A hook is a command, or a step of a session workload; [`HookRunner`] runs both. An attempt has an id. It starts at
-//! most once, also over restarts of the replica, and its outcome is kept until the replica says that the outcome is
-//! committed. The core decides what runs and when. `README.md` beside this file is for owners of a workload.
+//! A hook is a command, or a step of a session workload; [`HookRunner`] runs both. An attempt has an id. An attempt
+//! starts at most once, also over restarts of the replica, and its outcome is kept until the replica reports the
+//! outcome as committed. The core decides which hooks run and when. `README.md` beside this file is for owners of a
+//! workload.
 
 mod close_fds;
 pub mod command;

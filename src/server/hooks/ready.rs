@@ -10,15 +10,15 @@ use allclear_core::model::id::{GroupName, VmName, WorkloadName};
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::{Intent, Phase};
 
-/// Whoever is asked.
+/// A workload's `ready` hook.
 #[derive(Clone, Debug)]
 pub struct ReadyHook {
     pub command: HookCommand,
-    /// What takes longer is no answer.
+    /// The maximum duration of an answer.
     pub timeout: Duration,
 }
 
-/// Whose it is.
+/// The owner of the hook.
 #[derive(Clone, Debug)]
 pub struct Owner {
     pub workload: WorkloadName,
@@ -27,7 +27,7 @@ pub struct Owner {
 }
 
 impl ReadyHook {
-    /// Whether it is ready; otherwise why not, or why nobody can tell.
+    /// Whether the workload is ready; an error is the reason why not, or why the answer is unknown.
     pub async fn ask(&self, owner: &Owner, surroundings: &HookEnvironment) -> Result<(), String> {
         let facts = facts(owner, Timestamp(clock::now().0).plus(self.timeout));
         let facts = contract::with_time_left(facts, self.timeout);
@@ -42,7 +42,7 @@ impl ReadyHook {
     }
 }
 
-/// As every hook is told, with nothing where the event would stand.
+/// The facts of every hook, with empty values for the event.
 fn facts(owner: &Owner, deadline: Timestamp) -> Map<String, Value> {
     let facts = [
         ("event_id", Value::Null),
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(ask("exec sleep 60", Duration::from_millis(50)).await, Err("it did not answer within 50 ms".into()));
     }
 
-    /// A script under `set -u` meets no name that it does not know.
+    /// Every variable of the contract is set for a script under `set -u`.
     #[tokio::test]
     async fn it_is_told_what_every_hook_is_told() {
         let script = r#"test "$ALLCLEAR_VM.$ALLCLEAR_WORKLOAD.$ALLCLEAR_PHASE.$ALLCLEAR_INTENT" = db-0.pg.ready.run

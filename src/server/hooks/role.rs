@@ -9,11 +9,11 @@ use super::command::{HookCommand, HookEnvironment, Question};
 use crate::http_client::{BodyLimit, ExchangeError, HttpClient, Method, Options, exchange, parse_external};
 use allclear_core::model::workload::Role;
 
-/// What is not answered by then is no answer.
+/// The timeout of an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 const BODY_LIMIT: usize = 4096;
 
-/// Who tells.
+/// The source of a workload's role.
 #[derive(Clone, Debug)]
 pub enum RoleSource {
     Command(HookCommand),
@@ -25,7 +25,7 @@ pub enum RoleSource {
 }
 
 impl RoleSource {
-    /// What it is, or why nobody can tell.
+    /// The role, or the reason why the role is unknown.
     pub async fn ask(&self, facts: &BTreeMap<&str, String>, surroundings: &HookEnvironment) -> Result<Role, String> {
         let said = match self {
             Self::Command(command) => run(command, facts, surroundings).await?,
@@ -46,7 +46,7 @@ async fn run(
     if answer.status.success() { Ok(answer.said) } else { Err(format!("it ended with {}", answer.status)) }
 }
 
-/// Errors go into logs, so they do not contain the address: its query may hold a secret.
+/// Errors are logged, so the text omits the address: its query may hold a secret.
 async fn get(address: &str, options: &Options) -> Result<String, String> {
     let url = parse_external(address).map_err(|why| format!("its address {why}"))?;
     let client = HttpClient::new(&url, options).await?;
@@ -66,7 +66,7 @@ fn parse(said: &str) -> Option<Role> {
         None => said.split_whitespace().next()?,
     };
     match word {
-        // Patroni's words: its primary is called master before 4.0, and a standby cluster has a leader of its own.
+        // Patroni's terms: its primary is called master before 4.0, and a standby cluster has a leader of its own.
         "master" | "leader" | "standby_leader" => Some(Role::Primary),
         "sync_standby" | "quorum_standby" => Some(Role::Replica),
         _ => Role::parse(word).filter(|role| *role != Role::Unknown),

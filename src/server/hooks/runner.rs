@@ -5,15 +5,15 @@ use super::session::{Dispatch, Sessions};
 use super::{AttemptState, Deadline, HookTask};
 use allclear_core::model::time::Timestamp;
 
-/// How an attempt is run.
+/// The way in which an attempt is run.
 #[derive(Clone, Debug)]
 pub enum HookCall {
     Command(HookCommand),
-    /// By the workload itself, which dials in.
+    /// By a connected session workload.
     Session(Dispatch),
 }
 
-/// An attempt is of one way only: whichever was asked for first keeps it.
+/// Runs an attempt in one way only: the first requested way is kept.
 pub struct HookRunner {
     pub commands: Runner,
     pub sessions: Sessions,
@@ -24,7 +24,8 @@ impl HookRunner {
         Self { commands, sessions }
     }
 
-    /// Runs it, unless that was asked before: then a running one goes on, and an ended one is reported again.
+    /// Runs the attempt, unless the attempt is known: then a running attempt continues, and an ended attempt is
+    /// reported again.
     pub fn run(&self, task: &HookTask, call: &HookCall) {
         match call {
             HookCall::Command(command) => self.commands.run(task, command),
@@ -45,21 +46,21 @@ impl HookRunner {
         self.commands.known(attempt).or_else(|| self.sessions.known(attempt))
     }
 
-    /// Everything that is known, to find what the cluster no longer asks for.
+    /// All known attempts, to find attempts without a use in the cluster.
     pub fn attempts(&self) -> Vec<(String, AttemptState)> {
         let mut attempts = self.commands.attempts();
         attempts.extend(self.sessions.attempts());
         attempts
     }
 
-    /// The outcome is committed: nothing needs to be known any more.
+    /// Forgets an attempt with a committed outcome.
     pub fn forget(&self, attempt: &str) {
         self.commands.forget(attempt);
         self.sessions.forget(attempt);
     }
 
-    /// The log has this deadline for a running attempt, which is `as_logged` in the cluster's time. A command keeps the
-    /// one that it was started with, so it is ended when it is over earlier.
+    /// Takes the deadline of the log for a running attempt; `as_logged` is in the cluster's time. A command keeps its
+    /// first deadline, so the command is ended if the attempt is over earlier.
     pub fn change_deadline(&self, attempt: &str, as_logged: Timestamp, deadline: Deadline, is_over: bool) {
         if self.commands.known(attempt).is_none() {
             self.sessions.change_deadline(attempt, as_logged, deadline);

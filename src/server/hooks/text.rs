@@ -1,17 +1,17 @@
 //! Texts from hooks, made fit for a log, a status and a terminal.
 
-/// One line in which nothing moves a cursor, changes colours, or turns the direction of writing.
+/// One line without cursor movement, colour changes, or changes of the writing direction.
 pub fn one_line(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() || turns(letter) { ' ' } else { letter }).collect()
 }
 
-/// Every byte that is not `plain` as `%` and two digits.
+/// Encodes every byte that is not `plain` as `%` and two digits.
 pub(super) fn percent_encoded(text: &str, plain: impl Fn(u8) -> bool) -> String {
     let encoded = |byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     text.bytes().map(encoded).collect()
 }
 
-/// Marks of direction, and what divides lines and paragraphs.
+/// Marks of direction, and separators of lines and paragraphs.
 const fn turns(letter: char) -> bool {
     matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

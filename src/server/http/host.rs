@@ -1,5 +1,5 @@
 //! Checks that a request names this replica. In DNS rebinding a page of another site points its own name here, and the
-//! browser sends that name; an address cannot be redirected.
+//! browser sends the site's name; an address cannot be redirected.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Version, header};
 
 use crate::replica::metrics::RefusalKind;
 
-/// What a request is refused for, what it asked for, and what it is answered.
+/// The reason for a rejection, the requested host, and the answer.
 pub(super) struct RejectedRequest {
     pub(super) why: RefusalKind,
     pub(super) asked: String,
@@ -17,7 +17,7 @@ pub(super) struct RejectedRequest {
     pub(super) answer: &'static str,
 }
 
-/// The names by which this replica answers, beside every address and `localhost`.
+/// The host names of this replica, beside every address and `localhost`.
 #[derive(Clone, Debug)]
 pub struct HostNames(Vec<String>);
 
@@ -64,8 +64,7 @@ fn plain(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// Whom the request line names, and whom the header does. Neither does in HTTP/1.0 at its plainest, which no browser
-/// speaks.
+/// The hosts in the request line and in the header. Plain HTTP/1.0, which no browser speaks, may have neither.
 fn hosts(request: &Request) -> Result<Vec<Authority>, &'static str> {
     let mut named: Vec<Authority> = request.uri().authority().cloned().into_iter().collect();
     let mut headers = request.headers().get_all(header::HOST).iter();
@@ -75,11 +74,11 @@ fn hosts(request: &Request) -> Result<Vec<Authority>, &'static str> {
         (None, _) if request.version() == Version::HTTP_11 => return Err("no Host"),
         (None, _) => {}
     }
-    // Before an @ stands a user, who is no part of a name.
+    // A user name before an @ is no part of a host.
     if named.iter().any(|host| host.as_str().contains('@')) { Err("no Host that can be read") } else { Ok(named) }
 }
 
-/// A browser tells from where a page asks, unless it is this page.
+/// The origin of a page on another site; browsers send the origin unless the request comes from this page.
 fn foreign_origin(headers: &HeaderMap, asked: Option<&Authority>) -> Option<String> {
     let foreign = |origin: &str| {
         let own = asked.map(Authority::as_str).unwrap_or_default();

@@ -16,11 +16,11 @@ use crate::net::limits::{
     RateLimiters, RejectionLog,
 };
 
-/// Of all together: more than listen for changes, and some that only ask.
+/// The limit of all connections: more than the limit of `/v1/watch`, and some for single requests.
 const CONNECTIONS: usize = 128;
 const BYTES_AT_ONCE: u32 = 1 << 20;
 const BYTES_A_SECOND: u32 = 256 << 10;
-/// Answers that are made from the whole state.
+/// The rate limit of answers made from the whole state.
 const ANSWERS_AT_ONCE: u32 = 200;
 const ANSWERS_A_SECOND: u32 = 100;
 
@@ -33,13 +33,13 @@ pub(super) fn incoming(listener: TcpListener, stop: CancellationToken) -> Incomi
     limits::incoming(listener, HandshakeGate::default(), porter, stop)
 }
 
-/// The same routes, whose answers are made anew for each call, in its turn and as far as there is room for them.
+/// Limits routes whose answers are made anew for each call: within the rate limit, and within the answer budget.
 pub(super) fn in_turn<S: Clone + Send + Sync + 'static>(routes: Router<S>, maker: Maker) -> Router<S> {
     let turns = Arc::new(CallRate::new(ANSWERS_AT_ONCE, ANSWERS_A_SECOND));
     routes.layer(from_fn_with_state((turns, maker), wait))
 }
 
-/// Whoever asks, and is to read.
+/// The requesting client, and the reader of the answer.
 pub(super) type Asker = ConnectInfo<(ClientKey, PeerReader)>;
 
 pub(super) fn reader(request: &Request) -> PeerReader {

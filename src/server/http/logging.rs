@@ -23,7 +23,7 @@ enum LogFormat {
     Text,
 }
 
-/// Each writing is one line.
+/// A writer of sanitized lines; each write is one line.
 struct Harmless<W> {
     shape: LogFormat,
     out: W,
@@ -66,7 +66,7 @@ fn subscriber<W: Write + 'static>(
     })
 }
 
-/// A part that says nothing is passed over; to the library it would say that nothing but errors is wanted.
+/// Parses a filter. Empty parts are skipped; the library would take an empty part for "errors only".
 fn wanted(filter: &str) -> Result<Targets, String> {
     let parts: Vec<&str> = filter.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
     let unreadable =

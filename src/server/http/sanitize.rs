@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-/// Stands where something was that cannot be seen, so that its place is noticed.
+/// The replacement for invisible characters, so that their place is noticed.
 const MARK: char = '\u{fffd}';
 
-/// Nothing in it moves the cursor, changes colours, turns the direction of writing, or cannot be seen. Any blank is a
-/// space.
+/// Makes text safe: no character moves the cursor, changes colours, changes the writing direction, or is invisible. All
+/// blanks become spaces.
 pub fn sanitize(text: &str) -> String {
     let seen = |letter: char| match letter {
         '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => ' ',
@@ -16,8 +16,8 @@ pub fn sanitize(text: &str) -> String {
     text.chars().map(seen).collect()
 }
 
-/// The same for JSON, which means what it meant: what cannot be seen is written as its number. Unseen letters stand in
-/// texts only, where JSON allows that for every letter.
+/// Makes JSON safe without a change of its meaning: invisible characters are written as their numbers. Such characters
+/// occur in strings only, where JSON allows the number for every character.
 pub fn harmless_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -33,8 +33,8 @@ pub fn harmless_json(json: &str) -> String {
     shown
 }
 
-/// What steers a terminal, and what cannot be seen: marks of direction, what joins or divides unseen, line and paragraph
-/// separators, tags, and private letters.
+/// True for characters that steer a terminal, and for invisible characters: direction marks, joiners, line and
+/// paragraph separators, tags, and private characters.
 pub(super) fn is_hidden(letter: char) -> bool {
     letter.is_control()
         || matches!(

@@ -20,7 +20,7 @@ use crate::net::limits::{ClientKey, Maker, serve_http1};
 use crate::replica::metrics::RefusalKind;
 use crate::replica::view::View;
 
-/// Serves until it is stopped.
+/// Serves until `stop`.
 pub async fn serve(listener: TcpListener, view: View, names: HostNames, stop: CancellationToken) -> io::Result<()> {
     let listener = limits::incoming(listener, stop.clone());
     serve_http1(listener, router(view, names, stop.clone()), |stream, who| (*who, stream.reader()), stop).await
@@ -34,7 +34,7 @@ fn router(view: View, names: HostNames, stop: CancellationToken) -> Router {
         .route("/v1/events/{id}", get(event))
         .route("/metrics", get(|State(view): State<View>| async move { metrics::answer(&view) }))
         .merge(watch::router(view.clone(), maker.room.clone(), stop));
-    // Balancers and dashboards ask for the status often, and keep nobody from anything else.
+    // Load balancers and dashboards ask for the status often, so the status has a limit of its own.
     let status = Router::new().route("/v1/status", get(|State(view): State<View>| async move { Json(view.status()) }));
     limits::in_turn(of_the_view, maker.clone())
         .merge(limits::in_turn(status, maker))
@@ -52,15 +52,15 @@ fn router(view: View, names: HostNames, stop: CancellationToken) -> Router {
         .layer(from_fn(move |request: Request, next: Next| door.clone().pass(request, next)))
 }
 
-/// What stands before every answer.
+/// The check before every answer.
 struct RequestGuard {
     names: HostNames,
     view: View,
 }
 
 impl RequestGuard {
-    /// Nothing can be changed here, only whoever means this replica is answered, and no browser takes an answer for
-    /// another kind of thing than it is, or gives it to a page from elsewhere.
+    /// Admits read-only requests addressed to this replica. The headers keep browsers from guessing another content
+    /// type, and from giving the answer to another site's page.
     async fn pass(self: Arc<Self>, request: Request, next: Next) -> Response {
         let mut response = match self.names.judge(&request) {
             Ok(()) => next.run(request).await,

@@ -22,14 +22,14 @@ use super::problem::problem;
 use crate::net::limits::{AnswerBudget, PeerReader};
 use crate::replica::view::{Changes, View};
 
-/// So many may listen at once.
+/// The maximal number of concurrent streams.
 const LISTENERS: usize = 64;
 
-/// Whoever hears nothing for a few of these has lost the replica. What changes without an entry of the log, a replica
-/// that is out of reach or a channel that stalls, is noticed as late.
+/// The interval of `alive` events; a client that receives no event for a few intervals has lost the replica. Changes
+/// without a log entry, as an unreachable replica or a stalled channel, are noticed within this interval.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 
-/// A burst of changes is told as one.
+/// Changes within this time are sent together.
 const BURST: Duration = Duration::from_millis(50);
 
 pub(super) fn router(view: View, room: AnswerBudget, stop: CancellationToken) -> Router<View> {
@@ -58,7 +58,7 @@ struct StatusStream {
     changes: Changes,
     room: (AnswerBudget, PeerReader),
     stop: CancellationToken,
-    /// A digest of what was told last, without what is never the same twice.
+    /// A digest of the last sent status, without values that change each time.
     told: Option<u64>,
     _place: OwnedSemaphorePermit,
 }
@@ -68,7 +68,7 @@ impl StatusStream {
         Self { changes: view.changes(), view, room, stop, told: None, _place: place }
     }
 
-    /// Each event takes its room until it is read.
+    /// The stream of events; each event occupies answer budget until read.
     fn statuses(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
         stream::unfold(self, |mut listener| async {
             let event = listener.next().await?;
@@ -77,7 +77,7 @@ impl StatusStream {
         })
     }
 
-    /// As server-sent events are written.
+    /// The next event in the format of server-sent events.
     async fn next(&mut self) -> Option<String> {
         if self.told.is_some() {
             self.news().await?;
@@ -100,7 +100,8 @@ impl StatusStream {
         Some(format!("data: {}\n\n", serde_json::to_string(&status).ok()?))
     }
 
-    /// Waits until the status may have changed, or a sign of life is due. Nothing when the replica stops.
+    /// Waits for a possible change of the status, or until the next `alive` event is due. `None` when the replica
+    /// stops.
     async fn news(&mut self) -> Option<()> {
         let listening = async {
             if let Ok(goes_on) = timeout(SIGN_OF_LIFE, self.changes.next()).await {

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use reqwest::Url;
 
-/// The platform's address inside every VM, beside the link-local ones.
+/// The platform's address inside every VM, beside the link-local addresses.
 const PLATFORM: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
 /// Parses an `http` or `https` URL. Errors follow the name of a setting and do not contain the URL.

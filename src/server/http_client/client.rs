@@ -18,11 +18,11 @@ use crate::secrets::{self, Secrets};
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 
-/// How a client checks a server's certificate and authenticates itself. The default trusts the system's certificate
+/// Options for the check of a server's certificate and for authentication. The default trusts the system's certificate
 /// authorities and does not authenticate.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Options {
-    /// PEM file of certificate authorities that are trusted beside the system's.
+    /// PEM file of certificate authorities, trusted beside the system's.
     pub ca: Option<PathBuf>,
     pub identity: Option<ClientCertificate>,
     pub login: Option<Login>,
@@ -36,7 +36,7 @@ pub enum Login {
 }
 
 impl Options {
-    /// Every file that is read for a request, those that only the client may read first.
+    /// Every file read for a request; the first list has the files that only the client may read.
     pub fn files(&self) -> (Vec<&Path>, Vec<&Path>) {
         let key = self.identity.as_ref().map(|identity| identity.key.as_path());
         let open = self.ca.iter().chain(self.identity.as_ref().map(|identity| &identity.certificate));
@@ -61,7 +61,7 @@ impl HttpClient {
         Self::for_user(url, options, files::own_uid()).await
     }
 
-    /// The same with files that may be this user's, as whom the server is asked.
+    /// Makes a client as [`HttpClient::new`], for requests as the user `uid`, who may own the files.
     pub async fn for_user(url: &Url, options: &Options, uid: u32) -> Result<Self, String> {
         let authorization = match &options.login {
             Some(_) if !is_confidential(url) => {
@@ -79,12 +79,12 @@ impl HttpClient {
         Ok(Self { http: http.map_err(|error| reason(&error))?, authorization, secrets: secrets.unwrap_or_default() })
     }
 
-    /// What the server is told of the login, which it may repeat.
+    /// Secrets of the login, which the server's messages may repeat.
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 
-    /// A request with the login of the options. A request to another URL that is not confidential goes without it.
+    /// A request with the login of the options. A request to another URL is sent without the login if not confidential.
     pub fn request(&self, method: Method, url: Url) -> RequestBuilder {
         let authorization = self.authorization.clone().filter(|_| is_confidential(&url));
         let request = self.http.request(method, url);
@@ -102,7 +102,7 @@ impl Login {
         }
     }
 
-    /// And what of it is secret: the password, and what is made of it.
+    /// The header with its secrets: the password, and values derived from the password.
     async fn header(&self, uid: u32) -> Result<(HeaderValue, Secrets), String> {
         let file = self.file();
         let secret = secrets::read_for(file, uid).await?;
@@ -119,7 +119,7 @@ impl Login {
 }
 
 /// The builder of the metadata service's client. The service speaks plain HTTP: the client trusts no certificate
-/// authority, so that no `https` request can ever succeed.
+/// authority, so every `https` request fails.
 pub fn plain() -> Result<ClientBuilder, String> {
     Ok(builder(tls::read(false, None, None, files::own_uid())?))
 }

@@ -30,7 +30,7 @@ pub enum BodyLimit {
 pub enum ExchangeError {
     /// The server received nothing.
     NotSent(String),
-    /// The server may have received the request and acted on it.
+    /// The server may have received and executed the request.
     Lost(String),
 }
 

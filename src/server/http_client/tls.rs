@@ -21,8 +21,8 @@ pub struct ClientCertificate {
     pub key: PathBuf,
 }
 
-/// Trusts the authorities in the file `ca`, and the system's if `system` is set; without both no handshake succeeds. The
-/// files are safe from everybody but root and this user: whoever could exchange the authorities would be told the login.
+/// Trusts the authorities in the file `ca`, and the system's if `system` is set; without both no handshake succeeds.
+/// Only root and this user may be able to change the files: with other authorities an attacker would receive the login.
 pub(super) fn read(
     system: bool,
     ca: Option<&Path>,
@@ -31,7 +31,7 @@ pub(super) fn read(
 ) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     if system {
-        // An authority that cannot be parsed only matters to the servers that it issued certificates for.
+        // An authority that cannot be parsed only affects servers with its certificates.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     if let Some(ca) = ca {

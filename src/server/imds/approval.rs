@@ -1,7 +1,7 @@
-//! What became of an approval that was posted.
+//! The outcome of a posted approval.
 //!
-//! Refuses to guess: "accepted" needs the documented answer, "not sent" needs proof, the rest is unknown and is
-//! settled by a later document.
+//! Refuses to guess: "accepted" needs the documented answer, "not sent" needs proof, the rest is unknown and is settled
+//! by a later document.
 
 use super::no_information::NoInformation;
 
@@ -9,13 +9,13 @@ use super::no_information::NoInformation;
 pub enum Approval {
     /// Status 200, the one documented answer for a valid id.
     Accepted,
-    /// Any definite error status, 410, 429, 500 and 503 among them, and a redirect: the service (or whoever answered
-    /// in its place) says that it did not take the request. Should a 5xx have been taken after all, the repetition
-    /// does no harm: a valid id is answered with 200 also when it was approved before, and the next document shows it.
+    /// Any definite error status, 410, 429, 500 and 503 among them, and a redirect: the service (or another server in
+    /// its place) did not accept the request. Should a 5xx have been accepted after all, the repetition does no harm: a
+    /// valid id is answered with 200 also after an earlier approval, and the next document shows the approval.
     Refused(u16),
-    /// Surely never reached the service: no connection was made.
+    /// Certainly never reached the service: no connection was made.
     NotSent(NoInformation),
-    /// Sent, or perhaps sent, and no usable answer: only a later document tells.
+    /// Sent, or perhaps sent, without a usable answer: only a later document can tell.
     Unknown(NoInformation),
 }
 
@@ -24,7 +24,7 @@ impl Approval {
         match code {
             200 => Self::Accepted,
             300..=599 => Self::Refused(code),
-            // Nothing is documented about the other successes: neither done nor refused.
+            // Other success codes are undocumented: neither done nor rejected.
             _ => Self::Unknown(NoInformation::Status { code, said: "not an answer of this service".into() }),
         }
     }

@@ -1,6 +1,6 @@
-//! `NotBefore` in every spelling that has been seen: RFC 1123 in GMT, and ISO 8601 in old documents and the mock.
+//! `NotBefore` in every observed spelling: RFC 1123 in GMT, and ISO 8601 in old documents and the mock.
 //!
-//! Refuses to reject anything: what cannot be read is `None`, and the minimum notice of the type counts instead.
+//! Never rejects: an unreadable date is `None`, and the minimum notice of the type counts instead.
 
 use jiff::civil;
 use jiff::fmt::rfc2822::DateTimeParser;
@@ -8,10 +8,10 @@ use jiff::tz::TimeZone;
 
 use allclear_core::model::time::Timestamp;
 
-/// Bytes; the longest spelling known has 33.
+/// The limit in bytes; the longest known spelling has 33.
 const MAX_DATE: usize = 128;
 
-/// The moment in UTC, cut to milliseconds.
+/// The timestamp in UTC, cut to milliseconds.
 pub(super) fn read(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     if text.is_empty() || text.len() > MAX_DATE {
@@ -20,8 +20,8 @@ pub(super) fn read(text: &str) -> Option<Timestamp> {
     iso_8601(text).or_else(|| rfc_1123(text)).map(|moment| Timestamp(moment.as_millisecond()))
 }
 
-/// Without an offset it is UTC, as everything the service says. A date without a time is not taken: midnight could
-/// be a day too early or too late.
+/// Parses ISO 8601, without an offset as UTC, the time zone of the service. A date without a time is not accepted:
+/// midnight could be a day too early or too late.
 fn iso_8601(text: &str) -> Option<jiff::Timestamp> {
     if let Ok(moment) = text.parse() {
         return Some(moment);
@@ -30,7 +30,7 @@ fn iso_8601(text: &str) -> Option<jiff::Timestamp> {
     moment.to_zoned_datetime(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
 }
 
-/// The weekday is dropped unread: the vendor's own page has printed wrong ones, on which parsers insist.
+/// Parses RFC 1123 without the weekday: the vendor's own page has printed wrong weekdays, which parsers reject.
 fn rfc_1123(text: &str) -> Option<jiff::Timestamp> {
     let after_weekday = text.split_once(',').map_or(text, |(_, rest)| rest).trim();
     let (date, zone) = after_weekday.rsplit_once(char::is_whitespace)?;

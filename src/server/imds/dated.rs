@@ -1,11 +1,11 @@
-//! The `Date` of an answer: what time it was for whoever answered. Refuses nothing: what cannot be read is `None`.
+//! The `Date` of an answer: the time of the answering server. Rejects nothing: an unreadable date is `None`.
 
 use reqwest::header::{DATE, HeaderMap};
 
 use super::date;
 use allclear_core::model::time::Timestamp;
 
-/// A date in any spelling that `NotBefore` has been seen in; none of several.
+/// Reads a date in any spelling observed in `NotBefore`; `None` if there are several dates.
 pub(super) fn read(headers: &HeaderMap) -> Option<Timestamp> {
     let mut dates = headers.get_all(DATE).iter();
     let only = dates.next().filter(|_| dates.next().is_none())?;

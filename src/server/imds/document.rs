@@ -1,8 +1,8 @@
-//! An answer of the metadata endpoint becomes a document, or a reason why it is none.
+//! Converts an answer of the metadata endpoint to a document, or to a reason for rejection.
 //!
-//! Refuses every doubt: an event is absent only if a valid document does not list it. An element that cannot be read stays
-//! in the document by its id, and where it has none, the document has a gap: left out, it would look like an event that is
-//! over.
+//! Every doubt is a rejection: an event is absent only if a valid document does not list its id. An unreadable element
+//! stays in the document by its id; an element without an id leaves a gap in the document. If left out, its event
+//! would appear to be over.
 
 use serde_json::{Map, Value};
 
@@ -11,22 +11,22 @@ use super::json;
 use super::no_information::NoInformation;
 use allclear_core::model::document::{Announcement, Document};
 
-/// Bytes of a body that are read (`imds.md`, status codes). Documents of a full placement group stay far below.
+/// The limit for the bytes of a body (`imds.md`, status codes). Documents of a full placement group stay far below.
 pub const MAX_BODY: usize = 1024 * 1024;
-/// Events of one document. More is no platform that we know; it is above what the state keeps open, so that a document
-/// that lists too much still tells what there is room for.
+/// The limit for events of one document. No known platform exceeds this limit. The limit is above the number of events
+/// that the state keeps open, so that a document with too many events still fills the state.
 pub const MAX_EVENTS: usize = 1000;
 
-/// Bytes of the vendor's own words that are kept for logs.
+/// Bytes of the vendor's error text kept for logs.
 const MAX_SAID: usize = 256;
 
-/// What an answer with this status and body says.
+/// Parses an answer with this status and body.
 ///
 /// # Errors
-/// [`NoInformation`] for everything but status 200 with JSON, an integer incarnation and an `Events` array.
+/// [`NoInformation`] for all answers but status 200 with JSON, an integer incarnation and an `Events` array.
 pub fn read(status: u16, body: &[u8]) -> Result<Document, NoInformation> {
     let fields = accepted(status, body)?;
-    // The value is not used: it starts again and jumps. That it is there tells a document from other JSON.
+    // The value is not used: incarnations restart and jump. Its presence distinguishes a document from other JSON.
     if !fields.get("DocumentIncarnation").is_some_and(is_integer) {
         return Err(NoInformation::NoIncarnation);
     }
@@ -47,11 +47,11 @@ pub fn read(status: u16, body: &[u8]) -> Result<Document, NoInformation> {
     Ok(Document { has_element_without_id: has_gap, ..Document::new(listed) })
 }
 
-/// What somebody wrote down, to see what would be done with it: a document, or one event of it, of which the id and
-/// the status may be left out.
+/// Parses a handwritten document for a preview: a document, or a single event. The id and the status of an event may be
+/// left out.
 ///
 /// # Errors
-/// In words, as far as it is not understood.
+/// A text that names the part which cannot be parsed.
 pub fn read_written(body: &[u8]) -> Result<Document, String> {
     let told = |why: NoInformation| match why {
         NoInformation::EmptyBody => "it is empty".into(),
@@ -99,7 +99,7 @@ fn object(body: &[u8]) -> Result<Map<String, Value>, NoInformation> {
     if body.len() > MAX_BODY {
         return Err(NoInformation::TooLarge { limit: MAX_BODY });
     }
-    // Some web servers put a byte order mark before JSON; it carries no meaning.
+    // Some web servers put a byte order mark before JSON; the mark carries no meaning.
     let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     if text.trim_ascii().is_empty() {
         return Err(NoInformation::EmptyBody);
@@ -122,8 +122,8 @@ fn is_integer(incarnation: &Value) -> bool {
     }
 }
 
-/// Any status but 200 and the redirects. Only the object with `newest-versions` is about the api-version: other 400s
-/// (a missing header, a proxy in between) must not change the version that is asked for.
+/// The reason for any status but 200 and the redirects. Only an object with `newest-versions` is about the api-version:
+/// other 400s (a missing header, a proxy in between) must not change the requested version.
 fn refusal(code: u16, body: &[u8]) -> NoInformation {
     let fields = json::read(body).unwrap_or_default();
     let said = fields

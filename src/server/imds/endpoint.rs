@@ -1,8 +1,7 @@
 //! The metadata endpoint of one VM: polls, approvals, and the VM's own name.
 //!
-//! Refuses a second request while one is under way, because the service counts them for the whole VM. A poll or a
-//! question that is still waiting when an approval comes, or the look before one, is given up for it: the approval is what
-//! we are here for.
+//! Refuses a second concurrent request, because the service counts requests for the whole VM. A waiting poll or name
+//! query is cancelled for an approval, or for the poll before an approval: approvals are the purpose of this client.
 
 use core::pin::pin;
 use core::time::Duration;
@@ -27,9 +26,9 @@ use allclear_core::model::time::Timestamp;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timeouts {
     pub connect: Duration,
-    /// For a whole answer, until the service has answered once: it switches the feature on first.
+    /// Time limit of a whole answer until the first answer: the service may first have to switch the feature on.
     pub first_answer: Duration,
-    /// For every whole answer after that.
+    /// Time limit of every whole answer after the first.
     pub answer: Duration,
 }
 
@@ -48,44 +47,44 @@ pub struct BadEndpoint {
     why: String,
 }
 
-/// A validated document, and how it was asked for.
+/// A validated document, with the facts of its request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Polled {
     pub document: Document,
-    /// The one in use, which is not the configured one after a fallback. What it does not
-    /// [show](ApiVersion::shows) is not absent.
+    /// The version in use, which differs from the configured version after a fallback. A type of event that the version
+    /// does not [show](ApiVersion::shows) may exist regardless.
     pub version: ApiVersion,
     /// From the request to the end of the answer.
     pub took: Duration,
-    /// The `Date` that came with it: the platform's time, in which ends of notices are written.
+    /// The answer's `Date`: the platform's time, which is also the time of notices' ends.
     pub date: Option<Timestamp>,
 }
 
 pub struct Endpoint {
     polls: Client,
     approvals: Client,
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     base: String,
     timeouts: Timeouts,
-    /// Held while a request is under way.
+    /// Held during a request.
     turn: Mutex<VersionFallback>,
-    /// An approval, and the look before one, asks whoever has the turn to give way.
+    /// Notified by an approval, and by the poll before an approval, to cancel the current request.
     way: Notify,
 }
 
 impl Endpoint {
-    /// For `http://host[:port]`, without a path.
+    /// Makes the client for `http://host[:port]`, without a path.
     ///
     /// # Errors
-    /// [`BadEndpoint`] if the address is none of plain HTTP.
+    /// [`BadEndpoint`] if the address has another form or scheme.
     pub fn new(endpoint: &str, version: ApiVersion, timeouts: Timeouts) -> Result<Self, BadEndpoint> {
         let bad = |why| BadEndpoint { endpoint: endpoint.to_owned(), why };
         let base = base(endpoint).ok_or_else(|| bad("it is not http://HOST[:PORT] without a path".to_owned()))?;
         let client = |idle| exchange::client(timeouts.connect, idle).map_err(bad);
         Ok(Self {
             polls: client(1)?,
-            // Each over a connection of its own: on a kept one that the service has just closed, an approval would
-            // end as unknown.
+            // A new connection for each approval: on a kept connection that the service has just closed, an approval
+            // would end as unknown.
             approvals: client(0)?,
             base,
             timeouts,
@@ -94,10 +93,10 @@ impl Endpoint {
         })
     }
 
-    /// What is announced now. A poll that has to wait for another request waits.
+    /// Polls the current document, after any other request has ended.
     ///
     /// # Errors
-    /// [`NoInformation`], which is never "no events".
+    /// [`NoInformation`], which never means "no events".
     pub async fn poll(&self) -> Result<Polled, NoInformation> {
         let mut way = pin!(self.way.notified());
         way.as_mut().enable();
@@ -105,10 +104,10 @@ impl Endpoint {
         self.document(turn, way).await
     }
 
-    /// The same at once: a poll that is under way gives way to it, and it gives way to nothing.
+    /// Polls at once: cancels a current poll, and is never cancelled itself.
     ///
     /// # Errors
-    /// [`NoInformation`], which is never "no events".
+    /// [`NoInformation`], which never means "no events".
     pub async fn look(&self) -> Result<Polled, NoInformation> {
         let (turn, ()) = tokio::join!(self.turn.lock(), async { self.way.notify_waiters() });
         self.document(turn, std::future::pending()).await
@@ -141,10 +140,10 @@ impl Endpoint {
         }
     }
 
-    /// Posts the approval of one event, once. Without `DocumentIncarnation`, which may be taken for a condition.
-    /// Whoever drops it unfinished has to take the outcome for unknown.
+    /// Posts the approval of one event, once. Omits `DocumentIncarnation`, which may be taken for a condition. If the
+    /// future is dropped unfinished, the outcome is unknown.
     pub async fn approve(&self, event: &EventId) -> Approval {
-        // In line first, then the request to give way: no poll slips in between.
+        // Queues for the lock before the notification, so that no poll slips in between.
         let (turn, ()) = tokio::join!(self.turn.lock(), async { self.way.notify_waiters() });
         let body = json!({ "StartRequests": [{ "EventId": event.as_received() }] });
         let request = self.approvals.post(self.address(&turn.version().events_path())).json(&body);
@@ -154,10 +153,10 @@ impl Endpoint {
         }
     }
 
-    /// What the platform calls this VM.
+    /// The platform's name of this VM.
     ///
     /// # Errors
-    /// [`NoInformation`] if it did not say.
+    /// [`NoInformation`] without a usable answer.
     pub async fn name(&self) -> Result<VmName, NoInformation> {
         let mut way = pin!(self.way.notified());
         way.as_mut().enable();
@@ -176,12 +175,12 @@ impl Endpoint {
     }
 }
 
-/// Whether an endpoint can be there.
+/// True for a possible address of an endpoint.
 pub fn is_address(endpoint: &str) -> bool {
     base(endpoint).is_some()
 }
 
-/// Nothing but scheme, host and port: a path, a query or credentials would change what is asked.
+/// Only scheme, host and port are allowed: a path, a query or credentials would change the request.
 fn base(endpoint: &str) -> Option<String> {
     let url = parse(endpoint).ok()?;
     let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();

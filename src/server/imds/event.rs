@@ -1,8 +1,8 @@
-//! One element of `Events` becomes an announcement.
+//! Converts one element of `Events` to an announcement.
 //!
-//! Refuses an element whose id or resources cannot be read, because an event without one of its resources would be
-//! approved over that machine's head. Everything else that is odd or missing becomes "unknown", which the machine treats
-//! with the most care.
+//! Rejects an element with an unreadable id or resources, because an event without one of its resources would be
+//! approved with no regard to the missing machine. Any other unusual or missing value becomes "unknown", which the core
+//! treats with the most care.
 
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -17,16 +17,16 @@ use allclear_core::model::id::{EventId, VmName};
 /// Resources of one event; a placement group holds up to 100 VMs.
 pub const MAX_RESOURCES: usize = 1000;
 
-/// Bytes of an id or a name. A longer one is refused: cut, it could be equal to another.
+/// The limit in bytes of an id or a name. A longer name is rejected: truncated names could be equal.
 const MAX_NAME: usize = 256;
-/// Bytes of a type, status, source or resource type that are kept; no known one is nearly as long.
+/// Bytes kept of a type, status, source or resource type; all known values are much shorter.
 const MAX_WORD: usize = 256;
-/// Bytes of a description that are kept; it is only shown.
+/// Bytes kept of a description, which is only shown.
 const MAX_DESCRIPTION: usize = 1024;
-/// Seconds. Longer than a hundred years is no estimate.
+/// The limit in seconds. More than a hundred years is no estimate.
 const MAX_DURATION: u64 = u32::MAX as u64;
 
-/// The announcement, or what is wrong with the element.
+/// The announcement, or the mistake in the element.
 pub(super) fn read(element: &Value) -> Result<Announcement, &'static str> {
     let Value::Object(fields) = element else {
         return Err("it is not an object");
@@ -48,7 +48,7 @@ pub(super) fn read(element: &Value) -> Result<Announcement, &'static str> {
     Ok(announcement)
 }
 
-/// The id of an element of which nothing else may be readable.
+/// The id of an element whose other fields may be unreadable.
 pub(super) fn id_of(element: &Value) -> Result<EventId, &'static str> {
     element.as_object().ok_or("it is not an object").and_then(id)
 }
@@ -89,7 +89,7 @@ fn resource(name: &Value) -> Result<VmName, &'static str> {
     }
 }
 
-/// A started event that still carries a date keeps it; the status says that it has begun.
+/// Reads `NotBefore`. A started event keeps its date, if any; the status means that the event has begun.
 fn not_before(fields: &Map<String, Value>) -> NotBefore {
     date::read(text(fields, "NotBefore")).map_or(NotBefore::Unknown, NotBefore::At)
 }
@@ -98,7 +98,7 @@ fn not_before(fields: &Map<String, Value>) -> NotBefore {
 fn duration(value: &Value) -> Option<Duration> {
     let seconds = match value {
         Value::Number(number) => number.as_u64(),
-        // `parse` alone would take a plus sign as well.
+        // `parse` alone would accept a plus sign as well.
         Value::String(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().ok(),
         _ => None,
     };
@@ -113,12 +113,13 @@ fn text<'a>(fields: &'a Map<String, Value>, key: &str) -> &'a str {
     fields.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// At most so many bytes, cut between characters.
+/// Truncates to this many bytes at most, between characters.
 pub(super) fn cut(text: &str, bytes: usize) -> String {
     text[..text.floor_char_boundary(bytes)].to_owned()
 }
 
-/// The same for text that is only shown: nothing in it may steer a terminal or begin a line of a log.
+/// Truncates text that is only shown, and replaces control characters: the text must not steer a terminal or begin a
+/// line of a log.
 pub(super) fn shown(text: &str, bytes: usize) -> String {
     cut(text, bytes).replace(char::is_control, " ")
 }

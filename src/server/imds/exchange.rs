@@ -16,14 +16,14 @@ use super::no_information::NoInformation;
 use crate::http_client::{plain, read_body, reason};
 use allclear_core::model::time::Timestamp;
 
-/// Idle connections are given up after this; polls come more often.
+/// Idle connections are closed after this time; polls are more frequent.
 const IDLE: Duration = Duration::from_mins(1);
-/// The body that follows an approval's status is not waited for longer than this.
+/// The longest wait for the body after an approval's status.
 const DRAIN: Duration = Duration::from_secs(1);
-/// Bytes of a system's error text that are kept.
+/// Bytes kept of a system's error text.
 const MAX_WHY: usize = 256;
 
-/// With `idle` connections kept for the next request.
+/// Makes a client that keeps `idle` connections for the next request.
 pub(super) fn client(connect: Duration, idle: usize) -> Result<Client, String> {
     let mut headers = HeaderMap::new();
     headers.insert("Metadata", HeaderValue::from_static("true"));
@@ -35,11 +35,11 @@ pub(super) fn client(connect: Duration, idle: usize) -> Result<Client, String> {
 pub(super) struct Whole {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
-    /// What time it was for whoever answered.
+    /// The time of the answering server.
     pub(super) date: Option<Timestamp>,
 }
 
-/// The whole answer has to be there within `patience`.
+/// Reads the whole answer within `patience`.
 pub(super) async fn whole(request: RequestBuilder, patience: Duration) -> Result<Whole, NoInformation> {
     let broken = |error: reqwest::Error| failure(&error, patience);
     let mut response = request.timeout(patience).send().await.map_err(broken)?;
@@ -48,7 +48,7 @@ pub(super) async fn whole(request: RequestBuilder, patience: Duration) -> Result
     Ok(Whole { status: response.status().as_u16(), body, date: dated::read(response.headers()) })
 }
 
-/// The status only. The body is read and dropped, as far as it comes soon: the status has said everything.
+/// Reads the status only. The body is read and dropped, as far as it arrives soon: the status is the whole answer.
 pub(super) async fn status(request: RequestBuilder, patience: Duration) -> Result<u16, NoInformation> {
     let mut response = request.timeout(patience).send().await.map_err(|error| failure(&error, patience))?;
     let code = response.status().as_u16();
@@ -60,7 +60,7 @@ fn failure(error: &reqwest::Error, patience: Duration) -> NoInformation {
     let system = causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
     match system {
         Some(io::ErrorKind::ConnectionRefused) if error.is_connect() => NoInformation::Refused,
-        // Before `is_timeout`: a connection that took too long is also a timeout, but nothing was sent over it.
+        // Before `is_timeout`: a slow connect is also a timeout, but nothing was sent.
         _ if error.is_connect() => NoInformation::NotConnected { why: innermost(error) },
         _ if error.is_timeout() => NoInformation::Timeout { after: patience },
         Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => NoInformation::Reset,
@@ -72,7 +72,7 @@ fn innermost(error: &reqwest::Error) -> String {
     cut(&reason(error), MAX_WHY)
 }
 
-/// Without the error itself, which would only name the address.
+/// The causes of an error, without the error itself, which would only name the address.
 fn causes<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     core::iter::successors(error.source(), |cause: &&'a (dyn Error + 'static)| (**cause).source())
 }

@@ -1,6 +1,6 @@
-//! Whether one replica's way to its metadata service works. Time is an argument.
+//! The health of one replica's channel to its metadata service. Time is an argument.
 //!
-//! Refuses to mix up silence and news: a failure changes the health only, never what was last known.
+//! A failure changes the health only, never the last known document.
 
 use core::time::Duration;
 
@@ -10,10 +10,10 @@ use allclear_core::model::time::Timestamp;
 
 /// The default for `stall_after` (`behaviour.md` 2).
 pub const STALL_AFTER: Duration = Duration::from_secs(15);
-/// The service may need two minutes to switch the feature on; until then its silence means nothing.
+/// The service may need two minutes to switch the feature on; until then silence means nothing.
 pub const ENROLS_WITHIN: Duration = Duration::from_secs(130);
 
-/// All times are of one clock that never goes back.
+/// All times are of one monotonic clock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ImdsHealthTracker {
     stall_after: Duration,
@@ -29,14 +29,14 @@ impl ImdsHealthTracker {
         Self { stall_after, opened_at, enrolled: false, last_document: None, failure: None }
     }
 
-    /// A validated document came.
+    /// Records a validated document.
     pub fn document(&mut self, fetched_at: Timestamp) {
         self.enrolled = true;
         self.last_document = Some(fetched_at);
         self.failure = None;
     }
 
-    /// A poll brought none.
+    /// Records a poll without a document.
     pub fn failed(&mut self, why: NoInformation) {
         self.enrolled |= why.answered();
         if why.is_failure() {
@@ -52,17 +52,17 @@ impl ImdsHealthTracker {
         }
     }
 
-    /// Since the last validated document.
+    /// The time since the last validated document.
     pub fn age(&self, now: Timestamp) -> Option<Duration> {
         self.last_document.map(|at| now.since(at))
     }
 
-    /// Why there was no document since the last one.
+    /// The reason for the failure after the last document.
     pub const fn failure(&self) -> Option<&NoInformation> {
         self.failure.as_ref()
     }
 
-    /// A service that answers, only never with a document, gets no more time than any other.
+    /// The time limit before a stall; a service with answers but no document gets no extra time.
     const fn patience(&self) -> Duration {
         if self.enrolled { self.stall_after } else { ENROLS_WITHIN }
     }

@@ -1,6 +1,6 @@
-//! What the platform calls this VM.
+//! The platform's name of this VM.
 //!
-//! Refuses to take a host name for the VM's name; scale sets make them differ (`imds.md`, requests).
+//! Refuses to take a host name for the VM's name; in scale sets the two names differ (`imds.md`, requests).
 
 use serde_json::Value;
 
@@ -10,10 +10,10 @@ use allclear_core::model::id::VmName;
 
 pub(super) const PATH: &str = "/metadata/instance?api-version=2021-02-01";
 
-/// Bytes of a name.
+/// The limit in bytes of a name.
 const MAX_NAME: usize = 256;
 
-/// One that is blank, or too long to be a name, is none.
+/// The name of the VM; a blank name or a name over the limit counts as missing.
 pub(super) fn name(status: u16, body: &[u8]) -> Result<VmName, NoInformation> {
     let fields = document::accepted(status, body)?;
     let name = fields.get("compute").and_then(|compute| compute.get("name")).and_then(Value::as_str);

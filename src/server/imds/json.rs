@@ -1,7 +1,7 @@
-//! JSON in which every key of an object stands once.
+//! JSON with unique keys in every object.
 //!
-//! Refuses a repeated key: the usual parsers keep the last value, so that a second `Events` or `EventId` would make
-//! what the first one said disappear unseen.
+//! Rejects a repeated key: the usual parsers keep the last value, so that a second `Events` or `EventId` would silently
+//! replace the first.
 
 use core::fmt;
 

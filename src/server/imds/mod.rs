@@ -1,8 +1,8 @@
-//! The client of the metadata service: asks what is announced, and hands over the one answer that was decided.
+//! The client of the metadata service: polls the document, and posts approvals that were decided elsewhere.
 //!
-//! Refuses to guess. Whatever is not a validated document is [`NoInformation`] with its reason, never "no events",
-//! and whatever is not a definite reply to an approval is [`Approval::Unknown`], never "done". It decides nothing,
-//! keeps no document, has no clock of its own and draws no random numbers.
+//! Refuses to guess. Any answer except a validated document is [`NoInformation`] with its reason, never "no events",
+//! and any answer to an approval except a definite reply is [`Approval::Unknown`], never "done". The client decides
+//! nothing, keeps no document, has no clock of its own and draws no random numbers.
 
 mod approval;
 mod date;

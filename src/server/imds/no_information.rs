@@ -1,13 +1,13 @@
-//! Why a request told us nothing: every way a metadata endpoint fails, as data.
+//! Reasons for a request without information: every way a metadata endpoint fails, as data.
 //!
 //! Refuses to become a document: there is no conversion to "no events" here or anywhere else (S6).
 
 use core::time::Duration;
 
-/// One request without a usable answer. What was known before stays as it was.
+/// One request without a usable answer. Earlier knowledge remains unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NoInformation {
-    /// For good on some machines (`imds.md`, status codes).
+    /// Permanent on some machines (`imds.md`, status codes).
     #[error("the metadata endpoint answered 200 with an empty body; its agent says nothing, another replica must see")]
     EmptyBody,
     #[error("the metadata endpoint's answer is not JSON ({why}); check that nothing else answers at its address")]
@@ -27,7 +27,7 @@ pub enum NoInformation {
     /// 400 with the vendor's api-version object.
     #[error("the metadata endpoint refuses the configured api-version ({said}); it offers {}", newest.join(", "))]
     VersionRefused { said: String, newest: Vec<String> },
-    /// Redirects are not followed: the service sends none, whoever does is something else.
+    /// Redirects are not followed: the service sends none, so a redirect comes from another server.
     #[error(
         "the metadata endpoint answered with a redirect ({code}), which is not followed; check [metadata] endpoint"
     )]
@@ -45,7 +45,7 @@ pub enum NoInformation {
     Reset,
     #[error("the metadata endpoint's answer broke off ({why}); it is asked again")]
     BrokenOff { why: String },
-    /// One request at a time, and an approval goes first: says nothing about the endpoint.
+    /// A poll cancelled for an approval, since there is one request at a time: means nothing about the endpoint.
     #[error("the poll was given up for an approval that had to be posted; it is asked again")]
     GaveWay,
 }
@@ -78,8 +78,8 @@ impl NoInformation {
         }
     }
 
-    /// Whether the service took the question: a whole answer with status 200, even one without a document.
-    /// Until that has happened once it may need two minutes for it (`imds.md`, status codes).
+    /// True if the service accepted the request: a whole answer with status 200, even without a document. The first
+    /// such answer may take two minutes (`imds.md`, status codes).
     pub const fn answered(&self) -> bool {
         !matches!(
             self,
@@ -95,12 +95,12 @@ impl NoInformation {
         )
     }
 
-    /// Whether the request surely never reached the service: no connection was made to send it over.
+    /// True if the request certainly never reached the service: no connection was made.
     pub const fn never_sent(&self) -> bool {
         matches!(self, Self::Refused | Self::NotConnected { .. })
     }
 
-    /// Whether it speaks against the endpoint; a poll that gave way to an approval does not.
+    /// True if the failure is the endpoint's; a poll cancelled for an approval is no failure.
     pub const fn is_failure(&self) -> bool {
         !matches!(self, Self::GaveWay)
     }

@@ -1,31 +1,31 @@
-//! When to poll next. Time and jitter are arguments.
+//! The schedule of polls. Time and jitter are arguments.
 //!
-//! Refuses to hurry: never more than one poll per interval, because the service counts the requests of the whole VM.
+//! Never polls more than once per interval, because the service counts the requests of the whole VM.
 
 use core::time::Duration;
 
 use super::no_information::NoInformation;
 use allclear_core::model::time::Timestamp;
 
-/// The longest wait after failures while an event is open: it may start at any moment.
+/// The longest wait after failures while an event is open, since the event may start at any time.
 const LONGEST_WHILE_OPEN: Duration = Duration::from_secs(5);
 /// The longest wait after failures otherwise.
 const LONGEST: Duration = Duration::from_secs(30);
-/// After 429: other programs on this VM poll too, and five requests in one second are the limit for all of them.
+/// The shortest wait after 429: other programs on this VM poll too, and share a limit of five requests per second.
 const SHORTEST_WHEN_THROTTLED: Duration = Duration::from_secs(2);
-/// Doublings after which every backoff is at its longest.
+/// Doublings after which every backoff has reached its maximum.
 const MAX_DOUBLINGS: u32 = 16;
 
-/// How often one replica polls, and how its polls have gone lately.
+/// The polling interval of one replica, and the results of its recent polls.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PollSchedule {
     interval: Duration,
     failures: u32,
-    /// The status of the last failure, where it was one.
+    /// The status of the last failure, if any.
     last: Option<u16>,
 }
 
-/// One replica's place in the cluster's rhythm, which changes as members come and go.
+/// One replica's position in the cluster's polling schedule, which changes as members are added and removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PollSlot {
     place: u32,
@@ -33,7 +33,7 @@ pub struct PollSlot {
 }
 
 impl PollSlot {
-    /// Of the replica at `place` (from 0) of `replicas`.
+    /// Makes the slot of the replica at `place` (from 0) of `replicas`.
     pub fn new(place: usize, replicas: usize) -> Self {
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let replicas = number(replicas).max(1);
@@ -43,16 +43,16 @@ impl PollSlot {
 
 impl PollSchedule {
     pub fn new(interval: Duration) -> Self {
-        // One of no length would poll without a pause.
+        // A zero interval would poll without a pause.
         Self { interval: interval.max(Duration::from_millis(1)), failures: 0, last: None }
     }
 
-    /// A validated document came.
+    /// Records a validated document.
     pub fn document(&mut self) {
         self.failures = 0;
     }
 
-    /// A poll brought none.
+    /// Records a poll without a document.
     pub fn failed(&mut self, why: &NoInformation) {
         if !why.is_failure() {
             return;
@@ -61,15 +61,15 @@ impl PollSchedule {
         self.last = if let NoInformation::Status { code, .. } = why { Some(*code) } else { None };
     }
 
-    /// How long to wait from now on the wall clock. `jitter` is any number, drawn anew each time.
+    /// The wait from `now` on the wall clock. `jitter` is any number, drawn anew each time.
     pub fn wait(&self, slot: PollSlot, now: Timestamp, event_open: bool, jitter: u8) -> Duration {
         let interval = if event_open { self.interval.min(LONGEST_WHILE_OPEN) } else { self.interval };
         if self.failures == 0 { until_slot(slot, now, interval) } else { self.backoff(event_open, jitter) }
     }
 
-    /// Doubles with each failure; between half of it and all of it, so that replicas do not come together.
+    /// A wait that doubles with each failure; drawn between half and all, so that replicas do not poll at once.
     fn backoff(&self, event_open: bool, jitter: u8) -> Duration {
-        // The VM is being moved: that is over within 70 s, and an event may follow at once.
+        // The VM is being moved: the move ends within 70 s, and an event may follow at once.
         let moving = self.last == Some(410);
         let longest = if event_open || moving { LONGEST_WHILE_OPEN } else { LONGEST };
         let doubled = self.interval.saturating_mul(1 << (self.failures - 1).min(MAX_DOUBLINGS)).min(longest);
@@ -78,7 +78,7 @@ impl PollSchedule {
     }
 }
 
-/// The next moment that is the replica's share of the interval after a multiple of it; never now.
+/// The time until the replica's next slot, at its share of the interval after a multiple of the interval; never zero.
 fn until_slot(slot: PollSlot, now: Timestamp, interval: Duration) -> Duration {
     let offset = interval.saturating_mul(slot.place) / slot.replicas;
     let nanos = |span: Duration| i128::try_from(span.as_nanos()).unwrap_or(i128::MAX);

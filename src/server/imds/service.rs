@@ -1,4 +1,4 @@
-//! What a replica asks of the service, whoever answers: the endpoint over HTTP, or another one in a simulation.
+//! Requests of a replica to the metadata service, implemented by the HTTP endpoint or by a simulation.
 
 use futures_util::future::BoxFuture;
 
@@ -7,18 +7,18 @@ use super::endpoint::{Endpoint, Polled};
 use super::no_information::NoInformation;
 use allclear_core::model::id::EventId;
 
-/// The way of one VM to its metadata service.
+/// The metadata service of one VM.
 pub trait MetadataService: Send + Sync {
-    /// What is announced now.
+    /// Polls the current document.
     ///
     /// # Errors
-    /// [`NoInformation`], which is never "no events".
+    /// [`NoInformation`], which never means "no events".
     fn poll(&self) -> BoxFuture<'_, Result<Polled, NoInformation>>;
 
-    /// The same at once, for an approval: polls give way to it.
+    /// Polls without delay for an approval: regular polls yield.
     ///
     /// # Errors
-    /// [`NoInformation`], which is never "no events".
+    /// [`NoInformation`], which never means "no events".
     fn look(&self) -> BoxFuture<'_, Result<Polled, NoInformation>>;
 
     /// Posts the approval of one event, once.

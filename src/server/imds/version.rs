@@ -1,4 +1,4 @@
-//! The api-versions of the scheduled events endpoint: what each can show, and how it is asked for.
+//! The api-versions of the scheduled events endpoint: the types of events each version shows, and the path of requests.
 //!
 //! Refuses to negotiate: the list that the service offers leaves out versions of this endpoint (`imds.md`, requests).
 
@@ -6,12 +6,12 @@ use core::fmt;
 
 use allclear_core::model::document::EventType;
 
-/// One of those that exist, by its date.
+/// An existing api-version, identified by its date.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
 pub struct ApiVersion(&'static str);
 
 impl ApiVersion {
-    /// Oldest first. The older path form, with the version in the path, is gone.
+    /// Oldest first. The older path form, with the version in the path, was removed.
     const KNOWN: [&'static str; 7] =
         ["2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01"];
 
@@ -28,12 +28,12 @@ impl ApiVersion {
         self.0
     }
 
-    /// Tried in this order when this one is refused: the last without a hidden type of event, then the last resort.
+    /// Fallbacks in order, if this version is rejected: the last without a hidden type of event, then the last resort.
     pub(super) fn fallbacks(self) -> impl Iterator<Item = Self> {
         ["2019-08-01", "2017-08-01"].into_iter().map(Self).filter(move |other| *other != self)
     }
 
-    /// Whether documents of this version list events of this type. Where it is false, an event's absence says nothing.
+    /// True if documents of this version list events of this type. Otherwise the absence of an event means nothing.
     pub fn shows(self, kind: &EventType) -> bool {
         let since = match kind {
             EventType::Freeze | EventType::Reboot | EventType::Redeploy => return true,

@@ -1,16 +1,16 @@
-//! How we stand with the service: whether it has answered yet, and which api-version it takes.
+//! The state of the service: whether any answer has arrived yet, and the accepted api-version.
 //!
-//! Refuses to change the version quietly: an older one hides types of events and fields.
+//! Refuses to change the version silently: an older version hides types of events and fields.
 
 use super::no_information::NoInformation;
 use super::version::ApiVersion;
 
-/// Answers under a fallback after which the configured version is asked for again: about an hour of polls. One wrong
-/// 400 must not hide what the configured version shows for as long as the program runs.
+/// Answers under a fallback before the configured version is requested again: about an hour of polls. One wrong 400
+/// must not hide features of the configured version for the rest of the run.
 const ANSWERS_UNDER_FALLBACK: u32 = 3600;
 
 pub(super) struct VersionFallback {
-    /// The configured one first, then its fallbacks.
+    /// The configured version first, then its fallbacks.
     versions: Vec<ApiVersion>,
     current: usize,
     answers_under_fallback: u32,
@@ -28,12 +28,12 @@ impl VersionFallback {
         self.versions[self.current]
     }
 
-    /// Until then one answer may take two minutes.
+    /// True after the first answer, which may take two minutes.
     pub(super) fn has_answered(&self) -> bool {
         self.answered
     }
 
-    /// A document came.
+    /// Records a document.
     pub(super) fn answered(&mut self) {
         self.answered = true;
         if self.current > 0 {
@@ -45,7 +45,8 @@ impl VersionFallback {
         }
     }
 
-    /// None came. A refused version gives way to the next; after the last, the configured one is tried again.
+    /// Records a failure. A rejected version is replaced by the next; after the last, the configured version is tried
+    /// again.
     pub(super) fn failed(&mut self, why: &NoInformation) {
         self.answered |= why.answered();
         if let NoInformation::VersionRefused { newest, .. } = why {

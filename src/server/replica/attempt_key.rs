@@ -1,4 +1,4 @@
-//! Keys of attempts: the names under which this VM's hooks run, and the attempts of the log that they belong to.
+//! Keys of attempts: the names of this VM's hook runs, and the corresponding attempts of the log.
 
 use crate::hooks::HookOutcome;
 use allclear_core::model::attempt::{Attempt, Outcome};
@@ -6,7 +6,7 @@ use allclear_core::model::command::bounded;
 use allclear_core::model::id::{AttemptId, EventId, WorkloadName};
 use allclear_core::model::state::State;
 
-/// Reads a key that `EventId::key_of` made.
+/// Reads a key made by `EventId::key_of`.
 pub(super) fn parse(key: &str) -> Option<(EventId, AttemptId)> {
     let (event, attempt) = key.rsplit_once('.')?;
     Some((EventId::new(event), AttemptId(attempt.parse().ok()?)))

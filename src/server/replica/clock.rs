@@ -1,4 +1,4 @@
-//! The only place of the replica that reads clocks.
+//! The clocks of the replica. No other module of the replica reads clocks.
 
 use allclear_core::cluster_time;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -8,12 +8,12 @@ use crate::hooks::{Deadline, Wall};
 use allclear_core::cluster_time::{ClockReading, Clocks, Trust};
 use allclear_core::model::time::Timestamp;
 
-/// The wall clock. It may jump; nothing that matters hangs on the difference of two readings.
+/// The wall clock, which may jump; nothing important depends on the difference of two readings.
 pub fn now() -> Timestamp {
     Timestamp(i64::try_from(since_1970().as_millis()).unwrap_or(i64::MAX))
 }
 
-/// The wall clock, finer than anything decided needs it.
+/// The wall clock, finer than needed by any decision.
 pub fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
@@ -40,38 +40,39 @@ impl ClusterClock {
         (self.wall)()
     }
 
-    /// An entry of this time was applied; now something is open, or nothing is.
+    /// Records the time of an applied entry, and whether any event is open after the entry.
     pub fn applied(&self, entry: Timestamp, is_busy: bool) {
         self.known().applied(self.clocks(), entry, is_busy);
     }
 
-    /// The leader, another replica, told what time it was at a moment of the steady clock, and how far that is to be
-    /// believed. False where this replica knows better.
+    /// Follows the time sent by the leader, another replica, for a moment of the monotonic clock, with the trust in
+    /// this time. False where this replica knows better.
     pub fn follow(&self, time: Timestamp, at: Timestamp, trust: Trust) -> bool {
         self.known().follow(time, at, trust)
     }
 
-    /// How far it is to be believed.
+    /// The trust in the cluster's time.
     pub fn trust(&self) -> Trust {
         self.known().trust()
     }
 
-    /// As a leader that does not know the time: another replica does, and tells it. True when it was taken over.
+    /// Adopts, as a leader without a known time, the time sent by another replica. True when the time was adopted.
     pub fn adopt(&self, time: Timestamp) -> bool {
         self.known().adopt(self.clocks(), time)
     }
 
-    /// This replica leads, and carries on the time that it knows.
+    /// This replica leads, and carries on the known time.
     pub fn lead(&self) {
         self.known().lead();
     }
 
-    /// As the leader: what so many voters tell of the time, this replica first. True when the time was set by that.
+    /// Sets the time, as the leader, by the readings of the voters, this replica's first; `voters` is the number of
+    /// voters. True when the readings set the time.
     pub fn agree(&self, readings: &[ClockReading], voters: usize) -> bool {
         self.known().agree(self.clocks(), readings, voters)
     }
 
-    /// Another replica leads and has told the time. Before that it is a guess, unless this one leads.
+    /// Another replica leads and has sent the time. Before, the time is a guess, unless this replica leads.
     pub fn follows(&self) -> bool {
         self.known().follows()
     }
@@ -80,8 +81,8 @@ impl ClusterClock {
         self.known().now(self.clocks())
     }
 
-    /// The time of the last applied entry, carried on by the steady clock alone: never ahead of the cluster's, whatever
-    /// this machine's wall clock says.
+    /// The time of the last applied entry, carried on by the monotonic clock alone: never ahead of the cluster's time,
+    /// independent of this machine's wall clock.
     pub fn of_the_log(&self) -> Timestamp {
         self.known().of_the_log(self.clocks())
     }
@@ -91,7 +92,7 @@ impl ClusterClock {
         Timestamp(moment.0.saturating_add(self.wall_is_ahead_by()))
     }
 
-    /// A moment of the cluster's time as hooks are given it.
+    /// A moment of the cluster's time as a deadline of hooks.
     pub fn deadline(&self, moment: Timestamp) -> Deadline {
         let left = moment.since(self.now());
         Deadline { at: tokio::time::Instant::now() + left, on_the_wall: self.to_wall_time(moment) }
@@ -102,12 +103,12 @@ impl ClusterClock {
         Timestamp(moment.0.saturating_sub(self.wall_is_ahead_by()))
     }
 
-    /// Names the time that this replica carries on as the leader until it is set.
+    /// The name of the time carried on by this replica as the leader until a time is set.
     pub fn base(&self) -> i64 {
         self.known().base()
     }
 
-    /// By how many milliseconds this machine's wall clock is ahead of the cluster's time.
+    /// The milliseconds by which this machine's wall clock is ahead of the cluster's time.
     pub fn wall_is_ahead_by(&self) -> i64 {
         self.wall().0.saturating_sub(self.now().0)
     }
@@ -121,7 +122,7 @@ impl ClusterClock {
     }
 }
 
-/// Divides the time since a replica began, the same way for everybody who asks.
+/// Divides the time since the start of a replica, identically for all callers.
 pub struct Rhythm(tokio::time::Instant);
 
 impl Default for Rhythm {
@@ -131,7 +132,7 @@ impl Default for Rhythm {
 }
 
 impl Rhythm {
-    /// How long until the next multiple of a span; never longer than that.
+    /// The time until the next multiple of `every`; never longer than `every`.
     pub fn until_next(&self, every: Duration) -> Duration {
         let every = every.as_nanos().max(1);
         let left = every - self.0.elapsed().as_nanos() % every;
@@ -139,14 +140,14 @@ impl Rhythm {
     }
 }
 
-/// A clock that never goes back, for ages: milliseconds since this process first asked.
+/// The monotonic clock, for ages: milliseconds since the first call in this process.
 pub fn monotonic() -> Timestamp {
     static START: OnceLock<Instant> = OnceLock::new();
     let since_start = START.get_or_init(Instant::now).elapsed();
     Timestamp(i64::try_from(since_start.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// A moment of the operating system's monotonic clock on the steady clock.
+/// A moment of the operating system's monotonic clock as a timestamp of `monotonic`.
 pub fn to_monotonic(at: Instant) -> Timestamp {
     monotonic().minus(at.elapsed())
 }
@@ -158,7 +159,7 @@ pub fn rfc3339(at: Timestamp) -> String {
     format!("{:.3}", shown.unwrap_or(nearest))
 }
 
-/// `None` for anything else.
+/// Reads RFC 3339; `None` for any other text.
 pub fn from_rfc3339(text: &str) -> Option<Timestamp> {
     text.parse::<jiff::Timestamp>().ok().map(|at| Timestamp(at.as_millisecond()))
 }
@@ -169,7 +170,7 @@ mod tests {
 
     const FAR: Duration = Duration::from_mins(10);
 
-    /// As tests can tell: they take no ten seconds.
+    /// Equality within the precision of tests: no test takes ten seconds.
     fn same(one: Timestamp, other: Timestamp) -> bool {
         one.0.abs_diff(other.0) < 10_000
     }

@@ -1,5 +1,5 @@
-//! The difference of each wall clock from the cluster's time. Every replica measures its own and sends it to the leader
-//! with each status report; the leader's reply has all of them.
+//! The difference of each wall clock from the cluster's time. Every replica measures the difference of its own clock
+//! and sends the result to the leader with each status report; the leader's reply has the differences of all replicas.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,29 +10,29 @@ use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
 use allclear_core::platform_time::Interval;
 
-/// From here on people are warned.
+/// A larger difference causes a warning.
 pub const WARN_ABOVE: Duration = Duration::from_secs(2);
-/// And told that it is well again only here, so that a clock at the border is not told of again and again.
+/// A smaller difference ends the warning, which avoids repeated warnings for a clock at the border.
 const WELL_BELOW: Duration = Duration::from_secs(1);
-/// Samples that the best is chosen from.
+/// The number of samples for the choice of the best sample.
 const KEPT: usize = 8;
-/// A reply that took longer tells too little.
+/// A reply with a longer round trip is too inexact.
 const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(1);
-/// Clocks are read in whole milliseconds, and pushed about a little by those who keep them.
+/// Clocks are read in whole milliseconds, and adjusted a little by time services.
 const SLACK: Duration = Duration::from_millis(20);
 
-/// What one beat and its reply told about the cluster's time.
+/// A measurement of the cluster's time by a status report and the reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sample {
-    /// The middle of the round trip, on the steady clock.
+    /// The middle of the round trip, on the monotonic clock.
     pub at: Timestamp,
-    /// Half of it is how wrong the rest may be.
+    /// Half of the round trip is the possible error of the sample.
     pub round_trip: Duration,
-    /// The cluster's time, as the leader keeps it.
+    /// The cluster's time according to the leader.
     pub time: Timestamp,
 }
 
-/// The samples of one leader.
+/// The samples of a single leader.
 #[derive(Default)]
 pub struct Samples {
     leader: Option<String>,
@@ -40,7 +40,8 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Takes one more, and tells the most exact of the last few. What it proves wrong is forgotten: a clock was set.
+    /// Adds a sample, and returns the most exact of the last samples. Samples proven wrong are forgotten: a clock was
+    /// set.
     pub fn add(&mut self, leader: &str, sample: Sample) -> Option<Sample> {
         self.only_of(leader);
         if sample.round_trip <= LONGEST_ROUND_TRIP {
@@ -59,7 +60,7 @@ impl Samples {
         }
     }
 
-    /// The newest of the quickest.
+    /// The newest of the samples with the shortest round trip.
     fn best(&self) -> Option<Sample> {
         self.kept.iter().min_by_key(|sample| sample.round_trip).copied()
     }
@@ -71,10 +72,10 @@ fn contradict(one: &Sample, other: &Sample) -> bool {
     Duration::from_millis(one.time.0.saturating_add(passed).abs_diff(other.time.0)) > allowed
 }
 
-/// By how many milliseconds each replica's wall clock is ahead of the cluster's time.
+/// The milliseconds by which each replica's wall clock is ahead of the cluster's time.
 pub type Ahead = BTreeMap<VmName, i64>;
 
-/// What one replica knows of everybody's.
+/// The knowledge of a replica about all replicas' clocks.
 #[derive(Default)]
 pub struct ClockSkew {
     table: Mutex<OffsetTable>,
@@ -83,25 +84,26 @@ pub struct ClockSkew {
 #[derive(Default)]
 struct OffsetTable {
     ahead: Ahead,
-    /// Of the time against which all is measured now.
+    /// The readings against the cluster's time in force.
     readings: BTreeMap<VmName, ClockReading>,
     warned_about: BTreeSet<VmName>,
-    /// By how many milliseconds the cluster's time is ahead of the platform's, as this replica's endpoint shows that.
+    /// The milliseconds by which the cluster's time is ahead of the platform's, as shown by this replica's endpoint.
     platform: Option<i64>,
-    /// Since when that has been worth a warning, in the cluster's time. Survives another leader, so that nobody is told
-    /// again and again.
+    /// The beginning of a difference worth a warning, in the cluster's time. Survives a change of the leader, which
+    /// avoids repeated warnings.
     platform_differs_since: Option<Timestamp>,
 }
 
 impl ClockSkew {
-    /// Another leader, or another time: what is known was measured against the old one.
+    /// Forgets all measurements when the leader or the time changes: the known values were measured against the old
+    /// time.
     pub fn forget(&self) {
         let mut table = self.lock();
         let platform_differs_since = table.platform_differs_since;
         *table = OffsetTable { platform_differs_since, ..OffsetTable::default() };
     }
 
-    /// As the leader: a replica tells what it measured, or that it could not measure it.
+    /// Records, as the leader, the reading of a replica, or the lack of a reading.
     pub fn record_reading(&self, replica: &VmName, reading: ClockReading, trust: Trust) {
         let mut table = self.lock();
         let Some(ahead_ms) = reading.wall else {
@@ -110,7 +112,7 @@ impl ClockSkew {
         };
         table.readings.insert(replica.clone(), reading);
         table.ahead.insert(replica.clone(), ahead_ms);
-        // Against nothing that is known a clock is neither right nor wrong.
+        // Without a known time a clock is neither right nor wrong.
         if trust == Trust::Unknown {
             return;
         }
@@ -126,12 +128,12 @@ impl ClockSkew {
         }
     }
 
-    /// What every replica has told of the time that is in force.
+    /// The readings of all replicas for the time in force.
     pub fn readings(&self) -> BTreeMap<VmName, ClockReading> {
         self.lock().readings.clone()
     }
 
-    /// This replica's endpoint shows that the platform's time is so far ahead of the cluster's, which is `now`.
+    /// Records how far the platform's time is ahead of the cluster's time `now`, as shown by this replica's endpoint.
     pub fn measured(&self, platform: Option<Interval>, now: Timestamp) {
         let mut table = self.lock();
         table.platform = platform.map(|platform| platform.distance_to(0));
@@ -149,19 +151,19 @@ impl ClockSkew {
         }
     }
 
-    /// By how many milliseconds the cluster's time is ahead of the platform's; 0 as long as they may be the same, and
-    /// `None` while this replica's endpoint tells no date.
+    /// The milliseconds by which the cluster's time is ahead of the platform's; 0 as long as both times may be the
+    /// same, and `None` while this replica's endpoint sends no date.
     pub fn platform(&self) -> Option<i64> {
         self.lock().platform
     }
 
-    /// Since when the two have differed so that people are warned, and by how many milliseconds they do.
+    /// The beginning of the difference worth a warning, and the present difference in milliseconds.
     pub fn platform_differs(&self) -> Option<(Timestamp, i64)> {
         let table = self.lock();
         Some((table.platform_differs_since?, table.platform?))
     }
 
-    /// The leader's reply.
+    /// Records the leader's reply.
     pub fn record_leader_view(&self, ahead: Ahead) {
         self.lock().ahead = ahead;
     }
@@ -179,7 +181,7 @@ impl ClockSkew {
 mod tests {
     use super::*;
 
-    /// By so many milliseconds the leader's time is ahead of what it should be.
+    /// A sample in which the leader's time is `ahead` milliseconds ahead of the right time.
     fn sample(at: i64, round_trip: u64, ahead: i64) -> Sample {
         let time = Timestamp(1_000_000 + at + ahead);
         Sample { at: Timestamp(at), round_trip: Duration::from_millis(round_trip), time }
@@ -234,7 +236,7 @@ mod tests {
             differences.measured(Interval::new(least, least + 1000), Timestamp(least));
             (differences.platform(), differences.platform_differs().map(|(since, _)| since.0))
         };
-        // A platform that is ahead leaves the cluster behind.
+        // A platform ahead leaves the cluster behind.
         let since = Some(2001);
         let expected = [(0, None), (-2000, None), (-2001, since), (-1000, since), (0, None), (2001, Some(-3001))];
         let expected = expected.map(|(ahead, since)| (Some(ahead), since));

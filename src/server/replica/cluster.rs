@@ -19,34 +19,34 @@ use allclear_core::planning_input::Timing;
 use allclear_core::policy::Policy;
 use allclear_wire::log;
 
-/// The pause before a command that must be recorded is proposed again.
+/// The pause before a mandatory command is proposed again.
 const PROPOSE_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// What the configuration says of this replica.
+/// The facts of the configuration about this replica.
 pub struct NodeFacts {
     pub name: VmName,
     pub cluster: String,
     /// The replicas in the order of the configuration.
     pub configured: Vec<VmName>,
     pub policy: Policy,
-    /// A digest of the policy and the groups; see `policies`.
+    /// A digest of the policy and the groups; see `policy_fingerprints`.
     pub fingerprint: String,
     pub timing: Timing,
-    /// What session workloads are permitted.
+    /// The permissions of session workloads.
     pub grants: Grants,
 }
 
-/// A handle on the cluster. Tasks that hold nothing else know what is committed and can propose, and no more.
+/// A handle on the cluster. A task that holds nothing else can read the committed state and propose, and no more.
 pub struct ClusterHandle {
     pub node: NodeFacts,
     pub consensus: Consensus,
-    /// The state as it was applied last, and its changes.
+    /// The last applied state, and the changes of the state.
     pub committed: watch::Receiver<Arc<State>>,
     pub time: Arc<ClusterClock>,
 }
 
 impl ClusterHandle {
-    /// The state as it was applied last.
+    /// The last applied state.
     pub fn state(&self) -> Arc<State> {
         self.committed.borrow().clone()
     }
@@ -55,14 +55,14 @@ impl ClusterHandle {
         self.consensus.status().borrow().leads()
     }
 
-    /// Waits for an election that is under way, and no longer.
+    /// Waits for an election under way, and no longer.
     pub async fn wait_for_leader(&self, within: Duration) -> bool {
         let mut status = self.consensus.status();
         let found = status.wait_for(RaftStatus::has_leader);
         matches!(tokio::time::timeout(within, found).await, Ok(Ok(_)))
     }
 
-    /// Waits until no quorum has been behind this replica for so long.
+    /// Waits until this replica has been without a quorum for `span`.
     pub async fn wait_quorum_lost(&self, span: Duration) {
         let mut status = self.consensus.status();
         loop {
@@ -78,19 +78,19 @@ impl ClusterHandle {
         }
     }
 
-    /// Waits until one is.
+    /// Waits until this replica has a quorum.
     pub async fn wait_quorum(&self) {
         if self.consensus.status().wait_for(|status| !status.lacks_quorum()).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// The cluster has a time, and this replica was told: deadlines may be turned into this machine's own time.
+    /// The cluster has a time, known to this replica: deadlines may be converted to this machine's own time.
     pub fn has_cluster_time(&self) -> bool {
         self.time.trust() != Trust::Unknown && (self.time.follows() || self.leads())
     }
 
-    /// The log knows of the present leadership, and so whom the cluster is not sure of.
+    /// The log knows the present leadership, and so the unreconciled replicas.
     pub fn reconciliation_known(&self, state: &State) -> bool {
         let status = self.consensus.status().borrow().clone();
         let is_present =
@@ -98,26 +98,26 @@ impl ClusterHandle {
         status.quorum && state.leadership.as_ref().is_some_and(is_present)
     }
 
-    /// Who belongs to the cluster: in the order of the configuration, then the others by name.
+    /// The members of the cluster: in the order of the configuration, then other members by name.
     pub fn members(&self) -> Vec<VmName> {
         let current = names(&self.consensus.members());
         let state = self.state();
         members(&self.node.configured, &current, |name| state.replicas.contains_key(name))
     }
 
-    /// The members, and those of the configuration who are none.
+    /// The members, and the configured replicas that are not members.
     pub fn members_and_configured(&self) -> Vec<VmName> {
         let others = names(&self.consensus.members()).into_iter().filter(|name| !self.node.configured.contains(name));
         self.node.configured.iter().cloned().chain(others).collect()
     }
 
-    /// It is a member, or may become one: it is configured, has yet to take part, and no operator removed it.
+    /// The replica is a member, or may become a member: configured, yet to take part, and not removed by an operator.
     pub fn may_take_part(&self, name: &VmName) -> bool {
         let is_out = self.state().is_excluded(name) && !names(&self.consensus.members()).contains(name);
         self.members().contains(name) && !is_out
     }
 
-    /// A moment of the steady clock in the cluster's time, by which the machine counts.
+    /// A monotonic timestamp in the cluster's time, by which the core counts.
     pub(super) fn at(&self, steady: Timestamp) -> Timestamp {
         self.time.now().minus(clock::monotonic().since(steady))
     }
@@ -127,7 +127,7 @@ impl ClusterHandle {
         log::decode_verdict(&verdict).map_err(|error| RequestError::Stopped(error.to_string()))
     }
 
-    /// Proposes what is only news while it is fresh.
+    /// Proposes a command a single time: its content is useful only while fresh.
     pub(super) fn propose_once(self: &Arc<Self>, command: Command) {
         let cluster = self.clone();
         tokio::spawn(async move {
@@ -137,7 +137,7 @@ impl ClusterHandle {
         });
     }
 
-    /// Proposes until it is in the log, applied or ignored; every command can be repeated without harm.
+    /// Proposes until the command is in the log, applied or rejected; every command can be repeated without harm.
     pub async fn record(&self, command: &Command) -> ApplyResult {
         loop {
             match self.propose(command).await {
@@ -153,8 +153,8 @@ fn names(members: &MemberNames) -> BTreeSet<VmName> {
     members.voters.iter().chain(&members.learners).map(|name| VmName::new(name)).collect()
 }
 
-/// A configured replica that has yet to take part counts already: its VM is one of the cluster's. One that took part,
-/// as `registered` knows, and is no member any more was removed.
+/// A configured replica that has yet to take part counts already: its VM belongs to the cluster. A replica that took
+/// part, as `registered` shows, and is no member any more was removed.
 fn members(configured: &[VmName], current: &BTreeSet<VmName>, registered: impl Fn(&VmName) -> bool) -> Vec<VmName> {
     let counts = |name: &&VmName| current.is_empty() || current.contains(name) || !registered(name);
     let others = current.iter().filter(|name| !configured.contains(name));

@@ -13,7 +13,7 @@ use allclear_core::plan::decommission::departing;
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Runs until it is stopped. What cannot be changed now, because a quorum would go with it, is tried again.
+/// Runs until `stop` is cancelled. A removal that would cost the quorum now is tried again.
 pub(super) async fn run(inputs: Arc<InputSource>, stop: CancellationToken) {
     let cluster = &inputs.cluster;
     let mut said: BTreeMap<VmName, String> = BTreeMap::new();

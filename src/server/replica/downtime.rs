@@ -1,9 +1,9 @@
-//! Measures for how long this replica did not run. It ticks, and the ticks that it missed are the impact of the event
-//! on its VM. While an event is expected, it writes the time of its last tick to the file `pulse`, so that its next run
-//! knows how long the VM was gone.
+//! Measures for how long this replica did not run. The replica ticks, and missed ticks are the impact of the event on
+//! the VM. While an event is expected, the replica writes the time of the last tick to the file `pulse`, by which the
+//! next run knows how long the VM was gone.
 //!
-//! A stopped machine may have a monotonic clock that stood still, or a wall clock that was set afterwards. The clock
-//! that shows the longer time counts.
+//! A stopped machine may have a halted monotonic clock, or a wall clock set afterwards. The clock with the longer time
+//! counts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use allclear_core::model::command::ApplyResult;
 use allclear_core::model::time::Timestamp;
 
 const TICK: Duration = Duration::from_millis(100);
-/// While no event names this VM.
+/// The tick while no event names this VM.
 const IDLE_TICK: Duration = Duration::from_secs(1);
-/// A tick that comes so much later was missed.
+/// A tick that is late by this duration was missed.
 const MISSED: Duration = Duration::from_millis(100);
 const PULSE_EVERY: Duration = Duration::from_millis(500);
 const TELL_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// One moment on both clocks.
+/// The same moment on both clocks.
 #[derive(Clone, Copy)]
 struct BothClocks {
     steady: Timestamp,
@@ -45,7 +45,7 @@ impl BothClocks {
     }
 }
 
-/// The file `pulse` in the data directory: since when this replica watches and when it ticked last, on its wall clock.
+/// The file `pulse` in the data directory: the beginning of the watch and the last tick, on this replica's wall clock.
 #[derive(Clone)]
 pub(super) struct PulseFile {
     path: PathBuf,
@@ -64,7 +64,7 @@ impl PulseFile {
         Some((Timestamp(since.parse().ok()?), Timestamp(last.parse().ok()?)))
     }
 
-    /// Removes the file where there is nothing to write. A failure loses a measurement, and nothing else.
+    /// Writes the pulse, or removes the file for `None`. A failure loses a measurement, and nothing else.
     async fn write(self, pulse: Option<String>) {
         let path = self.path;
         let work = move || match pulse {
@@ -128,14 +128,14 @@ fn is_idle(task: Option<&JoinHandle<()>>) -> bool {
     task.is_none_or(JoinHandle::is_finished)
 }
 
-/// Takes up where an earlier life of this replica left off; also tells since when it watches, on the wall clock.
+/// Continues the watch of a previous run; also returns the beginning of the watch, on the wall clock.
 async fn begin(cluster: &ClusterHandle, pulse: &PulseFile) -> (DowntimeWatch, Timestamp) {
     let now = BothClocks::now(cluster);
     let earlier = pulse.read().await;
     while !cluster.has_cluster_time() {
         tokio::time::sleep(TICK).await;
     }
-    // What the wall clock said then, in the cluster's time.
+    // The moment `now` in the cluster's time.
     let began = cluster.at(now.steady);
     let Some((since, last)) = earlier else { return (DowntimeWatch::since(began), now.wall) };
     let mut watch = DowntimeWatch::since(began.minus(now.wall.since(since)));

@@ -44,8 +44,9 @@ impl ExecutorHost for ReplicaHost {
     }
 }
 
-/// Runs until the replica stops; then waits for approvals under way, so that their outcome is recorded. Publishes what a previous
-/// run left over as soon as it is known: until then this replica registers nothing that it could be asked to run.
+/// Runs until the replica stops; then waits for approvals under way and the record of their outcomes. Publishes the
+/// remains of a previous run as soon as they are known: until then this replica registers nothing that could be
+/// assigned to this replica.
 pub(super) async fn run(host: ReplicaHost, left_over: watch::Sender<Option<LeftOver>>) {
     let Some(found) = host.stop.run_until_cancelled(catch_up(&host)).await else { return };
     let mut executor = Executor::new(found.attempt, host.hooks.runner.commands.memory.is_new());

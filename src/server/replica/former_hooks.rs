@@ -1,4 +1,4 @@
-//! The calls of hooks that are no longer configured. A member that such a hook took out is restored by the former
+//! The calls of hooks no longer configured. A member taken out of service by such a hook is restored by the former
 //! configuration, also after a restart.
 
 use std::collections::BTreeMap;
@@ -16,10 +16,10 @@ use allclear_core::model::id::WorkloadName;
 use allclear_core::model::workload::Phase;
 
 const FILE: &str = ".hooks.json";
-/// For its owner alone: hooks have secrets in their variables.
+/// Access for the owner alone: hooks have secrets in their variables.
 const MODE: u32 = 0o600;
 
-/// The hooks of former configurations that may still be needed, on the disk beside those of the present one.
+/// Hooks of former configurations, possibly still needed, on the disk beside the hooks of the present configuration.
 #[derive(Debug, Default)]
 pub struct Former {
     /// `None`: nothing is written.
@@ -38,11 +38,11 @@ struct StoredHook {
 }
 
 impl Former {
-    /// Reads what earlier lives of this replica had in this folder, and adds what it has now.
+    /// Reads the hooks of previous runs from this folder, and adds the present hooks.
     ///
     /// # Errors
-    /// When the file cannot be read or written. One that cannot be understood is an error, too: what it tells may be the
-    /// only way to bring a member back.
+    /// When the file cannot be read or written. An undecodable file is an error, too: the file may contain the only way
+    /// to restore a member.
     pub fn open(folder: &Path, configured: &Configured) -> io::Result<Self> {
         let file = folder.join(FILE);
         let mut known = read(&file)?;
@@ -55,7 +55,7 @@ impl Former {
         self.known().get(&(workload.clone(), id)).cloned()
     }
 
-    /// Forgets, on the disk too, what nobody needs any more.
+    /// Forgets hooks no longer needed, on the disk too.
     pub(super) fn keep(&self, configured: &Configured, is_needed: impl Fn(&WorkloadName, HookId) -> bool) {
         let mut known = self.known();
         let before = known.len();
@@ -87,7 +87,7 @@ fn read(file: &Path) -> io::Result<Configured> {
     stored.into_iter().map(known).collect()
 }
 
-/// The disk has the one or the other, never a part.
+/// Replaces the file: the disk has the old or the new hooks, never a part.
 fn write<'a>(file: &Path, hooks: impl Iterator<Item = (&'a (WorkloadName, HookId), &'a HookCalls)>) -> io::Result<()> {
     let hooks: BTreeMap<&(WorkloadName, HookId), &HookCalls> = hooks.collect();
     let stored = hooks.into_iter().map(|((workload, HookId { phase, key }), calls)| StoredHook {

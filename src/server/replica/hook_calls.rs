@@ -8,7 +8,7 @@ use crate::hooks;
 use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::WorkloadName;
 
-/// How a configured hook is reached on this VM, by intent.
+/// The commands of a configured hook on this VM, by intent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HookCalls {
     pub run: hooks::HookCommand,

@@ -1,4 +1,4 @@
-//! Runs the hook attempts that the log assigns to this replica, and records their outcomes.
+//! Runs the hook attempts assigned to this replica by the log, and records the outcomes.
 
 use allclear_core::assignments;
 use allclear_core::procedure::executor::AssignedAttempt;
@@ -28,12 +28,12 @@ use allclear_core::model::state::State;
 pub struct HookExecutor {
     pub runner: HookRunner,
     calls: KnownCalls,
-    /// Each run is told of the trace that it is part of.
+    /// Each hook run receives the context of the run's trace.
     are_traced: bool,
     cluster: Arc<ClusterHandle>,
     inputs: Arc<InputSource>,
     metrics: Arc<Metrics>,
-    /// Attempts that are being started or recorded.
+    /// Attempts being started or recorded.
     busy: Mutex<BTreeSet<String>>,
 }
 
@@ -60,7 +60,7 @@ impl HookExecutor {
         call(&self.calls, &self.cluster, attempt, is_left_over)
     }
 
-    /// Starts the attempt, records its outcome, or leaves it running.
+    /// Starts the attempt, records the outcome, or leaves the attempt running.
     pub fn drive_attempt(self: &Arc<Self>, assigned: AssignedAttempt<'_>) {
         let AssignedAttempt { event, attempt, restart_restore_if_lost: again_if_lost, .. } = assigned;
         let key = event.announcement.id.key_of(attempt.id);
@@ -84,7 +84,7 @@ impl HookExecutor {
         }
     }
 
-    /// Stops the attempt; what was never started is settled at once.
+    /// Stops the attempt; an attempt never started is settled at once.
     pub fn stop(self: &Arc<Self>, assigned: AssignedAttempt<'_>) {
         let AssignedAttempt { event, attempt, is_left_over, .. } = assigned;
         let key = event.announcement.id.key_of(attempt.id);
@@ -92,7 +92,7 @@ impl HookExecutor {
             Some(AttemptState::Running) => self.runner.cancel(&key),
             Some(AttemptState::Ended(ended)) => self.record_outcome(key, outcome(ended)),
             None => match self.call(attempt, is_left_over) {
-                // It may run since an earlier life of this replica. This sends nothing.
+                // The attempt may run since a previous run of this replica. This sends nothing.
                 Some(call @ HookCall::Session(_)) if is_left_over => {
                     self.runner.run(&self.task(event, attempt, key.clone()), &call);
                     self.runner.cancel(&key);
@@ -106,8 +106,8 @@ impl HookExecutor {
         self.runner.known(&event.announcement.id.key_of(attempt.id)).is_some()
     }
 
-    /// Ends what still runs though the log is done with it, and forgets what has ended and is recorded.
-    /// True while there is something to see to.
+    /// Cancels running attempts already settled in the log, and forgets ended and recorded attempts. True while a
+    /// settled attempt still runs.
     pub fn cleanup(&self, state: &State) -> bool {
         let mut is_busy = false;
         for (key, attempt_state) in self.runner.attempts() {
@@ -123,7 +123,8 @@ impl HookExecutor {
             }
         }
         for (workload, key, ended) in self.runner.sessions.claims() {
-            // Before it is asked for, an attempt of an earlier life is known by what its workload says.
+            // Before an attempt of a previous run is assigned again, the attempt is known by the report of its
+            // workload.
             let is_waited_for = |attempt: &Attempt| attempt.outcome.is_none() && attempt.member.workload == workload;
             if !find(state, &key).is_some_and(is_waited_for) {
                 if let Some(ended) = ended {
@@ -139,7 +140,7 @@ impl HookExecutor {
         is_busy
     }
 
-    /// Hands on what running hooks say of themselves. Ends when the runner does.
+    /// Forwards the reports of running hooks. Ends with the runner.
     pub async fn listen(self: Arc<Self>, mut reports: Receiver<HookReport>) {
         while let Some(HookReport { attempt, news }) = reports.recv().await {
             match news {
@@ -157,7 +158,7 @@ impl HookExecutor {
     }
 
     fn ended(self: &Arc<Self>, key: String, ended: HookOutcome) {
-        // Whether a lost hook is run again is decided with the errands, which come round shortly.
+        // The next run of the assignments, which follows shortly, decides whether a lost hook is run again.
         if !matches!(ended, HookOutcome::Lost(_)) {
             self.record_outcome(key, outcome(ended));
         }
@@ -172,7 +173,7 @@ impl HookExecutor {
             let reason = format!("{} has no such hook, nor a workload that dialled in with it", self.cluster.node.name);
             return self.record_outcome(key, Outcome::Failed(reason));
         };
-        // An earlier attempt of the same hook that nobody waits for any more may still be on its way out.
+        // An earlier attempt of the same hook, no longer waited for, may still be ending.
         if self.is_beside_itself(&self.cluster.state(), attempt)
             || !self.cluster.has_cluster_time()
             || !self.begin(&key)
@@ -197,7 +198,7 @@ impl HookExecutor {
         });
     }
 
-    /// What is granted comes back with the log; what is not is told at once.
+    /// Proposes more time for the attempt. A granted extension returns with the log; a refusal is sent at once.
     fn extend(self: Arc<Self>, key: String, needs: Duration) {
         let Some((event, attempt)) = parse(&key) else {
             return;
@@ -225,7 +226,7 @@ impl HookExecutor {
         self.runner.attempts().iter().any(runs)
     }
 
-    /// Records the outcome. The attempt is forgotten when this replica has applied that.
+    /// Records the outcome. The attempt is forgotten when this replica has applied the record.
     fn record_outcome(self: &Arc<Self>, key: String, outcome: Outcome) {
         let Some((event, attempt)) = parse(&key).filter(|_| self.begin(&key)) else {
             return;
@@ -240,7 +241,7 @@ impl HookExecutor {
         });
     }
 
-    /// False when somebody is at it already.
+    /// False when the attempt is being started or recorded already.
     fn begin(&self, key: &str) -> bool {
         self.busy().insert(key.into())
     }
@@ -276,7 +277,7 @@ impl HookExecutor {
     }
 }
 
-/// Where the hook stands among those of its phase, on this VM.
+/// The position of the hook among the hooks of the same phase on this VM.
 fn place_of(state: &State, cluster: &ClusterHandle, attempt: &Attempt) -> usize {
     let workload =
         state.replicas.get(&cluster.node.name).and_then(|replica| replica.workload(&attempt.member.workload));
@@ -284,7 +285,7 @@ fn place_of(state: &State, cluster: &ClusterHandle, attempt: &Attempt) -> usize 
     workload.zip(id).and_then(|(workload, id)| workload.place_of(id)).unwrap_or_default()
 }
 
-/// What was stopped because the event leaves it less time than it had at its start has run out of time.
+/// An attempt that was stopped because the event leaves less time than at the attempt's start has timed out.
 fn in_time(cluster: &ClusterHandle, key: &str, outcome: Outcome) -> Outcome {
     let state = cluster.state();
     let event = parse(key).and_then(|(event, _)| state.event(&event));

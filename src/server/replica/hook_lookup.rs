@@ -1,4 +1,4 @@
-//! Finds the call of a hook on this VM: the session of its workload, otherwise the command of the configuration.
+//! Finds the call of a hook on this VM: the session of the workload, otherwise the command of the configuration.
 
 use super::cluster::ClusterHandle;
 use super::former_hooks::Former;
@@ -8,7 +8,7 @@ use crate::hooks::session::Dispatch;
 use allclear_core::model::attempt::Attempt;
 use allclear_core::model::workload::Intent;
 
-/// The commands that run hooks: those of the configuration, and those of former ones whose hooks are still owed.
+/// The commands of hooks: from the configuration, and from former configurations whose hooks are still due.
 pub struct KnownCalls {
     pub configured: Configured,
     pub former: Former,
@@ -24,7 +24,7 @@ pub(super) fn call(
     let id = state.hook_run_on(&cluster.node.name, &attempt.member, attempt.hook);
     let workload = state.replicas.get(&cluster.node.name).and_then(|replica| replica.workload(name));
     let dials_in = workload.filter(|workload| workload.is_session());
-    // What it was when it was taken away is run by this replica.
+    // Hooks of the registration under which the member was taken out are run by this replica.
     if dials_in.is_some_and(|workload| id.is_none_or(|id| workload.hook(id).is_some())) {
         return Some(HookCall::Session(Dispatch { is_left_over, deadline: attempt.deadline }));
     }

@@ -13,7 +13,7 @@ use allclear_core::model::isolation::IsolatedView;
 use allclear_core::model::time::Timestamp;
 use allclear_core::planning_input::{LeaderState, PlanningInput};
 
-/// What this replica knows beside the log: the health of its peers, and its own isolation.
+/// The knowledge of this replica beside the log: the health of the peers, and the replica's own isolation.
 pub struct InputSource {
     pub cluster: Arc<ClusterHandle>,
     pub peers: PeerTracker,
@@ -22,7 +22,7 @@ pub struct InputSource {
 }
 
 impl InputSource {
-    /// `version` is the cluster version that this program knows.
+    /// `version` is the cluster version known to this program.
     pub fn new(cluster: Arc<ClusterHandle>, version: u64) -> Self {
         let peers = PeerTracker::new(cluster.node.name.clone(), version);
         Self { cluster, peers, isolated: watch::Sender::new(None) }
@@ -33,7 +33,8 @@ impl InputSource {
         self.planning_input_at(&status)
     }
 
-    /// One look for all: to look again while the first is held would wait for ever beside a change of status.
+    /// Uses a single read of the status: a second read while the first is held would wait for ever beside a change of
+    /// status.
     pub(super) fn planning_input_at(&self, status: &RaftStatus) -> PlanningInput {
         let cluster = &self.cluster;
         let members = cluster.members();
@@ -54,8 +55,8 @@ impl InputSource {
         }
     }
 
-    /// What it has seen since it hears no leader. As soon as it hears one the log knows more: what was seen before would
-    /// take back what others say now.
+    /// This replica's observations since the loss of the leader. With a leader the log knows more: earlier observations
+    /// would override present reports of other replicas.
     pub(super) fn isolated_view(&self, status: &RaftStatus) -> Option<IsolatedView> {
         if status.quorum { None } else { self.isolated.borrow().clone() }
     }

@@ -7,13 +7,13 @@ use allclear_core::model::id::EventId;
 use allclear_core::model::isolated_approval::RequestedBy;
 use allclear_core::procedure::isolated_approval::{IsolatedRequest, NotApproved};
 
-/// A request, and the caller who waits for its answer.
+/// A request, and the caller waiting for the answer.
 pub(super) struct QueuedRequest {
     pub(super) request: IsolatedRequest,
     answer: oneshot::Sender<Result<PostOutcome, NotApproved>>,
 }
 
-/// The queue of requests. One waits at a time; further callers wait for its place.
+/// The queue of requests. A single request waits at a time; further callers wait for the place of the request.
 pub struct IsolatedRequests {
     sender: mpsc::Sender<QueuedRequest>,
     receiver: Mutex<mpsc::Receiver<QueuedRequest>>,
@@ -28,14 +28,14 @@ impl Default for IsolatedRequests {
 
 impl QueuedRequest {
     pub(super) fn answer(self, answer: Result<PostOutcome, NotApproved>) {
-        // A caller that has gone reads the outcome in the event's timeline.
+        // A disconnected caller reads the outcome in the event's timeline.
         drop(self.answer.send(answer));
     }
 }
 
 impl IsolatedRequests {
-    /// The answer comes when the journal tells how the post ended; `None` when the replica stops before. A caller that
-    /// drops this future before the request is taken withdraws the request.
+    /// The answer follows when the journal has the outcome of the post; `None` when the replica stops before. A caller
+    /// that drops this future before the request is taken withdraws the request.
     pub async fn approve(
         &self,
         event: EventId,

@@ -1,5 +1,5 @@
-//! Notices that this replica has no leader, and approves by the core's procedure: by itself as one of a pair, or at an
-//! operator's request.
+//! Detects the isolation of this replica, and approves by the core's procedure: automatically as one of a pair, or at
+//! an operator's request.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -138,7 +138,7 @@ pub(super) async fn run(host: ReplicaHost) {
         let input = is_isolated.then(|| host.inputs.planning_input());
         let is_due = input.as_ref().is_some_and(|input| host.event_to_approve(input).is_some());
         let may_try_again = clock::monotonic() >= not_before;
-        // An approval runs to its end, also when the replica stops: the journal gets the outcome of what was posted.
+        // An approval runs to the end, also when the replica stops: the journal gets the outcome of the post.
         match (request, input) {
             (Some(request), None) if is_led => request.answer(Err(NotApproved::Led)),
             (Some(request), None) => {

@@ -1,5 +1,5 @@
-//! The journal: approvals of this replica without a quorum. Each is written and synced before the post and after it,
-//! and kept until the log has its outcome.
+//! The journal: approvals of this replica without a quorum. Each approval is written and synced before the post and
+//! after the post, and kept until the log has the outcome.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -16,9 +16,9 @@ use allclear_core::model::time::Timestamp;
 use allclear_wire::{checksum, log};
 
 const FILE: &str = "journal";
-/// Becomes the journal when it is whole.
+/// The next journal, which replaces the journal when complete.
 const NEXT_FILE: &str = "journal.next";
-/// What it is sealed under.
+/// The place included in the journal's checksum.
 const PLACE: &[u8] = b"journal";
 
 #[derive(Debug, thiserror::Error)]
@@ -36,14 +36,14 @@ pub enum ApprovalJournalError {
 pub struct ApprovalJournal {
     folder: PathBuf,
     environment: Environment,
-    /// Held while an entry is written and while an account of the journal is built.
+    /// Held while an entry is written and while a reconciliation of the journal is built.
     turn: Mutex<()>,
     entries: watch::Sender<Arc<Vec<JournalEntry>>>,
     is_new: bool,
 }
 
 impl ApprovalJournal {
-    /// Reads the journal of a data directory. What an earlier life of this replica did not finish has an unknown end.
+    /// Reads the journal of a data directory. An approval left unfinished by a previous run has an unknown outcome.
     pub fn open(folder: &Path, environment: Environment) -> Result<Self, ApprovalJournalError> {
         let path = folder.join(FILE);
         let mut is_new = false;
@@ -63,12 +63,12 @@ impl ApprovalJournal {
         Ok(Self { folder: folder.into(), environment, turn: Mutex::new(()), entries, is_new })
     }
 
-    /// There was none when it was opened: it does not tell what was approved before its disk was there.
+    /// No journal existed on opening: approvals from before the disk existed are missing in the journal.
     pub const fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// From the next start on it is not new.
+    /// Writes the journal, which is no longer new from the next start on.
     pub async fn keep(&self) -> io::Result<()> {
         let _turn = self.turn.lock().await;
         self.write(|_| {}).await
@@ -90,12 +90,14 @@ impl ApprovalJournal {
         self.entries.subscribe()
     }
 
-    /// While this is held nothing is begun: what an account says stays true until it is built.
+    /// Locks the journal. While the guard is held no entry is begun: a reconciliation stays true until the
+    /// reconciliation is built.
     pub async fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().await
     }
 
-    /// Writes down an approval that is about to be posted, if it still may be; false if not. On disk when it returns.
+    /// Writes an approval that is about to be posted, if `may_still` allows the post; otherwise returns false. The
+    /// entry is on disk on return.
     pub async fn begin(&self, entry: JournalEntry, may_still: impl FnOnce() -> bool) -> io::Result<bool> {
         let _turn = self.turn.lock().await;
         if !may_still() {
@@ -105,7 +107,7 @@ impl ApprovalJournal {
         Ok(true)
     }
 
-    /// Writes down what became of the post.
+    /// Writes the outcome of the post.
     pub async fn end(&self, begun: &IsolatedApproval, outcome: PostOutcome, at: Timestamp) -> io::Result<()> {
         let _turn = self.turn.lock().await;
         let end = Some((outcome, at));
@@ -117,7 +119,7 @@ impl ApprovalJournal {
         .await
     }
 
-    /// Lets go of what the log knows to its end.
+    /// Removes the entries whose outcome the log has.
     pub async fn prune(&self, is_needed: impl Fn(&JournalEntry) -> bool) -> io::Result<()> {
         let _turn = self.turn.lock().await;
         if self.entries().iter().all(&is_needed) {
@@ -141,7 +143,7 @@ fn read(sealed: &[u8]) -> Result<Vec<JournalEntry>, String> {
     log::decode_journal(journal).map_err(|error| error.to_string())
 }
 
-/// A crash leaves the old journal or the new one, whole.
+/// Replaces the journal. A crash leaves the complete old or the complete new journal.
 fn replace(folder: &Path, bytes: &[u8]) -> io::Result<()> {
     let next = folder.join(NEXT_FILE);
     let mut file = File::create(&next)?;

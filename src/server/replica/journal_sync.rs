@@ -12,7 +12,7 @@ use allclear_core::model::isolated_approval::JournalEntry;
 use allclear_core::model::state::State;
 use allclear_core::procedure::reconciliation::{JournalHost, reconcile_journal};
 
-/// The pause before a journal that could not be written is written again.
+/// The pause after a failed write of the journal.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Runs until the replica stops.
@@ -20,7 +20,7 @@ pub(super) async fn run(host: ReplicaHost) {
     host.stop.clone().run_until_cancelled_owned(async move { reconcile_journal(&host).await }).await;
 }
 
-/// What a reconciliation has seen when it began to wait.
+/// The changes seen by a reconciliation at the beginning of a wait.
 pub(super) struct JournalChanges {
     state: watch::Receiver<Arc<State>>,
     journal: watch::Receiver<Arc<Vec<JournalEntry>>>,

@@ -1,5 +1,5 @@
-//! Reports outcomes of workloads for attempts that ended without them. Nothing waits for such an outcome; the log
-//! records it.
+//! Reports outcomes of workloads for attempts that ended without these outcomes. Nothing waits for such an outcome; the
+//! log records the outcome.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use allclear_core::model::command::{Command, FinishAttempt};
 use allclear_core::model::id::WorkloadName;
 use allclear_core::model::state::State;
 
-/// Proposes it once, where it is news.
+/// Proposes the outcome once, where the outcome is new to the log.
 pub fn report_late_outcomes(
     cluster: &Arc<ClusterHandle>,
     state: &State,

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use allclear_core::model::id::WorkloadName;
 use allclear_core::model::workload::Readiness;
 
-/// What each workload of this VM answered last, also while nobody writes it down.
+/// The last answer of each workload of this VM, also while the log does not record answers.
 #[derive(Default)]
 pub struct LatestReadiness(Mutex<BTreeMap<WorkloadName, Readiness>>);
 

@@ -23,14 +23,14 @@ use allclear_core::model::time::Timestamp;
 use allclear_core::plan::plan;
 use allclear_core::schedule::constraints::dependency_cycles;
 
-/// Deadlines pass without anybody saying so: the longest wait while an event is open.
+/// The longest wait while an event is open: deadlines pass without a notification.
 const TICK: Duration = Duration::from_millis(50);
-/// And while none is.
+/// The longest wait while no event is open.
 const IDLE_TICK: Duration = Duration::from_secs(1);
-/// No more is spent on handing leadership over: a leader that cannot go decides itself.
+/// The limit of a leadership transfer: a leader unable to transfer leadership decides itself.
 const HAND_OVER_WITHIN: Duration = Duration::from_secs(2);
 const HAND_OVER_AGAIN_AFTER: Duration = Duration::from_secs(10);
-/// Bounds what waits in memory.
+/// The limit of commands waiting in memory.
 const PROPOSED_AT_ONCE: usize = 128;
 
 pub(super) async fn run_leader_loop(
@@ -63,7 +63,7 @@ pub(super) async fn run_leader_loop(
             cluster.time.lead();
             log_dependency_cycles(&cluster.state(), &mut circles);
             let turn = async {
-                // What is planned names times.
+                // Planned commands contain times.
                 if cluster.time.trust() == Trust::Unknown {
                     return;
                 }
@@ -88,13 +88,13 @@ pub(super) async fn run_leader_loop(
     }
 }
 
-/// The leader that the log knows was silent for so long that this one was elected: it did not hand over.
+/// This replica was elected because the leader known to the log was silent, and not by a transfer of leadership.
 fn is_takeover(cluster: &ClusterHandle) -> bool {
     let is_another = cluster.state().leadership.as_ref().is_some_and(|known| known.by != cluster.node.name);
     is_another && cluster.consensus.leader_was_silent()
 }
 
-/// Once for each change.
+/// Logs cycles, once for each change.
 fn log_dependency_cycles(state: &State, told: &mut Vec<WorkloadName>) {
     let circles: Vec<WorkloadName> = dependency_cycles(state).into_iter().cloned().collect();
     if !circles.is_empty() && circles != *told {
@@ -105,7 +105,8 @@ fn log_dependency_cycles(state: &State, told: &mut Vec<WorkloadName>) {
     *told = circles;
 }
 
-/// Once for each event, and once until there is room for all: everybody takes note, and whoever leads then says so.
+/// Logs warnings once for each event, and once until there is room for all events: every replica records the warnings,
+/// and the present leader logs the warnings.
 fn log_warnings(cluster: &ClusterHandle, leads: bool, known: &mut Option<BTreeSet<String>>) {
     let state = cluster.state();
     if !cluster.reconciliation_known(&state) {
@@ -113,14 +114,14 @@ fn log_warnings(cluster: &ClusterHandle, leads: bool, known: &mut Option<BTreeSe
     }
     let found = second_approvals(&state, cluster.time.now()).into_iter().chain(events_beyond(&state));
     let found: Vec<_> = found.chain(implausible_notices(&state)).collect();
-    // What is there at the beginning was told by whoever led then. That there is no room for more names no event, and
-    // every new leader tells it.
+    // Warnings present at the beginning were logged by the leader of the time. The warning about missing room names no
+    // event, and every new leader logs the warning.
     let events = found.iter().map(|warning| warning.event.clone()).filter(|event| !event.is_empty());
     let known = known.get_or_insert_with(|| events.collect());
     if known.len() > 2 * HISTORY_LIMIT {
         known.retain(|id| state.event(&EventId::new(id)).is_some());
     }
-    // And again when room ran out again.
+    // The warning about missing room is due again when room runs out again.
     if !found.iter().any(|warning| warning.event.is_empty()) {
         known.remove("");
     }
@@ -164,7 +165,7 @@ async fn hand_over_if_due(inputs: &InputSource, metrics: &Metrics, tried: &mut O
     }
 }
 
-/// All at once, in this order: what is begun for several workloads costs one write to disk and not several.
+/// Proposes all planned commands at once, in this order: commands for several workloads cost a single write to disk.
 async fn propose_planned(inputs: &InputSource) {
     let cluster = &inputs.cluster;
     let propose = async |command: Command| match cluster.propose(&command).await {

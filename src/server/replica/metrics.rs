@@ -1,5 +1,5 @@
-//! Counters of this replica. The sum over all replicas is the cluster's. Every label has a fixed set of values, and
-//! each series exists from the start, so that its first count is visible as a rise.
+//! Counters of this replica. The sum over all replicas is the cluster's count. Every label has a fixed set of values,
+//! and each series exists from the start, which makes the first count visible as a rise.
 
 mod excess;
 mod labels;
@@ -28,10 +28,10 @@ const HOOK_BUCKETS: [f64; 13] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0
 const APPROVAL_BUCKETS: [f64; 14] =
     [0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 1800.0, 3600.0, 14400.0];
 
-/// Takeovers that wait for whoever tells of them.
+/// The number of takeovers kept for subscribers.
 const RUNGS_KEPT: usize = 16;
 
-/// The counters of one replica. They begin at zero with its process.
+/// The counters of a replica, which begin at zero with the replica's process.
 pub struct Metrics {
     registry: Registry,
     approvals: IntCounterVec,
@@ -132,13 +132,13 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// What there is to tell now.
+    /// The present values of all metrics.
     pub fn gather(&self) -> Vec<MetricFamily> {
         self.registry.gather()
     }
 
-    /// What became of an approval that this replica was named for, or that it gave alone. `since_seen` is
-    /// counted from the first sight of its event.
+    /// Counts the outcome of an approval assigned to this replica, or of an isolated approval. `since_seen` is counted
+    /// from the first sight of the event.
     pub fn approval(&self, reason: Reason, outcome: &PostOutcome, since_seen: Option<Duration>) {
         self.approvals.with_label_values(&[reason.as_str(), outcome.as_str()]).inc();
         if let Some(span) = since_seen.filter(|_| *outcome == PostOutcome::Accepted) {
@@ -146,7 +146,8 @@ impl Metrics {
         }
     }
 
-    /// An attempt of a hook has ended here; what was cancelled tells nothing about how long it takes.
+    /// Counts an attempt that ended on this replica. The duration of a cancelled attempt is not recorded: it does not
+    /// show how long the hook takes.
     pub fn hook(&self, phase: Phase, outcome: &Outcome, took: Duration) {
         let phase = phase.as_str();
         self.hook_attempts.with_label_values(&[phase, outcome.as_str()]).inc();
@@ -157,11 +158,11 @@ impl Metrics {
 
     pub fn takeover(&self, rung: TakeoverLevel) {
         self.takeovers.with_label_values(&[rung.as_str()]).inc();
-        // Nobody may want to know.
+        // There may be no subscriber.
         let _ = self.takeover_levels.send(rung);
     }
 
-    /// Every further takeover.
+    /// Subscribes to all further takeovers.
     pub fn takeovers(&self) -> broadcast::Receiver<TakeoverLevel> {
         self.takeover_levels.subscribe()
     }
@@ -170,7 +171,7 @@ impl Metrics {
         self.notices.with_label_values(&[topic.as_str(), telling.as_str()]).inc();
     }
 
-    /// What the metadata endpoint said: `None` a document, otherwise the word for what it was instead.
+    /// Counts a poll of the metadata endpoint: `None` for a document, otherwise the word for the other result.
     pub fn poll(&self, instead: Option<&'static str>) {
         self.polls.with_label_values(&[instead.unwrap_or(DOCUMENT)]).inc();
         if instead.is_none() {
@@ -213,7 +214,7 @@ impl Metrics {
     }
 }
 
-/// The result of a poll that gave a validated document.
+/// The result of a poll with a validated document.
 const DOCUMENT: &str = "document";
 
 /// Seconds since 1970.

@@ -1,4 +1,4 @@
-//! The tasks of one replica around the core. They decide nothing.
+//! The tasks of a replica around the core. The tasks decide nothing.
 //!
 //! [`ReplicaTasks::start`] starts all tasks, and [`ReplicaTasks::stop`] ends them.
 
@@ -59,15 +59,15 @@ use self::watchdog::Watchdog;
 use crate::hooks::{HookEnvironment, HookReport};
 use allclear_core::model::workload::{Group, Workload};
 
-/// What the configured workloads of this VM are asked, whatever goes on.
+/// The questions to the configured workloads of this VM, independent of events.
 pub struct Questions {
-    /// What the programs that are asked see of this replica's environment.
+    /// The part of this replica's environment visible to the programs that answer.
     pub surroundings: HookEnvironment,
     pub roles: Vec<PolledRole>,
     pub ready: Vec<ReadinessProbe>,
 }
 
-/// What the configuration registers and asks.
+/// The registrations and questions of the configuration.
 pub struct Startup {
     pub workloads: Vec<Workload>,
     pub groups: Vec<Group>,
@@ -76,7 +76,8 @@ pub struct Startup {
     pub reports: [Receiver<HookReport>; 2],
 }
 
-/// What tasks of one replica share. Each task is given the parts that it reads and writes, and no others.
+/// The parts shared by the tasks of a replica. Each task receives the parts that the task reads and writes, and no
+/// others.
 #[derive(Clone)]
 pub struct SharedParts {
     pub inputs: Arc<InputSource>,
@@ -87,7 +88,7 @@ pub struct SharedParts {
 }
 
 impl SharedParts {
-    /// `version` is the cluster version that this program knows.
+    /// `version` is the cluster version known to this program.
     pub fn new(cluster: ClusterHandle, journal: ApprovalJournal, metrics: Arc<Metrics>, version: u64) -> Self {
         Self {
             inputs: Arc::new(InputSource::new(Arc::new(cluster), version)),
@@ -99,7 +100,7 @@ impl SharedParts {
     }
 }
 
-/// The running tasks of one replica.
+/// The running tasks of a replica.
 pub struct ReplicaTasks {
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -146,7 +147,7 @@ impl ReplicaTasks {
         Self { tasks, stop }
     }
 
-    /// Begins nothing new and waits for what is under way: at most a post and its record.
+    /// Starts nothing new and waits for work under way: at most a post and the record of the post.
     pub async fn stop(self) {
         self.stop.cancel();
         self.tasks.wait().await;

@@ -15,20 +15,20 @@ use allclear_core::model::time::Timestamp;
 pub use allclear_core::peer_table::{BEAT_EVERY, ImdsReport, LeaderView, ViewedPeer};
 use allclear_core::planning_input::PeerHealth;
 
-/// What one replica knows of all of them.
+/// The knowledge of a replica about all replicas.
 pub struct PeerTracker {
     me: VmName,
     version: u64,
     pub differences: ClockSkew,
     pub policies: PolicyFingerprints,
-    /// The highest cluster version that each replica's program knows.
+    /// The highest cluster version known to each replica's program.
     versions: Mutex<BTreeMap<VmName, u64>>,
     known: Mutex<peer_table::PeerTable>,
     changes: watch::Sender<()>,
 }
 
 impl PeerTracker {
-    /// Of the replica `me`, whose program knows this cluster version.
+    /// The tracker of the replica `me`, whose program knows this cluster version.
     pub fn new(me: VmName, version: u64) -> Self {
         let versions = Mutex::new(BTreeMap::from([(me.clone(), version)]));
         let known = Mutex::new(peer_table::PeerTable::new(me.clone()));
@@ -36,17 +36,17 @@ impl PeerTracker {
         Self { me, version, differences, policies, versions, known, changes: watch::channel(()).0 }
     }
 
-    /// What this replica's program knows.
+    /// The cluster version known to this replica's program.
     pub const fn own_version(&self) -> u64 {
         self.version
     }
 
-    /// As the leader: a replica tells what its program knows.
+    /// Records, as the leader, the cluster version known to a replica's program.
     pub fn knows(&self, replica: &VmName, version: u64) {
         self.versions_mut().insert(replica.clone(), version);
     }
 
-    /// The leader's reply.
+    /// Records the versions of the leader's reply.
     pub fn told_versions(&self, versions: BTreeMap<VmName, u64>) {
         *self.versions_mut() = versions;
         self.knows(&self.me, self.version);
@@ -64,12 +64,13 @@ impl PeerTracker {
         self.changes.subscribe()
     }
 
-    /// What is known of the others is of another use now: the time was set.
+    /// Notifies subscribers after the time was set, which changes the use of the known facts about other replicas.
     pub fn notify_change(&self) {
         self.changes.send_replace(());
     }
 
-    /// A replica, perhaps this one, says how it is, and how many wishes of operators it knows.
+    /// Records the health of a replica, perhaps this replica, and the number of operators' requests known to the
+    /// replica.
     pub fn record_report(&self, replica: &VmName, health: ImdsReport, operator_seq: u64) {
         let is_news = self.known().record_report(clock::monotonic(), replica, health, operator_seq);
         if is_news {
@@ -77,37 +78,37 @@ impl PeerTracker {
         }
     }
 
-    /// The leader's reply.
+    /// Records the leader's reply.
     pub fn record_leader_view(&self, contacts: LeaderView) {
         self.known().record_leader_view(clock::monotonic(), contacts);
     }
 
-    /// Another replica was asked while this one heard no leader.
+    /// Records the answer of another replica, asked while this replica heard no leader.
     pub fn record_answer(&self, replica: &VmName, peer: PeerAnswer) {
         self.known().record_answer(clock::monotonic(), replica, peer);
     }
 
-    /// The others that answered a moment ago. Nobody is asked while a leader is heard.
+    /// The other replicas with a recent answer. No replica is asked while a leader is heard.
     pub fn peers(&self) -> BTreeMap<VmName, PeerAnswer> {
         self.known().peers(clock::monotonic())
     }
 
-    /// From now on this replica leads, or no longer does.
+    /// Records whether this replica leads from now on.
     pub fn leading(&self, leads: bool) {
         self.known().leading(clock::monotonic(), leads);
     }
 
-    /// This replica leads, or one that leads takes its beats.
+    /// This replica leads, or a leader accepts this replica's status reports.
     pub fn is_led(&self) -> bool {
         self.known().is_led(clock::monotonic())
     }
 
-    /// What is known of the members now. `at` tells the cluster's time of a moment on the steady clock.
+    /// The present health of the members. `at` converts a monotonic timestamp to the cluster's time.
     pub fn of(&self, members: &[VmName], at: impl Fn(Timestamp) -> Timestamp) -> BTreeMap<VmName, PeerHealth> {
         self.known().health_of_members(clock::monotonic(), members, at)
     }
 
-    /// Since when this replica leads, on the steady clock.
+    /// The beginning of this replica's leadership, on the monotonic clock.
     pub fn leading_since(&self) -> Option<Timestamp> {
         self.known().leading_since()
     }

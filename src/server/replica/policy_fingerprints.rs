@@ -14,10 +14,10 @@ use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::Group;
 use allclear_core::policy::Policy;
 
-/// Bytes of a fingerprint that are told.
+/// The bytes of a fingerprint.
 const TOLD: usize = 8;
 
-/// The same for the same policy and the same groups in whichever order, by programs of one version.
+/// The fingerprint of a policy and of groups in any order, comparable between programs of the same version.
 pub fn fingerprint(policy: &Policy, groups: &[Group]) -> String {
     let groups: BTreeMap<_, _> = groups.iter().map(|group| (&group.name, group.max_unavailable)).collect();
     let digest = digest(&SHA256, format!("{policy:?} {groups:?}").as_bytes());
@@ -27,7 +27,7 @@ pub fn fingerprint(policy: &Policy, groups: &[Group]) -> String {
 /// The fingerprint of each replica's policy.
 pub type Fingerprints = BTreeMap<VmName, String>;
 
-/// What one replica knows of everybody's.
+/// The knowledge of a replica about all replicas' fingerprints.
 #[derive(Default)]
 pub struct PolicyFingerprints {
     known: Mutex<KnownFingerprints>,
@@ -40,14 +40,14 @@ struct KnownFingerprints {
 }
 
 impl PolicyFingerprints {
-    /// As the leader: a replica tells its own.
+    /// Records, as the leader, the fingerprint of a replica.
     pub fn record_fingerprint(&self, replica: &VmName, fingerprint: String) {
         let mut known = self.lock();
         known.of.insert(replica.clone(), fingerprint);
         known.judge();
     }
 
-    /// The leader's reply.
+    /// Records the leader's reply.
     pub fn record_leader_view(&self, all: Fingerprints) {
         let mut known = self.lock();
         known.of = all;
@@ -58,7 +58,8 @@ impl PolicyFingerprints {
         self.lock().of.clone()
     }
 
-    /// Since when they differ, by this machine's wall clock, and whose are those of the fewest; `None` while all are the same.
+    /// The beginning of the difference, by this machine's wall clock, and the replicas without the most common
+    /// fingerprint; `None` while all fingerprints are the same.
     pub fn odd_ones(&self) -> Option<(Timestamp, Vec<VmName>)> {
         let known = self.lock();
         let mut by_policy: BTreeMap<&String, Vec<VmName>> = BTreeMap::new();

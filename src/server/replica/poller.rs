@@ -42,19 +42,19 @@ struct PollState {
     observation: Observation,
     channel: ImdsHealthTracker,
     pace: PollSchedule,
-    /// How long the last document took.
+    /// The time taken by the last document.
     took: Duration,
     platform: PlatformTime,
-    /// When it began to ask.
+    /// The time of the poller's start.
     opened: Timestamp,
     allowance: Allowance,
 }
 
-/// Looks of many approvals at once: one look serves all that asked before it began.
+/// Reads for concurrent approvals: a single read serves all approvals that asked before the read began.
 #[derive(Default)]
 struct Looks {
     begun: AtomicU64,
-    /// The last look that ended, by its number.
+    /// The last finished read, with the number of the read.
     last: tokio::sync::Mutex<Option<(u64, Result<Document, NoInformation>)>>,
 }
 
@@ -90,8 +90,8 @@ impl ImdsPoller {
         })
     }
 
-    /// A document that was asked for after this was called, for an approval. It is no poll: what it does not list is not
-    /// gone because of it.
+    /// Reads a document for an approval, requested after the start of this call. The read is no poll: an event missing
+    /// in the document is not gone because of the read.
     pub async fn fetch_now(&self, state: &State) -> Result<Document, NoInformation> {
         let begun = self.looks.begun.load(Ordering::SeqCst);
         let mut last = self.looks.last.lock().await;
@@ -143,7 +143,7 @@ impl ImdsPoller {
         result
     }
 
-    /// What its endpoint says, as far as it is believed; `None` while the channel does not work.
+    /// The endpoint's document, as far as trusted; `None` while the channel does not work.
     pub fn trusted_document(&self) -> Option<Document> {
         let sight = self.sight();
         let is_healthy = sight.channel.health(clock::monotonic()) == isolation::ImdsHealth::Healthy;
@@ -162,7 +162,7 @@ impl ImdsPoller {
         ImdsReport { health: channel, document_age, answers_in: sight.took }
     }
 
-    /// What the endpoint tells of the time, whatever the wall clock shows; measured against this time of the cluster.
+    /// The endpoint's time, independent of the wall clock; measured against this time of the cluster.
     pub fn reading(&self, wall: Option<i64>, time: Timestamp) -> ClockReading {
         let now = clock::monotonic();
         let sight = self.sight();
@@ -173,12 +173,12 @@ impl ImdsPoller {
         }
     }
 
-    /// Changes after each poll, whatever it brought.
+    /// Notifies after each poll, independent of the result.
     pub fn polls(&self) -> watch::Receiver<()> {
         self.polls.subscribe()
     }
 
-    /// Returns when the health is no longer this one; looked at after each poll.
+    /// Returns when the health differs from `channel`; checked after each poll.
     pub async fn health_changes_from(&self, channel: isolation::ImdsHealth) {
         let mut polls = self.polls();
         while self.health().health == channel {
@@ -188,8 +188,8 @@ impl ImdsPoller {
         }
     }
 
-    /// Polls at the replica's place in the rhythm of the cluster, and when it comes to lead: what the log says of the
-    /// cloud may be old then, and nothing that the platform plans is approved before somebody has looked.
+    /// Polls at the replica's slot in the cluster's poll schedule, and when the replica becomes leader: the log's view
+    /// of the cloud may be old then, and no event planned by the platform is approved before a poll.
     pub(super) async fn poll(
         self: Arc<Self>,
         inputs: Arc<InputSource>,
@@ -216,7 +216,7 @@ impl ImdsPoller {
                 _ = self.ask(&state) => {}
                 () = stop.cancelled() => return,
             }
-            // The next beat may be half a second away.
+            // The next status report may be half a second away.
             inputs.peers.record_report(&cluster.node.name, self.health(), cluster.state().operator_seq);
         }
     }
@@ -259,7 +259,8 @@ fn slot(cluster: &ClusterHandle) -> PollSlot {
     PollSlot::new(members.iter().position(|member| *member == cluster.node.name).unwrap_or_default(), members.len())
 }
 
-/// Returns when it leads in another term than the last one: a quorum that comes and goes is no reason to ask again.
+/// Returns when this replica leads in another term than the last. A quorum that is lost and regained is no reason for
+/// another poll.
 async fn comes_to_lead(raft_status: &mut watch::Receiver<RaftStatus>, led_in: &mut u64) {
     loop {
         let term = Some(raft_status.borrow_and_update())

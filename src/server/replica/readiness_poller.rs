@@ -1,4 +1,4 @@
-//! Asks the configured workloads of this VM whether they serve, and proposes changes to the log.
+//! Polls the readiness of this VM's configured workloads, and proposes changes to the log.
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,21 +14,21 @@ use allclear_core::model::state::State;
 use allclear_core::model::workload::{Condition, Member, Origin, Readiness};
 use allclear_core::readiness::ReadinessHistory;
 
-/// The pause before what could not be noted is asked and proposed again.
+/// The pause before an unrecorded readiness is polled and proposed again.
 const NOTE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 const NOTED_WITHIN: Duration = Duration::from_secs(1);
 
-/// A workload that can be asked.
+/// A workload whose readiness is polled.
 #[derive(Clone, Debug)]
 pub struct ReadinessProbe {
     pub owner: Owner,
-    /// It is ready when all of them say so; never empty.
+    /// The workload is ready when all hooks report ready; never empty.
     pub hooks: Vec<ReadyHook>,
     pub every: Duration,
 }
 
-/// Runs until it is stopped.
+/// Runs until `stop` is cancelled.
 pub(super) async fn run(
     cluster: Arc<ClusterHandle>,
     latest: Arc<LatestReadiness>,
@@ -59,7 +59,7 @@ async fn ask_on(
     let mut state = cluster.committed.clone();
     let mut answers = ReadinessHistory::default();
     loop {
-        // What keeps it out asks it itself when it returns.
+        // The event that keeps the member out of service polls the member on return.
         while state.borrow_and_update().slots.contains_key(&member) {
             answers = ReadinessHistory::default();
             if state.changed().await.is_err() {
@@ -92,10 +92,10 @@ async fn ask(asked: &ReadinessProbe, surroundings: &HookEnvironment) -> Result<(
     Ok(())
 }
 
-/// False when the log could not be told.
+/// False when the readiness could not be recorded in the log.
 async fn note(cluster: &ClusterHandle, member: &Member, readiness: Readiness, answer: &Result<(), String>) -> bool {
     let Some(note) = due(&cluster.state(), member, readiness) else { return true };
-    // A leader that has lost its quorum waits for it, and goes on asking meanwhile.
+    // A leader that has lost the quorum waits for the quorum; the poller goes on meanwhile.
     let noted = tokio::time::timeout(NOTED_WITHIN, cluster.propose(&note)).await;
     let is_noted = matches!(noted, Ok(Ok(_)));
     if is_noted {
@@ -107,7 +107,7 @@ async fn note(cluster: &ClusterHandle, member: &Member, readiness: Readiness, an
     is_noted
 }
 
-/// What of it is not in the log yet. What dials in shows by its session that it is there.
+/// The command for a readiness not in the log yet. The session of a session workload shows the workload's presence.
 fn due(state: &State, member: &Member, readiness: Readiness) -> Option<Command> {
     let replica = state.replicas.get(&member.vm)?;
     let known = replica.condition(&member.workload);

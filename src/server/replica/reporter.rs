@@ -8,13 +8,13 @@ use allclear_core::cluster_time::Trust;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::{Group, Workload};
 
-/// The pause before a report that did not reach the log is proposed again.
+/// The pause before a report missing in the log is proposed again.
 const REPORT_AGAIN_AFTER: Duration = Duration::from_millis(100);
-/// Reports that may wait are proposed at multiples of this.
+/// Deferrable reports are proposed at multiples of this duration.
 const REPORT_TOGETHER_EVERY: Duration = Duration::from_millis(500);
 
-/// Registers this replica's workloads and reports its document whenever the log has others. Begins once it is known what a
-/// previous run left over.
+/// Registers this replica's workloads and reports the replica's document whenever the log has others. Begins once the
+/// remains of a previous run are known.
 pub(super) async fn run(mut host: ReplicaHost, workloads: Vec<Workload>, groups: Vec<Group>) {
     let stop = host.stop.clone();
     let known = stop.run_until_cancelled(host.left_over.wait_for(Option::is_some)).await;
@@ -37,7 +37,7 @@ pub(super) async fn run(mut host: ReplicaHost, workloads: Vec<Workload>, groups:
                 Some(Ok(_)) => observer.spend(&command),
                 Some(Err(error)) => {
                     tracing::debug!(%error, command = command.as_str(), "document not reported yet");
-                    // The log may have taken it.
+                    // The log may contain the command.
                     if matches!(error, RequestError::Unknown(_)) {
                         observer.spend(&command);
                     }
@@ -54,7 +54,8 @@ pub(super) async fn run(mut host: ReplicaHost, workloads: Vec<Workload>, groups:
     }
 }
 
-/// All at one moment, so that the log takes their entries together: it costs each of many replicas as much to take one.
+/// The time until all replicas report together: each of many replicas appends all entries at the cost of a single
+/// entry.
 fn until_all_report(now: Timestamp) -> Duration {
     let every = i64::try_from(REPORT_TOGETHER_EVERY.as_millis()).unwrap_or(i64::MAX);
     Duration::from_millis((every - now.0.rem_euclid(every)).unsigned_abs())

@@ -1,4 +1,4 @@
-//! Asks the configured workloads of this VM for their roles, and proposes changes to the log.
+//! Polls the roles of this VM's configured workloads, and proposes changes to the log.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use allclear_core::model::id::{EventId, GroupName, WorkloadName};
 use allclear_core::model::state::State;
 use allclear_core::model::workload::{Condition, Origin, Role};
 
-/// So many intervals without an answer make the last one worthless.
+/// The number of intervals without an answer after which the last answer is void.
 const KEEP_FOR: u32 = 3;
-/// The pause before what could not be noted is proposed again.
+/// The pause before an unrecorded role is proposed again.
 const NOTE_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// A workload whose role somebody can tell.
+/// A workload whose role is polled.
 #[derive(Clone, Debug)]
 pub struct PolledRole {
     pub workload: WorkloadName,
@@ -29,7 +29,7 @@ pub struct PolledRole {
     pub every: Duration,
 }
 
-/// Runs until it is stopped.
+/// Runs until `stop` is cancelled.
 pub(super) async fn run(
     cluster: Arc<ClusterHandle>,
     surroundings: HookEnvironment,
@@ -82,11 +82,11 @@ async fn ask_on(cluster: Arc<ClusterHandle>, surroundings: HookEnvironment, told
     }
 }
 
-/// What changes when it is worth asking before the time.
+/// The facts whose change causes a poll before the end of the interval.
 #[derive(PartialEq)]
 struct Occasion {
     open: Vec<EventId>,
-    /// Attempts of workloads of this name, on whichever VM, that have ended.
+    /// The number of ended attempts of workloads of this name, on any VM.
     ended: usize,
 }
 
@@ -98,7 +98,7 @@ impl Occasion {
     }
 }
 
-/// What of it is not in the log yet. One that dialled in says itself what it is.
+/// The command for a role not in the log yet. A session workload reports the role itself.
 fn due(cluster: &ClusterHandle, name: &WorkloadName, role: Role) -> Option<Command> {
     let state = cluster.state();
     let replica = state.replicas.get(&cluster.node.name)?;

@@ -14,11 +14,11 @@ use allclear_core::model::id::WorkloadName;
 use allclear_core::model::state::Replica;
 use allclear_core::model::workload::Condition;
 
-/// What is said within this time is noted together.
+/// Changes within this duration are recorded together.
 const GATHER: Duration = Duration::from_millis(100);
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Whoever the log knows may come back to this life of the replica.
+/// Expects the workloads known to the log, which may reconnect to this run of the replica.
 pub(super) fn expect_the_known(cluster: &ClusterHandle, sessions: &Sessions) {
     let state = cluster.state();
     let Some(me) = state.replicas.get(&cluster.node.name) else {
@@ -27,7 +27,7 @@ pub(super) fn expect_the_known(cluster: &ClusterHandle, sessions: &Sessions) {
     sessions.expect(me.sessions.values().map(|workload| (workload, me.condition(&workload.name))));
 }
 
-/// Runs until it is stopped.
+/// Runs until `stop` is cancelled.
 pub(super) async fn sync_sessions(cluster: Arc<ClusterHandle>, hooks: Arc<HookExecutor>, stop: CancellationToken) {
     let mut changes = hooks.runner.sessions.changes();
     let mut state = cluster.committed.clone();
@@ -48,7 +48,7 @@ pub(super) async fn sync_sessions(cluster: Arc<ClusterHandle>, hooks: Arc<HookEx
     stop.run_until_cancelled(keeping()).await;
 }
 
-/// False when something could not be recorded.
+/// False when a change could not be recorded.
 async fn record(cluster: &ClusterHandle, sessions: &Sessions) -> bool {
     expect_the_known(cluster, sessions);
     let Some(me) = cluster.state().replicas.get(&cluster.node.name).cloned() else {
@@ -77,7 +77,7 @@ async fn record(cluster: &ClusterHandle, sessions: &Sessions) -> bool {
     true
 }
 
-/// Once for each, however long it took to be recorded.
+/// Logs once each workload that is no longer permitted, however long the record took.
 fn tell_of_one_given_no_more(recorded: &Command, given_no_more: &[WorkloadName]) {
     if let Command::DeregisterSession(DeregisterSession { workload }) = recorded
         && given_no_more.contains(workload)
@@ -86,7 +86,7 @@ fn tell_of_one_given_no_more(recorded: &Command, given_no_more: &[WorkloadName])
     }
 }
 
-/// What the log does not say yet.
+/// The commands for changes not in the log yet.
 fn due(me: &Replica, presences: &[SessionRegistration], given_no_more: &[WorkloadName]) -> Vec<Command> {
     let mut commands: Vec<_> = given_no_more
         .iter()

@@ -16,7 +16,7 @@ use allclear_core::version::Beyond;
 use allclear_wire::log;
 
 pub struct CoreStateMachine {
-    /// The highest cluster version that this program knows.
+    /// The highest cluster version known to this program.
     known: u64,
     state: State,
     is_news: bool,
@@ -25,7 +25,8 @@ pub struct CoreStateMachine {
 }
 
 impl CoreStateMachine {
-    /// The state before the first entry, and where every later one is shown. Of a program that knows this cluster version.
+    /// The state before the first entry, and the receiver of every later state. `known` is the cluster version known to
+    /// this program.
     pub fn new(time: Arc<ClusterClock>, known: u64) -> (Self, watch::Receiver<Arc<State>>) {
         let (shown, seen) = watch::channel(Arc::new(State::default()));
         (Self { known, state: State::default(), is_news: false, shown, time }, seen)
@@ -45,7 +46,7 @@ impl CoreStateMachine {
 }
 
 impl StateMachine for CoreStateMachine {
-    /// A first leader with a wrong clock would make its time the cluster's.
+    /// A first leader with a wrong clock would impose the wrong time on the cluster.
     fn can_stamp(&self) -> bool {
         self.time.trust() != Trust::Unknown
     }
@@ -85,7 +86,7 @@ impl StateMachine for CoreStateMachine {
         Ok(log::encode_verdict(&verdict))
     }
 
-    /// An entry that changed nothing wakes nobody: who proposed it would only propose it again.
+    /// An entry without effect notifies no task: the proposer would only propose the entry again.
     fn published(&mut self) {
         if core::mem::take(&mut self.is_news) {
             self.shown.send_replace(Arc::new(self.state.clone()));

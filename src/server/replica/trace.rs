@@ -1,4 +1,4 @@
-//! Trace ids of events and of their attempts (W3C Trace Context). They are computed from the log alone, so every
+//! Trace ids of events and of their attempts (W3C Trace Context). The ids are computed from the log alone, so every
 //! replica has the same ids, also after a restart.
 //!
 //! The computation never changes: otherwise half of a trace would have other ids.
@@ -11,18 +11,19 @@ use allclear_core::model::event::Event;
 use allclear_core::model::id::AttemptId;
 use allclear_core::model::time::Timestamp;
 
-/// So many bytes, told in hexadecimal.
+/// An id of `N` bytes, shown in hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Id<const N: usize>(pub [u8; N]);
 
-/// One event of one cluster.
+/// The id of an event of a cluster.
 pub type TraceId = Id<16>;
 
-/// Something that was done about the event, or that was waited for.
+/// The id of an action for the event, or of a wait.
 pub type SpanId = Id<8>;
 
 impl TraceId {
-    /// An event that comes back under its id is another one, by when it was first seen.
+    /// The trace id of the event. An event announced again under the same id has another trace id, by the time of the
+    /// first sight.
     pub fn of(cluster: &str, event: &Event) -> Self {
         let Timestamp(first_seen) = event.first_seen();
         let id = event.announcement.id.as_str().to_ascii_lowercase();
@@ -33,18 +34,18 @@ impl TraceId {
         Id(made_of(&[b"span", &self.0, what.as_bytes()]))
     }
 
-    /// A run of a hook, or a claim.
+    /// The span of a hook run, or of a claim.
     pub fn attempt(self, AttemptId(number): AttemptId) -> SpanId {
         self.span(&format!("attempt {number}"))
     }
 
-    /// What the run of a hook is told, so that what it traces itself becomes part of the whole.
+    /// The `traceparent` for a hook run, which makes the hook's own spans part of the event's trace.
     pub fn parent(self, attempt: AttemptId) -> String {
         format!("00-{self}-{}-01", self.attempt(attempt))
     }
 }
 
-/// Each part with its length before it, so that no two lists of parts look alike.
+/// Hashes each part behind the length of the part, which keeps different lists of parts distinct.
 fn made_of<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
     let mut hash = Context::new(&SHA256);
     for part in parts {

@@ -1,4 +1,4 @@
-//! Watches the loops of this replica. Each loop tells at each turn how long it will wait. A loop that is overdue has
+//! Watches the loops of this replica. Each loop reports the length of the next wait at each turn. An overdue loop has
 //! stalled, and only a new process helps.
 //!
 //! Every wait within a turn is bounded, also without a quorum, a leader or an answer of the metadata service, so none
@@ -11,9 +11,9 @@ use super::clock::{self, Rhythm};
 use allclear_core::model::time::Timestamp;
 use allclear_core::string_enum;
 
-/// Longer than anything that a loop waits for within its turn; the metadata service's first answer takes longest.
+/// Longer than any wait of a loop within a turn; the metadata service's first answer takes longest.
 const OVERDUE_AFTER: Duration = Duration::from_mins(4);
-/// Waits for others as long as it takes.
+/// A wait for others without a limit.
 const RESTS: i64 = i64::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,7 +27,7 @@ pub enum Loop {
 string_enum!(Loop { Drive => "driver", Errands => "errands", Poll => "poll", Alone => "alone" });
 
 pub struct Watchdog {
-    /// When each loop is back at the latest, on the steady clock.
+    /// The latest time for the next turn of each loop, on the monotonic clock.
     back_at: [AtomicI64; Loop::ALL.len()],
     rhythm: Rhythm,
 }
@@ -39,8 +39,8 @@ impl Default for Watchdog {
 }
 
 impl Watchdog {
-    /// How long until the next turn of the loops that turn this often; never longer than that. All of them turn at the
-    /// same moments, so that an idle machine is woken once for all and not once for each.
+    /// The time until the next turn of the loops with this interval; never longer than the interval. All loops turn at
+    /// the same moments, which wakes an idle machine once for all loops and not once for each.
     pub fn until_turn(&self, every: Duration) -> Duration {
         self.rhythm.until_next(every)
     }
@@ -49,12 +49,12 @@ impl Watchdog {
         self.expect(turning, clock::monotonic().plus(wait).plus(OVERDUE_AFTER).0);
     }
 
-    /// It has nothing to do, or has ended.
+    /// The loop has nothing to do, or has ended.
     pub(super) fn disarm(&self, turning: Loop) {
         self.expect(turning, RESTS);
     }
 
-    /// A loop that should have been back by now.
+    /// A loop overdue by now.
     pub fn stalled_loop(&self) -> Option<Loop> {
         self.overdue(clock::monotonic())
     }

@@ -1,19 +1,19 @@
-//! Removes secret values from the messages of programs and servers that were given them.
+//! Removes secret values from the messages of programs and servers that received the values.
 
 use core::cmp::Reverse;
 
-/// Shorter ones stand in many words by chance, and cutting them out would leave nothing to read; nor does anybody need
-/// to be told a value of three letters to find it.
+/// The minimal length of a removed value. Shorter values occur in many words by chance, and their removal would make
+/// messages unreadable; and a value of three letters can be guessed anyway.
 pub const SHORTEST: usize = 4;
 const INSTEAD: &[u8] = b"***";
 
-/// What is cut out: the longest first, for one may be part of another; without line breaks, of which what is said may
-/// have others.
+/// The values to remove, the longest first, since a value may be part of another. Stored without line breaks, because
+/// messages may break lines elsewhere.
 #[derive(Clone, Default)]
 pub struct Secrets(Vec<Vec<u8>>);
 
 impl Secrets {
-    /// Each of these, each of their lines, and the passwords in them.
+    /// The secrets of all values: each value, each of its lines, and the passwords inside.
     pub fn of<'v>(values: impl IntoIterator<Item = &'v str>) -> Self {
         let mut all = Vec::new();
         for value in values {
@@ -33,7 +33,7 @@ impl Secrets {
         Self(all)
     }
 
-    /// And this one.
+    /// Adds one value.
     #[must_use]
     pub fn and(self, value: Option<&str>) -> Self {
         let mut all = self.0;
@@ -41,7 +41,7 @@ impl Secrets {
         Self::sorted(all)
     }
 
-    /// A text without them.
+    /// Replaces the secrets in a text.
     pub fn cut(&self, text: &str) -> String {
         let mut cutter = self.cutter();
         let mut left = cutter.push(text.as_bytes());
@@ -49,12 +49,12 @@ impl Secrets {
         String::from_utf8_lossy(&left).into_owned()
     }
 
-    /// For what comes in pieces.
+    /// A [`Cutter`] for text that arrives in pieces.
     pub fn cutter(&self) -> Cutter {
         Cutter { secrets: self.clone(), held: Vec::new(), said: 0 }
     }
 
-    /// Whether a value is too short to be cut out.
+    /// True if a value is too short to be cut out.
     pub fn is_too_short(value: &str) -> bool {
         (1..SHORTEST).contains(&value.trim().len())
     }
@@ -64,17 +64,17 @@ fn is_break(letter: char) -> bool {
     letter == '\n' || letter == '\r'
 }
 
-/// As it stands between the quotes of JSON, of which what is said is often made.
+/// The value as a JSON string without its quotes, since messages are often JSON.
 fn as_json(value: &str) -> String {
     let quoted = serde_json::Value::from(value).to_string();
     quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default().to_owned()
 }
 
-/// Of an address that has one, `scheme://user:password@host`, and of settings, `user=me password=...`.
+/// Passwords in an address, `scheme://user:password@host`, and in settings, `user=me password=...`.
 fn passwords(line: &str) -> Vec<&str> {
     let authorities = line.split("://").skip(1).map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
     let of_addresses = authorities.filter_map(|it| Some(it.rsplit_once('@')?.0.split_once(':')?.1));
-    // A password may hold what ends an address.
+    // A password may contain characters that end an address.
     let whole = line.split_once("://").and_then(|(_, rest)| Some(rest.rsplit_once('@')?.0.split_once(':')?.1));
     let settings = line.split("password=").skip(1);
     let of_settings = settings.map(|rest| match rest.split_at_checked(1) {
@@ -84,31 +84,31 @@ fn passwords(line: &str) -> Vec<&str> {
     of_addresses.chain(whole).chain(of_settings).collect()
 }
 
-/// Takes secrets out of what comes in pieces, however they are split, and whether or not lines are broken within them.
+/// Removes secrets from text that arrives in pieces, for any split, and also with line breaks inside a secret.
 pub struct Cutter {
     secrets: Secrets,
-    /// It may be the beginning of a secret.
+    /// Bytes that may be the beginning of a secret.
     held: Vec<u8>,
-    /// So much at the beginning of that is said already: the rest of the secret may still be kept back.
+    /// The number of leading bytes of `held` that were returned already: the rest of the secret may still be held.
     said: usize,
 }
 
 enum Match {
-    /// So many bytes, line breaks among them.
+    /// A whole secret of this length in bytes, line breaks included.
     Whole(usize),
-    /// As far as the text goes, with so many bytes of the secret.
+    /// The text ends within a secret, after this many bytes of the secret.
     Begun(usize),
     None,
 }
 
 impl Cutter {
-    /// What can be said of it by now. What is held back is said with the next piece.
+    /// Adds a piece and returns the safe part; held bytes follow with the next piece.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(piece);
         self.take(false)
     }
 
-    /// Nothing more comes.
+    /// Ends the text and returns the rest.
     pub fn finish(&mut self) -> Vec<u8> {
         self.take(true)
     }
@@ -120,11 +120,11 @@ impl Cutter {
             let (rest, unsaid) = (&held[at..], at.max(before));
             let length = match self.secrets.begins(rest, is_over) {
                 Match::Whole(length) => length,
-                // Somebody has cut the text off within it.
+                // The text was truncated within a secret.
                 Match::Begun(_) if is_over => rest.len(),
                 Match::Begun(matched) => {
                     let is_told = matched < SHORTEST && has_break(rest);
-                    // A line that has ended is not kept from people for what it has in common with a secret by chance.
+                    // A complete line is returned despite a few letters in common with a secret by chance.
                     said.extend_from_slice(if is_told { &held[unsaid..] } else { &[] });
                     self.said = if is_told { rest.len() } else { unsaid - at };
                     self.held = rest.to_vec();
@@ -163,14 +163,14 @@ impl Secrets {
     }
 }
 
-/// Whether a text begins with a secret, in which it may have broken lines.
+/// Compares the beginning of a text with a secret, ignoring line breaks in the text.
 fn begins(text: &[u8], secret: &[u8]) -> Match {
     let mut matched = 0;
     for (at, byte) in text.iter().enumerate() {
         if matched == secret.len() {
             return Match::Whole(at);
         }
-        // Nobody breaks lines as often, and what is held back has an end.
+        // More line breaks are not realistic, and the held text must stay bounded.
         if at > 2 * secret.len() {
             return Match::None;
         }
@@ -194,7 +194,7 @@ mod tests {
         Secrets::of(values.iter().copied()).cut(text)
     }
 
-    /// However it comes in pieces.
+    /// Cuts a text in pieces of this size.
     fn in_pieces(secrets: &Secrets, text: &str, size: usize) -> String {
         let mut cutter = secrets.cutter();
         let mut said: Vec<u8> = text.as_bytes().chunks(size).flat_map(|piece| cutter.push(piece)).collect();
@@ -246,7 +246,7 @@ mod tests {
         }
     }
 
-    /// What waits for the next line would be told too late, or never.
+    /// A part held until the next line would be returned too late, or never.
     #[test]
     fn a_line_is_not_held_back_for_the_few_letters_at_its_end() {
         let mut cutter = Secrets::of(["battery"]).cutter();

@@ -6,16 +6,16 @@ use std::path::Path;
 
 use crate::files;
 
-/// Longer than any key, token or address.
+/// The limit in bytes; keys, tokens and addresses are shorter.
 const LONGEST: u64 = 8 * 1024;
 
-/// Reads a secret, without the blanks and the line break at its end, from a file that is safe from everybody but root,
-/// this process's user, and its group.
+/// Reads a secret without trailing blanks and line break. Only root, this process's user and the file's group may have
+/// access to the file.
 pub async fn read(path: &Path) -> Result<String, String> {
     read_for(path, files::own_uid()).await
 }
 
-/// The same for whoever reads it as this user.
+/// Reads a secret as [`read`], for the user `uid`.
 pub async fn read_for(path: &Path, uid: u32) -> Result<String, String> {
     let owned = path.to_owned();
     let read = tokio::task::spawn_blocking(move || read_now(&owned, uid)).await;

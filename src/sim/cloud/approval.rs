@@ -1,4 +1,4 @@
-//! Who approves, and what becomes of an approval. It counts for every VM of the event and cannot be taken back.
+//! Approvers, and the effect of an approval. An approval counts for every VM of the event and cannot be undone.
 
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
@@ -6,7 +6,7 @@ use allclear_core::model::time::Timestamp;
 use super::Cloud;
 use super::due::PlatformChange;
 
-/// Who has approved.
+/// The source of an approval.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Approver {
     /// From inside the VM.
@@ -15,12 +15,12 @@ pub enum Approver {
     Other(String),
 }
 
-/// What the platform makes of it. Which status code it answers with is the concern of `fake_cloud`.
+/// The effect of an approval on the platform. The status code of the reply is the concern of `fake_cloud`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ApprovalEffect {
-    /// The first one.
+    /// The first approval.
     Accepted,
-    /// Somebody was first.
+    /// Another approval was first.
     Repeated,
     Started,
     Finished,
@@ -29,7 +29,7 @@ pub enum ApprovalEffect {
 }
 
 impl Cloud {
-    /// Takes an approval at a time.
+    /// Processes an approval at the given time.
     pub fn approve(&mut self, now: Timestamp, by: Approver, id: &EventId) -> ApprovalEffect {
         self.advance(now);
         let Some(ordinal) = self.events.iter().position(|event| event.id == *id) else {

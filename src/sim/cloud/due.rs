@@ -1,4 +1,4 @@
-//! What happens next by itself, and when. Only computes; `Cloud::advance` lets it happen.
+//! The next automatic step, and its time. Only computes; `Cloud::advance` executes the step.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) struct PendingEvent {
     pub(super) plan: EventPlan,
 }
 
-/// Names an entry of `pending` or `events` by its place.
+/// Names an entry of `pending` or `events` by its position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum DueStep {
     Announce(usize),
@@ -35,7 +35,7 @@ pub(super) enum PlatformChange {
     End(EventEnd),
 }
 
-/// The earliest step; of several at the same time the first announced event's, and announcements last.
+/// The earliest step; among simultaneous steps the first announced event's, and announcements last.
 pub(super) fn next(events: &[PlatformEvent], pending: &[PendingEvent]) -> Option<(Timestamp, DueStep)> {
     let changes = events.iter().enumerate().filter_map(|(ordinal, event)| {
         of_event(event, events).map(|(at, change)| (at, DueStep::Change(ordinal, change)))
@@ -66,7 +66,7 @@ fn of_event(event: &PlatformEvent, events: &[PlatformEvent]) -> Option<(Timestam
     }
     let after = |span: Duration| event.announced_at.plus(span);
     let plan = &event.plan;
-    // Of several at the same time the first counts: what takes the event away comes before what starts it.
+    // Among simultaneous changes the first counts: the end of the event comes before its start.
     [
         plan.cancel_after.map(|span| (after(span), PlatformChange::End(EventEnd::Cancelled))),
         plan.moves.get(event.moved).map(|step| {
@@ -85,8 +85,8 @@ fn of_event(event: &PlatformEvent, events: &[PlatformEvent]) -> Option<(Timestam
     .min_by_key(|(at, _)| *at)
 }
 
-/// When the approval lets it start: the delay, the host's other tenants, and for a Terminate also every other pending
-/// Terminate must be through. None of them holds it beyond NotBefore, when they have timed out.
+/// The start time after an approval: the delay, the host's other tenants, and for a Terminate also every other pending
+/// Terminate must be through. No wait goes beyond NotBefore, when the tenants have timed out.
 fn approved_start(event: &PlatformEvent, events: &[PlatformEvent]) -> Option<Timestamp> {
     let (accepted, _) = event.accepted.as_ref()?;
     let own = accepted.plus(event.plan.start_delay).plus(event.plan.other_tenants);

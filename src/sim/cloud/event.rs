@@ -1,4 +1,4 @@
-//! One announced event: how far it is, and what a document shows of it. Never goes back a stage.
+//! One announced event: its progress, and its announcement in a document. The stage of an event never goes back.
 
 use allclear_core::model::document::{Announcement, NotBefore, Status};
 use allclear_core::model::id::EventId;
@@ -10,18 +10,18 @@ use super::history::PlatformOccurrence;
 use super::orders::Amendment;
 use super::plan::{EventPlan, Opening};
 
-/// An event with what has happened to it.
+/// An event with its changes so far.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PlatformEvent {
     pub id: EventId,
     pub plan: EventPlan,
     pub announced_at: Timestamp,
     pub not_before: Timestamp,
-    /// The first approval; later ones change nothing.
+    /// The first approval; later approvals change nothing.
     pub accepted: Option<(Timestamp, Approver)>,
     pub started: Option<(Timestamp, PlatformStartCause)>,
     pub ended: Option<(Timestamp, EventEnd)>,
-    /// How many of the plan's moves are done.
+    /// The number of executed moves of the plan.
     pub moved: usize,
 }
 
@@ -32,7 +32,7 @@ pub enum PlatformStartCause {
     Failure,
     Approved,
     NotBefore,
-    /// Whoever drives the cloud said so.
+    /// Ordered by the driver of the cloud.
     Ordered,
 }
 
@@ -61,7 +61,7 @@ impl PlatformEvent {
         self.started.is_some() && self.ended.is_none()
     }
 
-    /// Whether its VMs are interrupted at this moment.
+    /// Whether the event interrupts its VMs at this moment.
     pub fn is_impacting(&self, now: Timestamp) -> bool {
         let (Some((start, _)), None) = (&self.started, &self.ended) else { return false };
         let within = |from: Timestamp, lasts| now >= from && now < from.plus(lasts);
@@ -69,7 +69,7 @@ impl PlatformEvent {
             || self.plan.relapses.iter().any(|relapse| within(start.plus(relapse.after), relapse.lasts))
     }
 
-    /// The row of the array; nothing once it is over.
+    /// The row of the array; `None` once the event is over.
     pub fn announcement(&self) -> Option<Announcement> {
         let (status, not_before) = match (&self.started, &self.ended) {
             (_, Some(_)) => return None,

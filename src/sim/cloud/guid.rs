@@ -1,4 +1,4 @@
-//! Event ids that look like the platform's (GUID, upper case), from a seed.
+//! Event ids in the platform's format (GUID, upper case), from a seed.
 
 use crate::random::Random;
 use allclear_core::model::id::EventId;

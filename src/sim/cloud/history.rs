@@ -1,4 +1,4 @@
-//! What happened in a cloud, for whoever judges a run afterwards.
+//! The history of a cloud, for the evaluation of a run.
 
 use allclear_core::model::id::EventId;
 use allclear_core::model::time::Timestamp;
@@ -7,7 +7,7 @@ use super::approval::Approver;
 use super::event::{EventEnd, PlatformStartCause};
 use super::orders::Amendment;
 
-/// One thing that happened to one event.
+/// One change of one event.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct HistoryEntry {
     pub at: Timestamp,

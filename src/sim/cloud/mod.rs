@@ -1,8 +1,8 @@
-//! The platform: VMs, the events it announces for them, and what becomes of those events.
+//! The platform: VMs, their announced events, and the course of those events.
 //!
-//! A state machine on virtual time: every call says what time it is, and everything that fell due before happens
-//! first, in the order of time. It refuses to know how a document looks on the wire, or which requests went wrong
-//! (`fake_cloud`), and it reads no clock: the same calls give the same history.
+//! A state machine on virtual time: every call names the time, and everything due earlier happens first, ordered by
+//! time. The encoding of a document and failed requests are the concern of `fake_cloud`. The platform reads no clock:
+//! equal calls give an equal history.
 
 mod approval;
 mod due;
@@ -33,7 +33,8 @@ pub struct Cloud {
     ids: Random,
     now: Timestamp,
     seats: BTreeMap<VmName, seat::VmState>,
-    /// Every event ever announced, in that order; ended ones stay, because late approvals name them.
+    /// Every event ever announced, in the order of the announcements; ended events stay, because late approvals name
+    /// them.
     events: Vec<PlatformEvent>,
     /// Announced when their time comes.
     pending: Vec<due::PendingEvent>,
@@ -55,7 +56,7 @@ impl Cloud {
         }
     }
 
-    /// Plans an announcement. The id is known at once, so that a later event can wait for this one to end.
+    /// Plans an announcement. The id is known at once, so that a later event can wait for the end of this event.
     pub fn schedule(&mut self, now: Timestamp, when: When, plan: EventPlan) -> Result<EventId, OrderError> {
         self.advance(now);
         let id = match &plan.id {
@@ -78,14 +79,14 @@ impl Cloud {
         self.schedule(now, When::At(now), plan)
     }
 
-    /// Lets everything happen that is due by `now`. Time that runs backwards is ignored.
+    /// Executes every step due by `now`. Time that runs backwards is ignored.
     pub fn advance(&mut self, now: Timestamp) {
         let until = self.now.max(now);
         while let Some((at, step)) = due::next(&self.events, &self.pending) {
             if at > until {
                 break;
             }
-            // What held a step back may have gone only now: it happens now, not when it would have.
+            // The obstacle of a step may have ended only now: the step happens now, not at its earlier time.
             self.now = self.now.max(at);
             self.take(step);
             self.refresh();
@@ -94,27 +95,27 @@ impl Cloud {
         self.refresh();
     }
 
-    /// When the next thing happens by itself, if nobody asks for anything until then.
+    /// The time of the next automatic change, if no request comes before.
     pub fn next_change(&self) -> Option<Timestamp> {
         due::next(&self.events, &self.pending).map(|(at, _)| at)
     }
 
-    /// An event that was announced, open or ended.
+    /// An announced event, open or ended.
     pub fn event(&self, id: &EventId) -> Option<&PlatformEvent> {
         self.events.iter().find(|event| event.id == *id)
     }
 
-    /// Every event that was announced, in that order.
+    /// Every announced event, in the order of the announcements.
     pub fn events(&self) -> &[PlatformEvent] {
         &self.events
     }
 
-    /// Everything that happened, in that order.
+    /// The complete history, in the order of time.
     pub fn history(&self) -> &[HistoryEntry] {
         &self.history
     }
 
-    /// Events that are planned and not announced yet.
+    /// Planned events without an announcement yet.
     pub fn planned(&self) -> usize {
         self.pending.len()
     }
@@ -124,7 +125,7 @@ impl Cloud {
         self.seats.values().map(|seat| &seat.vm)
     }
 
-    /// Whether the VM is interrupted by an event at this moment.
+    /// Whether an event interrupts the VM at this moment.
     pub fn is_impacted(&self, vm: &VmName) -> bool {
         self.events.iter().any(|event| event.plan.resources.contains(vm) && event.is_impacting(self.now))
     }

@@ -1,5 +1,5 @@
-//! What whoever drives the cloud may order for an open event. Refuses what the platform never does: nothing is
-//! cancelled or moved once it has started, and nothing ends twice.
+//! Orders of the cloud's driver for an open event. Actions that the platform never takes are rejected: no event is
+//! cancelled or moved after its start, and no event ends twice.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::due::PlatformChange;
 use super::event::{EventEnd, PlatformEvent, PlatformStartCause};
 use super::{Cloud, HistoryEntry};
 
-/// Why an order is not carried out.
+/// Why an order is rejected.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum OrderError {
     Unknown(EventId),
@@ -37,7 +37,7 @@ impl fmt::Display for OrderError {
 
 impl std::error::Error for OrderError {}
 
-/// What else may change about an announced event.
+/// A further change of an announced event.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Amendment {
     Resources(Vec<VmName>),
@@ -46,22 +46,22 @@ pub enum Amendment {
 }
 
 impl Cloud {
-    /// The event is gone while it is Scheduled.
+    /// Cancels a Scheduled event.
     pub fn cancel(&mut self, now: Timestamp, id: &EventId) -> Result<(), OrderError> {
         self.order_scheduled(now, id, |_| PlatformChange::End(EventEnd::Cancelled))
     }
 
-    /// The event starts without regard to approvals and NotBefore.
+    /// The event starts regardless of approvals and NotBefore.
     pub fn start(&mut self, now: Timestamp, id: &EventId) -> Result<(), OrderError> {
         self.order_scheduled(now, id, |_| PlatformChange::Start(PlatformStartCause::Ordered))
     }
 
-    /// NotBefore is announced anew, so long from now.
+    /// Sets a new NotBefore, `notice` from now.
     pub fn move_not_before(&mut self, now: Timestamp, id: &EventId, notice: Duration) -> Result<(), OrderError> {
         self.order_scheduled(now, id, |now| PlatformChange::Move { not_before: now.plus(notice), planned: false })
     }
 
-    /// Resources or the announced duration change, also of a Started event.
+    /// Changes the resources or the announced duration, also of a Started event.
     pub fn amend(&mut self, now: Timestamp, id: &EventId, amendment: Amendment) -> Result<(), OrderError> {
         self.advance(now);
         let ordinal = self.place_of(id)?;
@@ -85,7 +85,7 @@ impl Cloud {
         Ok(())
     }
 
-    /// Forgets what happened so far, and hands it over: for runs that are too long to keep it.
+    /// Returns and clears the history: for runs too long to keep their history.
     pub fn take_history(&mut self) -> Vec<HistoryEntry> {
         std::mem::take(&mut self.history)
     }

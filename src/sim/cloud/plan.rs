@@ -1,4 +1,4 @@
-//! What the platform means to do to whom, and how it will behave about it. Plain data.
+//! Plans of the platform: the events, the VMs, and the platform's behaviour. Plain data.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use allclear_core::model::document::{EventType, Source};
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
 
-/// One event, before it is announced. `EventPlan::new` fills in how events behave as a rule.
+/// One event, before its announcement. `EventPlan::new` fills in the usual behaviour of events.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct EventPlan {
-    /// Left out: the cloud makes one up.
+    /// If left out, the cloud generates an id.
     pub id: Option<EventId>,
     pub kind: EventType,
     pub source: Source,
     pub description: String,
     pub resource_type: String,
-    /// Any VMs, also such that are not in this cloud.
+    /// Any VMs, including VMs outside this cloud.
     pub resources: Vec<VmName>,
     /// The announced interruption; `None` is shown as -1.
     pub duration: Option<Duration>,
@@ -28,27 +28,27 @@ pub struct EventPlan {
     pub start_delay: Duration,
     /// How long the other tenants of the host take to agree after the approval; at NotBefore they have timed out.
     pub other_tenants: Duration,
-    /// How long after NotBefore it starts when nobody has approved.
+    /// The time from NotBefore to the start without an approval.
     pub late: Duration,
-    /// The interruption as it really is.
+    /// The actual interruption.
     pub impact: Duration,
     /// Further, shorter interruptions while the event is Started, counted from the start.
     pub relapses: Vec<Relapse>,
     /// From the end of the last interruption until the event leaves the array.
     pub linger: Duration,
-    /// Cancelled this long after the announcement, when it has not started by then.
+    /// Cancelled this long after the announcement, if the event has not started.
     pub cancel_after: Option<Duration>,
-    /// Approved by somebody else (a policy, the control plane) this long after the announcement.
+    /// Approved by another party (a policy, the control plane) this long after the announcement.
     pub approved_after: Option<Duration>,
-    /// Strikes this long after the announcement, whatever NotBefore says.
+    /// Impact this long after the announcement, regardless of NotBefore.
     pub strikes_after: Option<Duration>,
-    /// NotBefore changes, counted from the announcement; in the order of time.
+    /// NotBefore changes, counted from the announcement; ordered by time.
     pub moves: Vec<ScheduleMove>,
 }
 
 impl EventPlan {
-    /// An event of this kind for these VMs, with the notice the vendor documents for it, that starts a second after
-    /// the approval, interrupts for five and is gone five later.
+    /// An event of this kind for these VMs, with the notice documented by the vendor. The event starts a second after
+    /// the approval, interrupts for five seconds and leaves the array five seconds later.
     pub fn new(kind: EventType, source: Source, resources: Vec<VmName>) -> Self {
         let notice = kind.minimum_notice();
         Self {
@@ -75,7 +75,7 @@ impl EventPlan {
         }
     }
 
-    /// The same with every length so many times shorter. What is announced as the duration stays: policies read it.
+    /// The plan with every duration divided by `speed`. The announced duration stays: policies read this duration.
     #[must_use]
     pub fn faster(mut self, speed: NonZeroU32) -> Self {
         let speed = speed.get();
@@ -112,15 +112,15 @@ impl EventPlan {
     }
 }
 
-/// Whose documents show the event.
+/// The VMs whose documents show the event.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Audience {
     Everyone,
-    /// As for scale sets with one fault domain: only these.
+    /// As for scale sets with one fault domain: only these VMs.
     Only(Vec<VmName>),
 }
 
-/// How the event is seen first.
+/// The status at the announcement.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Opening {
     Scheduled,
@@ -139,7 +139,7 @@ pub struct Relapse {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ScheduleMove {
     pub after: Duration,
-    /// From then to the new NotBefore.
+    /// From the change to the new NotBefore.
     pub notice: Duration,
 }
 
@@ -147,7 +147,7 @@ pub struct ScheduleMove {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum When {
     At(Timestamp),
-    /// So long after another event has ended in whatever way.
+    /// This long after the end of another event, however the event has ended.
     After {
         event: EventId,
         pause: Duration,

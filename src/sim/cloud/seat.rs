@@ -1,5 +1,5 @@
-//! What each VM is shown, and under which incarnation. Documents differ between VMs: not everyone sees everything,
-//! and the platform shows nothing to a VM, or a zone, that does not ask.
+//! The document and the incarnation of each VM. Documents differ between VMs: not every VM sees every event, and the
+//! platform shows no events to a VM, or a zone, without requests.
 
 use std::time::Duration;
 
@@ -18,16 +18,16 @@ pub struct Vm {
     pub zone: Option<String>,
 }
 
-/// How the platform behaves towards everybody.
+/// The behaviour of the platform towards every VM.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PlatformBehaviour {
     /// The incarnation of the first, empty document.
     pub first_incarnation: u64,
-    /// By how much it grows when the array changes.
+    /// The growth of the incarnation at each change of the array.
     pub incarnation_step: u64,
-    /// From a VM's first request until it is shown events.
+    /// From a VM's first request until events are shown to the VM.
     pub enrolment: Duration,
-    /// After so long without a request the VM must enrol again, and its incarnation starts again.
+    /// After this long without a request the VM must enrol again, and its incarnation restarts.
     pub forget_after: Duration,
     /// Events are shown only when a VM in a zone of their resources is enrolled.
     pub zonal: bool,
@@ -49,7 +49,7 @@ impl Default for PlatformBehaviour {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Notice {
     pub incarnation: u64,
-    /// In the order in which they were announced.
+    /// In the order of their announcements.
     pub events: Vec<Announcement>,
 }
 
@@ -57,7 +57,7 @@ pub struct Notice {
 pub(super) struct VmState {
     pub(super) vm: Vm,
     incarnation: u64,
-    /// The array as it was when the incarnation was last set.
+    /// The array when the incarnation was last set.
     shown: Vec<Announcement>,
     enrolled_at: Option<Timestamp>,
     asked_at: Option<Timestamp>,
@@ -70,7 +70,7 @@ impl VmState {
     }
 
     fn is_enrolled(&self, manners: &PlatformBehaviour, now: Timestamp) -> bool {
-        // Without an enrolment period events are there before anybody has asked: simpler to reason about in tests.
+        // Without an enrolment period events are shown before the first request: simpler to reason about in tests.
         manners.enrolment.is_zero() || self.enrolled_at.is_some_and(|at| at.plus(manners.enrolment) <= now)
     }
 }
@@ -91,37 +91,37 @@ impl Cloud {
         self.notice(vm)
     }
 
-    /// The document as it is, without asking for it.
+    /// The current document, without a request.
     pub fn notice(&self, vm: &VmName) -> Option<Notice> {
         let seat = self.seats.get(vm)?;
         Some(Notice { incarnation: seat.incarnation, events: seat.shown.clone() })
     }
 
-    /// The incarnation of this VM, or of all, starts again; the array stays.
+    /// The incarnation of this VM, or of all VMs, restarts; the array stays.
     pub fn restart_incarnation(&mut self, vm: Option<&VmName>) -> Result<(), OrderError> {
         let first = self.manners.first_incarnation;
         self.set_incarnations(vm, |_| first)
     }
 
-    /// The incarnation of this VM, or of all, changes without news.
+    /// The incarnation of this VM, or of all VMs, changes without a change of the array.
     pub fn touch_incarnation(&mut self, vm: Option<&VmName>) -> Result<(), OrderError> {
         let step = self.manners.incarnation_step;
         self.set_incarnations(vm, |incarnation| incarnation.saturating_add(step))
     }
 
-    /// How the platform behaves towards everybody.
+    /// The behaviour of the platform towards every VM.
     pub fn manners(&self) -> &PlatformBehaviour {
         &self.manners
     }
 
-    /// From now on the platform behaves so.
+    /// Changes the platform's behaviour from now on.
     pub fn set_manners(&mut self, now: Timestamp, manners: PlatformBehaviour) {
         self.advance(now);
         self.manners = manners;
         self.refresh();
     }
 
-    /// Says where a VM stands, for zonal clouds.
+    /// Sets the zone of a VM, for zonal clouds.
     pub fn set_zone(&mut self, vm: &VmName, zone: Option<String>) -> Result<(), OrderError> {
         let seat = self.seats.get_mut(vm).ok_or_else(|| OrderError::UnknownVm(vm.clone()))?;
         seat.vm.zone = zone;
@@ -141,7 +141,7 @@ impl Cloud {
 
     fn zone_is_polled(&self, event: &PlatformEvent) -> bool {
         let zones: Vec<_> = event.plan.resources.iter().filter_map(|name| self.seats.get(name)).collect();
-        // Strangers' machines have no zone here, so nothing can hide their events.
+        // VMs outside this cloud have no zone here, so their events cannot be hidden.
         zones.is_empty()
             || self.seats.values().any(|seat| {
                 zones.iter().any(|affected| affected.vm.zone == seat.vm.zone)
@@ -149,7 +149,7 @@ impl Cloud {
             })
     }
 
-    /// Brings every VM's array up to date; the incarnation moves with it.
+    /// Updates every VM's array, and with each change the incarnation.
     pub(super) fn refresh(&mut self) {
         let arrays: Vec<Vec<Announcement>> = self
             .seats

@@ -1,4 +1,4 @@
-//! What each mistake does to the functions that decide.
+//! The effect of each mutation on the deciding functions.
 
 use allclear_core::schedule::slots;
 use std::collections::BTreeSet;
@@ -112,7 +112,7 @@ impl Mutation {
         due
     }
 
-    /// Why this mistake claims an event that must not be claimed.
+    /// Why this mutation claims an event that must not be claimed.
     fn claims(self, state: &State, id: &EventId, now: Timestamp) -> Option<Reason> {
         let event = state.open_event(id)?;
         let reason = |state: &State| match clearance(state, state.open_event(id)?, now) {
@@ -142,7 +142,7 @@ impl Mutation {
         }
     }
 
-    /// The event that the replica approves alone.
+    /// The event to approve on an isolated replica.
     pub(crate) fn takeover(self, state: &State, input: &PlanningInput) -> Option<EventId> {
         let mut known = None;
         let mut changed = None;

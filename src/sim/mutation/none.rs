@@ -1,4 +1,4 @@
-//! The functions that decide, as they are.
+//! The deciding functions, unchanged.
 
 use allclear_core::apply::apply;
 use allclear_core::isolation::approval::event_to_approve;
@@ -20,7 +20,7 @@ impl Mutation {
         plan(state, input)
     }
 
-    /// The event that the replica approves alone.
+    /// The event to approve on an isolated replica.
     pub(crate) fn takeover(self, state: &State, input: &PlanningInput) -> Option<EventId> {
         event_to_approve(state, input).map(|announced| announced.id.clone())
     }

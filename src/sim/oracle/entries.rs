@@ -1,4 +1,4 @@
-//! What is judged when an entry is committed: the state and the step to it, and that it says what was so.
+//! Checks at the commit of an entry: the state, the transition, and whether the entry is true.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ use allclear_core::verify::transition;
 
 /// In milliseconds.
 const RIGHT_WITHIN: i64 = 1_000;
-/// What slow messages may make of it, in milliseconds.
+/// The tolerance with slow messages, in milliseconds.
 const LATE_WITHIN: i64 = 60_000;
-/// A process that runs for so long has heard a leader.
+/// A process with this run time has heard a leader.
 const TOLD_WITHIN: Duration = Duration::from_secs(10);
 
 impl World {
@@ -53,8 +53,8 @@ impl World {
         }
     }
 
-    /// S13: where most clocks have been right all the time, or one of two whose endpoints tell the time, no time comes before
-    /// it is.
+    /// S13: if most clocks have been right all the time, or one clock of two whose endpoints return the time, no entry
+    /// is stamped ahead of the true time.
     pub(crate) fn judge_time(&self, leader: usize, entry: &Entry) {
         let early = entry.at.0 - self.now().0;
         if self.is_time_told(leader) && early > 2 * RIGHT_WITHIN {
@@ -62,7 +62,7 @@ impl World {
         }
     }
 
-    /// S13, when an entry is stamped: it may be long until it is committed.
+    /// S13, when an entry is stamped: its commit may be long after.
     pub(crate) fn judge_stamp(&self, leader: usize, at: Timestamp) {
         let late = self.now().0 - at.0;
         if self.is_time_told(leader) && late > LATE_WITHIN {
@@ -70,27 +70,28 @@ impl World {
         }
     }
 
-    /// Enough of the voters' clocks have been right, and asked, all the time.
+    /// Enough of the voters' clocks have been right, and polled, all the time.
     fn is_time_told(&self, leader: usize) -> bool {
         let voters = self.nodes[leader].kept.borrow().members.voters.clone();
         let began_wrong =
             |voter: usize| self.scenario.clocks.get(voter).is_some_and(|ahead| ahead.abs() > RIGHT_WITHIN);
         let wrong = self.judge.borrow().wrong_clocks.clone();
-        // A machine that stands still may have led alone when the cluster was formed.
+        // A stopped machine may have led without the others when the cluster was formed.
         let has_stood = |node: &Node| node.body.borrow().stood > 0 || node.is_paused();
         let is_odd = self.nodes.iter().any(has_stood);
         let can_tell = |voter: &&usize| !wrong.contains(*voter) && !began_wrong(**voter) && self.nodes[**voter].is_up();
         let right = voters.iter().filter(can_tell).count();
-        // The endpoint of one says which clock of two is right.
+        // The endpoint of one VM shows which clock of two is right.
         let is_helped = voters.len() == 2 && self.scenario.are_answers_dated;
-        // Where too few could be asked, the time may be wrong from then on: it never goes back.
+        // If too few voters could be polled, the time may be wrong from then on: cluster time never goes back.
         if right * 2 <= voters.len() && !(is_helped && right == 1) {
             self.judge.borrow_mut().left_alone_at = Some(self.now());
         }
         self.judge.borrow().left_alone_at.is_none() && !is_odd && voters.len() > 1
     }
 
-    /// The process of this replica dies. Where nobody is left who has had time to be told, nobody knows the time.
+    /// The process of this replica dies. If no replica is left that has had time to receive the time, the time is
+    /// unknown.
     pub(crate) fn judge_loss_of_time(&self, vm: usize) {
         let knows = |other: usize| other != vm && self.nodes[other].awake_for(self.now()) > TOLD_WITHIN;
         if !(0..self.nodes.len()).any(|other| self.nodes[other].is_up() && knows(other)) {
@@ -98,7 +99,7 @@ impl World {
         }
     }
 
-    /// S1: what runs on a VM of a member is known before somebody says that it is prepared.
+    /// S1: the workloads on the VM of a member are known before an event counts as prepared.
     fn judge_registration(&self, leader: usize, before: &State, id: &EventId, reason: Reason) {
         let rests_on_hooks = matches!(reason, Reason::Prepared | Reason::NothingToPrepare);
         let Some(event) = before.open_event(id).filter(|event| rests_on_hooks && event.claims.is_empty()) else {
@@ -136,8 +137,9 @@ impl World {
         }
     }
 
-    /// S6: whoever says that an event is gone was told so twice in a row, and more often of one that it knew to have
-    /// started. A replica counts from when it asks, and may be kept from counting documents for an approval.
+    /// S6: a replica that reports the end of an event has received two consecutive documents without the event, or more
+    /// if the replica had listed the event as started. A replica counts from the time of its request, and may be kept
+    /// from counting documents for an approval.
     fn judge_report(&self, before: &State, entry: &Entry, document: &Document) {
         let Some(vm) = self.vm(&entry.by) else { return };
         let known = before.replicas.get(&entry.by).and_then(|replica| replica.document.as_ref());
@@ -147,7 +149,7 @@ impl World {
             let (documents, span) = if event.status == Status::Started { (5, 10) } else { (2, 0) };
             endpoints[vm].has_said_gone(&event.id, documents, Duration::from_secs(span).mul_f32(0.98))
         };
-        // No platform of ours takes a start back, and an old document is never served twice in a row.
+        // The simulated platform never undoes a start, and an old document is never served twice in a row.
         let is_taken_back = |event: &&Announcement| {
             let now = document.get(&event.id).map(|now| &now.status);
             event.status == Status::Started && now.is_some_and(|now| *now != Status::Started)

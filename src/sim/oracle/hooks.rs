@@ -1,4 +1,4 @@
-//! What is judged when a hook begins to run: that it is the one that the log asks for, once, and at its time.
+//! Checks at the start of a hook: the log has assigned the hook, the hook runs once, and at the right time.
 
 use crate::cloud::Approver;
 use crate::program::ProgramTask;
@@ -8,18 +8,19 @@ use allclear_core::model::id::EventId;
 use allclear_core::model::workload::{Intent, Member, Phase};
 
 impl World {
-    /// S4, by what hooks do: from the first that takes a member away until its restore has ended well, it is out.
+    /// S4, by the effects of hooks: a member is out from the first hook that takes the member out of service until its
+    /// restore has completed.
     fn judge_out(&self, event: &EventId, member: &Member) {
         let Some(vm) = self.vm(&member.vm) else { return };
         let workload = self.scenario.workloads[vm].iter().find(|workload| workload.name == member.workload);
-        // Where nothing puts it back, nobody can say when it serves again. One that was renamed is another one.
+        // Without a restore hook the return to service is unknown. A renamed workload is a different workload.
         let Some(workload) = workload.filter(|it| it.hooks_of(Phase::Restore).next().is_some()) else { return };
         let Some(group) = &workload.group else { return };
         self.judge.borrow_mut().out.entry(member.clone()).or_insert((group.clone(), event.clone()));
         let cloud = self.cloud.borrow();
         let named = cloud.event(event).map(|event| event.plan.resources.clone()).unwrap_or_default();
         let out = self.judge.borrow().out.clone();
-        // Whom a last call or a repair took away beside others, that one counts for nobody else.
+        // A member that a last call or a repair took out in addition counts only for its own event.
         let counts = |by: &EventId| by == event || !self.is_excused(by);
         let of_group = out.iter().filter(|(_, (of, by))| of == group && counts(by)).map(|(member, _)| member);
         let is_there = |it: &&Member| self.vm(&it.vm).is_some_and(|vm| !self.nodes[vm].body.borrow().is_deleted);
@@ -51,7 +52,7 @@ impl World {
         }
         let state = self.chain.borrow().latest();
         let known = state.event(event).and_then(|event| event.attempt(*attempt));
-        // A clock that stood still does not know how late it is.
+        // A clock that was stopped does not know how late it is.
         let knows_the_time = self.nodes[vm].body.borrow().stood == 0;
         let is_asked = known.is_some_and(|known| known.on == *name && (known.outcome.is_none() || !knows_the_time));
         if !is_asked {
@@ -61,10 +62,11 @@ impl World {
         if hook.phase.is_disruptive() && *intent == Intent::Run {
             self.judge_out(event, member);
         }
-        // What an event has given back may be restored while it is announced, and not while it may start at any moment.
+        // A member that an event has given back may be restored while the event is announced, but not while the event
+        // may start at any moment.
         let cloud = self.cloud.borrow();
         let mut going = cloud.events().iter().filter(|event| event.plan.resources.contains(&member.vm));
-        // What somebody else approved nobody here can know before it starts.
+        // An approval by another party is unknown to the replicas before the event starts.
         let is_ours = |accepted: &Option<_>| matches!(accepted, Some((_, Approver::Vm(_))));
         let is_going = going.any(|it| it.ended.is_none() && (is_ours(&it.accepted) || it.started.is_some()));
         drop(cloud);

@@ -1,5 +1,5 @@
-//! Whether what happens keeps the promises, judged from what the world itself saw: posts, hooks, documents, and every
-//! entry that is committed.
+//! The oracle: checks the properties against the world's own observations: posts, hooks, documents, and every committed
+//! entry.
 
 mod entries;
 mod hooks;
@@ -15,26 +15,27 @@ use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::{Member, Phase};
 use allclear_core::procedure::PostReason;
 
-/// What was seen so far. All times are true ones.
+/// The observations so far. All times are true times.
 #[derive(Default)]
 pub(super) struct Oracle {
-    /// What hooks have done and nobody took back.
+    /// Hooks done and not undone.
     pub(super) steps_done: BTreeSet<String>,
-    /// Who was begun to be taken away by a hook and not restored since, with the group, and for which event.
+    /// Members with a started hook that takes them out of service and no restore since, with the group and the event.
     pub(super) out: BTreeMap<Member, (GroupName, EventId)>,
-    /// Nothing went wrong for so long that the last event is an easy one.
+    /// The time without faults was long enough to make the last event an easy case.
     pub(super) is_calm: bool,
-    /// Somebody was down or paused, by a fault or an event.
+    /// A machine was down or paused, by a fault or an event.
     pub(super) is_disturbed: bool,
-    /// A disk was lost with approvals on it that the log may not know.
+    /// A disk was lost with approvals that the log may lack.
     pub(super) is_forgotten: bool,
-    /// Whose wall clocks were wrong at any time.
+    /// The machines whose wall clocks were wrong at any time.
     pub(super) wrong_clocks: BTreeSet<usize>,
-    /// When most clocks were wrong, or of replicas that were down: from then on nobody can be expected to know the time.
+    /// When most clocks were wrong or belonged to stopped replicas: from then on no replica can be expected to know the
+    /// time.
     pub(super) left_alone_at: Option<Timestamp>,
-    /// Wishes of operators that were confirmed to them.
+    /// Operator requests with a confirmed result.
     pub(super) acknowledged: u64,
-    /// How each hook ended.
+    /// The outcome of each hook.
     pub(super) ended: BTreeMap<Key, Outcome>,
     begun: BTreeMap<Key, (usize, Phase)>,
     claims: BTreeMap<AttemptId, ClaimMade>,
@@ -43,7 +44,7 @@ pub(super) struct Oracle {
 }
 
 impl Oracle {
-    /// What was putting back on a machine whose disk is lost may be begun there once more, and nothing else.
+    /// Only a restore on a machine whose disk is lost may be started there once more.
     pub(super) fn lose_disk(&mut self, vm: usize, had_journal: bool) {
         self.begun.retain(|_, (at, phase)| *at != vm || *phase < Phase::Restore);
         self.is_forgotten |= had_journal;
@@ -54,9 +55,9 @@ struct ClaimMade {
     event: EventId,
     approver: VmName,
     at: Timestamp,
-    /// The VMs for which it was decided.
+    /// The VMs of the decision.
     decided: Vec<VmName>,
-    /// When it was not in force any more, and how long each steady clock had stood by then.
+    /// The end of the claim, and how long each monotonic clock had stood still by then.
     lapsed: Option<(Timestamp, Vec<i64>)>,
 }
 

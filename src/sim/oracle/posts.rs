@@ -1,4 +1,4 @@
-//! What is judged when an approval leaves its machine, and when it gets to the platform.
+//! Checks when an approval leaves its machine, and when the approval arrives at the platform.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use allclear_core::model::workload::{Member, Phase};
 use allclear_core::planning_input::PlanningInput;
 use allclear_core::procedure::PostReason;
 
-/// Before a lone replica posts.
+/// The maximum age of the Scheduled status when an isolated replica posts.
 const LOOKED_WITHIN: Duration = Duration::from_secs(10);
 
 impl World {
@@ -46,7 +46,8 @@ impl World {
         }
     }
 
-    /// S2 and S3: the claim is committed, in force a moment ago, posted once, and seen to be Scheduled since.
+    /// S2 and S3: the claim is committed, was in force a moment ago, is posted once, and the event was seen as
+    /// Scheduled since.
     fn wrong_with_claim(&self, vm: usize, event: &EventId, claim: AttemptId) -> Option<(Property, &'static str)> {
         let (judge, endpoints) = (self.judge.borrow(), self.endpoints.borrow());
         let made = judge.claims.get(&claim);
@@ -70,7 +71,7 @@ impl World {
         (!is_seen).then_some((Property::S2, "it did not look whether the event is Scheduled since it was claimed"))
     }
 
-    /// S2: it stands in the journal, and was not accepted before.
+    /// S2: the approval is in the journal, and was not accepted before.
     fn wrong_with_takeover(&self, vm: usize, event: &EventId, at: Timestamp) -> Option<(Property, &'static str)> {
         let journal = self.nodes[vm].journal.borrow();
         let entry = journal.iter().find(|entry| entry.approval.at == at && entry.announcement.id == *event);
@@ -82,7 +83,7 @@ impl World {
         (!is_seen).then_some((Property::S2, "its endpoint does not show it as Scheduled"))
     }
 
-    /// S5, at the moment before a replica posts alone.
+    /// S5, at the moment before an isolated replica posts.
     pub(crate) fn judge_alone(&self, vm: usize, announced: &Announcement, input: &PlanningInput) {
         let node = &self.nodes[vm];
         let steady = node.steady(self.now());
@@ -91,7 +92,7 @@ impl World {
         let is_silent = heard.is_none_or(|heard| steady.since(heard) >= takeover_after);
         let id = &announced.id;
         let may_run = || {
-            // A machine that stands still runs nothing, and does not know how late it is when it goes on.
+            // A stopped machine runs nothing, and does not know its delay when resumed.
             let nodes = self.nodes.iter().filter(|node| node.steady(self.now()) == self.now());
             let mut programs = nodes.flat_map(|node| node.programs.borrow().clone());
             programs.any(|(key, it)| key.0 == *id && it.is_running && it.task.hook.phase < Phase::Restore)
@@ -125,7 +126,7 @@ impl World {
         self.broke(Property::S5, format!("{} approves {id} alone, {what}", node.name));
     }
 
-    /// S4: what was approved by us and is not over takes no more of a group than it may lose.
+    /// S4: the open events approved by replicas take no more members of a group out of service than `max_unavailable`.
     pub(crate) fn judge_arrival(&self, by: usize, event: &EventId, why: PostReason, approval: ApprovalEffect) {
         if approval != ApprovalEffect::Accepted || self.judge.borrow().is_forgotten {
             return;
@@ -155,7 +156,7 @@ impl World {
         }
     }
 
-    /// Whoever repairs members that are out takes nothing more away, and a brief freeze only counts.
+    /// An event that repairs members already out takes no further member out, and a brief freeze is only counted.
     pub(super) fn is_excused(&self, event: &EventId) -> bool {
         let state = self.chain.borrow().latest();
         let Some(event) = state.event(event) else { return false };
@@ -175,7 +176,7 @@ impl World {
     }
 
     fn members_of(&self, group: &GroupName) -> BTreeSet<VmName> {
-        // One whose machine is deleted is no member any more.
+        // A replica with a deleted machine is no longer a member.
         let of_group = |vm: &usize| {
             let is_deleted = self.nodes[*vm].body.borrow().is_deleted;
             !is_deleted && self.nodes[*vm].groups().contains(group)
@@ -183,7 +184,7 @@ impl World {
         (0..self.nodes.len()).filter(of_group).map(|vm| self.nodes[vm].name.clone()).collect()
     }
 
-    /// How often an approval of this event left a machine.
+    /// The number of approvals of this event that left a machine.
     pub(super) fn posts_of(&self, event: &EventId) -> usize {
         self.judge.borrow().posts.iter().filter(|posted| posted.event == *event).count()
     }

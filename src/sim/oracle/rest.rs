@@ -1,5 +1,4 @@
-//! The second phase, when nothing goes wrong any more: everything comes to rest, and one more event is dealt with as it
-//! should be.
+//! The second phase, after the last fault: everything comes to rest, and one more event is handled correctly.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -22,30 +21,30 @@ use allclear_core::model::time::Timestamp;
 use allclear_core::procedure::PostReason;
 
 const EVERY: Duration = Duration::from_secs(1);
-/// For a leader to be found, beside what anything takes.
+/// For an election, in addition to all other durations.
 const ELECTION: Duration = Duration::from_secs(10);
-/// After the last event is gone, beside what restoring may take.
+/// After the end of the last event, in addition to the time for restoring.
 const CLOSED_WITHIN: Duration = Duration::from_mins(3);
 const LED_WITHIN: Duration = Duration::from_secs(30);
-/// After its end, for an attempt or a claim.
+/// After the deadline of an attempt or a claim.
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
 
-/// A leader that has led for so long has had time for everything.
+/// A leader with this time of leadership has had time for everything.
 const STEADY_FOR: Duration = Duration::from_secs(20);
-/// From here on claims in vain are further apart.
+/// From this number on, claims without success are further apart.
 const MANY_CLAIMS: usize = 19;
 
 #[derive(Default)]
 pub(super) struct Rest {
     healed_at: Option<Timestamp>,
     led_at: Option<Timestamp>,
-    /// When there was nothing left in the documents.
+    /// The time at which the documents became empty.
     empty_since: Option<Timestamp>,
     last_event: Option<(EventId, Timestamp)>,
 }
 
 impl World {
-    /// Once a second.
+    /// Checks the progress once a second.
     pub(crate) fn judge_progress(self: &Rc<Self>) {
         let now = self.now();
         self.put_in(EVERY, QueuedEvent::Judge);
@@ -55,7 +54,7 @@ impl World {
         let healed_at = *self.judge.borrow_mut().rest.healed_at.get_or_insert(now);
         let leader = (0..self.nodes.len()).filter_map(|vm| self.here(vm)).find(|here| here.status().leads());
         let Some(leader) = leader else {
-            // Without a quorum of machines nobody can.
+            // Without a quorum of machines there can be no leader.
             if !self.has_quorum() {
                 self.judge.borrow_mut().rest.led_at = Some(now);
             }
@@ -80,7 +79,7 @@ impl World {
         }
         let empty_since = *self.judge.borrow_mut().rest.empty_since.get_or_insert(now);
         let patience = self.scenario.timing.forget_after + CLOSED_WITHIN;
-        // A VM whose deletion nobody saw is owed its restore until somebody removes it.
+        // The restore of a VM whose deletion was not observed is required until an operator removes the VM.
         let is_deleted = |vm: &VmName| self.vm(vm).is_some_and(|vm| self.nodes[vm].body.borrow().is_deleted);
         let waits_for_nobody = |event: &&Event| {
             let mut owed = state.slots.iter().filter(|(_, slot)| slot.by == event.announcement.id);
@@ -97,7 +96,7 @@ impl World {
             self.judge_last_event(&leader, &state);
             return self.end();
         }
-        // Nobody saw that its deletion had started: it takes a share of its group until somebody removes it.
+        // The deletion's start was not observed: the VM uses a share of its group until an operator removes the VM.
         let members = self.nodes[leader.me].kept.borrow().members.clone();
         if members.all().any(|member| self.nodes[member].body.borrow().is_deleted) {
             if now.since(empty_since) > SETTLED_WITHIN {
@@ -116,7 +115,7 @@ impl World {
         }
     }
 
-    /// Somebody's disk, log or links are slow: nothing can be expected of anybody.
+    /// A disk, log or link is slow: no deadline applies to any replica.
     fn is_slowed(&self) -> bool {
         self.is_in_force(|kind| {
             use FaultKind::{ApplySlow, DiskSlow, Slow, Unanswered};
@@ -131,7 +130,7 @@ impl World {
         members.voters.iter().filter(runs).count() * 2 > members.voters.len()
     }
 
-    /// L2 holds under faults, too, as long as somebody leads who has not just stood still.
+    /// L2 holds under faults, too, as long as there is a leader that has not just been stopped.
     fn judge_hooks_of_a_steady_leader(self: &Rc<Self>) {
         let is_awake = |vm: &usize| self.nodes[*vm].awake_for(self.now()) > STEADY_FOR;
         let awake = (0..self.nodes.len()).filter(is_awake).filter_map(|vm| self.here(vm));
@@ -166,7 +165,7 @@ impl World {
         self.judge_hooks(leader, state);
         for event in state.open_events() {
             let id = &event.announcement.id;
-            // Its platform may have started it meanwhile.
+            // The platform may have started the event meanwhile.
             let is_pending = event.stage() == Stage::Claimed && state.is_listed(id) && event.is_scheduled();
             let last = event.claims.last().filter(|_| is_pending && event.claims.len() < MANY_CLAIMS);
             let is_able = || leader.planning_input().approver(state, id).is_some();
@@ -179,15 +178,15 @@ impl World {
         }
     }
 
-    /// One that nothing stands in the way of.
+    /// Announces an event without any obstacle.
     fn announce_the_last(self: &Rc<Self>, state: &State) {
-        // One that was silent when its deletion was approved and cancelled is there, and no member any more.
+        // A replica that was silent while its deletion was approved and cancelled is up, but no longer a member.
         let is_there = |vm: &usize| self.nodes[*vm].is_up() && self.here(*vm).is_some_and(|here| here.status().quorum);
         let Some(vm) = (0..self.nodes.len()).rev().find(is_there) else { return };
         let id = EventId::new("LAST");
         let plan = EventPlan {
             id: Some(id.clone()),
-            // Of days: it is not started by itself.
+            // A notice of days: the event does not start by itself.
             notice: Duration::from_hours(24),
             ..EventPlan::new(EventType::Reboot, Source::User, vec![self.nodes[vm].name.clone()])
         };
@@ -197,11 +196,11 @@ impl World {
             (judge.is_calm, judge.is_disturbed) = (true, false);
             judge.rest.last_event = Some((id, self.now()));
         }
-        // Nothing can stand in the way of an id that nobody has.
+        // No announcement with an unused id is rejected.
         let _ = self.cloud.borrow_mut().announce(self.now(), plan);
     }
 
-    /// L3, and S2 where nothing goes wrong.
+    /// L3, and S2 in a run without faults.
     fn judge_last_event(&self, leader: &ModelContext, state: &State) {
         let last = self.judge.borrow().rest.last_event.clone();
         let Some((id, announced)) = last else { return };

@@ -1,4 +1,4 @@
-//! How what is in the log becomes committed and applied, and who waits for that is told.
+//! How log entries become committed and applied, and how their waiters are notified.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::world::World;
 use allclear_core::model::command::{Command, Entry};
 
 impl World {
-    /// What a quorum has is committed, if it is of this term.
+    /// Entries stored by a quorum are committed, if the last entry is of this term.
     pub(super) fn advance(self: &Rc<Self>, vm: usize) {
         let node = &self.nodes[vm];
         let committed = {
@@ -36,14 +36,14 @@ impl World {
         }
     }
 
-    /// All replicas agree on what is committed.
+    /// Extends the chain: all replicas agree on the committed entries.
     fn chain_up_to(self: &Rc<Self>, vm: usize, committed: usize) {
         let slots: Vec<LogSlot> = {
             let (kept, from) = (self.nodes[vm].kept.borrow(), self.chain.borrow().len());
             kept.behind(from).iter().take(committed.saturating_sub(from)).cloned().collect()
         };
         for slot in slots {
-            // After a breach nothing proves anything.
+            // After a breach further checks prove nothing.
             if !self.is_broken() {
                 self.commit(vm, &slot);
             }
@@ -107,7 +107,7 @@ impl World {
         self.send(vm, asker.vm, ModelMessage::Proposed(asker.answer, answer));
     }
 
-    /// Whoever leads no more cannot tell what becomes of what it appended.
+    /// A former leader does not know the result of its appended entries.
     pub(super) fn answer_nobody_knows(&self, vm: usize) {
         let (waiting, reads) = {
             let mut agreement = self.nodes[vm].agreement.borrow_mut();
@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    /// Only a leader takes it.
+    /// Only a leader accepts a proposal.
     pub(crate) fn on_propose(self: &Rc<Self>, vm: usize, command: &Command, asker: ProposalWaiter<Proposed>) {
         let node = &self.nodes[vm];
         let by = &self.nodes[asker.vm];

@@ -1,4 +1,4 @@
-//! What a replica's disk takes, how long that takes, and what it gives back.
+//! A replica's disk: writes, their duration, and the data read after a restart.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use crate::scenario::FaultKind;
 use crate::world::World;
 
 impl World {
-    /// One write and its sync; false where the disk failed and the process with it.
+    /// One write and its sync; false if the disk failed, which also ends the process.
     pub(crate) fn write(&self, vm: usize, change: impl FnOnce(&mut ModelDisk)) -> bool {
         self.write_beside(vm, |node| change(&mut node.kept.borrow_mut()))
     }
 
-    /// The same for what is not of agreement.
+    /// A write of data outside the Raft state.
     pub(crate) fn write_beside(&self, vm: usize, change: impl FnOnce(&Node)) -> bool {
         let node = &self.nodes[vm];
         if node.body.borrow().is_doomed {
@@ -37,7 +37,7 @@ impl World {
         slow.unwrap_or(Duration::from_millis(1))
     }
 
-    /// What a restart finds on the disk.
+    /// Restores the data from the disk after a restart.
     pub(crate) fn read_back(&self, vm: usize) {
         let node = &self.nodes[vm];
         if makes!(self.mutation, LogNotSynced) {

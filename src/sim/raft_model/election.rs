@@ -1,4 +1,4 @@
-//! Who leads: patience, the vote before the vote, the vote, and taking over from a leader that wants to go.
+//! Elections: timeouts, the pre-vote, the vote, and the leadership transfer.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::network::ModelMessage;
 use crate::world::World;
 
 impl World {
-    /// Called when a process begins, and whenever a tick comes.
+    /// Called when a process begins, and at every tick.
     pub(crate) fn tick(self: &Rc<Self>, vm: usize) {
         let node = &self.nodes[vm];
         let now = node.steady(self.now());
@@ -35,7 +35,7 @@ impl World {
             patience.since(now)
         };
         self.look_at_standing(vm);
-        // Somebody who has just been elected goes on as one.
+        // A replica that has just been elected continues as the leader.
         let wait = if node.agreement.borrow().role == ModelRole::Leader { HEARTBEAT } else { wait };
         self.tick_in(vm, wait.max(Duration::from_millis(1)));
     }
@@ -94,7 +94,7 @@ impl World {
         let waits = hears_a_leader && !ballot.is_transfer;
         if ballot.is_pre {
             let is_granted = ballot.term > term && is_up_to_date && !waits;
-            // Who is behind in terms is told so, or it could never be elected.
+            // A candidate with an older term receives the current term, as otherwise no election could succeed.
             let term = if is_granted { ballot.term } else { term };
             return self.send(vm, from, ModelMessage::Vote(ModelVote { term, is_pre: true, is_granted }));
         }
@@ -184,7 +184,7 @@ impl World {
         self.tick_in(vm, HEARTBEAT);
     }
 
-    /// A later term is known; it follows nobody yet.
+    /// A later term is known; the replica follows no leader yet.
     pub(super) fn step_down(&self, vm: usize, term: u64) {
         let node = &self.nodes[vm];
         let is_later = term > node.kept.borrow().term;
@@ -212,7 +212,7 @@ impl World {
         }
     }
 
-    /// Leadership goes to somebody who has everything; false when nobody took it.
+    /// Requests the transfer of leadership to a replica with the complete log; false if the replica lacks entries.
     pub(crate) fn hand_over(&self, vm: usize, to: usize) -> bool {
         let node = &self.nodes[vm];
         let (term, len) = {
@@ -226,8 +226,8 @@ impl World {
         has_all
     }
 
-    /// It stands for election before it acts alone, with its term on the disk: whoever led has to be elected anew.
-    /// False where the disk failed.
+    /// The replica campaigns before isolated approvals, with the new term on the disk: the previous leader has to be
+    /// elected anew. False if the disk failed.
     pub(crate) fn fence(self: &Rc<Self>, vm: usize) -> bool {
         let node = &self.nodes[vm];
         if node.agreement.borrow().role != ModelRole::Leader {

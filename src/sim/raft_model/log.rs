@@ -1,5 +1,5 @@
-//! What is committed: one chain of entries for all replicas, with the state after each. Every link is judged when it is
-//! made.
+//! The committed log: one chain of entries for all replicas, with the state after each entry. Every link is judged at
+//! its commit.
 
 use std::rc::Rc;
 
@@ -24,7 +24,7 @@ impl Chain {
         self.links.len()
     }
 
-    /// After so many entries.
+    /// The state after `position` entries.
     pub(crate) fn state(&self, position: usize) -> Rc<State> {
         let link = position.checked_sub(1).and_then(|place| self.links.get(place));
         link.map(|link| link.after.clone()).unwrap_or_default()
@@ -46,19 +46,19 @@ impl Chain {
         self.links.get(position - 1).filter(|link| link.slot.term == term).and_then(|link| link.verdict.clone())
     }
 
-    /// What stands in a log behind what is applied.
+    /// The entries of a log slice after the applied position.
     pub(crate) fn tail(log: &[LogSlot]) -> Vec<Entry> {
         log.iter().filter_map(LogSlot::entry).map(|entry| entry.as_ref().clone()).collect()
     }
 
-    /// The entries in their order, to fold them once more.
+    /// The entries in their order, to fold the log once more.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Rc<Entry>> {
         self.links.iter().filter_map(|link| link.slot.entry())
     }
 }
 
 impl World {
-    /// The next link.
+    /// Appends the next link.
     pub(super) fn commit(self: &Rc<Self>, vm: usize, slot: &LogSlot) {
         let before = self.chain.borrow().latest();
         let mut after = before.clone();

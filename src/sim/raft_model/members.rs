@@ -1,21 +1,21 @@
-//! Who belongs to a cluster: who votes, who only learns, and by which disk each of them is known. A machine that comes
-//! back with an empty disk is somebody new under the same name.
+//! The members of a cluster: the voters, the learners, and the known disk of each member. A machine that returns with
+//! an empty disk is a new member under the same name.
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ModelMembers {
     pub(crate) voters: Vec<usize>,
     pub(crate) learners: Vec<usize>,
-    /// Of each machine, as the cluster knows it.
+    /// The disk of each machine, as known to the cluster.
     disks: Vec<u32>,
 }
 
 impl ModelMembers {
-    /// The first so many machines vote.
+    /// The first `voters` machines vote.
     pub(crate) fn first(machines: usize, voters: usize) -> Self {
         Self { voters: (0..voters).collect(), learners: (voters..machines).collect(), disks: vec![0; machines] }
     }
 
-    /// What an empty disk knows.
+    /// The members known to an empty disk.
     pub(super) fn nobody(machines: usize) -> Self {
         Self { voters: Vec::new(), learners: Vec::new(), disks: vec![0; machines] }
     }
@@ -45,7 +45,7 @@ impl ModelMembers {
         Self { voters: others(&self.voters), learners: others(&self.learners), disks: self.disks.clone() }
     }
 
-    /// It learns what the others know, by the disk that it has now.
+    /// Adds a learner, with its current disk.
     pub(super) fn with_learner(&self, vm: usize, disk: u32) -> Self {
         let mut members = self.without(vm);
         members.learners.push(vm);

@@ -1,4 +1,4 @@
-//! What a leader changes about who belongs to the cluster, one step at a time.
+//! Membership changes by a leader, one step at a time.
 
 use std::rc::Rc;
 
@@ -6,11 +6,11 @@ use super::members::ModelMembers;
 use super::stored::Payload;
 use crate::world::World;
 
-/// Whoever is no further behind is fit to vote.
+/// A learner no further behind than this is fit to vote.
 const FIT_WITHIN: usize = 20;
 
 impl World {
-    /// A leader removes whose VM is deleted.
+    /// A leader removes a replica whose VM is deleted.
     pub(crate) fn remove(self: &Rc<Self>, vm: usize, gone: usize) {
         let members = self.nodes[vm].kept.borrow().members.clone();
         let left = members.without(gone);
@@ -19,7 +19,7 @@ impl World {
         }
     }
 
-    /// A leader sees that whoever has another disk is somebody new, who learns first, and that enough vote.
+    /// A leader adds a replica with another disk as a new learner, and promotes learners until there are enough voters.
     pub(crate) fn complete(self: &Rc<Self>, vm: usize) {
         let members = self.nodes[vm].kept.borrow().members.clone();
         let heard = self.nodes[vm].agreement.borrow().disks.clone();

@@ -1,6 +1,5 @@
-//! Agreement as the replicas need it: a log that a leader with a quorum appends to, elections with a vote before the
-//! vote, contact by what was sent when, reads by a round trip, learners, and machines that come back with an empty disk.
-//! Kept as small as it can be.
+//! A Raft model as the replicas need it: a log with a leader that has a quorum, elections with a pre-vote, contact by
+//! the send times of messages, linearizable reads, learners, and machines that return with an empty disk. Kept minimal.
 
 mod apply;
 mod disk;
@@ -30,9 +29,9 @@ use allclear_core::model::time::Timestamp;
 pub(super) const HEARTBEAT: Duration = Duration::from_millis(200);
 const ELECTION_LEAST: u64 = 600;
 const ELECTION_MOST: u64 = 1200;
-/// A leader that was not heard for so long is none.
+/// A leader not heard for this duration has lost its lease.
 pub(super) const LEASE: Duration = Duration::from_millis(ELECTION_MOST);
-/// Entries in one message.
+/// The limit of entries in one message.
 const AT_ONCE: usize = 64;
 
 #[derive(Clone)]
@@ -42,7 +41,7 @@ pub(super) struct Append {
     pub(super) previous_term: u64,
     pub(super) entries: Vec<LogSlot>,
     pub(super) committed: usize,
-    /// On the sender's steady clock.
+    /// On the sender's monotonic clock.
     pub(super) sent: Timestamp,
 }
 
@@ -51,7 +50,7 @@ pub(super) struct Appended {
     term: u64,
     is_ok: bool,
     matched: usize,
-    /// As the leader said.
+    /// The send time, copied from the leader's message.
     sent: Timestamp,
 }
 
@@ -66,9 +65,9 @@ pub(super) struct ModelVote {
 pub(super) struct Ballot {
     pub(super) term: u64,
     pub(super) last: (u64, usize),
-    /// Only asks whether it would be granted.
+    /// True if the ballot is a pre-vote.
     pub(super) is_pre: bool,
-    /// The leader wants it.
+    /// The leader has requested this election.
     pub(super) is_transfer: bool,
 }
 
@@ -82,15 +81,15 @@ pub(super) enum ModelRole {
     Leader,
 }
 
-/// What a process knows of agreement beside what is on its disk. Times are of its steady clock.
+/// The state of Raft in a process, in addition to the disk. Times are of the process's monotonic clock.
 #[derive(Default)]
 pub(super) struct Agreement {
     pub(super) role: ModelRole,
-    /// Whom it follows in this term.
+    /// The leader in this term.
     pub(super) leader: Option<usize>,
     pub(super) heard: Option<Timestamp>,
     pub(super) patience: Timestamp,
-    /// Only the tick that was asked for last counts.
+    /// Only the last requested tick counts.
     pub(super) ticks: u32,
     pub(super) committed: usize,
     pub(super) applied: usize,
@@ -98,25 +97,25 @@ pub(super) struct Agreement {
     votes: BTreeSet<usize>,
     next: BTreeMap<usize, usize>,
     matched: BTreeMap<usize, usize>,
-    /// By which disk each follower was last heard.
+    /// The disk of each follower at the last contact.
     disks: BTreeMap<usize, u32>,
-    /// When what each voter acknowledged last was sent.
+    /// The send time of the last message acknowledged by each voter.
     pub(super) acknowledged: BTreeMap<usize, Timestamp>,
     turns: status::ModelQuorumEpochs,
     reads: Vec<read_index::PendingRead>,
-    /// Who waits for what stands at a position, if it is of this term.
+    /// The waiters for the entry at a position, if the entry is of this term.
     waiting: BTreeMap<usize, (u64, ProposalWaiter<Proposed>)>,
     pub(super) known: ModelStatus,
 }
 
-/// Whoever is told on this machine.
+/// A waiter on this machine.
 #[derive(Clone)]
 pub(super) struct ProposalWaiter<T> {
     pub(super) vm: usize,
     pub(super) answer: Oneshot<T>,
 }
 
-/// What became of a proposal: `None` where it was not taken, an error where nobody knows.
+/// The result of a proposal: `None` if rejected, an error if the result is unknown.
 pub(super) type Proposed = Option<Result<ApplyResult, ()>>;
-/// How far a reader has to have applied; `None` where nobody can tell.
+/// The position that a reader has to have applied; `None` if unknown.
 pub(super) type Confirmed = Option<usize>;

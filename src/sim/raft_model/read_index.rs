@@ -1,5 +1,5 @@
-//! Proposals and linearizable reads, as whoever asks for them sees them: forwarded to the leader, tried again where
-//! nobody has taken them, and unknown where somebody may have.
+//! Proposals and linearizable reads, from the caller's side: forwarded to the leader, retried if no replica has
+//! accepted them, and unknown if a replica may have.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use allclear_core::model::time::Timestamp;
 const DEADLINE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A reader waits for a quorum to acknowledge what was sent after it had asked.
+/// A reader waits for a quorum to acknowledge a message sent after the read's start.
 pub(super) struct PendingRead {
     since: Timestamp,
     index: usize,
     pub(super) asker: ProposalWaiter<Confirmed>,
 }
 
-/// Nobody knows what becomes of a proposal, or nobody has taken it.
+/// The result of a proposal is unknown, or no replica has accepted the proposal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct NotKnown;
 
@@ -39,7 +39,7 @@ impl ModelContext {
                     let asker = ProposalWaiter { vm: self.me, answer: Oneshot::new() };
                     let waiting = asker.answer.clone();
                     self.tell(leader, ModelMessage::Propose(command.clone(), asker));
-                    // Where another one leads by now, it may have been taken or not.
+                    // If another replica leads by now, the proposal may have been accepted or not.
                     let told = first(waiting.get(&self.world.tasks), self.is_led_by_another(leader));
                     self.within(deadline, told).await.and_then(Result::ok).unwrap_or(Some(Err(())))
                 }
@@ -52,7 +52,7 @@ impl ModelContext {
         }
     }
 
-    /// At once where this machine is meant.
+    /// Delivers at once if `to` is this machine.
     fn tell(&self, to: usize, message: ModelMessage) {
         if to == self.me {
             self.world.take_message(to, to, message);
@@ -61,7 +61,7 @@ impl ModelContext {
         }
     }
 
-    /// Returns when somebody else leads.
+    /// Returns when another replica leads.
     pub(crate) async fn is_led_by_another(&self, than: usize) {
         loop {
             let news = SignalChanges::of([&self.process.signals.status]);
@@ -72,7 +72,7 @@ impl ModelContext {
         }
     }
 
-    /// Proposes until it is in the log, applied or ignored.
+    /// Proposes until the command is in the log, applied or rejected.
     pub(crate) async fn record(&self, command: &Command) -> ApplyResult {
         loop {
             if let Ok(verdict) = self.propose(command).await {
@@ -82,7 +82,7 @@ impl ModelContext {
         }
     }
 
-    /// A quorum says that who answers leads, and all that was committed by then is applied here.
+    /// A quorum confirms the leader, and everything committed by then is applied here.
     pub(crate) async fn confirm(&self) -> Result<(), NotKnown> {
         let deadline = self.steady().plus(DEADLINE);
         let tasks = &self.world.tasks;
@@ -115,7 +115,7 @@ impl ModelContext {
         }
     }
 
-    /// `None` when it takes longer.
+    /// `None` if the work takes longer.
     pub(crate) async fn within<T>(&self, deadline: Timestamp, work: impl Future<Output = T>) -> Option<T> {
         first(work, self.sleep(deadline.since(self.steady()))).await.ok()
     }
@@ -127,7 +127,7 @@ impl World {
         let since = node.steady(self.now());
         let index = {
             let (kept, agreement) = (node.kept.borrow(), node.agreement.borrow());
-            // Before something of its own term is committed it does not know how far the log is.
+            // Before the commit of an entry of its own term a leader does not know the end of the committed log.
             let knows = agreement.role == ModelRole::Leader && kept.term_at(agreement.committed) == kept.term;
             knows.then_some(agreement.committed)
         };

@@ -1,4 +1,4 @@
-//! How the log gets from its leader to the others.
+//! How the log gets from its leader to the other replicas.
 
 use std::rc::Rc;
 use std::time::Duration;

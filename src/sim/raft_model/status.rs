@@ -1,10 +1,10 @@
-//! Where a replica stands: whether it leads, whom it hears, and how often it found its quorum.
+//! The Raft state of a replica: leadership, the leader heard, and the quorum epoch.
 
 use super::{LEASE, ModelRole};
 use crate::world::World;
 use allclear_core::model::time::Timestamp;
 
-/// As `consensus` tells it.
+/// As reported by `consensus`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ModelStatus {
     pub(crate) is_leader: bool,
@@ -20,7 +20,7 @@ impl ModelStatus {
     }
 }
 
-/// How often a leader has found its quorum within its term, as `consensus` counts it.
+/// The number of times a leader has found its quorum within its term, as counted by `consensus`.
 #[derive(Default)]
 pub(super) struct ModelQuorumEpochs {
     term: u64,
@@ -62,7 +62,7 @@ impl World {
         ModelStatus { is_leader: false, leader: agreement.leader.filter(|_| quorum), quorum, term: kept.term, turn: 0 }
     }
 
-    /// When it was last in contact: with a leader, or as one with its quorum.
+    /// The time of the last contact: with a leader, or, as the leader, with a quorum.
     pub(crate) fn last_contact(&self, vm: usize) -> Option<Timestamp> {
         let node = &self.nodes[vm];
         let now = node.steady(self.now());
@@ -72,7 +72,7 @@ impl World {
         agreement.heard.max(as_leader).max(agreement.turns.acknowledged)
     }
 
-    /// Tells the process when its standing is another one.
+    /// Notifies the process when its Raft state has changed.
     pub(super) fn look_at_standing(&self, vm: usize) {
         let status = self.status(vm);
         let before = std::mem::replace(&mut self.nodes[vm].agreement.borrow_mut().known, status);
@@ -89,7 +89,7 @@ impl World {
     }
 }
 
-/// When what a quorum acknowledged last was sent. The only voter needs nobody else.
+/// The send time of the last message acknowledged by a quorum. A single voter needs no other replica.
 fn quorum_acknowledged(
     kept: &super::ModelDisk,
     agreement: &super::Agreement,

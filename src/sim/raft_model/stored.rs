@@ -1,4 +1,4 @@
-//! What agreement has on a disk. Position 1 is the first entry.
+//! The Raft state on a disk. Position 1 is the first entry.
 
 use std::rc::Rc;
 
@@ -9,13 +9,13 @@ pub(crate) struct ModelDisk {
     pub(crate) term: u64,
     pub(crate) voted: Option<usize>,
     log: Vec<LogSlot>,
-    /// So much was known to be committed.
+    /// The number of entries known to be committed.
     pub(crate) applied: usize,
-    /// Before the log has a word on them.
+    /// Before the first membership in the log.
     first_members: Rc<ModelMembers>,
-    /// By the latest word on it in the log, committed or not.
+    /// The latest membership in the log, committed or not.
     pub(crate) members: Rc<ModelMembers>,
-    /// Which one it is: counts those that were lost.
+    /// The number of the disk: counts the lost disks.
     pub(crate) disk: u32,
 }
 
@@ -27,10 +27,10 @@ pub(crate) struct LogSlot {
 
 #[derive(Clone, PartialEq)]
 pub(crate) enum Payload {
-    /// A leader begins.
+    /// The first entry of a leader.
     Blank,
     Entry(Rc<Entry>),
-    /// Who belongs to the cluster from here on.
+    /// The members of the cluster from here on.
     Members(Rc<ModelMembers>),
 }
 
@@ -48,7 +48,7 @@ impl ModelDisk {
         Self { term: 0, voted: None, log: Vec::new(), applied: 0, first_members: members.clone(), members, disk: 0 }
     }
 
-    /// In place of one that was lost.
+    /// A new disk in place of a lost disk.
     pub(crate) fn another(&self) -> Self {
         Self { disk: self.disk + 1, ..Self::new(Rc::new(ModelMembers::nobody(self.members.machines()))) }
     }
@@ -89,13 +89,13 @@ impl ModelDisk {
         self.members = word.unwrap_or(&self.first_members).clone();
     }
 
-    /// So many of the voters are a quorum, if these are among them.
+    /// True if the voters selected by `is_among` are a quorum.
     pub(super) fn is_quorum(&self, is_among: impl Fn(usize) -> bool) -> bool {
         let voters = &self.members.voters;
         voters.iter().filter(|voter| is_among(**voter)).count() * 2 > voters.len()
     }
 
-    /// The latest word on the members stands in the log behind this position.
+    /// True if the log has a membership entry after this position.
     pub(super) fn is_changing(&self, committed: usize) -> bool {
         self.behind(committed).iter().any(|slot| matches!(slot.what, Payload::Members(_)))
     }

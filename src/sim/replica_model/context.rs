@@ -1,4 +1,4 @@
-//! What the tasks of one replica share: who it is, its clocks, and the situation it decides in.
+//! The shared context of one replica's tasks: its identity, its clocks, and the planning input.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -43,12 +43,12 @@ impl ModelContext {
         self.process.time.borrow().now(self.clocks())
     }
 
-    /// A moment of the steady clock in the cluster's time.
+    /// A timestamp of the monotonic clock in the cluster's time.
     pub(super) fn at(&self, steady: Timestamp) -> Timestamp {
         self.time().minus(self.steady().since(steady))
     }
 
-    /// What it has applied.
+    /// The state applied on this replica.
     pub(crate) fn state(&self) -> Rc<State> {
         self.process.state()
     }
@@ -74,7 +74,7 @@ impl ModelContext {
         self.process.contacts.borrow().leading_since().map(|at| self.at(at))
     }
 
-    /// It belongs to the cluster as far as it knows.
+    /// Whether the replica is a voter, as far as known on its disk.
     pub(super) fn takes_part(&self) -> bool {
         let kept = self.world.nodes[self.me].kept.borrow();
         kept.members.is_voter(self.me, kept.disk)
@@ -122,7 +122,7 @@ impl ModelContext {
         LeaderState { term: status.term, turn: status.turn, voters, acknowledged }
     }
 
-    /// Waits for news, or for so long where there is something to do anyway.
+    /// Waits for a change, or for at most this duration if there is work anyway.
     pub(super) async fn wait<const N: usize>(&self, news: SignalChanges<'_, N>, at_most: Option<Duration>) {
         let come = news.come(&self.world.tasks);
         match at_most {
@@ -131,7 +131,7 @@ impl ModelContext {
         }
     }
 
-    /// By the steady clock of this machine.
+    /// By the monotonic clock of this machine.
     pub(crate) async fn sleep(&self, span: Duration) {
         let target = self.steady().plus(span);
         let mut woken_at = None;

@@ -1,4 +1,4 @@
-//! The leader's part in who belongs to the cluster, as `replica::departures` and the upkeep of `consensus`.
+//! The leader's part in the membership of the cluster, as `replica::departures` and the upkeep of `consensus`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Runs the hook attempts that the log assigns to this replica and records how they end, as `replica::hooks`.
+//! Runs the hook attempts that the log assigns to this replica and records their outcomes, as `replica::hooks`.
 
 use allclear_core::schedule::attempts;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use allclear_core::model::state::State;
 use allclear_core::model::workload::{Intent, Member};
 use allclear_core::procedure::executor::AssignedAttempt;
 
-/// A workload that dials in and does not come back is not waited for longer.
+/// A disconnected session workload is not waited for longer than this.
 const LEASE: Duration = Duration::from_secs(30);
 
-/// Starts the attempt, records how it ended, or leaves it running.
+/// Starts the attempt, records its outcome, or leaves the attempt running.
 pub(super) fn drive_attempt(here: &ModelContext, assigned: AssignedAttempt<'_>) {
     let AssignedAttempt { event, attempt, restart_restore_if_lost: again_if_lost, is_left_over } = assigned;
     let key = (event.announcement.id.clone(), attempt.id);
@@ -50,7 +50,7 @@ fn is_lost(here: &ModelContext, program: &Program) -> bool {
     program.is_lost || (is_doubtful && makes!(here.world.mutation, UnknownRunAgain))
 }
 
-/// Stops the attempt; what was never started is settled at once.
+/// Stops the attempt; an attempt that was never started is settled at once.
 pub(super) fn stop(here: &ModelContext, AssignedAttempt { event, attempt, .. }: AssignedAttempt<'_>) {
     let key = (event.announcement.id.clone(), attempt.id);
     let known = here.world.nodes[here.me].programs.borrow().get(&key).cloned();
@@ -65,7 +65,7 @@ pub(super) fn knows(here: &ModelContext, event: &Event, attempt: &Attempt) -> bo
     here.world.nodes[here.me].programs.borrow().contains_key(&(event.announcement.id.clone(), attempt.id))
 }
 
-/// Ends what still runs though the log is done with it, and forgets what is recorded.
+/// Stops attempts that still run although settled in the log, and forgets recorded attempts.
 pub(super) fn cleanup(here: &ModelContext, state: &State) -> bool {
     let known: Vec<(Key, bool)> =
         here.world.nodes[here.me].programs.borrow().iter().map(|(key, it)| (key.clone(), it.is_running)).collect();
@@ -91,7 +91,7 @@ fn start(here: &ModelContext, event: &Event, attempt: &Attempt, key: Key, is_lef
     };
     if workload.is_session() {
         let is_here = here.world.nodes[here.me].guest.borrow().as_ref().is_some_and(|guest| guest.is_here);
-        // An earlier life may have sent it, and nobody knows of it.
+        // A previous run may have sent the attempt, unknown to this run.
         if is_left_over && is_here {
             return settle(here, key, Outcome::Unknown("its workload does not know it".into()), false);
         }
@@ -153,7 +153,7 @@ fn is_beside_itself(here: &ModelContext, state: &State, attempt: &Attempt) -> bo
     })
 }
 
-/// Records the outcome; it is forgotten when this replica has applied that.
+/// Records the outcome; the program is forgotten when this replica has applied the record.
 fn settle(here: &ModelContext, key: Key, outcome: Outcome, is_twice: bool) {
     if !begin(here, &key) {
         return;
@@ -171,7 +171,7 @@ fn settle(here: &ModelContext, key: Key, outcome: Outcome, is_twice: bool) {
     });
 }
 
-/// What was stopped because the event leaves it less time has run out of time.
+/// An attempt that was stopped because the event shortened its time has timed out.
 fn in_time(here: &ModelContext, key: &Key, outcome: Outcome) -> Outcome {
     let state = here.state();
     let is_overrun = state
@@ -184,7 +184,7 @@ fn in_time(here: &ModelContext, key: &Key, outcome: Outcome) -> Outcome {
     outcome
 }
 
-/// False when somebody is at it already.
+/// False if the attempt is being started or recorded already.
 fn begin(here: &ModelContext, key: &Key) -> bool {
     here.process.busy.borrow_mut().insert(key.clone())
 }
@@ -194,7 +194,7 @@ fn is_settled(state: &State, key: &Key) -> bool {
     attempt.is_none_or(|attempt| attempt.outcome.is_some())
 }
 
-/// A running hook needs longer than it has.
+/// A running hook asks for a later deadline.
 pub(crate) async fn ask_for_more_time(here: ModelContext, key: Key) {
     here.sleep(Duration::from_secs(2)).await;
     let (event, attempt) = key;

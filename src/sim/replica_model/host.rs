@@ -28,7 +28,7 @@ use allclear_core::schedule::claims;
 
 use crate::scenario::TriggerPoint;
 
-/// The pause before a reader looks again whether the journal is being written.
+/// The pause before a reader checks again whether the journal is being written.
 const TURN_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
 impl Host for ModelContext {
@@ -258,14 +258,14 @@ impl ModelContext {
         [&signals.changed, &signals.journaled, &signals.status]
     }
 
-    /// Waits until nobody writes to the journal.
+    /// Waits until no task writes to the journal.
     async fn journal_turn(&self) {
         while self.process.has_turn.get() {
             self.sleep(TURN_AGAIN_AFTER).await;
         }
     }
 
-    /// The change is on the disk on return. A process whose disk fails stays here.
+    /// The change is on the disk on return. A process whose disk fails never returns.
     async fn write_journal(&self, change: impl FnOnce(&mut Vec<JournalEntry>)) {
         self.process.has_turn.set(true);
         self.sleep(self.world.disk_time(self.me)).await;

@@ -1,4 +1,4 @@
-//! Watches for the time when this replica hears no leader, and approves by the core's procedure.
+//! Watches for the time without a leader on this replica, and approves by the core's procedure.
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use allclear_core::cluster_time::Trust;
 use allclear_core::leadership::transfer_target;
 use allclear_core::model::time::Timestamp;
 
-/// Less often than in earnest, where it is 50 ms: what is due is looked at whenever something changes anyway.
+/// Longer than the 50 ms of the program: every change triggers a check for pending actions anyway.
 const TICK: Duration = Duration::from_millis(500);
 const IDLE_TICK: Duration = Duration::from_secs(1);
 const HAND_OVER_WITHIN: Duration = Duration::from_secs(2);
@@ -23,7 +23,7 @@ pub(super) async fn drive(here: ModelContext) {
         here.process.contacts.borrow_mut().leading(here.steady(), leads);
         if leads {
             here.process.time.borrow_mut().lead();
-            // What is planned names times.
+            // Planned actions contain times.
             if here.trust() != Trust::Unknown && !hand_over_if_due(&here, &mut tried_to_go).await {
                 propose_what_is_due(&here).await;
             }
@@ -33,7 +33,7 @@ pub(super) async fn drive(here: ModelContext) {
     }
 }
 
-/// True when another replica leads from now on.
+/// True if another replica leads from now on.
 async fn hand_over_if_due(here: &ModelContext, tried: &mut Option<Timestamp>) -> bool {
     let now = here.steady();
     if tried.is_some_and(|tried| now.since(tried) < HAND_OVER_AGAIN_AFTER) {

@@ -1,5 +1,5 @@
-//! One simulated replica around the core: the tasks of the server's `replica`, on virtual time. The README of the crate says what
-//! of them is the program's own code and what is a model.
+//! One simulated replica around the core: the tasks of the server's `replica`, on virtual time. The README of the crate
+//! lists which of the tasks are the program's own code and which are a model.
 
 mod approve;
 mod context;
@@ -20,7 +20,7 @@ pub(super) use process::ProcessState;
 
 use allclear_core::procedure::reconciliation::reconcile_journal;
 
-/// Begins all that a replica does.
+/// Starts all tasks of a replica.
 pub(super) fn start(here: &ModelContext) {
     let tasks = &here.world.tasks;
     tasks.spawn(here.me, poller::poll(here.clone()));

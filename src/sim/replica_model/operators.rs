@@ -1,4 +1,4 @@
-//! Somebody asks a replica for something, and is told whether it was taken over.
+//! An operator sends a request to a replica, and receives whether the request was accepted.
 
 use allclear_core::schedule::required;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! One replica's eyes, as `replica::observer`: polls always, and reports what changed.
+//! The poller of one replica, as `replica::observer`: polls always, and reports changes.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ use allclear_core::platform_time::PlatformTime;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 const STALL_AFTER: Duration = Duration::from_secs(15);
-/// Of a service that never answered.
+/// For a service that has never answered.
 const ENROLS_WITHIN: Duration = Duration::from_secs(130);
 const LONGEST_WHILE_OPEN: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(30);
 const REPORT_AGAIN_AFTER: Duration = Duration::from_millis(100);
-/// Of a mistake.
+/// For a mutation.
 const NO_PATIENCE: Patience =
     Patience { poll_interval: Duration::ZERO, gone_after: Duration::ZERO, stale_after: Duration::ZERO };
 
@@ -33,10 +33,10 @@ pub(super) struct ModelPollState {
     opened: Timestamp,
     last: Option<Timestamp>,
     failures: u32,
-    /// How long the last document took.
+    /// The response time of the last document.
     took: Duration,
     platform: PlatformTime,
-    /// The highest incarnation that was seen; only a mistake looks at it.
+    /// The highest incarnation so far; only a mutation reads this field.
     incarnation: u64,
     allowance: Allowance,
 }
@@ -56,7 +56,7 @@ impl ModelPollState {
         ImdsReport { health: channel, document_age: age, answers_in: self.took }
     }
 
-    /// What it tells of the time, whose wall clock is so far ahead of this time of the cluster.
+    /// The clock reading for the leader: `wall` is the lead of the wall clock over `time`, the cluster's time.
     pub(super) fn reading(&self, wall: i64, time: Timestamp, now: Timestamp) -> ClockReading {
         let is_asking = self.last.is_none() && now.since(self.opened) < ASKS_FOR;
         ClockReading { wall: Some(wall), platform: self.platform.ahead_of(time, now), is_asking }
@@ -64,7 +64,7 @@ impl ModelPollState {
 }
 
 impl ModelContext {
-    /// Asks the endpoint at the time of a poll.
+    /// Polls the endpoint at the scheduled time.
     async fn ask(&self) -> Result<Document, PollFailed> {
         let (state, asked) = (self.state(), self.steady());
         self.take(|observation, document| {
@@ -74,7 +74,7 @@ impl ModelContext {
         .await
     }
 
-    /// Asks the endpoint for an approval. It is no poll.
+    /// Asks the endpoint for a document for an approval. The request is not a poll.
     pub(super) async fn look(&self) -> Result<Document, PollFailed> {
         let state = self.state();
         self.take(|observation, document| observation.looked(document, &state)).await
@@ -125,14 +125,14 @@ impl ModelContext {
         result
     }
 
-    /// What its endpoint says, as far as it is believed; `None` while the channel does not work.
+    /// The document of the endpoint, after validation; `None` while the channel does not work.
     pub(super) fn believed(&self) -> Option<Document> {
         let sight = self.process.sight.borrow();
         let is_healthy = sight.health(self.steady()).health == ImdsHealth::Healthy;
         sight.observation.document().filter(|_| is_healthy).cloned()
     }
 
-    /// Until its share of the interval, or longer after failures.
+    /// The time until the next poll: this replica's share of the interval, or longer after failures.
     fn until_next_poll(&self) -> Duration {
         let failures = self.process.sight.borrow().failures;
         if failures == 0 {
@@ -154,8 +154,8 @@ pub(super) async fn poll(here: ModelContext) {
     }
 }
 
-/// Keeps the log's idea of this replica's workloads and document what it should be. Begins when it is known what earlier
-/// lives of it left open.
+/// Keeps the log's record of this replica's workloads and document up to date. Begins when the attempts left open by
+/// previous runs are known.
 pub(super) async fn report(here: ModelContext) {
     let signals = &here.process.signals;
     loop {

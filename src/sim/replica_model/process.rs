@@ -1,4 +1,4 @@
-//! What one life of a replica knows.
+//! The state of one run of a replica.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,11 +14,11 @@ use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::peer_table::PeerTable;
 
-/// What wakes the tasks.
+/// The signals that wake the tasks.
 #[derive(Default)]
 pub(crate) struct Signals {
     pub(crate) changed: Signal,
-    /// Something was applied, whether it changed anything or not.
+    /// An entry was applied, with or without a change.
     pub(crate) reached: Signal,
     pub(crate) status: Signal,
     pub(crate) polled: Signal,
@@ -31,22 +31,22 @@ pub(crate) struct Signals {
 pub(crate) struct ProcessState {
     me: usize,
     pub(super) time: RefCell<ClusterTime>,
-    /// As the leader: what others tell of the time.
+    /// As the leader: the clock readings of other replicas.
     pub(super) readings: RefCell<BTreeMap<usize, ClockReading>>,
-    /// Of the time that a leader told last, where this replica goes by it.
+    /// The base of the last time from a leader, if this replica follows this time.
     pub(super) base: Cell<Option<i64>>,
     pub(super) contacts: RefCell<PeerTable>,
     pub(super) sight: RefCell<ModelPollState>,
-    /// `None` while a leader is heard.
+    /// `None` while the replica has a leader.
     pub(super) alone: RefCell<Option<IsolatedView>>,
-    /// Whether the log knew of an earlier life when this one had caught up.
+    /// Whether the log had a record of a previous run when this run had caught up.
     pub(super) is_known: Cell<Option<bool>>,
-    /// Attempts that are being started or recorded.
+    /// Attempts in the process of being started or recorded.
     pub(super) busy: RefCell<BTreeSet<Key>>,
-    /// The state as it was applied last.
+    /// The state after the last applied entry.
     state: RefCell<Rc<State>>,
     pub(crate) signals: Signals,
-    /// Held while an entry is written to the journal and while an account of it is built.
+    /// True while an entry is written to the journal and while a reconciliation is built.
     pub(super) has_turn: Cell<bool>,
 }
 
@@ -80,7 +80,7 @@ impl ProcessState {
         self.state.borrow().clone()
     }
 
-    /// More of the log is applied. What changed nothing wakes nobody.
+    /// More of the log is applied. An entry without a change does not signal `changed`.
     pub(crate) fn applied(&self, world: &World, is_news: bool) {
         let node = &world.nodes[self.me];
         let state = world.chain.borrow().state(node.agreement.borrow().applied);
@@ -93,7 +93,7 @@ impl ProcessState {
         self.signals.reached.tell(&world.tasks);
     }
 
-    /// Only the leader stamps, and only when it knows by which time.
+    /// Only the leader stamps, and only if the cluster's time is known.
     pub(crate) fn stamp(&self, world: &World) -> Option<Timestamp> {
         let clocks = world.nodes[self.me].clocks(world.now());
         let mut time = self.time.borrow_mut();

@@ -1,5 +1,5 @@
-//! Keeps the log right about the workloads of this VM: what the configured one is within its group, and the one that
-//! dials in, as `replica::roles` and `replica::presences`.
+//! Keeps the log up to date about the workloads of this VM: the role of the configured workload, and the session
+//! workload, as `replica::roles` and `replica::presences`.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(super) async fn keep(here: ModelContext) {
     }
 }
 
-/// What the log does not say yet.
+/// The changes not in the log yet.
 fn due(here: &ModelContext) -> Vec<Command> {
     let state = here.state();
     let node = &here.world.nodes[here.me];

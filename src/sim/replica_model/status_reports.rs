@@ -1,4 +1,4 @@
-//! Beats to the leader, its replies, and questions to the others where no leader is heard.
+//! Status reports to the leader, its replies, and requests to the other replicas without a leader.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use allclear_core::model::isolation::PeerAnswer;
 use allclear_core::model::time::Timestamp;
 use allclear_core::peer_table::{BEAT_EVERY, ImdsReport, LeaderView, ViewedPeer};
 
-/// While nobody knows the time.
+/// While the cluster's time is unknown.
 const BEAT_SOON: Duration = Duration::from_millis(100);
 
-/// Tells the leader how this replica is, and asks the others while it hears none.
+/// Reports to the leader how this replica is, and asks the other replicas while there is no leader.
 pub(super) async fn beat(here: ModelContext) {
     let (world, tasks, signals) = (&here.world, &here.world.tasks, &here.process.signals);
     loop {
@@ -45,14 +45,14 @@ pub(super) async fn beat(here: ModelContext) {
                 SignalChanges::of([&signals.status, &signals.polled]).come(tasks).await;
             }
         };
-        // Nothing is stamped before the leader knows what time it is.
+        // Nothing is stamped before the leader knows the time.
         let every = if here.trust() == Trust::Unknown { BEAT_SOON } else { BEAT_EVERY };
         let _ = first(here.sleep(every), changes).await;
     }
 }
 
 impl ModelContext {
-    /// Of the time that this replica carries on as the leader.
+    /// The base of the time that this replica keeps as the leader.
     pub(crate) fn time_base(&self) -> i64 {
         self.process.time.borrow().base()
     }
@@ -62,7 +62,7 @@ impl ModelContext {
         self.process.sight.borrow().reading(self.clocks().wall.0 - time.0, time, self.steady())
     }
 
-    /// As the leader: what the voters tell of the time sets it, or does not.
+    /// As the leader: sets the time from the voters' clock readings, if sufficient.
     fn set_the_time(&self) {
         self.process.time.borrow_mut().lead();
         let voters = self.world.nodes[self.me].kept.borrow().members.voters.clone();
@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// What a replica tells of the time.
+    /// Receives the clock reading of a replica.
     pub(crate) fn on_reading(
         self: &Rc<Self>,
         vm: usize,

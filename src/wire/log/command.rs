@@ -17,7 +17,8 @@ use allclear_core::model::operator::OperatorRequest;
 
 message!(Entry as Entry { at: at_unix_ms, by: by, command: command required });
 
-/// Each is stored as the variant of its name; what operators ask for is told apart by what that is.
+/// Each `Command` is stored as the protobuf variant with its name. Operator requests are stored as one variant for
+/// each `OperatorRequest`.
 macro_rules! commands {
     (
         $($variant:ident($message:ident) { $($field:ident: $stored:ident $($must:ident)?),+ })+;

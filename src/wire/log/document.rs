@@ -1,4 +1,4 @@
-//! Documents and announcements. The platform's words are stored as words, so that unknown ones survive.
+//! Documents and announcements. The platform's words are stored as words, so that unknown words survive.
 
 use super::pb;
 use super::stored::{Stored, restored};

@@ -38,7 +38,7 @@ message!(Event as Event {
     reopened: reopened_unix_ms,
 });
 
-/// It says its id itself.
+/// An `Event` contains the id that is its key.
 impl Paired<EventId> for Event {
     type Message = pb::Event;
 

@@ -1,4 +1,4 @@
-//! Field values: names, ids, words and texts as they were received, times and numbers.
+//! Field values: names, ids, words and texts as received, times and numbers.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ simple!(EventType as String, self => self.as_str().into(), word => Self::parse(&
 simple!(Source as String, self => self.as_str().into(), word => Self::parse(&word));
 simple!(AttemptId as u64, self => self.0, id => Self(id));
 simple!(Timestamp as i64, self => self.0, unix_ms => Self(unix_ms));
-// Parts of a millisecond are cut off, and what no u64 holds is stored as the longest there is.
+// Parts of a millisecond are cut off, and a duration beyond u64 is stored as the longest duration.
 simple!(Duration as u64, self => u64::try_from(self.as_millis()).unwrap_or(u64::MAX), ms => Self::from_millis(ms));
 
 /// Protobuf has no narrower number than 32 bits.

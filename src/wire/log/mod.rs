@@ -1,7 +1,7 @@
 //! Stored bytes of the log and of snapshots (`allclear.log.v1`).
 //!
-//! A message is understood completely or refused: a part that an older program ignored would make its state differ from
-//! all others. Every value of the core can be stored, and is read back unchanged.
+//! A message is decoded completely or rejected: a part ignored by an older program would make the state of this
+//! replica differ from all other replicas. Every value of the core can be stored, and is read back unchanged.
 
 mod attempt;
 mod claim;
@@ -37,7 +37,7 @@ pub fn decode_entry(bytes: &[u8]) -> Result<Entry, Undecodable> {
     decode("entry", bytes, Entry::restore)
 }
 
-/// A proposal: a command that no leader has stamped yet.
+/// Encodes a proposal: a command without a leader's time stamp.
 pub fn encode_command(command: &Command) -> Vec<u8> {
     command.store().encode_to_vec()
 }
@@ -81,7 +81,7 @@ fn decode<M: Message + Default, T>(
     restore: impl FnOnce(M) -> Result<T, Undecodable>,
 ) -> Result<T, Undecodable> {
     let message = M::decode(bytes).map_err(|damage| Undecodable::from(DecodeFault::Damaged(damage)).within(what))?;
-    // Fields that the generated code does not know are dropped while it decodes, and missing when it encodes again.
+    // Unknown fields are dropped by the generated code during decoding, and missing in the encoded length.
     let is_whole = message.encoded_len() == bytes.len();
     let value = restore(message).map_err(|undecodable| undecodable.within(what))?;
     if is_whole { Ok(value) } else { Err(Undecodable::from(DecodeFault::UnknownFields).within(what)) }

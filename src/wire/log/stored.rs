@@ -1,5 +1,5 @@
-//! The trait of stored types: the message of a type, and the way back. Storing cannot fail. Restoring refuses what it
-//! does not understand, and adds the name of each field on the way.
+//! The trait of stored types: the message of a type, and both conversions. Storing cannot fail. Restoring rejects
+//! unknown content, and adds the name of each field on the path.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub(super) trait Stored: Sized {
     fn restore(message: Self::Message) -> Result<Self, Undecodable>;
 }
 
-/// Stored in one message with something else, which it belongs to.
+/// A value stored in one message with the key of the value.
 pub(super) trait Paired<K>: Sized {
     type Message;
 
@@ -21,12 +21,12 @@ pub(super) trait Paired<K>: Sized {
     fn restore_pair(message: Self::Message) -> Result<(K, Self), Undecodable>;
 }
 
-/// What stands at that place of a message.
+/// The value at `place` of a message.
 pub(super) fn restored<T: Stored>(message: T::Message, place: &str) -> Result<T, Undecodable> {
     T::restore(message).map_err(|undecodable| undecodable.within(place))
 }
 
-/// A message inside another one that has to be there.
+/// A mandatory message inside of another message.
 pub(super) fn required<T: Stored>(message: Option<T::Message>, place: &str) -> Result<T, Undecodable> {
     restored(message.ok_or_else(|| Undecodable::from(DecodeFault::Missing).within(place))?, place)
 }
@@ -64,7 +64,7 @@ impl<T: Stored> Stored for VecDeque<T> {
 
     fn restore(messages: Self::Message) -> Result<Self, Undecodable> {
         let mut restored: Self = Vec::restore(messages)?.into();
-        // It is made in the room in which the messages were.
+        // The conversion reuses the allocation of the messages.
         restored.shrink_to_fit();
         Ok(restored)
     }
@@ -84,7 +84,7 @@ impl<T: Stored + Ord> Stored for BTreeSet<T> {
     }
 }
 
-/// What the machine keeps by key is stored as a list in the keys' order.
+/// Maps of the core are stored as lists in the order of the keys.
 impl<K: Ord, V: Paired<K>> Stored for BTreeMap<K, V> {
     type Message = Vec<V::Message>;
 

@@ -1,7 +1,7 @@
-//! Tables of conversions. One row has both directions, so that they cannot disagree.
+//! Tables of conversions. One row has both directions, so the directions cannot disagree.
 
-/// `field: stored` is a field of the machine and the one of the message that it is stored in; with `required` behind it that
-/// is a message of its own, which has to be there.
+/// `field: stored` names a field of the core and the message field of its value. `required` after `stored` marks a
+/// message field with a message type of its own, which must be present.
 macro_rules! store {
     ($field:ident) => {
         $crate::log::stored::Stored::store($field)
@@ -63,7 +63,7 @@ macro_rules! pair {
     };
 }
 
-/// An enum, and the message of one of its variants, where they have the same names and at most one value.
+/// An enum, and the message with a `oneof` of variants with the same names and at most one value each.
 macro_rules! one_of {
     ($type:ident as $module:ident { $($variant:ident $(($content:ident))?),+ $(,)? }) => {
         impl Stored for $type {
@@ -94,7 +94,7 @@ macro_rules! one_of {
     };
 }
 
-/// An enum of the machine, and the number that the enum of the same variants in the proto gives it.
+/// An enum of the core, and the numbers of the proto enum with the same variants.
 macro_rules! numbered {
     ($type:ident as $message:ident { $($variant:ident),+ $(,)? }) => {
         impl Stored for $type {

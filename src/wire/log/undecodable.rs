@@ -1,8 +1,8 @@
-//! Why bytes could not be read, for whoever finds it in a log.
+//! Errors of decoding, for a reader of the log.
 
 use thiserror::Error;
 
-/// Bytes that this program cannot read, and which part of them.
+/// Bytes that this program cannot decode, and the part with the fault.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("{place} {fault}")]
 pub struct Undecodable {
@@ -11,7 +11,7 @@ pub struct Undecodable {
     pub fault: DecodeFault,
 }
 
-/// What is wrong with one part.
+/// The fault of one part.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum DecodeFault {
     #[error("is damaged: {0}")]
@@ -39,7 +39,7 @@ impl From<DecodeFault> for Undecodable {
 }
 
 impl Undecodable {
-    /// The same, seen from one level further out.
+    /// The error with `place` as the outer level.
     pub(super) fn within(mut self, place: &str) -> Self {
         self.place = if self.place.is_empty() { place.into() } else { format!("{place}.{}", self.place) };
         self

@@ -39,7 +39,7 @@ impl Stored for Workload {
     }
 }
 
-/// It says its name itself.
+/// A `Workload` contains the name that is its key.
 impl Paired<WorkloadName> for Workload {
     type Message = pb::Workload;
 

@@ -1,4 +1,4 @@
-//! What a round brings: the events and the faults, all of it decided by the seed before it begins.
+//! The agenda of a round: the events and the faults, all decided by the seed before the round begins.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::super::dice::Dice;
 
-/// What is announced, and when after the beginning.
+/// An order, and the time of the announcement after the beginning.
 pub(super) struct Announcement {
     pub(super) at: Duration,
     pub(super) order: Value,
 }
 
-/// What is done to whom, from when on and for how long.
+/// A fault with targets, begin and duration.
 #[derive(Clone, Debug)]
 pub(super) struct Stroke {
     pub(super) at: Duration,
@@ -22,29 +22,29 @@ pub(super) struct Stroke {
 
 #[derive(Clone, Debug)]
 pub(super) enum Fault {
-    /// These are killed, and started again at its end.
+    /// These replicas are killed, and started again at the fault's end.
     Kill(Vec<usize>),
-    /// These are stopped, and go on at its end.
+    /// These replicas are stopped, and continue at the fault's end.
     Freeze(Vec<usize>),
-    /// The two do not hear each other.
+    /// The two replicas receive nothing from each other.
     Cut(usize, usize),
     CutOff(usize),
     CutOffLoudly(usize),
-    /// Nobody hears it.
+    /// No peer receives from the replica.
     Mute(usize),
-    /// It hears nobody.
+    /// The replica receives from no peer.
     Deafen(usize),
     SlowDown(usize, Duration),
     FillDisk(usize),
     FailSync(usize),
-    /// Its wall clock jumps by so many seconds, and back at the end.
+    /// The replica's wall clock jumps by so many seconds, and back at the end.
     Clock(usize, i64),
-    /// The metadata service of these VMs answers so, for as long or for so many requests.
+    /// The metadata service of these VMs answers so, for the duration or for a number of requests.
     Answers(Vec<usize>, Value),
 }
 
 impl Fault {
-    /// As it is counted. Of one kind there is one at a time.
+    /// The name under which the fault is counted. Each kind has at most one fault at a time.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Kill(_) => "replicas are killed",
@@ -59,7 +59,7 @@ impl Fault {
         }
     }
 
-    /// Both change links, which are all healed together.
+    /// True for equal kinds, and if both change links, because all links are healed together.
     fn excludes(&self, other: &Self) -> bool {
         let is_of_links = |fault: &Self| fault.kind().starts_with("links");
         self.kind() == other.kind() || (is_of_links(self) && is_of_links(other))
@@ -76,7 +76,7 @@ fn place(dice: &mut Dice) -> usize {
     usize::try_from(dice.below(REPLICAS)).unwrap()
 }
 
-/// One mostly, sometimes two, and now and then all of them.
+/// Mostly a single place, sometimes two, and now and then all three.
 fn places(dice: &mut Dice) -> Vec<usize> {
     let (first, count) = (place(dice), [1, 1, 1, 1, 1, 1, 2, 2, 2, 3][usize::try_from(dice.below(10)).unwrap()]);
     (0..count).map(|next| (first + next) % 3).collect()
@@ -139,7 +139,7 @@ fn order(dice: &mut Dice) -> Value {
     order
 }
 
-/// One fault after the other, each beside those that are still in force.
+/// Faults in sequence, each beside the faults still in force.
 pub(super) fn strokes(dice: &mut Dice, span: Duration, may: impl Fn(&Fault) -> bool) -> Vec<Stroke> {
     let mut found: Vec<Stroke> = Vec::new();
     let mut at = ms(3_000);
@@ -155,7 +155,7 @@ pub(super) fn strokes(dice: &mut Dice, span: Duration, may: impl Fn(&Fault) -> b
     found
 }
 
-/// What would tempt the replica that is left to approve without a quorum.
+/// An event and faults that would tempt the remaining replica to approve without a quorum.
 pub(super) struct Desertion {
     pub(super) order: Value,
     pub(super) strokes: Vec<Stroke>,
@@ -168,7 +168,7 @@ pub(super) enum Halting {
     Nothing,
     /// Everything, before anything is announced.
     Pause,
-    /// What is announced.
+    /// The announced event.
     Hold,
 }
 
@@ -189,7 +189,7 @@ pub(super) fn desertion(dice: &mut Dice) -> Desertion {
     };
     let mut strokes = vec![Stroke { at: ms(dice.below(800)), lasts, fault: gone.clone() }];
     if let Fault::CutOff(_) | Fault::CutOffLoudly(_) = gone {
-        // The others could decide, and cannot post.
+        // The other replicas could decide, and cannot post.
         let answers = json!({ "fault": { "kind": dice.of(&["reset", "request_lost", "empty"]) }, "on": "both" });
         strokes.insert(0, Stroke { at: ms(0), lasts, fault: Fault::Answers(others, answers) });
     }
@@ -217,7 +217,7 @@ fn fault(dice: &mut Dice) -> (Fault, Duration) {
     }
 }
 
-/// Documents may differ for half of `takeover_after`, which a stale one is held to by its count of requests.
+/// Documents may differ for half of `takeover_after`; a stale document is limited to this by the count of requests.
 fn answers(dice: &mut Dice) -> (Fault, Duration) {
     let on = if dice.percent(60) { places(dice) } else { vec![0, 1, 2] };
     let simple = ["hang", "empty", "html", "error_json", "malformed", "truncated", "reset", "redirect"];
@@ -233,7 +233,7 @@ fn answers(dice: &mut Dice) -> (Fault, Duration) {
         _ => json!({ "fault": { "kind": "late_effect", "ms": dice.between(100, 5_000) }, "on": "post", "times": 1 }),
     };
     if order["fault"]["kind"] == "hang" {
-        // A request that hangs does so to the client's end of patience.
+        // A request that hangs does so until the client's timeout.
         order["times"] = json!(dice.between(1, 3));
     }
     (Fault::Answers(on, order), ms(dice.between(1_000, 10_000)))

@@ -1,5 +1,5 @@
-//! Collecting what others have written down: the platform's list of events, the requests that it got, the hooks' own
-//! log, and what the replicas tell.
+//! Collection of the records: the platform's list of events, the requests to the platform, the hooks' own log, and the
+//! replicas' lists of events.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -22,7 +22,7 @@ fn moment(value: &Value) -> Option<Moment> {
     value.as_str()?.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
 }
 
-/// As the platform knows them now; which were calm was known before.
+/// The events as the platform knows the events now; `is_calm` is known from `before`.
 pub(super) async fn events(cluster: &Cluster, before: &[Announced]) -> Vec<Announced> {
     let event = |event: Value| Announced {
         id: text(&event["id"]),
@@ -49,7 +49,7 @@ pub(super) async fn posts(cluster: &Cluster) -> Vec<Post> {
     found
 }
 
-/// A line for each begin and each end; the processes are told apart by their numbers.
+/// Reads a line for each begin and each end; the processes are distinguished by pid.
 pub(super) fn runs(cluster: &Cluster) -> Vec<Run> {
     let mut found: Vec<Run> = Vec::new();
     for line in cluster.hooks.written().lines() {
@@ -72,7 +72,7 @@ pub(super) fn runs(cluster: &Cluster) -> Vec<Run> {
     found
 }
 
-/// Of those that answer.
+/// The stories of the replicas that answer.
 pub(super) async fn stories(cluster: &Cluster) -> Vec<Story> {
     let mut found = Vec::new();
     for replica in &cluster.replicas {

@@ -1,5 +1,5 @@
-//! An operator who wants nothing approved for a while: asked of whichever replica answers, and relied on from when every
-//! voter is said to know of it.
+//! An operator's temporary hold or pause of approvals: sent to any replica that answers, and relied on once every voter
+//! reportedly knows of the hold or pause.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use super::super::cluster::Cluster;
 use super::gather::now;
 use super::record::{Halt, Moment};
 
-/// Longer than a desertion; it is taken back before, and not relied on for so long.
+/// Longer than a desertion; the halt is released before, and not relied on for so long.
 const LASTS_MS: u64 = 180_000;
 const RELIED_ON_MS: Moment = 60_000;
-/// So many times all replicas are asked.
+/// The number of times that all replicas are asked.
 const TRIES: usize = 20;
 const AGAIN_AFTER: Duration = Duration::from_millis(300);
 
-/// `None` where nobody took it.
+/// Pauses all approvals; `None` if no replica accepted the pause.
 pub(super) async fn pause(cluster: &Cluster) -> Option<Halt> {
     for _ in 0..TRIES {
         for replica in &cluster.replicas {
@@ -35,7 +35,7 @@ pub(super) async fn pause(cluster: &Cluster) -> Option<Halt> {
     None
 }
 
-/// The same, of one event, which has to be seen first.
+/// Holds an event, which has to be seen first; `None` if no replica accepted the hold.
 pub(super) async fn hold(cluster: &Cluster, event: &str) -> Option<Halt> {
     for _ in 0..TRIES {
         for replica in &cluster.replicas {
@@ -51,13 +51,13 @@ pub(super) async fn hold(cluster: &Cluster, event: &str) -> Option<Halt> {
     None
 }
 
-/// One that somebody may not know of is never relied on.
+/// A halt that a voter may not know of is never relied on.
 fn halt(event: Option<String>, is_known: bool) -> Halt {
     let from = if is_known { now() } else { Moment::MAX };
     Halt { event, from, to: now() + RELIED_ON_MS, spared: Vec::new() }
 }
 
-/// Takes it back; from now on it is not relied on.
+/// Releases the halt; from now on the halt is not relied on.
 pub(super) async fn end_of(cluster: &Cluster, halt: &mut Halt) {
     halt.to = halt.to.min(now());
     for _ in 0..TRIES {

@@ -1,4 +1,4 @@
-//! The part of the judge that is about what hooks did: that nothing is put back too early, run twice or left behind.
+//! The part of the judge for the hooks' runs: nothing is restored too early, run twice or left unrestored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,9 @@ use allclear::wire::pb::allclear::operator::v1::{Event, Step};
 use super::judge::{Finding, finding};
 use super::record::{Announced, Moment, Record, Run, Strike};
 
-/// Nothing is put back while the platform still lists an event that it was told to start, and nothing taken for over while
-/// it lists it. What does not go on is given back, and put back, while it is announced.
+/// No restore runs while the platform still lists an approved event, and no replica treats an event as over while the
+/// platform lists the event. Members of an event that does not proceed are given back, and restored, while the event is
+/// announced.
 pub(super) fn s6(record: &Record) -> Vec<Finding> {
     let mut found = Vec::new();
     let is_listed = |id: &str, at| record.event(id).is_some_and(|event| event.ended.is_none_or(|ended| at < ended));
@@ -30,8 +31,8 @@ pub(super) fn s6(record: &Record) -> Vec<Finding> {
     found
 }
 
-/// An attempt is one replica's, hooks of one workload run one after the other within an event, and what counts as done
-/// is what that attempt did.
+/// An attempt belongs to a single replica, hooks of a workload run in turn within an event, and an attempt counts as
+/// done only by its own run.
 pub(super) fn s7(record: &Record) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut runners: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -43,7 +44,7 @@ pub(super) fn s7(record: &Record) -> Vec<Finding> {
     }
     let changes = |run: &&Run| run.intent != "confirm";
     for (place, run) in record.runs.iter().enumerate().filter(|(_, run)| changes(run)) {
-        // Of one that was killed it is not known when.
+        // The end time of a killed run is unknown.
         let Some((ended, _)) = run.ended else { continue };
         let same = |later: &&Run| changes(later) && later.is_of(&run.event, &run.vm, &run.workload);
         let beside = record.runs[place + 1..].iter().filter(same).find(|later| later.began < ended);
@@ -58,8 +59,8 @@ pub(super) fn s7(record: &Record) -> Vec<Finding> {
     found
 }
 
-/// A member is restored when it was taken away since it was last restored, and in the end nobody is left taken away: by
-/// the hooks' own log, whichever events they ran for.
+/// A member is restored if hooks took the member away since its last restore, and in the end no member is left away: by
+/// the hooks' own log, regardless of the hooks' events.
 pub(super) fn s8(record: &Record) -> Vec<Finding> {
     let mut found = Vec::new();
     for run in record.runs.iter().filter(|run| run.restores()) {
@@ -68,12 +69,12 @@ pub(super) fn s8(record: &Record) -> Vec<Finding> {
         let earlier = || record.runs.iter().filter(same);
         let back = earlier().filter(|other| brings_back(other)).filter_map(|other| other.ended).map(|(at, _)| at).max();
         let is_touched = earlier().any(|other| other.prepares() && Some(other.began) >= back);
-        // What was to be run may have been: its replica was lost before the process could write a word.
+        // An assigned hook may have run: the replica was lost before the process could write a word.
         let may_be = record.attempts().any(|(_, hook)| {
             let prepares = !["restore", "ready"].contains(&hook.phase.as_str()) && hook.intent == "run";
             prepares && hook.vm == run.vm && hook.workload == run.workload && hook.outcome.as_deref() != Some("done")
         });
-        // `ready` follows the restore that it belongs to.
+        // `ready` follows its restore.
         if !is_touched && !may_be && run.phase == "restore" {
             found.push(finding("S8", &run.event, format!("put back and never touched: {run:?}")));
         }
@@ -96,8 +97,9 @@ fn brings_back(run: &Run) -> bool {
     run.phase == "restore" && run.intent == "run" && run.went_well()
 }
 
-/// S4, by what hooks do: from the first that takes a member away until its restore has ended well, it is out. Nobody is
-/// taken away beside others of the group that are out, but by a last call, or by a user who repairs what hangs.
+/// S4, by the hooks' log: a member is out from the first hook that takes the member away until a restore has ended
+/// well. No member is taken away beside other members of the group that are out, except by a last call, or by a user
+/// who repairs a hang.
 pub(super) fn s4_of_hooks(record: &Record) -> Vec<Finding> {
     let mut found = Vec::new();
     for run in record.runs.iter().filter(|run| run.disrupts()) {
@@ -113,7 +115,7 @@ pub(super) fn s4_of_hooks(record: &Record) -> Vec<Finding> {
     found
 }
 
-/// Hooks have taken the member away, for an event that had to wait for others, and none has brought it back.
+/// True if hooks took the member away, for an event that had to wait for others, and no hook brought the member back.
 fn is_out(record: &Record, vm: &str, workload: &str, at: Moment) -> bool {
     let own = || record.runs.iter().filter(|run| run.vm == vm && run.workload == workload);
     let back =
@@ -123,7 +125,8 @@ fn is_out(record: &Record, vm: &str, workload: &str, at: Moment) -> bool {
     since.any(|run| !is_excused(record, &run.event))
 }
 
-/// Its last call came, or a user asked for it while its VM was struck: then it may have been a repair.
+/// True if the event's last call came, or if a user requested the event during a fault of the event's VM: then the
+/// event may have been a repair.
 pub(super) fn is_excused(record: &Record, event: &str) -> bool {
     let is_called = |step: &Step| step.what.starts_with("last call");
     let is_struck = |event: &Announced| {

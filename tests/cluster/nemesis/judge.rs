@@ -1,5 +1,5 @@
-//! The judge: whether the facts of a round keep the properties of `behaviour.md` 13. Each is one function over what was
-//! recorded, which asks nobody and knows nothing of how replicas decide.
+//! The judge: whether the facts of a round keep the properties of `behaviour.md` 13. Each property is a function over
+//! the record alone, without knowledge of how replicas decide.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,14 @@ use allclear::wire::pb::allclear::operator::v1::{Approval, Event, Hook};
 use super::hooks_judge::{is_excused, s4_of_hooks, s6, s7, s8};
 use super::record::{Announced, Moment, Post, Record, Run, Strike};
 
-/// A lease counts from when the leader decides, and a claim bears the moment at which that is proposed, which is later on a
-/// busy machine.
+/// A lease counts from the leader's decision, and a claim bears the time of the proposal, which is later on a busy
+/// machine.
 const STAMPED_WITHIN_MS: Moment = 500;
 
 /// The clocks of two replicas agree to this much about a span of a few seconds, also over slow links.
 const SLACK_MS: Moment = 1_500;
 
-/// A property that does not hold, the event it is about, and why.
+/// A property that does not hold, the event, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Finding {
     pub(super) property: &'static str,
@@ -36,14 +36,15 @@ pub(super) fn finding(property: &'static str, event: &str, why: impl Into<String
     Finding { property, event: event.into(), why: why.into() }
 }
 
-/// Nothing is posted before every hook that holds has ended well, unless the replicas name a reason that overrides it.
+/// No approval is posted before every hook that holds the event has ended well, unless the replicas name an overriding
+/// reason.
 fn s1(record: &Record) -> Vec<Finding> {
     let mut found = Vec::new();
     for post in &record.posts {
         let Some(event) = record.event(&post.event) else { continue };
         let reasons: BTreeSet<&str> = behind(record, post).into_iter().map(|it| it.reason.as_str()).collect();
         let by = |why: String| finding("S1", &post.event, format!("posted by {} at {}: {why}", post.vm, post.at));
-        // S5 judges what was approved without a quorum.
+        // S5 judges approvals without a quorum.
         let reason = reasons.first().copied().filter(|reason| reasons.len() == 1 && *reason != "takeover");
         match reason {
             None => {}
@@ -82,7 +83,7 @@ fn required<'a>(record: &'a Record, event: &'a Announced) -> Vec<(&'a str, &'sta
 
 fn is_settled(record: &Record, event: &Announced, hook: &(&str, &str, &str), post: &Post) -> bool {
     let (vm, workload, phase) = *hook;
-    // What was done for another event while both kept the member out is done for this one.
+    // A hook done for another event, while both events kept the member out, is done for this event.
     let is_it = |run: &&Run| {
         let is_same = run.vm == vm && run.workload == workload && run.phase == phase && run.intent != "undo";
         is_same && (run.event == event.id || run.disrupts())
@@ -98,8 +99,8 @@ fn clock_was_wrong(record: &Record, from: Moment, to: Moment) -> bool {
     record.strikes.iter().filter(near).any(|strike| strike.kind == "clock jumps")
 }
 
-/// Without faults one post at most, and with them each further one is another claim, made when the one before it was
-/// over and not accepted. Nothing is posted for what nobody announced to us.
+/// Without faults there is one post at most. With faults each further post is another claim, made when the previous
+/// claim was over and not accepted. No post is for an event that was not announced to the cluster.
 fn s2(record: &Record) -> Vec<Finding> {
     let mut found = Vec::new();
     for post in &record.posts {
@@ -133,7 +134,7 @@ fn s2(record: &Record) -> Vec<Finding> {
     found
 }
 
-/// Every post is a claim that the log knows in the end: nobody posts on their own account.
+/// Every post is a claim in the log in the end: no replica posts without a claim.
 fn s3(record: &Record) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
@@ -148,9 +149,9 @@ fn s3(record: &Record) -> Vec<Finding> {
     found
 }
 
-/// What we approved together never takes more members of a group away than it may lose: from the approval until the
-/// workload is put back, as the platform and the hooks saw it.
-/// An event that is too big by itself is approved when no other is under way.
+/// The cluster's approvals together never take more members of a group away than the group may lose: from the approval
+/// until the workload is restored, by the platform's and the hooks' records.
+/// An event that is too big by itself is approved when no other event is under way.
 fn s4(record: &Record) -> Vec<Finding> {
     let is_brief = |event: &Announced| event.kind == "Freeze" && (0..10).contains(&event.duration_s);
     let ours = |event: &&Announced| {
@@ -183,25 +184,25 @@ fn s4(record: &Record) -> Vec<Finding> {
     found
 }
 
-/// When a workload was back, as late as can be told from outside; nothing while it is not.
+/// The latest time, by outside evidence, at which a workload was restored; `None` while the workload is not restored.
 fn put_back(record: &Record, event: &Announced, vm: &str, workload: &str) -> Option<Moment> {
     let ended = event.ended?;
     let runs = || record.runs.iter().filter(|run| run.vm == vm && run.workload == workload);
-    // Whoever shares the member's slot restores it for all.
+    // An event that shares the member's slot restores the member for all events.
     let restored = runs().filter(|run| run.phase == "restore" && run.went_well()).filter_map(|run| run.ended);
     let restored = restored.map(|(at, _)| at).filter(|at| *at >= ended).min();
     let is_touched = runs().any(|run| run.disrupts() && run.event == event.id);
     if is_touched { restored } else { Some(ended) }
 }
 
-/// One of three approves nothing by itself, and no operator asks it to.
+/// A single replica of three approves nothing by itself, and no operator requests an isolated approval.
 fn s5(record: &Record) -> Vec<Finding> {
     let approvals = record.events.iter().flat_map(|event| record.approvals(&event.id).map(|it| (&event.id, it)));
     let alone = approvals.filter(|(_, it)| it.attempt.contains("/alone-"));
     alone.map(|(id, it)| finding("S5", id, format!("{} approved it without a quorum", it.approver))).collect()
 }
 
-/// What an operator holds nobody approves.
+/// No replica approves an event under an operator's hold.
 fn held(record: &Record) -> Vec<Finding> {
     let of = |post: &Post| {
         let halt = record.halts.iter().find(|halt| halt.is_against(post))?;
@@ -210,8 +211,8 @@ fn held(record: &Record) -> Vec<Finding> {
     record.posts.iter().filter_map(of).collect()
 }
 
-/// The replicas agree: in the end all tell the same of every event, and meanwhile nobody showed an attempt or a claim
-/// otherwise than somebody else, or than before.
+/// The replicas agree: in the end all replicas have equal entries of every event, and meanwhile no replica showed an
+/// attempt or a claim otherwise than another replica, or than before.
 fn one_story(record: &Record) -> Vec<Finding> {
     let mut found = Vec::new();
     let Some((first, story)) = record.stories.first() else { return found };
@@ -246,7 +247,7 @@ fn one_story(record: &Record) -> Vec<Finding> {
     found
 }
 
-/// When nothing is wrong any more, every event is closed and nobody has ended for no reason.
+/// After the faults, every event is closed and no replica has ended without a reason.
 fn alive(record: &Record) -> Vec<Finding> {
     let deaths = record.deaths.iter().map(|death| finding("alive", "", death.clone()));
     let is_open = |event: &&Event| event.stage != "closed";
@@ -260,7 +261,7 @@ fn alive(record: &Record) -> Vec<Finding> {
     deaths.chain(open).chain(unknown).collect()
 }
 
-/// What was to prepare an event has an outcome in the end, whatever became of it.
+/// Every attempt that prepares an event has an outcome in the end, regardless of the result.
 fn l2(record: &Record) -> Vec<Finding> {
     let prepares = |hook: &Hook| !["restore", "ready"].contains(&hook.phase.as_str());
     let hangs = record.attempts().filter(|(event, hook)| event.stage == "closed" && hook.outcome.is_none());
@@ -268,8 +269,8 @@ fn l2(record: &Record) -> Vec<Finding> {
     hangs.map(|(event, hook)| finding("L2", &event.id, format!("{} was never settled", hook.attempt))).collect()
 }
 
-/// What a user asks for while nothing is wrong is approved before its notice is over, unless hooks went wrong meanwhile:
-/// one that failed holds it, and one that hung keeps a member of its group away.
+/// A user's event without faults is approved before the notice is over, unless hooks went wrong meanwhile: a failed
+/// hook holds the event, and a hung hook keeps a member of the group away.
 fn l3(record: &Record) -> Vec<Finding> {
     let is_due = |event: &&Announced| event.is_calm && event.is_users && !record.members(event).is_empty();
     let is_ours = |event: &Announced| event.accepted.as_ref().is_some_and(|(_, by)| record.vms.contains(by));
@@ -281,21 +282,21 @@ fn l3(record: &Record) -> Vec<Finding> {
     left.map(|event| finding("L3", &event.id, "a user asked for it, and nobody approved it")).collect()
 }
 
-/// What the log knows of as posted, or perhaps posted, for this event by this replica.
+/// The log's claims that were posted, or perhaps posted, for this event by this replica.
 fn sent<'a>(record: &'a Record, post: &'a Post) -> impl Iterator<Item = &'a Approval> {
     let was_sent = |claim: &&Approval| !matches!(claim.outcome.as_deref(), Some("not_sent" | "withdrawn"));
     record.approvals(&post.event).filter(|claim| claim.approver == post.vm).filter(was_sent)
 }
 
-/// The decisions that this post may come from. A replica posts in the order in which it decides, each at most once, and
-/// some do not arrive.
+/// The possible decisions behind this post. A replica posts in the order of the replica's decisions, each decision at
+/// most once, and some posts do not arrive.
 fn behind<'a>(record: &'a Record, post: &'a Post) -> Vec<&'a Approval> {
     let mut decisions: Vec<_> = sent(record, post).collect();
     let posts: Vec<&Post> = record.posts_of(&post.event).filter(|other| other.vm == post.vm).collect();
     let (Some(first), Some(last), Some(event)) = (posts.first(), posts.last(), record.event(&post.event)) else {
         return decisions;
     };
-    // Their times are of clocks that may have jumped in between.
+    // The decisions' times are of clocks that may have jumped in between.
     if clock_was_wrong(record, event.at.min(first.at), last.at) {
         return decisions;
     }
@@ -305,7 +306,8 @@ fn behind<'a>(record: &'a Record, post: &'a Post) -> Vec<&'a Approval> {
     decisions.into_iter().skip(place).take(unheard + 1).collect()
 }
 
-/// By the clock of the cluster, which differs from others by what faults made of it: only for comparing its own times.
+/// A time by the clock of the cluster, which faults make differ from other clocks: only for comparison with times of
+/// the cluster's clock.
 fn moment(text: &str) -> Moment {
     text.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_millisecond)
 }

@@ -1,4 +1,4 @@
-//! The judge has been seen to find each fault: a record without one, and what is found when it has one.
+//! The judge finds each fault: a record without fault, and the findings when the record has a fault.
 
 use allclear::wire::pb::allclear::operator::v1::{Approval, Event, Hook, Step};
 
@@ -52,7 +52,7 @@ fn announced(id: &str, vm: &str, from: i64, accepted: i64, ended: i64) -> Announ
     }
 }
 
-/// Prepared, approved once, over and put back.
+/// A record without fault: prepared, approved once, over and restored.
 fn fine() -> Record {
     let hook = |phase: &str, number: u32| Hook {
         workload: "database".into(),
@@ -97,7 +97,7 @@ fn retell(record: &mut Record, change: impl Fn(&mut Event)) {
     record.stories.iter_mut().for_each(|(_, events)| change(&mut events[0]));
 }
 
-/// What is found when this is changed about a record without fault.
+/// The findings after this change to a record without fault.
 fn found(change: impl FnOnce(&mut Record)) -> Vec<&'static str> {
     let mut record = fine();
     assert_eq!(judge(&record), [], "the record is not without fault");
@@ -242,7 +242,7 @@ fn an_approval_without_a_quorum_breaks_s5() {
             event.approvals[0].attempt = "E/alone-db-1-2000".into();
             event.approvals[0].reason = "takeover".into();
         });
-        // What it was seen to be before is another claim.
+        // The earlier sightings are of another claim.
         record.sightings.clear();
     };
     assert_eq!(found(alone), ["S5"]);
@@ -250,7 +250,7 @@ fn an_approval_without_a_quorum_breaks_s5() {
 
 #[test]
 fn the_reason_of_a_post_is_told_by_the_order_of_those_of_one_replica() {
-    // The reply to the first was lost, and the quorum gave its replica the event again.
+    // The reply to the first post was lost, and the quorum assigned the event to the same replica again.
     let both = |record: &mut Record| {
         retell(record, |event| {
             event.approvals[0].outcome = Some("unknown".into());

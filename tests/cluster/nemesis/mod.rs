@@ -1,8 +1,8 @@
-//! Claim: whatever is done to three replicas, their disks, clocks, links and metadata endpoints while the platform goes
-//! on announcing events, S1 to S8 hold for what the platform, the hooks and the replicas themselves have written down,
-//! and when nothing is done to them any more, every event is closed and everything is put back.
+//! Claim: under any faults of three replicas, their disks, clocks, links and metadata endpoints, while the platform
+//! keeps announcing events, S1 to S8 hold for the records of the platform, the hooks and the replicas themselves, and
+//! after the faults every event is closed and everything is restored.
 //!
-//! A seed decides what comes. `ALLCLEAR_NEMESIS=1h ALLCLEAR_SEED=7 cargo test --test processes nemesis -- --nocapture`
+//! A seed decides the rounds. `ALLCLEAR_NEMESIS=1h ALLCLEAR_SEED=7 cargo test --test processes nemesis -- --nocapture`
 //! goes on for an hour, round after round; round n of seed s is the first round of seed s + n.
 
 mod agenda;
@@ -31,13 +31,13 @@ use self::round::Round;
 const SPAN: &str = "ALLCLEAR_NEMESIS";
 const SEED: &str = "ALLCLEAR_SEED";
 const IN_EVERY_RUN: Duration = Duration::from_mins(5);
-/// How long faults last in a round, and with all that belongs to it, as a rule.
+/// The duration of the faults in a round, and of a whole round as a rule.
 const STORM: Duration = Duration::from_secs(80);
 const ROUND: Duration = Duration::from_secs(170);
-/// A fault within so much of an event is shown beside what is found.
+/// A fault within this time of an event is shown beside the findings.
 const AROUND_MS: i64 = 10_000;
 
-/// What a run has shown.
+/// The result of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verdict {
     Pass,
@@ -54,7 +54,7 @@ fn verdict(findings: &[Finding], strikes: &[Strike]) -> Verdict {
     }
 }
 
-/// Rounds, one after the other, until the time is over.
+/// Plays rounds in turn until the time is over.
 pub(crate) async fn play() {
     let span = std::env::var(SPAN).map_or(IN_EVERY_RUN, |text| {
         humantime::parse_duration(&text).unwrap_or_else(|error| panic!("{SPAN}={text:?}: {error}; write 15m or 1h"))
@@ -85,7 +85,7 @@ pub(crate) async fn play() {
     }
 }
 
-/// What was found, with what happened around it; everything else is kept in a folder.
+/// The findings, each with its surrounding incidents; everything else is kept in a folder.
 fn report(round: &Round, seed: u64, findings: &[Finding]) -> String {
     let record = &round.record;
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("nemesis-{seed}"));
@@ -162,7 +162,7 @@ impl Tally {
     }
 }
 
-/// The judge sees what really happened: an approval that no replica decided, and a hook that none of them ran.
+/// The judge finds real violations: an approval without a replica's decision, and a hook that no replica ran.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_done_behind_the_replicas_backs_is_found() {
     let mut round = Round::set().await;

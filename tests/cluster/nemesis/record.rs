@@ -1,5 +1,5 @@
-//! What was recorded of a round: facts only, in one time, by whoever was outside. Nothing here was told by a replica
-//! but its stories and what it showed meanwhile.
+//! The record of a round: facts only, by a single clock, from observers outside the replicas. Only the stories and the
+//! sightings come from replicas.
 
 use std::collections::BTreeSet;
 
@@ -8,28 +8,28 @@ use allclear::wire::pb::allclear::operator::v1::{Approval, Event, Hook};
 /// Milliseconds since 1970 by the clock of the machine, which no fault touches.
 pub(super) type Moment = i64;
 
-/// What one replica tells of every event at the end.
+/// A replica's list of all events at the end.
 pub(super) type Story = (String, Vec<Event>);
 
 #[derive(Clone, Default, Debug)]
 pub(super) struct Record {
     pub(super) vms: Vec<String>,
-    /// Every VM has them.
+    /// The duties of every VM.
     pub(super) duties: Vec<Duty>,
     pub(super) max_unavailable: usize,
     pub(super) user_budget_ms: i64,
     pub(super) claim_lease_ms: i64,
     pub(super) events: Vec<Announced>,
-    /// In the order in which they arrived.
+    /// The posts in the order of arrival.
     pub(super) posts: Vec<Post>,
-    /// In the order in which they began.
+    /// The runs in the order of their begin.
     pub(super) runs: Vec<Run>,
     pub(super) stories: Vec<Story>,
-    /// In the order of time.
+    /// The sightings in the order of time.
     pub(super) sightings: Vec<Sighting>,
     pub(super) strikes: Vec<Strike>,
     pub(super) halts: Vec<Halt>,
-    /// Replicas that ended by themselves though nothing was done to their disks.
+    /// Replicas that ended by themselves without a fault of their disks.
     pub(super) deaths: Vec<String>,
 }
 
@@ -50,14 +50,14 @@ pub(super) struct Announced {
     pub(super) vms: Vec<String>,
     pub(super) duration_s: i64,
     pub(super) at: Moment,
-    /// When, and by whom, it was approved.
+    /// The time and the approver of the approval.
     pub(super) accepted: Option<(Moment, String)>,
     pub(super) ended: Option<Moment>,
-    /// No fault was in force during its life.
+    /// True if no fault was in force during the event.
     pub(super) is_calm: bool,
 }
 
-/// A request for approval that arrived, whatever became of it.
+/// A request for approval that arrived, regardless of the result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Post {
     pub(super) at: Moment,
@@ -65,7 +65,7 @@ pub(super) struct Post {
     pub(super) event: String,
 }
 
-/// A process of a hook, by what it wrote itself.
+/// A process of a hook, by the process's own lines in the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Run {
     pub(super) event: String,
@@ -74,15 +74,15 @@ pub(super) struct Run {
     pub(super) phase: String,
     pub(super) intent: String,
     pub(super) attempt: String,
-    /// The replica that ran it.
+    /// The replica that ran the hook.
     pub(super) on: String,
     pub(super) pid: String,
     pub(super) began: Moment,
-    /// When and with which exit status; nothing when it was killed.
+    /// The end time and the exit status; `None` if the process was killed.
     pub(super) ended: Option<(Moment, u8)>,
 }
 
-/// What a replica showed meanwhile.
+/// The events that a replica showed during the round.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Sighting {
     pub(super) by: String,
@@ -100,16 +100,16 @@ pub(super) struct Strike {
     pub(super) took_effect: bool,
 }
 
-/// A hold of an operator, or a pause, of which every voter was said to know.
+/// An operator's hold or pause, reportedly known to every voter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Halt {
-    /// Nothing: all of them.
+    /// `None`: all events.
     pub(super) event: Option<String>,
-    /// When the operator had the answer.
+    /// The time at which the operator had the answer.
     pub(super) from: Moment,
-    /// When it was taken back, at the earliest.
+    /// The earliest time of the hold's release.
     pub(super) to: Moment,
-    /// Those that had been decided before, as the answer said.
+    /// The events that had been decided before, according to the answer.
     pub(super) spared: Vec<String>,
 }
 
@@ -121,12 +121,12 @@ impl Halt {
 }
 
 impl Run {
-    /// Before the event, and not to ask whether it is done.
+    /// True for a run before the event that does not merely confirm a previous run.
     pub(super) fn prepares(&self) -> bool {
         !self.restores() && self.intent == "run"
     }
 
-    /// It takes service away.
+    /// True if the run takes service away.
     pub(super) fn disrupts(&self) -> bool {
         ["failover", "drain", "shutdown"].contains(&self.phase.as_str()) && self.intent == "run"
     }
@@ -149,13 +149,13 @@ impl Record {
         self.events.iter().find(|event| event.id == id)
     }
 
-    /// Those of the event that have replicas.
+    /// The event's VMs that have replicas.
     pub(super) fn members<'a>(&'a self, event: &'a Announced) -> BTreeSet<&'a str> {
         event.vms.iter().filter(|vm| self.vms.contains(vm)).map(String::as_str).collect()
     }
 
-    /// What the replicas tell of an event: more than once when it was listed again after its end. That all tell the
-    /// same is judged apart.
+    /// The replicas' entries of an event: several if the event was listed again after its end. The agreement of all
+    /// replicas is judged separately.
     pub(super) fn told<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a Event> {
         self.stories.iter().take(1).flat_map(|(_, events)| events).filter(move |event| event.id == id)
     }

@@ -1,5 +1,5 @@
-//! One round: a cluster, what comes over it, the time after that in which everything has to come right, and what was
-//! recorded meanwhile.
+//! A round: a cluster, the events and the faults, the time afterwards in which everything has to recover, and the
+//! record of the round.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,20 +20,20 @@ use super::tricks::Tricks;
 
 pub(super) const USER_BUDGET: (&str, i64) = ("5s", 5_000);
 pub(super) const CLAIM_LEASE_MS: i64 = 5_000;
-/// Between two looks at what is due.
+/// The interval between two checks for pending actions.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// Between two looks at what a replica shows.
+/// The interval between two queries of a replica's events.
 const SEE_AGAIN: Duration = Duration::from_secs(1);
-/// How a service manager starts again what has ended.
+/// The restart delay, as of a service manager.
 const START_AGAIN_AFTER: Duration = Duration::from_millis(500);
-/// So many looks, at least two minutes: notices, restoring, and a replica that has to catch up. Not a length of time,
-/// so that it grows on a machine that has none for this test.
+/// The number of checks, at least two minutes: notices, restoring, and a replica that has to catch up. A number instead
+/// of a duration, so that the limit grows on a machine without time for this test.
 const LOOKS_UNTIL_RIGHT: usize = 400;
 const LOOK_WHETHER_RIGHT: Duration = Duration::from_millis(300);
 /// A pause of the whole machine that is as good as a fault.
 const STARVED: Duration = Duration::from_millis(700);
 
-/// Hooks that hold and one that does not, in two workloads of which one comes after the other.
+/// Hooks that hold the event and a hook that does not, in two workloads, the second after the first.
 const DUTIES: [Duty; 4] = [
     Duty { workload: "database", phase: "checkpoint", holds: true },
     Duty { workload: "database", phase: "failover", holds: true },
@@ -43,13 +43,13 @@ const DUTIES: [Duty; 4] = [
 
 pub(super) struct Round {
     pub(super) cluster: Cluster,
-    /// After the cluster: replicas read them to their ends.
+    /// Dropped after the cluster: replicas read the tricks' files to the replicas' ends.
     pub(super) tricks: Tricks,
     pub(super) record: Record,
     in_force: Vec<InForce>,
-    /// When each replica was seen to have ended by itself, to be started again.
+    /// The time at which the end of each replica by itself was noticed, for the restart.
     ended: [Option<Instant>; 3],
-    /// The machine had no time for this test when things were to come right.
+    /// True if the machine had no time for this test during the recovery.
     was_starved: bool,
     seen: Arc<Mutex<Vec<Sighting>>>,
     watchers: Vec<AbortHandle>,
@@ -112,7 +112,7 @@ impl Round {
         round
     }
 
-    /// Writes down what each replica shows, again and again.
+    /// Records each replica's events, again and again.
     fn watch(&mut self) {
         for replica in &self.cluster.replicas {
             let (name, socket, seen) = (replica.name.clone(), replica.socket.clone(), Arc::clone(&self.seen));
@@ -120,7 +120,7 @@ impl Round {
                 loop {
                     sleep(SEE_AGAIN).await;
                     let ask = async { OperatorConnection::connect(&socket).await.ok()?.events().await.ok() };
-                    // One that is paused does not answer.
+                    // A paused replica does not answer.
                     if let Ok(Some(list)) = timeout(Duration::from_secs(2), ask).await {
                         let sighting = Sighting { by: name.clone(), answered: now(), events: list.events };
                         seen.lock().unwrap().push(sighting);
@@ -131,7 +131,7 @@ impl Round {
         }
     }
 
-    /// Everything that the seed has in store for so long, one thing beside the other.
+    /// Plays the seed's events and faults for this duration, side by side.
     pub(super) async fn storm(&mut self, seed: u64, span: Duration) {
         let mut dice = Dice::mixed(seed);
         let mut coming = announcements(&mut dice, span).into_iter().peekable();
@@ -150,7 +150,8 @@ impl Round {
         }
     }
 
-    /// One event, and two replicas that are gone or cut off for twice as long as one of a pair would wait for the other.
+    /// Plays an event with two replicas gone or cut off for twice the time that a replica of a pair would wait for the
+    /// other replica.
     pub(super) async fn desert(&mut self, seed: u64) {
         let desertion = desertion(&mut Dice::mixed(seed));
         let pauses = desertion.halting != Halting::Nothing;
@@ -208,7 +209,7 @@ impl Round {
         }
     }
 
-    /// Starts again what has ended by itself, and writes down whether it had a reason.
+    /// Restarts replicas that ended by themselves, and records whether the end had a reason.
     fn mind(&mut self) {
         for place in 0..3 {
             if let Some(status) = self.cluster.ended(place) {
@@ -228,8 +229,8 @@ impl Round {
         }
     }
 
-    /// Without faults, until every event is closed on every replica and all tell the same. What is still not so when
-    /// the time is up is left to the judge, with everything else that was written down by then.
+    /// Runs without faults, until every event is closed on every replica and all replicas agree. The remaining
+    /// differences when the time is up are left to the judge, with the whole record by then.
     pub(super) async fn come_right(&mut self) {
         self.lift(|_| true).await;
         self.cluster.cloud.clear_faults().await;
@@ -272,7 +273,7 @@ impl Round {
         self.record.stories.len() == 3 && alike && self.record.stories.iter().all(all_closed)
     }
 
-    /// When everything is right, what is announced is approved once and closed.
+    /// After the recovery, every announced event is approved once and closed.
     pub(super) async fn calm(&mut self, seed: u64) {
         let known: Vec<String> = self.record.events.iter().map(|event| event.id.clone()).collect();
         let place = usize::try_from(seed % 3).unwrap();

@@ -1,4 +1,4 @@
-//! Doing a fault to a cluster, undoing it, and telling whether it had any effect: a fault that met nobody proves
+//! The begin and the end of a fault in a cluster, and the check for an effect: a fault that met no target proves
 //! nothing.
 
 use std::time::Duration;
@@ -17,9 +17,9 @@ pub(super) struct InForce {
     pub(super) until: Instant,
     fault: Fault,
     from: Moment,
-    /// Those that were met: running when they were to be killed, and so on.
+    /// The replicas that the fault met: running at the time of the kill, and so on.
     met: Vec<usize>,
-    /// What had happened before: disturbed messages, or lines of the replica's log.
+    /// The value before the fault: the count of disturbed messages, or the length of the replica's log.
     before: usize,
 }
 
@@ -66,12 +66,12 @@ impl InForce {
         Self { until: Instant::now() + lasts, fault, from: now(), met, before }
     }
 
-    /// Ends it, and tells of it.
+    /// Ends the fault, and returns its record.
     pub(super) async fn end(self, cluster: &mut Cluster, tricks: &Tricks) -> Strike {
         let took_effect = self.had_effect(cluster, tricks).await;
         match &self.fault {
             Fault::Kill(_) => self.met.iter().for_each(|place| cluster.start(*place)),
-            // It may have been killed meanwhile.
+            // The replica may have been killed meanwhile.
             Fault::Freeze(_) => {
                 self.met
                     .iter()
@@ -118,7 +118,7 @@ impl InForce {
                     line.strip_prefix("{\"timestamp\":\"")?.split('"').next()?.parse().ok()
                 };
                 let mut stamps = lines.filter_map(stamp);
-                // Its own log is stamped by its wall clock.
+                // The replica's log has timestamps of the replica's wall clock.
                 let is_off = |stamp: jiff::Timestamp| {
                     let at = stamp.as_millisecond();
                     if *ahead > 0 { at > now() + 1_000 } else { at < self.from - 1_000 }
@@ -137,7 +137,7 @@ impl InForce {
         }
     }
 
-    /// A replica that loses its disk ends itself.
+    /// True for a fault of the replica's disk: a replica that loses the disk ends itself.
     pub(super) fn is_of_the_disk(&self, place: usize) -> bool {
         matches!(self.fault, Fault::FillDisk(at) | Fault::FailSync(at) if at == place)
     }

@@ -1,5 +1,5 @@
-//! What replicas are made to find in their surroundings: a wall clock that can be set, and syncs that can fail. Both
-//! come with the dynamic linker, and are left out, with a word about it, where they cannot be had.
+//! Faults in the replicas' environment: a wall clock that can be set, and syncs that can fail. Both come with the
+//! dynamic linker, and are left out, with a message, where unavailable.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,8 @@ impl Tricks {
         Self { folder, faketime, sync }
     }
 
-    /// What the replica at this place finds besides. Its hooks tell by their home whose they are.
+    /// Further environment variables of the replica at this place. The hooks' `HOME` identifies the replica of the
+    /// hooks.
     pub(super) fn environment(&self, place: usize) -> Vec<(&'static str, String)> {
         self.set_clock(place, 0);
         let shown = |path: &Path| path.display().to_string();
@@ -63,7 +64,7 @@ impl Tricks {
         fs::rename(next, self.clock(place)).unwrap();
     }
 
-    /// The next sync of its log fails.
+    /// The next sync of the replica's log fails.
     pub(super) fn fail_sync(&self, place: usize) {
         fs::write(self.order(place), "").unwrap();
     }
@@ -74,7 +75,7 @@ impl Tricks {
 
     /// No sync fails any more.
     pub(super) fn spare(&self, place: usize) {
-        // It is gone when it was carried out.
+        // The file is gone if the order was carried out.
         let _ = fs::remove_file(self.order(place));
     }
 

@@ -1,4 +1,4 @@
-//! What would keep the hooks of etcd from doing their work is found before, and said.
+//! Obstacles to the work of etcd's hooks are found in advance, and reported.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ async fn whatever_the_hooks_would_stumble_over_is_found_by_the_check_before_it()
     fs::write(&fstab, format!("/dev/sdz {} ext4 defaults 0 2\n", trio.vms[0].folder.display())).unwrap();
     let wrong: [((&str, &str), &str); 8] = [
         (("MEMBERS", two), "which MEMBERS does not name"),
-        // The address at which members know each other, where clients are not served.
+        // The peer address, where clients are not served.
         (("MEMBERS", &swapped), "its JSON gateway is off"),
         (("DATA_DIR", empty), "has no data of the etcd that serves"),
         (("DATA_DIR", empty), "etcd has its data in "),
@@ -48,7 +48,7 @@ async fn whatever_the_hooks_would_stumble_over_is_found_by_the_check_before_it()
     }
 }
 
-/// While a leader is asked to go, it takes no writes. Both that it could go to hang.
+/// A leader takes no writes while asked to transfer the leadership. Both possible targets hang.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_leader_that_cannot_go_is_asked_once_with_the_reasons_of_both_it_could_go_to() {

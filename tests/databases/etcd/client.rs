@@ -1,4 +1,4 @@
-//! A client of etcd's JSON gateway over one connection that stays.
+//! A client of etcd's JSON gateway over one lasting connection.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -79,7 +79,7 @@ impl DatabaseClient for Connection {
     }
 }
 
-/// In etcd's JSON a key is base64. Letters and digits, four at a time, are that already.
+/// In etcd's JSON a key is base64. Letters and digits, four at a time, are base64 already.
 pub(super) fn key(row: Row) -> String {
     format!("rows{:04}{:016}", row.client, row.number)
 }

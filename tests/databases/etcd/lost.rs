@@ -1,4 +1,4 @@
-//! Data that are gone, and data that only seem so. A member is removed from the cluster for the first alone.
+//! Lost data, and data which only seem lost. A member is removed from the cluster for lost data alone.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use super::super::trio::{System, ThreeNodeBed, is_installed, until};
 use super::super::writers::Writers;
 use super::{Etcd, READING, open};
 
-/// The identities of all members, as another one lists them.
+/// The identities of all members, as listed by another member.
 fn members(trio: &ThreeNodeBed) -> Vec<String> {
     let listed = open(trio, 1, READING).unwrap().ask("cluster/member/list", &json!({})).unwrap();
     let id = |one: &Value| one["ID"].as_str().unwrap().to_owned();
@@ -21,7 +21,7 @@ fn members(trio: &ThreeNodeBed) -> Vec<String> {
     ids
 }
 
-/// A member that drained and is down, as an event leaves it.
+/// A stage with a member which drained and is down, as after an event.
 async fn stage_with_a_member_that_is_down() -> Stage<Etcd> {
     let stage = Stage::<Etcd>::bare().await;
     Hook::until_done::<Etcd>(&stage.trio, 0, "drain", &[]);
@@ -29,8 +29,8 @@ async fn stage_with_a_member_that_is_down() -> Stage<Etcd> {
     stage
 }
 
-/// Below a mount point whose disk came too late, behind a link that leads nowhere, or in a folder that its user may not look
-/// into etcd seems to have no data, and starts as a new member where it may.
+/// etcd seems to have no data below a mount point with a late disk, behind a link which leads nowhere, or in a folder
+/// which its user may not read, and starts as a new member where allowed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_member_is_not_removed_for_data_that_only_seem_to_be_gone() {
@@ -40,7 +40,7 @@ async fn a_member_is_not_removed_for_data_that_only_seem_to_be_gone() {
     let stage = stage_with_a_member_that_is_down().await;
     let trio = &stage.trio;
     let (before, vm) = (members(trio), &trio.vms[0]);
-    // Nothing starts it, so that the data decide.
+    // The start command does nothing, so the data decide.
     let restored = |setting: (&str, &str)| {
         let more = [("START", "true"), ("ALLCLEAR_TIME_LEFT_MS", "8000"), setting];
         Hook::run::<Etcd>(trio, 0, "restore", &more)
@@ -51,15 +51,16 @@ async fn a_member_is_not_removed_for_data_that_only_seem_to_be_gone() {
     };
     let (data, aside) = (vm.data(), vm.folder.join("aside"));
 
-    // A folder that never was etcd's, as the tables may name it.
+    // A folder never used by etcd, which the tables may name.
     let other = vm.folder.join("other");
     fs::create_dir(&other).unwrap();
     trio.own(&other).unwrap();
     is_left(&restored(("DATA_DIR", other.to_str().unwrap())), BLOCKED, "set it to where they are");
-    // What the hooks remember is gone with another disk.
+    // The state of the hooks is gone with another disk.
     fs::rename(&data, &aside).unwrap();
     is_left(&restored(("STATE_DIR", other.to_str().unwrap())), FAILED, "these hooks never saw");
-    // Its disk is not mounted, by the machine's own table and by what was seen; or a link to it leads nowhere.
+    // The disk is not mounted, by the machine's own table and by the hooks' record; or a link at its path leads
+    // nowhere.
     let fstab = vm.folder.join("fstab");
     fs::write(&fstab, format!("# disks\nUUID=1 {} ext4 defaults 0 2\n", data.display())).unwrap();
     is_left(&restored(("FSTAB", fstab.to_str().unwrap())), BLOCKED, "is not mounted");
@@ -74,14 +75,14 @@ async fn a_member_is_not_removed_for_data_that_only_seem_to_be_gone() {
     is_left(&restored(("X", "")), BLOCKED, "is its disk mounted?");
     fs::remove_file(&data).unwrap();
     fs::rename(&aside, &data).unwrap();
-    // The hooks' user may not look into it.
+    // The hooks' user may not read the folder.
     if trio.user.is_some() {
         fs::set_permissions(&data, Permissions::from_mode(0o700)).unwrap();
         std::os::unix::fs::chown(&data, Some(0), Some(0)).unwrap();
         is_left(&restored(("X", "")), FAILED, "nobody can tell whether etcd's data are in");
         trio.own(&data).unwrap();
     }
-    // A part of them.
+    // A part of the data.
     fs::rename(data.join("member/wal"), &aside).unwrap();
     is_left(&restored(("X", "")), FAILED, "only a part of the data is there");
     fs::rename(&aside, data.join("member/wal")).unwrap();
@@ -90,7 +91,7 @@ async fn a_member_is_not_removed_for_data_that_only_seem_to_be_gone() {
     assert_eq!(members(trio), before);
 }
 
-/// Its service starts it again at each point, as it does with a server that ended.
+/// The member's service starts the server again at each point, as after any end of the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_member_that_lost_its_data_comes_back_wherever_its_restore_is_killed() {

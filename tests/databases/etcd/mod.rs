@@ -1,4 +1,4 @@
-//! etcd. Every member takes writes and hands them to the leader, which is called the primary here.
+//! etcd. Every member accepts writes and forwards them to the leader, which is called the primary here.
 
 mod checks;
 mod client;
@@ -45,7 +45,7 @@ impl System for Etcd {
         }
     }
 
-    /// Where its data are gone, etcd itself refuses to start.
+    /// Where the data are gone, etcd itself refuses to start.
     fn boot(trio: &ThreeNodeBed, place: usize) {
         trio.spawn(place, "sh", &[&service(trio, place)]).unwrap();
     }
@@ -60,7 +60,7 @@ impl System for Etcd {
 
     fn settings(trio: &ThreeNodeBed, place: usize) -> Vec<(&'static str, String)> {
         let vm = &trio.vms[place];
-        // As `systemctl stop` does, it returns when the member has ended.
+        // The command returns when the member has ended, as `systemctl stop` does.
         let pid = vm.folder.join("etcd.pid").display().to_string();
         let stop = format!("sh -c 'pid=$(cat {pid}); kill $pid; while [ -e /proc/$pid/exe ]; do sleep 0.02; done'");
         vec![
@@ -76,7 +76,7 @@ impl System for Etcd {
         open(trio, place, patience)
     }
 
-    /// Each hands them to the leader, and consensus is etcd's own.
+    /// Each member forwards writes to the leader, and consensus is etcd's own.
     fn takes_writes(_trio: &ThreeNodeBed, _place: usize) -> bool {
         false
     }
@@ -85,7 +85,7 @@ impl System for Etcd {
         let (mut connection, mut rows) = (open(trio, place, READING)?, Vec::new());
         let mut from = Row { client: 0, number: 0 };
         loop {
-            // What this member holds, whether or not the others agree.
+            // The rows of this member, whether or not the other members agree.
             let range = json!({
                 "key": key(from), "range_end": "rowt", "limit": PAGE, "keys_only": true, "serializable": true,
             });
@@ -110,7 +110,7 @@ fn service(trio: &ThreeNodeBed, place: usize) -> String {
     trio.vms[place].folder.join("etcd.sh").display().to_string()
 }
 
-/// What a systemd unit with `EnvironmentFile=-` would say.
+/// The script of a systemd unit with `EnvironmentFile=-`.
 fn unit(trio: &ThreeNodeBed, place: usize) -> String {
     let vm = &trio.vms[place];
     let peers: Vec<_> = trio.vms.iter().map(|vm| format!("{}=http://{}", vm.name, vm.addresses[1])).collect();

@@ -10,7 +10,7 @@ use super::{MariaDb, by_socket, call, connect};
 
 const LONG: Duration = Duration::from_mins(5);
 
-/// A statement that writes for minutes keeps a server from being read-only, and all other writes wait with it.
+/// A statement with minutes of writes keeps a server from being read-only, and all other writes wait as well.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn writes_are_stopped_in_vain_twice_for_one_event() {
@@ -46,7 +46,7 @@ async fn writes_are_stopped_in_vain_twice_for_one_event() {
     stage.all_is_there(writers);
 }
 
-/// Somebody at work on a table has it locked: a server waits for that before it is read-only.
+/// A user's session holds a lock of a table: a server waits for the lock before it is read-only.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_lock_of_a_table_is_told() {

@@ -1,4 +1,4 @@
-//! What is wrong before an event is told before it.
+//! Faults are reported before an event.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
@@ -70,8 +70,8 @@ async fn each_thing_that_is_wrong_is_told_with_what_to_do() {
     stage.trio.thaw(2);
 }
 
-/// What the configuration says is found by the start command, the files that it reads, and what counts last. Only there
-/// does `read_only` hold after a restart.
+/// The configuration is found by the start command, by the files which the command reads, and by the last setting,
+/// which counts. Only in the configuration does `read_only` hold after a restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_configuration_without_read_only_is_found_while_it_is_on() {
@@ -104,7 +104,7 @@ async fn a_configuration_without_read_only_is_found_while_it_is_on() {
     finds(&stage, 0, &[], "db-0 and db-2 have the same server_id, 1");
 }
 
-/// `MySQL` speaks the protocol, and has other GTIDs and statements: neither its servers nor its clients are used.
+/// `MySQL` speaks the protocol, and has other GTIDs and statements: neither servers nor clients of `MySQL` are used.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_server_or_client_of_mysql_is_refused() {

@@ -1,5 +1,5 @@
-//! A client of `MariaDB` that speaks its protocol as far as a writer needs it, for an account without a password: a
-//! driver's process would cost more than the switches that are measured.
+//! A client of `MariaDB` with as much of the protocol as a writer needs, for an account without a password: a driver's
+//! process would cost more than the measured switches.
 
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -75,7 +75,7 @@ impl DatabaseClient for Connection {
     }
 }
 
-/// Of one row; none is null or longer than 250 bytes.
+/// The fields of a row; no field is null or longer than 250 bytes.
 fn fields(mut packet: &[u8]) -> Vec<String> {
     let mut fields = Vec::new();
     while let Some((length, rest)) = packet.split_first() {

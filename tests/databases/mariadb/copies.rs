@@ -1,4 +1,4 @@
-//! A copy of lost data is the whole of them, or none.
+//! A copy of lost data is the whole of the data, or nothing.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -32,7 +32,7 @@ async fn with_an_empty_member() -> Stage<MariaDb> {
     stage
 }
 
-/// A folder with a program that takes the place of `mariadb-dump`, before all others in the path.
+/// A folder with a replacement of `mariadb-dump`, before all other folders in the path.
 fn instead_of_the_dump(stage: &Stage<MariaDb>, script: &str) -> String {
     let folder = stage.trio.vms[2].folder.join("bin");
     fs::create_dir_all(&folder).unwrap();
@@ -49,8 +49,8 @@ fn is_untouched(stage: &Stage<MariaDb>) {
     assert_eq!(by_socket(&stage.trio, 2, found).trim(), "");
 }
 
-/// Names and values with whatever ends a field, a row or a statement elsewhere, text in several encodings, and a routine
-/// with a line like those in which a dump says its position.
+/// Names and values with every terminator of a field, a row or a statement elsewhere, text in several encodings, and a
+/// routine with a line like a dump's position line.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_is_copied_and_compared() {
     if !is_installed::<MariaDb>() {
@@ -66,13 +66,13 @@ async fn everything_is_copied_and_compared() {
     let ours = by_socket(&stage.trio, 2, all);
     assert!(ours.starts_with("SLAVESIDE_DISABLED\nON\nE9\t00FF0A0D09\t0.1\t"), "{ours}");
     assert!(ours.contains("\nt;\n1\n") && !ours.contains("half of a copy"), "{ours}");
-    // It is as good as any other: the next one to lose its data gets them from it.
+    // The restored member is as good as any other: the next to lose its data gets the data from there.
     by_socket(&stage.trio, 1, "STOP SLAVE");
     let (status, said) = call(&stage, 0, "failover", &[]);
     assert_eq!((status, stage.primary()), (DONE, 2), "{said}");
 }
 
-/// A dump of views that refer to what is not there any more fails at the first of them.
+/// A dump of views which refer to dropped objects fails at the first such view.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_dump_that_fails_leaves_everything_untouched() {
@@ -93,7 +93,7 @@ async fn a_dump_that_fails_leaves_everything_untouched() {
     assert_eq!(status, DONE, "{said}");
 }
 
-/// Where the program ends early, for want of memory or of room, what it has written until then loads without an error.
+/// Where the program ends early, for want of memory or of space, the output until then loads without an error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_dump_that_is_cut_or_empty_leaves_everything_untouched() {
@@ -115,7 +115,7 @@ async fn a_dump_that_is_cut_or_empty_leaves_everything_untouched() {
     assert!(!stage.trio.vms[2].folder.join("state/mariadb-copy.sql").exists());
 }
 
-/// Whoever brings the data back by hand meanwhile is not undone.
+/// Data restored by hand in the meantime are not removed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn data_that_came_back_while_others_were_dumped_stay() {
@@ -134,7 +134,8 @@ async fn data_that_came_back_while_others_were_dumped_stay() {
     assert_eq!(by_socket(&stage.trio, 2, "SHOW DATABASES LIKE 'app'"), "");
 }
 
-/// What a dump left out, or changed, is seen when both are compared; until then nobody takes it for all of the data.
+/// Omissions and changes of a dump are found by a comparison of both members; until then the copy never counts as all
+/// of the data.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_copy_that_is_not_the_same_is_told_and_never_used() {

@@ -1,5 +1,5 @@
-//! What brings a member back is killed at any point, and its server restarted: it stays read-only, and half of the data
-//! is never taken for all of it.
+//! The restore of a member is killed at any point, and the member's server restarted: the server stays read-only, and
+//! half of the data is never taken for all data.
 
 use super::super::hook::{DONE, Hook};
 use super::super::killed::{Watch, killed_at};
@@ -21,7 +21,7 @@ async fn a_return_is_killed_at_each_point() {
         let place = stage.primary();
         Hook::until_done::<MariaDb>(&stage.trio, place, "failover", &[]);
         until("a member that follows nobody", || {
-            // The hooks end connections of others.
+            // The hooks end connections of other clients.
             asked_by_socket(&stage.trio, place, "STOP SLAVE; RESET SLAVE ALL").map_err(|error| error.to_string())
         });
         let ended = Hook::killed::<MariaDb>(&stage.trio, place, "restore", point, &[]);
@@ -64,7 +64,7 @@ async fn a_copy_of_lost_data_is_killed_at_each_point() {
             MariaDb::boot(&stage.trio, 2);
             let (status, said) =
                 call(&stage, 0, "failover", &[("ALLCLEAR_AVOID_VMS", "db-1"), ("ALLCLEAR_MODE", "dry_run")]);
-            // It is only a candidate when it has everything.
+            // The member is a candidate only with all data.
             assert!(status != DONE || has_everything(&stage, point), "{at}: {said}");
         } else {
             assert_eq!(ended.status, DONE, "{ended:?}");

@@ -1,4 +1,4 @@
-//! Data count as lost only when the server itself says so, where they belong.
+//! Data count as lost only when the server itself reports the loss, at the place of the data.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,7 +10,7 @@ use super::super::trio::{System as _, is_installed};
 use super::super::writers::Writers;
 use super::{MariaDb, by_socket, call};
 
-/// An account without SELECT sees no schemas: the member that has stopped would be emptied, and never be whole again.
+/// An account without SELECT sees no schemas: the stopped member would be emptied, and never be whole again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn data_that_the_account_cannot_see_are_not_lost() {
     if !is_installed::<MariaDb>() {
@@ -37,7 +37,7 @@ async fn data_that_the_account_cannot_see_are_not_lost() {
     stage.all_is_there(writers);
 }
 
-/// A wrong password is no loss either, and a server without a position may hold data all the same.
+/// A wrong password is no loss either, and a server without a position may hold data regardless.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn data_without_an_account_or_a_position_are_left_to_people() {
@@ -58,7 +58,7 @@ async fn data_without_an_account_or_a_position_are_left_to_people() {
     assert_eq!(by_socket(&stage.trio, 2, "SHOW TABLES FROM app").trim(), "records");
 }
 
-/// A server that was started on an empty folder below the mount point: a copy would go there, and the disk be shadowed.
+/// A server started on an empty folder below the mount point: a copy would go there, and the disk be shadowed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn an_empty_folder_below_a_disk_that_is_not_mounted_is_not_filled() {
@@ -82,7 +82,7 @@ async fn an_empty_folder_below_a_disk_that_is_not_mounted_is_not_filled() {
     assert!(status == BLOCKED && said.contains(&expected), "{status:?} {said}");
     let (status, said) = call(&stage, 2, "check", &listed);
     assert_eq!(status, FAILED, "{said}");
-    // Without an entry: the data were on a file system of their own when they were seen last.
+    // Without an entry: the data were on a file system of their own at the last observation.
     let on_a_disk = format!("{{\"folder\": \"{0}\", \"mount\": \"{0}\"}}", data.display());
     fs::write(&place, on_a_disk).unwrap();
     let (status, said) = call(&stage, 2, "restore", &[]);
@@ -92,7 +92,7 @@ async fn an_empty_folder_below_a_disk_that_is_not_mounted_is_not_filled() {
     let (status, said) = call(&stage, 2, "restore", &[]);
     assert!(status == BLOCKED && said.contains("set it to where they are"), "{status:?} {said}");
     assert_eq!(by_socket(&stage.trio, 2, "SHOW DATABASES LIKE 'app'"), "");
-    // One that nobody mounts at the start does not count.
+    // An entry which is not mounted at the start does not count.
     fs::write(&place, remembered).unwrap();
     fs::write(&fstab, format!("/dev/sdc1 {} xfs noauto,nofail 0 2\n", data.display())).unwrap();
     let (status, said) = call(&stage, 2, "restore", &listed);
@@ -100,8 +100,8 @@ async fn an_empty_folder_below_a_disk_that_is_not_mounted_is_not_filled() {
     assert_eq!(by_socket(&stage.trio, 2, "SELECT COUNT(*) FROM app.records").trim(), "1");
 }
 
-/// A server that has its data at a mount point takes the folder lost+found there for a schema, unless `ignore_db_dirs` has
-/// it: a new disk would not be empty, and a dump fails at that folder, into which only root may look.
+/// A server with its data at a mount point takes the folder lost+found there for a schema, unless `ignore_db_dirs`
+/// lists the folder: a new disk would not be empty, and a dump fails at lost+found, which only root may read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn the_folder_of_a_file_system_is_no_schema() {

@@ -23,7 +23,7 @@ use client::Connection;
 
 pub(crate) struct MariaDb;
 
-/// As the configuration file of a member has it, which the tables in `deploy/hooks` ask for.
+/// The options of a member's configuration file, as required by the tables in `deploy/hooks`.
 const SERVER: &[&str] = &[
     "--no-defaults",
     "--log-bin=binlog",
@@ -38,7 +38,7 @@ const SERVER: &[&str] = &[
     "--innodb-fast-shutdown=0",
 ];
 
-/// What people set up once, on the primary.
+/// Statements which users run once, on the primary.
 const ACCOUNTS: &str = "SET GLOBAL read_only = 0;
 CREATE USER allclear@'%' IDENTIFIED BY 'of the hooks';
 GRANT READ_ONLY ADMIN, CONNECTION ADMIN, PROCESS, BINLOG MONITOR, SLAVE MONITOR, REPLICATION MASTER ADMIN,
@@ -60,9 +60,9 @@ user = replication
 password = 'of replicas'
 ";
 
-/// Whoever asks whether a member is the primary.
+/// The timeout of a query for the primary.
 const GLANCE: Duration = Duration::from_secs(1);
-/// Whoever reads all rows.
+/// The timeout of a read of all rows.
 const READING: Duration = Duration::from_secs(20);
 
 impl System for MariaDb {
@@ -70,7 +70,7 @@ impl System for MariaDb {
     const TABLES: &'static [&'static str] = &["mariadb.toml"];
     const PROGRAMS: &'static [&'static str] = &["mariadbd", "mariadb-install-db", "mariadb", "mariadb-dump"];
     const USER: &'static str = "mysql";
-    /// Its configuration file says read-only.
+    /// The configuration file sets read-only.
     const COMES_BACK_CLOSED: bool = true;
     type Client = Connection;
 
@@ -97,7 +97,7 @@ impl System for MariaDb {
         start(trio, place);
     }
 
-    /// The one that has received most.
+    /// Promotes the member with the highest received position.
     fn promote(trio: &ThreeNodeBed, among: &[usize]) {
         let received = |place: &usize| {
             let position = by_socket(trio, *place, "STOP SLAVE IO_THREAD; SELECT @@gtid_current_pos");
@@ -118,7 +118,7 @@ impl System for MariaDb {
             ("STATE_DIR", vm.folder.join("state").display().to_string()),
             ("OPTION_FILE", option_file(vm)),
             ("SOCKET", socket(vm)),
-            // A machine that tests many things at once is slow.
+            // A machine with many tests at once is slow.
             ("PATIENCE_SECONDS", "20".into()),
             ("MAX_LAG_MS", "10000".into()),
             ("CATCH_UP_MS", "10000".into()),
@@ -138,7 +138,7 @@ impl System for MariaDb {
     }
 }
 
-/// Its exit status, and what it said.
+/// Runs a hook, and returns the exit status and the output.
 fn call(stage: &Stage<MariaDb>, place: usize, phase: &str, more: &[(&str, &str)]) -> (Option<i32>, String) {
     let Ended { status, said } = Hook::run::<MariaDb>(&stage.trio, place, phase, more);
     (status, said)
@@ -156,16 +156,16 @@ fn socket(vm: &DatabaseVm) -> String {
     vm.folder.join("sock").display().to_string()
 }
 
-/// With no data there, with those that the package makes. Returns when the server answers.
+/// Starts the server, without data there on the data which the package makes. Returns when the server answers.
 fn start(trio: &ThreeNodeBed, place: usize) {
     start_with(trio, place, &[]);
 }
 
-/// The same with further options.
+/// As `start`, with further options.
 fn start_with(trio: &ThreeNodeBed, place: usize, more: &[&str]) {
     let vm = &trio.vms[place];
     let data = format!("--datadir={}", vm.data().display());
-    // The test's own may be closed to the servers' user.
+    // The test's own folder may be closed to the servers' user.
     let temporary = format!("--tmpdir={}", vm.folder.display());
     if !vm.data().exists() {
         let own = nix::unistd::User::from_uid(nix::unistd::getuid()).unwrap().unwrap();
@@ -191,12 +191,12 @@ fn start_with(trio: &ThreeNodeBed, place: usize, more: &[&str]) {
     });
 }
 
-/// As the servers' own user.
+/// Runs statements over the socket, as the servers' own user.
 fn by_socket(trio: &ThreeNodeBed, place: usize, statements: &str) -> String {
     asked_by_socket(trio, place, statements).unwrap()
 }
 
-/// The same while a hook may end all connections.
+/// As `by_socket`, while a hook may end all connections.
 fn asked_by_socket(trio: &ThreeNodeBed, place: usize, statements: &str) -> anyhow::Result<String> {
     let socket = socket(&trio.vms[place]);
     let arguments = ["--no-defaults", "-S", &socket, "--batch", "--skip-column-names", "-e", statements];

@@ -1,4 +1,4 @@
-//! Why a member does not replicate is told in its server's own words, whatever these are.
+//! The reason of a failed replication is reported in the server's own words, for any words.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn until_status(stage: &Stage<MariaDb>, place: usize, words: &str) {
     });
 }
 
-/// A key that was taken is part of the error. What could end a row of an answer, or a line of a text, does not.
+/// A duplicate key is part of the error. Ends of a row of an answer, or of a line of a text, do not end the reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_error_with_line_ends_in_it_stays_one_reason() {
     if !is_installed::<MariaDb>() {
@@ -46,7 +46,7 @@ async fn an_error_with_line_ends_in_it_stays_one_reason() {
     assert_eq!(call(&stage, 0, "failover", &[OTHER_AVOIDED]).0, DONE);
 }
 
-/// The binlog that a replica needs is gone: nothing that a hook could do, and it says so at once.
+/// The binlog which a replica needs is gone: a hook can do nothing, and reports so at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_binlog_that_was_purged_is_told_with_the_servers_words() {
@@ -81,7 +81,7 @@ async fn a_binlog_that_was_purged_is_told_with_the_servers_words() {
     drop(writers);
 }
 
-/// A server that was killed while its position was set has none in its table; its binlog has it.
+/// A server killed while its position was set has no position in its table; the binlog has the position.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_position_that_was_lost_in_a_crash_is_known_by_the_binlog() {
@@ -99,7 +99,7 @@ async fn a_position_that_was_lost_in_a_crash_is_known_by_the_binlog() {
     stage.all_is_there(writers);
 }
 
-/// A server that was killed in CHANGE MASTER has an empty file about it, and refuses everything but RESET SLAVE ALL.
+/// A server killed in CHANGE MASTER has an empty file about its primary, and refuses everything but RESET SLAVE ALL.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_file_about_its_primary_that_is_cut_is_made_anew() {
@@ -122,7 +122,7 @@ async fn a_file_about_its_primary_that_is_cut_is_made_anew() {
     stage.all_is_there(writers);
 }
 
-/// A replica whose connection has a name would keep it after RESET SLAVE ALL, and follow two after CHANGE MASTER.
+/// A replica with a named connection would keep it after RESET SLAVE ALL, and follow two primaries after CHANGE MASTER.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_named_connection_is_left_alone_with_the_reason() {
@@ -159,7 +159,7 @@ async fn a_named_connection_is_left_alone_with_the_reason() {
     stage.all_is_there(writers);
 }
 
-/// A primary that gets something from elsewhere over a connection with a name: that would not move with it.
+/// A primary with a named connection from elsewhere: the connection would not move with the primary.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_primary_with_a_named_connection_stays_the_primary() {
@@ -173,7 +173,7 @@ async fn a_primary_with_a_named_connection_stays_the_primary() {
     assert_eq!(stage.primary(), 0);
 }
 
-/// Without `gtid_strict_mode` a replica that took a write of its own goes on, and numbers alone do not tell.
+/// Without `gtid_strict_mode` a replica with a write of its own goes on, and numbers alone do not show the write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_replica_with_a_transaction_of_its_own_is_never_the_candidate() {

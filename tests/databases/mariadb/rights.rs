@@ -1,4 +1,4 @@
-//! What the accounts may not do is found before anything is changed.
+//! Missing rights of the accounts are found before any change.
 
 use super::super::hook::{BLOCKED, DONE, FAILED, Hook};
 use super::super::stage::Stage;
@@ -22,7 +22,7 @@ const RIGHTS: &[&str] = &[
     "CREATE",
 ];
 
-/// What is granted where.
+/// The right with its scope.
 fn on(right: &str) -> String {
     format!("{right} ON {}", if right == "CREATE" { "allclear.*" } else { "*.*" })
 }
@@ -36,7 +36,7 @@ fn until_all_replicate(stage: &Stage<MariaDb>) {
     }
 }
 
-/// One right after the other is missing on all of them: the check and the dry run name it, and the failover does
+/// Each right in turn is missing on all members: the check and the dry run name the right, and the failover does
 /// nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
@@ -67,7 +67,7 @@ async fn each_right_that_is_missing_is_named_before_the_first_step() {
     stage.all_is_there(writers);
 }
 
-/// RESET SLAVE ALL asks for RELOAD. The one that lacks it stays the replica that it is, also after more attempts.
+/// RESET SLAVE ALL needs RELOAD. A candidate without RELOAD stays a replica, also after more attempts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_candidate_without_a_right_is_passed_over_and_goes_on_replicating() {
@@ -91,7 +91,7 @@ async fn a_candidate_without_a_right_is_passed_over_and_goes_on_replicating() {
     stage.all_is_there(writers);
 }
 
-/// Grants that nobody reads by their text: by a default role, and ALL PRIVILEGES.
+/// Grants without the rights in their text: by a default role, and ALL PRIVILEGES.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn rights_by_a_role_or_all_of_them_are_as_good() {
@@ -118,7 +118,7 @@ async fn rights_by_a_role_or_all_of_them_are_as_good() {
     }
 }
 
-/// An option of CHANGE MASTER that there is not would be found when nobody follows the new primary.
+/// An unknown option of CHANGE MASTER would be found when no replica follows the new primary.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn an_option_of_the_replication_that_is_wrong_is_found_before() {
@@ -139,7 +139,7 @@ async fn an_option_of_the_replication_that_is_wrong_is_found_before() {
     assert!(by_socket(&stage.trio, 0, "SHOW SLAVE STATUS").contains("\t3\t"));
 }
 
-/// A replica that cannot log in to the new primary would never follow it.
+/// A replica which cannot log in to the new primary would never follow this primary.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_candidate_that_refuses_the_replication_account_is_passed_over() {

@@ -1,4 +1,4 @@
-//! What only this hook set does, called as a replica calls it, beside servers that clients write to.
+//! Tests of this hook set alone, called as by a replica, beside servers to which clients write.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ async fn a_target_that_does_not_answer_is_passed_over() {
     stage.all_is_there(writers);
 }
 
-/// Replicas that found no primary try again after a minute; here after an hour.
+/// Replicas which found no primary try again after a minute; here after an hour.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_of_a_primary_that_was_away_for_a_moment_can_take_over_at_once() {
     if !is_installed::<MariaDb>() {
@@ -90,7 +90,7 @@ async fn what_does_not_catch_up_in_time_is_taken_back() {
     stage.all_is_there(writers);
 }
 
-/// Its patience is longer than this test's: were the target waited for, no client would write again.
+/// The hook's patience is longer than the test's: a wait for the target would keep every client from writing again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_target_that_hangs_in_the_middle_is_not_waited_for_and_the_primary_takes_writes_again() {
@@ -118,8 +118,8 @@ async fn a_target_that_hangs_in_the_middle_is_not_waited_for_and_the_primary_tak
     println!("writes stood still for {:?}", cost.gap);
 }
 
-/// Killed after so many milliseconds, which fall before, into and after the time without writes; then gone on with,
-/// taken back, or left to `restore`.
+/// The hook is killed after some milliseconds, before, in and after the time without writes; then the switch is
+/// continued, undone, or left to `restore`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn killed_at_any_point_it_leaves_one_primary_and_every_acknowledged_write() {

@@ -1,4 +1,4 @@
-//! The adapter called as a replica's supervisor calls it.
+//! Runs the adapter as a replica's supervisor does.
 
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ use super::super::hook::{BLOCKED, DONE, Ended, NOT_APPLICABLE, UNKNOWN};
 use super::super::trio::{System as _, ThreeNodeBed, VMS, tables, until};
 use super::{Patroni, Setup};
 
-/// The hook of this phase on that VM, as its tables have it.
+/// The hook of `phase` on the VM at `place`, from the VM's tables.
 pub(super) fn hook<S: Setup>(trio: &ThreeNodeBed, place: usize, phase: &str) -> HttpHook {
     let tables: Table = tables::<Patroni<S>>(trio, place).parse().unwrap();
     let hooks = tables["workload"][0]["hook"].as_array().unwrap();
@@ -35,7 +35,7 @@ pub(super) fn hook<S: Setup>(trio: &ThreeNodeBed, place: usize, phase: &str) -> 
     }
 }
 
-/// Begins it in an event of that VM. It is told more.
+/// Starts the hook in an event of the VM at `place`; `more` adds facts.
 pub(super) fn begin(hook: &HttpHook, place: usize, phase: &str, more: &Value) -> Child {
     let mut facts = json!({
         "time_left_ms": 60_000, "vm": VMS[place], "event_resources": [VMS[place]], "avoid_vms": [], "prefer_vms": [],
@@ -59,7 +59,7 @@ pub(super) fn run<S: Setup>(trio: &ThreeNodeBed, place: usize, phase: &str, more
     end(begin(&hook::<S>(trio, place, phase), place, phase, more))
 }
 
-/// Runs it again as long as it is blocked, as a replica does.
+/// Repeats the hook while it is blocked, as a replica does.
 pub(super) fn until_done<S: Setup>(trio: &ThreeNodeBed, place: usize, phase: &str, more: &Value) {
     until(phase, || match run::<S>(trio, place, phase, more) {
         Ended { status: DONE | NOT_APPLICABLE, .. } => Ok(()),

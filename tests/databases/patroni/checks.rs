@@ -1,5 +1,5 @@
-//! A check says that all is well where it is, finds what is not, and changes nothing: neither the cluster nor anything in
-//! its store.
+//! A check reports success where all is well, finds faults, and changes nothing, in the cluster and in the cluster's
+//! store.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ async fn a_check_finds_what_is_wrong_and_changes_nothing<S: Setup>() {
     }
     let stage = Stage::<Patroni<S>>::bare().await;
     let peers = json!({ "prefer_vms": [VMS[1], VMS[2]] });
-    // What `/cluster` says of new members is as old as Patroni's last loop.
+    // `/cluster` shows new members as of Patroni's last loop.
     until("a check that finds nothing", || match run::<S>(&stage.trio, 0, "check", &peers) {
         ended if ended.status == Some(0) => Ok(()),
         ended => Err(ended.said),
@@ -46,8 +46,8 @@ async fn a_check_finds_what_is_wrong_and_changes_nothing<S: Setup>() {
     assert!(run::<S>(&stage.trio, 0, "check", &json!({})).said.contains("paused"));
 }
 
-/// All that a switchover would change: who leads, on which timeline, since when, the history, the shared configuration,
-/// and what is planned.
+/// All facts which a switchover would change: the leader, its timeline and start, the history, the shared
+/// configuration, and the plans.
 fn kept(trio: &ThreeNodeBed) -> Value {
     let leader = get(trio, 0, "/patroni").unwrap();
     let cluster = get(trio, 0, "/cluster").unwrap();
@@ -58,7 +58,7 @@ fn kept(trio: &ThreeNodeBed) -> Value {
     json!([said, planned, get(trio, 0, "/config").unwrap(), get(trio, 0, "/history").unwrap(), store.unwrap()])
 }
 
-/// A login that Patroni does not know is found before it matters, and so is one that is not there.
+/// A login unknown to Patroni is found before the login matters, and so is a missing login.
 async fn a_login_that_patroni_refuses_is_found() {
     if !is_installed::<Patroni<Secured>>() {
         return;

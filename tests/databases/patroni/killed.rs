@@ -1,6 +1,6 @@
-//! The adapter is killed before, in and after each of its requests, and with it everything on its VM, which then boots:
-//! never two members take writes, nothing that was acknowledged is lost, and the next attempt ends it well. It is
-//! synchronous, for the death of an asynchronous primary's VM loses what its standbys did not have yet.
+//! The adapter is killed before, in and after each of its requests, together with every process on the VM, which then
+//! boots: never two members take writes, no acknowledged write is lost, and the next attempt ends the switch well.
+//! Replication is synchronous, for the death of an asynchronous primary's VM loses the writes missing on its standbys.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use super::proxy::{Point, Proxies};
 use super::rest::{configure, members, until_cluster};
 use super::{Newest, Old, Patroni, Setup};
 
-/// Everybody finds the members' REST API behind a proxy.
+/// All clients find the members' REST API behind a proxy.
 struct Proxied<S>(std::marker::PhantomData<S>);
 
 impl<S: Setup> Setup for Proxied<S> {
@@ -43,7 +43,7 @@ async fn a_failover_is_killed_at_each_request<S: Setup>() {
     for (count, point) in points.enumerate() {
         let primary = stage.primary();
         let hook = hook::<Proxied<S>>(&stage.trio, primary, "failover");
-        // Who is synchronous is agreed on a moment after a switch, and until then Patroni refuses everybody.
+        // The synchronous members are agreed on a moment after a switch; until then Patroni refuses every candidate.
         let (ended, hit) = until("a failover", || {
             let child = proxies.aim(point, || {
                 let child = begin(&hook, primary, "failover", &json!({}));

@@ -1,4 +1,4 @@
-//! PostgreSQL under Patroni, which keeps what it agrees on in an etcd on a machine of its own.
+//! PostgreSQL under Patroni, with an etcd on a machine of its own as Patroni's store.
 
 mod adapter;
 mod checks;
@@ -20,26 +20,26 @@ use super::postgresql::Postgresql;
 use super::record::Row;
 use super::trio::{DatabaseVm, System, ThreeNodeBed, VMS, until};
 
-/// Patroni's least: a leader that is not heard for this long is replaced.
+/// Patroni's minimum: a leader which is not heard for this long is replaced.
 const TTL: u32 = 20;
 
-/// How Patroni is set up on the VMs.
+/// The setup of Patroni on the VMs.
 pub(crate) trait Setup: Send + Sync + 'static {
     const NAME: &'static str;
-    /// Its own program, and what else must be installed.
+    /// The program of Patroni, and all other programs which must be installed.
     const PROGRAMS: &'static [&'static str] = NEWEST;
-    /// Its ways to replicate synchronously, by their setting.
+    /// The modes of synchronous replication, by their setting.
     const SYNCHRONOUS: &'static [&'static str] = &["on", "quorum"];
 
-    /// What is made before the members are.
+    /// Preparations before the members are made.
     fn prepare(_trio: &ThreeNodeBed) {}
 
-    /// How the member on this VM is called.
+    /// The name of the member on this VM.
     fn member(vm: &str) -> String {
         vm.to_owned()
     }
 
-    /// Where members find each other's REST API.
+    /// The address at which members find each other's REST API.
     fn advertised(vm: &DatabaseVm) -> &str {
         rest(vm)
     }
@@ -49,7 +49,7 @@ pub(crate) trait Setup: Send + Sync + 'static {
         Default::default()
     }
 
-    /// Keys that all members share.
+    /// Keys shared by all members.
     fn shared(_trio: &ThreeNodeBed) -> String {
         String::new()
     }
@@ -62,14 +62,14 @@ pub(crate) trait Setup: Send + Sync + 'static {
 
 const NEWEST: &[&str] = &["patroni", "etcd", "postgres", "initdb", "pg_basebackup", "pg_rewind"];
 
-/// The newest one.
+/// The newest Patroni.
 pub(crate) struct Newest;
 
 impl Setup for Newest {
     const NAME: &'static str = "Patroni";
 }
 
-/// 3.0.2, which is Debian 12's.
+/// Patroni 3.0.2, which is Debian 12's.
 pub(crate) struct Old;
 
 impl Setup for Old {
@@ -97,7 +97,7 @@ impl<S: Setup> System for Patroni<S> {
         let mut primary = Self::connect(trio, primary, Duration::from_secs(20)).unwrap();
         primary.ask("create table rows (client int, number bigint)").unwrap();
         until("two standbys that stream", || {
-            // A member's first copy streams, too, and is none yet.
+            // A member's first copy streams, too, and is no standby yet.
             let count = primary.ask(
                 "select count(*) from pg_stat_replication where state = 'streaming' \
                  and application_name <> 'pg_basebackup'",
@@ -128,7 +128,7 @@ impl<S: Setup> System for Patroni<S> {
     }
 }
 
-/// The first of them makes the cluster, and the others copy it.
+/// The first member makes the cluster, and the other members copy it.
 fn found_members<S: Setup>(trio: &ThreeNodeBed, until_there_is_a_leader: impl Fn()) {
     start_etcd(trio);
     S::prepare(trio);

@@ -1,4 +1,4 @@
-//! Between the adapter and Patroni: it kills the adapter at a point that is counted.
+//! A proxy between the adapter and Patroni, which kills the adapter at a counted point.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -10,12 +10,12 @@ use nix::unistd::Pid;
 use super::super::trio::ThreeNodeBed;
 use super::rest;
 
-/// When the adapter is killed, of its requests the one of this number, counted from 1.
+/// The time of the kill, by the number of the adapter's request, counted from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Point {
-    /// Patroni never hears of it.
+    /// Patroni never receives the request.
     Before(usize),
-    /// Patroni has it, and goes on by itself.
+    /// Patroni has the request, and goes on by itself.
     Meanwhile(usize),
     /// The answer was there.
     After(usize),
@@ -26,7 +26,7 @@ struct Aim {
     point: Option<Point>,
     target: Option<i32>,
     requests: usize,
-    /// What was asked when it was killed.
+    /// The request at the time of the kill.
     hit: Option<String>,
 }
 
@@ -34,7 +34,7 @@ struct Aim {
 pub(super) struct Proxies(Arc<Mutex<Aim>>);
 
 impl Proxies {
-    /// In front of every member.
+    /// Starts a proxy in front of every member.
     pub(super) fn start(trio: &ThreeNodeBed) -> Self {
         let proxies = Self::default();
         for vm in &trio.vms {
@@ -43,7 +43,7 @@ impl Proxies {
             std::thread::spawn(move || {
                 for client in listener.incoming().map_while(Result::ok) {
                     let (patroni, own) = (patroni.clone(), own.clone());
-                    // Whoever breaks off is no concern of others.
+                    // A broken connection does not affect other connections.
                     std::thread::spawn(move || own.pass(client, &patroni));
                 }
             });
@@ -51,7 +51,7 @@ impl Proxies {
         proxies
     }
 
-    /// Starts the adapter; nothing of it passes before it is known by its id.
+    /// Starts the adapter; no request passes before the adapter's process id is known.
     pub(super) fn aim<T>(&self, point: Point, start: impl FnOnce() -> (T, i32)) -> T {
         let mut aim = self.aimed();
         let (started, target) = start();
@@ -59,7 +59,7 @@ impl Proxies {
         started
     }
 
-    /// What was asked when it was killed; `None` where it ended by itself.
+    /// The request at the time of the kill; `None` where the adapter ended by itself.
     pub(super) fn hit(&self) -> Option<String> {
         let mut aim = self.aimed();
         (aim.point, aim.target) = (None, None);
@@ -94,7 +94,7 @@ impl Proxies {
         client.shutdown(Shutdown::Both)
     }
 
-    /// Whether this was the point.
+    /// Kills the adapter if `point` is the aim, and returns whether it was.
     fn shoot(&self, point: Point, first: &str) -> bool {
         let mut aim = self.aimed();
         let Some(target) = aim.target.filter(|_| aim.point == Some(point)) else { return false };

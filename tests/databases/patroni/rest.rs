@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::super::trio::{ThreeNodeBed, VMS, until};
 use super::rest;
 
-/// The answer as it comes.
+/// The raw answer.
 fn ask(trio: &ThreeNodeBed, place: usize, method: &str, path: &str, body: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(rest(&trio.vms[place]))?;
     stream.set_read_timeout(Some(Duration::from_secs(20)))?;
@@ -25,12 +25,12 @@ pub(super) fn get(trio: &ThreeNodeBed, place: usize, path: &str) -> io::Result<V
     serde_json::from_str(body).map_err(io::Error::other)
 }
 
-/// The whole answer, with its status.
+/// The whole answer, with the status.
 pub(super) fn post(trio: &ThreeNodeBed, place: usize, path: &str, body: &str) -> io::Result<String> {
     ask(trio, place, "POST", path, body)
 }
 
-/// Changes what all members share.
+/// Changes the configuration shared by all members.
 pub(super) fn configure(trio: &ThreeNodeBed, change: &str) {
     until("a changed configuration", || {
         let answer = ask(trio, 0, "PATCH", "/config", change).map_err(|error| error.to_string())?;
@@ -38,7 +38,7 @@ pub(super) fn configure(trio: &ThreeNodeBed, change: &str) {
     });
 }
 
-/// Waits until the cluster is as wanted in the eyes of the first member that answers.
+/// Waits until the first member to answer reports the cluster as wanted.
 pub(super) fn until_cluster(trio: &ThreeNodeBed, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     until(what, || {
         let seen = (0..VMS.len()).find_map(|place| get(trio, place, "/cluster").ok());
@@ -47,7 +47,7 @@ pub(super) fn until_cluster(trio: &ThreeNodeBed, what: &str, is_so: impl Fn(&Val
     })
 }
 
-/// The member that leads, with its fields.
+/// The leader, with the member's fields.
 pub(super) fn leader(cluster: &Value) -> Option<&Value> {
     members(cluster).find(|member| member["role"].as_str().is_some_and(|role| role.ends_with("leader")))
 }

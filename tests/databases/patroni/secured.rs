@@ -1,5 +1,5 @@
-//! Patroni whose REST API speaks HTTPS, wants to see a certificate and a password, and whose members are not named as
-//! their VMs are.
+//! Patroni whose REST API speaks HTTPS, requires a certificate and a password, and whose members have other names than
+//! their VMs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -23,7 +23,7 @@ impl Setup for Secured {
         authority.file(folder, "ca.pem");
         authority.issue(folder, trio.vms[0].host());
         authority.issue(folder, "client");
-        // Whoever runs the hooks trusts no file of somebody else, and the servers have theirs.
+        // The hooks' user trusts no file of another user, and the servers have their own files.
         fs::create_dir(of_hooks(trio, "")).unwrap();
         for name in ["ca.pem", "client.pem", "client.key"] {
             fs::copy(file(trio, name), of_hooks(trio, name)).unwrap();

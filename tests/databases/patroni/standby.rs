@@ -1,4 +1,4 @@
-//! A standby cluster: its leader takes no writes and follows a primary elsewhere, and has to leave its VM all the same.
+//! A standby cluster: its leader takes no writes and follows a primary elsewhere, and has to leave its VM regardless.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ fn place_of(member: &Value) -> usize {
     VMS.iter().position(|vm| member["name"] == *vm).unwrap()
 }
 
-/// Three that follow a primary elsewhere, one of them directly.
+/// Three members which follow a primary elsewhere, one of the three directly.
 fn followers<S: Setup>() -> ThreeNodeBed {
     let trio = vms_of::<Patroni<S>>();
     found_members::<S>(&trio, || {
@@ -69,7 +69,7 @@ fn the_leader_of_a_standby_cluster_is_moved<S: Setup>() {
         return;
     }
     let trio = followers::<S>();
-    // What `/cluster` says of new members is as old as Patroni's last loop.
+    // `/cluster` shows new members as of Patroni's last loop.
     until("a check that finds nothing", || match run::<S>(&trio, 0, "check", &json!({})) {
         ended if ended.status == DONE && ended.said.contains("a standby cluster of 3") => Ok(()),
         ended => Err(ended.said),
@@ -92,8 +92,9 @@ fn the_leader_of_a_standby_cluster_is_moved<S: Setup>() {
     }
 }
 
-/// Where replication is to be synchronous, Patroni before 3.2 refuses each candidate of a standby cluster with 412, for none
-/// is synchronous. Later ones ignore the setting, which is copied from the primary's cluster with all others.
+/// Where replication is to be synchronous, Patroni before 3.2 refuses each candidate of a standby cluster with 412, for
+/// no candidate is synchronous. Later versions ignore the setting, which is copied from the primary's cluster with all
+/// other settings.
 fn it_is_moved_when_replication_is_not_to_be_synchronous<S: Setup>() {
     if !is_installed::<Patroni<S>>() {
         return;

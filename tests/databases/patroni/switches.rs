@@ -1,5 +1,5 @@
-//! Who becomes the leader: whom Patroni refuses is passed over, tags and synchronous replication are heeded, and a cluster
-//! that is paused is switched over all the same.
+//! The choice of the leader: members refused by Patroni are passed over, tags and synchronous replication are heeded,
+//! and a paused cluster is switched over regardless.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -13,7 +13,7 @@ use super::adapter::{run, until_done};
 use super::rest::{configure, get, leader, members, until_cluster};
 use super::{NEWEST, Newest, Old, Patroni, Setup};
 
-/// The primary, and the two others.
+/// The primary, and the two other members.
 fn around<S: Setup>(stage: &Stage<Patroni<S>>) -> (usize, usize, usize) {
     let primary = stage.primary();
     (primary, (primary + 1) % VMS.len(), (primary + 2) % VMS.len())
@@ -23,7 +23,7 @@ fn preferring(first: usize, second: usize) -> Value {
     json!({ "prefer_vms": [VMS[first], VMS[second]] })
 }
 
-/// Patroni itself, without its server.
+/// The process of Patroni itself, without the server.
 fn patroni_on(vm: &DatabaseVm) -> Pid {
     let is_it = |pid: &i32| {
         let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -32,7 +32,7 @@ fn patroni_on(vm: &DatabaseVm) -> Pid {
     Pid::from_raw(processes::of(&vm.folder).into_iter().find(is_it).expect("Patroni runs"))
 }
 
-/// Its member streams and is well in `/cluster`, but its REST API hangs, so that Patroni refuses it.
+/// The member streams and is well in `/cluster`, but the REST API hangs, so Patroni refuses the member.
 async fn a_member_that_patroni_refuses_is_passed_over<S: Setup>() {
     if !is_installed::<Patroni<S>>() {
         return;
@@ -53,7 +53,7 @@ async fn a_member_that_patroni_refuses_is_passed_over<S: Setup>() {
     stage.all_is_there(writers);
 }
 
-/// Where all are refused nothing is stopped, however often it is tried.
+/// Where all candidates are refused nothing is stopped, for any number of attempts.
 async fn where_all_are_refused_the_primary_goes_on<S: Setup>() {
     if !is_installed::<Patroni<S>>() {
         return;
@@ -72,7 +72,7 @@ async fn where_all_are_refused_the_primary_goes_on<S: Setup>() {
     let is_refused = |place: &usize| ended.said.contains(&format!("Patroni refused {}", VMS[*place]));
     assert!(ended.status == Some(75) && [near, far].iter().all(is_refused), "{ended:?}");
     writers.go_on();
-    // Who hangs for as long as this may have left the cluster.
+    // A member which hangs this long may have left the cluster.
     let ended = run::<S>(&stage.trio, primary, "failover", &preferring(far, near));
     assert_eq!(ended.status, Some(75), "{ended:?}");
     writers.go_on();
@@ -130,7 +130,7 @@ fn until_all_follow(trio: &ThreeNodeBed) {
         members(cluster).filter(follows).count() == 2 && members(cluster).all(is_well)
     };
     let cluster = until_cluster(trio, "two members that follow", all);
-    // Whether they stream, its leader says.
+    // The leader reports which members stream.
     let leader = place_of(&leader(&cluster).unwrap()["name"]);
     until("two members that stream", || {
         let said = get(trio, leader, "/patroni").map_err(|error| error.to_string())?;
@@ -140,7 +140,7 @@ fn until_all_follow(trio: &ThreeNodeBed) {
     });
 }
 
-/// The last of the members is tagged, as people write it.
+/// The last of the members has a tag, as users write tags.
 struct Tagged<const TAG: usize>;
 
 const TAGS: [&str; 3] = ["nofailover: 'true'", "nofailover: 'false'", "failover_priority: 0"];
@@ -161,7 +161,7 @@ async fn a_member_that_is_tagged_never_to_lead_is_not_asked<const TAG: usize>() 
     }
     let stage = Stage::<Patroni<Tagged<TAG>>>::bare().await;
     until_all_follow(&stage.trio);
-    // Patroni itself would refuse it.
+    // Patroni itself would refuse the candidate.
     let wanted = json!({ "leader": VMS[0], "candidate": VMS[2] }).to_string();
     let refused = super::rest::post(&stage.trio, 0, "/switchover", &wanted).unwrap();
     assert!(refused.contains(" 412 ") && refused.contains("no good candidates"), "{}: {refused}", TAGS[TAG]);

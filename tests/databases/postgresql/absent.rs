@@ -1,4 +1,4 @@
-//! A member that somebody has stopped, as its own `ready` hook tells.
+//! A member stopped by a person, as reported by the member's own `ready` hook.
 
 use std::time::Duration;
 

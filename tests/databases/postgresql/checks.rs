@@ -1,4 +1,4 @@
-//! What is missing or wrong is found by `check`, which changes nothing, and told with what to do about it.
+//! Faults and omissions are found by `check`, which changes nothing, and reported with a remedy.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -16,7 +16,7 @@ fn ask(trio: &ThreeNodeBed, place: usize, what: &str) -> Vec<Vec<String>> {
     })
 }
 
-/// Settings of the hook that are wrong, and what is told of it.
+/// Wrong settings of the hook, and the report on each.
 const SETTINGS: [(&str, &str, &str); 8] = [
     ("PGDATA", "/nonexistent", "has no data"),
     ("START", "pg_ctlcluster-of-nobody 15 main start", "START: there is no pg_ctlcluster-of-nobody"),
@@ -68,7 +68,7 @@ async fn whatever_is_missing_is_found_before_any_event() {
     }
 }
 
-/// A standby needs at least as much as its primary has. The server's own words are in the reason.
+/// A standby needs settings at least as high as its primary's. The server's own words are in the reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_server_that_cannot_be_a_standby_is_told_in_its_own_words() {
@@ -86,12 +86,12 @@ async fn a_server_that_cannot_be_a_standby_is_told_in_its_own_words() {
         if ended.status == DONE { Ok(()) } else { Err(format!("{ended:?}")) }
     });
     let ended = Hook::run::<Postgresql>(trio, 0, "restore", &[]);
-    // From 14 on it starts, and replays no more; before, it does not start.
+    // From 14 on the server starts, and replays no more; before 14 the server does not start.
     assert!(matches!(ended.status, BLOCKED | FAILED), "{ended:?}");
     assert!(ended.said.contains("max_connections = 100 is a lower setting than on the primary"), "{ended:?}");
 }
 
-/// What a standby lacks is no longer there on its primary.
+/// The log which a standby lacks is no longer there on its primary.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_standby_whose_log_was_removed_is_told_in_the_servers_words() {
@@ -116,7 +116,7 @@ async fn a_standby_whose_log_was_removed_is_told_in_the_servers_words() {
     assert!(ended.said.contains("has already been removed"), "{ended:?}");
 }
 
-/// The file system that held the data is not mounted: nothing is copied below its mount point.
+/// The file system of the data is not mounted: nothing is copied below its mount point.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_data_disk_that_is_not_mounted_is_no_lost_data() {
@@ -139,9 +139,9 @@ async fn a_data_disk_that_is_not_mounted_is_no_lost_data() {
     Hook::until_done::<Postgresql>(trio, 1, "restore", &[]);
 }
 
-/// A new file system has a folder lost+found of root's. It is filled all the same, and told from then on: `pg_basebackup`
-/// from there would fail at that folder, and `pg_rewind`. What else is there, as a hidden file at a mount point, may be
-/// somebody's.
+/// A new file system has a folder lost+found of root's. The file system is filled regardless, and the folder is
+/// reported from then on: `pg_basebackup` from there would fail at lost+found, and so would `pg_rewind`. Any other file
+/// there, as a hidden file at a mount point, may be a user's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_new_file_system_at_the_place_of_the_data_is_filled() {
@@ -174,7 +174,7 @@ async fn a_new_file_system_at_the_place_of_the_data_is_filled() {
     assert_eq!(ended.status, DONE, "{ended:?}");
 }
 
-/// Some data are there, and the file is not that a server begins with: a person has to look.
+/// Some data are there, without the file with which a server begins: a person has to inspect the data.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn data_of_which_some_are_missing_are_not_copied_over() {

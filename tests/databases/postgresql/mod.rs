@@ -27,7 +27,7 @@ use super::trio::{System, ThreeNodeBed, until};
 
 pub(crate) struct Postgresql;
 
-/// Whoever asks a standby how far it is.
+/// The timeout of a query for a standby's position.
 const READING: Duration = Duration::from_secs(20);
 
 impl System for Postgresql {
@@ -45,7 +45,7 @@ impl System for Postgresql {
         (POSTGRESQL.boot)(trio, place).unwrap();
     }
 
-    /// The one that has received most.
+    /// Promotes the standby with the highest received position.
     fn promote(trio: &ThreeNodeBed, among: &[usize]) {
         let position = "select greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) - '0/0'";
         let received = |place: &usize| {

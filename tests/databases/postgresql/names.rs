@@ -1,4 +1,4 @@
-//! However the set of synchronous standbys is spelt, and whatever a server warns of at a log-in.
+//! Every spelling of the set of synchronous standbys, and every warning of a server at a log-in.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -8,8 +8,8 @@ use super::super::trio::{ThreeNodeBed, is_installed, until};
 use super::super::writers::Writers;
 use super::{Postgresql, READING, Synchronous, open};
 
-/// Each takes both standbys in. The server compares names without their case; a quoted star is one too. `*` is what most
-/// guides begin with, and names with a hyphen have to be quoted, in whatever case somebody writes them.
+/// Each spelling includes both standbys. The server compares names without their case; a quoted star is a star too.
+/// Most guides begin with `*`, and names with a hyphen have to be quoted, in any case of the letters.
 const SPELLINGS: [&str; 5] =
     ["*", r#"FIRST 1 ("DB-1", "db-2")"#, r#"ANY 1 ("*")"#, r#""Db-1","db-2""#, r#"first 2 ( "db-2" , * )"#];
 
@@ -41,14 +41,14 @@ async fn a_standby_leaves_the_synchronous_set_however_that_is_spelt() {
         assert_eq!(ended.status, DONE, "{spelling}: {ended:?}");
         let left = ask(&stage.trio, 0, "select application_name from pg_stat_replication where sync_state <> 'async'");
         assert_eq!(left, [["db-2"]], "{spelling}");
-        // A commit does not wait for who is away.
+        // A commit does not wait for a disconnected standby.
         stage.trio.freeze(1);
         ask(&stage.trio, 0, "select pg_logical_emit_message(true, 'a commit', '')");
         stage.trio.thaw(1);
     }
 }
 
-/// It was set by hand, and the hooks were set up without it: a switch would leave every commit waiting.
+/// The set was made by hand, and the hooks were set up without the set: a switch would leave every commit waiting.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_synchronous_set_that_the_hooks_do_not_know_of_is_told() {
@@ -66,7 +66,7 @@ async fn a_synchronous_set_that_the_hooks_do_not_know_of_is_told() {
     }
 }
 
-/// After an upgrade of the system's library every log-in warns that the collation has another version.
+/// After an upgrade of the system's library every log-in warns of another version of the collation.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_warning_at_each_log_in_changes_nothing() {
@@ -87,8 +87,8 @@ async fn a_warning_at_each_log_in_changes_nothing() {
     stage.all_is_there(writers);
 }
 
-/// Settings of a role, by which the server writes to its client beside the answers: plans of several lines for each query
-/// with `auto_explain`, which some have loaded for every session, and all that it does.
+/// Settings of a role, by which the server sends its client more than the answers: plans of several lines for each
+/// query with `auto_explain`, which some users have loaded for every session, and all actions of the server.
 const TALKATIVE: [(&[&str], &str); 2] = [
     (
         &[
@@ -101,8 +101,8 @@ const TALKATIVE: [(&[&str], &str); 2] = [
     (&["client_min_messages = debug1", "log_statement = 'all'"], "LOG:  statement: "),
 ];
 
-/// A client warns at each log-in of a password file that others may read, and ignores it: in an image of a container its
-/// rights are often wrong.
+/// A client warns at each log-in of a password file which other users may read, and ignores the file: in an image of a
+/// container the file's rights are often wrong.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn whatever_is_written_beside_an_answer_is_no_part_of_it() {

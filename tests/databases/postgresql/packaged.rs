@@ -1,4 +1,5 @@
-//! A server as Debian's packages set it up: its configuration is not among its data, and `pg_ctlcluster` starts it.
+//! A server as set up by Debian's packages: the configuration is outside of the data, and `pg_ctlcluster` starts the
+//! server.
 
 use std::fs;
 use std::io;
@@ -15,7 +16,7 @@ use super::{PostgresConnection, Postgresql, READING, open};
 
 struct Packaged;
 
-/// As `pg_createcluster` has it, in a folder of the VM's own.
+/// The variable of `pg_createcluster`; its value is a folder of the VM.
 const ROOT: &str = "PG_CLUSTER_CONF_ROOT";
 
 fn root(trio: &ThreeNodeBed, place: usize) -> String {
@@ -27,7 +28,7 @@ fn version(trio: &ThreeNodeBed) -> String {
     said.split([' ', '.']).find(|word| word.parse::<u32>().is_ok()).unwrap().to_owned()
 }
 
-/// A shell's command on that VM, which finds the clusters there.
+/// Runs a shell command on the VM at `place`, which finds the clusters there.
 fn shell(trio: &ThreeNodeBed, place: usize, command: &str) -> Result<String, String> {
     let command = format!("mkdir -p {0} && export {ROOT}={0} && {command}", root(trio, place));
     trio.run(place, "sh", &["-c", &command]).map_err(|error| format!("{error:#}"))

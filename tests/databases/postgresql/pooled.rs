@@ -1,4 +1,4 @@
-//! The same servers behind `PgBouncer`: on a machine that no event takes, and on the VMs themselves.
+//! PostgreSQL servers behind `PgBouncer`: on a machine which no event takes, and on the VMs themselves.
 
 use std::fs;
 use std::io;
@@ -11,12 +11,12 @@ use super::super::writers::Writers;
 use super::{PostgresConnection, Postgresql};
 
 const PROGRAMS: &[&str] = &["postgres", "initdb", "pg_basebackup", "pg_ctl", "psql", "python3", "pgbouncer"];
-/// Of a VM's addresses, the pooler's.
+/// The index of the pooler's address among a VM's addresses.
 const POOLER: usize = 1;
-/// Whoever waits in a pooler for a primary has been told nothing yet.
+/// A client's timeout: a client which waits in a pooler for a primary has received no answer yet.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Where a pooler has the file of each primary: in the folder that it works in.
+/// The file of each primary, in the working folder of the pooler.
 pub(super) const CONFIG: &str = "primary-{vm}.ini";
 
 /// Clients know one pooler, which stays.
@@ -81,7 +81,7 @@ impl System for Beside {
         }
     }
 
-    /// The pooler is pointed before it is started, as its service does that.
+    /// The pooler is pointed before its start, as by its service.
     fn boot(trio: &ThreeNodeBed, place: usize) {
         Postgresql::boot(trio, place);
         start(trio, &trio.vms[place]);
@@ -115,7 +115,7 @@ pub(super) fn connect(vm: &DatabaseVm) -> io::Result<PostgresConnection> {
     PostgresConnection::open(&vm.addresses[POOLER], PATIENCE)
 }
 
-/// What all its configurations have in common, and one for each primary.
+/// Writes the common part of a pooler's configurations, and one configuration for each primary.
 fn set_up(trio: &ThreeNodeBed, vm: &DatabaseVm) {
     let (host, port) = vm.addresses[POOLER].split_once(':').unwrap();
     let common = format!(
@@ -130,7 +130,7 @@ fn set_up(trio: &ThreeNodeBed, vm: &DatabaseVm) {
     }
 }
 
-/// As its service does: it is pointed before it is started.
+/// Starts the pooler as its service does: the pooler is pointed before the start.
 fn start(trio: &ThreeNodeBed, vm: &DatabaseVm) {
     let settings = [("MEMBERS", trio.members(0)), ("PGUSER", "postgres".into()), ("POOLER_CONFIG", CONFIG.into())];
     let settings = settings.map(|(name, value)| format!("{name}='{value}'")).join(" ");
@@ -156,7 +156,8 @@ async fn behind_a_pooler_the_primary_moves_and_no_client_sees_an_error() {
     assert_eq!(cost.errors, 0);
 }
 
-/// The clients of the pooler on the primary's VM are sent to another, and all three let clients in when it is over.
+/// The clients of the pooler on the primary's VM are sent to another pooler, and all three let clients in after the
+/// event.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_pooler_that_goes_away_with_the_primary_lets_its_clients_go_to_another() {

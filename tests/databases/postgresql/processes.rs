@@ -20,14 +20,14 @@ const PROCESSES: [&str; 2] = ["one", "two"];
 /// Clients know one address, behind which there are two processes.
 struct Shared;
 
-/// The same, of which the pooler's own hooks are called.
+/// As `Shared`, with calls of the pooler's own hooks.
 struct Drained;
 
 fn shared(trio: &ThreeNodeBed) -> (&str, &str) {
     trio.elsewhere.addresses[1].split_once(':').unwrap()
 }
 
-/// The addresses that each process has alone.
+/// The address of each process alone.
 fn own_addresses(trio: &ThreeNodeBed) -> [String; 2] {
     PROCESSES.map(|name| format!("{}:{}", trio.elsewhere.folder.join(name).display(), shared(trio).1))
 }
@@ -129,13 +129,13 @@ impl System for Drained {
     }
 }
 
-/// How many of so many clients are let in, by whichever process.
+/// The number of clients, of 20, which are let in by any process.
 fn let_in(trio: &ThreeNodeBed) -> usize {
     let asks = || connect(&trio.elsewhere).and_then(|mut client| client.ask("select 1"));
     (0..20).filter(|_| asks().is_ok()).count()
 }
 
-/// The same for the hooks of the pooler's own VM: one process would go on to let clients in.
+/// The hooks of the pooler's own VM need each process, too: one process would go on to let clients in.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_drain_that_is_killed_at_any_point_is_done_again_or_taken_back_for_each_process() {
@@ -176,7 +176,8 @@ async fn a_drain_that_is_killed_at_any_point_is_done_again_or_taken_back_for_eac
     assert_eq!(let_in(trio), 20);
 }
 
-/// A connection to an address that several processes share comes to any of them, a pause of one leaves the others at work.
+/// A connection to an address shared by several processes reaches any of the processes; a pause of one process leaves
+/// the other processes at work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn each_process_at_one_address_is_paused_and_pointed() {
@@ -187,7 +188,7 @@ async fn each_process_at_one_address_is_paused_and_pointed() {
     let writers = Writers::start::<Shared>(&stage.trio);
     writers.go_on();
     let shared = stage.trio.elsewhere.addresses[1].clone();
-    // One of them, nobody knows which.
+    // The address leads to an unknown one of the two processes.
     for phase in ["check", "failover"] {
         let ended = Hook::run::<Shared>(&stage.trio, 0, phase, &[("POOLERS", &shared)]);
         assert_eq!((ended.status, stage.primary()), (FAILED, 0), "{phase}: {ended:?}");
@@ -207,8 +208,8 @@ async fn each_process_at_one_address_is_paused_and_pointed() {
     assert_eq!(cost.errors, 0);
 }
 
-/// Each process needs a Unix socket of its own, and whoever adds a process forgets that hooks name each; or one is named
-/// twice, by a link to its folder.
+/// Each process needs a Unix socket of its own, and a process is added without its name in the hooks' settings; or a
+/// process is named twice, by a link to its folder.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_process_that_is_not_named_is_missed() {

@@ -1,4 +1,5 @@
-//! Why a standby does not come back is told in its server's own words, wherever and however that writes them.
+//! The reason of a standby's failed return is reported in the server's own words, for any place and format of the
+//! server's log.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -15,7 +16,7 @@ fn ask(trio: &ThreeNodeBed, place: usize, what: &str) -> Vec<Vec<String>> {
     })
 }
 
-/// Tools that read logs want them as values separated by commas, or as JSON, which the server has from version 15 on.
+/// Log tools need values separated by commas, or JSON, which the server has from version 15 on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn the_reason_is_found_in_a_log_of_any_format() {
@@ -42,8 +43,8 @@ async fn the_reason_is_found_in_a_log_of_any_format() {
     Hook::until_done::<Postgresql>(trio, 1, "restore", &[]);
 }
 
-/// A backup that streams takes the place of a standby: the new primary has as many senders as the old one, and more who
-/// want one.
+/// A streaming backup takes the place of a standby: the new primary has as many senders as the old primary, and more
+/// clients want a sender.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_primary_without_a_free_sender_is_told_in_its_own_words() {
@@ -52,7 +53,7 @@ async fn a_primary_without_a_free_sender_is_told_in_its_own_words() {
     }
     let stage = Stage::<Postgresql>::bare().await;
     let trio = &stage.trio;
-    // Never may a standby have less than what it knows of its primary.
+    // A standby's setting may never be below the known setting of its primary.
     for place in 0..3 {
         ask(trio, place, "alter system set max_wal_senders = 2");
         trio.kill(place);
@@ -87,7 +88,7 @@ async fn a_primary_without_a_free_sender_is_told_in_its_own_words() {
     Hook::until_done::<Postgresql>(trio, 0, "restore", &[]);
 }
 
-/// Servers speak the language of their system: of an error in Russian or Chinese only its place at the end is known.
+/// Servers log in the language of their system: of an error in Russian or Chinese only the place at the end is known.
 #[test]
 fn without_a_known_word_the_last_lines_are_the_reason() {
     let Some(python) = find("python3") else { return println!("SKIPPED: there is no python3") };

@@ -1,6 +1,6 @@
-//! A member that went down with writes that nobody else has comes back without them: rewound, or copied where its data
-//! are lost. Its restore is killed at any point of that, and its own service starts the server: never is it a second
-//! primary, and the next attempt ends it well.
+//! A member which went down with writes missing on all other members comes back without these writes: rewound, or
+//! copied where its data are lost. The restore is killed at any point, and the member's own service starts the server:
+//! the member is never a second primary, and the next attempt completes the restore.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,23 +13,24 @@ use super::super::stage::Stage;
 use super::super::trio::{System, ThreeNodeBed, VMS, is_installed, until};
 use super::{Postgresql, READING, open};
 
-/// Whatever this member answers, or its error.
+/// The answer of the member at `place`, or the error.
 fn ask(trio: &ThreeNodeBed, place: usize, what: &str) -> Result<Vec<Vec<String>>, String> {
     open(trio, place, READING).and_then(|mut server| server.ask(what)).map_err(|error| error.to_string())
 }
 
-/// What becomes of the crashed member.
+/// The state of the crashed member.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum After {
-    /// Its data are there, and have writes that nobody else has.
+    /// The data are there, with writes missing on all other members.
     Crash,
-    /// Its data are gone.
+    /// The data are gone.
     Loss,
-    /// As after a crash, but for the part of its log in which its history and the others' parted.
+    /// As `Crash`, but without the part of the log in which the member's history and the history of the other members
+    /// parted.
     Gap,
 }
 
-/// A primary crashes in a switch that somebody else ended. Returns its place.
+/// Crashes a primary in a switch which another party ended. Returns the primary's place.
 pub(super) fn go_down<S: System>(stage: &Stage<S>, round: usize, after: After) -> usize {
     let trio = &stage.trio;
     let primary = stage.primary();
@@ -65,7 +66,7 @@ pub(super) fn go_down<S: System>(stage: &Stage<S>, round: usize, after: After) -
     primary
 }
 
-/// Every member has what was written after each of so many crashes, and nothing of what only the crashed ones had.
+/// Every member has the rows written after each of `rounds` crashes, and no row of the crashed members alone.
 pub(super) fn all_have(trio: &ThreeNodeBed, rounds: usize) {
     let all = vec![vec![rounds.to_string(), "0".to_owned()]];
     let count = "select count(*) filter (where client = 1), count(*) filter (where client > 90) from rows";
@@ -77,7 +78,7 @@ pub(super) fn all_have(trio: &ThreeNodeBed, rounds: usize) {
     }
 }
 
-/// As it was after the crash, with nothing remembered.
+/// Resets the member to the data after the crash, without the hooks' state.
 fn crash_again(trio: &ThreeNodeBed, place: usize, crashed: &Path) {
     let vm = &trio.vms[place];
     trio.kill(place);
@@ -125,15 +126,15 @@ async fn a_rewind_that_is_killed_at_any_point_makes_no_second_primary() {
     a_restore_is_killed_at_each_point(After::Crash).await;
 }
 
-/// `pg_basebackup` is cut off by a time limit or a full disk, and leaves a folder that a server starts from.
+/// `pg_basebackup` is cut off by a time limit or a full disk, and leaves a folder from which a server starts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_copy_that_is_killed_at_any_point_makes_no_second_primary() {
     a_restore_is_killed_at_each_point(After::Loss).await;
 }
 
-/// A file that only root may change, as tools for configurations leave it: the dry run of `pg_rewind` is well, and it ends
-/// in the middle, when some files are the new primary's. Before version 14 `pg_control` was spoilt then.
+/// A file which only root may change, as left by configuration tools: the dry run of `pg_rewind` succeeds, and the real
+/// run ends in the middle, when some files are the new primary's. Before version 14 `pg_control` was spoilt then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_rewind_that_cannot_write_a_file_makes_no_second_primary() {
@@ -152,7 +153,7 @@ async fn a_rewind_that_cannot_write_a_file_makes_no_second_primary() {
     assert!(ended.status == FAILED && ended.said.contains("nothing was changed: "), "{ended:?}");
     assert!(ended.said.contains("has postgresql.conf, which its owner cannot"), "{ended:?}");
     chmod("postgresql.conf", 0o644);
-    // Only `pg_rewind` itself finds this one.
+    // Only `pg_rewind` itself finds this file.
     chmod("global/pg_filenode.map", 0o444);
     let ended = Hook::run::<Postgresql>(trio, place, "restore", &[]);
     assert!(ended.status == BLOCKED && ended.said.contains("pg_filenode.map"), "{ended:?}");
@@ -163,8 +164,8 @@ async fn a_rewind_that_cannot_write_a_file_makes_no_second_primary() {
     watch.end();
 }
 
-/// `pg_rewind` reads the log from the last checkpoint that both histories have, and that is removed when a crashed member
-/// was at work for long without its standbys: it says that it cannot find a record, and leaves all as it was.
+/// `pg_rewind` reads the log from the last checkpoint in both histories. This part of the log is removed when a crashed
+/// member was at work for long without its standbys: `pg_rewind` reports a missing record, and changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_rewind_that_lacks_a_part_of_the_log_makes_no_second_primary() {

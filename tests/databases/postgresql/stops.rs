@@ -1,4 +1,4 @@
-//! A primary whose stop is held up: writes pause once for an event, and the reason names the process that is in the way.
+//! A primary with a delayed stop: writes pause once for an event, and the reason names the blocking process.
 
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn signal(pid: &str, signal: Signal) {
     kill(Pid::from_raw(pid.parse().unwrap()), signal).unwrap();
 }
 
-/// A receiver of the primary's log under this name, as backups have one.
+/// A receiver of the primary's log under this name, as for backups.
 fn receiver(stage: &Stage<Postgresql>, name: &str) -> Child {
     let (trio, vm) = (&stage.trio, &stage.trio.vms[0]);
     let to = trio.elsewhere.folder.join("received");
@@ -47,8 +47,8 @@ fn pause(record: &WriteRecord) -> Duration {
     record.longest_gap().unwrap().1
 }
 
-/// The command that archives never ends, as with a store that does not answer. The server waits for it after its last
-/// checkpoint, and takes no writes any more.
+/// The archive command never ends, as with a store which does not answer. The server waits for the command after the
+/// last checkpoint, and takes no writes any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_hanging_archive_does_not_hold_up_a_switch() {
@@ -82,7 +82,7 @@ async fn a_hanging_archive_does_not_hold_up_a_switch() {
     assert!(cost.gap < LONGEST, "{:?}", cost.gap);
 }
 
-/// Two receive under one name: the second one never confirms, and the server would wait for it a minute.
+/// Two receivers have one name: the second receiver never confirms, and the server would wait a minute for the second.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_second_receiver_of_one_name_does_not_hold_up_a_switch() {
@@ -104,8 +104,8 @@ async fn a_second_receiver_of_one_name_does_not_hold_up_a_switch() {
     receiver.wait().unwrap();
 }
 
-/// A sender that has much to send to somebody who does not read would be waited for before the last checkpoint. Under the
-/// name of the only candidate it is found before; under another name it is ended.
+/// A sender with much to send to a client which does not read would be waited for before the last checkpoint. A sender
+/// under the name of the only candidate is found before the stop; a sender under another name is ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_sender_that_cannot_send_is_found_before_the_stop() {
@@ -136,7 +136,7 @@ async fn a_sender_that_cannot_send_is_found_before_the_stop() {
     receiver.wait().unwrap();
 }
 
-/// A process of the server that reacts to nothing, as one on a disk that hangs: it holds up the last checkpoint.
+/// A process of the server which reacts to nothing, as on a hanging disk, delays the last checkpoint.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_stop_that_was_in_vain_is_not_tried_again_and_the_reason_names_the_process() {
@@ -165,7 +165,7 @@ async fn a_stop_that_was_in_vain_is_not_tried_again_and_the_reason_names_the_pro
     assert!(cost.gap < LONGEST, "{:?}", cost.gap);
 }
 
-/// A standby that receives and does not replay, because a session there holds a lock that a change of a table needs.
+/// A standby which receives and does not replay, because a session there holds a lock which a change of a table needs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_standby_whose_replay_waits_for_a_session_is_found_before_the_stop() {
@@ -199,7 +199,7 @@ async fn a_standby_whose_replay_waits_for_a_session_is_found_before_the_stop() {
     assert!(gap < LONGEST, "{gap:?}");
 }
 
-/// A receiver of logical changes, which hangs once it is there.
+/// A receiver of logical changes, which hangs once connected.
 fn hanging_logical_receiver(stage: &Stage<Postgresql>, slot: &str) -> Child {
     let (trio, vm) = (&stage.trio, &stage.trio.vms[0]);
     ask(trio, 0, &format!("select pg_create_logical_replication_slot('{slot}', 'test_decoding')"));
@@ -214,8 +214,9 @@ fn hanging_logical_receiver(stage: &Stage<Postgresql>, slot: &str) -> Child {
     child
 }
 
-/// Capture of changes by a client that does not read, and by one that reads and never confirms, as libraries do that do not
-/// count the server's keepalives: a primary waits for both without end, and a fast stop needs somebody to end the senders.
+/// Change capture by a client which does not read, and by a client which reads and never confirms, as with libraries
+/// which do not count the server's keepalives: a primary waits for both without end, and a fast stop needs another
+/// party to end the senders.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn receivers_of_logical_changes_do_not_hold_up_a_switch() {
@@ -247,8 +248,8 @@ async fn receivers_of_logical_changes_do_not_hold_up_a_switch() {
     }
 }
 
-/// Where the server parts from idle sessions, those of the hooks are idle while another member writes a checkpoint or
-/// stops: a switch would end before its promotion, and each further one too.
+/// Where the server ends idle sessions, the hooks' sessions are idle while another member writes a checkpoint or stops:
+/// a switch would end before its promotion, and each further switch too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_limit_on_idle_sessions_does_not_end_a_switch() {
@@ -258,7 +259,7 @@ async fn a_limit_on_idle_sessions_does_not_end_a_switch() {
     let stage = Stage::<Postgresql>::bare().await;
     ask(&stage.trio, 0, "create role hooks login superuser");
     ask(&stage.trio, 0, "alter role hooks set idle_session_timeout = '500ms'");
-    // It makes the stop last for a second.
+    // The stopped receiver makes the stop last for a second.
     let mut backup = receiver(&stage, "backup");
     signal(&backup.id().to_string(), Signal::SIGSTOP);
     ask(&stage.trio, 0, "create table bulk as select repeat('x', 500) from generate_series(1, 100000)");

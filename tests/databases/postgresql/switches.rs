@@ -1,4 +1,4 @@
-//! What only this hook set does, called as a replica calls it, beside servers that clients write to.
+//! Tests of this hook set alone, called as by a replica, beside servers to which clients write.
 
 use nix::sys::signal::Signal;
 
@@ -22,7 +22,7 @@ async fn a_target_that_dies_in_the_middle_of_the_switch_costs_no_acknowledged_wr
     }
     hook.signal(Signal::SIGCONT);
     let ended = hook.end();
-    // Writes were stopped in vain, unless nobody can tell.
+    // Writes were stopped in vain, or the outcome is unknown.
     assert!(matches!(ended.status, FAILED | UNKNOWN), "{ended:?}");
     for place in [1, 2] {
         Postgresql::boot(&stage.trio, place);

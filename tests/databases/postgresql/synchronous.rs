@@ -1,4 +1,4 @@
-//! The same servers, of which a commit waits for the first standby: no commit may wait for one that is away.
+//! PostgreSQL whose commits wait for the first standby: no commit may wait for a disconnected standby.
 
 use std::io;
 use std::thread;
@@ -72,7 +72,7 @@ async fn a_primary_and_a_synchronous_standby_go_away_together_and_commits_go_on(
     takes_so_many::<Synchronous>(Kind::Reboot, 2).await;
 }
 
-/// A standby answers when there is news, and where every client waits for a commit there is none.
+/// A standby answers after a change, and where every client waits for a commit there is no change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_commit_that_waits_for_a_standby_which_leaves_is_not_left_waiting() {
@@ -97,7 +97,8 @@ async fn a_commit_that_waits_for_a_standby_which_leaves_is_not_left_waiting() {
     stage.trio.thaw(1);
 }
 
-/// Where no other one streams, taking a standby out of the set would have every commit wait for one that is not there.
+/// Where no other standby streams, a removal of a standby from the set would have every commit wait for a missing
+/// standby.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn the_last_standby_that_streams_does_not_leave() {

@@ -1,5 +1,5 @@
-//! A member that is copied anew, with a tablespace: each VM has its own file system at the tablespace's path, as a
-//! namespace of mounts has it here.
+//! A new copy of a member with a tablespace: each VM has its own file system at the tablespace's path, here by a mount
+//! namespace.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,7 +14,7 @@ use super::super::trio::{System as _, ThreeNodeBed, VMS, is_installed, until};
 use super::{Postgresql, READING, open};
 
 const KILLED: &str = include_str!("../killed.py");
-/// Of a copy that is killed there, the tablespace has been copied, and the rest is being moved to its place.
+/// The point of a kill: the tablespace has been copied, and the rest is being moved to its place.
 const POINT: usize = 20;
 
 fn folder(trio: &ThreeNodeBed, name: &str) -> PathBuf {
@@ -25,7 +25,7 @@ fn folder(trio: &ThreeNodeBed, name: &str) -> PathBuf {
     folder
 }
 
-/// Runs the hook on the second VM, which has its own tablespace at the place of the primary's.
+/// Runs the hook on the second VM, which has its own tablespace at the place of the primary's tablespace.
 fn restore(trio: &ThreeNodeBed, own: &Path, shared: &Path, by: &str) -> Ended {
     let settings = Postgresql::settings(trio, 1).into_iter().map(|(name, value)| format!("{name}='{value}'"));
     let settings: Vec<_> = settings.chain([format!("ALLCLEAR_VM={0} ALLCLEAR_EVENT_RESOURCES={0}", VMS[1])]).collect();
@@ -51,7 +51,7 @@ async fn a_copy_with_a_tablespace_that_was_cut_off_is_completed() {
     }
     let stage = Stage::<Postgresql>::bare().await;
     let trio = &stage.trio;
-    // The standbys would write to the primary's.
+    // The standbys would write to the primary's tablespace.
     trio.kill(1);
     trio.kill(2);
     let (shared, own) = (folder(trio, "space"), folder(trio, "own-space"));
@@ -61,7 +61,7 @@ async fn a_copy_with_a_tablespace_that_was_cut_off_is_completed() {
     let version = fs::read_dir(&shared).unwrap().next().unwrap().unwrap().file_name();
     trio.lose_data(1).unwrap();
 
-    // Whose it is nobody knows.
+    // The owner of the file is unknown.
     fs::create_dir(own.join(&version)).unwrap();
     fs::write(own.join(&version).join("somebodys"), "").unwrap();
     let ended = restore(trio, &own, &shared, "");

@@ -1,4 +1,4 @@
-//! Answers of whatever listens where a Redis should: the reason is what it says.
+//! Answers of another program at the address of a Redis: the reason quotes the answer.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -8,8 +8,8 @@ use super::super::hook::{BLOCKED, Hook};
 use super::super::trio::{find, vms_of};
 use super::Redis;
 
-/// What is sent to each client that connects, which is then turned away, and what the reason has of it. In protected
-/// mode and with too many clients a server speaks before it was asked.
+/// The answer sent to each client on connection, before the client is disconnected, and the reason's text. In protected
+/// mode and with too many clients a server answers before the first request.
 const ANSWERS: [(&str, &str); 8] = [
     (
         "-DENIED Redis is running in protected mode because\r\n",

@@ -1,4 +1,4 @@
-//! What would keep a switch from its end is found before it begins, and said.
+//! Obstacles to the end of a switch are found before its start, and reported.
 
 use allclear::testbed::redis::ask;
 use nix::unistd::{Uid, chown};
@@ -14,7 +14,7 @@ fn check<S: System>(trio: &ThreeNodeBed, more: More<'_>) -> Ended {
     Hook::run::<S>(trio, 0, "check", more)
 }
 
-/// The check finds it, and finds nothing when it is mended.
+/// The check finds the fault `wrong`, and finds nothing after `mended`.
 fn is_found(
     trio: &ThreeNodeBed,
     wrong: &[(usize, &[&str])],
@@ -75,7 +75,7 @@ async fn whatever_a_switch_would_stumble_over_is_found_by_the_check_before_it() 
     }
 }
 
-/// The account may do all but what comes last; everything is still writable when that is found.
+/// The account may do all but the last steps; everything is still writable when the missing right is found.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_right_that_is_missing_is_found_before_anything_is_stopped() {
     if !is_installed::<Redis>() {
@@ -116,7 +116,7 @@ async fn a_right_that_is_missing_is_found_before_anything_is_stopped() {
     assert_ne!(stage.primary(), 0);
 }
 
-/// The reason of a broken link is in the log of the replica alone; what it tries is tried.
+/// The reason of a broken link is in the log of the replica alone; the hook repeats the replica's attempt.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn the_primary_s_own_words_to_a_replica_that_it_refuses_are_the_reason() {
@@ -153,7 +153,8 @@ async fn the_primary_s_own_words_to_a_replica_that_it_refuses_are_the_reason() {
     }
 }
 
-/// Sentinels find each other and never forget one: who was added later takes part in every vote, and nobody has told it.
+/// Sentinels find each other and never forget a Sentinel: a later addition takes part in every vote, unknown to the
+/// settings.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_sentinel_that_the_settings_do_not_name_is_found() {
@@ -183,7 +184,8 @@ async fn a_sentinel_that_the_settings_do_not_name_is_found() {
     assert_eq!(stage.primary(), 0);
 }
 
-/// A replica may announce itself by a name, as with Sentinel's resolve-hostnames; any spelling of its address is one.
+/// A replica may announce itself by a name, as with Sentinel's resolve-hostnames; any spelling of the address is a
+/// name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_member_that_is_announced_by_a_name_is_known_by_its_address() {

@@ -20,11 +20,11 @@ pub(crate) struct Redis;
 
 pub(crate) struct Sentinel;
 
-/// Whoever asks whether a member is the primary.
+/// The timeout of a query for the primary.
 const GLANCE: Duration = Duration::from_secs(1);
-/// Whoever waits for a Sentinel.
+/// The timeout of a query to a Sentinel.
 const READING: Duration = Duration::from_secs(20);
-/// Of a VM's addresses, Sentinel's.
+/// The index of Sentinel's address among a VM's addresses.
 const WATCHER: usize = 1;
 
 impl System for Redis {
@@ -102,7 +102,7 @@ impl System for Sentinel {
         watch(trio, place);
     }
 
-    /// What Sentinel says is one when it says so itself.
+    /// Sentinel's primary counts when the member itself reports the role.
     fn primary(trio: &ThreeNodeBed) -> Option<usize> {
         let place = (0..VMS.len()).find_map(|place| named_primary(trio, place, GLANCE).ok())?;
         let place = trio.vms.iter().position(|vm| vm.addresses[0] == place)?;
@@ -117,7 +117,7 @@ impl System for Sentinel {
         Redis::takes_writes(trio, place)
     }
 
-    /// Asks the Sentinel of this member where to go.
+    /// Asks the Sentinel of this member for the primary.
     fn connect(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<RedisConnection> {
         let address = named_primary(trio, place, patience)?;
         redis::connect_to(&address, patience)
@@ -152,7 +152,7 @@ fn watch(trio: &ThreeNodeBed, place: usize) {
     until_it_listens(&vm.addresses[WATCHER], start);
 }
 
-/// A server that was killed may hold its port for a moment. Its service would start it again, too.
+/// A killed server may hold its port for a moment. The server's service would start the server again, too.
 fn until_it_listens(address: &str, start: impl Fn()) {
     until("a server that answers", || {
         start();

@@ -1,4 +1,4 @@
-//! Servers that are restarted while something is half done, and members that took writes apart.
+//! Restarts of servers in the middle of an operation, and members which took writes apart.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use super::super::trio::{System, is_installed, until};
 use super::super::writers::Writers;
 use super::{Redis, Sentinel};
 
-/// The primary has stepped down, nobody took over, and the hook is gone.
+/// The primary has stepped down, no member took over, and the hook is gone.
 fn stop_half_way(stage: &Stage<Redis>, primary: usize) {
     let point = "before MULTI; REPLICAOF NO ONE";
     let ended =
@@ -27,7 +27,7 @@ fn restart(stage: &Stage<Redis>, place: usize) {
     Redis::boot(&stage.trio, place);
 }
 
-/// A server that was killed has forgotten its offsets where it keeps an append-only file.
+/// A killed server with an append-only file has forgotten its offsets.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_restore_that_is_killed_at_any_point_leaves_one_primary_that_has_everything() {
@@ -56,7 +56,7 @@ async fn a_restore_that_is_killed_at_any_point_leaves_one_primary_that_has_every
     stage.all_is_there(writers);
 }
 
-/// Nobody but a person can tell which of two histories is worth more.
+/// Only a person can judge which of two histories is worth more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_primary_that_took_writes_apart_keeps_them_until_a_person_has_looked() {
@@ -65,7 +65,8 @@ async fn a_primary_that_took_writes_apart_keeps_them_until_a_person_has_looked()
     }
     let stage = Stage::<Redis>::bare().await;
     let trio = &stage.trio;
-    // It died, another was made the primary, it came back as one, and a client found it.
+    // The primary died, another member was promoted, the old primary came back as a primary, and a client found the old
+    // primary.
     trio.kill(0);
     Redis::promote(trio, &[1, 2]);
     let primary = stage.primary();
@@ -82,7 +83,7 @@ async fn a_primary_that_took_writes_apart_keeps_them_until_a_person_has_looked()
     assert_eq!(ask(trio, 0, &["GET", "new:49"]).unwrap(), ["there"]);
 }
 
-/// What a checkpoint set is written to the file by whoever rewrites that next, which Sentinel does.
+/// Priorities set by a checkpoint reach the file with the next rewrite, as by Sentinel.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn priorities_that_a_killed_checkpoint_left_are_put_back_in_the_files_too() {

@@ -1,4 +1,5 @@
-//! Switches that go wrong: whoever dies when, nobody is told of a write that is lost, and one member is the primary.
+//! Switches with failures: whichever process dies at whichever time, no acknowledged write is lost, and one member is
+//! the primary.
 
 use std::fs;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use super::super::trio::{System, VMS, is_installed, until};
 use super::super::writers::Writers;
 use super::{Redis, Sentinel};
 
-/// Everything is there, and only one member takes writes.
+/// Asserts all rows on every member, and writes on only one member.
 fn is_whole<S: System>(stage: &Stage<S>, writers: Writers) {
     until("one primary", || {
         let roles: Vec<_> = (0..VMS.len()).map(|place| role(&stage.trio, place).map(|told| told[0].clone())).collect();
@@ -61,7 +62,7 @@ async fn a_switch_that_is_stopped_at_any_moment_is_finished_or_taken_back_and_co
     is_whole(&stage, writers);
 }
 
-/// The moment in which nobody is a primary.
+/// Kills the failover in the moment without a primary.
 async fn is_stopped_half_way(then: &[(&str, &str)]) {
     if !is_installed::<Sentinel>() {
         return;
@@ -93,7 +94,7 @@ async fn a_switch_by_sentinel_that_is_killed_half_way_is_taken_up_again_without_
     is_stopped_half_way(&[]).await;
 }
 
-/// It may have taken over before it died, and would be a second one when it is back.
+/// The successor may have taken over before its death, and would be a second primary when it is back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_successor_that_dies_in_the_middle_is_waited_for_before_the_old_primary_leads_again() {

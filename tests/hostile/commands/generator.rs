@@ -1,4 +1,4 @@
-//! The next entry: mostly what fits the state, so that a sequence gets somewhere, and often enough what does not.
+//! The next entry: mostly commands that fit the state, so that a sequence makes progress, and often misfits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::hostile::dice::Dice;
 
 pub(super) const VMS: [&str; 3] = ["db-0", "db-1", "db-2"];
 
-/// What is outside the log: the platform, the clock, and who leads.
+/// The world outside of the log: the platform, the clock, and the leader.
 pub(super) struct World {
     now: Timestamp,
     leader: usize,
@@ -68,7 +68,7 @@ impl World {
         self.now = self.now.plus(Duration::from_millis(millis as u64));
     }
 
-    /// Now and then of a leader whose clock is behind; hardly ever of one that is mad.
+    /// Mostly the present; sometimes the time of a leader with a slow clock, rarely of a leader with a broken clock.
     fn stamp(&self, dice: &mut Dice) -> Timestamp {
         match dice.below(400) {
             0 => Timestamp(dice.number().cast_signed()),
@@ -177,7 +177,7 @@ pub(super) fn a_vm(dice: &mut Dice) -> VmName {
     VmName::new(VMS[dice.below(VMS.len())])
 }
 
-/// What a replica says of its errands.
+/// A replica's report on its assignments.
 fn answered(dice: &mut Dice, state: &State) -> (&'static str, Command) {
     let vm = *dice.one(&VMS);
     let me = VmName::new(vm);

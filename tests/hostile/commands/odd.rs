@@ -1,4 +1,4 @@
-//! Commands that nobody should propose: of anything, about anything, with any number in them.
+//! Commands without a legitimate use: of any kind, about any subject, with any number inside.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ fn hook(dice: &mut Dice) -> Hook {
     }
 }
 
-/// As far as the log can store one.
+/// A duration that the log can store.
 fn span(dice: &mut Dice) -> Duration {
     if dice.once_in(10) { Duration::from_millis(dice.number() >> 1) } else { Duration::from_secs(dice.next() % 120) }
 }
@@ -147,7 +147,7 @@ fn treatment(dice: &mut Dice) -> Treatment {
     }
 }
 
-/// What a replica may have done alone: approved something of a user that it saw as Scheduled, before now.
+/// Possible isolated approvals of a replica: user-initiated events, seen as Scheduled, before now.
 fn journal(dice: &mut Dice, state: &State, by: &VmName) -> Vec<JournalEntry> {
     let of_users = |event: &&Event| event.is_user_initiated() && !event.is_drill();
     let known: Vec<&Announcement> = state.open_events().filter(of_users).map(|event| &event.announcement).collect();
@@ -216,7 +216,7 @@ fn asked(dice: &mut Dice, state: &State) -> OperatorRequest {
     }
 }
 
-/// Some of it again, and some of it longer than it may be.
+/// Deliveries, partly repeated and partly longer than allowed.
 fn notified(dice: &mut Dice, event: &EventId) -> Command {
     let told = (0..dice.below(4)).map(|_| Delivery {
         notice: format!("{event}/{}", "x".repeat(dice.below(4) * 200)),
@@ -225,7 +225,7 @@ fn notified(dice: &mut Dice, event: &EventId) -> Command {
     Command::RecordDeliveries(RecordDeliveries { deliveries: told.collect() })
 }
 
-/// Mostly the right ones, or nothing of what a claim rests on would be tried.
+/// Mostly the right stints; otherwise no check that a claim depends on would be tried.
 fn stints(dice: &mut Dice, state: &State, of: &EventId) -> Vec<(Member, u64)> {
     if dice.once_in(4) {
         return vec![(member(dice), dice.number())];
@@ -233,7 +233,7 @@ fn stints(dice: &mut Dice, state: &State, of: &EventId) -> Vec<(Member, u64)> {
     state.open_event(of).map(|event| stints_of(state, event)).unwrap_or_default()
 }
 
-/// What operators ask for of a replica that is, or was, a member.
+/// Operator commands about a replica that is, or was, a member.
 fn of_members(dice: &mut Dice) -> Command {
     match dice.below(3) {
         0 => Command::ClearSuspect(ClearSuspect { replica: vm(dice) }),

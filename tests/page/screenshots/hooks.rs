@@ -1,4 +1,4 @@
-//! A whole life, and hooks that run, wait, ask for patience and fail.
+//! A whole event, and hooks that run, wait, request more time and fail.
 
 use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use allclear::wire::pb::allclear::workload::v1 as pb;
@@ -79,7 +79,7 @@ async fn of_a_workload_that_went_away() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_hook_whose_replica_does_not_answer() {
     let Some(album) = Album::of().await else { return };
-    // otherwise nobody waits for the hooks of what an administrator asked for
+    // otherwise a user-initiated event would not wait for its hooks
     let plan = database(vec![hook("drain")]).also("cluster.takeover_after", "10m");
     let mut cluster = plan.start().await;
     cluster.kill(1);

@@ -1,6 +1,6 @@
-//! What people see, for people to look at: `ALLCLEAR_SCREENSHOTS=folder cargo test --test processes screenshots` writes
-//! pictures of the page and what the commands say on a terminal, for each blocker and for what comes before and after.
-//! Files are named by the blocker's word; where there are several situations of one, more stands behind a dash.
+//! Screenshots for people: `ALLCLEAR_SCREENSHOTS=folder cargo test --test processes screenshots` writes pictures of the
+//! page and the output of the commands on a terminal, for each blocker and for the situations before and after. Files
+//! are named by the blocker's code; for several situations of one blocker, a dash and further words follow.
 
 mod hooks;
 mod operators;
@@ -17,7 +17,7 @@ use super::cluster::{Cluster, Plan};
 use super::workload::Hook;
 
 const LOOKS: [(&str, u32, &str); 3] = [("light", 1100, "light"), ("dark", 1100, "dark"), ("phone", 360, "light")];
-/// What passes quickly is looked at again, so often.
+/// Number of retries for a blocker that passes quickly.
 const TRIES: usize = 40;
 
 struct Album {
@@ -32,7 +32,7 @@ impl Album {
         Some(Self { browser: Browser::start().await?, folder })
     }
 
-    /// Of a replica whose page says this.
+    /// Takes pictures of a replica whose page shows these texts.
     async fn take(&self, cluster: &Cluster, place: usize, name: &str, says: &[&str]) {
         self.write(name, &terminal::of(cluster, place, None));
         for look in LOOKS {
@@ -40,7 +40,7 @@ impl Album {
         }
     }
 
-    /// Of a replica to which the event waits for this, the name up to the dash, all the time.
+    /// Takes pictures of a replica while the event waits for the blocker, named by `name` up to the dash, all the time.
     async fn take_blocker(&self, cluster: &Cluster, place: usize, id: &str, name: &str) {
         let code = name.split('-').next().unwrap();
         for tries in 1.. {
@@ -81,7 +81,7 @@ async fn message(cluster: &Cluster, place: usize, id: &str) -> Option<String> {
     Some(cluster.event(place, id).await?.blocker?.message)
 }
 
-/// Until the event waits for that; and how that is told.
+/// Waits until the event has this blocker, and returns the blocker's message.
 async fn waits_for(cluster: &Cluster, place: usize, id: &str, code: &str) -> String {
     let waits = |event: &Event| event.blocker.as_ref().is_some_and(|blocker| blocker.code == code);
     cluster.until_event(place, id, code, waits).await.blocker.unwrap().message

@@ -1,4 +1,4 @@
-//! What people asked for: a pause, a drill.
+//! Requests of operators: a pause, a drill.
 
 use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What policy leaves for later or to others, and what comes of posts.
+//! Events that policy defers or leaves to others, and the outcomes of posts.
 
 use allclear::wire::pb::allclear::operator::v1::Status;
 use serde_json::json;
@@ -57,7 +57,7 @@ async fn of_channels_that_do_not_work() {
     album.take_blocker(&cluster, 0, &id, "no_healthy_channel").await;
 }
 
-/// Once nothing stands in the way any more the leader decides at once, unless it can write nothing down.
+/// Without further blockers the leader decides at once, except if the leader cannot commit.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_leader_that_is_about_to_decide() {
     let Some(album) = Album::of().await else { return };

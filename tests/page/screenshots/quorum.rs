@@ -1,4 +1,4 @@
-//! Replicas without a quorum, and what the others see afterwards.
+//! Replicas without a quorum, and the state of the other replicas afterwards.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What the commands say on a terminal, with its colours: `less -R` shows it.
+//! The output of the commands on a terminal, with its colours: `less -R` shows the files.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -16,7 +16,7 @@ pub(super) fn of(cluster: &Cluster, place: usize, event: Option<&str>) -> String
     for command in ["status", "events"].into_iter().chain(explain.as_deref()) {
         writeln!(text, "$ allclear {command}\n{}", typed(cluster, place, "", command)).unwrap();
     }
-    // it goes on until it is interrupted; what it drew last is what is seen
+    // `watch` runs until interrupted; the last frame is kept
     let watched = typed(cluster, place, "timeout --signal=INT 2s ", "watch");
     let last = watched.rsplit("\x1b[H").next().unwrap().replace("\x1b[K", "").replace("\x1b[J", "");
     writeln!(text, "$ allclear watch\n{last}").unwrap();
@@ -29,7 +29,7 @@ pub(super) fn of(cluster: &Cluster, place: usize, event: Option<&str>) -> String
     text
 }
 
-/// All of the text was written while the event waited for this; a long line may be folded.
+/// True if all of the text was written while the event had this blocker; a long line may be folded.
 pub(super) fn agrees(text: &str, code: &str) -> bool {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let listed = match code {
@@ -39,7 +39,7 @@ pub(super) fn agrees(text: &str, code: &str) -> bool {
     [listed, format!("({code})"), format!("\"code\": \"{code}\"")].iter().all(|part| text.contains(part))
 }
 
-/// As by a person whose replica has the usual socket.
+/// Runs a command as typed by a person whose replica has the usual socket.
 fn typed(cluster: &Cluster, place: usize, before: &str, command: &str) -> String {
     let socket = cluster.replicas[place].socket.display();
     let line = format!("stty {SIZE}; exec {before}'{}' {command} --endpoint {socket}", env!("CARGO_BIN_EXE_allclear"));

@@ -1,5 +1,5 @@
-//! Everything that a seed decides, drawn from it: one stream for each purpose, so that a new question of one purpose
-//! leaves all others as they were.
+//! Random decisions of a seed: one stream for each purpose, so that a new question for one purpose leaves all other
+//! streams unchanged.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -23,12 +23,12 @@ impl Dice {
         self.next() % bound.max(1)
     }
 
-    /// So many times in a hundred.
+    /// True in `chance` of a hundred cases.
     pub(crate) fn percent(&self, chance: u64) -> bool {
         self.below(100) < chance
     }
 
-    /// From the first up to, and without, the second number of milliseconds.
+    /// A duration from the first number of milliseconds up to, and without, the second.
     pub(crate) fn millis(&self, from: u64, below: u64) -> Duration {
         Duration::from_millis(from + self.below(below - from))
     }

@@ -1,4 +1,5 @@
-//! The one history that all replicas fold: whoever folds something else, or a state that must not be, is found at once.
+//! The one history which all replicas apply: a replica with a different entry or state, or a forbidden state, is found
+//! at once.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
@@ -15,23 +16,23 @@ use allclear::wire::log;
 
 use crate::world::World;
 
-/// What is known of the log, from whoever was first to apply it.
+/// The known log, from the first replica to apply each entry.
 #[derive(Default)]
 pub(crate) struct History(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
     entries: BTreeMap<u64, Folding>,
-    /// The state after the last entry that anybody has applied.
+    /// The state after the last entry which any replica has applied.
     latest: State,
-    /// Where each proposal of a client stands, and up to where any is acknowledged.
+    /// The index of each client's proposal, and the highest acknowledged index.
     proposals: BTreeMap<String, u64>,
     acknowledged: u64,
     acknowledgements: u64,
     wrong: Vec<String>,
 }
 
-/// An entry with what it made of the state.
+/// An entry with its effect on the state.
 #[derive(PartialEq, Eq)]
 struct Folding {
     entry: u64,
@@ -58,7 +59,7 @@ impl History {
         self.known().latest.clone()
     }
 
-    /// The last position that anybody has applied.
+    /// The last index which any replica has applied.
     pub(crate) fn length(&self) -> u64 {
         self.known().entries.last_key_value().map_or(0, |(index, _)| *index)
     }
@@ -67,12 +68,12 @@ impl History {
         self.known().acknowledgements
     }
 
-    /// Up to here everything that begins from now on has to see.
+    /// Operations which begin now must see the log up to this index.
     pub(crate) fn acknowledged(&self) -> u64 {
         self.known().acknowledged
     }
 
-    /// A client was told that its proposal is in the log.
+    /// Records the acknowledgement of a proposal to a client.
     pub(crate) fn acknowledge(&self, proposal: &str) {
         let mut known = self.known();
         match known.proposals.get(proposal).copied() {
@@ -134,13 +135,13 @@ impl History {
     }
 }
 
-/// The fold of a replica, watched.
+/// The state machine of a replica, watched.
 pub(crate) struct Watched {
     pub(crate) state_machine: CoreStateMachine,
     pub(crate) state: State,
     pub(crate) who: String,
     pub(crate) world: Arc<World>,
-    /// A deliberate mistake: every so many entries one is not folded.
+    /// A deliberate mistake: one of every `forgets` entries is not applied.
     pub(crate) forgets: Option<u64>,
 }
 

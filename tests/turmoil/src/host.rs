@@ -1,4 +1,4 @@
-//! One replica on one host: the program's own rooms, wired as `app` does, with the simulation's network, disk, metadata
+//! One replica on one host: the program's own modules, wired as in `app`, with the simulation's network, disk, metadata
 //! service and workload.
 
 use std::path::PathBuf;
@@ -41,10 +41,10 @@ use crate::world::{Glance, Mistake, PORT, World};
 const CLUSTER: &str = "orders";
 const POLL_EVERY: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Every so many entries, the last replica forgets one, if that is the mistake.
+/// The last replica forgets one of this number of entries, if the mistake is `Forgets`.
 const FORGETS_EVERY: u64 = 50;
 
-/// Runs until it must not go on, or until the host is crashed.
+/// Runs the replica until a fatal error, or until the host is crashed.
 pub(crate) async fn run(world: Arc<World>, place: usize) -> turmoil::Result {
     let (name, life) = {
         let host = &world.hosts()[place];
@@ -144,13 +144,13 @@ async fn open(
     Ok((SharedParts::new(cluster, journal, Arc::new(Metrics::new()?), VERSION), routes))
 }
 
-/// A host's own: the standard library's is the same on all hosts, the platform's.
+/// Wall clock of one host: the standard library's clock is shared by all hosts, as the platform's clock.
 fn wall(world: &Arc<World>, place: usize) -> Wall {
     let world = world.clone();
     Arc::new(move || Timestamp(clock::now().0 + world.ahead(place)))
 }
 
-/// A client that has something written down again and again.
+/// A client which proposes entries again and again.
 async fn propose(world: Arc<World>, cluster: Arc<ClusterHandle>, place: usize, life: u32) {
     for number in 0_u64.. {
         tokio::time::sleep(world.dice.millis(100, 3_000)).await;
@@ -176,7 +176,7 @@ async fn propose(world: Arc<World>, cluster: Arc<ClusterHandle>, place: usize, l
     }
 }
 
-/// A client that reads: what was acknowledged before it asked has to be tcluster.
+/// A client which reads: entries acknowledged before the read must be present.
 async fn read(world: Arc<World>, cluster: Arc<ClusterHandle>) {
     loop {
         tokio::time::sleep(world.dice.millis(100, 5_000)).await;

@@ -1,5 +1,5 @@
-//! Claim: replicas with the real openraft, tonic, redb and driver keep their promises on a simulated network, whatever
-//! a seed does to it. `run` beside this package starts it; one process runs one seed.
+//! Claim: replicas with the real openraft, tonic, redb and driver keep their promises on a simulated network, under all
+//! faults of a seed. `run` beside this package starts this program; one process runs one seed.
 
 #[cfg(not(tokio_unstable))]
 compile_error!("runs would not be reproducible: build this package with tests/turmoil/run, or from its folder");
@@ -29,7 +29,7 @@ use crate::trace::Trace;
 use crate::world::{Mistake, World};
 
 const USAGE: &str = "seeds COUNT [FIRST] | seed SEED [MISTAKE] | check";
-/// What of the replicas' own logs belongs to the trace.
+/// Filter of the replicas' log lines for the trace.
 const LOGGED: &str = "allclear=info,openraft=error";
 
 fn main() -> ExitCode {
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         ["seed", seed, mistake] => {
             number(seed).zip(Mistake::parse(mistake)).map(|(seed, mistake)| one(seed, mistake, true))
         }
-        // started by the others
+        // started by the other commands
         ["silently", seed, mistake] => {
             number(seed).zip(Mistake::parse(mistake)).map(|(seed, mistake)| one(seed, mistake, false))
         }
@@ -56,12 +56,13 @@ fn main() -> ExitCode {
     })
 }
 
-/// One seed, in this process.
+/// Runs one seed in this process.
 fn one(seed: u64, mistake: Mistake, is_shown: bool) -> ExitCode {
     mad_turmoil::rand::set_rng(StdRng::seed_from_u64(seed));
     let trace = Trace::shown(is_shown);
     let traced = trace.clone();
-    // A thread of its own, because the standard library draws its randomness once per thread, and this one has already.
+    // A separate thread, because the standard library draws its randomness once per thread, and this thread has done so
+    // already.
     let simulation = std::thread::Builder::new().stack_size(64 << 20).spawn(move || simulate(seed, mistake, &traced));
     let outcome = simulation.map_err(|error| error.to_string()).and_then(|running| {
         running.join().map_err(|panic| {

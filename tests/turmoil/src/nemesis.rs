@@ -1,4 +1,4 @@
-//! Whatever goes wrong from outside: crashes, cut and slow links, held messages, a metadata service that fails.
+//! Faults from outside: crashes, cut and slow links, held messages, a metadata service which fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,13 +14,13 @@ use crate::dice::Dice;
 use crate::platform::Ailment;
 use crate::world::{Glance, Mistake, World, ahead};
 
-/// A service manager waits this long before it starts a replica again that has ended.
+/// Time after which a service manager restarts a replica which has ended.
 const START_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// No more faults at once.
+/// Maximum number of simultaneous faults.
 const AT_ONCE: usize = 3;
-/// Between two looks at what events do to machines.
+/// Interval of checks for the effects of events on machines.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// A disk that lies has lost this much at most.
+/// Maximum loss of a lying disk.
 const COPY_EVERY: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Debug)]
@@ -28,14 +28,15 @@ enum Fault {
     Crash(BTreeSet<usize>),
     /// Messages from the first to the second are lost.
     Cut(BTreeSet<(usize, usize)>),
-    /// Messages wait until it is over.
+    /// Messages wait until the fault is over.
     Hold(usize, usize),
     Slow(usize, usize),
     Ailing(usize, Ailment),
-    /// Nothing comes to it or leaves it, and its disk and metadata service stand still, until it is over: then all of
-    /// it comes at once. Its timers go on: whole hosts cannot stand still here, for turmoil lets each of them live.
+    /// No message reaches or leaves the host, and the host's disk and metadata service stall, until the fault is over:
+    /// then all messages come at once. The host's timers go on: whole hosts cannot be stopped here, since turmoil lets
+    /// each host run.
     Stall(usize),
-    /// Its wall clock is ahead by so many milliseconds, or behind, instead of what it was.
+    /// The host's wall clock is ahead by this number of milliseconds, or behind, instead of the previous offset.
     Clock(usize, i64),
 }
 
@@ -56,7 +57,7 @@ impl Fault {
 struct Active {
     fault: Fault,
     until: Duration,
-    /// It was seen to change something.
+    /// An effect of the fault was observed.
     told: bool,
     term: u64,
 }
@@ -68,11 +69,11 @@ pub(crate) struct Nemesis<'s> {
     dice: Dice,
     active: Vec<Active>,
     next: Duration,
-    /// When those that are down are started again; none while an event keeps the machine down.
+    /// Restart time of each host which is down; none while an event keeps the machine down.
     down: BTreeMap<usize, Option<Duration>>,
     looked: Duration,
     copied: Duration,
-    /// How often each kind of fault was tried, and how often it was seen to change something.
+    /// Count of each kind of fault: tried, and observed to have an effect.
     pub(crate) tally: BTreeMap<&'static str, (u32, u32)>,
 }
 
@@ -92,7 +93,7 @@ impl<'s> Nemesis<'s> {
         }
     }
 
-    /// What a machine and its service manager do in any case.
+    /// Regular work of machines and their service managers.
     pub(crate) fn tend(&mut self) {
         let now = self.sim.elapsed();
         let ended: Vec<usize> =
@@ -117,7 +118,7 @@ impl<'s> Nemesis<'s> {
         }
     }
 
-    /// Begins and ends faults as the seed has it.
+    /// Begins and ends faults as the seed decides.
     pub(crate) fn act(&mut self) {
         let now = self.sim.elapsed();
         self.watch();
@@ -226,7 +227,7 @@ impl<'s> Nemesis<'s> {
         for Active { fault, .. } in over {
             self.world.trace.line(format_args!("over: {fault:?}"));
             match fault {
-                // A clock that has jumped stays so.
+                // A clock keeps its offset after a jump.
                 Fault::Crash(_) | Fault::Cut(_) | Fault::Clock(..) => {}
                 Fault::Stall(place) => self.stall(place, false),
                 Fault::Hold(one, other) => self.sim.release(self.names[one].as_str(), self.names[other].as_str()),
@@ -253,7 +254,7 @@ impl<'s> Nemesis<'s> {
         self.sim.set_link_max_message_latency(self.names[one].as_str(), self.names[other].as_str(), most);
     }
 
-    /// Brings all links to what the faults want; a held one is left alone.
+    /// Sets all links as the faults require; a held link is left alone.
     fn cut(&self) {
         let is_held = |one, other| {
             self.active.iter().any(|active| match active.fault {
@@ -276,7 +277,7 @@ impl<'s> Nemesis<'s> {
         }
     }
 
-    /// A cut link that nobody noticed was none.
+    /// Counts a cut as effective only when a replica noticed the cut.
     fn watch(&mut self) {
         let term = self.term();
         let is_leaderless = self.world.hosts().iter().any(|host| host.ended.is_none() && !host.glance.has_leader);
@@ -293,7 +294,7 @@ impl<'s> Nemesis<'s> {
         self.world.hosts().iter().map(|host| host.glance.term).max().unwrap_or(0)
     }
 
-    /// An event takes its machines down as long as it lasts.
+    /// An event keeps its machines down until the event is over.
     fn interrupt(&mut self, now: Duration) {
         let now_on_the_wall = Timestamp(i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
         let interrupted = self.world.platform.interrupted(now_on_the_wall);
@@ -310,8 +311,8 @@ impl<'s> Nemesis<'s> {
         }
     }
 
-    /// What was written stays as it is at this moment; what the dying process would still write does not count.
-    /// False when it was down already.
+    /// Crashes a host. Data on the disk stays as of this moment; later writes of the dying process do not count. False
+    /// if the host was down already.
     fn crash(&mut self, place: usize, until: Option<Duration>) -> bool {
         if let Some(at) = self.down.get_mut(&place) {
             *at = at.and_then(|at| Some(at.max(until?)));

@@ -1,4 +1,4 @@
-//! The simulated network and disk, as the means of a replica's consensus.
+//! The simulated network and disk, as the I/O of a replica's consensus.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -22,22 +22,22 @@ use turmoil::net::{TcpListener, TcpStream};
 use crate::dice::Dice;
 use crate::world::{PORT, World};
 
-/// How long a disk takes. One process runs one seed, and functions have no other place for it.
+/// Source of disk latencies. One process runs one seed, and functions have no other place for this source.
 static DISK: OnceLock<(Dice, Arc<World>)> = OnceLock::new();
-/// Which host a runtime is of.
+/// The host of each runtime.
 static HOSTS: Mutex<Vec<(Id, usize)>> = Mutex::new(Vec::new());
-/// As long as an address is given on a real network.
+/// Connect timeout, as for an address on a real network.
 const CONNECT_WITHIN: Duration = Duration::from_millis(500);
-/// No kernel asks here whether the other machine is there, as `reach` has it, so the replica itself asks as often.
+/// No kernel sends keepalives here, unlike with `net::dial`, so the replica itself sends keepalives as often.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
-/// Between two looks whether a machine that stalls goes on.
+/// Interval of checks whether a stalled machine goes on.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 pub(crate) fn set_disk(dice: Dice, world: Arc<World>) {
     let _ = DISK.set((dice, world));
 }
 
-/// What is done here from now on is done by this host.
+/// Attributes further work in this runtime to this host.
 pub(crate) fn settle(place: usize) {
     HOSTS.lock().unwrap_or_else(PoisonError::into_inner).push((Handle::current().id(), place));
 }
@@ -61,7 +61,7 @@ fn dial(endpoint: &Endpoint, _: &Arc<DialTarget>) -> Channel {
     }))
 }
 
-/// First the time that it takes, then the work: a crash in between is one before the work.
+/// Waits for the disk latency, then does the work: a crash in between is a crash before the work.
 fn aside(work: Work) -> BoxFuture<'static, io::Result<()>> {
     Box::pin(async move {
         if let Some((dice, world)) = DISK.get() {
@@ -76,7 +76,7 @@ fn aside(work: Work) -> BoxFuture<'static, io::Result<()>> {
     })
 }
 
-/// Connections as they come in.
+/// Incoming connections.
 pub(crate) async fn listen() -> io::Result<impl Stream<Item = io::Result<Connection>>> {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)).await?;
     Ok(futures_util::stream::unfold(listener, |listener| async move {

@@ -1,4 +1,4 @@
-//! One run of one seed: a cluster forms, things go wrong, everything works again, and it has to come to rest.
+//! One run of one seed: a cluster forms, faults happen, everything works again, and the cluster must come to rest.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::{host, net};
 const TICK: Duration = Duration::from_millis(10);
 const FORMED_WITHIN: Duration = Duration::from_mins(1);
 const RESTS_WITHIN: Duration = Duration::from_mins(15);
-/// A run with fewer proves nothing.
+/// A run with fewer acknowledgements proves nothing.
 const LEAST_ACKNOWLEDGED: u64 = 20;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,7 +27,7 @@ pub(crate) enum Verdict {
     Unknown,
 }
 
-/// What came of it, in words that can be added up.
+/// Result of a run, in words which can be added up.
 pub(crate) struct Outcome {
     pub(crate) verdict: Verdict,
     pub(crate) wrong: Vec<String>,
@@ -104,7 +104,7 @@ fn on_the_wall(now: Duration) -> Timestamp {
     Timestamp(i64::try_from(now.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Goes on until it holds, something wrong is found, or it takes too long.
+/// Runs until `holds` is true, something wrong is found, or the time limit is reached.
 fn until(
     nemesis: &mut Nemesis<'_>,
     world: &World,

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::world::Mistake;
 
-/// A deliberate mistake is to be found within so many seeds.
+/// Number of seeds within which a deliberate mistake must be found.
 const FOUND_WITHIN: u64 = 10;
-/// Seeds that are run twice.
+/// Number of seeds which are run twice.
 const TWICE: u64 = 4;
 
 struct Ran {
-    /// `name=value`, as the run told.
+    /// `name=value`, as printed by the run.
     numbers: BTreeMap<String, String>,
     errors: String,
 }
@@ -45,7 +45,7 @@ fn run(seed: u64, mistake: &str) -> Ran {
     Ran::of(&output.expect("another process of this program"))
 }
 
-/// As many at once as the machine has processors.
+/// Runs as many seeds at once as the machine has processors.
 fn each(seeds: impl Iterator<Item = u64> + Send, mistake: &str, ran: impl Fn(u64, Ran) + Sync) {
     let seeds = Mutex::new(seeds);
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
@@ -56,13 +56,13 @@ fn each(seeds: impl Iterator<Item = u64> + Send, mistake: &str, ran: impl Fn(u64
                 ran(seed, run(seed, mistake));
             }
         };
-        // all but the last on threads of their own
+        // all workers but the last on their own threads
         (1..at_once).for_each(|_| drop(scope.spawn(worker)));
         worker();
     });
 }
 
-/// What is added up.
+/// Numbers which are added up.
 const ADDED: [&str; 9] = ["seconds", "entries", "acknowledged", "events", "posts", "hooks", "terms", "crash", "cut"];
 
 pub(crate) fn all(first: u64, count: u64) -> ExitCode {
@@ -98,7 +98,7 @@ pub(crate) fn all(first: u64, count: u64) -> ExitCode {
     if sums.contains_key("failed") { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// One seed is one run, whoever runs it; and every deliberate mistake is found.
+/// Checks determinism, one seed is one run in any process, and the detection of every deliberate mistake.
 pub(crate) fn check() -> ExitCode {
     let wrong = Mutex::new(Vec::new());
     let twice = |seed, first: Ran| {
@@ -122,7 +122,8 @@ pub(crate) fn check() -> ExitCode {
     if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Seconds since the machine started. The clocks of this program are the simulation's, also where nothing is simulated.
+/// Seconds since the machine started. The clocks of this program are the simulation's clocks, even outside the
+/// simulation.
 fn uptime() -> f64 {
     let text = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
     text.split_whitespace().next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0.0)

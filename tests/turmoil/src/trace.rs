@@ -1,4 +1,4 @@
-//! What happened, line by line. Two runs of a seed are the same when their lines are.
+//! The events of a run, line by line. Two runs of a seed are equal when their lines are equal.
 
 use std::collections::VecDeque;
 use std::fmt::Arguments;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Of a run that fails, so many lines are shown.
+/// Number of lines shown of a failed run.
 const KEPT: usize = 80;
 
 #[derive(Clone, Default)]
@@ -39,7 +39,7 @@ impl Trace {
         line.hash(&mut lines.hash);
         lines.count += 1;
         if lines.is_shown {
-            // who reads may have seen enough
+            // the reader may have closed the output
             let _ = writeln!(io::stdout(), "{line}");
         }
         lines.last.push_back(line);
@@ -48,7 +48,7 @@ impl Trace {
         }
     }
 
-    /// One word for all lines, and how many they were.
+    /// The hash of all lines, and the number of lines.
     pub(crate) fn digest(&self) -> (u64, u64) {
         let lines = self.lines();
         (lines.hash.finish(), lines.count)
@@ -63,7 +63,7 @@ impl Trace {
     }
 }
 
-/// What the replicas log is part of it.
+/// Log lines of the replicas are part of the trace.
 impl Write for Trace {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.line(format_args!("{}", String::from_utf8_lossy(bytes).trim_end()));

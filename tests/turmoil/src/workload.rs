@@ -1,5 +1,5 @@
-//! The database beside each replica: it dials in, takes a while for what it is asked, fails now and then, and goes away
-//! and comes back. What it did stays done, as on a disk.
+//! The database beside each replica: the database connects, takes a while for each hook, fails now and then, and
+//! disconnects and reconnects. Completed hooks stay done, as on a disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use crate::world::World;
 
 const LEASE: Duration = Duration::from_secs(5);
 
-/// What all of them did, however often they were killed.
+/// Effects of all workloads, however often the workloads were killed.
 #[derive(Default)]
 pub(crate) struct Effects(Mutex<Done>);
 
@@ -41,7 +41,7 @@ pub(crate) struct Workload {
     pub(crate) world: Arc<World>,
     pub(crate) vm: VmName,
     pub(crate) hooks: Arc<HookExecutor>,
-    /// Of the host; a new process beside a new replica.
+    /// The host's run; a new replica has a new workload process.
     pub(crate) life: u32,
 }
 
@@ -50,7 +50,7 @@ fn hook(phase: Phase) -> Hook {
     Hook { timeout, max_attempts: 3, on_failure: OnFailure::Continue, can_confirm: true, ..Hook::of(phase) }
 }
 
-/// Putting back is delivered at least once.
+/// Restore is delivered at least once.
 fn may_repeat(phase: Phase) -> bool {
     matches!(phase, Phase::Restore | Phase::Ready)
 }
@@ -90,7 +90,7 @@ impl Workload {
         }
     }
 
-    /// Until the session is over, or the process dies.
+    /// Serves until the session is over, or the process dies.
     async fn attend(&self, visit: &SessionToken, mut told: Receiver<ToWorkload>) {
         let dice = &self.world.dice;
         let until = if self.world.manner.is_quiet { 3_600_000 } else { 120_000 };

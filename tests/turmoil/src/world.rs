@@ -1,4 +1,4 @@
-//! What all hosts of a run share: the platform, the history of the log, and what the run is to be like.
+//! Shared data of all hosts of a run: the platform, the history of the log, and the parameters of the run.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -13,18 +13,18 @@ use crate::platform::Platform;
 use crate::trace::Trace;
 use crate::workload::Effects;
 
-/// Where every replica listens for the others.
+/// The port on which every replica listens for other replicas.
 pub(crate) const PORT: u16 = 7000;
 
-/// A deliberate one, to see that it is found.
+/// A deliberate mistake, which the checks must find.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mistake {
     None,
     /// The last replica forgets an entry now and then.
     Forgets,
-    /// Disks say that something is written which a crash then loses.
+    /// Disks report a write as done which a crash then loses.
     LyingDisks,
-    /// A client is told that a proposal is in the log when it was only proposed.
+    /// A client gets the acknowledgement of a proposal which was only proposed.
     EarlyAcknowledgement,
     /// A replica posts every approval twice.
     PostsTwice,
@@ -44,19 +44,19 @@ impl Mistake {
     }
 }
 
-/// What a seed makes of a run.
+/// The parameters which a seed chooses for a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manner {
     pub(crate) replicas: usize,
     /// Nothing goes wrong, so nothing may be repeated either.
     pub(crate) is_quiet: bool,
     pub(crate) faults_for: Duration,
-    /// A write takes at least and at most so long, in milliseconds.
+    /// Minimum and maximum duration of a write, in milliseconds.
     pub(crate) disk: (u64, u64),
-    /// A message takes at most so long.
+    /// Maximum duration of a message.
     pub(crate) latency: Duration,
     pub(crate) snapshot_every: u64,
-    /// By so many milliseconds wall clocks are ahead or behind at most.
+    /// Maximum offset of wall clocks, ahead or behind, in milliseconds.
     pub(crate) clocks: u64,
 }
 
@@ -77,7 +77,6 @@ impl Manner {
     }
 }
 
-/// One run.
 pub(crate) struct World {
     pub(crate) manner: Manner,
     pub(crate) mistake: Mistake,
@@ -87,27 +86,27 @@ pub(crate) struct World {
     pub(crate) effects: Effects,
     pub(crate) dice: Dice,
     hosts: Mutex<Vec<Host>>,
-    /// By so many milliseconds the wall clock of each host is ahead of the platform's.
+    /// Offset of each host's wall clock, ahead of the platform's clock, in milliseconds.
     clocks: Vec<AtomicI64>,
-    /// Whose disk and metadata service stand still.
+    /// Hosts with a stalled disk and metadata service.
     stalled: Vec<AtomicBool>,
 }
 
-/// What is known of a host from outside.
+/// State of a host, seen from outside.
 #[derive(Clone, Default)]
 pub(crate) struct Host {
     pub(crate) name: String,
-    /// The folder of its present life.
+    /// The folder of the current run of the replica.
     pub(crate) folder: PathBuf,
     pub(crate) lives: u32,
-    /// Its replica has ended by itself, and why.
+    /// The reason, if the host's replica has ended by itself.
     pub(crate) ended: Option<String>,
-    /// Proposals of its clients that were acknowledged.
+    /// Acknowledged proposals of the host's clients.
     pub(crate) acknowledged: u64,
     pub(crate) glance: Glance,
 }
 
-/// How a replica looks at the moment.
+/// A replica's current state.
 #[derive(Clone, Default)]
 pub(crate) struct Glance {
     pub(crate) applied: u64,
@@ -117,7 +116,7 @@ pub(crate) struct Glance {
     pub(crate) open: usize,
 }
 
-/// Ahead or behind, by so much at most.
+/// A random offset, at most `most` ahead or behind.
 pub(crate) fn ahead(dice: &Dice, most: u64) -> i64 {
     i64::try_from(dice.below(2 * most + 1)).unwrap_or(0) - i64::try_from(most).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! A hook that is a script.
+//! A script as a hook.
 
 use std::fs;
 

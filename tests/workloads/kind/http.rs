@@ -1,4 +1,4 @@
-//! A hook that is a server: it answers at once, or with a job that can be asked about and cancelled.
+//! A server as a hook: the server answers at once, or with a job to poll and cancel.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

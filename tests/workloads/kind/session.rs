@@ -1,5 +1,5 @@
-//! A hook of a workload that dials in: the library on one side, the service on the other, a Unix socket between them.
-//! Beside it the replica has what the service stands on: the log, of which it is the only member.
+//! A hook of a session workload: the library on one side, the service on the other, a Unix socket between them. Beside
+//! the hook the replica has the service's foundation: the log, with the replica as the only member.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -44,7 +44,7 @@ pub(crate) struct Session {
     _dials: Handle,
 }
 
-/// A replica that workloads can dial.
+/// A replica open to connections of workloads.
 pub(crate) struct Served {
     hooks: Arc<HookExecutor>,
     _serving: DropGuard,
@@ -77,7 +77,7 @@ impl Kind for Session {
         (Box::new(served), reports)
     }
 
-    /// What stands in the log already when this replica begins was given out by an earlier one.
+    /// A step already in the log when this replica begins was dispatched in a previous run.
     fn ask(&self, replica: &Replica, task: &HookTask) {
         let is_left_over = self.bench.path("killed").exists();
         replica.run(task, &HookCall::Session(Dispatch { is_left_over, deadline: task.deadline.on_the_wall }));
@@ -90,7 +90,7 @@ impl Kind for Session {
         fs::write(self.bench.path("killed"), "").unwrap();
     }
 
-    /// It is known by what its workload says when it comes.
+    /// The attempt becomes known by the report of its workload on connecting.
     async fn finds_it_running(&self, replica: &Replica) {
         let claim = (WorkloadName("postgres".into()), ATTEMPT.to_owned(), None);
         until(|| replica.sessions.claims() == [claim.clone()]).await;
@@ -119,7 +119,7 @@ fn socket(folder: &Path) -> PathBuf {
     folder.join("socket")
 }
 
-/// A replica that goes on from what an earlier one left in this folder, once the workload has dialled it.
+/// A replica that continues from the state left over in this folder, once the workload has connected.
 pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
     let name = task().vm;
     let time = Arc::new(ClusterClock::default());
@@ -128,7 +128,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
     let options = consensus::Options {
         cluster: "tests".into(),
         replica: name.to_string(),
-        // nobody else asks it anything
+        // no other replica sends a request here
         replicas: vec![(name.to_string(), "127.0.0.1:9".into())],
         max_voters: consensus::MAX_VOTERS,
         replace_after: LIMIT,
@@ -154,7 +154,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
     let shared =
         SharedParts::new(ClusterHandle { node, consensus, committed, time }, journal, metrics.clone(), VERSION);
     let cluster = &shared.inputs.cluster;
-    // nobody beats here, so nobody tells the time
+    // without status reports the cluster time has no other source
     cluster.time.lead();
     assert!(cluster.time.agree(&[ClockReading { wall: Some(0), ..ClockReading::default() }], 1));
     timeout(LIMIT, learn(cluster)).await.expect("it leads itself");
@@ -164,7 +164,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
     let front = HookRunner::new(commands, sessions);
     let hooks = Arc::new(HookExecutor::new(front, calls, false, shared.inputs.clone(), metrics.clone()));
     let path = socket(folder);
-    // one that was killed leaves it
+    // left behind by a killed replica
     let _ = fs::remove_file(&path);
     let listener = UnixListener::bind(&path).unwrap();
     let guard = grpc::UidPolicy::of_workloads(&[], metrics.clone());
@@ -177,7 +177,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
     (replica, reports)
 }
 
-/// The replica is in the log, and so is the event.
+/// Records the replica and the event in the log.
 async fn learn(cluster: &ClusterHandle) {
     cluster.record(&Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() })).await;
     let task = task();

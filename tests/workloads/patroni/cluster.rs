@@ -1,4 +1,4 @@
-//! A stand-in: it answers as Patroni's REST API does, and switches nothing real.
+//! A stand-in that answers like Patroni's REST API, and switches no real database.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::workloads::bench::{Bench, end};
 use crate::workloads::server::{Request, Server, answer};
 
-/// The candidate of a request that asks whether a switchover would be taken.
+/// The candidate in a request that checks whether a switchover would be accepted.
 pub(super) const CHECK: &str = "no member: a check by allclear";
 
 /// A Patroni cluster of three behind one address.
@@ -21,20 +21,20 @@ pub(super) struct Patroni {
 
 pub(super) struct Cluster {
     pub(super) leader: &'static str,
-    /// Per member that follows.
+    /// The state of each member while following.
     pub(super) states: Vec<(&'static str, &'static str)>,
-    /// Where members are to be found; left out: at the stand-in's address.
+    /// The advertised address of the members; `None`: the stand-in's address.
     pub(super) advertised: Option<&'static str>,
-    /// Of those that follow, as `/cluster` knows it.
+    /// The lag of following members, as shown by `/cluster`.
     pub(super) lag: Value,
-    /// How a switchover to a member is answered; what is left out is made.
+    /// The answers to refused switchovers by candidate; a switchover to any other candidate is made.
     pub(super) refusals: BTreeMap<&'static str, (u16, &'static str)>,
-    /// PostgreSQL of the leader is stopped and started again by what is refused.
+    /// A refused switchover stops and restarts PostgreSQL of the leader.
     pub(super) is_stopped_in_vain: bool,
-    /// How often it was started.
+    /// The number of PostgreSQL starts.
     starts: usize,
     is_encrypted: bool,
-    /// A switchover is made all the same.
+    /// A switchover is made although its answer is lost.
     pub(super) loses_the_answer: bool,
 }
 
@@ -64,7 +64,7 @@ impl Patroni {
         change(&mut self.cluster.lock().unwrap());
     }
 
-    /// What was asked of it.
+    /// The switchover requests received.
     pub(super) fn switchovers(&self) -> Vec<Value> {
         let posts = self.server.requests("POST");
         assert!(posts.iter().all(|post| post.path == "/switchover"));
@@ -75,7 +75,7 @@ impl Patroni {
         self.outcome_of(task, HttpHook::default()).await
     }
 
-    /// With options or members of this hook.
+    /// The outcome with options or members of this hook.
     pub(super) async fn outcome_of(&self, task: &HookTask, hook: HttpHook) -> HookOutcome {
         let bench = Bench::new();
         let (runner, mut reports) = bench.open();
@@ -97,7 +97,7 @@ impl Cluster {
         match (request.method.as_str(), request.path.as_str()) {
             ("GET", "/cluster") => answer(200, &[], &self.shown(&request.headers["host"]).to_string()),
             ("GET", "/config") => answer(200, &[], "{\"ttl\": 30}"),
-            // The address is the leader's and every other member's.
+            // The address belongs to the leader and to every other member.
             ("GET", "/patroni") => answer(200, &[], &self.leaders_word().to_string()),
             ("POST", "/switchover") => {
                 let wanted: Value = serde_json::from_str(&request.body).unwrap();

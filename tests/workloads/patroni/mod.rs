@@ -31,7 +31,7 @@ async fn the_leader_is_moved_to_the_preferred_standby_and_that_can_be_confirmed(
     assert_eq!(patroni.switchovers().len(), 1);
 }
 
-/// A configuration may give members an address without a host, or one that is every machine's own.
+/// A configuration may give members an address without a host, or an address that every machine has.
 #[tokio::test]
 async fn members_that_advertise_no_address_of_their_own_are_asked_through_this_vms_patroni() {
     for advertised in ["http://:8008/patroni", "http://0.0.0.0:1/patroni"] {
@@ -42,7 +42,7 @@ async fn members_that_advertise_no_address_of_their_own_are_asked_through_this_v
     }
 }
 
-/// Behind an address that is every machine's own the leader answers for those that follow, and is not behind itself.
+/// Behind an address that every machine has, the leader answers for the followers, and the leader itself does not lag.
 #[tokio::test]
 async fn nobody_is_fit_by_the_word_of_another_member() {
     let patroni = Patroni::start().await;
@@ -91,7 +91,7 @@ async fn where_all_are_refused_each_refusal_is_told() {
     assert_eq!(patroni.switchovers().len(), 2);
 }
 
-/// Such an attempt has cost writes, so the next candidate waits for the next attempt, of which there are few.
+/// Such an attempt has cost writes, so the next candidate waits for the next attempt, and attempts are few.
 #[tokio::test]
 async fn a_switchover_that_stopped_writes_in_vain_has_failed() {
     let patroni = Patroni::start().await;

@@ -1,4 +1,4 @@
-//! What fits a terminal, and what does nothing to it.
+//! Tests of the folding to the terminal's width, and of control characters.
 
 use super::*;
 

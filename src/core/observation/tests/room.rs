@@ -1,9 +1,9 @@
-//! What there is room for, and what is left out.
+//! The report limit, and the events left out.
 
 use super::*;
 use crate::model::bytes::DOCUMENT_BYTES;
 
-/// So many events of one VM that is nobody's of this cluster, each with a long description.
+/// This many events of a VM outside this cluster, each with a long description.
 fn of_others(count: usize, from: usize) -> Vec<Announcement> {
     let other = |number: usize| Announcement {
         resources: alloc::vec![VmName::new("other")],
@@ -13,7 +13,7 @@ fn of_others(count: usize, from: usize) -> Vec<Announcement> {
     (from..from + count).map(other).collect()
 }
 
-/// Of VM a, with so many others.
+/// An event of VM a, with this many other VMs.
 fn ours(id: &str, others: usize) -> Announcement {
     let others = (0..others).map(|number| VmName::new(&alloc::format!("other-{number}")));
     Announcement {
@@ -40,7 +40,8 @@ fn an_event_of_ours_has_room_whatever_is_listed_beside_it() {
     poll(&mut observation, &state, 1, &with_ours);
     assert!(reported(&observation).get(&EventId::new("e1")).is_some());
     assert_eq!(reported(&observation).events.len(), kept + 1, "nothing that was told goes because of it");
-    // Others again: those from before are kept for as long as any event is, and then there is room for them.
+    // Other events again: the earlier events are kept as long as any missing event is, and then there is space for the
+    // new events.
     let again = Document::new(of_others(1_000, 1_000).into_iter().chain([ours("e1", 0)]).collect());
     poll(&mut observation, &state, 2, &again);
     assert!(reported(&observation).get(&EventId::new("o1000")).is_none());

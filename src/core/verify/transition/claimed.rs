@@ -1,4 +1,4 @@
-//! Whether a claim could be made when it was made (S1, S2 and S4), from the raw facts.
+//! Whether a claim was justified at its entry (S1, S2 and S4), from the raw facts.
 
 use alloc::vec::Vec;
 
@@ -46,7 +46,7 @@ pub(super) fn may_be_told(claim: &Claim) -> bool {
     may_have_arrived(claim.outcome.as_ref())
 }
 
-/// The platform may have taken what became of it so.
+/// Whether the platform may have accepted a post with this outcome.
 fn may_have_arrived(outcome: Option<&(PostOutcome, Timestamp)>) -> bool {
     match outcome {
         None | Some((PostOutcome::Accepted | PostOutcome::Unknown(_), _)) => true,
@@ -55,7 +55,7 @@ fn may_have_arrived(outcome: Option<&(PostOutcome, Timestamp)>) -> bool {
     }
 }
 
-/// The last hold that nobody released, or the last pause that nobody ended, is not over.
+/// Whether the last hold without a release, or the last pause without a resume, is in force.
 fn is_halted(before: &State, event: &Event, claim: &Claim) -> bool {
     let of_event = event
         .operator_records
@@ -78,7 +78,7 @@ fn is_halted(before: &State, event: &Event, claim: &Claim) -> bool {
 fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
     let is_open = |takeover: &IsolatedApproval| may_have_arrived(takeover.outcome.as_ref());
     let Some(treatment) = &event.treatment else {
-        // What was decided alone needs no policy to be repeated.
+        // An isolated approval needs no policy for its repetition.
         return claim.reason == Reason::IsolatedApproval && event.isolated_approvals.iter().any(is_open);
     };
     let mut needed = needed(before, event, treatment);
@@ -105,7 +105,8 @@ fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
     }
 }
 
-/// The configured workloads that nothing stands for, and those that dialled in.
+/// The effective workloads: a session replaces the configured workload of the same name, unless the session falls back
+/// to the configured workload.
 pub(super) fn effective(replica: &Replica) -> impl Iterator<Item = &Workload> {
     let is_away = |dialled: &Workload| replica.conditions.get(&dialled.name).is_some_and(|known| !known.connected);
     let stands_back = move |dialled: &Workload| {
@@ -117,7 +118,7 @@ pub(super) fn effective(replica: &Replica) -> impl Iterator<Item = &Workload> {
     configured.chain(replica.sessions.values().filter(move |dialled| !stands_back(dialled)))
 }
 
-/// Every hook that the event asks for.
+/// Every hook that the event requires.
 pub(super) fn needed<'a>(
     before: &'a State,
     event: &'a Event,
@@ -140,7 +141,7 @@ pub(super) fn needed<'a>(
     })
 }
 
-/// It dialled in, is away, and said that nothing is to be asked of it then.
+/// Whether the session workload is disconnected and registered with `OnAbsent::Skip`.
 fn is_passed_over(before: &State, vm: &VmName, workload: &Workload) -> bool {
     let is_away = before.replicas.get(vm).and_then(|replica| replica.conditions.get(&workload.name));
     workload.is_session() && workload.on_absent == OnAbsent::Skip && is_away.is_some_and(|known| !known.connected)
@@ -152,7 +153,8 @@ fn has_time(event: &Event, treatment: &Treatment, hook: &Hook) -> bool {
     !hook.optional_if_short || i128::from(notice) >= i128::try_from(needed.as_millis()).unwrap_or(i128::MAX)
 }
 
-/// A replica is not, unless its failover was begun; one that nobody knows is, where no other affected one is known.
+/// Whether the workload counts as primary: a replica only after its failover was begun; an unknown role unless another
+/// affected member is the known primary.
 fn is_primary(before: &State, event: &Event, vm: &VmName, workload: &Workload) -> bool {
     let role = |vm: &VmName, name: &WorkloadName| {
         before.replicas.get(vm).and_then(|replica| replica.conditions.get(name)).map_or(Role::Unknown, |it| it.role)
@@ -183,7 +185,7 @@ pub(super) fn is_waived(event: &Event, member: &Member, id: HookId) -> bool {
     event.waivers.iter().any(|waiver| waiver.member == *member && waiver.hook == id)
 }
 
-/// Those that count: of what takes service away the attempts of the present stint, for whichever event.
+/// The attempts that count: of a disruptive hook the attempts of the present stint, for any event.
 fn counting<'a>(before: &'a State, event: &'a Event, member: &Member, id: HookId) -> Vec<&'a Attempt> {
     let of_hook =
         |attempt: &&Attempt| attempt.hook == id && attempt.member == *member && attempt.intent != Intent::Undo;
@@ -199,14 +201,14 @@ fn counting<'a>(before: &'a State, event: &'a Event, member: &Member, id: HookId
 
 fn last_outcome<'a>(before: &'a State, event: &'a Event, member: &Member, id: HookId) -> Option<&'a Outcome> {
     let all = counting(before, event, member, id);
-    // What was done for one event is done for all that share the stint.
+    // A hook done for one event is done for all events of the stint.
     let outcomes = || all.iter().rev().filter_map(|attempt| attempt.outcome.as_ref()).map(|(outcome, _)| outcome);
     let own = all.iter().rev().find(|attempt| event.attempt(attempt.id).is_some());
     let own = own.and_then(|attempt| attempt.outcome.as_ref()).map(|(outcome, _)| outcome);
     outcomes().find(|outcome| outcome.is_favourable()).filter(|_| own.is_none_or(|own| !own.is_favourable())).or(own)
 }
 
-/// Its member was sick when somebody asked for the event (R3b).
+/// The member was sick when a user requested the event (R3b).
 fn is_excused(before: &State, event: &Event, member: &Member) -> bool {
     event.announcement.source == Source::User && before.slots.get(member).is_some_and(|slot| !slot.was_fit)
 }
@@ -223,7 +225,7 @@ fn is_settled(before: &State, event: &Event, member: &Member, id: HookId, hook: 
     is_waived(event, member, id) || last_outcome(before, event, member, id).is_some_and(favourable)
 }
 
-/// It has failed as often as it may, and says that the event is not to be approved then.
+/// The hook has exhausted its attempts, and its `on_failure` setting holds the event.
 fn holds(before: &State, event: &Event, member: &Member, id: HookId, hook: &Hook) -> bool {
     let is_run = |attempt: &&&Attempt| {
         let is_own = event.attempt(attempt.id).is_some();

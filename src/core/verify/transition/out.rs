@@ -1,5 +1,5 @@
-//! Who is out beside whom (S4, S11, S12 and S14), from the raw facts: at each taking of a slot, beginning of a hook that
-//! takes service away, and claim.
+//! Members out of service at one time (S4, S11, S12 and S14), from the raw facts: checked whenever an event takes a
+//! slot, begins a disruptive hook, or is claimed.
 
 use alloc::collections::BTreeSet;
 
@@ -45,11 +45,11 @@ pub(super) fn violated(
         if slot.is_none_or(|slot| slot.stint != attempt.stint || !slot.events.contains(&event.announcement.id)) {
             return Some(Violation::BudgetExceeded);
         }
-        // It may be over.
+        // The event may be over.
         if before.observed_status(&event.announcement.id) == Some(&Status::Missing) {
             return Some(Violation::BudgetExceeded);
         }
-        // What began by itself, as first seen, is moved away from whoever else is out.
+        // If the event was first seen as started, service moves away regardless of other members out of service.
         if !is_going && exceeds(before, before, event) {
             return Some(Violation::BudgetExceeded);
         }
@@ -73,7 +73,8 @@ pub(super) fn violated(
     (!repeats && exceeds(before, before, event)).then_some(Violation::BudgetExceeded)
 }
 
-/// A last call is none while there is time: more than policy says, or a quarter of the notice, before hooks have to end.
+/// A last call is too early while more time is left than policy's last call, or a quarter of the notice, before the end
+/// of the hooks.
 fn is_early(event: &Event, at: Timestamp) -> bool {
     let whole = event.notice_ends().since(event.first_seen());
     let least = whole.as_millis() / 4;
@@ -82,7 +83,7 @@ fn is_early(event: &Event, at: Timestamp) -> bool {
     whole.as_millis() >= most && left > least.min(most)
 }
 
-/// The registered workloads on the VMs that an event names, with their groups.
+/// The registered workloads on the VMs that an event affects, with their groups.
 fn members(state: &State, event: &Event) -> BTreeSet<(Member, Option<GroupName>)> {
     let named = state
         .replicas
@@ -95,7 +96,7 @@ fn members(state: &State, event: &Event) -> BTreeSet<(Member, Option<GroupName>)
         .collect()
 }
 
-/// Its `ready` hook says no, or it has dialled in, has a hook of that kind or a role, and is away.
+/// The workload's `ready` hook reports not ready, or its session, with such a hook or a role, is disconnected.
 fn is_unready(replica: &Replica, workload: &Workload) -> bool {
     let Some(condition) = replica.conditions.get(&workload.name) else { return false };
     let has_hook = workload.hooks.iter().any(|hook| hook.phase == Phase::Ready);
@@ -105,7 +106,7 @@ fn is_unready(replica: &Replica, workload: &Workload) -> bool {
     }
 }
 
-/// S4. `was` is the state in which the event's members are judged to be sick, `now` the one in which slots are counted.
+/// S4. Sickness of the event's members is judged in `was`, and slots are counted in `now`.
 fn exceeds(was: &State, now: &State, event: &Event) -> bool {
     let own = members(now, event);
     let is_sick = |member: &Member| {
@@ -149,7 +150,7 @@ fn exceeds(was: &State, now: &State, event: &Event) -> bool {
         let others = out.difference(&mine).count();
         let limits = now.replicas.values().flat_map(|replica| &replica.groups).filter(|known| known.name == *group);
         let limit = limits.map(|known| known.max_unavailable).min().unwrap_or(1).max(1);
-        // An event that is larger than the limit takes its members out all at once, and alone.
+        // An event larger than the limit stops its members all at once, and alone.
         others > 0 && u32::try_from(others + mine.len()).is_ok_and(|together| together > limit)
     })
 }
@@ -163,7 +164,7 @@ fn has_failed(state: &State, member: &Member, slot: &Slot) -> bool {
     slot.state == SlotState::Returning && outcome.is_some_and(|(outcome, _)| !outcome.is_favourable())
 }
 
-/// S11.
+/// S11: a failover of a group beside another failover, or a primary's disruptive hook before its failover.
 fn is_out_of_turn(before: &State, event: &Event, begun: &Attempt) -> bool {
     let group_of = |member: &Member| {
         let mut workloads = before.replicas.get(&member.vm).into_iter().flat_map(|replica| effective(replica));
@@ -195,7 +196,7 @@ fn is_out_of_turn(before: &State, event: &Event, begun: &Attempt) -> bool {
     })
 }
 
-/// S12.
+/// S12: a member is back in service without a restore.
 pub(super) fn not_restored(before: &State, after: &State) -> Option<Violation> {
     let is_declared = |member: &Member| {
         after
@@ -210,7 +211,7 @@ pub(super) fn not_restored(before: &State, after: &State) -> Option<Violation> {
             return false;
         };
         let restores_of = |it: &'_ Workload| it.name == member.workload && it.hooks_of(Phase::Restore).next().is_some();
-        // As it is registered, or else as it was when it was taken away.
+        // The present registration, or else the registration from when the member left.
         let known = effective(replica).find(|it| restores_of(it));
         let was =
             before.replicas.get(&member.vm).into_iter().flat_map(|it| effective(it).chain(it.owed_workloads.values()));
@@ -221,7 +222,7 @@ pub(super) fn not_restored(before: &State, after: &State) -> Option<Violation> {
             && restores.any(|(id, _)| {
                 let all = after.events().flat_map(|event| &event.attempts);
                 let of_hook = all.filter(|it| {
-                    // What was put back before the member was taken once more is of no use.
+                    // A restore from before the member left once more is of no use.
                     let is_of_now = it.stint == slot.stint && it.begun_at >= slot.since;
                     is_of_now && it.hook == id && it.member == **member
                 });

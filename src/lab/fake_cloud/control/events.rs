@@ -1,4 +1,4 @@
-//! Announcing events, and driving those that are under way.
+//! Announces events and advances open events.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{OrderFailure, read};
 use allclear_core::model::id::{EventId, VmName};
 use allclear_sim::cloud::{Approver, EventEnd, PlatformEvent, PlatformStartCause, When};
 
-/// What time it is, where each VM's endpoint is, and all events.
+/// The cloud's time, the endpoint of each VM, and all events.
 pub(super) async fn state(State(house): State<Arc<ServerState>>) -> Json<Value> {
     let vms = house.ports.iter().map(|(name, endpoint)| json!({ "name": name.as_str(), "endpoint": endpoint }));
     let (vms, now) = (vms.collect::<Vec<_>>(), house.now());
@@ -67,7 +67,7 @@ pub(super) async fn announce(State(house): State<Arc<ServerState>>, body: Bytes)
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ChangeRequest {
-    /// From now to the new NotBefore.
+    /// The time from now to the new `NotBefore`.
     notice: ScenarioTime,
 }
 
@@ -81,7 +81,7 @@ pub(super) async fn change(
         let mut tenant = house.tenant();
         let notice = notice.real(tenant.speed);
         tenant.cloud.move_not_before(house.now(), &EventId::new(&id), notice)?;
-        // Nobody reads it here, and changes are the one thing that can be ordered without end.
+        // The history has no reader here, and is the only data that orders could grow without bound.
         tenant.cloud.take_history();
     }
     show(State(house), Path(id)).await

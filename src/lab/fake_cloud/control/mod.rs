@@ -1,4 +1,4 @@
-//! The control interface: JSON over HTTP under `/control`, for whoever directs the play.
+//! The control interface of the fake cloud: JSON over HTTP under `/control`.
 
 mod events;
 mod requests;
@@ -32,7 +32,7 @@ pub(super) fn router() -> Router<Arc<ServerState>> {
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
 }
 
-/// Why an order is not carried out, as it goes back to whoever gave it.
+/// Why an order is not carried out, as the response to the caller.
 pub(super) struct OrderFailure {
     status: StatusCode,
     error: String,
@@ -74,7 +74,7 @@ impl From<OrderError> for OrderFailure {
     }
 }
 
-/// The body as this shape; an empty one counts as `{}`.
+/// The body as a `T`; an empty body counts as `{}`.
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, OrderFailure> {
     let body = if body.is_empty() { b"{}".as_ref() } else { body.as_ref() };
     serde_json::from_slice(body).map_err(|error| OrderFailure::wrong(format!("the body is not right: {error}")))

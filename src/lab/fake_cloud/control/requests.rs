@@ -1,4 +1,4 @@
-//! What was asked of the endpoints so far, and which faults they have.
+//! The requests to the endpoints so far, and the faults of the endpoints.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::super::tenant::Tenant;
 use super::{OrderFailure, read};
 use allclear_core::model::id::VmName;
 
-/// Faults of one VM that wait for their requests.
+/// Maximum number of pending faults of one VM.
 const MOST_FAULTS: usize = 100;
 
 #[derive(Debug, Deserialize)]
@@ -35,7 +35,7 @@ pub(super) async fn list(State(house): State<Arc<ServerState>>, Query(wanted): Q
     Json(json!({ "requests": tenant.requests.records().filter(fits).collect::<Vec<_>>() }))
 }
 
-/// What became of each approval that a VM posted.
+/// The result of each approval that a VM posted.
 pub(super) async fn approvals(State(house): State<Arc<ServerState>>) -> Json<Value> {
     let posts = house.posts().into_iter();
     let posts = posts.filter_map(|post| {
@@ -48,11 +48,11 @@ pub(super) async fn approvals(State(house): State<Arc<ServerState>>) -> Json<Val
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SetFault {
-    /// Left out: every VM.
+    /// The VM with the fault; left out: every VM.
     vm: Option<String>,
     #[serde(default)]
     on: On,
-    /// For so many requests of each VM; left out: until cleared.
+    /// Number of requests of each VM with the fault; left out: until cleared.
     times: Option<u32>,
     fault: FaultRule,
 }
@@ -76,7 +76,7 @@ pub(super) async fn set_fault(State(house): State<Arc<ServerState>>, body: Bytes
     Ok(Json(json!({})))
 }
 
-/// Which faults: those of every VM and of all requests, where nothing is said.
+/// The faults to clear: by default the faults of every VM and of all requests.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Cleared {
@@ -95,7 +95,7 @@ pub(super) async fn clear_faults(
     Ok(Json(json!({})))
 }
 
-/// The named VM or all of them.
+/// The named VM or all VMs.
 fn chosen(tenant: &Tenant, vm: Option<&str>) -> Result<Vec<VmName>, OrderFailure> {
     let Some(name) = vm else { return Ok(tenant.vms.clone()) };
     let asked = VmName::new(name);

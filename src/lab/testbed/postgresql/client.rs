@@ -1,5 +1,5 @@
-//! A client of PostgreSQL that speaks its protocol, version 3, as far as a writer needs it: a driver's process would
-//! cost more than the switches that are measured.
+//! A client of PostgreSQL with the part of the protocol, version 3, that a writer needs: the process of a real driver
+//! would cost more than the measured switches.
 
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::testbed::DatabaseClient;
 use crate::testbed::record::Row;
 
-/// Far more than a row has.
+/// Maximum length of a message, far more than a row has.
 const LONGEST_MESSAGE: u32 = 1 << 20;
 
 pub struct PostgresConnection {
@@ -70,7 +70,7 @@ impl DatabaseClient for PostgresConnection {
     }
 }
 
-/// Of one row; what is null is left out.
+/// The fields of one row, without nulls.
 fn fields(body: &[u8]) -> Vec<String> {
     let mut fields = Vec::new();
     let mut body = body.get(2..).unwrap_or_default();

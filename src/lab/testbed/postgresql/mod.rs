@@ -26,8 +26,8 @@ pub const POSTGRESQL: System = System {
     rows,
 };
 
-/// A server that is killed leaves nothing outside of its folder. Nothing that is local to a VM stands in the data
-/// directory: a copy of that is another member.
+/// A killed server leaves nothing outside of its folder. The data directory has no settings of the VM, since a copy
+/// of the data directory becomes another member.
 const SETTINGS: &str = "
 include '../server.conf'
 wal_level = replica
@@ -67,7 +67,7 @@ fn found(trio: &ThreeNodeBed) -> anyhow::Result<()> {
     })
 }
 
-/// The server for one; nothing where its data is gone.
+/// Starts the member's server; does nothing where the data is lost.
 fn boot(trio: &ThreeNodeBed, place: usize) -> anyhow::Result<()> {
     let data = trio.vms[place].data();
     wait_for_the_end(trio, place)?;
@@ -77,8 +77,9 @@ fn boot(trio: &ThreeNodeBed, place: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A server that was killed keeps its number until its parent has waited for it, and one that is started takes its locks
-/// for those of a server that runs. After a boot no process of before has a number.
+/// Waits until a killed server's pid is free. A killed server keeps its pid until the parent process has waited for
+/// the server, and a new server takes the old lock files for the locks of a running server. After the boot of a VM no
+/// pid of an earlier process exists.
 pub fn wait_for_the_end(trio: &ThreeNodeBed, place: usize) -> anyhow::Result<()> {
     let lock = fs::read_to_string(trio.vms[place].data().join("postmaster.pid")).unwrap_or_default();
     let process = Path::new("/proc").join(lock.lines().next().unwrap_or("none"));
@@ -103,7 +104,7 @@ fn settings(trio: &ThreeNodeBed, place: usize) -> anyhow::Result<Settings> {
     ])
 }
 
-/// To whoever is there, a standby among them.
+/// Connects to the member, a primary or a standby.
 pub fn open(trio: &ThreeNodeBed, place: usize, patience: Duration) -> io::Result<PostgresConnection> {
     PostgresConnection::open(&trio.vms[place].addresses[0], patience)
 }
@@ -126,7 +127,7 @@ fn rows(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<Row>> {
     told.into_iter().map(row).collect()
 }
 
-/// The address, and all members to stream from: whoever is the primary is found.
+/// Writes the address, and all members as sources of replication: the standby finds the primary among the members.
 fn write_local_settings(trio: &ThreeNodeBed, vm: &DatabaseVm) -> io::Result<()> {
     let list = |of: fn(&DatabaseVm) -> &str| trio.vms.iter().map(of).collect::<Vec<_>>().join(",");
     let (hosts, ports) = (list(|vm| vm.host()), list(|vm| vm.port()));

@@ -1,4 +1,4 @@
-//! A client of Redis or Sentinel that speaks its protocol as far as a writer needs it.
+//! A client of Redis or Sentinel with the part of the protocol that a writer needs.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::testbed::DatabaseClient;
 use crate::testbed::record::Row;
 
-/// Far more than a row has.
+/// Maximum length of a text, far more than a row has.
 const LONGEST_TEXT: usize = 1 << 20;
 
 pub struct RedisConnection {
@@ -22,7 +22,7 @@ impl RedisConnection {
         Ok(Self { stream: BufReader::new(stream) })
     }
 
-    /// The texts and numbers of the answer in their order, however they are nested.
+    /// The texts and numbers of the answer in their order, at any nesting.
     pub fn ask(&mut self, words: &[&str]) -> io::Result<Vec<String>> {
         let parts: Vec<_> = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect();
         let command = format!("*{}\r\n{}", words.len(), parts.concat());

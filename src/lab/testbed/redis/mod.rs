@@ -25,7 +25,7 @@ pub const REDIS: System = System {
     rows,
 };
 
-/// Where its hooks keep what they must not forget.
+/// The folder for the hooks' persistent state.
 pub fn state(trio: &ThreeNodeBed, place: usize) -> String {
     trio.vms[place].folder.join("state").display().to_string()
 }
@@ -43,7 +43,7 @@ fn found(trio: &ThreeNodeBed) -> anyhow::Result<()> {
     })
 }
 
-/// An empty machine gets the configuration that every new one has.
+/// Starts the member's server; an empty machine gets the configuration of a new machine.
 fn boot(trio: &ThreeNodeBed, place: usize) -> anyhow::Result<()> {
     let settings = trio.vms[place].data().join("redis.conf");
     if !settings.exists() {
@@ -52,7 +52,7 @@ fn boot(trio: &ThreeNodeBed, place: usize) -> anyhow::Result<()> {
     trio.spawn(place, "redis-server", &[&settings.display().to_string()])
 }
 
-/// A connection to whoever takes writes at this address.
+/// A connection to the server at this address, if the server takes writes.
 pub fn connect_to(address: &str, patience: Duration) -> io::Result<RedisConnection> {
     let mut connection = RedisConnection::open(address, patience)?;
     if is_primary(&connection.ask(&["ROLE"])?) { Ok(connection) } else { Err(io::Error::other("a replica")) }

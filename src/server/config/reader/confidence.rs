@@ -1,4 +1,4 @@
-//! What is read in confidence: values that are printed only where they are said to be harmless, and files of secrets.
+//! Confidential values: values that are printed only where marked as harmless, and files of secrets.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ use crate::config::{scalar, secret};
 use crate::secrets::Secrets;
 
 impl<'a> TomlTable<'a> {
-    /// Prints a table of the user's own keys without its values, but for those that another key names. These names.
+    /// Hides the values of a table with user-defined keys, except for the keys listed under `shown`. Returns the listed
+    /// names.
     pub(in crate::config) fn show_alone(
         &mut self,
         key: &'static str,
@@ -32,7 +33,7 @@ impl<'a> TomlTable<'a> {
         names
     }
 
-    /// Where secrets stand that systemd loads.
+    /// The folder of secrets that systemd loads.
     pub(in crate::config) fn credentials(&self) -> &'a Path {
         self.reading.credentials
     }
@@ -43,7 +44,7 @@ impl<'a> TomlTable<'a> {
         self.optional(key, |value| secret::file(value, credentials)).map(|file| file.path)
     }
 
-    /// Left out is a mistake too.
+    /// Reads the file of a secret; a missing key is a mistake too.
     pub(in crate::config) fn required_secret_file(&mut self, key: &'static str, why: &str) -> Option<PathBuf> {
         let credentials = self.credentials();
         self.required(key, |value| secret::file(value, credentials), why).map(|found| found.value.path)

@@ -1,4 +1,4 @@
-//! Rules of formation.
+//! Rules of bootstrap.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn formed(members: &[(u64, &str)]) -> HelloReply {
     }
 }
 
-/// Asks all others, who are to vote as this one is.
+/// Asks all other replicas; all replicas are future voters.
 fn next(own: &pb::Greeting, address: &str, answers: Vec<Result<HelloReply, String>>) -> Next {
     next_of(own, address, &["a", "b", "c"], &["a", "b", "c"], answers)
 }
@@ -104,7 +104,7 @@ fn those_who_are_to_vote_form_and_a_learner_is_waited_for_only_for_a_while() {
     assert_eq!(next_of(&own, "here:1", &founders, &all, vec![Ok(new("b", 2)), Ok(new("c", 3))]), form);
     waits(&next_of(&own, "here:1", &founders, &all, away()), "c is away");
     assert_eq!(next_of(&own, "here:1", &founders, &founders, away()), form);
-    // What a learner remembers counts all the same.
+    // A learner's knowledge counts regardless.
     let known = formed(&[(1, "a"), (2, "b"), (3, "c")]);
     waits(&next_of(&own, "here:1", &founders, &founders, vec![Err("b is away".into()), Ok(known)]), "the leader");
 }

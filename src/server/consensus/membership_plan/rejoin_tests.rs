@@ -1,4 +1,5 @@
-//! Rules of a voter that lost its disk: when its new one joins, when it votes, and who decides where nobody can tell.
+//! Rules of a voter with a lost disk: when the new disk joins, when the new disk votes, and who decides when the
+//! cluster cannot.
 
 use super::tests::*;
 use super::*;
@@ -6,7 +7,7 @@ use super::*;
 const LOST: u64 = 1;
 const NEW: u64 = 9;
 
-/// The new disk of the voter that is lost.
+/// The new disk of the lost voter.
 fn new(voter: bool) -> MemberState {
     MemberState { member: member(LOST), ..known(NEW, voter) }
 }
@@ -81,7 +82,7 @@ fn where_the_lost_one_signed_off_nobody_waits() {
 fn of_a_pair_nobody_comes_back_without_an_operator() {
     let pair = vec![known(0, true), silent(LOST, true, REPLACE_AFTER), known(2, true)];
     let two: Vec<_> = pair.into_iter().take(2).collect();
-    // Whatever is thought of who is left: both have to vote, and one of them never will.
+    // Regardless of the remaining voter: both have to vote, and the lost voter never will.
     assert_eq!(membership_change(&MembershipView { callers: asks(), ..view(two) }), None);
     assert!(!may_rejoin(2) && may_rejoin(3));
     let answers_again = vec![known(0, true), known(LOST, true)];
@@ -107,7 +108,7 @@ fn two_that_ask_under_one_name_are_both_refused() {
 fn one_name_never_has_two_votes() {
     let room = MembershipView { max_voters: 5, ..view(with_its_new_disk(SILENT_AFTER)) };
     assert_eq!(membership_change(&room), None, "its vote is not taken from it yet");
-    // Another voter is gone for longer than it.
+    // Another voter is gone for longer than the lost disk.
     let members = vec![
         known(0, true),
         silent(LOST, true, SILENT_AFTER),
@@ -122,7 +123,7 @@ fn one_name_never_has_two_votes() {
 #[test]
 fn what_is_left_of_a_lost_disk_is_forgotten() {
     let forgets = Some(MembershipChange::Forget { nodes: [LOST].into() });
-    // A change that was cut short, or that another learner was quicker with, leaves it as a learner.
+    // An interrupted change, or a quicker learner, leaves the lost disk as a learner.
     let as_learner = |silent_for| {
         let members = vec![known(0, true), silent(LOST, false, silent_for), known(2, true), new(true)];
         membership_change(&view(members))
@@ -133,7 +134,7 @@ fn what_is_left_of_a_lost_disk_is_forgotten() {
     let both_learn =
         both_learn.into_iter().map(|known| MemberState { voter: known.voter && known.node != LOST, ..known });
     assert_eq!(membership_change(&view(both_learn.collect())), forgets);
-    // Two votes, made by whatever means.
+    // Two votes of one name, by any cause.
     let both_vote = |silent_for| {
         let members = three_of_whom_one_is_silent(silent_for).into_iter().chain([new(true)]).collect();
         membership_change(&MembershipView { max_voters: 5, ..view(members) })

@@ -1,4 +1,4 @@
-//! Rules of what is changed without anybody asking.
+//! Rules of automatic membership changes.
 
 use super::*;
 
@@ -21,7 +21,7 @@ pub(super) fn caller(node: u64, member: RaftMember, new: bool) -> JoinCandidate 
     JoinCandidate { node, member, new }
 }
 
-/// Three voters may be, and these are the members.
+/// At most three voters, and these members.
 pub(super) fn view(members: Vec<MemberState>) -> MembershipView {
     MembershipView {
         members,

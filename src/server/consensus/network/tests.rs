@@ -1,4 +1,4 @@
-//! What a member answers is not believed beyond what an honest one can say.
+//! The answer of a member is accepted only within the limits of an honest member.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::super::options::{MAX_VOTERS, RaftTiming, SNAPSHOT_EVERY};
 use super::*;
 use pb::raft_server::{Raft, RaftServer};
 
-/// Answers everything with a vote of this term.
+/// Answers every call with a vote of this term.
 struct Liar(u64);
 
 impl Liar {
@@ -54,7 +54,7 @@ impl Raft for Liar {
     }
 }
 
-/// A way to one that answers so, from a replica of term 7.
+/// A link from a replica of term 7 to such a member.
 async fn link_to(liar: Liar) -> PeerLink {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -1,5 +1,5 @@
-//! Delivers notifications to one receiver: the oldest first, until the receiver has it, refuses it permanently, or its
-//! hour is over.
+//! Delivers notifications to one receiver, the oldest first. Each notification is tried until the receiver accepts, or
+//! rejects permanently, or the hour of the notification is over.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -20,16 +20,16 @@ use allclear_core::model::notification::{Notification, TOLD_WITHIN};
 use allclear_core::model::time::Timestamp;
 use allclear_core::notification::BlockedSince;
 
-/// A blocked event and a stalled channel are found by looking.
+/// The polling interval for blocked events and stalled channels.
 const TICK: Duration = Duration::from_secs(1);
-/// Between two looks, however busy the log is.
+/// The minimal pause between two checks, however busy the log is.
 const CALM: Duration = Duration::from_millis(200);
 
 enum DeliveryOutcome {
     Delivered,
-    /// It would be refused again.
+    /// A permanent rejection: a retry would be rejected again.
     Refused(String),
-    /// How long the receiver wants to be left alone.
+    /// A temporary failure, with the pause the receiver asks for.
     Failed(String, Option<Duration>),
 }
 
@@ -63,7 +63,7 @@ pub(super) async fn deliver(board: &PendingNotifications, receiver: &Receiver) {
     }
 }
 
-/// What is too old to be told, and was not.
+/// Logs notifications that were not delivered and are too old now.
 fn give_up(
     board: &PendingNotifications,
     receiver: &Receiver,
@@ -79,7 +79,7 @@ fn give_up(
     }
 }
 
-/// What was to be told, is not any more, and is that old; the rest was told or is no longer so.
+/// Notifications that are not pending any more because of their age; the rest was delivered or withdrawn.
 fn expired(
     left: BTreeMap<String, Notification>,
     pending: &BTreeMap<String, Notification>,
@@ -134,7 +134,7 @@ fn settle(
 async fn attempt(board: &PendingNotifications, receiver: &Receiver, notice: &Notification) -> DeliveryOutcome {
     match exchange(board, receiver, notice).await {
         Ok(Reply { status: 200..=299, .. }) => DeliveryOutcome::Delivered,
-        // The same bytes are as wrong the next time, or whoever wanted them is gone.
+        // The same bytes would be rejected the next time, or the receiver is permanently gone.
         Ok(Reply { status: status @ (400 | 405 | 406 | 410 | 411 | 413 | 414 | 415 | 422 | 431), .. }) => {
             DeliveryOutcome::Refused(format!("it answered {status}"))
         }

@@ -1,4 +1,5 @@
-//! Records deliveries in the log, so that no other leader repeats them. Deliveries of one moment become one entry.
+//! Records deliveries in the log, so that no other leader repeats a notification. Deliveries of the same time become
+//! one entry.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ pub(super) async fn keep(board: &PendingNotifications) {
         changes.mark_unchanged();
         let told = board.unnoted(AT_ONCE);
         if told.is_empty() {
-            // Its sender lives as long as the board.
+            // The sender lives as long as `board`.
             let _ = changes.changed().await;
             continue;
         }

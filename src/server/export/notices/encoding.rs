@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Percent-encoded but for letters, digits and `/@_-`; without a full stop, so that signed parts can be told apart.
+/// Percent-encodes all but letters, digits and `/@_-`; without a full stop, so that signed parts can be told apart.
 pub(super) fn percent(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

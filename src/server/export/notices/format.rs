@@ -34,7 +34,7 @@ impl Format {
     }
 }
 
-/// The number counts what could break whoever reads the data.
+/// The number grows with changes that could break a reader of the data.
 const fn kind(topic: NotificationKind) -> &'static str {
     match topic {
         NotificationKind::Announced => "allclear.event.announced.v1",
@@ -49,7 +49,7 @@ const fn kind(topic: NotificationKind) -> &'static str {
     }
 }
 
-/// Three letters have a meaning there, and it is one line.
+/// Escapes the three characters with a meaning in Slack's format, and makes one line.
 fn escaped(text: &str) -> String {
     text.replace(char::is_control, " ").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

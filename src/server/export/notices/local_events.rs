@@ -1,4 +1,4 @@
-//! Notifications that only one replica can make: it acts for its leader, or it has lost its quorum.
+//! Notifications that only the affected replica can make: the replica acted for its leader, or has lost its quorum.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::pending::PendingNotifications;
 use crate::replica::metrics::TakeoverLevel;
 use allclear_core::model::notification::{Notification, NotificationKind};
 
-/// An election takes much less.
+/// A quorum loss is notified after this time; an election takes much less.
 const LOST_AFTER: Duration = Duration::from_secs(15);
 
 pub(super) async fn watch_takeovers(board: &PendingNotifications) {
@@ -20,7 +20,7 @@ pub(super) async fn watch_takeovers(board: &PendingNotifications) {
             Ok(TakeoverLevel::ChannelStalled) => {
                 format!("{me} acted for its leader, or gave leadership away: the leader's metadata channel was stalled")
             }
-            // Its journal tells.
+            // An isolated approval is notified from the journal.
             Ok(TakeoverLevel::Alone) | Err(RecvError::Lagged(_)) => continue,
             Err(RecvError::Closed) => return,
         };
@@ -28,7 +28,7 @@ pub(super) async fn watch_takeovers(board: &PendingNotifications) {
     }
 }
 
-/// Once for each loss; nothing is told of its end.
+/// Adds one notification for each loss of the quorum, and none for its return.
 pub(super) async fn watch_quorum(board: &PendingNotifications) {
     loop {
         board.cluster.wait_quorum_lost(LOST_AFTER).await;
@@ -38,7 +38,7 @@ pub(super) async fn watch_quorum(board: &PendingNotifications) {
     }
 }
 
-/// A replica that never knew of a leader has lost nothing.
+/// Adds the notification. A replica that never knew a leader has lost no quorum.
 fn tell_of_loss(board: &PendingNotifications) {
     let state = board.cluster.state();
     let Some(known) = &state.leadership else { return };

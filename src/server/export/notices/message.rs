@@ -8,7 +8,7 @@ use crate::replica::view::warning;
 use allclear_core::model::notification::{Notification, NotificationKind, NotificationSubject};
 use allclear_core::model::time::Timestamp;
 
-/// Of an event; as the status shows it, without what grows with time.
+/// Fields of an event's status in a message, without the fields that grow with time.
 const SHOWN: [&str; 17] = [
     "id",
     "type",
@@ -28,7 +28,7 @@ const SHOWN: [&str; 17] = [
     "start_cause",
     "measures",
 ];
-/// Approvals that are shown, the last ones.
+/// The maximal number of approvals in a message; the last are kept.
 const APPROVALS: usize = 3;
 
 pub(super) struct OutgoingMessage {
@@ -95,7 +95,7 @@ fn shown(id: &str, board: &PendingNotifications) -> Value {
     Value::Object(event)
 }
 
-/// As far as it is known when it is told, which may be later.
+/// The sentence of an event, from the facts known at sending, which may be later than the notification.
 fn of_event(notice: &Notification, event: &Value) -> String {
     let word = |key: &str| event[key].as_str().unwrap_or("unknown").to_owned();
     let vms: Vec<&str> = event["resources"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -127,7 +127,7 @@ fn of_event(notice: &Notification, event: &Value) -> String {
     }
 }
 
-/// Of the approval that the platform accepted, or of the last one.
+/// A field of the accepted approval, or of the last approval.
 fn accepted(event: &Value, key: &str) -> String {
     let approvals = event["approvals"].as_array();
     let mut all = approvals.into_iter().flatten().rev();

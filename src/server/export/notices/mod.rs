@@ -23,7 +23,7 @@ use self::receiver::Receiver;
 use crate::replica::SharedParts;
 use crate::replica::view::View;
 
-/// Tells until it is stopped; with nobody to tell it ends at once.
+/// Delivers notifications until `stop`; without receivers the task ends at once.
 pub async fn tell(shared: SharedParts, view: View, receivers: Vec<Receiver>, stop: CancellationToken) {
     if receivers.is_empty() {
         return;

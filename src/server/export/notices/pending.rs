@@ -1,5 +1,5 @@
 //! Pending notifications, and deliveries of this replica. A few notifications are known to this replica alone; the
-//! leader makes all others.
+//! leader makes the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,9 +20,9 @@ use allclear_core::model::notification::{Delivery, Notification, NotificationKin
 use allclear_core::model::time::Timestamp;
 use allclear_core::notification::{BlockedSince, due};
 
-/// A leader that went may still be telling something, and has it noted within this.
+/// A previous leader may still be sending, and records its deliveries within this time.
 const LEFT_TO_THE_LAST: Duration = Duration::from_secs(2);
-/// Of what this replica alone knows so much is kept.
+/// The maximal number of notifications kept that only this replica knows.
 const OWN_LIMIT: usize = 64;
 
 pub(super) struct PendingNotifications {
@@ -37,15 +37,15 @@ pub(super) struct PendingNotifications {
 
 #[derive(Default)]
 struct PendingState {
-    /// What only this replica knows, each in a sentence.
+    /// Notifications that only this replica knows, each with its sentence.
     own: Vec<(Notification, String)>,
-    /// By notice and receiver.
+    /// Delivery marks by notification and receiver.
     told: BTreeMap<(String, String), DeliveryMark>,
 }
 
 struct DeliveryMark {
     at: Timestamp,
-    /// The log has it, or need not have it.
+    /// The log has the delivery, or does not need the record.
     is_noted: bool,
 }
 
@@ -67,7 +67,7 @@ impl PendingNotifications {
         self.changes.subscribe()
     }
 
-    /// Only this replica knows it.
+    /// Adds a notification that only this replica knows.
     pub(super) fn add(&self, notice: Notification, text: String) {
         let mut kept = self.kept();
         let excess = (kept.own.len() + 1).saturating_sub(OWN_LIMIT);
@@ -77,7 +77,7 @@ impl PendingNotifications {
         self.changes.send_replace(());
     }
 
-    /// It is no longer so: whoever was not told need not know.
+    /// Removes notifications of a condition that has ended, so that no further receiver gets them.
     pub(super) fn withdraw(&self, topic: NotificationKind) {
         self.kept().own.retain(|(notice, _)| notice.kind != topic);
     }
@@ -86,7 +86,7 @@ impl PendingNotifications {
         self.kept().own.iter().find(|(own, _)| own.id == notice.id).map(|(_, text)| text.clone())
     }
 
-    /// What a receiver has yet to be told from here, in the order in which it happened.
+    /// Notifications that this replica still has to send to a receiver, ordered by time.
     pub(super) fn pending(&self, receiver: &Receiver, waits: &mut BlockedSince) -> Vec<Notification> {
         let (state, input) = (self.cluster.state(), self.inputs.planning_input());
         let mut pending = self.alone(input.now);
@@ -112,13 +112,14 @@ impl PendingNotifications {
         pending
     }
 
-    /// A leader that has yet to apply what others noted would tell it again.
+    /// True once a new leader has had time to apply deliveries of the previous leader, which would be repeated
+    /// otherwise.
     fn leads_for_a_while(&self) -> bool {
         let since = self.inputs.peers.leading_since();
         self.cluster.leads() && since.is_some_and(|since| clock::monotonic().since(since) >= LEFT_TO_THE_LAST)
     }
 
-    /// What this replica approved without a quorum, and has yet to give account of.
+    /// Notifications of isolated approvals that this replica has yet to reconcile.
     fn alone(&self, now: Timestamp) -> Vec<Notification> {
         let is_over = |entry: &&JournalEntry| entry.approval.outcome.is_some() && entry.approval.may_have_been_posted();
         let notice = |JournalEntry { announcement, approval: takeover }: &JournalEntry| {
@@ -128,14 +129,14 @@ impl PendingNotifications {
         entries.iter().filter(is_over).map(notice).filter(|notice| now.since(notice.at) < TOLD_WITHIN).collect()
     }
 
-    /// A receiver has it, or wants it no more.
+    /// Marks a notification as delivered, or as rejected permanently.
     pub(super) fn told(&self, notice: &Notification, receiver: &Receiver) {
         let mark = DeliveryMark { at: notice.at, is_noted: !notice.is_recorded_in_log() };
         self.kept().told.insert((notice.id.clone(), receiver.name.clone()), mark);
         self.changes.send_replace(());
     }
 
-    /// What the log does not know yet.
+    /// Deliveries not yet in the log.
     pub(super) fn unnoted(&self, most: usize) -> Vec<Delivery> {
         let kept = self.kept();
         let unnoted = kept.told.iter().filter(|(_, mark)| !mark.is_noted).take(most);

@@ -1,4 +1,4 @@
-//! A configured receiver. Secrets are in files, which are read for each notification, because they may be renewed.
+//! A configured receiver. Secrets are in files, which are read for each notification, because files may be renewed.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,14 +13,14 @@ use allclear_core::string_enum;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Receiver {
-    /// What is told to it is noted under this name.
+    /// Deliveries to the receiver are recorded under this name.
     pub name: String,
     pub address: Address,
     pub format: Format,
     pub topics: BTreeSet<NotificationKind>,
-    /// For how long an event waits for the same before it is called blocked.
+    /// An event with an unchanged blocker for this time is notified as blocked.
     pub blocked_after: Duration,
-    /// What notices are signed with.
+    /// The key that signs notifications.
     pub secret_file: Option<PathBuf>,
     pub headers: Headers,
     /// Certificate authorities beside those of the system.
@@ -30,7 +30,7 @@ pub struct Receiver {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
     Written(Url),
-    /// Where the address itself is the secret.
+    /// The file with the address, if the address itself is secret.
     InFile(PathBuf),
 }
 
@@ -53,7 +53,7 @@ impl Receiver {
         Ok(url)
     }
 
-    /// Everything that a notice takes, apart from sending it: what is wrong with it, one sentence each.
+    /// Checks everything a notification needs except the sending; returns one sentence for each problem.
     pub async fn try_out(&self) -> Vec<String> {
         let key = async { super::signature::key(self.secret_file.as_deref()).await.map(drop) };
         let client = async { client(&self.url().await?, self.ca.as_deref()).await.map(drop) };

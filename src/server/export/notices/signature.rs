@@ -13,11 +13,11 @@ use crate::secrets;
 use allclear_core::model::time::Timestamp;
 
 const PREFIX: &str = "whsec_";
-/// What the scheme wants a key to have, in bytes.
+/// The scheme's limits for a key, in bytes.
 const SHORTEST: usize = 24;
 const LONGEST: usize = 64;
 
-/// Nothing where notices are not signed.
+/// The key; `None` where notifications are not signed.
 pub(super) async fn key(file: Option<&Path>) -> Result<Option<hmac::Key>, String> {
     let Some(file) = file else { return Ok(None) };
     let secret = secrets::read(file).await?;
@@ -32,7 +32,7 @@ fn parse(secret: &str) -> Option<hmac::Key> {
     (SHORTEST..=LONGEST).contains(&bytes.len()).then(|| hmac::Key::new(hmac::HMAC_SHA256, &bytes))
 }
 
-/// Signs a body that is sent at this moment.
+/// Signs a body with the time of sending.
 pub(super) fn sign(
     key: &hmac::Key,
     notice: &str,

@@ -1,6 +1,6 @@
 //! Exports a trace of every closed event while this replica leads. Exports are not recorded: a new leader exports
-//! recently closed events again, and since every replica makes the same spans of the same log, the trace is the same.
-//! Nothing waits for an export.
+//! recently closed events again. Every replica makes equal spans of equal logs, so the repeated trace is equal. Nothing
+//! waits for an export.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The replicas of its VMs have so long to tell what they observed of an event.
+/// The time for the replicas of the event's VMs to report their observations.
 const SETTLED_AFTER: Duration = Duration::from_secs(5);
-/// What could not be exported until so long after its event was closed is given up.
+/// Exports are abandoned at this time after the event was closed.
 const GIVEN_UP_AFTER: Duration = Duration::from_mins(5);
 
-/// Runs until it is stopped.
+/// Exports traces until `stop`.
 pub async fn export(cluster: Arc<ClusterHandle>, metrics: Arc<Metrics>, collector: Collector, stop: CancellationToken) {
     let mut known = ExportProgress::default();
     loop {
@@ -41,18 +41,18 @@ pub async fn export(cluster: Arc<ClusterHandle>, metrics: Arc<Metrics>, collecto
     }
 }
 
-/// What became of traces since this replica leads.
+/// The results of exports since this replica leads.
 #[derive(Default)]
 struct ExportProgress {
-    /// Nothing more is to be done about them.
+    /// Traces without further work.
     settled: BTreeSet<TraceId>,
-    /// Not exported yet, and why.
+    /// Traces not exported yet, with the reason.
     waiting: BTreeMap<TraceId, String>,
     pace: RetrySchedule,
 }
 
 impl ExportProgress {
-    /// The oldest first, until one has to wait.
+    /// Exports the oldest first, until an export has to wait.
     async fn export(&mut self, cluster: &ClusterHandle, metrics: &Metrics, collector: &Collector) {
         let (state, now) = (cluster.state(), cluster.time.now());
         let recent: Vec<_> =
@@ -86,7 +86,7 @@ impl ExportProgress {
         match taken {
             ExportResult::NotNow(why, wish) => {
                 tracing::debug!(%event, trace = %id, why, "trace not exported yet");
-                // Only the leader exports, so nobody would come together with it.
+                // Only the leader exports, so there is no need for jitter.
                 self.pace.failed(clock::monotonic(), Some(wish.min(GIVEN_UP_AFTER)), u8::MAX);
                 self.waiting.insert(id, why);
                 return;
@@ -106,7 +106,7 @@ impl ExportProgress {
     }
 }
 
-/// Closed so lately that their traces are exported, oldest first.
+/// Events closed recently enough for an export, oldest first.
 fn recent(state: &State, now: Timestamp) -> Vec<&Event> {
     let is_recent = |event: &&Event| age(event, now).is_some_and(|age| age < GIVEN_UP_AFTER);
     let mut recent: Vec<_> = state.closed_events().rev().take_while(is_recent).collect();

@@ -1,4 +1,4 @@
-//! Whether a trace shows an event as failed: a hook failed, or the event started before everything was prepared.
+//! The failure of an event in a trace: a hook failed, or the event started before all preparations were done.
 
 use allclear_core::model::attempt::{Attempt, Outcome};
 use allclear_core::model::claim::{PostOutcome, Reason};
@@ -9,7 +9,7 @@ use allclear_core::model::workload::Intent;
 use allclear_core::start_cause::StartCause;
 
 pub(super) struct TraceFailure {
-    /// One of a few words.
+    /// A value of a small fixed set.
     pub(super) kind: &'static str,
     pub(super) why: String,
 }
@@ -18,7 +18,8 @@ pub(super) fn of(state: &State, event: &Event) -> Option<TraceFailure> {
     hook_failed(state, event).or_else(|| unprepared(event))
 }
 
-/// What an operator would have to look into; a hook that is blocked, cancelled or asked in vain has not failed.
+/// True for outcomes that need an operator's attention; a blocked or cancelled hook, or a check with the answer "not
+/// done", has not failed.
 pub(super) fn is_failure(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Unknown(_) => true,
@@ -26,7 +27,7 @@ pub(super) fn is_failure(outcome: &Outcome) -> bool {
     }
 }
 
-/// The last attempt to get it done failed, and nobody said to go on without it.
+/// The failure of a hook's last forward attempt, unless a waiver covers the hook.
 fn hook_failed(state: &State, event: &Event) -> Option<TraceFailure> {
     let is_last = |attempt: &&Attempt| {
         event.forward_attempts_of(&attempt.member, attempt.hook).next_back().is_some_and(|last| last.id == attempt.id)

@@ -1,4 +1,4 @@
-//! Traces of events (OTLP over HTTP): the spans that follow from the log, and the collector.
+//! Traces of events (OTLP over HTTP): the spans computed from the log, and the collector.
 
 mod export;
 mod failure;
@@ -21,26 +21,26 @@ use crate::secrets::Secrets;
 use allclear_core::model::event::Event;
 use allclear_core::model::state::State;
 
-/// Of a trace with more spans, several requests are made: collectors take only so many bytes at once.
+/// The number of spans in one request; a larger trace is split, since collectors limit the bytes of a request.
 const SPANS_AT_ONCE: usize = 1_000;
 
-/// Where traces go, as it is configured.
+/// The configured collector of traces.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Collector {
-    /// Without a slash at its end: `/v1/traces` is added.
+    /// Without a trailing slash: `/v1/traces` is appended.
     pub endpoint: String,
     pub headers: Headers,
     /// Certificate authorities beside those of the system.
     pub ca: Option<PathBuf>,
 }
 
-/// What became of a trace.
+/// The outcome of an export.
 #[derive(PartialEq, Eq, Debug)]
 pub enum ExportResult {
     Accepted,
-    /// It would be refused again.
+    /// A permanent rejection: a retry would be rejected again.
     Refused(String),
-    /// Another time, and not before that has passed which the collector wishes.
+    /// A temporary failure; the next attempt follows after the time that the collector asks for.
     NotNow(String, Duration),
 }
 
@@ -55,7 +55,7 @@ impl Collector {
         ExportResult::Accepted
     }
 
-    /// A request with nothing in it, to see whether it would be taken.
+    /// Posts an empty request as a test.
     pub async fn greet(&self) -> ExportResult {
         self.post(otlp::encode("", &[])).await
     }
@@ -66,7 +66,8 @@ impl Collector {
             .map_or_else(|why| ExportResult::NotNow(why, Duration::ZERO), |(answer, secrets)| taken(&answer, &secrets))
     }
 
-    /// What is on the disk is read each time: it may have been renewed. The answer, and what it must not repeat.
+    /// Posts the body; files are read each time, since they may have been renewed. Returns the answer, and the secrets
+    /// to remove from its text.
     async fn exchange(&self, body: Bytes) -> Result<(Reply, Secrets), String> {
         let (url, mut headers) = (self.url()?, self.headers.read().await?);
         let secrets = secrets_of(&headers);
@@ -74,7 +75,7 @@ impl Collector {
         Ok((post(url, self.ca.as_deref(), headers, body).await?, secrets))
     }
 
-    /// Where a trace is posted to.
+    /// The URL for posts.
     pub fn url(&self) -> Result<Url, String> {
         let url = parse_external(&format!("{}/v1/traces", self.endpoint))?;
         self.headers.may_go_to(&url)?;
@@ -82,7 +83,7 @@ impl Collector {
     }
 }
 
-/// As the protocol has it: four statuses ask for another attempt, and nothing else does.
+/// The result by the protocol's rules: only four statuses ask for another attempt.
 fn taken(answer: &Reply, secrets: &Secrets) -> ExportResult {
     match answer.status {
         200..=299 => match otlp::refused(&answer.body) {

@@ -33,7 +33,7 @@ fn attribute(key: &str, any: Any) -> Attribute {
     Attribute { key: key.to_owned(), value: Some(AnyValue { value: Some(any) }) }
 }
 
-/// One request. Spans are grouped by where they happened: on a replica, or, without one, in the cluster as a whole.
+/// Encodes one request. Spans are grouped by replica, or, without a replica, for the cluster as a whole.
 pub(super) fn encode(cluster: &str, spans: &[(Option<VmName>, Span)]) -> Bytes {
     let mut groups: BTreeMap<Option<&VmName>, Vec<Span>> = BTreeMap::new();
     for (on, span) in spans {
@@ -50,14 +50,14 @@ pub(super) fn encode(cluster: &str, spans: &[(Option<VmName>, Span)]) -> Bytes {
     ExportTraceServiceRequest { resource_spans: groups.into_iter().map(resource).collect() }.encode_to_vec().into()
 }
 
-/// What a collector that took the request says of it: how many spans it refused all the same, and why.
+/// The number of spans that an accepting collector rejected regardless, and the reason.
 pub(super) fn refused(answer: &[u8]) -> Option<(i64, String)> {
-    // An answer that is not understood, or was cut off, is none: the status has said that it was taken.
+    // An unreadable or truncated answer counts as empty: the status already means acceptance.
     let partial = ExportTraceServiceResponse::decode(answer).ok()?.partial_success?;
     (partial.rejected_spans > 0).then_some((partial.rejected_spans, partial.error_message))
 }
 
-/// What a collector, or whoever answers in its place, says of an error.
+/// The reason in an error answer, from the collector or from a server in front.
 pub(super) fn reason(answer: &[u8]) -> String {
     let told = Error::decode(answer).ok().map(|error| error.message).filter(|message| !message.is_empty());
     told.unwrap_or_else(|| String::from_utf8_lossy(answer).trim().to_owned())

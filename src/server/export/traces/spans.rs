@@ -1,5 +1,5 @@
 //! The spans of one event, computed from the log when the event is closed. Nothing is recorded while the event happens,
-//! so a lost replica loses no span. The same state gives the same spans.
+//! so a lost replica loses no span. Equal states give equal spans.
 
 use allclear_core::model::document;
 use bytes::Bytes;
@@ -21,10 +21,10 @@ use allclear_core::model::time::Timestamp;
 use allclear_core::model::treatment::Action;
 use allclear_core::start_cause::StartCause;
 
-/// A span, and the replica it happened on; `None` is the cluster as a whole.
+/// A span with its replica; `None` is the cluster as a whole.
 pub(super) type Placed = (Option<VmName>, Span);
 
-/// The event itself comes first.
+/// All spans of an event; the span of the event itself comes first.
 pub(super) fn of(cluster: &str, state: &State, event: &Event) -> Vec<Placed> {
     let trace =
         Trace { id: TraceId::of(cluster, event), event, closed: event.entered_at(Stage::Closed).unwrap_or(state.now) };
@@ -61,13 +61,13 @@ impl Trace<'_> {
         self.id.span("event")
     }
 
-    /// From its announcement to its end. An announcement is taken in, so that systems which tell requests from what they
-    /// cause show it as one.
+    /// The root span, from the announcement to the end of the event. Its kind is consumer, so that tracing systems
+    /// which separate requests from their effects show the event as a request.
     fn whole(&self, state: &State) -> Span {
         let event = self.event;
         let kind = &event.announcement.kind;
         let name = match kind {
-            // What the platform calls it is no name that could be counted on.
+            // The platform's text for an unknown type is not a stable name.
             document::EventType::Other(_) => "event".to_owned(),
             _ => format!("event {kind}"),
         };
@@ -84,7 +84,7 @@ impl Trace<'_> {
         }
     }
 
-    /// What it waited for, one after the other: its preparation, its end, and that everything is put back.
+    /// The waiting times of the event in sequence: preparation, end, and completed restoring.
     fn waits(&self) -> impl Iterator<Item = Span> {
         let event = self.event;
         let over = event.over_at();
@@ -99,7 +99,7 @@ impl Trace<'_> {
         waits.map(move |(name, from, to)| self.span(self.id.span(name), name, from, to))
     }
 
-    /// The hook that it runs may go on tracing below it.
+    /// The span of an attempt; the hook may add spans below this span.
     fn attempt(&self, attempt: &Attempt) -> Span {
         let Attempt { id, member, hook, intent, outcome, late, .. } = attempt;
         let ended = outcome.as_ref().map_or(self.closed, |(_, at)| *at);
@@ -129,7 +129,7 @@ impl Trace<'_> {
         }
     }
 
-    /// From the decision to what became of the post.
+    /// The span of a claim, from the decision to the outcome of the post.
     fn claim(&self, claim: &Claim) -> Span {
         let attempt = text("allclear.approval.attempt", self.event.announcement.id.key_of(claim.attempt));
         let ended = claim.outcome.as_ref().map_or(claim.until, |(_, at)| *at);
@@ -137,7 +137,7 @@ impl Trace<'_> {
         posted(span, claim.reason, [attempt], claim.outcome.as_ref())
     }
 
-    /// By a replica without a quorum.
+    /// The span of an isolated approval.
     fn takeover(&self, alone: &IsolatedApproval) -> Span {
         let id = self.id.span(&format!("alone {} {}", alone.approver.as_str().to_ascii_lowercase(), alone.at.0));
         let ended = alone.outcome.as_ref().map_or(alone.at, |(_, at)| *at);
@@ -191,7 +191,7 @@ fn posted(
     }
 }
 
-/// What was announced, what policy chose, and how it ended.
+/// Attributes of the announcement, of the chosen treatment, and of the end.
 fn described(event: &Event) -> Vec<Attribute> {
     let announced = &event.announcement;
     let not_before = match announced.not_before {
@@ -219,13 +219,12 @@ fn described(event: &Event) -> Vec<Attribute> {
     always.into_iter().chain(known.into_iter().flatten()).collect()
 }
 
-/// The stages it entered, what was not waited for, what operators asked for, and what its VMs observed, in the order of
-/// time.
+/// Stages, waivers, operator requests and the impacts observed by the VMs, ordered by time.
 fn moments(state: &State, event: &Event, closed: Timestamp) -> Vec<Moment> {
     let stages = event.entered.iter().map(|(stage, at)| moment(*at, stage.as_str(), []));
     let waivers = event.waivers.iter().map(|waiver| waived(state, waiver));
     let operator_requests = state.records_about(event, closed).map(wished);
-    // A stage may be entered in the same moment as what led to it.
+    // A stage may have the timestamp of its cause.
     let mut moments: Vec<_> = waivers.chain(operator_requests).chain(stages).chain(impacts(event)).collect();
     moments.sort_by_key(|moment| moment.time_unix_nano);
     moments
@@ -255,7 +254,7 @@ fn wished(wish: &OperatorRecord) -> Moment {
     moment(wish.at, name, [text("allclear.by", &wish.who)].into_iter().chain(reason).chain(of_its_own))
 }
 
-/// As far as the replicas of its VMs have told it.
+/// The impacts that the replicas of the affected VMs have reported.
 fn impacts(event: &Event) -> impl Iterator<Item = Moment> {
     let over = event.over_at().unwrap_or_default();
     event.impacts.iter().map(move |(vm, lasted)| {

@@ -1,4 +1,4 @@
-//! What an event with two hooks, a further attempt and a claim that was refused looks like as a trace.
+//! Tests the trace of an event with two hooks, a further attempt and a rejected claim.
 
 mod made;
 
@@ -26,7 +26,7 @@ fn spans(event: &Event) -> Vec<Placed> {
     spans::of(CLUSTER, &State::default(), event)
 }
 
-/// Name, where, and from when to when in milliseconds.
+/// Name and replica of a span, start and end in milliseconds.
 fn told((on, span): &Placed) -> (String, String, u64, u64) {
     let on = on.as_ref().map_or("-".to_owned(), ToString::to_string);
     (span.name.clone(), on, span.start_time_unix_nano / 1_000_000, span.end_time_unix_nano / 1_000_000)
@@ -47,7 +47,7 @@ fn text_of<'a>(attributes: &'a [Attribute], key: &str) -> Option<&'a str> {
     }
 }
 
-/// `error.type`, if it is shown as failed.
+/// `error.type` of a span with an error status.
 fn error(span: &Span) -> Option<&str> {
     let is_error = span.status.as_ref().is_some_and(|status| status.code() == Code::Error);
     assert_eq!(is_error, of(&span.attributes, "error.type").is_some(), "{span:?}");
@@ -117,7 +117,7 @@ fn an_event_failed_when_a_hook_did_for_good_and_nobody_said_to_go_on_without_it(
     assert_eq!(error_of(&failed).as_deref(), Some("hook_failed"));
     let root = spans(&failed).swap_remove(0).1;
     assert_eq!(root.status.unwrap().message, "db-0/database/failover: timed_out: too slow");
-    // What takes it back says nothing of how far it was.
+    // An undo does not change the failure of the attempt.
     let undo = attempt(7, Phase::Failover, 1, (3_100, 3_200), Outcome::Done);
     failed.attempts.push(Attempt { intent: Intent::Undo, ..undo });
     assert_eq!(error_of(&failed).as_deref(), Some("hook_failed"));

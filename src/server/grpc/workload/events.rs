@@ -1,4 +1,4 @@
-//! The open events as workloads see them, computed once for all watchers, and only while there are some.
+//! The open events as sent to workloads, computed once for all watchers, and only while there are watchers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,20 +17,20 @@ use allclear_core::model::time::Timestamp;
 use allclear_core::planning_input::PlanningInput;
 use allclear_wire::pb::allclear::workload::v1 as pb;
 
-/// What changes within this time is told together. Whoever has something to do is told of the event with that, and first.
+/// Changes within this time are sent together. An attempt carries its event and is sent first.
 const GATHER: Duration = Duration::from_millis(250);
 
-/// The latest, and whether there is a later one.
+/// The latest events, with change detection.
 pub(super) type Seen = watch::Receiver<Arc<Vec<pb::Event>>>;
 
-/// All open events, and those of this VM, which are what a session is told.
+/// Two feeds: all open events, and the events of this VM for sessions.
 pub(super) struct OpenStreams {
     pub(super) all: EventFeed,
     pub(super) here: EventFeed,
 }
 
 impl OpenStreams {
-    /// Goes on until it is stopped.
+    /// Starts the feeds, which run until `stop`.
     pub(super) fn new(view: &View, vm: VmName, stop: CancellationToken) -> Arc<Self> {
         let told = |vm| EventFeed { view: view.clone(), vm, events: watch::Sender::default(), made: Mutex::default() };
         let open = Arc::new(Self { all: told(None), here: told(Some(vm)) });
@@ -51,16 +51,16 @@ impl OpenStreams {
 
 pub(super) struct EventFeed {
     view: View,
-    /// `None`: whatever VM an event is about.
+    /// `None`: events of all VMs.
     vm: Option<VmName>,
     events: watch::Sender<Arc<Vec<pb::Event>>>,
-    /// When, on the steady clock; held while it is made.
+    /// The time of the last computation, on the monotonic clock; locked during a computation.
     made: Mutex<Option<Timestamp>>,
 }
 
 impl EventFeed {
-    /// What changed while nobody watched is told to whoever does now; only what changed a moment ago is told a moment later,
-    /// so that whoever comes again and again has nothing made each time.
+    /// Subscribes to the feed. Changes from a time without watchers are sent at once; changes within the last `GATHER`
+    /// are sent a moment later, so that repeated reconnects do not cause a computation each.
     pub(super) fn watch(&self) -> Seen {
         let mut made = self.lock();
         let is_recent = made.is_some_and(|at| clock::monotonic().since(at) < GATHER);
@@ -102,7 +102,7 @@ pub(super) fn one(view: &View, id: &EventId) -> Option<pb::Event> {
     state.event(id).map(|event| of(event, &state, &input))
 }
 
-/// Without its history: every workload may be told of it at once.
+/// The event without its history: the message may go to every workload at once.
 fn of(event: &Event, state: &State, input: &PlanningInput) -> pb::Event {
     let announcement = &event.announcement;
     pb::Event {

@@ -1,4 +1,4 @@
-//! Reads the registration of a workload without trusting it. Every mistake is reported at once, with its place.
+//! Reads an untrusted registration of a workload. Every mistake is reported at once, with its place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -14,7 +14,7 @@ use allclear_core::model::id::{GroupName, WorkloadName};
 use allclear_core::model::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload};
 use allclear_wire::pb::allclear::workload::v1 as pb;
 
-/// The version of the protocol that is spoken here.
+/// The protocol version of this replica.
 pub(super) const VERSION: u32 = 1;
 const MAX_NAME_BYTES: usize = 63;
 const MAX_HOOKS: usize = 32;
@@ -27,10 +27,10 @@ const RETAIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from
 const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_hours(24);
 const TIMEOUT_LEFT_OUT: Duration = Duration::from_mins(1);
 const SPAN: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_hours(24);
-/// More mistakes than this help nobody.
+/// The limit of reported mistakes; a longer list does not help.
 const MAX_MISTAKES: usize = 50;
 
-/// What is wrong, each with its place.
+/// The mistakes, each with its place.
 #[derive(Default)]
 struct HelloErrors(Vec<String>);
 
@@ -63,13 +63,13 @@ impl HelloErrors {
         Some(span)
     }
 
-    /// A value of an enum that this version does not know.
+    /// Adds a value of an enum that this version does not know.
     fn unknown(&mut self, place: &dyn Display, number: i32) {
         self.add(place, &format!("{number} is not known to this version"));
     }
 }
 
-/// A workload's name, also where it stands by itself.
+/// True for a valid workload name; also used for a name outside of a greeting.
 pub(super) fn is_name(given: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&given.len())
         && given.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
@@ -209,7 +209,7 @@ fn on_absent(number: i32, mistakes: &mut HelloErrors) -> OnAbsent {
     }
 }
 
-/// `Some(None)`: nothing is said of it. `None`: a role that this version does not know.
+/// `Some(None)`: no role is given. `None`: a role that this version does not know.
 #[expect(clippy::option_option, reason = "what is left out differs from what is not understood")]
 pub(super) fn role(number: i32) -> Option<Option<Role>> {
     Some(match pb::Role::try_from(number).ok()? {
@@ -228,14 +228,14 @@ fn known(given: Vec<pb::Known>, mistakes: &mut HelloErrors) -> BTreeMap<String, 
         }
         match outcome.map(message::ended) {
             Some(None) => mistakes.add(&format!("known[{place}].outcome"), &"it says nothing that this version knows"),
-            // Without an outcome it is still running.
+            // Without an outcome the attempt is still running.
             outcome => _ = known.insert(attempt, outcome.flatten()),
         }
     }
     known
 }
 
-/// What is odd about it and was accepted all the same.
+/// Warnings about an accepted registration.
 pub(super) fn odd(workload: &Workload, configured: &[Workload]) -> Vec<pb::Problem> {
     let mut problems = Vec::new();
     let mut tell = |place: Option<String>, message: &str| {

@@ -12,10 +12,10 @@ use allclear_core::model::state::State;
 use allclear_core::model::workload::{Intent, Phase, Role};
 use allclear_wire::pb::allclear::workload::v1 as pb;
 
-/// The key of an attempt holds an event's id, whose length is the platform's.
+/// The limit for an attempt's key, which contains an event's id of the platform's length.
 pub(super) const MAX_ATTEMPT_BYTES: usize = 512;
 
-/// When a workload is to dial again, after it was sent away.
+/// The pause before a workload connects again after `GoAway`.
 const DIAL_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 pub(super) fn to_workload(message: pb::to_workload::Message) -> pb::ToWorkload {
@@ -105,7 +105,7 @@ fn role(role: Role) -> pb::Role {
     }
 }
 
-/// What is reported of which attempt, or the place of what is not understood.
+/// The attempt of a report with its content, or the place of an unknown value.
 pub(super) fn said(report: pb::Report) -> Result<(String, FromWorkload), pb::Problem> {
     use pb::report::News;
     let problem = |place: &str, message: &str| pb::Problem { place: Some(place.into()), message: message.into() };
@@ -141,7 +141,7 @@ pub(super) fn ended(outcome: pb::Outcome) -> Option<HookOutcome> {
     })
 }
 
-/// A workload's own words, as they may stand in the log.
+/// A workload's text, bounded for the log.
 fn bounded(text: &str) -> String {
     one_line(&command::bounded(text))
 }

@@ -40,14 +40,14 @@ use allclear_wire::pb::allclear::workload::v1 as pb;
 use allclear_wire::pb::allclear::workload::v1::workloads_server::{self, WorkloadsServer};
 
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
-/// A stream on which nobody says who they are is closed.
+/// A stream without `Hello` by then is closed.
 const HELLO_WITHIN: Duration = Duration::from_secs(5);
 const MESSAGES_AT_ONCE: u32 = 200;
 const MESSAGES_A_SECOND: u32 = 50;
-/// Registrations of one user that change what the log knows.
+/// Limits of one user's registrations that change the log's state.
 const CHANGES_AT_ONCE: u32 = 128;
 const CHANGES_A_SECOND: u32 = 10;
-/// How long a registration may take to get into the log.
+/// The time limit for committing a registration.
 const RECORDED_WITHIN: Duration = Duration::from_secs(10);
 
 struct WorkloadRpc {
@@ -62,7 +62,7 @@ struct WorkloadRpc {
     stop: CancellationToken,
 }
 
-/// The workloads' service.
+/// The service for session workloads.
 pub fn workload_routes(shared: &SharedParts, hooks: Arc<HookExecutor>, view: View, stop: CancellationToken) -> Routes {
     let (cluster, metrics) = (shared.inputs.cluster.clone(), shared.metrics.clone());
     let open = OpenStreams::new(&view, cluster.node.name.clone(), stop.clone());
@@ -74,7 +74,7 @@ pub fn workload_routes(shared: &SharedParts, hooks: Arc<HookExecutor>, view: Vie
 }
 
 impl WorkloadRpc {
-    /// Takes a workload in: when it is welcome, its registration is in the log.
+    /// Opens the session of a workload; the registration is in the log before the `Welcome`.
     async fn welcome(
         &self,
         hello: pb::Hello,
@@ -123,7 +123,7 @@ impl WorkloadRpc {
         }
         let enlisting = async {
             let mut state = self.cluster.committed.clone();
-            // It registers its own configuration first.
+            // This replica registers its own configuration first.
             let _ = state.wait_for(|state| state.replicas.contains_key(&self.cluster.node.name)).await;
             let verdict =
                 self.cluster.record(&Command::RegisterSession(RegisterSession { workload: workload.clone() })).await;
@@ -147,7 +147,7 @@ impl WorkloadRpc {
         state.replicas.get(&self.cluster.node.name)?.sessions.get(name)
     }
 
-    /// What the log has an outcome of need not be told again.
+    /// Removes attempts whose outcomes are in the log already, and returns their ids.
     fn take_out_what_is_recorded(&self, greeting: &mut Hello) -> Vec<String> {
         let (state, name) = (self.cluster.state(), &greeting.workload.name);
         let known = core::mem::take(&mut greeting.known).into_iter();
@@ -224,7 +224,7 @@ impl workloads_server::Workloads for WorkloadService {
         let Some(pb::from_workload::Message::Hello(hello)) = first.and_then(|first| first.message) else {
             return Err(Status::invalid_argument("a session begins with Hello"));
         };
-        // From before the welcome, so that what changes between the two is told after it.
+        // Subscribed before the welcome, so that changes between the two are sent after the welcome.
         let events = self.0.open.here.watch();
         let (visit, told, welcome) = self.0.welcome(hello, uid, false).await?;
         let (out, answers) = mpsc::channel(UNREAD);

@@ -1,4 +1,4 @@
-//! Sessions of workloads that poll instead of holding a stream open. Each has a queue, which `Poll` empties.
+//! Sessions of workloads that poll instead of a stream. Each session has a queue; `Poll` empties the queue.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex as Lock, PoisonError};
@@ -17,25 +17,25 @@ use crate::replica::metrics::{RefusalCounts, RefusalKind};
 use allclear_core::model::id::WorkloadName;
 use allclear_wire::pb::allclear::workload::v1 as pb;
 
-/// A poll waits this long at the most, and no longer than half of the lease.
+/// The longest wait of a poll, which also ends after half of the lease.
 const WAITS_AT_MOST: Duration = Duration::from_secs(30);
 /// Messages of one answer.
 const AT_ONCE: usize = 32;
-/// How long a report waits for the log.
+/// The time limit for a report to be committed.
 const COMMITTED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Drained by one poll at a time.
+/// The queue of a session, drained by one poll at a time.
 type Waiting = Arc<Mutex<mpsc::Receiver<ToWorkload>>>;
 
 struct PollSession {
     visit: SessionToken,
-    /// Who registered, and nobody else asks.
+    /// The registering user; polls of other users are rejected.
     uid: u32,
     told: Waiting,
     pace: RateLimiter,
 }
 
-/// One for each name that has a session, so there are no more of them than workloads.
+/// One session per workload name, so the number of workloads bounds the number of sessions.
 #[derive(Default)]
 pub(super) struct PollSessions {
     lines: Lock<BTreeMap<WorkloadName, PollSession>>,
@@ -49,7 +49,7 @@ impl PollSessions {
         lines.insert(visit.workload.clone(), line);
     }
 
-    /// The line of this session, unless it is another user's, or too much was asked for.
+    /// The queue of this session; rejects other users and too many polls.
     fn of(&self, session: &str, uid: u32, refusals: &RefusalCounts) -> Result<(SessionToken, Waiting), Status> {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let visit = SessionToken::parse(session).ok_or_else(over)?;
@@ -83,7 +83,7 @@ pub(super) async fn poll(door: &WorkloadRpc, uid: u32, request: pb::PollRequest)
         first = timeout(waits, told.recv()) => first,
         () = door.stop.cancelled() => return Err(Status::unavailable("this replica stops")),
     };
-    // At the end of the line the session is over.
+    // A closed queue means a closed session.
     let mut found: Vec<ToWorkload> = match first {
         Ok(first) => vec![first.ok_or_else(over)?],
         Err(_) => Vec::new(),
@@ -93,7 +93,7 @@ pub(super) async fn poll(door: &WorkloadRpc, uid: u32, request: pb::PollRequest)
     {
         found.push(next);
     }
-    // It is gone when it was told to go, and is told so all the same.
+    // A session that was just closed still receives its last messages, so the result is ignored.
     let _ = door.hooks.runner.sessions.hear(&visit, None);
     let state = door.cluster.state();
     Ok(pb::PollResponse { messages: found.into_iter().map(|told| message::told(told, &state, &door.view)).collect() })

@@ -18,9 +18,9 @@ use allclear_wire::pb::allclear::workload::v1 as pb;
 use allclear_wire::pb::allclear::workload::v1::from_workload::Message as From;
 use allclear_wire::pb::allclear::workload::v1::to_workload::Message as To;
 
-/// Written and not read yet; the connection holds some more.
+/// Messages sent but not yet read; the connection holds some more.
 pub(super) const UNREAD: usize = 16;
-/// A workload that reads nothing for so long is sent away.
+/// The session of a workload that reads nothing for this long is closed.
 const READS_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) type Answer = Result<pb::ToWorkload, Status>;
@@ -28,20 +28,20 @@ pub(super) type Answer = Result<pb::ToWorkload, Status>;
 pub(super) struct Stream {
     pub(super) door: Arc<WorkloadRpc>,
     pub(super) visit: SessionToken,
-    /// The user on the other side.
+    /// The user id of the workload's process.
     pub(super) uid: u32,
     pub(super) messages: Streaming<pb::FromWorkload>,
     pub(super) told: mpsc::Receiver<ToWorkload>,
     pub(super) out: mpsc::Sender<Answer>,
     pub(super) events: Seen,
     pub(super) pace: RateLimiter,
-    /// As the workload knows them.
+    /// The events as last sent to the workload.
     pub(super) shown: Arc<Vec<pb::Event>>,
 }
 
-/// Why it goes on no longer.
+/// The reason why the stream ends.
 enum StreamEnd {
-    /// The workload went, or cannot be reached.
+    /// The workload disconnected or is unreachable.
     Gone,
     With(Status),
 }
@@ -124,7 +124,7 @@ impl Stream {
                 }
             }
             Some(From::Hello(_)) => Err(StreamEnd::With(Status::invalid_argument("a session begins with Hello, once"))),
-            // A newer version may know more.
+            // A newer version may have more messages.
             None => {
                 sessions.hear(&self.visit, None)?;
                 self.say(To::Problem(problem("message", "it is not known to this version"))).await
@@ -144,7 +144,7 @@ impl Stream {
         if is_last { Err(StreamEnd::Gone) } else { Ok(()) }
     }
 
-    /// Those that changed, of those that affect this VM; one that is closed is told once more.
+    /// Sends changed events of this VM; a closed event is sent a last time.
     async fn tell_events(&mut self) -> Result<(), StreamEnd> {
         let current = self.events.borrow_and_update().clone();
         let gone = self.shown.iter().filter(|shown| !current.iter().any(|event| event.id == shown.id));

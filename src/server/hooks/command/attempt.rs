@@ -22,30 +22,31 @@ use super::{clock, process};
 use crate::hooks::{HookOutcome, HookUpdate};
 use allclear_core::model::time::Timestamp;
 
-/// How often progress is looked for. Each that is told is an entry of the log.
+/// Interval of progress polls. Each reported progress is an entry of the log.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How often it is looked whether a supervisor lives that another process began.
+/// Interval of liveness probes of a supervisor from another process.
 const PROBE_EVERY: Duration = Duration::from_millis(50);
 const LOCK_TRIES: u32 = 20;
 
-/// What a folder says.
+/// The state of an attempt's folder.
 pub(super) enum FolderState {
     Ended(OutcomeRecord),
-    /// Its supervisor lives.
+    /// The supervisor is alive.
     Running,
-    /// Nothing was run, for certain. Who holds the lock may remove the folder.
+    /// Nothing was run, for certain. The holder of the lock may remove the folder.
     NeverBegun {
         complaint: String,
         lock: File,
     },
-    /// It may have been run, and nobody is left who knows; the lock keeps it so while it is settled.
+    /// The hook may have run, and no process is left with knowledge of the outcome. The lock keeps this state until the
+    /// attempt is settled.
     Lost {
         reason: String,
         lock: Option<File>,
     },
 }
 
-/// Reads a folder without trusting it.
+/// Reads a folder without trusting the content.
 pub(super) fn look(folder: &Folder) -> FolderState {
     if let Ok(Some(outcome)) = folder.read() {
         return FolderState::Ended(outcome);
@@ -55,13 +56,13 @@ pub(super) fn look(folder: &Folder) -> FolderState {
         Ok(None) => return FolderState::Running,
         Err(error) => return FolderState::Lost { reason: error.to_string(), lock: None },
     };
-    // Once more: it may have ended in between.
+    // A second read: the attempt may have ended in between.
     let lost = |reason: &str, lock| FolderState::Lost { reason: reason.to_owned(), lock: Some(lock) };
     let (outcome, request, mark) = (folder.read(), folder.read(), folder.read::<StartRecord>());
     let is_elsewhere = |request: &RunRecord| request.place != process::place();
     match (outcome, request, mark) {
         (Ok(Some(outcome)), ..) => FolderState::Ended(outcome),
-        // A power cut leaves the request of what was started, and of the rest perhaps nothing, or half.
+        // A power cut leaves the request of a started attempt, and the other files perhaps missing or incomplete.
         (_, Ok(Some(request)), _) if is_elsewhere(&request) => {
             lost("the machine or its container was restarted while it ran", lock)
         }
@@ -76,10 +77,10 @@ pub(super) fn look(folder: &Folder) -> FolderState {
     }
 }
 
-/// Starts an attempt and sees it to its end.
+/// Starts an attempt and watches the attempt until the end.
 pub(super) async fn run(shared: Arc<RunningAttempts>, attempt: String, request: RunRecord, cancel: CancellationToken) {
     let folder = Folder::of(&shared.spool, &attempt);
-    // Never fails: the sender is here.
+    // Never fails: the sender is part of `shared`.
     let _ = shared.leaving.subscribe().wait_for(|leaving| !leaving.contains(&attempt)).await;
     let (own, cancelled) = (shared.clone(), cancel.clone());
     match shared.on(&folder, move |folder| begin(&own, folder, &request, &cancelled)).await {
@@ -88,13 +89,13 @@ pub(super) async fn run(shared: Arc<RunningAttempts>, attempt: String, request: 
     }
 }
 
-/// Takes up an attempt that an earlier replica began.
+/// Adopts an attempt from a previous run of the replica.
 pub(super) async fn take_up(shared: Arc<RunningAttempts>, attempt: String, cancel: CancellationToken) {
     let folder = Folder::of(&shared.spool, &attempt);
     watch(&shared, &attempt, &folder, None, &cancel).await;
 }
 
-/// Nothing needs to be known of it any more.
+/// Removes the folder of an attempt with a committed outcome.
 pub(super) async fn clear_away(shared: Arc<RunningAttempts>, attempt: String) {
     let discard_if_there = |folder: &Folder| {
         if folder.path().exists() {
@@ -105,7 +106,7 @@ pub(super) async fn clear_away(shared: Arc<RunningAttempts>, attempt: String) {
     shared.leaving.send_modify(|leaving| _ = leaving.remove(&attempt));
 }
 
-/// Rather than run without a memory of it, an attempt is blocked.
+/// Starts the supervisor. An attempt is blocked if no record of the attempt can be written.
 fn begin(
     shared: &RunningAttempts,
     folder: &Folder,
@@ -149,7 +150,7 @@ pub(super) fn discard(folder: &Folder) {
     }
 }
 
-/// `supervisor` is `None` where an earlier replica began it.
+/// `supervisor` is `None` for an attempt from a previous run of the replica.
 async fn watch(
     shared: &RunningAttempts,
     attempt: &str,
@@ -161,7 +162,7 @@ async fn watch(
     let mut asked_to_end = false;
     let mut looks = interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The number is given to nobody else before `gone` has seen the end.
+    // The process id is not reused before `gone` has reaped the supervisor.
     let own = supervisor.as_ref().and_then(Child::id).and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
     let mut gone = pin!(gone(shared, folder, supervisor));
     let settled = loop {
@@ -184,7 +185,7 @@ async fn watch(
         Some(outcome) => outcome,
         None => settle(shared, attempt, folder, cancel.is_cancelled()).await,
     };
-    // At one moment with the outcome: both are on the disks of the replicas with one write.
+    // Reported together with the outcome: one write brings both to the disks of the replicas.
     match progress {
         Some(progress) => tell(shared, attempt, progress, &mut told).await,
         None => tell_progress(shared, attempt, folder, &mut told).await,
@@ -192,7 +193,7 @@ async fn watch(
     shared.end(attempt, ended).await;
 }
 
-/// Returns when the supervisor is gone, or has said before that the outcome is there, and it is.
+/// Returns when the supervisor is gone, or earlier when the supervisor has announced the outcome and the file exists.
 async fn gone(shared: &RunningAttempts, folder: &Folder, supervisor: Option<Child>) -> Option<OutcomeRecord> {
     match supervisor {
         Some(mut child) => {
@@ -200,7 +201,7 @@ async fn gone(shared: &RunningAttempts, folder: &Folder, supervisor: Option<Chil
             tokio::select! {
                 _ = child.wait() => {}
                 Some(outcome) = settled(shared, folder, says) => {
-                    // Nobody waits for its end, but somebody has to see it.
+                    // No caller waits for the supervisor's end, but the process has to be reaped.
                     tokio::spawn(async move { child.wait().await });
                     return Some(outcome);
                 }
@@ -215,16 +216,16 @@ async fn gone(shared: &RunningAttempts, folder: &Folder, supervisor: Option<Chil
     None
 }
 
-/// The outcome, at the supervisor's first word; `None` where that was something else, or none comes.
+/// The outcome, at the first output of the supervisor; `None` if the output is something else, or none comes.
 async fn settled(shared: &RunningAttempts, folder: &Folder, says: Option<ChildStdout>) -> Option<OutcomeRecord> {
     let Ok(1..) = says?.read(&mut [0]).await else { return None };
     shared.on(folder, Folder::read).await.ok().flatten()
 }
 
-/// A supervisor that another replica began is known by its mark, which it may not have left yet: it is asked again.
+/// A supervisor from another process is known by its start record, which may be missing yet: the caller tries again.
 async fn terminate(shared: &RunningAttempts, folder: &Folder, own: Option<Pid>) {
     if let Some(supervisor) = own {
-        // Only fails when it has just ended.
+        // Only fails when the supervisor has just ended.
         let _ = kill(supervisor, Signal::SIGTERM);
     } else if let Ok(Some(mark)) = shared.on(folder, Folder::read::<StartRecord>).await
         && mark.place == process::place()
@@ -234,7 +235,7 @@ async fn terminate(shared: &RunningAttempts, folder: &Folder, own: Option<Pid>) 
 }
 
 async fn tell_progress(shared: &RunningAttempts, attempt: &str, folder: &Folder, told: &mut ProgressRecord) {
-    // Only shown; what cannot be read is not.
+    // Progress is only shown; unreadable progress is ignored.
     if let Ok(Some(progress)) = shared.on(folder, Folder::read).await {
         tell(shared, attempt, progress, told).await;
     }
@@ -248,15 +249,15 @@ async fn tell(shared: &RunningAttempts, attempt: &str, progress: ProgressRecord,
     }
 }
 
-/// The outcome, now that no supervisor writes one any more. What is found out here is written down, so that a later
-/// replica comes to no other end.
+/// The outcome, after the end of the supervisor. An outcome determined here is persisted, so a later replica reaches
+/// the same result.
 async fn settle(shared: &RunningAttempts, attempt: &str, folder: &Folder, cancelled: bool) -> OutcomeRecord {
     let mut found = shared.on(folder, look).await;
     for _ in 0..LOCK_TRIES {
         if !matches!(found, FolderState::Running) {
             break;
         }
-        // A process that is being started right now may hold any lock for a moment, until it becomes its program.
+        // A process between fork and exec may hold any lock for a short time.
         sleep(PROBE_EVERY).await;
         found = shared.on(folder, look).await;
     }
@@ -279,7 +280,7 @@ async fn settle(shared: &RunningAttempts, attempt: &str, folder: &Folder, cancel
     warn!(attempt, %ended, folder = %folder.path().display(), "a hook was settled without its supervisor");
     let outcome = OutcomeRecord { ended, at_ms: clock::now().0, progress: None };
     let settling = shared.on(folder, move |folder| {
-        // Let go of when it is written, not before.
+        // The lock is released after the write, not before.
         let _lock = lock;
         (folder.write(&outcome), outcome)
     });

@@ -12,7 +12,7 @@ use super::HookCommand;
 use super::process::ProcessId;
 use crate::hooks::HookOutcome;
 
-/// What has a file of its own.
+/// A record with a file of its own.
 pub(super) trait RecordFile: Serialize + DeserializeOwned {
     const FILE: &'static str;
 }
@@ -33,21 +33,21 @@ impl RecordFile for OutcomeRecord {
     const FILE: &'static str = "outcome.json";
 }
 
-/// Everything a supervisor needs.
+/// The complete input of a supervisor.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RunRecord {
-    /// Where it is run, see `process::place`.
+    /// The place of the run, see `process::place`.
     pub(super) place: String,
     #[serde(flatten)]
     pub(super) command: HookCommand,
     /// The environment without the hook's own and the facts.
     pub(super) env: BTreeMap<String, String>,
     pub(super) facts: Map<String, Value>,
-    /// By the clock that counts from the machine's start, which no jump of its wall clock moves.
+    /// By the monotonic clock since boot, unaffected by jumps of the wall clock.
     pub(super) ends_at: Duration,
 }
 
-/// Written before the hook is started. The supervisor leads the session that the hook lives in.
+/// Written before the hook is started. The supervisor leads the hook's session.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StartRecord {
     pub(super) place: String,
@@ -65,8 +65,8 @@ pub(super) struct OutcomeRecord {
     pub(super) ended: HookOutcome,
     /// For people, and replicas of an earlier version.
     pub(super) at_ms: i64,
-    /// The last that the hook said of its progress; `None` where no supervisor wrote it, or one of an earlier
-    /// version. A replica of an earlier version shows what was told before.
+    /// The last progress from the hook; `None` without a supervisor, or with a supervisor of an earlier version. A
+    /// replica of an earlier version shows the progress reported before.
     #[serde(default)]
     pub(super) progress: Option<ProgressRecord>,
 }

@@ -11,8 +11,8 @@ pub(in crate::hooks) fn now() -> Timestamp {
     Timestamp::default().plus(since_epoch)
 }
 
-/// The steady clock, which all processes of a machine read alike.
+/// The monotonic clock, with equal readings in all processes of a machine.
 pub(super) fn since_boot() -> Duration {
-    // Fails on no system that has this clock, and allclear needs one that has.
+    // Succeeds on every system with this clock, and allclear requires such a system.
     clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The environment of a hook for one attempt: its variables, the values from files, and which of them are secret.
+//! The environment of a hook for one attempt: its variables, the values from files, and the secret values among these.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use crate::secrets::{self, Secrets};
 
 pub(super) struct Given {
     pub(super) env: BTreeMap<String, String>,
-    /// Whatever it says, they are cut out of it.
+    /// Removed from all output of the hook.
     pub(super) secrets: Secrets,
 }
 
 impl Given {
-    /// Reads the files with the rights of this process, which are the replica's: a hook of another user need not be able
-    /// to. A file that cannot be used now may be there later, when it is replaced.
+    /// Reads the files with the rights of this process, which are the replica's: a hook of another user needs no
+    /// access. An unusable file may become usable later, when the file is replaced.
     pub(super) async fn to(command: &HookCommand) -> Result<Self, String> {
         let mut env = command.env.clone();
         for (name, file) in &command.env_files {

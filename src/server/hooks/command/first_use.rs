@@ -1,5 +1,5 @@
-//! Whether a spool knows every attempt that ever started on its machine. A new spool does not: the disk of a previous
-//! run may be lost. It stays marked as new until the log says that no attempt is in doubt.
+//! Whether a spool knows every attempt ever started on its machine. A new spool does not: the disk of a previous run
+//! may be lost. The spool stays marked as new until the log says that no attempt is in doubt.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -25,16 +25,17 @@ impl Memory {
         Ok(Self { mark })
     }
 
-    /// What is not known may have been begun here all the same, by an earlier life of this machine whose disk is lost. So it
-    /// is where the disk does not tell.
+    /// True if an unknown attempt may have been started by a previous run of this machine whose disk is lost. Also true
+    /// if the mark cannot be checked.
     pub fn is_new(&self) -> bool {
         self.mark.try_exists().unwrap_or(true)
     }
 
-    /// From here on, what is not known was never begun. A mark that cannot be removed makes the next life ask once more.
+    /// From here on, an unknown attempt was never started. A mark that cannot be removed makes the next run check
+    /// again.
     ///
-    /// Removes a file, once in the life of a disk and shortly after the start, so it waits for the disk; a simulated run
-    /// can be repeated because nothing is done aside.
+    /// Removes a file, once per disk and shortly after the start, so the call blocks on the disk. No background work is
+    /// started, so a simulated run is reproducible.
     pub fn complete(&self) {
         if let Err(error) = fs::remove_file(&self.mark) {
             warn!(%error, mark = %self.mark.display(), "the folder of running hooks still counts as new");

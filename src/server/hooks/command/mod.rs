@@ -1,15 +1,15 @@
 //! Hooks that are commands.
 //!
-//! Each attempt is run by a supervisor, a small process of its own that outlives the replica. It holds the lock of the
-//! attempt's folder while it lives, leaves the outcome there, and says so over its standard output. So a replica that
-//! comes back finds a hook that still runs, or its outcome, or knows that nobody can tell; it never starts the same
-//! attempt again.
+//! Each attempt is run by a supervisor, a small process that outlives the replica. The supervisor holds the lock of the
+//! attempt's folder until its own end, writes the outcome there, and announces the outcome on its standard output. So a
+//! restarted replica finds a running hook, an outcome, or an attempt with an unknown outcome. The replica never starts
+//! an attempt twice.
 //!
 //! ```text
 //! <spool>/.lock             held by the one runner of this spool
-//! <spool>/.new              nobody knows yet what was begun here before there was this spool
+//! <spool>/.new              attempts started here before this spool existed are still unknown
 //! <spool>/<attempt>/        lock · request.json · mark.json · progress.json · outcome.json
-//!                           stdout · stderr · supervisor (what it says of itself)
+//!                           stdout · stderr · supervisor (its own errors)
 //! ```
 
 mod attempt;
@@ -43,25 +43,25 @@ pub use single_run::{RunResult, run_alone, told};
 pub use spool_dir::SpoolOpenError;
 pub use supervisor::supervise;
 
-/// What is run: a program and its arguments, never a line for a shell.
+/// A program and its arguments, never a shell command line.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HookCommand {
     pub argv: Vec<String>,
-    /// The hook's own variables. They may replace `PATH`, `HOME` and `LANG`, never the facts.
+    /// The hook's own variables, which may replace `PATH`, `HOME` and `LANG`, never the facts.
     #[serde(rename = "own_env")]
     pub env: BTreeMap<String, String>,
-    /// Of these variables the values may be shown. All others are cut out of whatever the hook says.
+    /// Variables with values that may be shown. All other values are removed from the hook's output.
     #[serde(default)]
     pub shown: BTreeSet<String>,
-    /// Further variables, whose values stand in files that are read at each attempt. They are never shown.
+    /// Further variables, with values from files that are read at each attempt. These values are never shown.
     #[serde(default)]
     pub env_files: BTreeMap<String, PathBuf>,
-    /// Whom to run as, when the replica is root.
+    /// The user of the hook, when the replica is root.
     pub user: Option<String>,
 }
 
 impl fmt::Debug for HookCommand {
-    /// Without the values of its variables.
+    /// Omits the values of the variables.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let variables: BTreeSet<_> = self.env.keys().chain(self.env_files.keys()).collect();
         f.debug_struct("Command")
@@ -72,14 +72,15 @@ impl fmt::Debug for HookCommand {
     }
 }
 
-/// What is seen of the replica's own environment: by a hook these three, where it has a `user` with that user's `HOME`.
+/// The part of the replica's own environment for hooks: these three variables, with the user's `HOME` for a hook with a
+/// `user`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HookEnvironment {
     pub path: String,
     pub home: String,
     pub lang: String,
-    /// By its supervisor alone, into which hooks of its user can look: what is loaded into the replica, such as another
-    /// clock, is loaded there as well.
+    /// For the supervisor only, whose memory is readable by hooks of its user: a library preloaded into the replica,
+    /// such as another clock, is preloaded there as well.
     pub loaded: BTreeMap<String, String>,
 }
 

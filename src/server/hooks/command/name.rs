@@ -2,20 +2,20 @@
 
 use crate::hooks::text::percent_encoded;
 
-/// A file name has at most 255 bytes, and ours are put behind short words at times.
+/// A file name has at most 255 bytes, and some encoded names get a short prefix.
 const MAX_NAME: usize = 240;
 
-/// Whether an attempt of this id can have a folder: it is not empty, and not much longer than ids are.
+/// Whether an attempt of this id can have a folder: the id is not empty, and not much longer than usual ids.
 pub(super) fn is_usable(attempt: &str) -> bool {
     (1..=MAX_NAME).contains(&encode(attempt).len())
 }
 
-/// An attempt id as a file name: no two ids share one, none begins with a dot or leaves the spool.
+/// An attempt id as a file name: no two ids share a name, and no name begins with a dot or leaves the spool.
 pub(super) fn encode(attempt: &str) -> String {
     percent_encoded(attempt, |byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
-/// The id that `encode` made this name of.
+/// The inverse of `encode`.
 pub(super) fn decode(name: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = name.bytes();

@@ -10,13 +10,13 @@ use crate::secrets::Secrets;
 
 const KEPT: usize = 64 * 1024;
 const NOTE: &str = "\n[allclear: what was printed after the first 64 KiB is not kept]\n";
-/// Of a line only this much is listened to.
+/// The parsed length of a line; the rest is ignored.
 const LINE: usize = 4096;
-/// The longest text that is passed on to the cluster.
+/// The longest text for the cluster.
 const TEXT: usize = 300;
 
-/// Reads to the end, so that a hook that prints without end is never made to wait. What it was given in confidence is
-/// neither heard nor kept.
+/// Reads to the end of the stream, so a hook with endless output never blocks. Secrets are neither passed to `hear` nor
+/// kept.
 pub(super) async fn keep(
     stream: Option<impl AsyncRead + Unpin>,
     file: &Path,
@@ -24,7 +24,7 @@ pub(super) async fn keep(
     mut hear: impl FnMut(&str),
 ) {
     let Some(mut stream) = stream else { return };
-    // A hook is worth more than its output: without a file it is listened to only.
+    // The hook matters more than its output: without a file the output is only parsed.
     let mut kept = std::fs::File::create(file).ok();
     let mut room = KEPT;
     let (mut lines, mut cutter) = (LineSplitter::default(), secrets.cutter());
@@ -73,7 +73,7 @@ impl LineSplitter {
     }
 }
 
-/// A text of a hook, fit to be shown on one line and to be stored in the log.
+/// Bounds a text of a hook to one line and to a size fit for the log.
 pub(super) fn bounded(text: &str) -> String {
     let shown: String = text.chars().take(TEXT).collect();
     let more = if text.chars().nth(TEXT).is_some() { "…" } else { "" };

@@ -11,15 +11,15 @@ use tokio::time::{Instant, sleep};
 
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
-/// For the kernel to take away what was killed.
+/// The time for the kernel to remove killed processes.
 const REMOVAL: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A process that cannot be mistaken for a later one with the same number.
+/// A process identity, distinct from a later process with an equal number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct ProcessId {
     pub(super) pid: i32,
-    /// Ticks from the boot to its start.
+    /// Ticks from the boot to the start of the process.
     pub(super) started: u64,
 }
 
@@ -36,45 +36,45 @@ impl ProcessId {
 
     pub(super) fn terminate(self) {
         if self.pid > 1 && self.is_there() {
-            // Only fails when it has just ended.
+            // Only fails when the process has just ended.
             let _ = kill(Pid::from_raw(self.pid), Signal::SIGTERM);
         }
     }
 }
 
-/// This boot, and this set of process numbers (a container has its own): numbers noted elsewhere mean nothing here.
+/// The boot and the PID namespace (a container has its own): process numbers from another place mean nothing here.
 pub(super) fn place() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let numbers = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     format!("{} {}", boot.trim(), numbers.display())
 }
 
-/// Ends every process of the session that `leader` began; false when one is still there after that.
+/// Ends every process of the session of `leader`; false if a process remains.
 pub(super) async fn end_session(leader: ProcessId) -> bool {
     end(|signal| signal_all(&members(leader), signal), || members(leader).is_empty()).await
 }
 
-/// Ends a hook, which is a child of this process and leads a group of its own: that group, and whoever went to another
-/// one within the session that this process leads. False when one is still there after that.
+/// Ends a hook, a child of this process and the leader of a process group: the whole group, and processes that moved to
+/// another group within this process's session. False if a process remains.
 pub(super) async fn end_hook(leader: u32, mut reap: impl FnMut()) -> bool {
     let Some(group) = i32::try_from(leader).ok().filter(|group| *group > 1).map(Pid::from_raw) else { return true };
     let (own, leads) = (getpid().as_raw(), getsid(None) == Ok(getpid()));
     let is_in_the_group = |seen: &ProcStat| seen.group == group.as_raw();
     let is_astray = |seen: &ProcStat| leads && seen.session == own && seen.pid != own && !is_in_the_group(seen);
     let send = |signal| {
-        // To a group at once: one that forks without end does not get away. It fails only where nobody is left.
+        // Signals the whole group at once, so an endless fork loop cannot escape. Only fails for an empty group.
         let _ = killpg(group, signal);
         signal_all(&living(is_astray), signal);
     };
     let is_over = || {
         reap();
-        // Where nobody reaps orphans, as in many containers, those that ended stay in the group for good.
+        // Without a reaper for orphans, as in many containers, ended processes stay in the group permanently.
         living(|seen| is_in_the_group(seen) || is_astray(seen)).is_empty()
     };
     end(send, is_over).await
 }
 
-/// Asks first, and then does not ask any more.
+/// Sends SIGTERM first, and SIGKILL after the grace period.
 async fn end(send: impl Fn(Signal), mut is_over: impl FnMut() -> bool) -> bool {
     send(Signal::SIGTERM);
     if within(GRACE, &mut is_over).await {
@@ -102,13 +102,13 @@ async fn within(limit: Duration, mut is_over: impl FnMut() -> bool) -> bool {
 
 fn signal_all(processes: &[i32], signal: Signal) {
     for pid in processes {
-        // Only fails when it has just ended.
+        // Only fails when the process has just ended.
         let _ = kill(Pid::from_raw(*pid), signal);
     }
 }
 
-/// The number of a session is not given to another process while anybody is in it. So if its leader is somebody else
-/// by now, nobody of the old session was left.
+/// The number of a session is not reused while the session has members. So the session is empty if another process now
+/// has the leader's number.
 fn members(leader: ProcessId) -> Vec<i32> {
     let own_session = getsid(None).map_or(0, Pid::as_raw);
     let taken_over = look(leader.pid).is_some_and(|seen| seen.started != leader.started);
@@ -135,7 +135,7 @@ struct ProcStat {
 }
 
 impl ProcStat {
-    /// Nothing can be done about one that ended and waits for its parent to notice.
+    /// False for an ended process that waits to be reaped: no signal has an effect on a zombie.
     fn is_alive(&self) -> bool {
         !matches!(self.state, 'Z' | 'X')
     }
@@ -145,7 +145,7 @@ fn look(pid: i32) -> Option<ProcStat> {
     parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// The name of the program is in parentheses and may hold anything, so fields are counted from the last of them.
+/// The program name is in parentheses and may hold any byte, so fields are counted from the last parenthesis.
 fn parse_stat(stat: &str) -> Option<ProcStat> {
     let pid = stat.split_once(' ')?.0.parse().ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();

@@ -1,4 +1,4 @@
-//! Asks a program for a short answer, without a spool and a supervisor. No process of it stays.
+//! Asks a program for a short answer, without a spool and a supervisor. No process of the program remains.
 
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -15,27 +15,28 @@ use super::user::RunAs;
 use super::{HookCommand, HookEnvironment};
 use crate::secrets::Secrets;
 
-/// What it says beyond is not read.
+/// Output beyond this limit is not read.
 const ANSWER_LIMIT: u64 = 4096;
 
-/// How the program ended, and what it printed.
+/// The exit status of the program, and its output.
 pub struct ProgramOutput {
     pub status: ExitStatus,
     pub said: String,
-    /// The last line of its standard error, on one line and without the command's secrets; empty when there is none.
+    /// The last line of the program's standard error, on one line and without the command's secrets; empty without
+    /// output.
     pub complaint: String,
 }
 
-/// What the program is told.
+/// The program and its input.
 pub struct Question<'a> {
     pub command: &'a HookCommand,
     pub variables: Vec<(String, String)>,
-    /// On its standard input.
+    /// Written to the program's standard input.
     pub input: String,
 }
 
 impl Question<'_> {
-    /// Its answer, provided it ends within `patience`; otherwise why there is none.
+    /// The program's answer, if the program ends within `patience`; otherwise the reason for the missing answer.
     pub async fn ask(self, surroundings: &HookEnvironment, patience: Duration) -> Result<ProgramOutput, String> {
         let late = || format!("it did not answer within {} ms", patience.as_millis());
         let given = timeout(patience, Given::to(self.command)).await.map_err(|_| late())??;
@@ -43,7 +44,7 @@ impl Question<'_> {
         let group = child.id();
         let answer = timeout(patience, self.answer(&mut child, &given.secrets)).await;
         if let Some(group) = group.and_then(|group| i32::try_from(group).ok()) {
-            // Only fails where nobody is left.
+            // Only fails when no process is left.
             let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
         }
         answer.unwrap_or_else(|_| Err(late()))
@@ -69,7 +70,7 @@ impl Question<'_> {
     async fn answer(&self, child: &mut Child, secrets: &Secrets) -> Result<ProgramOutput, String> {
         if let Some(mut stdin) = child.stdin.take() {
             let input = self.input.clone();
-            // Many programs do not read it.
+            // Many programs do not read their input.
             tokio::spawn(async move { stdin.write_all(input.as_bytes()).await });
         }
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -82,7 +83,7 @@ impl Question<'_> {
     }
 }
 
-/// What is beyond the limit is drained, so that nobody waits for room to say more.
+/// Output beyond the limit is drained, so the program never blocks on a full pipe.
 async fn read(stream: Option<impl AsyncRead + Unpin>) -> Result<String, String> {
     let Some(mut stream) = stream else { return Ok(String::new()) };
     let mut said = Vec::new();

@@ -20,15 +20,15 @@ use super::spool_dir::{self, SpoolOpenError};
 use super::{HookCommand, HookEnvironment, clock, process};
 use crate::hooks::{AttemptState, HookOutcome, HookReport, HookTask, HookUpdate, contract};
 
-/// Further ones are blocked until one has ended.
+/// Further attempts are blocked until a running attempt has ended.
 const MAX_RUNNING: usize = 64;
 const REPORTS: usize = 256;
 
-/// Runs attempts, each once. Made and used inside a tokio runtime. Once it is open, none of its calls waits for anything,
-/// the disk included.
+/// Runs attempts, each once. Must be created and used inside a tokio runtime. After `open`, no call blocks, not even on
+/// the disk.
 ///
-/// Dropping it is the replica's stop, in good order or not: what runs goes on under its supervisors, and the next
-/// runner of the same folder takes it up.
+/// The runner is dropped when the replica stops, in good order or not: running attempts continue under their
+/// supervisors, and the next runner of the folder adopts the attempts.
 pub struct Runner {
     pub memory: Memory,
     shared: Arc<RunningAttempts>,
@@ -37,7 +37,7 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Takes up what an earlier replica left running. `supervisor` is a program that calls [`super::supervise`] as
+    /// Adopts the running attempts of a previous run. `supervisor` is a program that calls [`super::supervise`] as
     /// `PROGRAM supervise FOLDER`; `/proc/self/exe` stays right when the file is replaced.
     pub fn open(
         spool: &Path,
@@ -65,7 +65,8 @@ impl Runner {
         Ok((runner, receiver))
     }
 
-    /// Runs it, unless that was asked before: then a running one goes on, and an ended one is reported again.
+    /// Runs the attempt, unless the attempt is known: then a running attempt continues, and an ended attempt is
+    /// reported again.
     pub fn run(&self, task: &HookTask, command: &HookCommand) {
         let attempt = task.attempt.clone();
         let mut attempts = self.shared.attempts();
@@ -85,8 +86,8 @@ impl Runner {
         self.watch(attempt::run(self.shared.clone(), attempt, request, cancel));
     }
 
-    /// Ends a running attempt; it is reported as cancelled unless it ends by itself before. One that has ended is
-    /// reported again; one that is not known was never begun and so is cancelled already.
+    /// Cancels a running attempt, reported as cancelled unless the hook ends by itself before. An ended attempt is
+    /// reported again. An unknown attempt was never started and so is cancelled already.
     pub fn cancel(&self, attempt: &str) {
         let state = self.shared.attempts().get(attempt).map(|entry| (entry.state.clone(), entry.cancel.clone()));
         match state {
@@ -100,17 +101,17 @@ impl Runner {
         self.shared.attempts().get(attempt).map(|entry| entry.state.clone())
     }
 
-    /// Everything that is known, to find what the cluster no longer asks for.
+    /// All known attempts, to find attempts without a use in the cluster.
     pub fn attempts(&self) -> Vec<(String, AttemptState)> {
         self.shared.attempts().iter().map(|(attempt, entry)| (attempt.clone(), entry.state.clone())).collect()
     }
 
-    /// The outcome is committed: nothing needs to be known any more. A running attempt is not forgotten.
+    /// Forgets an attempt with a committed outcome. A running attempt is not forgotten.
     pub fn forget(&self, attempt: &str) {
         let mut attempts = self.shared.attempts();
         if attempts.get(attempt).is_some_and(|entry| matches!(entry.state, AttemptState::Ended(_))) {
             attempts.remove(attempt);
-            // Before the id can be asked for again, which needs the attempts.
+            // Before the id can be requested again, which needs the lock of the attempts.
             self.shared.leaving.send_modify(|leaving| _ = leaving.insert(attempt.to_owned()));
             self.watch(attempt::clear_away(self.shared.clone(), attempt.to_owned()));
         }
@@ -146,7 +147,7 @@ impl Runner {
                 self.shared.attempts().insert(attempt, entry);
             }
             FolderState::NeverBegun { .. } => attempt::discard(&folder),
-            // What is lost is settled there too: ending what is left of it takes time.
+            // A lost attempt is settled by the watcher too: ending the rest of its processes takes time.
             FolderState::Running | FolderState::Lost { .. } => {
                 let cancel = CancellationToken::new();
                 self.shared

@@ -1,4 +1,4 @@
-//! The attempts that one runner knows, and its work on their folders.
+//! The attempts of one runner, and the runner's work on their folders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -18,12 +18,12 @@ use crate::hooks::{AttemptState, HookOutcome, HookReport, HookUpdate};
 pub(super) struct RunningAttempts {
     pub(super) spool: PathBuf,
     pub(super) supervisor: PathBuf,
-    /// Of the spool, held by the runner.
+    /// The lock of the spool, held by the runner.
     pub(super) lock: Weak<File>,
-    /// Attempts that are no longer known and whose folders may still be there.
+    /// Forgotten attempts whose folders may still exist.
     pub(super) leaving: watch::Sender<BTreeSet<String>>,
     pub(super) surroundings: HookEnvironment,
-    /// Never held over disk work.
+    /// Never held during disk work.
     pub(super) attempts: Mutex<BTreeMap<String, RunningAttempt>>,
     pub(super) reports: mpsc::Sender<HookReport>,
 }
@@ -38,9 +38,10 @@ impl RunningAttempts {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads or writes in an attempt's folder, never on a thread of the runtime: a disk that stalls must not make the
-    /// replica silent. What was begun goes on when the runner is dropped, and holds the spool's lock until it is done,
-    /// so that the next runner finds nobody at work. Nothing is begun after the runner: whoever asks then ends with it.
+    /// Reads or writes in an attempt's folder, never on a thread of the runtime: a stalled disk must not make the
+    /// replica silent. Started work continues after the runner is dropped, and holds the spool's lock until its end, so
+    /// the next runner finds no concurrent work. No work is started after the runner is dropped: the calling task ends
+    /// with the runner.
     pub(super) async fn on<T: Send + 'static>(
         &self,
         folder: &Folder,
@@ -56,13 +57,13 @@ impl RunningAttempts {
         match spawn_blocking(work).await {
             Ok(done) => done,
             Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
-            // The runtime ends, and whoever asked with it.
+            // The runtime ends, and the calling task too.
             Err(_) => pending().await,
         }
     }
 
     pub(super) async fn report(&self, attempt: &str, news: HookUpdate) {
-        // Nobody listens any more when the replica stops; the outcome is kept.
+        // The receiver is closed when the replica stops; the outcome is kept.
         let _ = self.reports.send(HookReport { attempt: attempt.to_owned(), news }).await;
     }
 

@@ -1,4 +1,4 @@
-//! Runs one attempt outside of a replica, with the same supervisor, rights and environment, in a temporary folder.
+//! Runs one attempt outside of a replica, with a replica's supervisor, rights and environment, in a temporary folder.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -11,25 +11,26 @@ use super::spool_dir::SpoolOpenError;
 use super::{HookCommand, HookEnvironment};
 use crate::hooks::{HookOutcome, HookTask, HookUpdate, contract};
 
-/// A replica's own program, also when its file was replaced meanwhile.
+/// The replica's own program, also after its file was replaced.
 const SUPERVISOR: &str = "/proc/self/exe";
 
-/// What came of it.
+/// The result of a single run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunResult {
     pub ended: HookOutcome,
-    /// All that it printed, as far as it is kept, without its secrets.
+    /// The standard output, as far as kept, without secrets.
     pub said: String,
-    /// The same of its standard error.
+    /// The standard error, as far as kept, without secrets.
     pub complained: String,
 }
 
-/// What the hook finds in its environment beside `PATH`, `HOME`, `LANG` and its own variables, but for the time left.
+/// The environment of the hook beside `PATH`, `HOME`, `LANG` and its own variables, without the time left.
 pub fn told(task: &HookTask) -> Vec<(String, String)> {
     contract::variables(&contract::facts(task)).collect()
 }
 
-/// Runs one attempt and hears what it tells meanwhile. It is cancelled when `given_up` is ready, and ends soon after.
+/// Runs one attempt and passes its updates to `hear`. The attempt is cancelled when `given_up` is ready, and ends soon
+/// after.
 pub async fn run_alone(
     task: &HookTask,
     command: &HookCommand,
@@ -63,11 +64,11 @@ pub async fn run_alone(
     Ok(RunResult { ended, said: read("stdout"), complained: read("stderr") })
 }
 
-/// Gone when it is dropped.
+/// Removed when dropped.
 struct Spool(PathBuf);
 
 impl Spool {
-    /// This user's alone, and new: what is there already belongs to somebody else.
+    /// Creates a new folder for this user only: an existing folder belongs to another process.
     fn make() -> Result<Self, SpoolOpenError> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -83,7 +84,7 @@ fn make(path: &Path) -> Result<(), SpoolOpenError> {
 
 impl Drop for Spool {
     fn drop(&mut self) {
-        // Only what is left of this one hook is lost with it.
+        // Only the files of this one hook are lost.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

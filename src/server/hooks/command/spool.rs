@@ -1,5 +1,5 @@
 //! The folder of one attempt: its name, and files that stay whole when a process crashes; the request also survives a
-//! power cut. A reader trusts none of it.
+//! power cut. A reader does not trust the files.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -55,19 +55,19 @@ impl Folder {
         &self.0
     }
 
-    /// Makes the folder and takes its lock before anything in it can be run. Fails where the folder is there already.
+    /// Makes the folder and takes its lock before anything is run. Fails if the folder exists.
     pub(super) fn create(&self, request: &RunRecord) -> Result<File, SpoolError> {
         DirBuilder::new().mode(0o700).create(&self.0).doing("make", &self.0)?;
         let filled = self.prepare(request);
         if filled.is_err() {
-            // What cannot be removed now is found empty, and removed, at the next start.
+            // A folder that cannot be removed now is found empty, and removed, at the next start.
             let _ = self.discard();
         }
         filled
     }
 
-    /// On the disk with its name and its place when this returns. What a power cut leaves of it before is of a hook that
-    /// was not started; unless nothing is left of the request, it is taken for one that may have been.
+    /// On return the request, its name and the folder are on the disk. After an earlier power cut the hook was not
+    /// started; but unless the request is completely missing, the attempt counts as possibly started.
     fn prepare(&self, request: &RunRecord) -> Result<File, SpoolError> {
         let lock = self.lock()?.ok_or(io::ErrorKind::WouldBlock.into()).doing("lock", &self.0)?;
         let (written, spool) = (self.write(request)?, self.0.parent().unwrap_or(&self.0));
@@ -75,33 +75,34 @@ impl Folder {
         Ok(lock)
     }
 
-    /// `None` while somebody else holds it. The kernel lets go of it when its last holder is gone, however it went.
+    /// `None` while another process holds the lock. The kernel releases the lock when its last holder ends, for any
+    /// reason.
     pub(super) fn lock(&self) -> Result<Option<File>, SpoolError> {
         try_lock(&self.0.join("lock"))
     }
 
-    /// Fails where a mark is already: whatever goes wrong, a hook is started once.
+    /// Fails if a mark exists: a hook is started once, whatever fails.
     pub(super) fn leave_mark(&self, mark: &StartRecord) -> Result<(), SpoolError> {
         let (unfinished, _) = self.fill(mark)?;
         let path = self.0.join(StartRecord::FILE);
         let linked = fs::hard_link(&unfinished, &path).doing("write", &path);
-        // What is left behind of it harms nobody.
+        // A leftover unfinished file is harmless.
         let _ = fs::remove_file(&unfinished);
         linked
     }
 
-    /// Where the supervisor says what is wrong with itself.
+    /// The file for the supervisor's own errors.
     pub(super) fn complaints(&self) -> io::Result<File> {
         File::create(self.0.join("supervisor"))
     }
 
     pub(super) fn complaint(&self) -> String {
-        // What cannot be read is not passed on.
+        // An unreadable complaint is ignored.
         let said = read(&self.0.join("supervisor")).unwrap_or_default();
         bounded(String::from_utf8_lossy(&said).trim())
     }
 
-    /// Gone at once, whatever happens while its files are removed.
+    /// Renames the folder first, so the attempt is gone at once, even if the removal of its files fails.
     pub(super) fn discard(&self) -> Result<(), SpoolError> {
         let (Some(spool), Some(name)) = (self.0.parent(), self.0.file_name()) else { return Ok(()) };
         let gone = spool.join(format!("{GONE}{}", name.to_string_lossy()));
@@ -112,8 +113,9 @@ impl Folder {
         fs::remove_dir_all(&gone).doing("remove", &gone)
     }
 
-    /// Whole or not at all, whatever becomes of this process; a power cut may take it back. For an outcome that is as it
-    /// should be: the cut takes the hook's processes too, so nobody knows, and an event does not wait for the disk.
+    /// Writes the record atomically; a crash of this process leaves a whole file or none, and a power cut may undo the
+    /// write. That is correct for an outcome: a power cut ends the hook's processes too, so the outcome is unknown, and
+    /// an event does not wait for the disk.
     pub(super) fn write<R: RecordFile>(&self, content: &R) -> Result<File, SpoolError> {
         let (unfinished, written) = self.fill(content)?;
         let path = self.0.join(R::FILE);
@@ -151,7 +153,7 @@ impl Folder {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // Looked at before it is opened: opening a pipe would wait for its writer.
+    // Checked before the open: opening a pipe would wait for a writer.
     let found = fs::symlink_metadata(path)?;
     if !found.is_file() || found.len() > MAX_FILE {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "not a regular file of at most 1 MiB"));
@@ -177,12 +179,12 @@ fn open(path: &Path) -> Result<File, SpoolError> {
     File::open(path).doing("open", path)
 }
 
-/// The names in it.
+/// Syncs the names in the folder.
 pub(super) fn sync(folder: &Path) -> Result<(), SpoolError> {
     open(folder)?.sync_all().doing("write", folder)
 }
 
-/// At once, so that a slow disk is waited for once.
+/// Syncs in parallel, so the delay of a slow disk occurs only once.
 fn sync_together(opened: &[(&Path, File); 3]) -> Result<(), SpoolError> {
     thread::scope(|scope| {
         let aside = opened.each_ref().map(|(_, file)| thread::Builder::new().spawn_scoped(scope, || file.sync_all()));
@@ -190,7 +192,7 @@ fn sync_together(opened: &[(&Path, File); 3]) -> Result<(), SpoolError> {
             let synced = match aside.map(ScopedJoinHandle::join) {
                 Ok(Ok(synced)) => synced,
                 Ok(Err(panic)) => resume_unwind(panic),
-                // There is no room for another thread.
+                // No further thread can be started.
                 Err(_) => file.sync_all(),
             };
             synced.doing("write", path)
@@ -209,7 +211,7 @@ mod tests {
     #[test]
     fn what_cannot_be_synced_is_told_whichever_of_three_it_is() {
         let spool = tempfile::tempdir().unwrap();
-        // Nothing on a disk.
+        // `/dev/null` cannot be synced.
         let other = Path::new("/dev/null");
         let opened = |path| (path, open(path).unwrap());
         sync_together(&[spool.path(); 3].map(opened)).unwrap();

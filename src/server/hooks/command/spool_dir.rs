@@ -1,4 +1,4 @@
-//! The folder of all attempts. It belongs to one user, and to one runner at a time.
+//! The folder of all attempts. The folder belongs to one user, and to one runner at a time.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,14 @@ pub enum SpoolOpenError {
     Spool(#[from] SpoolError),
 }
 
-/// Makes it where it is missing, and closes it to others. By its whole path, since supervisors run elsewhere.
+/// Creates the folder if missing, and closes the folder to other users. Returns the absolute path, because supervisors
+/// have another working directory.
 pub(super) fn make(spool: &Path) -> Result<PathBuf, SpoolOpenError> {
     Ok(files::own_folder(spool)?)
 }
 
-/// A process that was being started when the last replica ended may hold its lock for a moment longer.
+/// Takes the spool's lock. A process between fork and exec at the end of the previous replica may hold the lock a
+/// little longer.
 pub(super) fn lock(spool: &Path) -> Result<File, SpoolOpenError> {
     for _ in 0..LOCK_TRIES {
         if let Some(lock) = spool::try_lock(&spool.join(".lock"))? {

@@ -13,12 +13,13 @@ use super::attempt_files::RunRecord;
 use super::user::RunAs;
 use crate::hooks::contract;
 
-/// How long a hook waits for room for its process, and how often it tries: what was ended before it may fill the machine
-/// for a moment longer.
+/// The time for which a hook waits for process capacity, and the retry interval: processes ended before may use the
+/// machine's capacity for a short time.
 const ROOM_WITHIN: Duration = Duration::from_secs(5);
 const ROOM_EVERY: Duration = Duration::from_millis(100);
 
-/// With these variables of its own. Fails at the latest after `left`. The reason names the program: who reads it does not see the configuration.
+/// Starts the hook's program with its own variables `env`. Fails at the latest after `left`. The reason names the
+/// program, because the configuration is not visible to its reader.
 pub(super) async fn start(
     request: &RunRecord,
     env: &BTreeMap<String, String>,

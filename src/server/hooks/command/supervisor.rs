@@ -1,5 +1,6 @@
-//! The supervisor: a small process that runs one attempt, ends it at its deadline, and writes the outcome to the
-//! attempt's folder. It survives the replica. It decides nothing, and reports only that the outcome is written.
+//! The supervisor: a small process that runs one attempt, ends the attempt at its deadline, and writes the outcome to
+//! the attempt's folder. The supervisor survives the replica, decides nothing, and reports only that the outcome is
+//! written.
 
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -25,13 +26,13 @@ use crate::hooks::contract::exit;
 use crate::hooks::{HookOutcome, close_descriptors, contract};
 use crate::secrets::Secrets;
 
-/// Progress is written at most this often.
+/// The minimum interval of progress writes.
 const TELL_EVERY: Duration = Duration::from_millis(200);
-/// What a hook leaves running may keep its output open; it is waited for no longer than this.
+/// A process left running by a hook may keep the output open; the supervisor waits for no longer than this.
 const DRAIN: Duration = Duration::from_millis(50);
 const SETTLE_TRIES: u32 = 60;
 const SETTLE_EVERY: Duration = Duration::from_millis(500);
-/// What people and shells have programs ignore.
+/// Signals set to ignored by people and shells for the programs they start.
 const IGNORABLE: [Signal; 10] = [
     Signal::SIGHUP,
     Signal::SIGINT,
@@ -45,11 +46,11 @@ const IGNORABLE: [Signal; 10] = [
     Signal::SIGXFSZ,
 ];
 
-/// Runs the attempt whose folder this is, as `allclear supervise FOLDER`. Standard input is the folder's lock, taken
-/// by the replica, so that it is never free between the two.
+/// Runs the attempt of this folder, as `allclear supervise FOLDER`. Standard input is the folder's lock, taken by the
+/// replica, so the lock is never free between the two processes.
 pub fn supervise(folder: &Path) -> ExitCode {
     close_descriptors();
-    // What a hook writes is its user's alone, unless it says otherwise.
+    // Files of a hook are readable only by its user, unless the hook sets another mode.
     umask(Mode::from_bits_truncate(0o077));
     let run = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -59,7 +60,7 @@ pub fn supervise(folder: &Path) -> ExitCode {
     match run {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nobody may be left to read it.
+            // The standard error may have no reader any more.
             let _ = writeln!(io::stderr(), "allclear supervise: {error}");
             ExitCode::FAILURE
         }
@@ -71,7 +72,7 @@ async fn run(folder: &Folder) -> Result<(), SpoolError> {
     if folder.lock()?.is_some() {
         return misuse("its lock is not held: a supervisor is started by a replica");
     }
-    // The session is how the hook is found should this process be killed, so nobody else may be in it.
+    // The session identifies the hook's processes if this process is killed, so no other process may be in the session.
     if setsid().is_err() && getsid(None) != Ok(getpid()) {
         return misuse("it must not lead a process group");
     }
@@ -86,21 +87,21 @@ async fn run(folder: &Folder) -> Result<(), SpoolError> {
     let (ended, progress) = attend(folder, &request, cancelled).await;
     let outcome = OutcomeRecord { ended, at_ms: clock::now().0, progress: Some(progress) };
     settle(folder, &outcome).await?;
-    // The replica need not wait for the end of this process; it may be gone itself.
+    // The replica need not wait for the end of this process, and may be gone already.
     let _ = writeln!(io::stdout(), "settled");
     Ok(())
 }
 
-/// What whoever started the replica ignores, as `nohup` does, its hooks would ignore as well. What is handled here begins
-/// in a hook with what the system does by itself.
+/// Installs handlers for signals ignored by the replica's parent, as by `nohup`; hooks would inherit an ignored signal.
+/// A handled signal is reset to the default action in the hook.
 fn handle_what_may_be_ignored() {
     for ignorable in IGNORABLE {
-        // The worst that comes of it is a hook that ignores it.
+        // A failure only means a hook with an ignored signal.
         let _ = signal(SignalKind::from_raw(ignorable as i32));
     }
 }
 
-/// A disk that is full for a moment shall not make an outcome unknown.
+/// Retries, because a temporarily full disk must not make an outcome unknown.
 async fn settle(folder: &Folder, outcome: &OutcomeRecord) -> Result<(), SpoolError> {
     for _ in 1..SETTLE_TRIES {
         if folder.write(outcome).is_ok() {
@@ -135,7 +136,7 @@ async fn attend(folder: &Folder, request: &RunRecord, cancelled: impl AsyncFnOnc
     let (heard, hearing) = watch::channel(HookOutput::default());
     if let Some(mut input) = hook.stdin.take() {
         let facts = format!("{}\n", Value::Object(facts));
-        // Many hooks do not read it.
+        // Many hooks do not read their input.
         tokio::spawn(async move { input.write_all(facts.as_bytes()).await });
     }
     let streams = (hook.stdout.take(), hook.stderr.take());
@@ -201,7 +202,7 @@ fn note(progress: &mut ProgressRecord, line: &str) -> bool {
 async fn tell(folder: Folder, mut hearing: watch::Receiver<HookOutput>) {
     while hearing.changed().await.is_ok() {
         let progress = hearing.borrow_and_update().progress.clone();
-        // Only shown; the outcome is what counts.
+        // Progress is only shown; only the outcome counts.
         let _ = folder.write(&progress);
         sleep(TELL_EVERY).await;
     }

@@ -1,7 +1,7 @@
 //! Starting a hook as another user.
 //!
-//! The standard library drops all supplementary groups when it changes the user, so the supervisor changes its own ids
-//! for the moment of the start: the new program cannot get back from them, the supervisor can, by its saved ids.
+//! The standard library drops all supplementary groups when changing the user, so the supervisor changes its own ids
+//! during the start. The new program cannot return to the previous ids; the supervisor can, by its saved ids.
 
 use std::ffi::CString;
 use std::fs;
@@ -12,7 +12,7 @@ use nix::unistd::{
     Gid, Uid, User, geteuid, getgrouplist, getgroups, getresgid, getresuid, setgroups, setresgid, setresuid,
 };
 
-/// What a hook may be run as. `None`: as the replica itself.
+/// The user of a hook.
 pub(super) struct RunAs {
     uid: Uid,
     gid: Gid,
@@ -21,7 +21,7 @@ pub(super) struct RunAs {
 }
 
 impl RunAs {
-    /// The user by name, or why it cannot be used, for people.
+    /// The user by name, or the reason why the user cannot be used, for people.
     pub(super) fn of(name: &str) -> Result<Self, String> {
         let unusable = |error: Errno| format!("cannot look up user {name}: {}", error.desc());
         let user = match User::from_name(name) {
@@ -37,8 +37,8 @@ impl RunAs {
         Ok(Self { uid: user.uid, gid: user.gid, groups, home: user.dir })
     }
 
-    /// For a question: only the supervisor, which has one thread, may change its own ids, so the user's further groups
-    /// are left out.
+    /// Sets the user for a question. Only the supervisor, which has one thread, may change its own ids, so the user's
+    /// further groups are left out.
     pub(super) fn give_to(&self, process: &mut tokio::process::Command) {
         process.env("HOME", &self.home);
         if self.uid != geteuid() {
@@ -46,7 +46,7 @@ impl RunAs {
         }
     }
 
-    /// Does what starts a process while this one is that user.
+    /// Calls `start`, which starts a process, while this process has that user's ids.
     pub(super) fn wear<T>(&self, start: impl FnOnce() -> T) -> Result<T, String> {
         if self.uid == geteuid() {
             return Ok(start());
@@ -63,18 +63,18 @@ impl RunAs {
             .and_then(|()| setresgid(self.gid, self.gid, group.effective))
             .and_then(|()| setresuid(self.uid, self.uid, user.effective));
         let started = changed.map(|()| start());
-        // The user first: only root may change the rest. The saved ids make sure that this is allowed.
+        // The user first: only root may change the rest. The saved ids make this allowed.
         let back = setresuid(user.real, user.effective, user.saved)
             .and_then(|()| setresgid(group.real, group.effective, group.saved))
             .and_then(|()| setgroups(&groups));
-        // A supervisor that is still the user can see to its hook all the same; its files are open to root only, so
-        // that it will say so itself when it cannot leave the outcome.
+        // A supervisor still running as the user can nevertheless watch its hook. The supervisor's files are accessible
+        // to root only, so a failure to write the outcome is reported by the supervisor itself.
         let _ = back;
         started.map_err(change)
     }
 }
 
-/// The saved id stays root's until the program begins, so the kernel would not take these away.
+/// The saved id stays root's until the program begins, so the kernel would not remove ambient capabilities.
 fn has_ambient_capabilities() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ambient = status.lines().find_map(|line| line.strip_prefix("CapAmb:"));

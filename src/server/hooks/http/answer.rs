@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::hooks::{HookOutcome, one_line};
 use crate::http_client::{ExchangeError, Reply, StatusCode};
 
-/// What a server says of what it still does.
+/// The progress of a running job, as reported by the server.
 #[derive(Default, PartialEq, Debug)]
 pub(super) struct HttpProgress {
     pub(super) progress: Option<String>,
@@ -17,7 +17,7 @@ pub(super) struct HttpProgress {
     pub(super) retry_after: Option<Duration>,
 }
 
-/// The answer to a POST: where it is told how far it is, or how it ended.
+/// The answer to a POST: the address for progress queries, or the outcome.
 pub(super) fn to_the_post(reply: Result<Reply, ExchangeError>) -> ControlFlow<HookOutcome, String> {
     let reply = match reply {
         Ok(reply) => reply,
@@ -30,7 +30,7 @@ pub(super) fn to_the_post(reply: Result<Reply, ExchangeError>) -> ControlFlow<Ho
             None => HookOutcome::Unknown("202 without a Location: nobody can tell how it ends".to_owned()),
         },
         200..=299 => ended(&reply),
-        // These say that nothing was begun; a 503 by itself may come from a proxy whose server died.
+        // Nothing was begun, by these statuses; a 503 without `Retry-After` may come from a proxy whose server died.
         425 | 429 => HookOutcome::Blocked(why(&reply)),
         503 if reply.retry_after.is_some() => HookOutcome::Blocked(why(&reply)),
         300..=399 => HookOutcome::Failed(format!("{}; redirects are not followed", why(&reply))),
@@ -39,7 +39,7 @@ pub(super) fn to_the_post(reply: Result<Reply, ExchangeError>) -> ControlFlow<Ho
     })
 }
 
-/// The answer to a question how far it is. A server that is out of reach for a moment may still be at it.
+/// The answer to a progress query. A temporarily unreachable server may still be at work.
 pub(super) fn how_far(reply: Result<Reply, ExchangeError>) -> ControlFlow<HookOutcome, HttpProgress> {
     let Ok(reply) = reply else { return Continue(HttpProgress::default()) };
     Break(match reply.status {
@@ -53,7 +53,7 @@ pub(super) fn how_far(reply: Result<Reply, ExchangeError>) -> ControlFlow<HookOu
     })
 }
 
-/// Nothing at all is done. Something that is not understood may come from anybody.
+/// The outcome in a body; an empty body is done. An unparsable answer may come from any server.
 fn ended(reply: &Reply) -> HookOutcome {
     if reply.body.trim_ascii().is_empty() {
         return HookOutcome::Done;
@@ -86,7 +86,7 @@ fn told(reply: &Reply) -> HttpProgress {
     }
 }
 
-/// The status, and what is said with it.
+/// The status, and the reason in the body.
 pub(super) fn why(reply: &Reply) -> String {
     let status = line_of(reply.status);
     let said: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
@@ -100,7 +100,7 @@ fn line_of(status: u16) -> String {
     name.map_or_else(|| status.to_string(), |name| format!("{status} {name}"))
 }
 
-/// Fit to be printed as one line. It is cut short by whoever reads it, after what is secret was cut out of it.
+/// The first line, fit for printing. The reader shortens the text after removing secrets.
 fn first_line(text: &str) -> String {
     one_line(text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! The facts that a hook over HTTP receives: the variables of a command hook, and those of them that become headers.
+//! The facts that a hook over HTTP receives: the variables of a command hook, and the facts for the headers.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl Facts {
         Value::Object(self.facts.clone()).to_string().into_bytes()
     }
 
-    /// What is not there is no header.
+    /// A missing fact has no header.
     pub(super) fn headers(&self) -> HeaderMap {
         let key = self.idempotency_key();
         let headers = [
@@ -66,8 +66,8 @@ impl Facts {
             .collect()
     }
 
-    /// To run again what may have been run is the same request, and so is to undo it. A question is a new one each
-    /// time: yesterday's answer to it is worth nothing.
+    /// A repeated run has the key of the first run, and so has a repeated undo. Each `confirm` has a new key: an old
+    /// answer is worthless.
     fn idempotency_key(&self) -> String {
         let step = self.text("step");
         match self.text("intent") {

@@ -16,15 +16,15 @@ use crate::hooks::HookOutcome;
 use crate::http_client::header::CONTENT_TYPE;
 use crate::http_client::{Method, Url};
 
-/// Between two questions how far it is: at first, and at the most.
+/// The pause between two progress queries: at first, and at most.
 const ASK_AFTER: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
-/// A server may want to be asked less often, but not so seldom that nobody hears of the end.
+/// The maximum of the pause requested by a server, so the end is noticed in time.
 const ASK_AFTER_AT_MOST: Duration = Duration::from_secs(10);
-/// One question.
+/// The timeout of one query.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// There are 5 s between SIGTERM and SIGKILL.
 const CANCEL_WITHIN: Duration = Duration::from_secs(3);
-/// An expected end that has moved by less is no news.
+/// A smaller change of the expected end is not reported.
 const NEWS_FROM: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(server: &HookServer, facts: &Facts) -> HookOutcome {
@@ -38,7 +38,7 @@ pub(super) async fn run(server: &HookServer, facts: &Facts) -> HookOutcome {
         _ = terminate.recv() => {
             if let Some(job) = job.get() {
                 let cancel = server.request(Method::DELETE, Url::clone(job)).headers(facts.headers());
-                // Whether it was heard changes nothing any more.
+                // The answer to the DELETE changes nothing any more.
                 let _ = timeout(CANCEL_WITHIN, exchange(cancel, CANCEL_WITHIN)).await;
             }
             HookOutcome::Cancelled
@@ -59,7 +59,7 @@ async fn ask(server: &HookServer, facts: &Facts, job: &OnceLock<Url>) -> HookOut
     }
 }
 
-/// Until it has ended, or the time is up.
+/// Polls the job until the job has ended, or the time is over.
 async fn follow(server: &HookServer, facts: &Facts, job: &Url) -> HookOutcome {
     let (mut pause, longest) = ASK_AFTER;
     let mut listener = ProgressReporter::default();
@@ -78,7 +78,7 @@ async fn follow(server: &HookServer, facts: &Facts, job: &Url) -> HookOutcome {
     HookOutcome::Unknown("it had not ended by its deadline".to_owned())
 }
 
-/// Passes on what is news: each of it is an entry of the log.
+/// Reports changes only: each report is an entry of the log.
 #[derive(Default)]
 struct ProgressReporter {
     progress: Option<String>,

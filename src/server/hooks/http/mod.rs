@@ -1,8 +1,8 @@
 //! Hooks over HTTP. `allclear http-hook URL` is a command that asks a server to do the work, so deadline, cancelling,
 //! output and restarts are those of every command hook.
 //!
-//! It connects only to the configured host, without proxies and redirects, and repeats no request by itself. An answer
-//! that does not clearly state an outcome is unknown, never done.
+//! The command connects only to the configured host, without proxies and redirects, and never repeats a request
+//! automatically. An answer that does not clearly state an outcome is unknown, never done.
 
 mod answer;
 mod facts;
@@ -23,16 +23,16 @@ use super::contract::exit;
 use crate::http_client::{self, BodyLimit, ClientCertificate, ExchangeError, Login, Options, Reply, RequestBuilder};
 use allclear_core::string_enum;
 
-/// The program that runs this, also when its file was replaced by an upgrade meanwhile.
+/// The program of this process, also after its file was replaced by an upgrade.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// Answers are short; a longer body is a failure.
 const MAX_BODY: usize = 64 * 1024;
 
-/// Whose answers are understood.
+/// The protocol of the server's answers.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Adapter {
-    /// Nobody's: what `README.md` says of hooks over HTTP.
+    /// No adapter: the protocol of `README.md`, hooks over HTTP.
     #[default]
     None,
     /// The REST API of Patroni, by its base address.
@@ -47,17 +47,17 @@ pub struct HttpHook {
     pub adapter: Adapter,
     pub url: String,
     pub options: Options,
-    /// Names of Patroni's members and their VMs, where these are called otherwise.
+    /// Names of Patroni's members and their VMs, where these names differ.
     pub members: Vec<(String, String)>,
 }
 
 impl HttpHook {
-    /// A hook at this address, with nothing else about it.
+    /// A hook at this address, without further options.
     pub fn at(url: &str) -> Self {
         Self { url: url.to_owned(), ..Self::default() }
     }
 
-    /// The command that runs it. Everything in it can be seen by every user of the machine: secrets are in files.
+    /// The command that runs this hook. Every user of the machine can read the command line: secrets are in files.
     pub fn command(&self) -> Vec<String> {
         let mut argv: Vec<String> =
             [OWN_PROGRAM, "http-hook", "--adapter", self.adapter.as_str()].map(str::to_owned).into();
@@ -86,7 +86,8 @@ impl HttpHook {
         argv
     }
 
-    /// Runs as `allclear http-hook URL`: the facts are on standard input, and it answers as every command hook does.
+    /// Runs as `allclear http-hook URL`: the facts are on standard input, and the answer follows the contract of command
+    /// hooks.
     pub fn run(&self) -> ExitCode {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let ended = match runtime {
@@ -100,7 +101,7 @@ impl HttpHook {
             HookOutcome::Failed(reason) => (exit::FAILED, Some(reason)),
             HookOutcome::Blocked(reason) => (exit::BLOCKED, Some(reason)),
             HookOutcome::Unknown(reason) | HookOutcome::Lost(reason) => (exit::UNKNOWN, Some(reason)),
-            // Who ended it knows why.
+            // The process that ended the hook knows the reason.
             HookOutcome::TimedOut | HookOutcome::Cancelled => (exit::FAILED, None),
         };
         if let Some(reason) = reason {
@@ -109,7 +110,7 @@ impl HttpHook {
         ExitCode::from(status)
     }
 
-    /// An error is how it ended before anything was asked.
+    /// An error is an outcome before the first request.
     async fn ask(&self) -> Result<HookOutcome, HookOutcome> {
         let facts = Facts::of_standard_input().map_err(HookOutcome::Failed)?;
         let server = HookServer::new(&self.url, &self.options).await?;

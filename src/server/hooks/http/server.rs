@@ -1,4 +1,4 @@
-//! The server of a hook, its URLs, and the part of its words that is passed on.
+//! The server of a hook, its URLs, and the removal of secrets from its texts.
 
 use core::fmt::Display;
 use std::io::{self, Write as _};
@@ -18,23 +18,23 @@ impl HookServer {
     /// Reads the files that the options name.
     ///
     /// # Errors
-    /// An address that is none has failed; files that cannot be used now may be there later, when they are replaced.
+    /// An invalid address is a failed hook; an unusable file may become usable later, when the file is replaced.
     pub(super) async fn new(url: &str, options: &Options) -> Result<Self, HookOutcome> {
         let url = parse_external(url).map_err(|why| HookOutcome::Failed(format!("the address of the hook {why}")))?;
         let client = HttpClient::new(&url, options).await;
         let client = client.map_err(|why| HookOutcome::Blocked(format!("nothing was sent: {why}")))?;
-        // Tokens often stand in the query of an address, whole.
+        // Tokens often are in the query of an address, whole.
         let secrets = client.secrets().clone().and(url.query());
         Ok(Self { client, url, has_login: options.login.is_some(), secrets })
     }
 
-    /// Says something of the hook on standard output, without what the server is told in confidence and may repeat.
+    /// Prints a text of the hook to standard output, without secrets, which the server may repeat.
     pub(super) fn say(&self, word: &str, what: impl Display) {
-        // Nobody may listen any more.
+        // The standard output may have no reader any more.
         let _ = writeln!(io::stdout(), "{word}: {}", self.secrets.cut(&what.to_string()));
     }
 
-    /// How it ended, without the same.
+    /// The outcome, with the secrets removed from its reason.
     pub(super) fn without_secrets(&self, ended: HookOutcome) -> HookOutcome {
         ended.reworded(|reason| self.secrets.cut(reason))
     }
@@ -50,7 +50,7 @@ impl HookServer {
         self.client.request(method, url)
     }
 
-    /// Whether a request to this URL goes with the login, where there is one.
+    /// Whether a request to this URL may carry the login, if there is a login.
     pub(super) fn may_log_in_at(&self, url: &Url) -> bool {
         !self.has_login || is_confidential(url)
     }

@@ -8,9 +8,9 @@ use super::ToWorkload;
 use crate::hooks::{AttemptState, Deadline, HookOutcome, HookTask};
 use allclear_core::model::time::Timestamp;
 
-/// How long a workload that is told to stop has for it.
+/// The time for a workload to stop after a cancel message.
 pub(super) const STOPS_WITHIN: Duration = Duration::from_secs(5);
-/// Progress is told this often at the most, and more time asked for.
+/// Minimum interval of progress reports, and of requests for more time.
 pub(super) const TELL_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) struct SessionAttempt {
@@ -20,18 +20,18 @@ pub(super) struct SessionAttempt {
     /// The deadline as the log has it.
     as_logged: Timestamp,
     stop: Option<StopRequest>,
-    /// The workload said itself how it ended, and waits to hear that this is kept.
+    /// The outcome comes from the workload, which waits for the acknowledgement that the outcome is kept.
     pub(super) is_told_by_workload: bool,
     pub(super) progress: PendingProgress,
     asked_for_time: Option<Instant>,
 }
 
-/// Whether the workload has it.
+/// Whether the workload has received the attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reach {
-    /// It was sent to nobody.
+    /// Never sent.
     Unsent,
-    /// A former life of this replica may have sent it.
+    /// Possibly sent by a previous run of this replica.
     Inherited,
     Sent,
 }
@@ -42,7 +42,7 @@ struct StopRequest {
     by_deadline: bool,
 }
 
-/// What was said last, until it is told.
+/// The last progress, until reported.
 #[derive(Default)]
 pub(super) struct PendingProgress {
     pub(super) news: Option<(String, Option<Timestamp>)>,
@@ -50,7 +50,7 @@ pub(super) struct PendingProgress {
 }
 
 impl PendingProgress {
-    /// What was told last does not hold any more.
+    /// Replaces the last reported progress, which no longer holds.
     pub(super) fn is_over(&mut self, text: &str) {
         if self.told_at.is_some() {
             self.news = Some((text.to_owned(), None));
@@ -94,7 +94,7 @@ impl SessionAttempt {
         ToWorkload::Step(Box::new(self.task.clone()))
     }
 
-    /// What somebody who runs it needs to know, now that it is there again.
+    /// The message about a sent attempt for a workload that has connected again.
     pub(super) fn reminder(&self) -> ToWorkload {
         let attempt = self.task.attempt.clone();
         match self.stop {
@@ -103,14 +103,14 @@ impl SessionAttempt {
         }
     }
 
-    /// False when it was told to stop before.
+    /// False if the stop was requested before.
     pub(super) fn stop(&mut self, now: Instant, by_deadline: bool) -> bool {
         let is_new = self.stop.is_none();
         self.stop.get_or_insert(StopRequest { at: now, by_deadline });
         is_new
     }
 
-    /// False when the log says the same as before, or it is too late for more time.
+    /// False if the log has the deadline already, or after a stop request, when more time comes too late.
     pub(super) fn change_deadline(&mut self, as_logged: Timestamp, deadline: Deadline) -> bool {
         if self.as_logged == as_logged || self.stop.is_some() {
             return false;
@@ -136,14 +136,15 @@ impl SessionAttempt {
         self.stop.is_none() && now >= self.task.deadline.at
     }
 
-    /// A workload that stops because its time is over says that it was cancelled. Its clock may be ahead by a moment.
+    /// Turns a cancellation at the deadline into a timeout: a workload that stops at its deadline reports a
+    /// cancellation. The workload's clock may be slightly ahead.
     pub(super) fn as_it_was(&self, ended: HookOutcome, now: Instant) -> HookOutcome {
         let by_deadline = self.stop.map_or(now + TELL_EVERY >= self.task.deadline.at, |stop| stop.by_deadline);
         if ended == HookOutcome::Cancelled && by_deadline { HookOutcome::TimedOut } else { ended }
     }
 
-    /// How it ends when nobody says so: a workload that is there has been told to stop, and one that is not may be
-    /// doing anything.
+    /// The outcome without an answer to the stop request: a connected workload has received the request, and a
+    /// disconnected workload may be doing anything.
     pub(super) fn overdue(&self, now: Instant, is_live: bool) -> Option<HookOutcome> {
         let stop = self.stop.filter(|stop| now >= stop.at + STOPS_WITHIN)?;
         Some(match (stop.by_deadline, is_live && self.reach == Reach::Sent) {

@@ -11,8 +11,8 @@ use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::{Condition, OnAbsent, Workload};
 
 impl Sessions {
-    /// Those that the log knows may come back to this life of the replica: until they come or their time is over, they
-    /// are not gone.
+    /// Expects the workloads of the log to connect to this run of the replica. Such a workload does not count as gone
+    /// until its time to connect is over.
     pub fn expect<'a>(&self, known: impl IntoIterator<Item = (&'a Workload, Condition)>) {
         let mut book = self.shared.book();
         for (workload, condition) in known {
@@ -25,7 +25,7 @@ impl Sessions {
         }
     }
 
-    /// Gives it to the workload, now or when it is there, unless it was given before.
+    /// Sends the task to the workload, now or after the workload has connected, unless sent before.
     pub fn run(&self, task: &HookTask, terms: Dispatch) {
         let now = Instant::now();
         let mut book = self.shared.change();
@@ -55,7 +55,7 @@ impl Sessions {
                 end(reports, key, &mut attempt, not_known(&task.workload));
             }
             (_, Some(seat)) if !terms.is_left_over && is_live => send(seat, &mut attempt),
-            // The log may not know yet that it is away.
+            // The log may not know yet that the workload is disconnected.
             (_, Some(seat)) if seat.lapsed.is_some() && seat.greeting.workload.on_absent != OnAbsent::Hold => {
                 end(reports, key, &mut attempt, not_connected(&task.workload));
             }
@@ -67,7 +67,7 @@ impl Sessions {
         attempts.insert(key.clone(), attempt);
     }
 
-    /// Ends a running attempt. One that is running nowhere is cancelled already.
+    /// Ends a running attempt. An attempt that runs nowhere is cancelled already.
     pub fn cancel(&self, key: &str) {
         let mut book = self.shared.change();
         let SessionTable { seats, attempts, reports, .. } = &mut *book;
@@ -90,7 +90,7 @@ impl Sessions {
         book.attempts.iter().map(|(key, attempt)| (key.clone(), attempt.state.clone())).collect()
     }
 
-    /// The log has its outcome.
+    /// Forgets an attempt with an outcome in the log.
     pub fn forget(&self, key: &str) {
         let mut book = self.shared.book();
         if book.attempts.get(key).is_none_or(SessionAttempt::is_running) {
@@ -102,7 +102,8 @@ impl Sessions {
         }
     }
 
-    /// The log has this deadline for it, `as_logged` in the cluster's time. Mostly it is as before.
+    /// Takes the deadline of the log for an attempt, `as_logged` in the cluster's time. The deadline is mostly
+    /// unchanged.
     pub fn change_deadline(&self, key: &str, as_logged: Timestamp, deadline: Deadline) {
         let mut book = self.shared.book();
         let attempt = book.attempts.get_mut(key).filter(|attempt| attempt.is_running());
@@ -112,7 +113,7 @@ impl Sessions {
         }
     }
 
-    /// Tells its workload again until when an attempt has to be done.
+    /// Sends the deadline of an attempt to its workload again.
     pub fn remind(&self, key: &str) {
         let mut book = self.shared.change();
         let SessionTable { seats, attempts, .. } = &mut *book;

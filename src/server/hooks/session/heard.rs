@@ -17,7 +17,7 @@ use allclear_core::model::id::WorkloadName;
 use allclear_core::model::state::WORKLOAD_LIMIT;
 use allclear_core::model::workload::Role;
 
-/// A name that nobody else gets while its registration is on its way into the log.
+/// A name reserved while its registration is being committed to the log.
 pub struct Reservation {
     shared: Arc<SessionsInner>,
     name: WorkloadName,
@@ -44,7 +44,8 @@ impl Sessions {
         Ok(Reservation { shared: self.shared.clone(), name: name.clone() })
     }
 
-    /// Seats a workload, goes on where it was, and hands out what it is told from now on. The line ends with the session.
+    /// Opens a session for a workload, continues its attempts, and returns the channel of messages to the workload. The
+    /// channel closes with the session.
     pub fn admit(&self, reserved: &Reservation, greeting: Hello) -> (SessionToken, mpsc::Receiver<ToWorkload>) {
         let (line, told) = mpsc::channel(MAX_UNREAD);
         let (name, token, now) = (&reserved.name, token(), Instant::now());
@@ -79,7 +80,7 @@ impl Sessions {
         (SessionToken { workload: name.clone(), token }, told)
     }
 
-    /// Any message keeps the lease, which is returned.
+    /// Renews the lease at any message, and returns the lease.
     pub fn hear(&self, visit: &SessionToken, role: Option<Role>) -> Result<Duration, SessionClosed> {
         let mut book = self.shared.book();
         let seat = book.seat(visit)?;
@@ -103,7 +104,7 @@ impl Sessions {
             return Ok(());
         };
         match said {
-            // What it says now is late, unless it repeats itself.
+            // An outcome after the attempt's end is late, unless repeated by the workload.
             FromWorkload::Ended(ended) if !attempt.is_running() && !attempt.is_told_by_workload => {
                 seat.claim(key, Some(ended));
                 changes.send_replace(());
@@ -121,20 +122,20 @@ impl Sessions {
             FromWorkload::MoreTime(needs) if attempt.may_ask_for_time(now) => {
                 tell(reports, key, HookUpdate::MoreTime { needs });
             }
-            // Told how much there is.
+            // The workload is sent its current deadline.
             FromWorkload::MoreTime(_) => _ = seat.tell(attempt.reminder()),
         }
         Ok(())
     }
 
-    /// The stream has ended. The lease goes on.
+    /// Ends the stream of a session. The lease continues.
     pub fn leave(&self, visit: &SessionToken) {
         if let Ok(seat) = self.shared.book().seat(visit) {
             seat.close_stream();
         }
     }
 
-    /// Its registration is to be taken back.
+    /// Marks a registration for removal.
     pub fn mark_expired(&self, name: &WorkloadName) {
         let mut book = self.shared.book();
         if let Some(seat) = book.seats.get_mut(name) {
@@ -143,7 +144,8 @@ impl Sessions {
         book.changes.send_replace(());
     }
 
-    /// The log does not know one that was due to go any more. One that has come back meanwhile stays.
+    /// Removes a session that was due for removal and is no longer in the log. A session that has connected again
+    /// meanwhile stays.
     pub fn deregister(&self, name: &WorkloadName) {
         let mut book = self.shared.book();
         if book.seats.get(name).is_some_and(Session::may_go)
@@ -155,7 +157,7 @@ impl Sessions {
         book.changes.send_replace(());
     }
 
-    /// Attempts that workloads say they know, and that nobody here has taken up, with how they ended.
+    /// Attempts reported by workloads and not adopted by this replica, with their outcomes.
     pub fn claims(&self) -> Vec<(WorkloadName, String, Option<HookOutcome>)> {
         let of = |(name, seat): (&WorkloadName, &Session)| {
             seat.claims().iter().map(|(key, ended)| (name.clone(), key.clone(), ended.clone())).collect::<Vec<_>>()
@@ -163,7 +165,7 @@ impl Sessions {
         self.shared.book().seats.iter().flat_map(of).collect()
     }
 
-    /// Nobody waits for what this workload says of this attempt.
+    /// Dismisses a workload's report of an attempt without use in the cluster.
     pub fn dismiss_claim(&self, name: &WorkloadName, key: &str) {
         if let Some(seat) = self.shared.book().seats.get_mut(name) {
             seat.dismiss_claim(key, "nobody waits for it any more");
@@ -178,9 +180,9 @@ impl SessionTable {
     }
 }
 
-/// Whoever may dial in still cannot guess it.
+/// A token that other permitted clients cannot guess.
 fn token() -> String {
-    // Each has keys of its own, which the system chose.
+    // Each `RandomState` has keys of its own, chosen by the system.
     let part = || RandomState::new().hash_one(0);
     format!("{:016x}{:016x}", part(), part())
 }

@@ -1,8 +1,8 @@
 //! Hooks of session workloads: the connected workloads and their attempts.
 //!
-//! A run of the replica sends an attempt at most once. An attempt that a previous run may have sent is only adopted:
-//! the workload reports it, or its outcome is unknown. An outcome is kept until the log has it; only then the workload
-//! stops repeating it.
+//! A run of the replica sends an attempt at most once. An attempt possibly sent by a previous run is only adopted: the
+//! workload reports the attempt, or the outcome is unknown. An outcome is kept until the log has the outcome; only then
+//! the workload stops repeating the report.
 
 mod attempt;
 mod given;
@@ -27,29 +27,29 @@ use allclear_core::model::workload::{Role, Workload};
 pub use heard::Reservation;
 pub use sessions::Sessions;
 
-/// Attempts that one workload may say it knows.
+/// The maximum of attempts that one workload may report as known.
 pub const MAX_KNOWN: usize = 256;
-/// What a workload has not read yet; one that lets more pile up is disconnected.
+/// The maximum of unread messages of a workload; beyond the maximum the workload is disconnected.
 pub const MAX_UNREAD: usize = 256;
 
-/// A workload that dials in, with what it says of itself.
+/// A connecting workload, with its own description.
 #[derive(Clone, Debug)]
 pub struct Hello {
     pub workload: Workload,
-    /// Another one with every start of its process.
+    /// Different at every start of the workload's process.
     pub boot: String,
     pub lease: Duration,
-    /// How long the registration is kept without a session; `None`: until it is taken back.
+    /// How long the registration is kept without a session; `None`: until deregistered.
     pub retain: Option<Duration>,
     pub role: Role,
-    /// The attempts that it knows; `None` while one runs.
+    /// The attempts known to the workload; `None` for a running attempt.
     pub known: BTreeMap<String, Option<HookOutcome>>,
-    /// It asks by itself, and holds no stream open.
+    /// The workload polls for messages, and holds no stream open.
     pub polls: bool,
 }
 
-/// Names one session: by what is known of it nobody else's can be guessed. Not to be printed, for its token is for
-/// nobody else.
+/// Names one session; the token of another session cannot be guessed from this one. Must not be printed, because the
+/// token is secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionToken {
     pub workload: WorkloadName,
@@ -57,7 +57,7 @@ pub struct SessionToken {
 }
 
 impl SessionToken {
-    /// For the workload to show when it asks.
+    /// The text of the token, sent by the workload with each request.
     pub fn shown(&self) -> String {
         format!("{}.{}", self.token, self.workload)
     }
@@ -68,7 +68,7 @@ impl SessionToken {
     }
 }
 
-/// What a workload is told.
+/// A message to a workload.
 #[derive(Clone, Debug)]
 pub enum ToWorkload {
     Step(Box<HookTask>),
@@ -76,18 +76,18 @@ pub enum ToWorkload {
         attempt: String,
         reason: String,
     },
-    /// When the attempt has to be done, again or anew.
+    /// The deadline of the attempt, repeated or new.
     Deadline {
         attempt: String,
         deadline: Deadline,
     },
-    /// The log has its outcome.
+    /// The log has the outcome of this attempt.
     Acknowledged(String),
     /// The session is over.
     GoAway(String),
 }
 
-/// What a workload says of an attempt.
+/// A message of a workload about an attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FromWorkload {
     Progress { text: String, expected_end_in: Option<Duration> },
@@ -96,7 +96,7 @@ pub enum FromWorkload {
 }
 
 impl FromWorkload {
-    /// What was given to the workload in confidence is not passed on.
+    /// Removes the secrets given to the workload from its texts.
     fn without(self, secrets: &Secrets) -> Self {
         match self {
             Self::Progress { text, expected_end_in } => Self::Progress { text: secrets.cut(&text), expected_end_in },
@@ -106,24 +106,24 @@ impl FromWorkload {
     }
 }
 
-/// Why an attempt is given to a session, and until when.
+/// The reason and the deadline for an attempt sent to a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dispatch {
-    /// A former life of this replica may have sent it.
+    /// A previous run of this replica may have sent the attempt.
     pub is_left_over: bool,
-    /// The deadline as the log has it, to tell a changed one.
+    /// The deadline as the log has it, to detect a change.
     pub deadline: Timestamp,
 }
 
-/// One registered workload as this replica sees it.
+/// The state of one registered workload at this replica.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionRegistration {
     pub workload: Workload,
     pub role: Role,
     pub connected: bool,
-    /// It has dialled in at this life of the replica.
+    /// The workload has connected to this run of the replica.
     pub has_dialled: bool,
-    /// It has been away for longer than its registration is to be kept.
+    /// The workload has been disconnected for longer than its registration is to be kept.
     pub is_due_to_go: bool,
 }
 
@@ -137,7 +137,7 @@ pub enum RegistrationError {
     Full,
 }
 
-/// The session is over, or never was.
+/// The session is over, or never existed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("this session is over; register again")]
 pub struct SessionClosed;

@@ -10,20 +10,20 @@ use super::{Hello, MAX_KNOWN, SessionRegistration, ToWorkload};
 use crate::hooks::{AttemptState, HookOutcome};
 use allclear_core::model::workload::{Condition, Role, Workload};
 
-/// How long a workload that an earlier life of the replica knew may take to dial in again.
+/// The time for a workload known to a previous run of the replica to connect again.
 const EXPECTED_WITHIN: Duration = Duration::from_secs(30);
 
 pub(super) struct Session {
-    /// As it stands now. Of the attempts that it named, those are left that nobody here has taken up yet.
+    /// The current description. `known` is reduced to the attempts that this replica has not adopted yet.
     pub(super) greeting: Hello,
     pub(super) token: String,
     heard: Instant,
-    /// Since when its lease is over.
+    /// The time at which the lease expired.
     pub(super) lapsed: Option<Instant>,
-    /// Its registration is to be taken back.
+    /// The registration is to be removed.
     pub(super) is_due_to_go: bool,
     line: Option<mpsc::Sender<ToWorkload>>,
-    /// Attempts that nobody here has taken up, and that it was told to stop.
+    /// Attempts not adopted by this replica, whose workload was sent a cancel message.
     stopped: BTreeSet<String>,
 }
 
@@ -33,7 +33,7 @@ impl Session {
         Self { greeting, token, heard: now, lapsed: None, is_due_to_go: false, line, stopped: BTreeSet::new() }
     }
 
-    /// One that is registered and has not dialled in yet since this replica began.
+    /// A registered workload that has not connected to this run of the replica yet.
     pub(super) fn expected(workload: Workload, condition: Condition, now: Instant) -> Self {
         let greeting = Hello {
             workload,
@@ -49,24 +49,24 @@ impl Session {
         Self { greeting, token, heard: now, lapsed, is_due_to_go: false, line: None, stopped }
     }
 
-    /// Somebody is at the other end, as far as anybody can tell.
+    /// The workload is connected, as far as can be determined.
     pub(super) fn is_live(&self) -> bool {
         self.lapsed.is_none() && self.line.as_ref().is_some_and(|line| self.greeting.polls || !line.is_closed())
     }
 
-    /// The same process may come again, and whoever follows a process that is gone.
+    /// True for a new session of the connected process, and for any process after a disconnection.
     pub(super) fn gives_way_to(&self, boot: &str) -> bool {
         !self.is_live() || self.greeting.boot == boot
     }
 
-    /// Keeps the lease, which is returned.
+    /// Renews the lease, and returns the lease.
     pub(super) fn hear(&mut self, role: Option<Role>) -> Duration {
         self.heard = Instant::now();
         self.greeting.role = role.unwrap_or(self.greeting.role);
         self.greeting.lease
     }
 
-    /// False when it could not be told: nobody is there, or it does not read.
+    /// False if the message was not sent: the workload is disconnected, or does not read.
     pub(super) fn tell(&mut self, told: ToWorkload) -> bool {
         let is_told = self.line.as_ref().is_some_and(|line| line.try_send(told).is_ok());
         if !is_told {
@@ -84,7 +84,7 @@ impl Session {
         self.close_stream();
     }
 
-    /// When something becomes due without anybody saying anything.
+    /// The next time at which the lease or the registration expires without a message.
     pub(super) fn next_due(&self) -> Option<Instant> {
         match self.lapsed {
             None => Some(self.heard + self.greeting.lease),
@@ -93,7 +93,7 @@ impl Session {
         }
     }
 
-    /// True when its lease has just ended.
+    /// True when the lease has just expired.
     pub(super) fn expire_lease(&mut self, now: Instant) -> bool {
         if self.lapsed.is_some() || now < self.heard + self.greeting.lease {
             return false;
@@ -104,7 +104,7 @@ impl Session {
         true
     }
 
-    /// True when its registration is not to be kept any longer, which is told once.
+    /// True when the registration has expired; returned once.
     pub(super) fn expire(&mut self, now: Instant) -> bool {
         if self.is_due_to_go || self.lapsed.is_none() || self.next_due().is_none_or(|due| now < due) {
             return false;
@@ -113,18 +113,18 @@ impl Session {
         true
     }
 
-    /// How it ended as it says, or that it runs.
+    /// The state of an attempt as reported by the workload.
     pub(super) fn take_claim(&mut self, attempt: &str) -> Option<AttemptState> {
         self.stopped.remove(attempt);
         self.greeting.known.remove(attempt).map(|ended| ended.map_or(AttemptState::Running, AttemptState::Ended))
     }
 
-    /// Each with how it ended, unless it runs.
+    /// The reported attempts with their outcomes; `None` for a running attempt.
     pub(super) fn claims(&self) -> &BTreeMap<String, Option<HookOutcome>> {
         &self.greeting.known
     }
 
-    /// It said something of an attempt that nobody here has taken up.
+    /// Records the workload's report of an attempt that this replica has not adopted.
     pub(super) fn claim(&mut self, attempt: &str, ended: Option<HookOutcome>) {
         let known = &mut self.greeting.known;
         if known.len() < MAX_KNOWN || known.contains_key(attempt) {
@@ -133,7 +133,8 @@ impl Session {
         }
     }
 
-    /// Nobody waits for it: what runs is told to stop, once, and what has ended need not be told again.
+    /// Dismisses a reported attempt without use: a running attempt is cancelled, once, and an ended attempt is
+    /// acknowledged.
     pub(super) fn dismiss_claim(&mut self, key: &str, reason: &str) {
         let attempt = key.to_owned();
         match self.greeting.known.get(key) {
@@ -152,7 +153,7 @@ impl Session {
         !self.token.is_empty()
     }
 
-    /// Nothing speaks for keeping it once the log does not know it.
+    /// True if the session may be removed after its removal from the log.
     pub(super) fn may_go(&self) -> bool {
         self.is_due_to_go || !self.has_dialled()
     }

@@ -16,30 +16,31 @@ use allclear_core::model::workload::OnAbsent;
 
 const REPORTS: usize = 1024;
 
-/// Made and used inside a tokio runtime. None of its calls waits for anything.
+/// Must be created and used inside a tokio runtime. No call blocks.
 ///
-/// What workloads may call stands in `heard`, what the replica calls in `given`.
+/// The calls for workloads are in `heard`, the calls for the replica in `given`.
 pub struct Sessions {
     pub(super) shared: Arc<SessionsInner>,
     timer: AbortHandle,
 }
 
 pub(super) struct SessionsInner {
-    /// Never held over anything that waits.
+    /// Never held while waiting.
     book: Mutex<SessionTable>,
-    /// Something may be due earlier than before.
+    /// The next due time may be earlier than before.
     pub(super) is_sooner: Notify,
 }
 
-/// Who is registered and what each has to do.
+/// The registered workloads and their attempts.
 pub(super) struct SessionTable {
     pub(super) seats: BTreeMap<WorkloadName, Session>,
     pub(super) attempts: BTreeMap<String, SessionAttempt>,
-    /// Names whose registration is on its way into the log.
+    /// Names of registrations that are being committed to the log.
     pub(super) opening: BTreeSet<WorkloadName>,
     pub(super) reports: mpsc::Sender<HookReport>,
     pub(super) wall: Wall,
-    /// Who is there and as what, or what they say of attempts that nobody here has taken up, is not as it was.
+    /// Signals a change of connected workloads, of their roles, or of reported attempts that this replica has not
+    /// adopted.
     pub(super) changes: watch::Sender<()>,
 }
 
@@ -50,7 +51,7 @@ impl Drop for Sessions {
 }
 
 impl Sessions {
-    /// When a workload expects to be done is shown by this machine's wall clock.
+    /// Opens the table. `wall` is this machine's wall clock, for showing the expected end of an attempt.
     pub fn open(wall: Wall) -> (Self, mpsc::Receiver<HookReport>) {
         let (reports, receiver) = mpsc::channel(REPORTS);
         let book = Mutex::new(SessionTable {
@@ -81,12 +82,12 @@ impl Sessions {
 }
 
 impl SessionsInner {
-    /// To look at it.
+    /// Locks the table for reading.
     pub(super) fn book(&self) -> MutexGuard<'_, SessionTable> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To change it, after which another time may be the next at which something is due.
+    /// Locks the table for a change, after which the next due time may be earlier.
     pub(super) fn change(&self) -> MutexGuard<'_, SessionTable> {
         let book = self.book();
         self.is_sooner.notify_one();
@@ -105,7 +106,7 @@ async fn keep_time(shared: Arc<SessionsInner>) {
 }
 
 impl SessionTable {
-    /// What is due by the clock alone.
+    /// Handles expired leases, registrations and attempts.
     fn pass(&mut self, now: Instant) {
         let lapsed: Vec<_> =
             self.seats.iter_mut().filter_map(|(name, seat)| seat.expire_lease(now).then_some(name)).collect();
@@ -133,14 +134,13 @@ impl SessionTable {
         }
     }
 
-    /// When `pass` has something to do again.
+    /// The next time at which `pass` has work.
     fn next_due(&self) -> Option<Instant> {
         let seats = self.seats.values().filter_map(Session::next_due);
         seats.chain(self.attempts.values().filter_map(SessionAttempt::next_due)).min()
     }
 
-    /// The workload is not there any more. What it was not given waits for it, unless something else is to be done in
-    /// its absence.
+    /// Handles a lost session. Unsent attempts wait for the workload, unless its absence is handled otherwise.
     pub(super) fn on_session_lost(&mut self, name: &WorkloadName, why: &str) {
         let waits = self.seats.get(name).is_some_and(|seat| seat.greeting.workload.on_absent == OnAbsent::Hold);
         let its_own =
@@ -194,7 +194,7 @@ pub(super) fn tell_progress(reports: &mpsc::Sender<HookReport>, key: &str, attem
     }
 }
 
-/// What nobody has the time to hear is found when the attempt is asked for again.
+/// A report dropped for lack of space is found when the attempt is requested again.
 pub(super) fn tell(reports: &mpsc::Sender<HookReport>, key: &str, news: HookUpdate) {
     let _ = reports.try_send(HookReport { attempt: key.to_owned(), news });
 }

@@ -1,4 +1,4 @@
-//! Sessions without a connection, for tests: who dials, what it is told, and what is reported.
+//! Sessions without a connection, for tests: connecting workloads, their messages, and the reports.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(super) fn knowing(boot: &str, attempt: &str, ended: Option<HookOutcome>) -> 
     Hello { known: BTreeMap::from([(attempt.to_owned(), ended)]), ..greeting(boot) }
 }
 
-/// Has 60 s.
+/// The deadline is in 60 s.
 pub(super) fn task(attempt: &str) -> HookTask {
     HookTask {
         attempt: attempt.into(),
@@ -89,7 +89,7 @@ impl SessionFixture {
         self.sessions.run(&task(attempt), terms(false));
     }
 
-    /// The next end that is reported.
+    /// The next reported outcome.
     pub(super) async fn end(&mut self) -> HookOutcome {
         loop {
             if let HookUpdate::Ended(ended) = self.reports.recv().await.unwrap().news {
@@ -102,7 +102,7 @@ impl SessionFixture {
         self.sessions.report(visit, attempt, FromWorkload::Ended(HookOutcome::Done)).unwrap();
     }
 
-    /// Nothing but heartbeats.
+    /// Only heartbeats for the duration.
     pub(super) async fn beat(&self, visit: &SessionToken, span: Duration) {
         for _ in 0..span.as_secs() {
             sleep(SECOND).await;

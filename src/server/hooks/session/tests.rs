@@ -1,4 +1,4 @@
-//! The rules of sessions, by a clock that goes on when everybody waits.
+//! The rules of sessions, by a clock that advances when every task waits.
 
 use tokio::time::{sleep, timeout};
 

@@ -1,4 +1,4 @@
-//! Gauges of this replica, and of the cluster as this replica knows it.
+//! Gauges of this replica, and of this replica's view of the cluster.
 
 use std::collections::BTreeSet;
 
@@ -97,7 +97,7 @@ fn channel(exposition: &Exposition, input: &PlanningInput) -> prometheus::Result
     )
 }
 
-/// Without certificates nobody is refused, and nothing ends.
+/// Gauges of certificates and rejected handshakes; without certificates nothing is rejected, and nothing expires.
 fn peers(exposition: &Exposition, tls: Option<&Credentials>) -> prometheus::Result<()> {
     let end = tls.and_then(Credentials::expires_at).map_or(0.0, seconds);
     exposition.one(
@@ -115,7 +115,7 @@ fn peers(exposition: &Exposition, tls: Option<&Credentials>) -> prometheus::Resu
     )
 }
 
-/// Workloads as members of their groups.
+/// Gauges of workloads as members of their groups.
 fn members(exposition: &Exposition, state: &State) -> prometheus::Result<()> {
     let all = || state.workloads().map(|(vm, workload)| workload.on(vm)).chain(state.slots.keys().cloned());
     let all: BTreeSet<Member> = all().collect();

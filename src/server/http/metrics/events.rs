@@ -17,7 +17,7 @@ use allclear_core::model::workload::Phase;
 use allclear_core::planning_input::PlanningInput;
 use allclear_core::start_cause::StartCause;
 
-/// Open events whose blocker is asked for, the oldest first: so much a scrape may cost.
+/// The number of open events whose blocker is computed, the oldest first, which bounds the cost of a scrape.
 const EXPLAINED: usize = 100;
 
 pub(super) fn fill(exposition: &Exposition, state: &State, input: &PlanningInput) -> prometheus::Result<()> {
@@ -69,7 +69,7 @@ fn blockers(exposition: &Exposition, open: &[&Event], state: &State, input: &Pla
     exposition.each("allclear_events_blocked", "Open events that wait for this.", "blocker", counts)
 }
 
-/// An event that was announced days ahead waits for its hooks since they may begin.
+/// Start of the wait; an event announced days ahead waits for its hooks since the earliest start of its preparation.
 fn waiting_since(event: &Event, blocker: &Blocker) -> Timestamp {
     match blocker {
         Blocker::WaitingForPlatform { since } => *since,

@@ -17,7 +17,7 @@ impl Exposition {
         self.one(name, help, f64::from(u8::from(is_so)))
     }
 
-    /// One value for each of a label's.
+    /// Adds one gauge with a value for each value of the label.
     pub(super) fn each<'a>(
         &self,
         name: &str,
@@ -32,7 +32,7 @@ impl Exposition {
         self.0.register(Box::new(gauges))
     }
 
-    /// What was counted elsewhere, one count for each of a label's values.
+    /// Adds counters maintained elsewhere, one count for each value of the label.
     pub(super) fn counted(
         &self,
         name: &str,
@@ -52,7 +52,7 @@ impl Exposition {
     }
 }
 
-/// How many, as metrics count.
+/// A count as the float of a metric.
 #[allow(clippy::cast_precision_loss, reason = "nothing here is counted that far")]
 pub(super) fn number(of: usize) -> f64 {
     of as f64

@@ -32,7 +32,7 @@ const FILES: &[File] = &[
     file!("/page/history.js", "text/javascript; charset=utf-8", "history.js"),
 ];
 
-/// Nothing from elsewhere, nothing written into the page, no frame around it.
+/// The policy: no foreign content, no inline content, no frame around the page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 

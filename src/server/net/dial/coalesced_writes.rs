@@ -1,5 +1,5 @@
-//! Writes of one moment go out together. HTTP/2 hands over the head of a call first and its body after its other tasks;
-//! sent apart, they would wake both sides twice per call.
+//! Coalesces writes of ready tasks. HTTP/2 writes the head of a call first and its body after other tasks; separate
+//! packets would wake both sides twice per call.
 
 use std::io;
 use std::pin::Pin;
@@ -7,13 +7,13 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, BufWriter, ReadBuf};
 
-/// A heartbeat and its head have some 150 bytes; what is longer than this waits for nothing.
+/// A heartbeat and its head have some 150 bytes; longer writes are not delayed.
 const KEPT_BYTES: usize = 1024;
 
-/// A connection that lets every task that is ready go first, once, before it sends what it keeps.
+/// A connection that yields once to every ready task before sending its buffer.
 pub struct CoalescedWrites<S> {
     stream: BufWriter<S>,
-    /// The others have gone first.
+    /// The task has yielded already.
     has_waited: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Connects to another replica. Its name is resolved at each attempt, within bounds, and every address is tried. The
-//! caller checks whether the right replica answers.
+//! Connects to another replica. The replica's name is resolved at each attempt, within bounds, and every address is
+//! tried. The caller checks the identity of the answering replica.
 
 mod coalesced_writes;
 mod plain;

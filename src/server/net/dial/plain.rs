@@ -12,7 +12,7 @@ use super::coalesced_writes::CoalescedWrites;
 use super::stream::connect;
 use super::target::DialTarget;
 
-/// A channel to whoever is at the end of a way, opened when it is first used.
+/// A channel to a dial target, opened at the first use.
 pub fn dial(endpoint: &Endpoint, way: &Arc<DialTarget>) -> Channel {
     let way = way.clone();
     endpoint.connect_with_connector_lazy(service_fn(move |_: Uri| {
@@ -21,7 +21,7 @@ pub fn dial(endpoint: &Endpoint, way: &Arc<DialTarget>) -> Channel {
     }))
 }
 
-/// A channel that never opens, for a replica that has no certificates and may not speak plain text.
+/// A channel that never opens, for a replica that has no certificates and may not use plain text.
 pub fn refuse(endpoint: &Endpoint, _: &Arc<DialTarget>) -> Channel {
     endpoint.connect_with_connector_lazy(service_fn(async |_: Uri| {
         let why =

@@ -1,4 +1,4 @@
-//! TCP connections that end soon after the other machine is gone. The kernel watches them, which wakes no task.
+//! TCP connections that end soon after the other machine is gone. The kernel does the detection, which wakes no task.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,16 +7,16 @@ use std::time::Duration;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 
-/// After so long without a word its kernel is asked whether the other machine is there, and again as often.
+/// The idle time before the first TCP keepalive probe, and the interval of further probes.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
-/// A machine that has acknowledged nothing for so long is gone. Otherwise what is sent is tried again ever less often,
-/// and a network that has healed is found out late.
+/// The time without an acknowledgement after which a machine is gone. Otherwise the kernel retransmits at growing
+/// intervals, and the recovery of a network is detected late.
 const GONE_AFTER: Duration = Duration::from_secs(3);
 
 /// Opens a connection to another replica.
 ///
 /// # Errors
-/// As the kernel has them.
+/// The error of the kernel.
 pub async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;

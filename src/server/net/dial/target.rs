@@ -14,40 +14,40 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::{OwnedMutexGuard, oneshot};
 use tokio::time::{sleep, timeout};
 
-/// The resolver's first answer is waited for this long.
+/// The timeout of the resolver's first answer.
 const FIRST_WITHIN: Duration = Duration::from_secs(1);
-/// A later one this long: there are addresses to go on with, and the answer counts at the next dial.
+/// The timeout of a later answer: the previous addresses remain usable, and a late answer counts at the next dial.
 const NEXT_WITHIN: Duration = Duration::from_millis(100);
-/// An answer this young is used again, so that whoever dials a dead replica all the time is no burden to the resolver.
+/// The age up to which an answer is used again, so that constant dials of a dead replica do not burden the resolver.
 const FRESH_FOR: Duration = Duration::from_secs(1);
-/// Addresses that nobody dials are asked for again after this time.
+/// The interval at which unused addresses are resolved again.
 const KEPT_UP_EVERY: Duration = Duration::from_mins(1);
-/// Further addresses of one host are left out.
+/// The maximum of addresses per host; further addresses are ignored.
 const MOST: usize = 8;
-/// Each address is given this long.
+/// The timeout of each address.
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);
-/// The next one is tried beside those that have not answered by then.
+/// The delay after which the next address is tried beside pending attempts.
 const SLOW_AFTER: Duration = Duration::from_millis(150);
 
 type Resolve = fn(&str) -> io::Result<Vec<SocketAddr>>;
 type Resolution = Result<Vec<SocketAddr>, String>;
 type LastResolution = Option<(Instant, Resolution)>;
 
-/// Kept for as long as a replica is dialled at an address: what is known of its name outlives a connection.
+/// The dial target of a replica, kept as long as the replica has this address: resolved addresses outlive a connection.
 pub struct DialTarget {
     /// `host:port`
     address: String,
     resolve: Resolve,
-    /// The last addresses that were told.
+    /// The last resolved addresses.
     known: Mutex<Vec<SocketAddr>>,
-    /// The resolver's last answer; held by whoever waits for the next one.
+    /// The resolver's last answer; locked by the task that waits for the next answer.
     answered: Arc<tokio::sync::Mutex<LastResolution>>,
     obstacle: Mutex<Option<String>>,
 }
 
 impl DialTarget {
-    /// To `host:port`; an address needs no resolver. A name is resolved as the system is told to: `/etc/hosts`, DNS and so
-    /// on, in the order in which it prefers the addresses.
+    /// A target at `host:port`; an IP address needs no resolver. A name is resolved by the system's rules:
+    /// `/etc/hosts`, DNS and so on, in the system's order of preference.
     pub fn to(address: &str) -> Arc<Self> {
         Self::resolved_by(address, |name| Ok(name.to_socket_addrs()?.collect()))
     }
@@ -57,12 +57,13 @@ impl DialTarget {
         Arc::new(Self { address: address.to_owned(), resolve, known, answered, obstacle })
     }
 
-    /// It may lead elsewhere when it is gone again: behind a name may be another machine tomorrow.
+    /// True if a later connection may lead to another machine, because the target is a name.
     pub fn may_change(&self) -> bool {
         self.address.parse::<SocketAddr>().is_err()
     }
 
-    /// Has the resolver asked when the last answer is old, and waits for nothing: who dials when it is silent goes by that.
+    /// Starts a resolution if the last answer is old, and never blocks: a dial during an outage of the resolver uses
+    /// these addresses.
     pub fn keep_resolved(self: &Arc<Self>) {
         if self.may_change()
             && let Ok(answered) = self.answered.clone().try_lock_owned()
@@ -72,15 +73,15 @@ impl DialTarget {
         }
     }
 
-    /// Why it could not be gone the last time.
+    /// The last connection error.
     pub fn last_error(&self) -> Option<String> {
         self.obstacle.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Goes it: `attempt` is what is done at an address, until it has succeeded at one.
+    /// Connects: `attempt` is called with each address until an attempt succeeds.
     ///
     /// # Errors
-    /// What stands in the way.
+    /// The reason why no address was reached.
     pub async fn connect<T, F>(self: &Arc<Self>, attempt: impl Fn(SocketAddr) -> F) -> io::Result<T>
     where
         F: Future<Output = io::Result<T>>,
@@ -96,10 +97,10 @@ impl DialTarget {
         gone.map_err(io::Error::other)
     }
 
-    /// Where it leads, as far as the resolver says so in time, and why these are the addresses of before.
+    /// The addresses, if resolved in time; otherwise the previous addresses with the reason of the failure.
     ///
     /// # Errors
-    /// Why nothing is known.
+    /// The reason why no address is known.
     async fn addresses(self: &Arc<Self>) -> Result<(Vec<SocketAddr>, Option<String>), String> {
         if let Ok(address) = self.address.parse() {
             return Ok((vec![address], None));
@@ -124,7 +125,7 @@ impl DialTarget {
         }
     }
 
-    /// On a thread of its own, for a resolver that hangs must not take those that write to the disk.
+    /// Resolves on a separate thread, because a hanging resolver must not occupy the threads for disk writes.
     fn ask(self: &Arc<Self>, mut answered: OwnedMutexGuard<LastResolution>) -> oneshot::Receiver<Resolution> {
         let (tell, answer) = oneshot::channel();
         let way = self.clone();
@@ -159,7 +160,7 @@ impl DialTarget {
 }
 
 /// # Errors
-/// What each address failed of.
+/// The error of each address.
 async fn happy_eyeballs<T, F>(addresses: &[SocketAddr], attempt: impl Fn(SocketAddr) -> F) -> Result<T, String>
 where
     F: Future<Output = io::Result<T>>,

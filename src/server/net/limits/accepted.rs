@@ -6,7 +6,7 @@ use tonic::Extensions;
 
 use super::answer_budget::PeerReader;
 
-/// Comes with each call, and is introduced before anybody else looks at it.
+/// The connection of a call, introduced before any other use of the call.
 #[derive(Clone)]
 pub struct Accepted {
     reader: PeerReader,
@@ -18,8 +18,8 @@ impl Accepted {
         Self { reader, introduce: Arc::new(move |extensions| drop(extensions.insert(of.clone()))) }
     }
 
-    /// From now on the call has what the system tells of its connection, and its reader. One that came in by another way
-    /// reads alone.
+    /// Adds the connection's system information and its reader to the call. A call from another transport gets a reader
+    /// of its own.
     pub(super) fn introduced(extensions: &mut Extensions) -> PeerReader {
         let Some(guest) = extensions.remove::<Self>() else { return PeerReader::default() };
         (guest.introduce)(extensions);

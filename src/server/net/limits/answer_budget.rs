@@ -1,5 +1,5 @@
-//! Bounds the bytes of unread answers at each listener. When there is no room for another answer, the connection with
-//! the oldest unread answer is closed; when there is none to close, no answer is made.
+//! Bounds the bytes of unread answers at each listener. If the budget is exhausted, the connection with the oldest
+//! unread answer is closed; without such a connection, no answer is made.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -13,16 +13,17 @@ use tokio_util::sync::CancellationToken;
 
 /// Bytes of all answers.
 const HELD: usize = 16 << 20;
-/// Bytes that each connection may leave unread beside them: small answers depend on nobody else.
+/// Unread bytes of each connection beside the budget: small answers depend on no other connection.
 const HELD_BY_EACH: usize = 16 << 10;
-/// A connection that has not read for as long gives way to others.
+/// The time without reads after which a connection may be closed in favour of others.
 const READS_WITHIN: Duration = Duration::from_secs(1);
-/// An answer waits for room no longer than that.
+/// The maximum wait of an answer for the budget.
 const WAITS_AT_MOST: Duration = Duration::from_secs(5);
-/// So many answers wait for room at once; others are let go of, for each is in memory while it waits.
+/// The maximum number of answers waiting for the budget; further answers are dropped, because each waiting answer uses
+/// memory.
 const WAIT_AT_ONCE: usize = 4;
 
-/// The room of one listener.
+/// The budget of one listener.
 #[derive(Clone)]
 pub struct AnswerBudget(Arc<Inner>);
 
@@ -35,18 +36,18 @@ struct Inner {
 struct AnswerTable {
     free: usize,
     next: u64,
-    /// In the order in which they were made.
+    /// In the order of creation.
     held: BTreeMap<u64, HeldAnswer>,
 }
 
 struct HeldAnswer {
     bytes: usize,
     reader: PeerReader,
-    /// While it is not read.
+    /// Since when the answer is unread; `None` after the read.
     since: Option<Instant>,
 }
 
-/// The other side of one connection, for those who answer on it.
+/// The reading peer of one connection, for the handlers that answer on the connection.
 #[derive(Clone, Default)]
 pub struct PeerReader {
     unread: Arc<AtomicUsize>,
@@ -55,17 +56,17 @@ pub struct PeerReader {
 }
 
 impl PeerReader {
-    /// A call on this connection was refused for who calls: the connection is heard less often from now on.
+    /// Records that a call was refused because of its caller: the connection is read less often from now on.
     pub fn record_refusal(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The calls that were refused since somebody asked last.
+    /// The number of calls refused since the last query.
     pub(super) fn take_refused(&self) -> u32 {
         self.refused.swap(0, Ordering::Relaxed)
     }
 
-    /// Ends when the connection is to be ended.
+    /// Ends when the connection is to be closed.
     pub(super) fn evicted(&self) -> impl Future<Output = ()> + Send + 'static {
         self.gives_way.clone().cancelled_owned()
     }
@@ -76,12 +77,12 @@ impl PeerReader {
     }
 }
 
-/// Bytes of the room, or of what the reader may leave unread, until it is dropped.
+/// Bytes of the budget, or of the reader's own allowance, until dropped.
 pub(super) struct Hold {
     room: Arc<Inner>,
     reader: PeerReader,
     pub(super) bytes: usize,
-    /// Where they are of the room.
+    /// The key of the bytes in the budget.
     number: Option<u64>,
 }
 
@@ -118,7 +119,7 @@ impl Drop for Hold {
     }
 }
 
-/// Bytes that were handed on: the connection lets go of them when they are written.
+/// Bytes passed to the connection, which drops the bytes after the write.
 pub(super) struct Unread {
     bytes: Bytes,
     hold: Arc<Hold>,
@@ -151,10 +152,10 @@ impl Default for AnswerBudget {
 }
 
 impl AnswerBudget {
-    /// The same bytes, which take their room until they are read; nothing where there is none.
+    /// The bytes, counted in the budget until read; `None` if the budget is exhausted.
     pub async fn hold(&self, reader: &PeerReader, bytes: &[u8]) -> Option<Bytes> {
         let hold = self.reserve(reader, bytes.len()).await?;
-        // Not the buffer that they were written into, which may be twice as large.
+        // A copy, because the original buffer may be twice as large.
         Some(Unread::handed_on(Bytes::copy_from_slice(bytes), Arc::new(hold)))
     }
 
@@ -195,7 +196,7 @@ impl Inner {
 
 impl AnswerTable {
     fn take(&mut self, reader: &PeerReader, bytes: usize) -> Option<u64> {
-        // One that is larger than the room takes all of it.
+        // An answer larger than the budget takes the whole budget.
         let bytes = bytes.min(HELD);
         self.free = self.free.checked_sub(bytes)?;
         self.next += 1;
@@ -203,7 +204,7 @@ impl AnswerTable {
         Some(self.next)
     }
 
-    /// Says when the next one may be due.
+    /// Closes the slowest connection if overdue, and returns the time until the next connection may be due.
     fn close_slowest(&self) -> Duration {
         let still_there = |entry: &&HeldAnswer| entry.since.is_some() && !entry.reader.gives_way.is_cancelled();
         let slowest = self.held.values().filter(still_there).min_by_key(|entry| entry.since);
@@ -257,7 +258,7 @@ mod tests {
             assert!(asked.await.expect("no panic"));
         }
         assert!(began.elapsed() <= WAITS_AT_MOST + READS_WITHIN);
-        // Small ones depend on nobody.
+        // Small answers depend on no other connection.
         let small = room.hold(&PeerReader::default(), &[7; HELD_BY_EACH]).await;
         assert!(small.is_some());
         drop(held);

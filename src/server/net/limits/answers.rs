@@ -17,14 +17,14 @@ use tonic::Status;
 
 use super::answer_budget::{AnswerBudget, Hold, PeerReader, Unread};
 
-/// Made at once where answers are made from the whole state.
+/// The number of concurrently made answers from the whole state.
 const MADE_AT_ONCE: usize = 4;
-/// An answer waits no longer than that for its turn to be made, and for room.
+/// The maximum wait of an answer for its turn, and for the budget.
 const WAITS_AT_MOST: Duration = Duration::from_secs(5);
 
 type Framed = Result<Frame<Bytes>, axum::Error>;
 
-/// For answers over HTTP/1.1, which are made in turn.
+/// Makes answers over HTTP/1.1, a few at a time.
 #[derive(Clone)]
 pub struct Maker {
     pub room: AnswerBudget,
@@ -38,12 +38,12 @@ impl Default for Maker {
 }
 
 impl Maker {
-    /// Makes an answer when there is room for one more; `None` where there is none for too long.
+    /// Makes an answer when the budget allows; `None` after a timeout.
     pub async fn make(&self, reader: &PeerReader, made: impl Future<Output = Response>) -> Option<Response> {
         let making = async {
             let _turn = self.turns.acquire().await.ok()?;
             let (head, body) = made.await.into_parts();
-            // One that grows while it is told makes room for itself, part by part.
+            // A streamed answer takes its budget part by part.
             if body.size_hint().exact().is_none() {
                 return Some(Response::from_parts(head, body));
             }
@@ -54,14 +54,14 @@ impl Maker {
     }
 }
 
-/// The answer of a call, once there is room for it or for its beginning.
+/// The answer of a call, once the budget has space for the answer or its beginning.
 pub(super) async fn answer(room: &AnswerBudget, reader: &PeerReader, response: Response) -> Response {
     let (head, mut body) = response.into_parts();
     if body.is_end_stream() {
         return Response::from_parts(head, body);
     }
-    // A message is written before anybody asks for it, so that all that is held is counted. After one that is alone
-    // comes the end, at once.
+    // A message is encoded before the connection polls for a frame, so all held bytes are counted. A single message is
+    // followed by the end at once.
     let mut begins = VecDeque::new();
     while begins.len() < 2 {
         match body.frame().now_or_never() {
@@ -80,7 +80,7 @@ pub(super) async fn answer(room: &AnswerBudget, reader: &PeerReader, response: R
     Response::from_parts(head, Body::new(StreamBody::new(Box::pin(frames))))
 }
 
-/// The encoder and its buffer are gone.
+/// The answer without the encoder and its buffer.
 async fn whole(
     room: &AnswerBudget,
     reader: &PeerReader,
@@ -101,13 +101,13 @@ async fn whole(
     Response::from_parts(head, Body::new(StreamBody::new(stream::iter(told))))
 }
 
-/// An answer that goes on.
+/// A streamed answer.
 struct StreamedBody {
     room: AnswerBudget,
     reader: PeerReader,
     begins: VecDeque<Framed>,
     body: Body,
-    /// The encoder keeps the buffer of the longest part for the next one.
+    /// The encoder keeps the buffer of the longest part for the next part.
     hold: Option<Arc<Hold>>,
     is_over: bool,
 }
@@ -136,10 +136,10 @@ impl StreamedBody {
         }))
     }
 
-    /// Its buffer may be twice as large as what was written into it.
+    /// Reserves twice the bytes, because the encoder's buffer may be twice as large as its content.
     async fn hold(&mut self, bytes: usize) -> Option<Arc<Hold>> {
         let wanted = 2 * bytes;
-        // What was handed on before is read, and its buffer is used again.
+        // The previous part was read, and its buffer is used again.
         let used_again = self.hold.take().and_then(Arc::into_inner);
         if let Some(hold) = used_again
             && hold.bytes >= wanted
@@ -209,7 +209,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn another_answer_is_made_when_there_is_room_for_it() {
         let (maker, reader) = (Maker::default(), PeerReader::default());
-        // Two of them are more than there is room for.
+        // Two answers exceed the budget.
         let made = || async { Response::new(Body::from(vec![7; HALF + 1])) };
         let unread = maker.make(&reader, made()).await.expect("room for one");
         assert!(maker.make(&PeerReader::default(), made()).await.is_none(), "nobody has read the first one");

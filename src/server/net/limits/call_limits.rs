@@ -21,24 +21,24 @@ use super::connection_limit::ConnectionLimit;
 use super::listener::ClientKey;
 use super::rate_limit::RateLimiters;
 
-/// Until an answer begins. Changes of members take the longest.
+/// The timeout until an answer begins. Membership changes take the longest.
 const CALL_WITHIN: Duration = Duration::from_secs(90);
-/// What is sent and not read yet, of a call and of a connection.
+/// The bytes sent and not read yet, of a call and of a connection.
 const UNREAD_OF_A_CALL: u32 = 64 << 10;
 const UNREAD_OF_A_CONNECTION: u32 = 128 << 10;
 const HEADER_BYTES: u32 = 8 << 10;
-/// Calls that are broken off before they are looked at, and those that break the protocol.
+/// The maximum of calls reset before they are handled, and of protocol errors.
 const BROKEN_OFF: usize = 20;
 const PROTOCOL_ERRORS: usize = 64;
-/// A connection that is as silent is asked for a sign of life, and ended when it gives none for as long.
+/// The silence after which a connection is pinged, and the timeout of the ping.
 const ALIVE_WITHIN: Duration = Duration::from_secs(20);
 
-/// A call does not wait longer for its turn.
+/// The maximum wait of a call for its turn.
 const WAITS_AT_MOST: Duration = Duration::from_secs(5);
-/// Before one is told that it asks too often.
+/// The delay before the refusal of a client with too many calls.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// For clients on the machine.
+/// A server for clients on the machine.
 pub fn grpc_server(calls_of_a_connection: u32) -> Server {
     Server::builder()
         .timeout(CALL_WITHIN)
@@ -52,7 +52,7 @@ pub fn grpc_server(calls_of_a_connection: u32) -> Server {
         .http2_keepalive_timeout(Some(ALIVE_WITHIN))
 }
 
-/// How often calls may come: what comes too often waits.
+/// The rate of calls: a call above the rate waits.
 pub struct CallRate(RateLimiters<ClientKey>);
 
 impl CallRate {
@@ -60,7 +60,7 @@ impl CallRate {
         Self(RateLimiters::new(at_once, a_second))
     }
 
-    /// False when so many wait already that it is in vain.
+    /// False if too many calls wait already.
     pub async fn wait(&self, who: ClientKey) -> bool {
         let wait = {
             let pace = self.0.of(who);
@@ -75,17 +75,17 @@ impl CallRate {
     }
 }
 
-/// What a listener for gRPC puts up with.
+/// The limits of a gRPC listener.
 pub struct CallLimits {
-    /// Those that have not ended.
+    /// The calls in progress.
     pub at_once: ConnectionLimit,
     pub turns: Option<CallRate>,
-    /// For answers that are not read.
+    /// For unread answers.
     pub room: AnswerBudget,
 }
 
 impl CallLimits {
-    /// The same routes for as many calls and no more.
+    /// Applies the limits to the routes.
     pub fn bound(self, routes: Routes) -> Routes {
         routes.into_axum_router().layer(from_fn_with_state(Arc::new(self), admit)).into()
     }
@@ -106,7 +106,7 @@ async fn admit(State(calls): State<Arc<CallLimits>>, mut request: Request, next:
     let response = answer(&calls.room, &reader, next.run(request).await).await;
     response.map(|body| {
         Body::new(body.map_frame(move |frame| {
-            // The call ends with the last word of its answer, and so does its place.
+            // The call ends with the last frame of its answer, and so does its permit.
             let _ = &place;
             frame
         }))

@@ -19,14 +19,14 @@ use super::evicting_limit::EvictingPermit;
 use super::frames::Frames;
 use super::rate_limit::RateLimiter;
 
-/// What was said faster waits no longer than that before it is heard; signs of life may take longer.
+/// The maximum delay of fast input; keep-alives may take longer.
 const WAITS_AT_MOST: Duration = Duration::from_secs(10);
 
-/// For each call that was refused for who calls, its connection is not heard for so long. The refused call itself does not
-/// wait: it would keep a place that others need.
+/// The pause in reading a connection, for each call refused because of its caller. The refused call itself does not
+/// wait: a waiting call would keep a permit from other calls.
 const UNHEARD_AFTER_REFUSAL: Duration = Duration::from_millis(50);
 
-/// Why a connection may be open: held as long as it is, and what ends when it has to give way.
+/// The permit of a connection: held as long as the connection, with a future that ends on eviction.
 pub(super) struct ConnectionHold {
     _held: Box<dyn Send>,
     lost: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -44,11 +44,11 @@ impl From<EvictingPermit> for ConnectionHold {
     }
 }
 
-/// How much of a connection's words is heard without a pause.
+/// The rate at which a connection is read without a pause.
 pub(super) enum ReadRate {
     /// Bytes.
     Bytes(Arc<Mutex<RateLimiter>>),
-    /// Frames of HTTP/2 that ask for nothing.
+    /// HTTP/2 frames without a request.
     Frames(Frames),
 }
 
@@ -65,32 +65,32 @@ impl ReadRate {
     }
 }
 
-/// How one that was let in is put up with.
+/// The limits of an accepted connection.
 pub(super) struct ConnectionBounds {
     pub(super) footing: ConnectionHold,
     pub(super) measure: ReadRate,
-    /// For as long nothing that is to be written has to be read.
+    /// The maximum time for which pending output may stay unread.
     pub(super) reads_within: Duration,
-    /// Set where every question is answered before the next is heard: so long may a question be, and for as long as
-    /// `reads_within` there may be none.
+    /// The maximum length of a request, set if every request is answered before the next is read: then a connection may
+    /// also be idle for `reads_within` at most.
     pub(super) longest_question: Option<usize>,
 }
 
 pub struct BoundedConnection<S> {
     stream: S,
-    /// What was read at the door, to be read once more.
+    /// Bytes read at the handshake gate, to be read once more.
     begun: Vec<u8>,
     manners: ConnectionBounds,
     reader: PeerReader,
     is_lost: bool,
-    /// Since the last time something was written.
+    /// Bytes read since the last write.
     heard: usize,
     patience: Pin<Box<Sleep>>,
-    /// Otherwise there is nothing that the other side has to do.
+    /// True while the peer has to act; otherwise no timeout applies.
     is_waited_for: bool,
-    /// Until it is heard again.
+    /// The pause until the next read.
     hushed: Option<Pin<Box<Sleep>>>,
-    /// Of a reader, while nothing can be written.
+    /// The waker of a reader, while no write is possible.
     unheard: Option<Waker>,
 }
 
@@ -114,12 +114,12 @@ impl<S> BoundedConnection<S> {
         &self.stream
     }
 
-    /// As those see it who answer on it.
+    /// The reader for the handlers that answer on this connection.
     pub fn reader(&self) -> PeerReader {
         self.reader.clone()
     }
 
-    /// Fails when it is not put up with any longer.
+    /// Fails when the connection exceeds its limits or is evicted.
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         if self.is_lost || self.manners.footing.lost.as_mut().poll(context).is_ready() {
             self.is_lost = true;
@@ -131,7 +131,7 @@ impl<S> BoundedConnection<S> {
         Ok(())
     }
 
-    /// True while it is not to be heard.
+    /// True during a pause of reading.
     fn is_hushed(&mut self, context: &mut Context<'_>) -> bool {
         if self.is_waited_for && self.manners.longest_question.is_none() {
             self.unheard = Some(context.waker().clone());
@@ -148,7 +148,7 @@ impl<S> BoundedConnection<S> {
         is_hushed
     }
 
-    /// Beyond what it has to wait already.
+    /// Pauses reading, after the current pause.
     fn hush(&mut self, wait: Duration) {
         let now = Instant::now();
         let begins = self.hushed.as_ref().map_or(now, |hushed| hushed.deadline().max(now));
@@ -165,7 +165,7 @@ impl<S> BoundedConnection<S> {
         Ok(())
     }
 
-    /// Keeps count of what became of a write.
+    /// Tracks the result of a write.
     fn wrote(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         let is_written = matches!(written, Poll::Ready(Ok(count)) if count > 0);
         if is_written || (written.is_pending() && !self.is_waited_for) {
@@ -178,7 +178,7 @@ impl<S> BoundedConnection<S> {
                 reader.wake();
             }
         } else if written.is_pending() {
-            // So that somebody comes by when the time is over.
+            // Registers the waker for the timeout.
             self.check(context)?;
         }
         written
@@ -231,7 +231,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for BoundedConnection<S> {
         self.wrote(context, written)
     }
 
-    /// Otherwise HTTP/1 would copy each answer, which many connections share, and keep the room for it.
+    /// Otherwise HTTP/1 would copy each answer, which many connections share, and keep the bytes taken of the budget.
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }

@@ -11,17 +11,17 @@ pub struct ConnectionLimit<W = ClientKey> {
     taken: Taken<W>,
 }
 
-/// How many places each has.
+/// The number of permits of each client.
 type Taken<W> = Arc<Mutex<BTreeMap<W, usize>>>;
 
-/// One of them, until it is dropped.
+/// One permit, until dropped.
 pub struct ConnectionPermit<W: Ord = ClientKey> {
     who: W,
     taken: Taken<W>,
 }
 
 impl ConnectionLimit {
-    /// For whom nobody has to be told from anybody else.
+    /// A limit without a distinction of clients.
     pub fn in_all(most: usize) -> Self {
         Self::new(most, move |_| most)
     }
@@ -32,7 +32,7 @@ impl<W: Ord + Clone> ConnectionLimit<W> {
         Self { in_all, of_each: Box::new(of_each), taken: Arc::default() }
     }
 
-    /// Nothing where all are taken, or as many as this one may have.
+    /// `None` if all permits are taken, or the client has its maximum.
     pub fn acquire(&self, who: W) -> Option<ConnectionPermit<W>> {
         let mut taken = lock(&self.taken);
         let own = taken.get(&who).copied().unwrap_or(0);

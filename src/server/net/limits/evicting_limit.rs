@@ -1,4 +1,4 @@
-//! A limit that always admits. When it is full it evicts the oldest connection of the client that has most.
+//! A limit that always admits. When full, the limit evicts the oldest connection of the client with most connections.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,17 +6,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::listener::ClientKey;
 
-/// In the order in which they came.
+/// In the order of arrival.
 pub struct EvictingLimit {
     most: usize,
     inside: VecDeque<(ClientKey, CancellationToken)>,
 }
 
-/// Held by who is inside; it leaves by dropping it.
+/// Held by an admitted connection, which leaves by dropping the permit.
 pub struct EvictingPermit(CancellationToken);
 
 impl EvictingPermit {
-    /// Ends when it had to give way.
+    /// Ends on eviction.
     pub fn evicted(&self) -> impl Future<Output = ()> + Send + 'static {
         self.0.clone().cancelled_owned()
     }
@@ -33,7 +33,7 @@ impl EvictingLimit {
         Self { most, inside: VecDeque::new() }
     }
 
-    /// Lets one in, and says who had to give way to it.
+    /// Admits a connection, and returns the client of the evicted connection.
     pub fn acquire(&mut self, who: ClientKey) -> (EvictingPermit, Option<ClientKey>) {
         self.inside.retain(|(_, stay)| !stay.is_cancelled());
         let mut gone = None;
@@ -53,13 +53,13 @@ impl EvictingLimit {
     }
 }
 
-/// The oldest of whoever has the most.
+/// The oldest connection of the client with most connections.
 fn victim(inside: impl Iterator<Item = ClientKey>) -> Option<usize> {
     let mut of_each: BTreeMap<ClientKey, (usize, usize)> = BTreeMap::new();
     for (place, who) in inside.enumerate() {
         of_each.entry(who).or_insert((0, place)).0 += 1;
     }
-    // Of two that have as many, the one whose oldest is older.
+    // Of two clients with equal counts, the client with the older oldest connection.
     let most = of_each.into_values().max_by_key(|(count, oldest)| (*count, std::cmp::Reverse(*oldest)));
     most.map(|(_, oldest)| oldest)
 }

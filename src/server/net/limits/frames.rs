@@ -1,5 +1,5 @@
-//! HTTP/2 frame by frame. Frames that cost work and carry no call are allowed at the rate of honest replicas. Calls and
-//! their messages are not slowed down: a snapshot has megabytes.
+//! Parses HTTP/2 frame by frame. Frames that cost work and carry no call are allowed at the rate of honest replicas.
+//! Calls and their messages are not slowed down: a snapshot has megabytes.
 
 use std::time::Duration;
 
@@ -12,38 +12,36 @@ const END_STREAM: u8 = 0x1;
 const PADDED: u8 = 0x8;
 const PRIORITY: u8 = 0x20;
 
-/// The price of a frame that asks for nothing. A call has the price of one, and of one more for each such piece of its
-/// head.
+/// The price of a frame without a request. A call costs 1, and 1 more for each `PIECE_OF_A_HEAD` bytes of its head.
 const PRICE: u32 = 256;
 const PIECE_OF_A_HEAD: u32 = 64;
-/// 256 of the former, or more calls than a leader can have.
+/// 256 frames without a request, or more calls than a leader can have.
 const AT_ONCE: u32 = 256 * PRICE;
 const A_SECOND: u32 = 64 * PRICE;
-/// A shorter frame with a part of a message is one that could have been sent with others, unless there were long ones
-/// before it.
+/// A shorter data frame could have been merged with others, unless preceded by long frames.
 const SHORT_DATA: usize = 1024;
 const SHORT_AT_ONCE: u32 = 256;
 
-/// Follows the words of one connection.
+/// Parses the input of one connection.
 pub(super) struct Frames {
     head: [u8; HEAD_BYTES],
-    /// Bytes of the head.
+    /// Known bytes of the head.
     known: usize,
     /// Bytes until the next frame begins.
     skipped: usize,
-    /// Short pieces of messages that were earned by calls and long pieces.
+    /// Short pieces of messages allowed by calls and long pieces.
     earned: u32,
     pace: RateLimiter,
 }
 
 impl Frames {
-    /// After as many bytes that are no frame.
+    /// Starts after `bytes` bytes without frames.
     pub(super) fn after(bytes: usize) -> Self {
         let pace = RateLimiter::new(AT_ONCE, A_SECOND);
         Self { head: [0; HEAD_BYTES], known: 0, skipped: bytes, earned: 0, pace }
     }
 
-    /// How long it is not to be heard after these words; nothing where it would be for longer than `at_most`.
+    /// The pause of reading after this input; `None` if longer than `at_most`.
     pub(super) fn wait(&mut self, heard: &[u8], at_most: Duration) -> Option<Duration> {
         let price = self.price(heard);
         if price == 0 { Some(Duration::ZERO) } else { self.pace.wait(price, at_most) }
@@ -111,7 +109,7 @@ mod tests {
         [frame(HEADERS, 4, 60), frame(DATA, 0, length), frame(DATA, END_STREAM, 0)].concat()
     }
 
-    /// How many go unhindered, of very many.
+    /// The number of frames without a pause, of very many.
     fn unhindered(one: &[u8]) -> usize {
         let mut frames = Frames::after(0);
         (0..100_000).take_while(|_| frames.wait(one, AT_MOST) == Some(Duration::ZERO)).count()

@@ -1,4 +1,4 @@
-//! The handshake gate of a listener: each connection is handled by itself, within a time, until it is accepted.
+//! The handshake gate of a listener: each connection is handled separately, within a time, until accepted.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,23 +21,23 @@ use super::listener::{ClientKey, Listener};
 use super::log_limit::RejectionLog;
 use super::rate_limit::RateLimiters;
 
-/// After an error of the listener itself, as when no file can be opened any more.
+/// The pause after an error of the listener itself, as when no file can be opened any more.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(50);
-/// Let in, and yet to be served.
+/// The maximum of connections accepted and not served yet.
 const LET_IN: usize = 16;
-/// What every HTTP/2 client says first has so many bytes.
+/// The length of the HTTP/2 client preface.
 const PREFACE_BYTES: usize = 24;
-/// A connection to which for as long nothing can be written is ended; over HTTP/1, one to which nothing is.
+/// The time without a possible write after which a connection is closed; over HTTP/1, the time without a write.
 const READS_WITHIN: Duration = Duration::from_secs(10);
 /// In bytes, over HTTP/1.
 const LONGEST_QUESTION: usize = 16 << 10;
 
-/// What there is room for before anybody is let in.
+/// The limits before a connection is accepted.
 #[derive(Clone, Copy, Debug)]
 pub struct HandshakeGate {
-    /// For the first words, or whatever has to be done before a connection is let in.
+    /// The timeout of the first bytes, or of other work before a connection is accepted.
     pub within: Duration,
-    /// Connections that have yet to be let in.
+    /// The maximum of connections that are not accepted yet.
     pub most: usize,
 }
 
@@ -47,21 +47,21 @@ impl Default for HandshakeGate {
     }
 }
 
-/// Meets connections of one kind.
+/// Accepts connections of one kind.
 pub trait Acceptor<S>: Send + Sync + 'static {
     type Guest: Send + 'static;
 
-    /// What is served, when it may be let in.
+    /// The connection to serve, if accepted.
     fn accept(&self, stream: S, who: ClientKey) -> impl Future<Output = Option<Self::Guest>> + Send;
 
-    /// It took too long, or gave way at the door.
+    /// Called for a connection that took too long, or was evicted at the gate.
     fn rejected(&self, who: ClientKey);
 }
 
-/// Those who were let in.
+/// The accepted connections.
 pub struct Incoming<G>(mpsc::Receiver<G>);
 
-/// Lets in until `stop`.
+/// Accepts connections until `stop`.
 pub fn incoming<L: Listener, P: Acceptor<L::Stream>>(
     listener: L,
     door: HandshakeGate,
@@ -74,13 +74,13 @@ pub fn incoming<L: Listener, P: Acceptor<L::Stream>>(
 }
 
 impl<G> Incoming<G> {
-    /// As tonic takes them.
+    /// The stream for tonic.
     pub fn into_stream(self) -> impl Stream<Item = io::Result<G>> {
         ReceiverStream::new(self.0).map(Ok)
     }
 }
 
-/// As axum takes them.
+/// The listener for axum.
 impl axum::serve::Listener for Incoming<BoundedConnection<TcpStream>> {
     type Io = BoundedConnection<TcpStream>;
     type Addr = ClientKey;
@@ -91,7 +91,7 @@ impl axum::serve::Listener for Incoming<BoundedConnection<TcpStream>> {
                 let from = guest.stream().peer_addr();
                 (guest, from.map_or(ClientKey::Anybody, ClientKey::of))
             }
-            // The listener stops, and so does whoever asks.
+            // The listener stops, and the caller with it.
             None => std::future::pending().await,
         }
     }
@@ -130,7 +130,7 @@ async fn keep<L: Listener, P: Acceptor<L::Stream>>(
     }
 }
 
-/// What every handshake of a listener uses.
+/// The data shared by all handshakes of a listener.
 struct Reception<P, G> {
     porter: Arc<P>,
     within: Duration,
@@ -156,17 +156,17 @@ async fn shake_hands<S, P: Acceptor<S>>(
     };
     drop(stay);
     match met {
-        // Nobody waits for it any more when the listener stops.
+        // The receiver is gone when the listener stops.
         Ok(Some(guest)) => drop(send.send(guest).await),
         Ok(None) => {}
         Err(_) => porter.rejected(who),
     }
 }
 
-/// Lets in whoever has said as much as begins HTTP/2. What it is, is for whoever serves it to judge.
+/// Accepts a connection that has sent as many bytes as an HTTP/2 preface. The content is checked by the server.
 pub struct Http2 {
     pub places: ConnectionLimit,
-    /// In bytes; frame by frame where there are none.
+    /// In bytes; frame by frame if `None`.
     pub paces: Option<RateLimiters<ClientKey>>,
     pub turned_away: RejectionLog,
 }
@@ -179,7 +179,7 @@ where
 
     async fn accept(&self, mut stream: S, who: ClientKey) -> Option<BoundedConnection<S>> {
         let mut begun = vec![0; PREFACE_BYTES];
-        // One that goes without a word has wanted nothing.
+        // A connection closed without a byte had no request.
         stream.read_exact(&mut begun).await.ok()?;
         let Some(place) = self.places.acquire(who) else {
             self.turned_away.no_place(who);
@@ -196,7 +196,7 @@ where
     }
 }
 
-/// One that was met elsewhere and is about to begin HTTP/2, frame by frame.
+/// A connection from another acceptor, about to begin HTTP/2, limited frame by frame.
 pub fn by_frames<S, W: Ord + Send + 'static>(stream: S, place: ConnectionPermit<W>) -> BoundedConnection<S> {
     by_http2(stream, Vec::new(), place, ReadRate::Frames(Frames::after(PREFACE_BYTES)))
 }
@@ -207,11 +207,11 @@ fn by_http2<S>(stream: S, begun: Vec<u8>, place: impl Into<ConnectionHold>, meas
     BoundedConnection::new(stream, begun, manners)
 }
 
-/// Lets in whoever has begun to say something, and has whoever has the most inside give way to it: whoever only reads
-/// may be sent away at any time, and comes again.
+/// Accepts a connection after its first bytes, and when full evicts a connection of the client with most connections: a
+/// client that only reads may be disconnected at any time, and connects again.
 pub struct Http1 {
     pub crowd: Mutex<EvictingLimit>,
-    /// In bytes, for all of them.
+    /// In bytes, for all connections.
     pub paces: RateLimiters<ClientKey>,
     pub turned_away: RejectionLog,
 }
@@ -274,7 +274,7 @@ mod tests {
         talks.write_all(&[1; PREFACE_BYTES]).await.expect("room");
         let mut guest = guests.0.recv().await.expect("a guest");
         assert_eq!(guest.read_u8().await.ok(), Some(1));
-        // The first of them have been closed.
+        // The first connections have been closed.
         assert_eq!(silent[0].read(&mut [0]).await.ok(), Some(0));
     }
 

@@ -1,5 +1,5 @@
-//! HTTP/1.1 only, whatever features are built in. One connection has one request at a time, so there are at most as
-//! many unread answers as connections.
+//! Serves HTTP/1.1 only, with any set of built-in features. One connection has one request at a time, so there are at
+//! most as many unread answers as connections.
 
 use std::convert::Infallible;
 use std::io;
@@ -17,10 +17,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-/// What is heard ahead of a question, or said ahead of a reader, in bytes.
+/// The bytes read ahead of a request, or written ahead of a reader.
 const AHEAD: usize = 64 << 10;
 
-/// Serves until `stop`, and until those who asked by then are answered. `of` says what requests know of their connection.
+/// Serves until `stop`, and until pending requests are answered. `of` returns the connection's data for requests.
 pub async fn serve_http1<L: Listener, I: Clone + Send + Sync + 'static>(
     mut listener: L,
     router: Router,
@@ -55,7 +55,7 @@ where
     });
     let mut connection =
         std::pin::pin!(http1::Builder::new().max_buf_size(AHEAD).serve_connection(TokioIo::new(stream), service));
-    // Whoever breaks off has heard what it wanted.
+    // A client that disconnects needs no further answer.
     tokio::select! {
         _ = connection.as_mut() => return,
         () = stop.cancelled() => connection.as_mut().graceful_shutdown(),

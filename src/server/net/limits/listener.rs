@@ -1,4 +1,4 @@
-//! Listeners, and the client of a connection as far as the system knows it.
+//! Listeners, and the client of a connection as far as known to the system.
 
 use std::fmt;
 use std::io;
@@ -7,12 +7,12 @@ use std::net::{IpAddr, SocketAddr};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-/// Those who are counted together.
+/// The clients that are counted together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ClientKey {
     User(u32),
     Address(IpAddr),
-    /// All together.
+    /// All clients together.
     Anybody,
 }
 
@@ -43,7 +43,7 @@ impl Listener for TcpListener {
 
     async fn accept(&self) -> io::Result<(TcpStream, ClientKey)> {
         let (stream, from) = Self::accept(self).await?;
-        // Without it every write stalls on delayed acknowledgements. Whoever is gone already cannot be told anything.
+        // Without `TCP_NODELAY` every write stalls on delayed acknowledgements. An error means a closed connection.
         let _ = stream.set_nodelay(true);
         Ok((stream, ClientKey::of(from)))
     }

@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use super::listener::ClientKey;
 
 const TOLD_EVERY: Duration = Duration::from_mins(1);
-/// So many kinds of who and why are told of within that time; the others are counted.
+/// The maximum of pairs of client and reason logged within that time; further pairs are counted.
 const TOLD_AT_MOST: usize = 64;
 
-/// Who was told of, and why.
+/// The client and the reason.
 type Kind = (String, &'static str);
 
-/// When each was told of last, and how often it came since.
+/// The time of the last log message for each pair, and the number of occurrences since.
 #[derive(Debug, Default)]
 pub struct LogLimiter(Mutex<BTreeMap<Kind, (Instant, u64)>>);
 
 impl LogLimiter {
-    /// How many like it went untold before, where it is time to tell of it.
+    /// The number of similar occurrences not logged before, if a log message is due.
     pub fn is_due(&self, who: &str, word: &'static str) -> Option<u64> {
         self.is_due_at(who, word, Instant::now())
     }
@@ -46,7 +46,7 @@ impl LogLimiter {
     }
 }
 
-/// Those who are turned away at one listener.
+/// Logs the rejected clients of one listener.
 pub struct RejectionLog {
     door: &'static str,
     told: LogLimiter,
@@ -54,12 +54,12 @@ pub struct RejectionLog {
 }
 
 impl RejectionLog {
-    /// The door as the configuration calls it.
+    /// `door` is the listener's name in the configuration.
     pub fn at(door: &'static str) -> Self {
         Self { door, told: LogLimiter::default(), count: Box::new(|| {}) }
     }
 
-    /// The same, with those counted for whom there was no place.
+    /// Adds a counter of clients rejected because of a limit.
     #[must_use]
     pub fn counted(self, count: impl Fn() + Send + Sync + 'static) -> Self {
         Self { count: Box::new(count), ..self }

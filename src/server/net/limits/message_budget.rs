@@ -1,4 +1,5 @@
-//! Bounds the bytes of received messages that have no answer yet. A call without room fails with `RESOURCE_EXHAUSTED`.
+//! Bounds the bytes of received messages that have no answer yet. A call above the budget fails with
+//! `RESOURCE_EXHAUSTED`.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -31,11 +32,11 @@ impl MessageBudget {
     }
 }
 
-/// Says by the head of a call, which is its path and its caller, where its messages count, or why it is refused before
-/// any of them is read.
+/// Chooses by the head of a call, with its path and its caller, the budget of its messages, or refuses the call before
+/// any message is read.
 type Judge = Arc<dyn Fn(&str, &Extensions) -> Result<Arc<MessageBudget>, Status> + Send + Sync>;
 
-/// The routes, with the messages of each call counted where `judge` says.
+/// The routes, with the messages of each call counted in the budget chosen by `judge`.
 pub fn count_messages(
     routes: Routes,
     judge: impl Fn(&str, &Extensions) -> Result<Arc<MessageBudget>, Status> + Send + Sync + 'static,
@@ -65,7 +66,7 @@ impl CallBytes {
         Arc::new(Self { of: asked.clone(), bytes: AtomicUsize::new(0) })
     }
 
-    /// The same words, counted as they come.
+    /// The body, counted as its frames arrive.
     fn counts(self: &Arc<Self>, words: Body) -> Body {
         Body::new(CountedBody { words, call: self.clone() })
     }

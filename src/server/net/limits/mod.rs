@@ -1,9 +1,9 @@
 //! Limits of a listener: connections and calls at a time, in total and for each client, idle time, and rate.
 //!
-//! A connection waits at the handshake gate until it has sent its first bytes. The gate has few places. When it is
-//! full, the client with most waiting connections loses its oldest, so silent connections block nobody. After the gate,
-//! a connection over the limit is rejected, and a connection that is too fast waits. Requests without an end and
-//! answers that nobody reads have budgets of their own.
+//! A connection waits at the handshake gate until its first bytes arrive. The gate has few places. When the gate is
+//! full, the client with most waiting connections loses its oldest, so silent connections block no other client. After
+//! the gate, a connection over the limit is rejected, and a connection that is too fast waits. Requests without an end
+//! and unread answers have budgets of their own.
 
 mod accepted;
 mod answer_budget;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub struct RateLimiter {
-    /// What one takes of the time.
+    /// The time for one unit.
     each: Duration,
-    /// What may be taken ahead of the time.
+    /// The time by which use may run ahead of the clock.
     ahead: Duration,
     taken_until: Instant,
 }
@@ -20,12 +20,12 @@ impl RateLimiter {
         Self { each, ahead: each * at_once, taken_until: Instant::now() }
     }
 
-    /// False when it is too much.
+    /// False above the rate.
     pub fn take(&mut self) -> bool {
         self.wait(1, Duration::ZERO).is_some()
     }
 
-    /// How long so many have to wait. Nothing, and nothing is taken, when it is longer than that.
+    /// The wait for `count` units. `None`, with nothing taken, if the wait exceeds `at_most`.
     pub fn wait(&mut self, count: u32, at_most: Duration) -> Option<Duration> {
         self.wait_at(Instant::now(), count, at_most)
     }
@@ -45,10 +45,10 @@ impl RateLimiter {
     }
 }
 
-/// Who is remembered at once, unless more of them are busy.
+/// The number of remembered clients, unless more clients are busy.
 const REMEMBERED: usize = 256;
 
-/// One for each.
+/// One rate limiter for each client.
 pub struct RateLimiters<W> {
     at_once: u32,
     a_second: u32,

@@ -1,5 +1,5 @@
-//! A certificate authority for one cluster, and its certificates: ECDSA on P-256, with the names where `names` looks
-//! for them.
+//! A certificate authority for one cluster, and its certificates: ECDSA on P-256, with the names as `names` expects
+//! them.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// One that did not exist before.
+    /// Creates a new authority.
     pub fn make(cluster: &str, days: u32, now: Timestamp) -> Result<Made, MakeError> {
         let (mut params, expires_at) = (params(cluster), ends(now, days)?);
         params.subject_alt_names = vec![uri(&uri_of(cluster))?];
@@ -63,7 +63,7 @@ impl Authority {
         Ok(Made { cert, key: key.serialize_pem(), expires_at })
     }
 
-    /// One that was made before.
+    /// Reads an existing authority.
     pub fn read(cert: &str, key: &str) -> Result<Self, MakeError> {
         let cert = CertificateDer::from_pem_slice(cert.as_bytes()).map_err(|_| MakeError::NotOurs)?;
         let names = chain::names(&cert).map_err(|_| MakeError::NotOurs)?;
@@ -76,7 +76,7 @@ impl Authority {
         &self.cluster
     }
 
-    /// For a replica; it never outlives the authority.
+    /// Issues a certificate for a replica; the certificate never outlives the authority.
     pub fn issue(&self, replica: &str, days: u32, now: Timestamp) -> Result<Made, MakeError> {
         let expires_at = ends(now, days)?.min(self.expires_at);
         if expires_at <= now {
@@ -103,7 +103,7 @@ impl Authority {
     }
 }
 
-/// What an authority of this cluster is, always the same: whoever signs later is known by it.
+/// The parameters of the cluster's authority, always equal: later certificates are recognized by these parameters.
 fn params(cluster: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = named(&format!("allclear authority of {cluster}"));
@@ -114,7 +114,7 @@ fn params(cluster: &str) -> CertificateParams {
 
 fn named(name: &str) -> DistinguishedName {
     let mut named = DistinguishedName::new();
-    // A common name has at most 64 letters, and nobody looks at it.
+    // A common name has at most 64 letters, and is not verified.
     named.push(DnType::CommonName, name.chars().take(64).collect::<String>());
     named
 }
@@ -123,13 +123,13 @@ fn uri(text: &str) -> Result<SanType, MakeError> {
     Ok(SanType::URI(text.try_into().map_err(|error| MakeError::Name(text.into(), error))?))
 }
 
-/// The midnight after so many days.
+/// The midnight after `days` days.
 fn ends(now: Timestamp, days: u32) -> Result<Timestamp, MakeError> {
     let end = Timestamp(midnight(now).0 + DAY_MS * (i64::from(days) + 1));
     if chain::unix_time(end).as_secs() < chain::END_OF_TIME.as_secs() { Ok(end) } else { Err(MakeError::Days(days)) }
 }
 
-/// From the midnight before the day before, for clocks that are behind. To the day, which is all that is needed.
+/// Sets the validity from the midnight before the day before, for clocks that are behind. A precision of days suffices.
 fn valid(params: &mut CertificateParams, now: Timestamp, expires_at: Timestamp) {
     let date = |at| date_time_ymd(1970, 1, 1) + Duration::from_secs(chain::unix_time(at).as_secs());
     (params.not_before, params.not_after) = (date(Timestamp(midnight(now).0 - DAY_MS)), date(expires_at));

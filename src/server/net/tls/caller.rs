@@ -8,7 +8,7 @@ use super::credentials::Credentials;
 use super::handshake_error::HandshakeError;
 use super::names::CertificateNames;
 
-/// A peer whose certificate is of this cluster. It may still claim to be another of its replicas.
+/// A peer with a certificate of this cluster. The peer may still claim to be another replica of the cluster.
 #[derive(Clone)]
 pub struct Caller {
     credentials: Arc<Credentials>,
@@ -21,12 +21,12 @@ impl Caller {
         Self { credentials, names: Arc::new(names), from: from.into() }
     }
 
-    /// Refuses one whose certificate is not this replica's.
+    /// Refuses a peer whose certificate is not this replica's.
     pub fn require_replica(&self, replica: &str) -> Result<(), HandshakeError> {
         self.credentials.realm().speaks_for(&self.names, replica).map_err(|refusal| self.noted(refusal))
     }
 
-    /// Refuses one whose certificate is none of these replicas'.
+    /// Refuses a peer whose certificate belongs to none of these replicas.
     pub fn require_one_of<'a>(&self, mut known: impl Iterator<Item = &'a str>) -> Result<(), HandshakeError> {
         if known.any(|replica| self.bears(replica)) {
             return Ok(());
@@ -34,12 +34,12 @@ impl Caller {
         Err(self.noted(HandshakeError::UnknownReplica(self.names.to_string())))
     }
 
-    /// Whether its certificate is this replica's; nobody is refused for it.
+    /// Whether the peer's certificate is this replica's; a mismatch is not a refusal.
     pub fn bears(&self, replica: &str) -> bool {
         self.credentials.realm().speaks_for(&self.names, replica).is_ok()
     }
 
-    /// The refusal of one that is no member of the cluster.
+    /// Refuses a peer that is no member of the cluster.
     pub fn is_no_member(&self) -> HandshakeError {
         self.noted(HandshakeError::NoMember(self.names.to_string()))
     }

@@ -1,4 +1,4 @@
-//! Verifies a certificate chain against an authority: its path, its names, and its end.
+//! Verifies a certificate chain against an authority: path, names, and end of validity.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use super::handshake_error::HandshakeError;
 use super::names::CertificateNames;
 use allclear_core::model::time::Timestamp;
 
-/// Names of one certificate that are looked at.
+/// The maximum of checked names of a certificate.
 const MOST_NAMES: usize = 16;
-/// Where dates of certificates end.
+/// The latest date of certificates.
 pub(super) const END_OF_TIME: Duration = Duration::from_secs(253_402_300_799);
 
 pub(super) fn provider() -> CryptoProvider {
@@ -23,7 +23,7 @@ pub(super) fn algorithms() -> WebPkiSupportedAlgorithms {
     provider().signature_verification_algorithms
 }
 
-/// Whether a certificate leads to one of the authorities, and may be used like this now.
+/// Checks that a certificate leads to one of the authorities, and is valid for `usage` now.
 pub(super) fn verify(
     certificate: &CertificateDer<'_>,
     between: &[CertificateDer<'_>],
@@ -44,8 +44,8 @@ pub(super) fn names(certificate: &CertificateDer<'_>) -> Result<CertificateNames
     })
 }
 
-/// Asked at the end of all time, a certificate says until when it was valid: before anything else is looked at.
-/// Nothing for one that never ends.
+/// The end of a certificate's validity, from a verification at the end of all time: webpki checks the validity before
+/// anything else. `None` for a certificate without an end.
 pub(super) fn expires_at(certificate: &CertificateDer<'_>) -> Result<Option<Timestamp>, HandshakeError> {
     let end = UnixTime::since_unix_epoch(END_OF_TIME);
     let certificate = EndEntityCert::try_from(certificate)?;

@@ -1,4 +1,4 @@
-//! A verified connection. It ends after a while, so that a certificate is verified again.
+//! A verified connection. The connection ends after a while, so that a certificate is verified again.
 
 use std::io;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use tonic::transport::server::Connected;
 
 use super::caller::Caller;
 
-/// Beyond its age, at which the side that was dialled ends it gently: for a peer that does not take the hint.
+/// Added to the maximum age, at which the listening side ends the connection gently: for a peer that does not react.
 const GRACE: Duration = Duration::from_secs(30);
 
 pub struct TlsConnection {

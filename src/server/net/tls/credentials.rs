@@ -1,5 +1,5 @@
-//! The certificate, key and authorities of this replica. They are read again when a file changes, and replaced only by
-//! ones that work.
+//! The certificate, key and authorities of this replica. The files are read again after a change, and the credentials
+//! in use are replaced only by working credentials.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -20,25 +20,25 @@ use super::names::CertificatePolicy;
 use super::verifier::Verifier;
 use allclear_core::model::time::Timestamp;
 
-/// Between two looks at the files.
+/// The interval of checks of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// Looks at which the files are unfit before that is told.
+/// The number of failed checks before a log message.
 const TOLD_AT: u32 = 2;
-/// What is spoken inside.
+/// The protocol inside TLS.
 const HTTP2: &[u8] = b"h2";
 
-/// What a replica is to show and to trust.
+/// The certificate of a replica, and the rules of its trust.
 #[derive(Debug)]
 pub struct Options {
     pub files: Files,
     pub realm: CertificatePolicy,
     pub replica: String,
-    /// A connection ends after it, and is opened anew by what is trusted then.
+    /// The age at which a connection ends. A new connection is verified by the credentials trusted then.
     pub max_connection_age: Duration,
     pub clock: fn() -> Timestamp,
 }
 
-/// Shared by everything that dials and everything that is dialled.
+/// Shared by all connectors and listeners.
 #[derive(Debug)]
 pub struct Credentials {
     options: Options,
@@ -47,12 +47,12 @@ pub struct Credentials {
     refusals: HandshakeErrors,
 }
 
-/// Why what the files hold now is not in use.
+/// The reason why the current content of the files is not in use.
 #[derive(Debug)]
 struct Spoilt {
     why: Unfit,
     since: Timestamp,
-    /// In a row.
+    /// The number of failed checks in a row.
     looks: u32,
 }
 
@@ -68,11 +68,11 @@ impl Credentials {
         Ok(Arc::new(Self { options, in_use, unfit: Mutex::default(), refusals: HandshakeErrors::default() }))
     }
 
-    /// Looks at the files until it is stopped.
+    /// Checks the files until `stop`.
     pub async fn keep_current(self: Arc<Self>, stop: CancellationToken) {
         let mut turns = interval(LOOK_EVERY);
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // Nothing is known of what was read at the start: it may have changed since.
+        // The state of the files at the start is unknown: a file may have changed since.
         let mut taken: Option<Seen> = None;
         while stop.run_until_cancelled(turns.tick()).await.is_some() {
             let this = self.clone();
@@ -84,7 +84,7 @@ impl Credentials {
         }
     }
 
-    /// Takes over what the files hold, if that is not known to be in use and would work; tells what is in use then.
+    /// Loads the content of the files, if the content is new and valid; returns the state of the files in use.
     fn look(&self, taken: Option<Seen>) -> Option<Seen> {
         let seen = self.options.files.seen();
         if taken == Some(seen) {
@@ -99,7 +99,8 @@ impl Credentials {
                 self.take_over(found);
                 Some(seen)
             }
-            // Looked at again: it may come right with time, and whoever writes three files is not done with the first.
+            // Checked again: time may make a certificate valid, and an update of three files is not complete with the
+            // first.
             Err(why) => {
                 let before = unfit.take().filter(|before| before.why == why);
                 let (since, looks) = before.map_or(((self.options.clock)(), 0), |before| (before.since, before.looks));
@@ -131,28 +132,28 @@ impl Credentials {
         self.options.max_connection_age
     }
 
-    /// Of the certificate in use; nothing for one that never ends.
+    /// The end of the certificate in use; `None` for a certificate that never ends.
     pub fn expires_at(&self) -> Option<Timestamp> {
         self.in_use.read().unwrap_or_else(PoisonError::into_inner).expires_at
     }
 
-    /// Why what the files hold now is not in use, and since when.
+    /// The reason why the current content of the files is not in use, and the time since.
     pub fn unfit(&self) -> Option<(Timestamp, String)> {
         let unfit = self.unfit.lock().unwrap_or_else(PoisonError::into_inner);
         unfit.as_ref().filter(|it| it.looks >= TOLD_AT).map(|it| (it.since, it.why.to_string()))
     }
 
-    /// How many peers were refused so far, by the word for why.
+    /// The number of refused peers so far, by reason.
     pub fn refusals(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.refusals.counts()
     }
 
-    /// Counts it, and tells of it.
+    /// Counts and logs a refusal.
     pub(super) fn refused(&self, who: &str, refusal: &HandshakeError) {
         self.refusals.note(who, refusal);
     }
 
-    /// For the next connection that comes in.
+    /// The configuration for the next accepted connection.
     pub(super) fn to_be_dialled(&self) -> Result<Arc<ServerConfig>, rustls::Error> {
         let found = self.found();
         let mut config = ServerConfig::builder_with_provider(Arc::new(chain::provider()))
@@ -160,13 +161,13 @@ impl Credentials {
             .with_client_cert_verifier(self.verifier(&found, None))
             .with_cert_resolver(Arc::new(SingleCertAndKey::from(found.key)));
         config.alpn_protocols = vec![HTTP2.into()];
-        // Who comes back is judged anew, by what is trusted then.
+        // A returning peer is verified anew, by the authorities trusted then.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(Arc::new(config))
     }
 
-    /// For the next connection to this replica.
+    /// The configuration for the next connection to this replica.
     pub(super) fn to_dial(&self, replica: &str) -> Result<Arc<ClientConfig>, rustls::Error> {
         let found = self.found();
         let mut config = ClientConfig::builder_with_provider(Arc::new(chain::provider()))

@@ -19,7 +19,7 @@ use super::handshake_error::HandshakeError;
 use super::names::CertificateNames;
 use crate::net::dial::{self, CoalescedWrites, DialTarget};
 
-/// A channel to a replica, opened when it is first used.
+/// A channel to a replica, opened at the first use.
 pub fn dial(endpoint: &Endpoint, credentials: &Arc<Credentials>, replica: &str, way: &Arc<DialTarget>) -> Channel {
     let dialled = (credentials.clone(), Arc::<str>::from(replica), way.clone());
     endpoint.connect_with_connector_lazy(service_fn(move |_: Uri| {
@@ -31,7 +31,7 @@ pub fn dial(endpoint: &Endpoint, credentials: &Arc<Credentials>, replica: &str, 
     }))
 }
 
-/// One address of a name may be somebody else's, so who is there is part of the attempt.
+/// One address of a name may belong to another machine, so the peer's identity is part of the attempt.
 async fn connect(credentials: &Arc<Credentials>, replica: &str, address: SocketAddr) -> io::Result<TlsConnection> {
     let met = greet(credentials, replica, dial::connect(address).await?).await;
     met.map_err(|error| {
@@ -43,10 +43,10 @@ async fn connect(credentials: &Arc<Credentials>, replica: &str, address: SocketA
 
 async fn greet(credentials: &Arc<Credentials>, replica: &str, stream: TcpStream) -> io::Result<TlsConnection> {
     let config = credentials.to_dial(replica).map_err(io::Error::other)?;
-    // It is not sent, and not what decides.
+    // The name is not sent, and does not decide.
     let name = ServerName::try_from("replica").map_err(io::Error::other)?;
     let mut stream = TlsConnector::from(config).connect(name, stream).await?;
-    // In TLS 1.3 the other side judges our certificate last: its first words say that it took it.
+    // In TLS 1.3 the peer verifies our certificate last: the peer's first bytes show the acceptance.
     if stream.fill_buf().await?.is_empty() {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }

@@ -21,23 +21,23 @@ const CERT: &str = "cluster.tls.cert";
 const KEY: &str = "cluster.tls.key";
 const CA: &str = "cluster.tls.ca";
 
-/// More is no certificate.
+/// A larger file is no certificate.
 const MOST_BYTES: u64 = 1 << 20;
 const MOST_CERTIFICATES: usize = 64;
 /// Write for the group, anything for others.
 const TOO_OPEN: u32 = 0o037;
 
-/// Where they are.
+/// The paths of the files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Files {
-    /// This replica's certificate, and those between it and the authority's.
+    /// This replica's certificate, and the intermediate certificates up to the authority's.
     pub cert: PathBuf,
     pub key: PathBuf,
-    /// Every authority whose certificates are taken; two while one replaces the other.
+    /// Every trusted authority; two during a replacement.
     pub ca: PathBuf,
 }
 
-/// What is wrong, with which file, and what to do.
+/// The problem, the file, and the advice.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{key}`: {}: {why}", path.display())]
 pub struct Unfit {
@@ -46,17 +46,17 @@ pub struct Unfit {
     pub why: String,
 }
 
-/// What the files hold, found to belong together.
+/// The content of the files, checked against each other.
 #[derive(Clone, Debug)]
 pub struct LoadedFiles {
     pub(super) key: Arc<CertifiedKey>,
     pub(super) authorities: Arc<[TrustAnchor<'static>]>,
     pub names: CertificateNames,
-    /// Nothing for a certificate that never ends.
+    /// `None` for a certificate that never ends.
     pub expires_at: Option<Timestamp>,
 }
 
-/// What tells a file from what it was before: when it was written, where, and how long it is.
+/// The state of each file, to detect a change: modification time, inode, and length.
 pub(super) type Seen = [Option<(i64, i64, u64, u64)>; 3];
 
 impl Files {
@@ -67,7 +67,7 @@ impl Files {
         })
     }
 
-    /// Reads them, for a replica of this realm or, where its name is not known yet, for any.
+    /// Reads the files for a replica of this realm, or for any replica if `replica` is `None`.
     pub fn read(&self, realm: &CertificatePolicy, replica: Option<&str>, now: Timestamp) -> Result<LoadedFiles, Unfit> {
         let certificates = certificates(CERT, &self.cert)?;
         let key = self.key()?;
@@ -110,7 +110,7 @@ impl Files {
 
 const NO_CERTIFICATE: &str = "holds no certificate in PEM";
 
-/// What is wrong with this replica's own certificate.
+/// The problem of this replica's own certificate.
 fn of_own(refusal: &HandshakeError) -> String {
     match refusal {
         HandshakeError::UnknownAuthority => {
@@ -148,7 +148,7 @@ fn certificates_of(key: &'static str, path: &Path) -> Result<Vec<TrustAnchor<'st
     })
 }
 
-/// Fails where somebody else could put another file in its place.
+/// Fails if another user could replace the file.
 fn exchangeable(path: &Path) -> Result<(), String> {
     files::check_way(path).map_err(|why| format!("cannot be trusted: {why}"))
 }

@@ -1,4 +1,4 @@
-//! Why a handshake failed: a word for counting, and a sentence for people.
+//! The reason of a failed handshake: a word for counting, and a sentence for people.
 
 use std::error::Error;
 use std::io;
@@ -80,7 +80,7 @@ impl HandshakeError {
         }
     }
 
-    /// Why a handshake, or the first reading after it, failed.
+    /// The reason why a handshake, or the first read after the handshake, failed.
     pub(super) fn of(error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
             Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => Self::PlainText,
@@ -116,7 +116,7 @@ impl HandshakeError {
         }
     }
 
-    /// For the protocol, whose alert tells the peer a little of it.
+    /// The error for the protocol, whose alert gives the peer a part of the reason.
     pub(super) fn into_tls(self) -> rustls::Error {
         rustls::Error::InvalidCertificate(match self {
             Self::Expired => CertificateError::Expired,
@@ -138,7 +138,7 @@ impl From<webpki::Error> for HandshakeError {
     }
 }
 
-/// The innermost cause: the outer ones only say that something failed.
+/// The innermost cause: the outer errors only say that something failed.
 pub fn cause(error: &dyn Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {

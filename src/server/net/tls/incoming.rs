@@ -16,14 +16,15 @@ use crate::net::limits::{
     Acceptor, BoundedConnection, ClientKey, ConnectionLimit, HandshakeGate, Incoming, by_frames, incoming as meet,
 };
 
-/// Each of 100 replicas has one, and `doctor` another for a moment.
+/// Each of 100 replicas has one connection, and `doctor` another for a short time.
 const CONNECTIONS: usize = 512;
-/// Of one certificate: a replica that is cut off again and again leaves some behind, which take a while to end.
+/// The maximum for one certificate: a replica with repeated disconnections leaves some connections behind, which take a
+/// while to end.
 const CONNECTIONS_OF_A_CERTIFICATE: usize = 16;
-/// Bytes that are encrypted and not read yet, of each.
+/// The bytes encrypted and not read yet, of each connection.
 const UNREAD: usize = 16 << 10;
 
-/// Those that show a certificate of this cluster, until `stop`.
+/// Accepts connections with a certificate of this cluster, until `stop`.
 pub fn incoming(
     listener: TcpListener,
     credentials: Arc<Credentials>,

@@ -13,7 +13,8 @@ use super::authority::{Authority, Made};
 /// The authority's certificate.
 pub const CA: &str = "ca.pem";
 
-/// A new key and certificate, and the authority's certificate, as files of the folder; until when the certificate is valid.
+/// Writes a new key and certificate, and the authority's certificate, into the folder; returns the end of the
+/// certificate's validity.
 pub fn issue(
     (authority, ca): (&Authority, &str),
     replica: &str,
@@ -29,13 +30,13 @@ pub fn issue(
     Ok(expires_at)
 }
 
-/// For whoever runs this alone.
+/// Creates a folder for the current user only.
 pub fn make_folder(folder: &Path) -> anyhow::Result<()> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.with_context(|| format!("cannot make {}", folder.display()))
 }
 
-/// A file that was not there before.
+/// Writes a file that must not exist yet.
 pub fn write_new(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
     let write = || -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
@@ -45,7 +46,7 @@ pub fn write_new(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// At once: nobody ever reads half of it.
+/// Replaces a file atomically, so no reader sees a half-written file.
 fn replace(folder: &Path, name: &str, text: &str, mode: u32) -> anyhow::Result<()> {
     let (path, beside) = (folder.join(name), folder.join(format!(".{name}.{}", std::process::id())));
     write_new(&beside, text, mode)?;

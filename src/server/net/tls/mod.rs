@@ -1,5 +1,5 @@
 //! Mutual TLS between replicas: certificates with their names, reading, renewal, issuing, and connections. Both sides
-//! show a certificate, in TLS 1.3. Nothing here uses plain text.
+//! present a certificate, in TLS 1.3. This module never uses plain text.
 
 mod authority;
 mod caller;

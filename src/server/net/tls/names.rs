@@ -1,8 +1,8 @@
 //! Decides by names alone whether a certificate belongs to a replica of a cluster.
 //!
-//! A certificate of ours has the URI `allclear://CLUSTER/replica/NAME` among its alternative names, so that one
-//! authority can serve several clusters. Where the configuration says so, a DNS name of the replica is enough; a
-//! certificate with URIs of ours is checked by them all the same. Subjects and wildcards are ignored.
+//! A certificate of ours has the URI `allclear://CLUSTER/replica/NAME` among its alternative names, so one authority
+//! can serve several clusters. If the configuration allows DNS names, a DNS name of the replica is enough; a
+//! certificate with URIs of ours is still checked by its URIs. Subjects and wildcards are ignored.
 
 use std::fmt;
 
@@ -15,13 +15,13 @@ use allclear_core::string_enum;
 const SCHEME: &str = "allclear://";
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// By which of its names a certificate speaks for a replica.
+/// The kind of name by which a certificate identifies a replica.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum NamedBy {
     /// Names the cluster too.
     #[default]
     Uri,
-    /// Does not: whatever the authority signs must be of this cluster.
+    /// Omits the cluster: every certificate of the authority must be of this cluster.
     Dns,
 }
 
@@ -34,7 +34,7 @@ pub struct CertificateNames {
     pub dns: Vec<String>,
 }
 
-/// As they are told to people; whatever is in them, it stays on its line.
+/// The names for people, escaped so that any content stays on one line.
 impl fmt::Display for CertificateNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
@@ -46,7 +46,7 @@ impl fmt::Display for CertificateNames {
     }
 }
 
-/// One cluster, and how its replicas are named.
+/// One cluster, and the kind of its replicas' names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CertificatePolicy {
     pub cluster: String,
@@ -54,7 +54,7 @@ pub struct CertificatePolicy {
 }
 
 impl CertificatePolicy {
-    /// Whether these are the names of some replica of this cluster.
+    /// Checks that these are the names of some replica of this cluster.
     pub fn permits(&self, names: &CertificateNames) -> Result<(), HandshakeError> {
         match (self.spoken_for(names), self.by) {
             (Some(replicas), _) if replicas.is_empty() => Err(HandshakeError::OtherCluster(names.to_string())),
@@ -64,7 +64,7 @@ impl CertificatePolicy {
         }
     }
 
-    /// Whether these are the names of this very replica.
+    /// Checks that these are the names of this very replica.
     pub fn speaks_for(&self, names: &CertificateNames, replica: &str) -> Result<(), HandshakeError> {
         self.permits(names)?;
         let is_it = match self.spoken_for(names) {
@@ -80,7 +80,7 @@ impl CertificatePolicy {
         }
     }
 
-    /// The replicas of this cluster that URIs of ours name, as they stand there; nothing where there are none of ours.
+    /// The replicas of this cluster in our URIs, still encoded; `None` without a URI of ours.
     fn spoken_for<'a>(&self, names: &'a CertificateNames) -> Option<Vec<&'a str>> {
         let ours = uri_of(&self.cluster) + "/replica/";
         let mut own = names.uris.iter().filter(|uri| uri.starts_with(SCHEME)).peekable();
@@ -89,12 +89,12 @@ impl CertificatePolicy {
     }
 }
 
-/// What an authority of this cluster is named.
+/// The URI of an authority of this cluster.
 pub(super) fn uri_of(cluster: &str) -> String {
     format!("{SCHEME}{}", encoded(cluster))
 }
 
-/// What a certificate of this replica is named.
+/// The URI of this replica in its certificate.
 pub(super) fn uri_of_replica(cluster: &str, replica: &str) -> String {
     format!("{}/replica/{}", uri_of(cluster), encoded(replica))
 }
@@ -105,7 +105,7 @@ pub(super) fn cluster_of(uri: &str) -> Option<String> {
     (!cluster.is_empty() && uri_of(&cluster) == uri).then(|| cluster.into_owned())
 }
 
-/// Names may have anything in them, and parts of a URI may not (RFC 3986).
+/// Encodes a name for a URI, whose parts allow fewer characters (RFC 3986).
 fn encoded(name: &str) -> PercentEncode<'_> {
     utf8_percent_encode(name, ENCODED)
 }

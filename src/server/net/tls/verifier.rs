@@ -1,5 +1,5 @@
-//! The verifier for rustls. A connecting replica accepts the certificate of the replica that it connects to; a
-//! listening one that of any replica of its cluster.
+//! The verifier for rustls. A connecting replica accepts only the certificate of its target replica; a listening
+//! replica accepts the certificate of any replica of its cluster.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use super::names::CertificatePolicy;
 pub(super) struct Verifier {
     pub(super) authorities: Arc<[TrustAnchor<'static>]>,
     pub(super) realm: CertificatePolicy,
-    /// The replica that is dialled.
+    /// The replica to connect to.
     pub(super) dialled: Option<String>,
 }
 
 impl Verifier {
-    /// The authority first: names of whoever it is are nothing to go by.
+    /// Checks the authority first: without a trusted authority the names mean nothing.
     fn judge(
         &self,
         certificate: &CertificateDer<'_>,
@@ -90,7 +90,7 @@ impl ServerCertVerifier for Verifier {
 }
 
 impl ClientCertVerifier for Verifier {
-    /// Whoever belongs here knows what to show.
+    /// No hints: a legitimate peer knows its certificate.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

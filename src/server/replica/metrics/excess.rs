@@ -1,5 +1,5 @@
-//! What the metadata endpoint says beyond what a replica keeps of it, or takes into the log: counted, and told of once when
-//! it begins.
+//! Counters of what the metadata endpoint lists beyond the amount that a replica keeps, or takes into the log. Each
+//! excess is logged once when the excess begins.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::registration::registered;
 use crate::replica::clock;
 use allclear_core::model::time::Timestamp;
 
-/// What was not seen for so long is over.
+/// An excess not seen for this duration is over.
 const OVER_AFTER: Duration = Duration::from_mins(5);
 
 const LEFT_OUT: &str = "left_out";
@@ -21,7 +21,7 @@ pub struct Excess {
     kinds: Mutex<[Option<ExcessSpan>; 2]>,
 }
 
-/// Since when it goes on, and when it was last so.
+/// The beginning and the last sight of an excess.
 #[derive(Clone, Copy)]
 struct ExcessSpan {
     since: Timestamp,
@@ -42,7 +42,7 @@ impl Excess {
         Ok(Self { counts, kinds: Mutex::default() })
     }
 
-    /// So many events of what the endpoint listed were left out.
+    /// Counts events left out of the endpoint's list.
     pub fn left_out(&self, events: usize) {
         if events > 0 {
             self.counts.with_label_values(&[LEFT_OUT]).inc_by(events as u64);
@@ -52,7 +52,7 @@ impl Excess {
         }
     }
 
-    /// Whether a report has to wait.
+    /// Records whether a report has to wait.
     pub fn waits(&self, waits: bool) {
         if waits {
             self.counts.with_label_values(&[WAITED]).inc();
@@ -62,13 +62,13 @@ impl Excess {
         }
     }
 
-    /// Since when each goes on, in this order; `None` where it does not.
+    /// The beginning of each excess, in this order; `None` without a present excess.
     pub fn since(&self) -> [Option<Timestamp>; 2] {
         let now = clock::now();
         self.kinds().map(|seen| seen.filter(|seen| now.since(seen.last) < OVER_AFTER).map(|seen| seen.since))
     }
 
-    /// True when it begins.
+    /// True when the excess begins.
     fn note(&self, kind: usize) -> bool {
         let now = clock::now();
         let mut kinds = self.kinds();

@@ -1,13 +1,14 @@
-//! By what is counted: sets of words that do not grow.
+//! The labels of counters: fixed sets of words.
 
 use allclear_core::string_enum;
 
-/// How this replica acted for another; the numbers are the label of the metric.
+/// The degradation level at which this replica acted for another; the numbers are the label of the metric.
 #[derive(Clone, Copy)]
 pub enum TakeoverLevel {
     /// The leader was silent, and this replica leads instead.
     LeaderSilent,
-    /// The leader's metadata channel is stalled: this replica posted for it, or gave leadership away for that reason.
+    /// The leader's metadata channel is stalled: this replica posted for the leader, or transferred leadership for this
+    /// reason.
     ChannelStalled,
     /// There was no quorum, and this replica approved alone.
     Alone,
@@ -15,48 +16,48 @@ pub enum TakeoverLevel {
 
 string_enum!(TakeoverLevel { LeaderSilent => "2", ChannelStalled => "3", Alone => "4" });
 
-/// What came of telling a receiver something.
+/// The outcome of a delivery to a receiver.
 #[derive(Clone, Copy)]
 pub enum DeliveryLabel {
     Delivered,
-    /// It is tried again.
+    /// The delivery is tried again.
     Failed,
-    /// For good.
+    /// Permanently refused.
     Refused,
-    /// Its hour was over.
+    /// The hour for the delivery was over.
     Expired,
 }
 
 string_enum!(DeliveryLabel { Delivered => "delivered", Failed => "failed", Refused => "refused", Expired => "expired" });
 
-/// What became of a trace that this replica was to export.
+/// The outcome of a trace export by this replica.
 #[derive(Clone, Copy)]
 pub enum ExportLabel {
     Accepted,
-    /// The collector does not want it.
+    /// The collector refused the trace.
     Refused,
-    /// It was tried in vain for as long as it is tried.
+    /// All tries within the time limit failed.
     GivenUp,
 }
 
 string_enum!(ExportLabel { Accepted => "accepted", Refused => "refused", GivenUp => "given_up" });
 
-/// Why somebody on this machine, or at the status port, was refused.
+/// The reason for the refusal of a caller on this machine, or at the status port.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum RefusalKind {
     /// Another user at the operators' socket.
     Operator,
     /// A user at the workloads' socket who is not in the configuration.
     Workload,
-    /// One more connection to the workloads' socket than there may be.
+    /// A connection to the workloads' socket above the limit.
     Connection,
     /// A session, the name or the registration of another user's workload.
     Session,
     /// A request that would change something.
     Method,
-    /// A request for somebody else, or for nobody.
+    /// A request for another host, or for no host.
     Host,
-    /// A request that a page from elsewhere makes.
+    /// A request made by a page of another origin.
     Origin,
 }
 
@@ -64,7 +65,7 @@ impl RefusalKind {
     pub(super) const ALL: [Self; 7] =
         [Self::Operator, Self::Workload, Self::Connection, Self::Session, Self::Method, Self::Host, Self::Origin];
 
-    /// At which door, and for which reason.
+    /// The values of the labels `door` and `reason`.
     pub(super) const fn as_words(self) -> [&'static str; 2] {
         match self {
             Self::Operator => ["operator", "user"],

@@ -1,4 +1,5 @@
-//! Who was refused on this machine: each is counted, and told of in the log, once a minute for each who and why.
+//! Counters of refused callers on this machine. Each refusal is counted, and logged once a minute per caller and
+//! reason.
 
 use prometheus::{IntCounterVec, Opts, Registry};
 
@@ -6,12 +7,12 @@ use super::labels::RefusalKind;
 use super::registration::registered;
 use crate::net::limits::LogLimiter;
 
-/// What somebody asked for is cut behind so many letters.
+/// The number of letters after which a logged request is cut.
 const SHOWN_LETTERS: usize = 120;
 
 pub struct RefusalCounts {
     counts: IntCounterVec,
-    /// Of each reason: many strangers at one door hide nobody at another.
+    /// The log limiters by reason: many unknown callers at a listener hide no caller at another listener.
     told: [LogLimiter; RefusalKind::ALL.len()],
 }
 
@@ -28,12 +29,13 @@ impl RefusalCounts {
         Ok(Self { counts, told: Default::default() })
     }
 
-    /// One who is told of elsewhere.
+    /// Counts a refusal logged elsewhere.
     pub fn count(&self, why: RefusalKind) {
         self.counts.with_label_values(&why.as_words()).inc();
     }
 
-    /// `who` is a user or an address, by which it is told how often; `asked` is whatever somebody sent.
+    /// Counts and logs a refusal. `who` is a user or an address, the key of the log limit; `asked` is arbitrary input
+    /// of the caller.
     pub fn note(&self, why: RefusalKind, who: &str, pid: Option<i32>, asked: &str) {
         self.count(why);
         let [door, reason] = why.as_words();

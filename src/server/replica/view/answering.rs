@@ -1,4 +1,4 @@
-//! Who answers, while no quorum tells.
+//! The answering replicas while no quorum reports reachability.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ use allclear_core::model::id::VmName;
 use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::planning_input::{PeerHealth, PlanningInput};
 
-/// What the leader said last is old. Whoever answered when asked since then answers, and so does a leader that is heard.
+/// Replaces the leader's last report, which is old. A replica that answered a later question counts as reachable, and
+/// so does a leader that is heard.
 pub(super) fn look_anew(input: &mut PlanningInput, leader: Option<VmName>) {
     let now = input.now;
     let reached = input.isolated.iter().flat_map(|alone| &alone.reached);

@@ -1,4 +1,5 @@
-//! A blocker in sentences: what the event waits for, what happens next and when, and who can resolve it.
+//! A blocker in sentences: the reason of the wait, the next step with a time, and the party able to resolve the
+//! blocker.
 
 mod hook;
 mod quorum;
@@ -24,9 +25,9 @@ use allclear_core::planning_input::PlanningInput;
 use allclear_core::policy::PolicyInput;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// So many posts in vain are no accident.
+/// From this number on, failed posts are no accident.
 const MANY_POSTS: usize = 3;
-/// Of the hooks that hold an event beside the first, so many are told.
+/// The number of blocking hooks named beside the first.
 const MOST_VETOES: usize = 3;
 
 pub fn shown(blocker: &Blocker, event: &Event, state: &State, input: &PlanningInput) -> shown::Blocker {
@@ -60,7 +61,7 @@ pub fn shown(blocker: &Blocker, event: &Event, state: &State, input: &PlanningIn
     shown::Blocker {
         code: blocker.code().into(),
         message,
-        // What was to happen by then and did not may happen at any moment.
+        // An overdue step may happen at any moment.
         until: until.filter(|until| *until > input.now).map(rfc3339),
         next,
         resolved_by: resolved_by.into(),
@@ -71,7 +72,7 @@ pub fn shown(blocker: &Blocker, event: &Event, state: &State, input: &PlanningIn
 
 struct Sentences {
     message: String,
-    /// What comes last in `next` is to happen then.
+    /// The time of the last step in `next`.
     until: Option<Timestamp>,
     next: String,
     resolved_by: &'static str,
@@ -160,7 +161,7 @@ impl Teller<'_> {
         }
     }
 
-    /// How often it was tried before.
+    /// The number of earlier tries.
     fn in_vain(&self) -> String {
         let lapsed = self.event.claims.iter().filter(|claim| claim.outcome.is_none()).count();
         match (self.tries(), lapsed) {
@@ -188,7 +189,8 @@ impl Teller<'_> {
         }
     }
 
-    /// What nobody can hold, and who is out then beside the event's own; `until` is the end of the notice.
+    /// The start by the platform, which cannot be held, and the members then out of service beside the event's own;
+    /// `until` is the end of the notice.
     fn platform(&self) -> String {
         let out = last_call::overdraft(self.state, self.event);
         let out: Vec<String> = out.iter().map(ToString::to_string).collect();
@@ -239,14 +241,14 @@ impl Teller<'_> {
         }
     }
 
-    /// Another event, as people call it.
+    /// The description of another event for operators.
     fn named(&self, id: &EventId) -> String {
         let Some(event) = self.state.event(id) else { return format!("event {id}") };
         let vms: Vec<_> = event.announcement.resources.iter().map(ToString::to_string).collect();
         format!("{} of {} (event {id})", event.announcement.kind, vms.join(", "))
     }
 
-    /// What an operator does not want yet, and who may not know of it.
+    /// The hold or pause of an operator, and the replicas possibly unaware of the operator's request.
     fn halted(&self, halt: &Suspension, what: &str, noun: &str, resolved_by: &'static str) -> Sentences {
         let unaware: Vec<_> = unaware_replicas(self.state, self.input, halt.number);
         let message = if unaware.is_empty() {

@@ -1,4 +1,4 @@
-//! A drill as operators see it: every hook with its outcome.
+//! A drill as shown to operators: every hook with the outcome.
 
 use allclear_core::model::attempt::{Attempt, Outcome};
 use allclear_core::model::drill::Drill;

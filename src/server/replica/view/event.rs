@@ -1,4 +1,4 @@
-//! An event as operators see it.
+//! An event as shown to operators.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ fn measures(event: &Event) -> shown::Measures {
     }
 }
 
-/// As the documents show it, until it is over.
+/// The event's status in the documents, until the event is over.
 pub fn status<'a>(state: &'a State, event: &Event) -> Option<&'a Status> {
     state.observed_status(&event.announcement.id).filter(|_| event.ending.is_none())
 }
@@ -99,7 +99,7 @@ fn approval(event: &Event, claim: &Claim) -> shown::Approval {
     }
 }
 
-/// Approvals without a quorum, told apart by who gave them and when.
+/// Approvals without a quorum, distinguished by approver and time.
 fn takeovers(event: &Event) -> impl Iterator<Item = shown::Approval> {
     event.isolated_approvals.iter().map(|takeover| shown::Approval {
         attempt: format!("{}/alone-{}-{}", event.announcement.id, takeover.approver, takeover.at.0),

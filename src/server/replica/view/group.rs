@@ -1,4 +1,4 @@
-//! Groups and their members out of service, as operators see them.
+//! Groups and their members out of service, as shown to operators.
 
 use allclear_core::model::slot::SlotCause;
 use allclear_core::model::state::State;
@@ -23,7 +23,7 @@ pub(super) fn all(state: &State) -> Vec<shown::Group> {
     standings.map(group).collect()
 }
 
-/// The event, or the VM.
+/// The name of the cause: the event, or the VM.
 fn by(cause: &SlotCause) -> String {
     match cause {
         SlotCause::Event(id) | SlotCause::Returning(id) | SlotCause::Queue(id) => id.to_string(),

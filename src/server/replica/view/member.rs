@@ -1,4 +1,4 @@
-//! Members as operators see them: whether each serves, since when not, because of which event, and which hooks are due.
+//! Members as shown to operators: whether each serves, since when not, because of which event, and which hooks are due.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The view of one replica on the cluster. Status socket, status JSON and commands read nothing else.
+//! The view of a replica on the cluster. Status socket, status JSON and commands read nothing else.
 
 mod answering;
 pub mod blocker;
@@ -38,7 +38,7 @@ use allclear_core::model::workload::Workload;
 use allclear_core::planning_input::{PeerHealth, PlanningInput};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// Closed events that a list of events ends with.
+/// The number of closed events in a list of events.
 const RECENT: usize = 100;
 
 #[derive(Clone)]
@@ -56,7 +56,7 @@ impl View {
         Self { cluster: inputs.cluster.clone(), inputs, journal, metrics, watchdog }
     }
 
-    /// What everything that it tells is made from.
+    /// The inputs of the whole view.
     pub fn inputs(&self) -> (Arc<State>, PlanningInput) {
         self.basis_under(&self.raft_status())
     }
@@ -74,17 +74,18 @@ impl View {
         self.cluster.consensus.status().borrow().clone()
     }
 
-    /// What this replica itself did.
+    /// The counters of this replica's own actions.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// By how many milliseconds this wall clock is ahead of the cluster's time; `None` before it was measured.
+    /// The milliseconds by which this wall clock is ahead of the cluster's time; `None` before the first measurement.
     pub fn clock_difference_ms(&self) -> Option<i64> {
         self.inputs.peers.differences.known().get(&self.cluster.node.name).copied()
     }
 
-    /// By how many milliseconds the cluster's time is ahead of the platform's; `None` where the endpoint tells no date.
+    /// The milliseconds by which the cluster's time is ahead of the platform's; `None` where the endpoint sends no
+    /// date.
     pub fn platform_difference_ms(&self) -> Option<i64> {
         self.inputs.peers.differences.platform()
     }
@@ -135,12 +136,12 @@ impl View {
         warnings
     }
 
-    /// What this replica is known by; nothing where it speaks plain text.
+    /// This replica's TLS credentials; `None` where the replica uses plain text.
     pub fn tls(&self) -> Option<&Credentials> {
         self.cluster.consensus.tls()
     }
 
-    /// The most recent closed events, oldest first, and then the open ones.
+    /// The most recent closed events, oldest first, and then the open events.
     pub fn events(&self) -> shown::EventList {
         let (state, input) = self.inputs();
         let closed = state.closed_events().skip(state.history.len().saturating_sub(RECENT));
@@ -148,19 +149,19 @@ impl View {
         shown::EventList { events, next: None }
     }
 
-    /// All events that are kept, one page of them.
+    /// A page of all kept events.
     pub fn page(&self, from: &PageStart, since: Option<Timestamp>) -> shown::EventList {
         let (state, input) = self.inputs();
         page::of(&state, &input, from, since)
     }
 
-    /// One event, open or closed.
+    /// The event with this id, open or closed.
     pub fn event(&self, id: &str) -> Option<shown::Event> {
         let (state, input) = self.inputs();
         Some(event::shown(&state, state.event(&EventId::new(id))?, &input))
     }
 
-    /// What the log says, and what this replica saw and did alone that the log does not know yet.
+    /// The committed state, with this replica's observations and actions in isolation that are not in the log yet.
     pub fn state(&self) -> Arc<State> {
         self.state_under(&self.raft_status())
     }
@@ -174,7 +175,7 @@ impl View {
         Arc::new(with_local_facts(&state, &self.cluster.node.name, alone.as_ref(), &journal))
     }
 
-    /// A quorum is there, the endpoint answers and the workloads are registered: the replica can do its part.
+    /// The replica is ready to take part: a quorum exists, the endpoint answers and the workloads are registered.
     pub fn is_ready(&self) -> Result<(), String> {
         let state = self.cluster.state();
         if !self.inputs().1.quorum {
@@ -191,13 +192,13 @@ impl View {
         }
     }
 
-    /// Why this process does nothing useful any more.
+    /// The reason why this process no longer does useful work.
     pub fn stalled_loop(&self) -> Option<String> {
         let stuck = self.watchdog.stalled_loop()?;
         Some(format!("the {} loop of this replica stands still", stuck.as_str()))
     }
 
-    /// What makes a status out of date.
+    /// The changes by which a status becomes out of date.
     pub fn changes(&self) -> Changes {
         Changes {
             state: self.cluster.committed.clone(),
@@ -214,7 +215,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Waits for the next. False when the replica stops.
+    /// Waits for the next change. False when the replica stops.
     pub async fn next(&mut self) -> bool {
         let shown =
             |raft_status: &RaftStatus| (raft_status.role.clone(), raft_status.leader.clone(), raft_status.quorum);
@@ -227,7 +228,7 @@ impl Changes {
     }
 }
 
-/// Those of the configuration, in its order, and then the members that it does not name.
+/// The configured replicas in the order of the configuration, and then the members missing in the configuration.
 fn replicas(inputs: &InputSource, state: &State, input: &PlanningInput) -> Vec<shown::Replica> {
     let cluster = &inputs.cluster;
     let members = cluster.consensus.members();
@@ -236,7 +237,7 @@ fn replicas(inputs: &InputSource, state: &State, input: &PlanningInput) -> Vec<s
     contacts.extend(input.peers.clone());
     let ahead = inputs.peers.differences.known();
     let leader = cluster.consensus.status().borrow().leader.as_deref().map(VmName::new);
-    // A follower dials nobody else, so what stood in its way once may be long gone.
+    // A follower dials the leader only, so an earlier dial error of another replica may be long resolved.
     let is_dialled = |name: &VmName| !input.quorum || input.leader.is_some() || leader.as_ref() == Some(name);
     let is_among = |names: &[String], name: &VmName| names.iter().any(|member| VmName::new(member) == *name);
     let shown = |name: &VmName| {

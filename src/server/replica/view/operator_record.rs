@@ -16,7 +16,7 @@ pub(super) fn shown(halt: &Suspension, state: &State, input: &PlanningInput) -> 
     }
 }
 
-/// One line of a timeline.
+/// A line of a timeline.
 pub(super) fn told(wish: &OperatorRecord) -> String {
     let (who, reason) = (&wish.who, &wish.reason);
     let what = match &wish.what {

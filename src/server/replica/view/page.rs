@@ -10,15 +10,15 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 use allclear_wire::size;
 
 const MOST_EVENTS: usize = 100;
-/// A page that has reached this is full; a message may be four times as large.
+/// The size of a full page; a message may be four times as large.
 const ENOUGH_BYTES: usize = 1 << 20;
 
-/// Behind which event a page begins: events stand in the order in which they were announced, then by id.
+/// The event before a page: events are ordered by the time of the announcement, then by id.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct PageStart(Option<(i64, String)>);
 
 impl PageStart {
-    /// `None` for what no page told. The empty word is the place before all events.
+    /// Reads a place; `None` for a word not made by a page. The empty word is the place before all events.
     pub fn read(word: &str) -> Option<Self> {
         if word.is_empty() {
             return Some(Self(None));

@@ -16,7 +16,8 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 
 type Steps = Vec<(Timestamp, TimelineRank, shown::Step)>;
 
-/// In which order things happened in the same millisecond: what the leader decides goes to the log with what it is told.
+/// The order of steps of the same millisecond: decisions of the leader enter the log together with the reports to the
+/// leader.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum TimelineRank {
     Told,
@@ -25,7 +26,7 @@ enum TimelineRank {
     Closed,
 }
 
-/// In the order in which it happened.
+/// The steps of the event's history, in order of time.
 pub(super) fn of(state: &State, event: &Event, input: &PlanningInput) -> Vec<shown::Step> {
     let mut steps: Steps = Vec::new();
     stages(event, &mut steps);
@@ -38,7 +39,7 @@ pub(super) fn of(state: &State, event: &Event, input: &PlanningInput) -> Vec<sho
     steps.into_iter().map(|(at, _, step)| shown::Step { at: rfc3339(at), ..step }).collect()
 }
 
-/// Each behind the one before it.
+/// Adds the event's stages, each behind the previous stage.
 fn stages(event: &Event, steps: &mut Steps) {
     let mut before = None;
     for (stage, at) in &event.entered {
@@ -61,7 +62,7 @@ fn told_of(what: String, who: String, why: Option<String>) -> shown::Step {
     shown::Step { what, who: Some(who), why, ..shown::Step::default() }
 }
 
-/// Who saw it, or made it up, and what policy chose.
+/// The replicas that saw the event, or the maker of the drill, and the treatment chosen by policy.
 fn beginning(event: &Event, steps: &mut Steps) {
     if let Some(drill) = &event.drill {
         let what = format!("{} of {}", drill.mode, drill.who);
@@ -151,12 +152,12 @@ fn approvals(event: &Event, steps: &mut Steps) {
     }
 }
 
-/// Even what ends at once ends after it was decided.
+/// The rank of an outcome: an outcome in the millisecond of the decision still follows the decision.
 fn outcome_place(at: Timestamp, decided: Timestamp) -> TimelineRank {
     if at == decided { TimelineRank::Decided } else { TimelineRank::Told }
 }
 
-/// Why it started and how it ended, as far as it is known, and what the replicas of its VMs observed.
+/// The event's start cause and ending, as far as known, and the impacts observed by the replicas of the event's VMs.
 fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
     for at in event.former_calls.iter().copied().chain(event.last_call_since) {
         let what =

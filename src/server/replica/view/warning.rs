@@ -1,4 +1,4 @@
-//! Warnings: conditions that somebody should look into and that block nothing.
+//! Warnings: conditions for an operator to check. Warnings block nothing.
 
 use allclear_core::schedule::last_call;
 use std::time::Duration;
@@ -19,15 +19,15 @@ use allclear_core::model::workload::Member;
 use allclear_core::start_cause::is_second_approver;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// So many second approvals are shown, and so many VMs of one.
+/// The number of second approvals shown, and of VMs named per event.
 pub(super) const MOST: usize = 10;
-/// A certificate that ends sooner is worth a warning.
+/// A certificate with less time left causes a warning.
 const RENEWED_BEFORE: Duration = Duration::from_hours(14 * 24);
-/// A last call for which there is no room is told so long before it begins.
+/// The lead time of the warning about a last call over budget.
 const TOLD_AHEAD: Duration = Duration::from_mins(2);
 const SHOWN_FOR: Duration = Duration::from_hours(7 * 24);
 
-/// The events of late that somebody else approved, the last one at the end.
+/// Warnings of recent events with a second approver, oldest first.
 pub fn second_approvals(state: &State, now: Timestamp) -> Vec<shown::Warning> {
     let is_recent = |event: &&Event| event.over_at().is_none_or(|over| now.since(over) < SHOWN_FOR);
     let recent = state.closed_events().rev().take_while(is_recent).chain(state.open_events());
@@ -42,7 +42,8 @@ pub fn second_approvals(state: &State, now: Timestamp) -> Vec<shown::Warning> {
     found.into_iter().map(warning).collect()
 }
 
-/// Events that the platform announces and nobody here looks after, since the last one for which there was room.
+/// The warning about announced events beyond the limit of open events, which this cluster does not handle; since the
+/// last event within the limit.
 pub fn events_beyond(state: &State) -> Option<shown::Warning> {
     let beyond = beyond_the_limit(state);
     let first = beyond.first()?;
@@ -57,7 +58,7 @@ pub fn events_beyond(state: &State) -> Option<shown::Warning> {
     Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
 }
 
-/// What this replica's metadata endpoint says beyond what is kept of it.
+/// Warnings when this replica's metadata endpoint reports more than this replica keeps.
 pub(super) fn excess(excess: &Excess) -> impl Iterator<Item = shown::Warning> {
     let [left_out, waited] = excess.since();
     let look = "look for what answers in the endpoint's place, or announces so many events of such a size";
@@ -74,7 +75,7 @@ pub(super) fn excess(excess: &Excess) -> impl Iterator<Item = shown::Warning> {
     left_out.into_iter().chain(waited).map(warning)
 }
 
-/// Members that do not come back.
+/// Warnings of members with a failing restore.
 pub(super) fn failed_restores(state: &State) -> impl Iterator<Item = shown::Warning> {
     let warning = |(member, slot): (&Member, &Slot)| {
         let since = rfc3339(state.failing_return(member)?.since);
@@ -83,7 +84,7 @@ pub(super) fn failed_restores(state: &State) -> impl Iterator<Item = shown::Warn
     state.slots.iter().filter_map(warning)
 }
 
-/// Replicas whose policy or groups are not those of the others.
+/// The warning about replicas with a policy or groups different from the other replicas.
 pub(super) fn policies_differ(policies: &PolicyFingerprints) -> Option<shown::Warning> {
     let (since, odd) = policies.odd_ones()?;
     let odd: Vec<_> = odd.iter().map(ToString::to_string).collect();
@@ -96,7 +97,7 @@ pub(super) fn policies_differ(policies: &PolicyFingerprints) -> Option<shown::Wa
     Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
 }
 
-/// The platform's time is not the cluster's, as this replica's endpoint shows it.
+/// The warning when the platform's time, as shown by this replica's endpoint, differs from the cluster's time.
 pub(super) fn platform_time_differs(differences: &ClockSkew) -> Option<shown::Warning> {
     let (since, ahead_ms) = differences.platform_differs()?;
     let which = if ahead_ms > 0 { "ahead of" } else { "behind" };
@@ -109,7 +110,7 @@ pub(super) fn platform_time_differs(differences: &ClockSkew) -> Option<shown::Wa
     Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
 }
 
-/// Events that are about to be in their last call while others of their groups are out.
+/// Warnings of events near their last call while other members of the events' groups are out of service.
 pub(super) fn overdrafts(state: &State, now: Timestamp) -> impl Iterator<Item = shown::Warning> {
     let is_near = move |event: &&Event| {
         let told_from = last_call::begins_at(state, event).minus(TOLD_AHEAD);
@@ -132,7 +133,7 @@ pub(super) fn overdrafts(state: &State, now: Timestamp) -> impl Iterator<Item = 
     state.open_events().filter(is_near).filter_map(warning)
 }
 
-/// What became of the member, and what to do; `None` when its last restore did not fail.
+/// The failed restore of the member and the remedy; `None` when the last restore did not fail.
 pub fn restore_failed(state: &State, member: &Member) -> Option<String> {
     let failing = state.failing_return(member)?;
     let slot = state.slots.get(member)?;
@@ -152,7 +153,7 @@ pub fn restore_failed(state: &State, member: &Member) -> Option<String> {
     ))
 }
 
-/// Events whose notice had ended before they were seen: by whichever clock.
+/// Warnings of events whose notice had ended before the first sight, by whichever clock.
 pub fn implausible_notices(state: &State) -> impl Iterator<Item = shown::Warning> {
     state.open_events().filter_map(|event| {
         let shown = state.shown(&event.announcement.id)?;
@@ -170,7 +171,7 @@ pub fn implausible_notices(state: &State) -> impl Iterator<Item = shown::Warning
     })
 }
 
-/// What becomes of this replica's certificate, by its wall clock.
+/// Warnings about this replica's certificate, by this replica's wall clock.
 pub(super) fn of_certificate(credentials: &Credentials, wall: Timestamp) -> Vec<shown::Warning> {
     let warning = |since: Timestamp, text: String| shown::Warning { since: rfc3339(since), text, event: String::new() };
     let unfit = credentials.unfit().map(|(since, why)| {
@@ -188,7 +189,7 @@ pub(super) fn of_certificate(credentials: &Credentials, wall: Timestamp) -> Vec<
     unfit.into_iter().chain(soon).collect()
 }
 
-/// Its VMs, as far as a line of a log has room for them.
+/// The event's VMs, as many as fit a log line.
 fn named(event: &Event, between: &str) -> String {
     let vms = &event.announcement.resources;
     let mut named: Vec<String> = vms.iter().take(MOST).map(ToString::to_string).collect();
@@ -198,7 +199,7 @@ fn named(event: &Event, between: &str) -> String {
     named.join(between)
 }
 
-/// What is known of them, and what to do.
+/// The known facts of a second approval, and the remedy.
 fn second_approver(event: &Event, started: Timestamp) -> String {
     let announced = &event.announcement;
     format!(

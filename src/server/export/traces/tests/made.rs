@@ -1,4 +1,4 @@
-//! An event whose trace is looked at, and what it is made of.
+//! An event for trace tests, and its parts.
 
 use allclear_core::model::document;
 use std::collections::BTreeSet;
@@ -64,7 +64,7 @@ pub(super) fn claim(id: u64, approver: u8, at: i64, outcome: PostOutcome) -> Cla
     }
 }
 
-/// Prepared on two VMs, refused once, approved, started, and put back.
+/// An event prepared on two VMs, rejected once, approved, started, and restored.
 pub(super) fn event() -> Event {
     let mut event = Event::first_seen_as(announced("Reboot"), vm(1), Timestamp(1_000));
     event.treatment = Some(treatment(Action::Prepare));

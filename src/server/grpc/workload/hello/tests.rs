@@ -1,4 +1,4 @@
-//! What of a greeting is refused, and how that is told.
+//! Tests which greetings are rejected, and with which messages.
 
 use super::*;
 

@@ -16,7 +16,7 @@ use crate::hooks::http::server::HookServer;
 use crate::http_client::{ExchangeError, Method, Reply, Url, parse_external};
 
 const LOOK_WITHIN: Duration = Duration::from_secs(5);
-/// A member's word on itself is good to have; nobody waits long for it.
+/// A member's status is optional; the wait is short.
 const ASK_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) struct Api<'a> {
@@ -26,7 +26,7 @@ pub(super) struct Api<'a> {
 }
 
 impl Api<'_> {
-    /// The cluster, and words of its members on themselves as far as they matter and are to be had.
+    /// The cluster, and the statuses of its members as far as needed and available.
     pub(super) async fn look(&self) -> Result<PatroniView, String> {
         let body = self.get(&self.server.url, "cluster", LOOK_WITHIN).await;
         let cluster = body.and_then(|body| PatroniCluster::read(&body));
@@ -44,19 +44,19 @@ impl Api<'_> {
         Ok(view)
     }
 
-    /// A member's word on itself, asked at the address that it has in `/cluster`.
+    /// A member's status, requested at the member's address in `/cluster`.
     pub(super) async fn status_of(&self, member: &PatroniMember) -> Result<PatroniStatus, String> {
         let url = self.url_of(member.api_url.as_deref()).ok_or("its address in /cluster cannot be asked")?;
         let status = PatroniStatus::read(&self.get(&url, "patroni", ASK_WITHIN).await?)?;
         if status.is_of(&member.name) { Ok(status) } else { Err("another member answers there".to_owned()) }
     }
 
-    /// The word of a member that follows; a leader that answers at its address is another one.
+    /// The status of a follower; a leader that answers at the follower's address is another member.
     pub(super) async fn followers_status(&self, member: &PatroniMember) -> Option<PatroniStatus> {
         self.status_of(member).await.ok().filter(|status| !status.is_leader())
     }
 
-    /// The word of this hook's own Patroni on itself.
+    /// The status of this hook's own Patroni.
     async fn own_status(&self) -> Result<PatroniStatus, String> {
         PatroniStatus::read(&self.get(&self.server.url, "patroni", ASK_WITHIN).await?)
     }
@@ -76,7 +76,7 @@ impl Api<'_> {
         serde_json::from_str(&body).map_err(|error| format!("its answer is not a configuration: {error}"))
     }
 
-    /// Asks the leader, or where it cannot be reached this hook's own Patroni.
+    /// Posts the switchover to the leader, or if unreachable to this hook's own Patroni.
     pub(super) async fn switch_over(
         &self,
         leaders_api: Option<&str>,
@@ -93,8 +93,8 @@ impl Api<'_> {
         self.post_switchover(&self.server.url, &wanted, self.facts.time_left()).await
     }
 
-    /// Whether a member would take a switchover from here. The request names no leader, so every version refuses it with
-    /// 400 before anything else, and whoever has no right to it with 401 or 403 before that.
+    /// Whether a member would accept a switchover from here. The request names no leader, so every version rejects the
+    /// request with 400 before anything else, and an unauthorized caller with 401 or 403 before that.
     pub(super) async fn may_switch_over(&self, base: &Url) -> Result<(), String> {
         let without_leader = json!({ "candidate": "no member: a check by allclear" });
         let reply =
@@ -102,7 +102,7 @@ impl Api<'_> {
         if reply.status == 400 { Ok(()) } else { Err(refusal(&reply)) }
     }
 
-    /// Where a member is asked: its own address, if the login that goes along stays confidential there.
+    /// The address for requests to a member: the member's own address, if a login stays confidential there.
     pub(super) fn url_of(&self, api_url: Option<&str>) -> Option<Url> {
         let url = parse_external(api_url?).ok()?;
         (url.scheme() == self.server.url.scheme() && self.server.may_log_in_at(&url)).then_some(url)
@@ -123,7 +123,7 @@ impl Api<'_> {
     }
 }
 
-/// Why Patroni refused, and what to do where it wants to know who asks.
+/// The reason of Patroni's refusal, with advice on authentication.
 pub(super) fn refusal(reply: &Reply) -> String {
     let advice = match reply.status {
         401 => "; set `username` and `password_file` of the hook as in `restapi.authentication` of Patroni",
@@ -135,7 +135,7 @@ pub(super) fn refusal(reply: &Reply) -> String {
     format!("{}{advice}", why(reply))
 }
 
-/// Of an address that members name only the host and the port count.
+/// Of a member's address only the host and the port count.
 fn path(base: &Url, path: &str) -> Url {
     let mut url = base.clone();
     url.set_path(path);

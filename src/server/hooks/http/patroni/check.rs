@@ -1,6 +1,6 @@
-//! Whether everything is there that a failover and a restore by Patroni take: versions, members and their VMs, who may
-//! lead, rights of whoever asks, replication. All problems are collected. It changes nothing: the only POST is one that
-//! every version refuses before it does anything.
+//! Checks the requirements of a failover and a restore by Patroni: versions, members and their VMs, possible leaders,
+//! the caller's rights, replication. All problems are collected. The check changes nothing: the only POST is a request
+//! that every version refuses before any action.
 
 use std::io::{self, Write as _};
 
@@ -13,9 +13,10 @@ use crate::hooks::HookOutcome;
 use crate::http_client::Url;
 use allclear_core::model::id::VmName;
 
-/// The first version whose words are known here.
+/// The first supported version.
 const OLDEST: (u64, u64) = (2, 1);
-/// Before, a standby cluster was taken for a synchronous one by its setting, and had no synchronous standby to switch to.
+/// Before this version, a standby cluster counted as synchronous by its setting, and had no synchronous standby to
+/// switch to.
 const NONE_SYNCHRONOUS_IN_STANDBY_CLUSTERS: (u64, u64) = (3, 2);
 
 pub(super) async fn check(api: &Api<'_>) -> HookOutcome {
@@ -49,7 +50,7 @@ pub(super) async fn check(api: &Api<'_>) -> HookOutcome {
     HookOutcome::Failed(problems.join("; "))
 }
 
-/// For people.
+/// The kind of cluster and replication, for people.
 fn mode(view: &PatroniView, settings: &Value) -> String {
     let replication = match &settings["synchronous_mode"] {
         Value::String(word) if word == "quorum" => "quorum commit",
@@ -62,7 +63,7 @@ fn mode(view: &PatroniView, settings: &Value) -> String {
     format!("Patroni {version}: {kind} of {} with {replication}{paused}", view.cluster.members.len())
 }
 
-/// Patroni's truth of a setting.
+/// The truth value of a setting, by Patroni's rules.
 fn is_on(value: &Value) -> bool {
     match value {
         Value::String(text) => ["on", "true", "yes", "1"].contains(&&*text.to_lowercase()),
@@ -98,7 +99,7 @@ fn of_settings(view: &PatroniView, settings: &Value) -> Vec<String> {
     problems
 }
 
-/// Members, their VMs, and what the configuration says of both.
+/// Problems of members, of their VMs, and of the configuration of both.
 fn of_members(api: &Api<'_>, view: &PatroniView) -> Vec<String> {
     let names = api.names;
     let mut problems = Vec::new();
@@ -119,7 +120,7 @@ fn of_members(api: &Api<'_>, view: &PatroniView) -> Vec<String> {
     problems
 }
 
-/// Members and the VMs that have this workload, where it is told which these are: in a drill.
+/// Problems of members and the VMs of this workload, if these VMs are known: in a drill.
 fn of_peers(api: &Api<'_>, view: &PatroniView, own: &VmName) -> Vec<String> {
     let told = |list: &str| api.facts.texts(list).map(VmName::new).collect::<Vec<_>>();
     let (peers, avoided) = (told("prefer_vms"), told("avoid_vms"));
@@ -135,7 +136,7 @@ fn of_peers(api: &Api<'_>, view: &PatroniView, own: &VmName) -> Vec<String> {
     strange.chain(bare).collect()
 }
 
-/// Whether replication flows, and somebody could take over.
+/// Problems of replication, and a missing candidate.
 fn of_followers(view: &PatroniView) -> Vec<String> {
     let leader = match view.cluster.leader() {
         Ok(leader) => leader,
@@ -167,7 +168,7 @@ fn of_followers(view: &PatroniView) -> Vec<String> {
     problems
 }
 
-/// Any member may be the leader when it counts.
+/// Problems of access to a member. Any member may be the leader at an event.
 async fn of_access(api: &Api<'_>, member: &PatroniMember) -> Vec<String> {
     let name = &member.name;
     let Some(url) = member_url(api, member) else {

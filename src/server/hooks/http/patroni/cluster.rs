@@ -1,4 +1,4 @@
-//! The answer of `GET /cluster`, in the words of every version since 2.1.
+//! The answer of `GET /cluster`, with the terms of every version since 2.1.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -23,7 +23,7 @@ pub(super) struct PatroniMember {
     pub(super) state: String,
     #[serde(default)]
     timeline: Value,
-    /// Bytes, or a word where that is not known.
+    /// Bytes, or a word for an unknown lag.
     #[serde(default)]
     lag: Value,
     pub(super) api_url: Option<String>,
@@ -41,7 +41,8 @@ impl PatroniCluster {
         Ok(cluster)
     }
 
-    /// A member is called the leader only while it holds the leader's key. That of a standby cluster streams itself.
+    /// The cluster's leader. A member has a leader's role only while holding the leader key. The leader of a standby
+    /// cluster streams itself.
     pub(super) fn leader(&self) -> Result<&PatroniMember, String> {
         let is_up = |member: &&PatroniMember| ["running", "streaming", "in archive recovery"].contains(&&*member.state);
         let leader = self.members.iter().find(|member| is_leaders_role(&member.role));
@@ -70,17 +71,17 @@ impl PatroniMember {
         ["sync_standby", "quorum_standby"].contains(&&*self.role)
     }
 
-    /// It streams from another standby, whose name Patroni has in this tag.
+    /// The member streams from another standby, named in this tag.
     pub(super) fn is_cascading(&self) -> bool {
         is_true(&self.tags["replicatefrom"])
     }
 
-    /// By design it is behind by what is not archived yet.
+    /// By design the member lags by the WAL not archived yet.
     pub(super) fn lives_on_the_archive(&self) -> bool {
         self.state == "in archive recovery" && self.never_leads()
     }
 
-    /// As Patroni reads its tags: `nofailover` counts before `failover_priority`.
+    /// By Patroni's rules for tags: `nofailover` counts before `failover_priority`.
     pub(super) fn never_leads(&self) -> bool {
         match &self.tags["nofailover"] {
             Value::Null => integer(&self.tags["failover_priority"]).is_some_and(|priority| priority <= 0),
@@ -89,7 +90,7 @@ impl PatroniMember {
     }
 }
 
-/// "master" and "primary" stand in `/patroni`, the others in `/cluster` as well.
+/// "master" and "primary" occur in `/patroni`, the other roles in `/cluster` as well.
 pub(super) fn is_leaders_role(role: &str) -> bool {
     ["leader", "standby_leader", "primary", "master"].contains(&role)
 }

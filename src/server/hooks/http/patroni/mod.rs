@@ -1,4 +1,4 @@
-//! Patroni: what its REST API is asked for a failover, a restore and a check.
+//! Patroni: the use of its REST API for a failover, a restore and a check.
 
 mod api;
 mod check;

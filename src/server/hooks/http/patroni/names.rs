@@ -1,10 +1,10 @@
-//! Which VM each member of a Patroni cluster runs on: the VM of its name, or the one that the configuration's `members`
-//! names.
+//! The VM of each member of a Patroni cluster: the VM with the member's name, or the VM in the configuration's
+//! `members`.
 
 use crate::hooks::http::facts::Facts;
 use allclear_core::model::id::VmName;
 
-/// Members and their VMs. Without an entry every member is named as its VM is.
+/// Members and their VMs. Without an entry every member has the name of its VM.
 #[derive(Default)]
 pub(super) struct MemberVms(Vec<(String, VmName)>);
 
@@ -13,7 +13,7 @@ impl MemberVms {
         Self(members.iter().map(|(member, vm)| (member.clone(), VmName::new(vm))).collect())
     }
 
-    /// `None` for a member that is missing in `members`: nobody knows whether an event takes its VM.
+    /// `None` for a member missing in `members`: whether an event takes its VM is unknown.
     pub(super) fn vm_of(&self, member: &str) -> Option<VmName> {
         if self.0.is_empty() {
             return Some(VmName::new(member));
@@ -33,7 +33,7 @@ impl MemberVms {
         Ok(self.is_going(member, facts)? || facts.texts("avoid_vms").any(|it| VmName::new(it) == vm))
     }
 
-    /// Members of the configuration, for comparison with those that Patroni has.
+    /// Members of the configuration, for comparison with Patroni's members.
     pub(super) fn members(&self) -> impl Iterator<Item = (&str, &VmName)> {
         self.0.iter().map(|(member, vm)| (member.as_str(), vm))
     }

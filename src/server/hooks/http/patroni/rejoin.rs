@@ -1,5 +1,6 @@
-//! The way back of a member. Patroni lets it rejoin by itself; the hook waits until it streams, and until all that the
-//! leader had written when the hook began has arrived on it. It changes nothing, so a kill of the hook leaves nothing.
+//! The return of a member. Patroni lets the member rejoin automatically; the hook waits until the member streams and
+//! has received all WAL written by the leader before the hook began. The hook changes nothing, so a kill of the hook
+//! has no effect.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::hooks::HookOutcome;
 use allclear_core::model::id::VmName;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// After its deadline.
+/// After the deadline.
 const ENDED_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) async fn await_rejoin(api: &Api<'_>) -> HookOutcome {
@@ -26,7 +27,7 @@ pub(super) async fn await_rejoin(api: &Api<'_>) -> HookOutcome {
         };
         let Err(why) = waits else { return HookOutcome::Done };
         if api.facts.time_left().is_zero() {
-            // Whoever minds the deadline ends it, and calls that what it is.
+            // The supervisor ends the hook at the deadline, and reports a timeout.
             sleep(ENDED_WITHIN).await;
             return HookOutcome::Failed(why);
         }
@@ -38,7 +39,7 @@ pub(super) async fn await_rejoin(api: &Api<'_>) -> HookOutcome {
     }
 }
 
-/// With the word of the VM's own member on itself.
+/// Adds the status of the VM's own member.
 async fn look(api: &Api<'_>) -> Result<PatroniView, String> {
     let mut view = api.look().await?;
     let Some(member) = view.member_on(&VmName::new(api.facts.text("vm")), api.names) else { return Ok(view) };

@@ -1,4 +1,4 @@
-//! The answer of `GET /patroni`: one member's word on itself, fresher than `/cluster`, which is as old as Patroni's last
+//! The answer of `GET /patroni`: one member's own status, fresher than `/cluster`, which is as old as Patroni's last
 //! loop.
 
 use std::collections::BTreeSet;
@@ -7,20 +7,20 @@ use serde_json::Value;
 
 use super::cluster::is_leaders_role;
 
-/// A member's word on itself.
+/// A member's own status.
 #[derive(Default, PartialEq, Eq, Debug)]
 pub(super) struct PatroniStatus {
     role: String,
     pub(super) timeline: Option<u64>,
-    /// The end of its WAL: written by a primary, received or replayed by a standby. `None` while PostgreSQL does not
-    /// answer Patroni.
+    /// The end of the member's WAL: written by a primary, received or replayed by a standby. `None` while PostgreSQL
+    /// does not answer Patroni.
     pub(super) position: Option<u64>,
-    /// When its PostgreSQL was started.
+    /// The start time of the member's PostgreSQL.
     pub(super) started: Option<String>,
-    /// By their names, the members that stream from it.
+    /// The names of the members that stream from this member.
     senders: BTreeSet<String>,
     pub(super) version: Option<String>,
-    /// Of the member; told since 4.0.
+    /// The member's name; reported since 4.0.
     name: Option<String>,
 }
 
@@ -44,7 +44,7 @@ impl PatroniStatus {
         })
     }
 
-    /// Members that advertise an address which leads elsewhere are answered for by others.
+    /// Checks the name: at a wrongly advertised address another member answers.
     pub(super) fn is_of(&self, member: &str) -> bool {
         self.name.as_deref().is_none_or(|name| name == member)
     }
@@ -53,7 +53,7 @@ impl PatroniStatus {
         is_leaders_role(&self.role)
     }
 
-    /// Whether a member streams from this one; `None` while PostgreSQL does not answer Patroni.
+    /// Whether a member streams from this member; `None` while PostgreSQL does not answer Patroni.
     pub(super) fn sends_to(&self, member: &str) -> Option<bool> {
         self.position.map(|_| self.senders.contains(&member.to_lowercase()))
     }

@@ -1,10 +1,10 @@
-//! A switchover by Patroni. It always names its candidate, which Patroni left to itself may find on a VM that is the next
-//! to go. A candidate that Patroni refuses is passed over for the next one.
+//! A switchover by Patroni. The request always names a candidate, because Patroni's own choice may be on the next VM of
+//! the event. After a refusal by Patroni the next candidate is tried.
 //!
-//! Steps, and what a kill of the hook after each of them leaves: (1) looking: nothing; (2) the POST: Patroni completes the
-//! switchover by itself, with the leader's key in its own store, or gives it up; (3) waiting for the new leader: nothing. A
-//! killed hook is asked by `confirm`, which asks who leads now, and a repeated run is not applicable once the leader has
-//! moved. So no kill can make a second leader.
+//! Steps, and the effect of a kill of the hook after each step: (1) looking: nothing; (2) the POST: Patroni completes
+//! the switchover automatically, with the leader's key in its own store, or gives up; (3) waiting for the new leader:
+//! nothing. After a kill, `confirm` asks for the current leader, and a repeated run is not applicable once the leader
+//! has moved. So no kill can make a second leader.
 
 use std::time::Duration;
 
@@ -17,18 +17,18 @@ use crate::http_client::{ExchangeError, Reply};
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What the answer to a switchover means.
+/// The meaning of the answer to a switchover.
 #[derive(PartialEq, Debug)]
 enum SwitchoverReply {
-    /// Only the new leader is left to see.
+    /// Made: only the new leader is not visible yet.
     Made,
-    /// Refused before anything was done.
+    /// Refused before any action.
     Refused(String),
-    /// Begun and given up: Patroni may have stopped the leader's PostgreSQL for it.
+    /// Begun and given up: Patroni may have stopped the leader's PostgreSQL for the switchover.
     GivenUp(String),
 }
 
-/// An error is how it ended before anybody was waited for.
+/// Switches over. An error is an outcome before the wait for the new leader.
 pub(super) async fn fail_over(api: &Api<'_>) -> Result<HookOutcome, HookOutcome> {
     let plan = api.look().await.map_err(HookOutcome::Blocked)?.plan(api.facts, api.names)?;
     let mut refused = Vec::new();
@@ -48,7 +48,7 @@ pub(super) async fn fail_over(api: &Api<'_>) -> Result<HookOutcome, HookOutcome>
     Err(HookOutcome::Blocked(nobody(&refused)))
 }
 
-/// Everything but the switchover itself: who would take over, and whether the leader would take the request.
+/// Checks everything except the switchover itself: the candidate, and whether the leader would accept the request.
 pub(super) async fn try_out(api: &Api<'_>) -> Result<(), HookOutcome> {
     let plan = api.look().await.map_err(HookOutcome::Blocked)?.plan(api.facts, api.names)?;
     let url = api.url_of(plan.leaders_api.as_deref());
@@ -67,7 +67,7 @@ fn answer(reply: Result<Reply, ExchangeError>) -> Result<SwitchoverReply, HookOu
     let (why, body) = (refusal(&reply), String::from_utf8_lossy(&reply.body));
     Err(match reply.status {
         200 => return Ok(SwitchoverReply::Made),
-        // The cluster has changed since it was looked at. It is looked at again before anything is sent again.
+        // The cluster has changed since the last view, and is viewed again before the next request.
         412 if body.contains("leader name") => HookOutcome::Blocked(why),
         412 => return Ok(SwitchoverReply::Refused(why)),
         409 | 429 => HookOutcome::Blocked(why),
@@ -79,8 +79,8 @@ fn answer(reply: Result<Reply, ExchangeError>) -> Result<SwitchoverReply, HookOu
     })
 }
 
-/// Whether the next candidate may be asked: only where the leader's PostgreSQL went on all the time. Writes that were
-/// stopped in vain count as a failed attempt, of which an event has few.
+/// Whether the next candidate may be tried: only if the leader's PostgreSQL kept running. A useless stop of writes
+/// counts as a failed attempt, and an event has few attempts.
 async fn given_up(api: &Api<'_>, plan: &Switchover, candidate: &str, why: &str) -> Result<(), HookOutcome> {
     let Switchover { leader, started, .. } = plan;
     let view = api.look().await.map_err(|unseen| HookOutcome::Unknown(format!("{why}; {unseen}")))?;
@@ -124,7 +124,7 @@ mod tests {
         answer(Ok(Reply { status, body: body.into(), ..Reply::default() }))
     }
 
-    /// Texts of 2.1.7, 3.0.2 and 4.1.5, which are the same in all three.
+    /// Texts of 2.1.7, 3.0.2 and 4.1.5, equal in all three.
     #[test]
     fn the_answers_to_a_switchover_are_understood() {
         assert_eq!(to(200, "Successfully switched over to \"db-1\""), Ok(SwitchoverReply::Made));

@@ -1,4 +1,4 @@
-//! A Patroni cluster as one look saw it, and what follows from that. Pure: no request is made here.
+//! One view of a Patroni cluster, and the decisions from the view. Pure: no request is made here.
 
 use std::collections::BTreeMap;
 
@@ -9,35 +9,35 @@ use crate::hooks::HookOutcome;
 use crate::hooks::http::facts::Facts;
 use allclear_core::model::id::VmName;
 
-/// A candidate that is further behind makes the switch wait for it, and so does a member that comes back. In bytes.
+/// The limit for candidates, because a larger lag delays the switchover, and for rejoined members. In bytes.
 const SMALL_LAG: u64 = 1 << 20;
 
 pub(super) struct PatroniView {
     pub(super) cluster: PatroniCluster,
-    /// The leader's word on itself; `None` where it did not answer.
+    /// The leader's own status; `None` without an answer.
     pub(super) leader: Option<PatroniStatus>,
-    /// By their names, words of members on themselves where `/cluster` leaves something open.
+    /// Statuses of members by name, where `/cluster` is incomplete.
     pub(super) others: BTreeMap<String, PatroniStatus>,
 }
 
-/// A switchover that is worth asking for.
+/// A possible switchover.
 #[derive(PartialEq, Debug)]
 pub(super) struct Switchover {
     pub(super) leader: String,
-    /// The best one first; never empty.
+    /// The best candidate first; never empty.
     pub(super) candidates: Vec<String>,
-    /// Why each other member is no candidate.
+    /// The reasons why the other members are no candidates.
     pub(super) unfit: Vec<String>,
-    /// Where the leader is asked; another member would take seconds longer.
+    /// The leader's address for the request; another member would take seconds longer.
     pub(super) leaders_api: Option<String>,
-    /// When the leader's PostgreSQL was started.
+    /// The start time of the leader's PostgreSQL.
     pub(super) started: Option<String>,
 }
 
 impl PatroniView {
     pub(super) fn plan(&self, facts: &Facts, names: &MemberVms) -> Result<Switchover, HookOutcome> {
         let vm = VmName::new(facts.text("vm"));
-        // Without the VM's own member nobody knows which members to avoid.
+        // Without the VM's own member the members to avoid are unknown.
         if self.member_on(&vm, names).is_none() {
             let why = "name each member and its VM in `members` of the hook, unless they are called the same";
             return Err(HookOutcome::Failed(format!("no member of the Patroni cluster is on {vm}: {why}")));
@@ -68,7 +68,7 @@ impl PatroniView {
         }
     }
 
-    /// Once a switchover was made: `None` while no other leader is seen.
+    /// The outcome after a switchover; `None` while no other leader is visible.
     pub(super) fn moved_from(&self, former: &str, facts: &Facts, names: &MemberVms) -> Option<HookOutcome> {
         let leader = self.cluster.leader().ok().filter(|leader| leader.name != former)?;
         Some(match names.is_going(&leader.name, facts) {
@@ -80,7 +80,7 @@ impl PatroniView {
         })
     }
 
-    /// When the leader's PostgreSQL was started.
+    /// The start time of the leader's PostgreSQL.
     pub(super) fn started(&self) -> Option<String> {
         self.leader.as_ref()?.started.clone()
     }
@@ -89,15 +89,15 @@ impl PatroniView {
         self.cluster.members.iter().find(|member| names.vm_of(&member.name).as_ref() == Some(vm))
     }
 
-    /// Whether the member streams as the leader's do, closely behind; or what it lacks.
+    /// Checks that the member streams on the leader's timeline with a small lag; an error names the problem.
     pub(super) fn follows(&self, member: &PatroniMember, leader: &PatroniMember) -> Result<(), String> {
         let (name, word) = (&member.name, self.others.get(&member.name));
         match member.state.as_str() {
             "streaming" => {}
-            // No client of a standby cluster was promised anything that an archive could lack, and who never leads may
-            // live on the archive alone.
+            // The clients of a standby cluster were promised nothing that an archive could lack, and a member that
+            // never leads may follow the archive alone.
             "in archive recovery" if leader.is_standby_leader() || member.never_leads() => {}
-            // Before 3.0.4 a member that streams is called no more than running.
+            // Before 3.0.4 a streaming member has only the state "running".
             "running" if self.leader.as_ref().and_then(|leader| leader.sends_to(name)) != Some(false) => {}
             "running" if member.is_cascading() => {}
             "running" => return Err(format!("{name} runs and does not stream from the leader")),
@@ -108,7 +108,7 @@ impl PatroniView {
         match (timeline, leaders) {
             (Some(timeline), Some(leaders)) if timeline == leaders => {}
             (Some(_), Some(_)) => return Err(format!("{name} is not on the leader's timeline")),
-            // The leader of a standby cluster may not know its own.
+            // The leader of a standby cluster may not know its own timeline.
             (Some(_), None) if leader.is_standby_leader() => {}
             _ => return Err(format!("whether {name} is on the leader's timeline is not known")),
         }
@@ -120,7 +120,7 @@ impl PatroniView {
         }
     }
 
-    /// As `/cluster` says, or else from the words of both members on themselves.
+    /// The lag in `/cluster`, or else from the statuses of both members.
     fn lag_of(&self, member: &PatroniMember) -> Option<u64> {
         member.lag().or_else(|| {
             let leader = self.leader.as_ref()?.position?;
@@ -128,7 +128,7 @@ impl PatroniView {
         })
     }
 
-    /// Those that can take over, in the order in which they are preferred, and why the others cannot.
+    /// The candidates in order of preference, and the reasons against the other members.
     fn candidates<'a>(
         &'a self,
         leader: &'a PatroniMember,
@@ -140,8 +140,8 @@ impl PatroniView {
             let vm = names.vm_of(&member.name);
             preferred.iter().position(|it| Some(it) == vm.as_ref()).unwrap_or(preferred.len())
         };
-        // With synchronous replication nobody else is taken. There is none in a standby cluster, where some versions go on
-        // to call members synchronous that once were.
+        // With synchronous replication only synchronous members are candidates. A standby cluster has none, and some
+        // versions still call formerly synchronous members synchronous there.
         let synchronous_only =
             !leader.is_standby_leader() && self.cluster.members.iter().any(PatroniMember::is_synchronous);
         let (mut fit, mut unfit) = (Vec::new(), Vec::new());
@@ -165,7 +165,7 @@ impl PatroniView {
         (fit, unfit)
     }
 
-    /// Members of whom `/cluster` leaves something open that they say themselves.
+    /// Members with missing data in `/cluster` that their own statuses contain.
     pub(super) fn doubtful(&self) -> Vec<&PatroniMember> {
         let Ok(leader) = self.cluster.leader() else { return Vec::new() };
         let is_open = |member: &&PatroniMember| {
@@ -175,8 +175,8 @@ impl PatroniView {
         self.cluster.followers(leader).filter(is_open).collect()
     }
 
-    /// Whether the VM's member is whole again, or what it lacks. WAL that the leader had written up to `target` has to
-    /// have arrived on it.
+    /// Whether the VM's member has rejoined; an error names the problem. The leader's WAL up to `target` must have
+    /// arrived on the member.
     pub(super) fn rejoined(&self, facts: &Facts, names: &MemberVms, target: Option<u64>) -> Result<(), String> {
         let vm = VmName::new(facts.text("vm"));
         let member =
@@ -198,7 +198,7 @@ impl PatroniView {
     }
 }
 
-/// The reason where nobody can take over.
+/// The reason for a missing candidate.
 pub(super) fn nobody(unfit: &[String]) -> String {
     match unfit {
         [] => "no standby to switch over to: the leader is alone".to_owned(),

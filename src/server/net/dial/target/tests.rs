@@ -1,14 +1,14 @@
-//! A way against a resolver that answers, refuses, hangs, or changes its mind, and addresses that do.
+//! Dial targets with a resolver that answers, refuses, hangs, or changes its answer, and addresses that do.
 
 use std::sync::Condvar;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-/// Behind a function without surroundings, so that each test has its own.
+/// Used by a function pointer without captures, so each test has its own.
 struct Resolver {
     asked: AtomicUsize,
-    /// Nothing while it hangs.
+    /// `None` while the resolver hangs.
     says: Mutex<Option<Result<Vec<SocketAddr>, &'static str>>>,
     changed: Condvar,
 }
@@ -47,7 +47,7 @@ fn fresh(addresses: &str) -> (Vec<SocketAddr>, Option<String>) {
     (at(addresses), None)
 }
 
-/// As if the last answer were old.
+/// Makes the last answer old.
 fn later(way: &DialTarget) {
     let mut answered = way.answered.try_lock().unwrap();
     let (at, answer) = answered.take().unwrap();
@@ -152,7 +152,7 @@ async fn what_stood_in_the_way_is_told_until_it_could_be_gone() {
     assert_eq!(way.last_error(), None);
 }
 
-/// The last byte says what becomes of an attempt; tells who was tried.
+/// The last byte selects the result of an attempt; returns the tried addresses.
 async fn tried(lasts: &[u8]) -> (Result<u8, String>, Vec<u8>) {
     let tried = Mutex::new(Vec::new());
     let addresses: Vec<_> = lasts.iter().map(|last| SocketAddr::from(([10, 0, 0, *last], 7420))).collect();

@@ -1,4 +1,4 @@
-//! What becomes of connections that were let in.
+//! The limits of accepted connections.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::timeout;
@@ -12,7 +12,7 @@ fn measured_by(pace: RateLimiter) -> ReadRate {
     ReadRate::Bytes(Arc::new(Mutex::new(pace)))
 }
 
-/// A side that was let in, and the other one.
+/// Both sides of an accepted connection.
 fn admitted(
     longest_question: Option<usize>,
     pace: Option<RateLimiter>,

@@ -1,4 +1,4 @@
-//! The same of a hook.
+//! The sentences of blockers caused by hooks.
 
 use super::{Sentences, Teller};
 use crate::replica::clock::rfc3339;
@@ -9,7 +9,7 @@ use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::Member;
 
-/// What follows the end of a hook, unless it fails for good.
+/// The next step after the end of a hook, unless the hook fails permanently.
 const THEN: &str = "what is left is prepared, and the event approved";
 const OWNER_OR_OPERATOR: &str = "the owner of the workload, or an operator who skips it";
 
@@ -47,7 +47,7 @@ impl Teller<'_> {
         }
     }
 
-    /// Ends with what happens at its deadline.
+    /// The next step of a running hook; the text ends with the consequence of the deadline.
     fn end_of_run(&self, expected_end: Option<Timestamp>) -> String {
         match expected_end {
             Some(expected) if expected > self.input.now => {
@@ -121,7 +121,7 @@ impl Teller<'_> {
         Sentences::new(message, Some(until), next, "nobody needs to")
     }
 
-    /// What happens by then, and after it what an event with a budget does not wait for.
+    /// The next step by `at`, and for an event with a budget also the approval at the end of the budget.
     fn in_time(&self, at: Timestamp, next: String) -> (Timestamp, String) {
         let Some(ends) = self.event.budget_ends() else { return (at, next) };
         let when = if at > self.input.now && at < ends { format!(" at {}", rfc3339(at)) } else { String::new() };
@@ -135,7 +135,7 @@ impl Teller<'_> {
         }
     }
 
-    /// Something has to come back first: nobody knows when.
+    /// The sentences for a workload or replica that has to return first, at an unknown time.
     fn without_its_end(&self, message: String, next: &str, resolved_by: &'static str) -> Sentences {
         let (until, otherwise) = match self.event.budget_ends() {
             Some(ends) => (ends, format!("the event is approved without it, {}", self.why_then())),

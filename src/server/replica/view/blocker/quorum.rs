@@ -1,4 +1,4 @@
-//! The same where too few replicas reach each other.
+//! The sentences of a blocker where too few replicas reach each other.
 
 use super::{Sentences, Teller, list};
 use crate::replica::clock::rfc3339;
@@ -10,7 +10,7 @@ use allclear_core::model::operator::Suspension;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 impl Teller<'_> {
-    /// Rung 4: what this replica does alone, if nobody comes back before.
+    /// Degradation level 4: the isolated approval by this replica, if no other replica returns before.
     pub(super) fn no_quorum(&self, takeover: Option<&ApprovalForecast>) -> Sentences {
         let message = if self.is_between_leaders() {
             "nobody leads at this moment, though enough replicas answer; an election takes a second or two".into()
@@ -36,7 +36,7 @@ impl Teller<'_> {
                 let obstacle = self.obstacle(obstacle);
                 (format!("{message}; this replica does not approve it alone, because {obstacle}"), until, next)
             }
-            // What was made up does not start.
+            // A drill does not start.
             None if self.event.is_drill() => {
                 (message, self.input.now, "when a quorum is back it goes on from where it is".into())
             }
@@ -56,7 +56,7 @@ impl Teller<'_> {
         Sentences::new(message, Some(until), next, resolved_by)
     }
 
-    /// What an operator's approval on this replica alone would mean; `None` where none is possible.
+    /// The meaning of an operator's approval on this replica alone; `None` where no such approval is possible.
     pub(super) fn isolated_approval(&self, blocker: &Blocker) -> Option<shown::IsolatedApproval> {
         let overridden = self.overridden().filter(|_| matches!(blocker, Blocker::NoQuorum { .. }))?;
         let (alone, me) = (self.input.isolated.as_ref()?, &self.input.me);
@@ -89,13 +89,13 @@ impl Teller<'_> {
         }
     }
 
-    /// The voters that were asked are enough for a quorum.
+    /// The voters that answered are enough for a quorum.
     fn is_between_leaders(&self) -> bool {
         let alone = self.input.isolated.as_ref();
         alone.is_some_and(|alone| !alone.voters.is_empty() && (alone.reached.len() + 1) * 2 > alone.voters.len())
     }
 
-    /// Which voters do not answer; not known before they were asked.
+    /// The voters that do not answer; unknown before the voters were asked.
     fn lost(&self) -> String {
         let lost = self.input.isolated.as_ref().map(|alone| alone.unreachable_voters(&self.input.me));
         match lost.as_deref().unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! What is said is true: times that have passed, holds beside the notice, whose fault it is.
+//! Tests of the sentences: times in the past, holds beside the notice, and responsibility.
 
 use allclear_core::policy;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,7 +39,7 @@ fn announced(id: &str, source: Source) -> Announcement {
     }
 }
 
-/// With what policy chooses for it.
+/// An event with the treatment chosen by policy.
 fn event(source: Source, rules: Vec<Rule>) -> Event {
     let mut event = Event::first_seen_as(announced("e-1", source), VmName::new("db-0"), SEEN);
     let policy = Policy { rules, ..Policy::default() };

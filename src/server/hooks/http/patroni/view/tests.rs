@@ -1,4 +1,4 @@
-//! The rules on answers as Patroni gives them, in all its versions.
+//! The rules on answers of Patroni, in all its versions.
 
 use serde_json::{Value, json};
 
@@ -27,14 +27,14 @@ fn three() -> Value {
     ], "scope": "orders" })
 }
 
-/// The three with some fields of one changed.
+/// The cluster of three with changed fields of one member.
 fn with(place: usize, changes: &Value) -> Value {
     let mut cluster = three();
     cluster["members"][place].as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
     cluster
 }
 
-/// Without a word of the members on themselves.
+/// The view without statuses of the members.
 fn read(cluster: &Value) -> PatroniView {
     PatroniView { cluster: PatroniCluster::read(&cluster.to_string()).unwrap(), leader: None, others: BTreeMap::new() }
 }
@@ -103,7 +103,7 @@ fn without_a_candidate_nothing_is_switched_and_each_objection_is_told() {
     assert_eq!(why, expected);
 }
 
-/// `nofailover` counts before `failover_priority`, and other tags say nothing about leading.
+/// `nofailover` counts before `failover_priority`, and other tags do not affect leading.
 #[test]
 fn tags_that_are_not_true_keep_nobody_out() {
     for tags in [
@@ -130,7 +130,7 @@ fn without_a_leader_it_is_tried_again() {
 fn where_the_leader_stays_there_is_nothing_to_do() {
     let on_db_1 = json!({ "vm": "db-1", "event_resources": ["db-1"] });
     assert_eq!(candidate(&three(), &on_db_1), Err(HookOutcome::NotApplicable));
-    // Another one that the event takes holds it: the switch is made for the group.
+    // Another affected VM holds the leader: the switchover is made for the group.
     let both = json!({ "vm": "db-1", "event_resources": ["db-0", "db-1"], "avoid_vms": ["db-0", "db-1"] });
     assert_eq!(candidate(&three(), &both), Ok("db-2".into()));
 }
@@ -152,7 +152,7 @@ fn members_are_found_by_the_vms_that_the_configuration_names() {
     let all = names(&[("DB-0", "vm-a"), ("db-1", "VM-B"), ("db-2", "vm-c")]);
     assert_eq!(candidates(&read(&three()), &vms, &all), Ok(vec!["db-1".to_owned()]));
     assert_eq!(read(&three()).rejoined(&facts(&json!({ "vm": "vm-c" })), &all, None), Ok(()));
-    // Whoever is missing may be on the very VM that goes next.
+    // A missing member may be on the next VM of the event.
     let less = names(&[("db-0", "vm-a"), ("db-1", "vm-b")]);
     let plan = read(&three()).plan(&facts(&vms), &less).unwrap();
     assert_eq!(plan.candidates, ["db-1"]);
@@ -192,7 +192,7 @@ fn a_member_has_rejoined_when_it_streams_on_the_leaders_timeline() {
     assert!(whole.rejoined(&facts(&json!({ "vm": "db-7" })), &same_names(), None).is_err());
 }
 
-/// An archive is behind by a segment of WAL, which keeps a member from leading and not from being back.
+/// An archive lags by a segment of WAL, which keeps a member from leading and not from having rejoined.
 #[test]
 fn a_member_that_never_leads_may_live_on_the_archive() {
     let archive = |tags: &Value| {
@@ -203,7 +203,7 @@ fn a_member_that_never_leads_may_live_on_the_archive() {
     assert_eq!(archive(&json!({})), Err("db-1 is not streaming but \"in archive recovery\"".into()));
 }
 
-/// `/cluster` is as old as Patroni's last loop, and an old word on no lag is one on no lag.
+/// `/cluster` is as old as Patroni's last loop, so a lag of zero may be outdated.
 #[test]
 fn a_member_has_rejoined_when_all_that_the_leader_had_written_has_arrived() {
     let mut view = read(&three());
@@ -214,7 +214,7 @@ fn a_member_has_rejoined_when_all_that_the_leader_had_written_has_arrived() {
     }
 }
 
-/// A member that runs streams if the leader says so, and a lag that `/cluster` does not know is told by the members.
+/// A running member streams if the leader says so, and the members know a lag that is missing in `/cluster`.
 #[test]
 fn what_the_cluster_leaves_open_members_say_themselves() {
     let leader = |replication: &Value| {
@@ -259,8 +259,8 @@ fn a_standby_cluster_has_a_leader_to_switch_over_as_well() {
     }
 }
 
-/// Up to 3.3.0 `/cluster` calls a member of a standby cluster synchronous when the store says so from a time before it was
-/// one: Patroni itself then takes any other as well.
+/// Up to 3.3.0 `/cluster` calls a member of a standby cluster synchronous if the store says so from a time before the
+/// standby cluster: Patroni itself then accepts any other member as well.
 #[test]
 fn nobody_is_synchronous_in_a_standby_cluster() {
     let mut cluster = with(0, &json!({ "role": "standby_leader", "state": "streaming" }));

@@ -1,10 +1,10 @@
-//! The rules on what real clusters of several versions answered, as `recorded/` has it.
+//! The rules on recorded answers of real clusters of several versions, from `recorded/`.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// What the members of a real cluster said: without and with synchronous replication, paused, and as a standby cluster.
+/// The answers of a real cluster's members: without and with synchronous replication, paused, and as a standby cluster.
 struct Recorded {
     version: &'static str,
     answers: Value,
