@@ -1,8 +1,9 @@
 //! A replica scripted by the test, behind the service's socket.
 
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use allclear::wire::pb::allclear::workload::v1;
@@ -39,6 +40,8 @@ pub(crate) struct Session {
     tell: mpsc::Sender<ToWorkload>,
     /// While set, heartbeats are not answered.
     pub(crate) is_mute: Arc<AtomicBool>,
+    /// Attempts whose outcome this session has acknowledged.
+    acknowledged: Mutex<BTreeSet<String>>,
 }
 
 impl Replica {
@@ -81,7 +84,13 @@ impl Dialled {
         };
         let is_mute = Arc::new(AtomicBool::new(false));
         let (sender, said) = mpsc::unbounded_channel();
-        let session = Session { hello: self.hello, said, tell: self.tell.clone(), is_mute: is_mute.clone() };
+        let session = Session {
+            hello: self.hello,
+            said,
+            tell: self.tell.clone(),
+            is_mute: is_mute.clone(),
+            acknowledged: Mutex::default(),
+        };
         session.tell(Tell::Welcome(welcome)).await;
         // whatever the test waits for meanwhile
         tokio::spawn(hear(self.said, sender, self.tell, is_mute));
@@ -103,6 +112,7 @@ impl Session {
     }
 
     pub(crate) async fn acknowledge(&self, attempt: &str) {
+        self.acknowledged.lock().unwrap().insert(attempt.into());
         self.tell(Tell::Acknowledged(v1::Acknowledged { attempt: attempt.into() })).await;
     }
 
@@ -137,9 +147,13 @@ impl Session {
 
     /// The next outcome in one word, with its reason, if the outcome belongs to this attempt.
     pub(crate) async fn outcome(&mut self, attempt: &str) -> String {
-        match self.report().await {
-            (of, News::Outcome(outcome)) if of == attempt => in_words(&outcome),
-            other => panic!("{other:?} instead of the outcome of {attempt}"),
+        loop {
+            match self.report().await {
+                (of, News::Outcome(outcome)) if of == attempt => return in_words(&outcome),
+                // A workload repeats an outcome with each heartbeat until the acknowledgement arrives.
+                (of, News::Outcome(_)) if self.acknowledged.lock().unwrap().contains(&of) => {}
+                other => panic!("{other:?} instead of the outcome of {attempt}"),
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! A notification as bytes: a CloudEvent in JSON, or the body of an incoming webhook of Slack and similar services.
+//! A notification as bytes: a cloud event in JSON, or the body of an incoming webhook of Slack and similar services.
 
 use serde_json::json;
 
