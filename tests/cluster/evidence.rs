@@ -38,6 +38,8 @@ async fn every_replica_tells_every_step_of_an_event_with_who_and_why_and_how_lon
     let cluster = Cluster::with_hooks(vec![hook("drain").waits_for("gate"), hook("restore")]).await;
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0, "notice": "10m" })).await;
     cluster.seen_by_all(&id).await;
+    // A held event begins no further disruptive hook.
+    cluster.until_true("the drain begins", async || cluster.hooks.begun() == ["drain"]).await;
     done(&cluster, 1, &["hold", &id, "--until", "1h", "--reason", "backup runs"]);
     cluster.hooks.open("gate");
     cluster.until_true("the drain", async || cluster.hooks.ended() == ["drain"]).await;
