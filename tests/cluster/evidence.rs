@@ -69,7 +69,10 @@ async fn every_replica_tells_every_step_of_an_event_with_who_and_why_and_how_lon
     assert_eq!(find(&event, "db-0 observed that it did not run for").who.as_deref(), Some("db-0"));
     find(&event, "it is over: completed");
     let stages: Vec<_> = event.timeline.iter().filter(|step| !step.what.contains(' ')).map(|it| &*it.what).collect();
-    assert_eq!(stages, ["announced", "preparing", "claimed", "approved", "started", "restoring", "closed"]);
+    // A document may show the start before the outcome of the post is recorded; then no stage `approved` is entered.
+    let others: Vec<_> = stages.iter().copied().filter(|stage| *stage != "approved").collect();
+    assert_eq!(others, ["announced", "preparing", "claimed", "started", "restoring", "closed"]);
+    assert!(stages.len() == others.len() || stages[3] == "approved", "{stages:?}");
 
     let measures = event.measures.unwrap();
     assert!(measures.notice_ms.is_some_and(|notice| notice <= 600_000), "{measures:?}");
