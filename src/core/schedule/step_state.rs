@@ -73,16 +73,7 @@ pub fn state_without_undo<'a>(event: &Event, step: &Step<'a>, now: Timestamp) ->
     };
     let runs = step.forward().filter(|attempt| counts_as_try(attempt)).count();
     let failed = || {
-        // An attempt cut short by the end of the preparation time has not failed; an attempt that vanished before has
-        // failed.
-        let is_cut_short = ends.is_some_and(|ends| match outcome {
-            Outcome::TimedOut(_) => last.deadline >= ends,
-            Outcome::Unknown(_) | Outcome::Cancelled => *at >= ends,
-            Outcome::Done | Outcome::NotApplicable | Outcome::NotDone | Outcome::Failed(_) | Outcome::Blocked(_) => {
-                false
-            }
-        });
-        if is_cut_short {
+        if ends.is_some_and(|ends| is_cut_short(last, outcome, *at, ends)) {
             return StepState::OutOfTime;
         }
         StepState::Failed(outcome.reason().unwrap_or_else(|| outcome.as_str()).into())
@@ -117,6 +108,16 @@ pub fn state_without_undo<'a>(event: &Event, step: &Step<'a>, now: Timestamp) ->
         // A hook stopped because the member leaves once more is due again at the member's return.
         Outcome::Cancelled if step.id.phase >= Phase::Restore => again(),
         Outcome::Cancelled => failed(),
+    }
+}
+
+/// Whether the end of its phase cut the attempt short: such an attempt has not failed. An attempt that vanished before has
+/// failed.
+fn is_cut_short(last: &Attempt, outcome: &Outcome, at: Timestamp, ends: Timestamp) -> bool {
+    match outcome {
+        Outcome::TimedOut(_) => last.deadline >= ends,
+        Outcome::Unknown(_) | Outcome::Cancelled => at >= ends,
+        Outcome::Done | Outcome::NotApplicable | Outcome::NotDone | Outcome::Failed(_) | Outcome::Blocked(_) => false,
     }
 }
 
