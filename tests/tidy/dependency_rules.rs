@@ -44,6 +44,30 @@ const ALL: &[&str] = &[
     "app",
 ];
 
+/// The modules of the core, in the order of the architecture: a module imports from its own row and from rows above.
+const CORE: &[&[&str]] = &[
+    &["model"],
+    &["policy", "planning_input", "ownership", "disk_loss"],
+    &["schedule"],
+    &["apply"],
+    &["isolation"],
+    &["plan", "assignments", "leadership"],
+    &["procedure"],
+    &["explain", "notification", "start_cause", "timings", "blocking_hooks"],
+    &[
+        "observation",
+        "report_limits",
+        "allowance",
+        "peer_table",
+        "cluster_time",
+        "platform_time",
+        "impact",
+        "readiness",
+        "version",
+    ],
+    &["verify"],
+];
+
 /// A foreign crate or a module of a foreign crate, and the modules that may use the crate.
 const FOREIGN: &[(&str, &[&str])] = &[
     ("openraft", &["consensus"]),
@@ -86,6 +110,23 @@ pub(super) fn between_modules(source: &Source) -> Vec<(usize, String)> {
         let Some(other) = entered(source, &path) else { continue };
         if other != module && ALL.contains(&other) && !allowed.contains(&other) {
             findings.push((line, format!("{module} may not import {other}")));
+        }
+    }
+    findings
+}
+
+pub(super) fn within_core(source: &Source) -> Vec<(usize, String)> {
+    let row = |module: &str| CORE.iter().position(|row| row.contains(&module));
+    let Some(module) = source.module_in("src/core/").filter(|module| !["lib", "string_enum"].contains(module)) else {
+        return Vec::new();
+    };
+    let Some(own) = row(module) else { return vec![(1, format!("`{module}` is in no row of CORE: give it one"))] };
+    let mut findings = Vec::new();
+    for (line, path) in source.paths() {
+        let Some(other) = entered(source, &path) else { continue };
+        // `apply` asserts the invariants of `verify` in debug builds.
+        if row(other).is_some_and(|other| other > own) && (module, other) != ("apply", "verify") {
+            findings.push((line, format!("{module} may not import {other}, which is further down")));
         }
     }
     findings
@@ -143,6 +184,17 @@ fn a_door_that_is_not_there_is_found() {
     for (path, text) in good {
         assert_eq!(between_modules(&Source::new(path, text)), [], "{path}: {text}");
     }
+}
+
+#[test]
+fn an_import_down_the_core_is_found() {
+    let findings = |path: &str, text: &str| within_core(&Source::new(path, text)).len();
+    assert_eq!(findings("src/core/model/slot.rs", "use crate::schedule::slots;"), 1);
+    assert_eq!(findings("src/core/schedule/slots.rs", "fn f() { super::super::plan::plan(); }"), 1);
+    assert_eq!(findings("src/core/attic.rs", ""), 1);
+    assert_eq!(findings("src/core/plan/mod.rs", "use crate::{schedule::slots, model::slot, assignments};"), 0);
+    assert_eq!(findings("src/core/apply/mod.rs", "use crate::verify;"), 0);
+    assert_eq!(findings("src/server/replica/mod.rs", "use crate::schedule;"), 0);
 }
 
 #[test]

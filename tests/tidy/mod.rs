@@ -44,6 +44,11 @@ fn modules_import_only_what_they_may() {
 }
 
 #[test]
+fn the_core_imports_in_one_direction() {
+    check(&program(), dependency_rules::within_core);
+}
+
+#[test]
 fn foreign_crates_are_used_where_they_may_be() {
     check(&program(), dependency_rules::to_foreign_crates);
 }

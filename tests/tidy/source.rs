@@ -43,7 +43,12 @@ impl Source {
 
     /// The module of `<module>/…` or `<module>.rs` in the replica's crate; `None` in crates without modules.
     pub(super) fn module(&self) -> Option<&str> {
-        if self.package() != SERVER {
+        self.module_in(SERVER)
+    }
+
+    /// As `module`, of the crate in the folder `package`.
+    pub(super) fn module_in(&self, package: &str) -> Option<&str> {
+        if self.package() != package {
             return None;
         }
         let inside = self.inside();
