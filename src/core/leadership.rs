@@ -28,6 +28,12 @@ pub fn transfer_target(state: &State, input: &PlanningInput) -> Option<VmName> {
     input.members.iter().find(fit).cloned()
 }
 
+/// The replica that leads after this leader's deliberate stop: a voter that answers. `None` without such a replica.
+pub fn successor(input: &PlanningInput) -> Option<&VmName> {
+    let fit = |name: &&VmName| **name != input.me && input.reaches(name) && !input.learners.contains(name);
+    input.members.iter().find(fit)
+}
+
 /// An event in preparation names this VM. A distant event, or an event left to others, does not count yet.
 fn is_threatened(state: &State, vm: &VmName, now: Timestamp) -> bool {
     let is_near = |event: &Event| {
@@ -125,6 +131,16 @@ mod tests {
         let mut with_learner = input(HEALTHY);
         with_learner.learners = BTreeSet::from([VmName::new("b")]);
         assert_eq!(transfer_target(&with_event(&["a"], NOW), &with_learner), Some(VmName::new("c")));
+    }
+
+    #[test]
+    fn a_leader_that_stops_is_succeeded_by_a_voter_that_answers() {
+        let mut input = input(HEALTHY);
+        assert_eq!(successor(&input), Some(&VmName::new("b")));
+        input.learners = BTreeSet::from([VmName::new("b")]);
+        assert_eq!(successor(&input), Some(&VmName::new("c")));
+        input.peers.get_mut(&VmName::new("c")).unwrap().reachable = false;
+        assert_eq!(successor(&input), None);
     }
 
     #[test]

@@ -44,6 +44,7 @@ use crate::replica::view::View;
 use crate::replica::watchdog::Watchdog;
 use crate::replica::{ReplicaTasks, SharedParts, Startup};
 use crate::{grpc, http};
+use allclear_core::leadership;
 use allclear_core::model::id::VmName;
 use allclear_core::model::version::VERSION;
 use allclear_core::model::workload::Workload;
@@ -109,8 +110,8 @@ pub async fn run_until(
     let observer = Arc::new(observer(&config.metadata, endpoint, metrics.clone()));
     let calls = known_calls(&config, &spool)?;
     let are_traced = config.tracing.is_some();
-    let front = HookRunner::new(commands, sessions);
-    let hooks = Arc::new(HookExecutor::new(front, calls, are_traced, inputs, metrics.clone()));
+    let runner = HookRunner::new(commands, sessions);
+    let hooks = Arc::new(HookExecutor::new(runner, calls, are_traced, inputs, metrics.clone()));
     let configured: Vec<Workload> = config.workloads.iter().map(config::ConfiguredWorkload::registered).collect();
     let questions = questions::all(&config, &name);
     let view = View::new(&shared);
@@ -244,10 +245,8 @@ async fn hand_over(inputs: &InputSource) {
     if !cluster.leads() {
         return;
     }
-    let input = inputs.planning_input();
-    let fit = |name: &&VmName| **name != cluster.node.name && input.reaches(name) && !input.learners.contains(name);
-    if let Some(heir) = input.members.iter().find(fit)
-        && let Err(error) = cluster.consensus.transfer_leadership(heir.as_str()).await
+    if let Some(successor) = leadership::successor(&inputs.planning_input())
+        && let Err(error) = cluster.consensus.transfer_leadership(successor.as_str()).await
     {
         tracing::info!(%error, "leadership not transferred");
     }
