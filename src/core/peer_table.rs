@@ -92,7 +92,7 @@ impl PeerTable {
     }
 
     /// The other replicas with a recent answer. No replica is asked while this replica has a leader.
-    pub fn peers(&self, now: Timestamp) -> BTreeMap<VmName, PeerAnswer> {
+    pub fn recent_answers(&self, now: Timestamp) -> BTreeMap<VmName, PeerAnswer> {
         let fresh = self.answered.iter().filter(|(_, (at, _))| now.since(*at) < ANSWER_COUNTS_FOR);
         fresh.map(|(name, (_, peer))| (name.clone(), peer.clone())).collect()
     }
@@ -235,12 +235,12 @@ mod tests {
     #[test]
     fn an_answer_is_kept_with_what_was_said_last() {
         let mut contacts = contacts();
-        assert!(contacts.peers(BEGIN).is_empty());
+        assert!(contacts.recent_answers(BEGIN).is_empty());
         let peer = |leader: Option<&str>| PeerAnswer { leader: leader.map(Into::into), channel: ImdsHealth::Healthy };
         contacts.record_answer(BEGIN, &VmName::new("db-1"), peer(Some("db-2")));
         contacts.record_answer(BEGIN, &VmName::new("db-1"), peer(None));
-        assert_eq!(contacts.peers(BEGIN), BTreeMap::from([(VmName::new("db-1"), peer(None))]));
-        assert!(contacts.peers(BEGIN.plus(ANSWER_COUNTS_FOR)).is_empty());
+        assert_eq!(contacts.recent_answers(BEGIN), BTreeMap::from([(VmName::new("db-1"), peer(None))]));
+        assert!(contacts.recent_answers(BEGIN.plus(ANSWER_COUNTS_FOR)).is_empty());
     }
 
     #[test]

@@ -86,8 +86,8 @@ impl Asking {
 
     async fn until_peers(&self, what: &str, holds: impl Fn(&BTreeMap<VmName, PeerAnswer>) -> bool) {
         let began = Instant::now();
-        while !holds(&self.shared.inputs.peers.peers()) {
-            let peers = self.shared.inputs.peers.peers();
+        while !holds(&self.shared.inputs.peers.recent_answers()) {
+            let peers = self.shared.inputs.peers.recent_answers();
             assert!(began.elapsed() < LIMIT, "{}: {what}; peers {peers:?}", self.shared.inputs.cluster.node.name);
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

@@ -47,7 +47,7 @@ impl IsolatedHost for ReplicaHost {
     }
 
     fn peer_answers(&self) -> BTreeMap<VmName, PeerAnswer> {
-        self.inputs.peers.peers()
+        self.inputs.peers.recent_answers()
     }
 
     fn readiness(&self) -> BTreeMap<WorkloadName, Readiness> {

@@ -89,8 +89,8 @@ impl PeerTracker {
     }
 
     /// The other replicas with a recent answer. No replica is asked while a leader is heard.
-    pub fn peers(&self) -> BTreeMap<VmName, PeerAnswer> {
-        self.known().peers(clock::monotonic())
+    pub fn recent_answers(&self) -> BTreeMap<VmName, PeerAnswer> {
+        self.known().recent_answers(clock::monotonic())
     }
 
     /// Records whether this replica leads from now on.

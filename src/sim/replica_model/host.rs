@@ -133,7 +133,7 @@ impl IsolatedHost for ModelContext {
     }
 
     fn peer_answers(&self) -> BTreeMap<VmName, PeerAnswer> {
-        self.process.contacts.borrow().peers(self.steady())
+        self.process.contacts.borrow().recent_answers(self.steady())
     }
 
     fn readiness(&self) -> BTreeMap<WorkloadName, Readiness> {
