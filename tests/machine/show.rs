@@ -113,8 +113,8 @@ pub(crate) fn command(command: &Command) -> String {
 
 pub(crate) fn errand(errand: &Assignment<'_>) -> String {
     match errand {
-        Assignment::Run { event, attempt, restart_restore_if_lost: again_if_lost } => {
-            let again = if *again_if_lost { ", again if lost" } else { "" };
+        Assignment::Run { event, attempt, restart_restore_if_lost } => {
+            let again = if *restart_restore_if_lost { ", again if lost" } else { "" };
             let what = hook(&attempt.member, attempt.hook, attempt.intent);
             format!("run {} for {}: {what}{again}", attempt.id, event.announcement.id)
         }

@@ -34,7 +34,7 @@ pub fn update_slots(state: &mut State) {
         // The closed event makes room for an event that is listed and not open.
         report::reopen_listed(state);
     }
-    mark_stuck_returns(state);
+    mark_stuck_events(state);
     registry::drop_owed_restores(state);
 }
 
@@ -137,7 +137,7 @@ fn return_members(state: &mut State) {
 }
 
 /// Updates the time since which an event keeps members out and does not go on.
-fn mark_stuck_returns(state: &mut State) {
+fn mark_stuck_events(state: &mut State) {
     let now = state.now;
     let holders: BTreeSet<EventId> = state.slots.values().flat_map(|slot| slot.events.iter().cloned()).collect();
     for id in holders {

@@ -31,13 +31,13 @@ const AGAIN_AFTER_AT_MOST: Duration = Duration::from_mins(5);
 impl IsolatedApproval {
     /// The approval that `input.me` is about to write to the journal.
     pub fn begun(input: &PlanningInput, requested_by: Option<RequestedBy>) -> Self {
-        let alone = input.isolated.clone().unwrap_or_default();
-        let last = alone.journal.iter().map(|entry| entry.approval.at).max();
+        let isolated = input.isolated.clone().unwrap_or_default();
+        let last = isolated.journal.iter().map(|entry| entry.approval.at).max();
         Self {
             approver: input.me.clone(),
             at: last.map_or(input.now, |last| input.now.max(last.plus(Duration::from_millis(1)))),
-            alone_since: alone.since,
-            out_of_reach: alone.unreachable_voters(&input.me),
+            alone_since: isolated.since,
+            out_of_reach: isolated.unreachable_voters(&input.me),
             requested_by,
             outcome: None,
             recorded: None,
@@ -47,11 +47,11 @@ impl IsolatedApproval {
 
 /// Whether and when `input.me` approves the event isolated; `None` while `input.me` follows a leader.
 pub fn forecast(state: &State, input: &PlanningInput, id: &EventId) -> Option<ApprovalForecast> {
-    let alone = input.isolated.as_ref()?;
-    let state = &alone.with_unapplied(state);
-    Some(match first_blocker(state, input, alone, id) {
+    let isolated = input.isolated.as_ref()?;
+    let state = &isolated.with_unapplied(state);
+    Some(match first_blocker(state, input, isolated, id) {
         Some(obstacle) => ApprovalForecast::Not(obstacle),
-        None => earliest(state, input, alone, id),
+        None => earliest(state, input, isolated, id),
     })
 }
 
@@ -72,53 +72,58 @@ pub fn blockers_to_override(
     input: &PlanningInput,
     id: &EventId,
 ) -> Option<Result<Vec<IsolatedBlocker>, IsolatedBlocker>> {
-    let alone = input.isolated.as_ref()?;
-    let state = &alone.with_unapplied(state);
-    let ready_at = alone.since.plus(input.timing.takeover_after);
+    let isolated = input.isolated.as_ref()?;
+    let state = &isolated.with_unapplied(state);
+    let ready_at = isolated.since.plus(input.timing.takeover_after);
     let too_soon = || (input.now < ready_at).then_some(IsolatedBlocker::TooSoon(ready_at));
-    Some(match absolute_blocker(state, input, alone, id).or_else(too_soon) {
+    Some(match absolute_blocker(state, input, isolated, id).or_else(too_soon) {
         Some(obstacle) => Err(obstacle),
-        None => Ok(overridable_blockers(state, input, alone, id)),
+        None => Ok(overridable_blockers(state, input, isolated, id)),
     })
 }
 
 /// The first blocker of an approval by this replica itself, apart from time.
-fn first_blocker(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &EventId) -> Option<IsolatedBlocker> {
-    let not_a_pair = || (!alone.is_one_of_a_pair()).then_some(IsolatedBlocker::NotAPair);
+fn first_blocker(
+    state: &State,
+    input: &PlanningInput,
+    isolated: &IsolatedView,
+    id: &EventId,
+) -> Option<IsolatedBlocker> {
+    let not_a_pair = || (!isolated.is_one_of_a_pair()).then_some(IsolatedBlocker::NotAPair);
     let objection = || {
-        let mut all = overridable_blockers(state, input, alone, id).into_iter();
+        let mut all = overridable_blockers(state, input, isolated, id).into_iter();
         all.find(|objection| !matches!(objection, IsolatedBlocker::HookMayRun(_)))
     };
-    absolute_blocker(state, input, alone, id).or_else(not_a_pair).or_else(objection)
+    absolute_blocker(state, input, isolated, id).or_else(not_a_pair).or_else(objection)
 }
 
 /// The blocker of an approval both by this replica and by an operator here.
 fn absolute_blocker(
     state: &State,
     input: &PlanningInput,
-    alone: &IsolatedView,
+    isolated: &IsolatedView,
     id: &EventId,
 ) -> Option<IsolatedBlocker> {
     let me = &input.me;
     let known = state.open_event(id);
-    let is_scheduled = alone.listed(id).is_some_and(|announced| announced.status == Status::Scheduled);
+    let is_scheduled = isolated.listed(id).is_some_and(|announced| announced.status == Status::Scheduled);
     if !is_scheduled || known.is_some_and(Event::is_drill) {
         return Some(IsolatedBlocker::NotScheduled);
     }
-    if !alone.voters.contains(me) {
+    if !isolated.voters.contains(me) {
         return Some(IsolatedBlocker::NoVoter);
     }
     if known.is_none() && state.open.len() >= OPEN_LIMIT {
         return Some(IsolatedBlocker::NotTakenUp);
     }
-    let mut tried = own_approvals(state, alone, me).filter(|(of, _)| *of == id);
+    let mut tried = own_approvals(state, isolated, me).filter(|(of, _)| *of == id);
     if known.is_some_and(Event::is_accepted) || tried.any(|(_, it)| it.outcome_is(&PostOutcome::Accepted)) {
         return Some(IsolatedBlocker::Approved);
     }
-    if alone.journal.len() >= JOURNAL_LIMIT {
+    if isolated.journal.len() >= JOURNAL_LIMIT {
         return Some(IsolatedBlocker::JournalFull);
     }
-    let led = alone.reached.iter().find(|(_, peer)| peer.leader.is_some());
+    let led = isolated.reached.iter().find(|(_, peer)| peer.leader.is_some());
     led.map(|(name, _)| IsolatedBlocker::LedElsewhere(name.clone()))
 }
 
@@ -126,28 +131,29 @@ fn absolute_blocker(
 fn overridable_blockers(
     state: &State,
     input: &PlanningInput,
-    alone: &IsolatedView,
+    isolated: &IsolatedView,
     id: &EventId,
 ) -> Vec<IsolatedBlocker> {
-    let Some(announced) = alone.listed(id) else { return Vec::new() };
+    let Some(announced) = isolated.listed(id) else { return Vec::new() };
     let known = state.open_event(id);
     let treatment = known.and_then(|event| event.treatment.clone()).unwrap_or_else(|| chosen(input, announced));
     let failed = known.is_some_and(|event| failure::holding_failure(state, event, input.now).is_some());
-    let mut others = own_approvals(state, alone, &input.me).filter(|(of, it)| *of != id && it.may_have_been_posted());
-    let approved = others.find(|(of, _)| alone.listed(of).is_some());
-    let running_until = hooks_may_run_until(input, alone, known).filter(|until| input.now < *until);
+    let mut others =
+        own_approvals(state, isolated, &input.me).filter(|(of, it)| *of != id && it.may_have_been_posted());
+    let approved = others.find(|(of, _)| isolated.listed(of).is_some());
+    let running_until = hooks_may_run_until(input, isolated, known).filter(|until| input.now < *until);
     let objections = [
         (announced.source != Source::User).then_some(IsolatedBlocker::NotUserInitiated),
         // By log time, which is never ahead of cluster time: this replica expires a hold or pause no earlier than the
         // cluster.
-        known.and_then(|event| event.hold(alone.log_time)).map(IsolatedBlocker::Held),
-        state.pause(alone.log_time).map(IsolatedBlocker::Paused),
+        known.and_then(|event| event.hold(isolated.log_time)).map(IsolatedBlocker::Held),
+        state.pause(isolated.log_time).map(IsolatedBlocker::Paused),
         (treatment.action == Action::Observe).then_some(IsolatedBlocker::Observed),
         failed.then_some(IsolatedBlocker::HookFailed),
-        other_event(state, input, alone, announced).map(IsolatedBlocker::OtherEvent),
+        other_event(state, input, isolated, announced).map(IsolatedBlocker::OtherEvent),
         approved.map(|(other, _)| IsolatedBlocker::OtherApproval(other.clone())),
-        takes_more_away(alone, &input.me, announced).map(IsolatedBlocker::TakesMoreAway),
-        own_member_out(state, alone, &input.me).map(IsolatedBlocker::OwnMemberOut),
+        takes_more_away(isolated, &input.me, announced).map(IsolatedBlocker::TakesMoreAway),
+        own_member_out(state, isolated, &input.me).map(IsolatedBlocker::OwnMemberOut),
         running_until.map(IsolatedBlocker::HookMayRun),
     ];
     objections.into_iter().flatten().collect()
@@ -155,17 +161,17 @@ fn overridable_blockers(
 
 /// A VM of the event that is no unreachable voter. To bring the lost machine back, a user names only this machine; a
 /// reboot of the only remaining VM removes the last member.
-fn takes_more_away(alone: &IsolatedView, me: &VmName, announced: &Announcement) -> Option<VmName> {
-    let lost = alone.unreachable_voters(me);
+fn takes_more_away(isolated: &IsolatedView, me: &VmName, announced: &Announcement) -> Option<VmName> {
+    let lost = isolated.unreachable_voters(me);
     announced.resources.iter().find(|vm| !lost.contains(vm)).cloned()
 }
 
 /// A workload of a group on this VM, out of service by its last readiness answer or by the log.
-fn own_member_out(state: &State, alone: &IsolatedView, me: &VmName) -> Option<WorkloadName> {
+fn own_member_out(state: &State, isolated: &IsolatedView, me: &VmName) -> Option<WorkloadName> {
     let own = state.workloads().filter(|(vm, workload)| *vm == me && workload.group.is_some());
     let is_out = |workload: &Workload| {
         let member = workload.on(me);
-        let answered = alone.readiness.get(&workload.name);
+        let answered = isolated.readiness.get(&workload.name);
         let is_unready = || state.not_serving_since(&member).is_some();
         state.slots.contains_key(&member) || answered.map_or_else(is_unready, |it| *it == Readiness::NotReady)
     };
@@ -179,12 +185,12 @@ fn chosen(input: &PlanningInput, announced: &Announcement) -> treatment::Treatme
 /// Isolated approvals of this replica, from the log and the journal.
 fn own_approvals<'a>(
     state: &'a State,
-    alone: &'a IsolatedView,
+    isolated: &'a IsolatedView,
     me: &'a VmName,
 ) -> impl Iterator<Item = (&'a EventId, &'a IsolatedApproval)> {
     let logged =
         state.open_events().flat_map(|event| event.isolated_approvals.iter().map(|it| (&event.announcement.id, it)));
-    let journaled = alone.journal.iter().map(|entry| (&entry.announcement.id, &entry.approval));
+    let journaled = isolated.journal.iter().map(|entry| (&entry.announcement.id, &entry.approval));
     logged.filter(move |(_, takeover)| takeover.approver == *me).chain(journaled)
 }
 
@@ -194,7 +200,7 @@ fn own_approvals<'a>(
 fn other_event(
     state: &State,
     input: &PlanningInput,
-    alone: &IsolatedView,
+    isolated: &IsolatedView,
     announced: &Announcement,
 ) -> Option<EventId> {
     let known = |vm: &&VmName| input.members.contains(vm) || state.replicas.contains_key(vm);
@@ -202,7 +208,7 @@ fn other_event(
     let own = ours(&announced.resources);
     let is_near = |vms: &[VmName]| groups::share_a_group(state, &own, &ours(vms));
     let takes_more = |vms: &[VmName]| vms.iter().any(|vm| !announced.resources.contains(vm));
-    let mut listed = alone.document.iter().flat_map(|document| &document.events);
+    let mut listed = isolated.document.iter().flat_map(|document| &document.events);
     let listed = listed.find(|other| other.id != announced.id && is_near(&other.resources));
     let open = || {
         let unlisted = state.open_events().filter(|event| event.announcement.id != announced.id && !event.is_drill());
@@ -219,12 +225,12 @@ fn taken_by(event: &Event) -> Vec<VmName> {
 
 /// The end of the wait. Documents agree within half of `takeover_after`: so the wait of an event also covers the time
 /// in which another event of its group would appear.
-fn earliest(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &EventId) -> ApprovalForecast {
-    let seen = alone.seen_since.get(id).copied().unwrap_or(input.now);
-    let at = alone.since.max(seen).plus(input.timing.takeover_after);
-    let running_until = hooks_may_run_until(input, alone, state.open_event(id));
+fn earliest(state: &State, input: &PlanningInput, isolated: &IsolatedView, id: &EventId) -> ApprovalForecast {
+    let seen = isolated.seen_since.get(id).copied().unwrap_or(input.now);
+    let at = isolated.since.max(seen).plus(input.timing.takeover_after);
+    let running_until = hooks_may_run_until(input, isolated, state.open_event(id));
     let tried: Vec<&IsolatedApproval> =
-        own_approvals(state, alone, &input.me).filter(|(of, _)| *of == id).map(|(_, it)| it).collect();
+        own_approvals(state, isolated, &input.me).filter(|(of, _)| *of == id).map(|(_, it)| it).collect();
     let last = tried.iter().map(|it| it.outcome.as_ref().map_or(it.at, |(_, at)| *at)).max();
     let again = last.map(|last| last.plus(post_retry_delay(tried.len())));
     let waits = running_until.into_iter().chain(again);
@@ -232,9 +238,9 @@ fn earliest(state: &State, input: &PlanningInput, alone: &IsolatedView, id: &Eve
 }
 
 /// The time by which the last committed hook has certainly ended, on this replica's clock: deadlines are in log time.
-fn hooks_may_run_until(input: &PlanningInput, alone: &IsolatedView, event: Option<&Event>) -> Option<Timestamp> {
+fn hooks_may_run_until(input: &PlanningInput, isolated: &IsolatedView, event: Option<&Event>) -> Option<Timestamp> {
     let in_own_time =
-        |moment: Timestamp| input.now.plus(moment.since(alone.log_time)).minus(alone.log_time.since(moment));
+        |moment: Timestamp| input.now.plus(moment.since(isolated.log_time)).minus(isolated.log_time.since(moment));
     let running = event?.attempts.iter().filter(|attempt| attempt.outcome.is_none());
     running.map(|attempt| in_own_time(attempt.deadline.plus(ENDED_WITHIN))).max()
 }

@@ -14,12 +14,17 @@ use alloc::vec::Vec;
 
 /// The state with the observations and approvals of an isolated replica merged, for display; no decision uses this
 /// state.
-pub fn with_local_facts(state: &State, me: &VmName, alone: Option<&IsolatedView>, journal: &[JournalEntry]) -> State {
+pub fn with_local_facts(
+    state: &State,
+    me: &VmName,
+    isolated: Option<&IsolatedView>,
+    journal: &[JournalEntry],
+) -> State {
     let mut told = state.clone();
     let untold = unrecorded(state, journal);
-    let seen = alone.and_then(|alone| Some((alone, listed(alone.document.as_ref()?, state, &untold))));
-    if let Some((alone, document)) = &seen {
-        let now = alone.seen_since.values().copied().min().map_or(told.now, |seen| seen.max(told.now));
+    let seen = isolated.and_then(|isolated| Some((isolated, listed(isolated.document.as_ref()?, state, &untold))));
+    if let Some((isolated, document)) = &seen {
+        let now = isolated.seen_since.values().copied().min().map_or(told.now, |seen| seen.max(told.now));
         show(&mut told, me, now, &as_approved(document, &untold));
     }
     for entry in &untold {
@@ -124,11 +129,11 @@ mod tests {
             outcome: Some((PostOutcome::Accepted, Timestamp(36))),
             recorded: None,
         };
-        let alone = IsolatedView { document: Some(now), ..IsolatedView::default() };
+        let isolated = IsolatedView { document: Some(now), ..IsolatedView::default() };
         let told = with_local_facts(
             &state,
             &me,
-            Some(&alone),
+            Some(&isolated),
             &[JournalEntry { announcement: announced, approval: takeover }],
         );
         let mut events = told.events();

@@ -93,14 +93,9 @@ impl Executor {
                 {
                     is_in_doubt = true;
                 }
-                Assignment::Run { event, attempt, restart_restore_if_lost: again_if_lost } => {
+                Assignment::Run { event, attempt, restart_restore_if_lost } => {
                     let is_left_over = attempt.id <= self.left_over;
-                    host.drive_attempt(AssignedAttempt {
-                        event,
-                        attempt,
-                        restart_restore_if_lost: again_if_lost,
-                        is_left_over,
-                    });
+                    host.drive_attempt(AssignedAttempt { event, attempt, restart_restore_if_lost, is_left_over });
                 }
                 Assignment::Cancel { event, attempt } => {
                     let is_left_over = attempt.id <= self.left_over;

@@ -62,7 +62,7 @@ impl HookExecutor {
 
     /// Starts the attempt, records the outcome, or leaves the attempt running.
     pub fn drive_attempt(self: &Arc<Self>, assigned: AssignedAttempt<'_>) {
-        let AssignedAttempt { event, attempt, restart_restore_if_lost: again_if_lost, .. } = assigned;
+        let AssignedAttempt { event, attempt, restart_restore_if_lost, .. } = assigned;
         let key = event.announcement.id.key_of(attempt.id);
         match self.runner.known(&key) {
             Some(AttemptState::Running) if !self.cluster.has_cluster_time() => {}
@@ -71,9 +71,10 @@ impl HookExecutor {
                     (event.deadline_of(attempt), attempts::is_overrun(event, attempt, self.cluster.time.now()));
                 self.runner.change_deadline(&key, ends, self.cluster.time.deadline(ends), is_over);
             }
-            Some(AttemptState::Ended(HookOutcome::Lost(_))) if again_if_lost && !self.cluster.has_cluster_time() => {}
+            Some(AttemptState::Ended(HookOutcome::Lost(_)))
+                if restart_restore_if_lost && !self.cluster.has_cluster_time() => {}
             Some(AttemptState::Ended(HookOutcome::Lost(why)))
-                if again_if_lost && self.cluster.time.now() < attempt.deadline =>
+                if restart_restore_if_lost && self.cluster.time.now() < attempt.deadline =>
             {
                 tracing::warn!(attempt = key, why, "lost hook started again under the same id");
                 self.runner.forget(&key);

@@ -38,7 +38,7 @@ impl InputSource {
     pub(super) fn planning_input_at(&self, status: &RaftStatus) -> PlanningInput {
         let cluster = &self.cluster;
         let members = cluster.members();
-        let alone = self.isolated_view(status);
+        let isolated = self.isolated_view(status);
         PlanningInput {
             now: cluster.time.now(),
             me: cluster.node.name.clone(),
@@ -49,7 +49,7 @@ impl InputSource {
             quorum: status.quorum,
             leading_since: self.peers.leading_since().map_or(Timestamp(i64::MIN), |at| cluster.at(at)),
             leader: self.leader_state(status),
-            isolated: alone,
+            isolated,
             policy: cluster.node.policy.clone(),
             timing: cluster.node.timing,
         }

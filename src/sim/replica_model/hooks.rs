@@ -18,7 +18,7 @@ const LEASE: Duration = Duration::from_secs(30);
 
 /// Starts the attempt, records its outcome, or leaves the attempt running.
 pub(super) fn drive_attempt(here: &ModelContext, assigned: AssignedAttempt<'_>) {
-    let AssignedAttempt { event, attempt, restart_restore_if_lost: again_if_lost, is_left_over } = assigned;
+    let AssignedAttempt { event, attempt, restart_restore_if_lost, is_left_over } = assigned;
     let key = (event.announcement.id.clone(), attempt.id);
     let known = here.world.nodes[here.me].programs.borrow().get(&key).cloned();
     match known {
@@ -31,9 +31,9 @@ pub(super) fn drive_attempt(here: &ModelContext, assigned: AssignedAttempt<'_>) 
                 here.world.change_deadline(here.me, &key, left);
             }
         }
-        Some(program) if again_if_lost && is_lost(here, &program) && !here.knows_the_time() => {}
+        Some(program) if restart_restore_if_lost && is_lost(here, &program) && !here.knows_the_time() => {}
         Some(program)
-            if (again_if_lost || makes!(here.world.mutation, LostRunAgain))
+            if (restart_restore_if_lost || makes!(here.world.mutation, LostRunAgain))
                 && is_lost(here, &program)
                 && here.time() < attempt.deadline =>
         {

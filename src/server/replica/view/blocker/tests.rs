@@ -241,9 +241,9 @@ fn other_events_are_told_by_what_they_are_and_voters_by_their_names() {
     let by = vec![SlotCause::Event(EventId::new("e-2")), SlotCause::Unreachable(VmName::new("db-2"))];
     let budget = Blocker::Budget { group: Some(GroupName("orders".into())), by, notice_ends: event.notice_ends() };
     let members = input(1).members;
-    let alone = Some(IsolatedView { voters: members, ..IsolatedView::default() });
+    let isolated = Some(IsolatedView { voters: members, ..IsolatedView::default() });
     let message_of = |blocker: &Blocker| {
-        shown(blocker, &event, &state, &PlanningInput { isolated: alone.clone(), ..input(1) }).message
+        shown(blocker, &event, &state, &PlanningInput { isolated: isolated.clone(), ..input(1) }).message
     };
     let expected = "Reboot of db-1 (event e-2), db-2, which is unreachable";
     assert!(message_of(&budget).ends_with(expected), "{}", message_of(&budget));
@@ -259,8 +259,8 @@ fn an_election_is_not_told_as_a_loss_and_what_was_made_up_does_not_start() {
     let mut event = event(Source::Platform, Vec::new());
     let peer = PeerAnswer { leader: None, channel: ImdsHealth::Healthy };
     let reached = BTreeMap::from([(VmName::new("db-1"), peer)]);
-    let alone = Some(IsolatedView { voters: input(1).members, reached, ..IsolatedView::default() });
-    let input = PlanningInput { isolated: alone, quorum: false, ..input(1) };
+    let isolated = Some(IsolatedView { voters: input(1).members, reached, ..IsolatedView::default() });
+    let input = PlanningInput { isolated, quorum: false, ..input(1) };
     let without_quorum = |event: &Event| shown(&Blocker::NoQuorum { forecast: None }, event, &State::default(), &input);
     assert!(without_quorum(&event).message.starts_with("nobody leads at this moment"), "{:?}", without_quorum(&event));
     assert_eq!(without_quorum(&event).until, Some(rfc3339(after(15))));
