@@ -83,8 +83,9 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// True for a new attempt, which is to begin; the outcome of a known attempt is reported again. An error where
-    /// the journal has no room for the attempt.
+    /// Records an attempt that the replica requests. True if the attempt has to begin; false for a known attempt, whose
+    /// outcome is reported again, and for an attempt behind a newer one of its scope, which ends as stale. An error
+    /// where the journal has no room for the attempt.
     pub(super) fn receive(&mut self, step: &v1::Step, act: Act) -> Result<bool, Outcome> {
         if let Some(known) = self.find(&step.attempt) {
             if known.is_interrupted {

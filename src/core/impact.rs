@@ -12,7 +12,7 @@ use core::time::Duration;
 /// A VM may be stopped this long before the documents show the event as started.
 const SEEN_LATE: Duration = Duration::from_secs(5);
 
-/// An observation of a replica is asked for until this long after the event was closed.
+/// An observation of a replica is asked for until this long after the event was over.
 const ASKED_FOR: Duration = Duration::from_hours(1);
 
 /// The number of remembered gaps.

@@ -1,12 +1,12 @@
 //! Every reachable state of a bounded cluster keeps the safety properties (`behaviour.md` 13).
 //!
-//! The model calls the production `apply`, `plan`, `assignments` and `Observation`. Bounds: one event, or two of one
-//! group, which appear once and are gone permanently; two or three replicas; one workload on the affected VM; time
-//! moves between the moments in `world`; the faults are limited per cluster. Assumptions: the log itself (consensus; an
-//! isolated replica knows nothing newer and commits nothing), and hooks end at their deadline. Metadata channels do not
-//! stall and documents are read well: `observation` and the scripts cover both. Endpoints are read, and assignments
-//! are carried out, in one order; only a fault changes that order. A closed event is followed no further, late
-//! proposals excepted.
+//! The model calls the production `apply`, `plan`, `assignments` and `Observation`. Bounds: one event, or two of
+//! one group or of one VM, which appear once and are gone permanently, unless `clusters::returning` lets them come
+//! back; two or three replicas; one workload on the affected VM; time moves between the moments in `world`; the
+//! faults are limited per cluster. Assumptions: the log itself (consensus; an isolated replica knows nothing newer
+//! and commits nothing), and hooks end at their deadline. Metadata channels do not stall and documents are read
+//! well: `observation` and the scripts cover both. Endpoints are read, and assignments are carried out, in one
+//! order; only a fault changes that order. A closed event is followed no further, late proposals excepted.
 //!
 //! A fault is a crash, an isolation, an election, a lost reply, a proposal which arrives once more and late, or time
 //! passing while an action was pending. Without a fault, time moves on only when no action is pending.

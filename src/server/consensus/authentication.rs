@@ -48,7 +48,8 @@ impl Consensus {
         }
     }
 
-    /// Authenticates a call without a replica's name: from any replica of the configuration or the log.
+    /// Authenticates a call without a replica's name. Only the certificate of a member, or of a configured replica that
+    /// no operator removed, is accepted; the error distinguishes a former replica from a stranger.
     pub(crate) fn authenticate_replica(&self, extensions: &Extensions) -> Result<(), Status> {
         if self.may_speak(extensions) {
             return Ok(());

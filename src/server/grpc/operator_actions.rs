@@ -28,8 +28,7 @@ use allclear_wire::pb::allclear::operator::v1::end::When;
 const MAX_REASON_BYTES: usize = 500;
 /// The limit for an id; no platform has longer ids.
 const MAX_ID_BYTES: usize = 256;
-/// The time limit for an election or for the cluster time; a lost quorum, or a lasting disagreement about the time, is
-/// not waited for.
+/// The time limit of the waits for a leader and for the cluster time. After it the request is rejected.
 const QUORUM_WITHIN: Duration = Duration::from_secs(3);
 /// The time limit for every voter's acknowledgement: several status reports.
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(3);

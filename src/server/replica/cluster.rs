@@ -36,7 +36,7 @@ pub struct NodeFacts {
     pub grants: Grants,
 }
 
-/// A handle on the cluster. A task that holds nothing else can read the committed state and propose, and no more.
+/// A handle on the cluster, with which a task reads the committed state, proposes commands, and uses the consensus.
 pub struct ClusterHandle {
     pub node: NodeFacts,
     pub consensus: Consensus,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::listener::ClientKey;
 
 const TOLD_EVERY: Duration = Duration::from_mins(1);
-/// The maximum of pairs of client and reason logged within that time; further pairs are counted.
+/// The maximum of pairs of client and reason logged within that time; further pairs are not logged.
 const TOLD_AT_MOST: usize = 64;
 
 /// The client and the reason.

@@ -119,7 +119,8 @@ impl View {
         }
     }
 
-    /// By the log alone: who is cut off cannot tell who approved what. And what this replica shows the others.
+    /// Warnings from the log, and from the own observations of this replica. A replica without a quorum does not warn of
+    /// second approvers, because unknown approvals may explain the event.
     fn warnings(&self, now: Timestamp) -> Vec<shown::Warning> {
         let state = self.cluster.state();
         let knows = self.cluster.reconciliation_known(&state);
