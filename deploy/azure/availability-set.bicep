@@ -1,7 +1,7 @@
 // Three VMs in an availability set, each with a replica of allclear: db-0, db-1 and db-2 at 10.0.0.4, .5 and .6.
-// Steps and a test with a real reboot: README.md.
+// README.md describes the steps, and a test with a real reboot.
 
-@description('Where cloud-init fetches the Debian package: any address that the VMs reach, as a blob of your own.')
+@description('The address of the Debian package for cloud-init, for example of a blob. The VMs must reach it.')
 param packageUri string
 
 @description('The SHA-256 of the package, in hexadecimal.')
@@ -9,10 +9,10 @@ param packageUri string
 @maxLength(64)
 param packageSha256 string
 
-@description('The public key with which you log in.')
+@description('The public key for your login.')
 param sshPublicKey string
 
-@description('From where you log in, as 203.0.113.7/32. Left empty: from nowhere, and no VM has a public address.')
+@description('The source of your login, for example 203.0.113.7/32. Empty: no login, and no VM has a public address.')
 param operatorAddress string = ''
 
 param location string = resourceGroup().location
@@ -97,7 +97,7 @@ resource network 'Microsoft.Network/virtualNetworks@2023-11-01' = {
   }
 }
 
-// One approval counts for every VM of the set that an event names, and each VM sees the events of all.
+// One approval counts for every VM of the event, and each VM receives the events of the whole set.
 resource availabilitySet 'Microsoft.Compute/availabilitySets@2024-03-01' = {
   name: 'db'
   location: location

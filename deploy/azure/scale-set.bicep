@@ -1,7 +1,7 @@
-// The same three replicas as a scale set with flexible orchestration, over three zones. Its VMs get names of their own,
-// so the template makes them one by one into the set: a cluster is made of names that are known before it starts.
+// Three replicas in a scale set with flexible orchestration, in three zones. A cluster needs the names of its members
+// before the start, so the template creates each VM with a fixed name in the set.
 
-@description('Where cloud-init fetches the Debian package: any address that the VMs reach, as a blob of your own.')
+@description('The address of the Debian package for cloud-init, for example of a blob. The VMs must reach it.')
 param packageUri string
 
 @description('The SHA-256 of the package, in hexadecimal.')
@@ -9,13 +9,13 @@ param packageUri string
 @maxLength(64)
 param packageSha256 string
 
-@description('The public key with which you log in.')
+@description('The public key for your login.')
 param sshPublicKey string
 
-@description('The subnet for the VMs; its security group must keep port 7420 to them alone.')
+@description('The subnet of the VMs. Its security group must open port 7420 for these VMs only.')
 param subnetId string
 
-@description('Free addresses of that subnet, one for each VM.')
+@description('Free addresses of the subnet, one for each VM.')
 @minLength(3)
 @maxLength(3)
 param addresses array
@@ -30,7 +30,7 @@ var replicas = join(map(range(0, count), i => '${names[i]} = "${addresses[i]}:74
 var template = loadTextContent('cloud-init.yaml')
 var cloudInit = replace(replace(replace(template, '@@REPLICAS@@', replicas), '@@PACKAGE@@', packageUri), '@@SHA256@@', packageSha256)
 
-// Without a profile: it makes no VMs by itself.
+// Without a profile, the set creates no VMs.
 resource scaleSet 'Microsoft.Compute/virtualMachineScaleSets@2024-03-01' = {
   name: 'db'
   location: location
@@ -71,7 +71,7 @@ resource machines 'Microsoft.Compute/virtualMachines@2024-03-01' = [for i in ran
     hardwareProfile: {
       vmSize: vmSize
     }
-    // Lets an event announce that the VM is deleted, so that its replica leaves the cluster in order.
+    // An event announces the deletion of the VM, so that the replica leaves the cluster in order.
     scheduledEventsProfile: {
       terminateNotificationProfile: {
         enable: true
