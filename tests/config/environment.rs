@@ -58,10 +58,10 @@ fn a_mistake_of_the_environment_names_the_variable_and_comes_after_those_of_the_
     let said = read_with(&text, &environment).unwrap_err().to_string();
     let expected = r#"allclear.toml:10:14: `cluster.max_voters` is 0, which is out of range: from 1 to 7
 environment variable ALLCLEAR__: names no key: write ALLCLEAR__SECTION__KEY
-environment variable ALLCLEAR__A__B__C__D__E__F__G__H__I: names a key deeper than any there is
+environment variable ALLCLEAR__A__B__C__D__E__F__G__H__I: names a key that is nested too deep
 environment variable ALLCLEAR__METADATA__POL_INTERVAL: `metadata.pol_interval` is not a known key: did you mean `poll_interval`?
 environment variable ALLCLEAR__POLICY__MARGIN: `policy.margin` is "soon", not a duration: write a number with its unit in quotes, as "500ms", "10s", "2m" or "1h"
-environment variable ALLCLEAR__REPLICA__NAME__FIRST: has one part too many: what is before __FIRST is not a table"#;
+environment variable ALLCLEAR__REPLICA__NAME__FIRST: has one part too many: the key before __FIRST is not a table"#;
     assert_eq!(said, expected);
 }
 

@@ -1,14 +1,26 @@
-//! The commented example is the reference of the configuration: valid, and complete.
+//! The commented example is the reference of the configuration: valid, and complete. The small example is the first
+//! configuration of a user: valid, and short.
 
 use std::collections::BTreeSet;
 
 use super::read;
 
 const EXAMPLE: &str = include_str!("../../deploy/allclear.example.toml");
+const SMALL: &str = include_str!("../../deploy/allclear.toml");
 
 #[test]
 fn the_example_is_valid() {
     read(EXAMPLE).unwrap();
+}
+
+#[test]
+fn the_small_example_is_valid_short_and_the_one_of_the_readme() {
+    read(SMALL).unwrap();
+    let lines = SMALL.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).count();
+    assert!(lines <= 15, "{lines} lines");
+    let readme = include_str!("../../README.md");
+    let mut blocks = readme.split("\n```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    assert!(blocks.any(|block| block == SMALL), "a block of the README is deploy/allclear.toml");
 }
 
 /// The known keys of each table, as listed in the error about an unknown key.
@@ -17,7 +29,7 @@ fn told_by(text: &str) -> BTreeSet<(String, String)> {
     let mut told = BTreeSet::new();
     for line in said.lines().filter(|line| line.contains("qqqq` is not a known key")) {
         let table = line.split('`').nth(1).unwrap().trim_end_matches("qqqq").trim_end_matches('.');
-        let known = line.split_once("known here: ").unwrap().1;
+        let known = line.split_once("the known keys are ").unwrap().1;
         told.extend(known.split(", ").map(|key| (table.to_owned(), key.to_owned())));
     }
     told

@@ -63,8 +63,8 @@ fn more_replicas_than_a_cluster_has_are_a_mistake() {
         ))
     };
     assert_eq!(named(100), "valid");
-    let expected = "allclear.toml:4:1: `cluster.replicas` names 101: a cluster has at most 100; make several clusters \
-                    of them";
+    let expected = "allclear.toml:4:1: `cluster.replicas` names 101 replicas: a cluster has at most 100; make several \
+                    clusters";
     assert_eq!(named(101), expected);
 }
 
@@ -75,8 +75,8 @@ fn more_workloads_than_a_replica_has_are_a_mistake() {
         said(&format!("replica = {{ data_dir = \"/d\", name = \"r0\" }}\n{}", workloads.concat()))
     };
     assert_eq!(with(64), "valid");
-    let expected = "allclear.toml:2:3: `workload` stands here 65 times: a replica has at most 64; leave the others out, \
-                    or let one hook prepare several";
+    let expected = "allclear.toml:2:3: `workload` is listed 65 times: a replica has at most 64 workloads; remove \
+                    workloads, or prepare several with one hook";
     assert_eq!(with(65), expected);
 }
 
@@ -90,5 +90,5 @@ fn a_file_that_cannot_be_read_is_a_mistake() {
     std::fs::write(&path, b"name = \"\xff\"").unwrap();
     assert_eq!(error_of(&path), format!("{}: is not UTF-8 text", path.display()));
     std::fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
-    assert_eq!(error_of(&path), format!("{}: is longer than 1 MiB: not a configuration", path.display()));
+    assert_eq!(error_of(&path), format!("{}: is longer than 1 MiB, the limit for a configuration", path.display()));
 }

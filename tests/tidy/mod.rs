@@ -3,6 +3,7 @@
 
 mod dependency_rules;
 mod lengths;
+mod plain;
 mod reads;
 mod references;
 mod source;
@@ -13,12 +14,10 @@ use std::path::Path;
 
 use source::Source;
 
-/// A rule: the faults of one file, each with the line and the repair.
-type Rule = fn(&Source) -> Vec<(usize, String)>;
-
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-fn check(sources: &[Source], rule: Rule) {
+/// Applies a rule: the faults of one file, each with the line and the repair.
+fn check(sources: &[Source], rule: impl Fn(&Source) -> Vec<(usize, String)>) {
     assert!(!sources.is_empty(), "nothing to look at");
     let told = |source: &Source| {
         let path = source.path.clone();
@@ -62,6 +61,26 @@ fn the_architecture_names_files_that_exist() {
     assert!(references::missing_files(&document, |_| false).contains(&"core/apply/mod.rs"));
 }
 
+/// Every document of the repository.
+fn documents() -> Vec<Source> {
+    source::below(Path::new(ROOT), &["README.md", ".github", "src", "tests", "proto", "deploy"], &["md"])
+}
+
+#[test]
+fn references_name_documents_and_sections_that_exist() {
+    let (root, documents) = (Path::new(ROOT), documents());
+    let code = source::below(root, &["src", "tests", "proto", "deploy"], &["rs", "proto", "js", "py", "toml"]);
+    check(&code, |source| references::unresolved(source, &documents));
+    check(&documents, |source| references::unresolved(source, &documents));
+}
+
+#[test]
+fn links_lead_to_files_and_headings_that_exist() {
+    let documents = documents();
+    let exists = |path: &str| Path::new(ROOT).join(path).exists();
+    check(&documents, |document| references::dead_links(document, &documents, exists));
+}
+
 #[test]
 fn the_clock_is_read_in_its_module() {
     check(&program(), reads::of_the_clock);
@@ -101,6 +120,27 @@ fn closures_hide_no_function() {
 }
 
 #[test]
+fn comments_and_documents_name_their_subjects() {
+    let texts = source::every_text(Path::new(ROOT));
+    let figure = |folders: &[&str]| {
+        let wanted = texts.iter().filter(|source| folders.iter().any(|folder| source.path.starts_with(folder)));
+        plain::Share::sum(wanted).figure()
+    };
+    for (folders, limit) in [
+        (&[""][..], plain::OF_ALL),
+        (&["src/"], plain::OF_ALL),
+        (&["README.md", "deploy/docs/"], plain::OF_USERS),
+        // comments of arguments are the help texts
+        (&["src/cli/"], plain::OF_USERS),
+    ] {
+        let found = figure(folders);
+        println!("{folders:?}: {found} pronouns and free relatives in 1,000 words");
+        assert!(found > 0 && found <= limit, "{folders:?}: {found} in 1,000 words, more than {limit}");
+    }
+    check(&texts, plain::of_a_file);
+}
+
+#[test]
 fn texts_name_no_machine_and_no_registry() {
     check(&source::every_text(Path::new(ROOT)), words::of_elsewhere);
 }
@@ -117,25 +157,26 @@ fn every_crate_comes_from_the_one_registry() {
     assert_eq!(top::strange_sources(&lock), Vec::<&str>::new());
 }
 
-/// The log messages that the runbook has an operator search for: the quoted words of its `grep` commands.
-fn searched(runbook: &str) -> Vec<&str> {
-    let commands = runbook.split("| grep ").skip(1).filter_map(|rest| rest.split('`').next());
+/// The log messages in the `grep` commands of a page: the quoted words.
+fn searched(page: &str) -> Vec<&str> {
+    let commands = page.split("| grep ").skip(1).filter_map(|rest| rest.split('`').next());
     let quoted = commands.flat_map(|command| command.split('\'').skip(1).step_by(2));
     quoted.map(|words| words.trim_start_matches("\"message\":").trim_matches('"')).collect()
 }
 
 /// The searched words without a matching log message.
-fn not_logged<'a>(runbook: &'a str, sources: &[String]) -> Vec<&'a str> {
-    let words = searched(runbook).into_iter();
+fn not_logged<'a>(page: &'a str, sources: &[String]) -> Vec<&'a str> {
+    let words = searched(page).into_iter();
     words.filter(|words| !sources.iter().any(|text| text.contains("tracing::") && text.contains(words))).collect()
 }
 
 #[test]
-fn the_runbook_searches_for_messages_that_are_logged() {
-    let runbook = std::fs::read_to_string(Path::new(ROOT).join("deploy/monitoring/RUNBOOK.md")).unwrap();
+fn the_pages_for_operators_search_for_messages_that_are_logged() {
+    let read_page = |name: &str| std::fs::read_to_string(Path::new(ROOT).join("deploy/docs").join(name)).unwrap();
+    let pages = ["alerts.md", "troubleshoot.md"].map(read_page).concat();
     let read = |source: &Source| std::fs::read_to_string(Path::new(ROOT).join(&source.path)).unwrap();
     let sources: Vec<String> = program().iter().map(read).collect();
-    assert!(searched(&runbook).len() >= 5, "the commands are not found");
-    assert_eq!(not_logged(&runbook, &sources), Vec::<&str>::new());
+    assert!(searched(&pages).len() >= 5, "the commands are not found");
+    assert_eq!(not_logged(&pages, &sources), Vec::<&str>::new());
     assert_eq!(not_logged("`journalctl | grep 'standing changed'`", &sources), ["standing changed"]);
 }

@@ -2,7 +2,18 @@
 
 /// Unexpected visible entries; the build's own output is expected.
 pub(super) fn strangers(entries: impl Iterator<Item = String>) -> Vec<String> {
-    const WELCOME: &[&str] = &["Cargo.toml", "Cargo.lock", "proto", "src", "tests", "deploy", "README.md", "target"];
+    const WELCOME: &[&str] = &[
+        "Cargo.toml",
+        "Cargo.lock",
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
+        "README.md",
+        "deploy",
+        "proto",
+        "src",
+        "target",
+        "tests",
+    ];
     entries.filter(|entry| !entry.starts_with('.') && !WELCOME.contains(&entry.as_str())).collect()
 }
 
