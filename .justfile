@@ -1,13 +1,13 @@
-# The gate, and what repairs what can be repaired.
+# The gate, and automatic repairs.
 
-# Everything that must hold before a change is taken; writes nothing into the source.
+# Runs all checks for a change. Does not change the source.
 verify:
     .ci/run
 
-# What tools can repair by themselves.
+# Applies the automatic repairs of the tools.
 fix:
     cargo clippy --all-targets --fix --allow-dirty --allow-staged
     cargo fmt
-    # `.ci/python` installs it
+    # `.ci/python` installs ruff.
     target/lint/bin/ruff check --fix
     target/lint/bin/ruff format

@@ -1,5 +1,5 @@
-"""A member of a toy database that counts: `kv.py NAME SOCKET FOLDER`, once for each VM. `kv.rs` does the same.
-All share the folder. Its file `primary` says who counts, and how far the count was at the last checkpoint."""
+"""A member of a toy database that counts: `kv.py NAME SOCKET FOLDER`, once for each VM. `kv.rs` does the same. All
+members share the folder. The file `primary` names the primary, and has the count at the last checkpoint."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from allclear_workload import DONE, NOT_APPLICABLE, NOT_DONE, Hook, Outcome, Pha
 class Kv:
     def __init__(self, name: str, folder: str) -> None:
         self.name, self.folder = name, Path(folder)
-        # what it has counted as the primary; a replica has nothing
+        # the primary's count; None on a replica
         self.count: int | None = None if (self.folder / "primary").exists() else 0
 
     def look(self) -> Role:
-        """Looks whether it is the primary, and counts if it is. A new primary goes on from the checkpoint."""
+        """Reads whether this member is the primary, and counts on the primary. A new primary continues from the
+        checkpoint."""
         primary, _, saved = (self.folder / "primary").read_text().partition(" ")
         self.count = (int(saved) if self.count is None else self.count) + 1 if primary == self.name else None
         return Role.REPLICA if self.count is None else Role.PRIMARY
 
     async def save(self, primary: str | None) -> Outcome:
-        """Checkpoint and switch in one: whatever happens, the file is the old one or the new one."""
-        # it does not wait, so that nothing is counted meanwhile
+        """Checkpoint and switch in one step: at any time the file is the complete old file or the complete new file."""
+        # without an await, so the count stays unchanged meanwhile
         if self.count is None or primary is None:
             return NOT_APPLICABLE if self.count is None else blocked("there is no member to switch to")
         with open(self.folder / self.name, "w") as following:  # noqa: ASYNC230

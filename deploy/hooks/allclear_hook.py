@@ -1,8 +1,8 @@
-"""What a hook of allclear is told, and how it answers. Python 3.9 and its standard library are all it needs.
+"""The input and the answers of a hook of allclear. Needs Python 3.9 and its standard library only.
 
-A hook set is a program called with the name of what it is to do: `postgresql.py failover`. It describes each as a
-function from what it is told to an answer, and hands them to `serve`. An answer is returned or raised; what goes wrong
-otherwise has failed, with the reason.
+A hook set is a program whose argument names the task: `postgresql.py failover`. The program maps each task to a
+function from the input to an answer, and passes the map to `serve`. A function returns or raises an answer. Any other
+exception means "failed", with the reason.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Said = TypeVar("Said")
 
 
 class Answer(Exception):
-    """How a hook ends: src/server/hooks/README.md, "What it answers"."""
+    """The outcome of a hook: deploy/docs/hooks.md, "Answer"."""
 
     status = 1
 
@@ -44,43 +44,43 @@ class NotApplicable(Answer):
 
 
 class NotDone(Answer):
-    """To `confirm`: it has not happened."""
+    """The answer to `confirm`: the action has not happened."""
 
     status = 12
 
 
 class Unknown(Answer):
-    """Nobody can tell whether it has happened."""
+    """The hook cannot know whether the action has happened."""
 
     status = 13
 
 
 class Blocked(Answer):
-    """Not now; it is tried again."""
+    """Nothing was begun; allclear tries again."""
 
     status = 75
 
 
 class Unreachable(Exception):
-    """A server did not answer, or refused. Whether that matters is for the caller to say."""
+    """A server did not answer, or refused. The caller decides about the consequence."""
 
 
 class Told:
-    """What allclear told this hook."""
+    """The input of this hook."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         listed = [word.partition("=")[0] for word in environment.get("MEMBERS", "").split()]
         spelling = {without_case(vm): vm for vm in listed}
 
         def vms(name: str) -> list[str]:
-            """As MEMBERS spells them. The platform may have another case, and an underscore before a name."""
+            """VM names in the spelling of MEMBERS. Azure may use another case, and an underscore before a name."""
             return [spelling.get(without_case(vm), vm) for vm in environment.get(name, "").split()]
 
         self.vm = "".join(vms("ALLCLEAR_VM"))
         self.event = environment.get("ALLCLEAR_EVENT_ID", "")
         self.intent = environment.get("ALLCLEAR_INTENT", "run")
         self.is_dry_run = environment.get("ALLCLEAR_MODE") == "dry_run"
-        # A VM that the event names is as good as gone, whatever the list of what to avoid says.
+        # A VM of the event is as good as gone, also if ALLCLEAR_AVOID_VMS does not name the VM.
         self.affected = set(vms("ALLCLEAR_EVENT_RESOURCES")) | {self.vm}
         self.avoid = self.affected | set(vms("ALLCLEAR_AVOID_VMS"))
         self.prefer = vms("ALLCLEAR_PREFER_VMS")
@@ -91,13 +91,13 @@ class Told:
         return max(0.0, self._ends - time.monotonic())
 
     def in_order_of_preference(self, vms: Iterable[str]) -> list[str]:
-        """Those of these VMs that nothing speaks against, the best first."""
+        """The VMs that are not to be avoided, the best VM first."""
         place = {vm: number for number, vm in enumerate(self.prefer)}
         return sorted((vm for vm in vms if vm not in self.avoid), key=lambda vm: place.get(vm, len(place)))
 
 
 def without_case(vm: str) -> str:
-    """What two spellings of one VM have in common, as allclear compares them."""
+    """The common form of all spellings of a VM, by the rule of allclear."""
     return vm[vm.startswith("_") :].lower()
 
 
@@ -115,7 +115,7 @@ def number(name: str, default: float) -> float:
         found = float(value)
     except ValueError as error:
         raise Failed(f"{name} is {value!r}, which is not a number") from error
-    # Nothing is beyond a bound that is no number.
+    # No value is beyond a bound of NaN.
     if not math.isfinite(found):
         raise Failed(f"{name} is {value!r}, which is not a number")
     return found
@@ -138,7 +138,7 @@ def progress(text: str) -> None:
 
 
 def until(holds: Callable[[], Said], seconds: float, every: float = 0.005) -> Said:
-    """Waits until `holds()` is true, and returns what it said; the last word when it never was."""
+    """Waits until `holds()` is true, and returns the last result of `holds()`."""
     ends = time.monotonic() + seconds
     while True:
         said = holds()
@@ -153,7 +153,7 @@ def call(
     stdin: IO[Any] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> str:
-    """Runs a program of the system, and returns what it printed."""
+    """Runs a program of the system, and returns the standard output."""
     name = os.fspath(arguments[0])
     try:
         ran = subprocess.run(
@@ -172,7 +172,7 @@ def call(
 
 
 class Memory:
-    """Facts that outlive an attempt: what to put back, and how it was. One file, replaced as a whole."""
+    """Facts that outlive an attempt: the actions to undo, and the previous state. One file, replaced as a whole."""
 
     def __init__(self, name: str) -> None:
         self.path = Path(setting("STATE_DIR", "/var/lib/allclear-hooks")) / f"{name}.json"
@@ -208,31 +208,31 @@ class Memory:
 
 
 class Tries:
-    """How often writes were stopped in vain for one event. Whatever was in the way may still be there, and each further
-    try costs every client a pause, so that there are only so many."""
+    """The count of useless interruptions of writes in one event. Each further interruption costs every client a pause,
+    and the obstacle may still exist, so the count has a limit."""
 
     def __init__(self, told: Told, name: str, most: int = 2) -> None:
         self._memory, self._event, self._most = Memory(f"{name}-tries"), told.event, most
 
     def check(self) -> None:
-        """Before anything is stopped. Fails when writes were stopped in vain as often as they may be."""
+        """Fails before an interruption if the limit is reached."""
         facts = self._memory.recall()
         if facts.get("event") == self._event and facts.get("times", 0) >= self._most:
             times = "once" if facts["times"] == 1 else f"{facts['times']} times"
             raise Failed(f"writes were stopped {times} in vain, and are not stopped again for this event: {facts['why']}")
 
     def was_in_vain(self, why: str) -> None:
-        """Writes were stopped, and go on where they were."""
+        """Records that writes were interrupted and continue on the same primary."""
         facts = self._memory.recall()
         times = facts.get("times", 0) if facts.get("event") == self._event else 0
         self._memory.remember({"event": self._event, "times": times + 1, "why": why})
 
 
 def checked(wrong: Iterable[str]) -> Done:
-    """Ends a `check`. Each thing that is wrong says what to do about it; all of them are told at once."""
+    """Ends a `check`. Each problem contains the repair; all problems are reported together."""
     found = list(wrong)
     if len(found) > 1:
-        # A reason is cut after some hundred letters.
+        # A reason is cut after 300 characters.
         print("\n".join(found), file=sys.stderr)
     if found:
         raise Failed("; ".join(found))
@@ -243,10 +243,10 @@ Hook = Callable[[Told], "Answer | None"]
 
 
 def serve(hooks: Mapping[str, Hook]) -> NoReturn:
-    """Does what the first argument names, and exits with its answer.
+    """Runs the function that the first argument names, and exits with the answer.
 
-    `hooks` has {name: function}; a name with `confirm-` or `undo-` before it is used for these intents where there is
-    one. A role is printed, and everything else answered.
+    `hooks` is {name: function}. A function named `confirm-NAME` or `undo-NAME` handles this intent, if such a function
+    exists. A role is printed; every other task has an answer.
     """
     told = Told()
     name = sys.argv[1] if len(sys.argv) == 2 else ""
@@ -262,7 +262,7 @@ def serve(hooks: Mapping[str, Hook]) -> NoReturn:
         answer = raised
     except Unreachable as error:
         answer = Blocked(str(error))
-    except Exception as error:  # noqa: BLE001 -- whatever goes wrong has failed, with the reason
+    except Exception as error:  # noqa: BLE001 -- any error means "failed", with the reason
         traceback.print_exc()
         answer = Failed(f"{type(error).__name__}: {error}")
     if answer.reason:

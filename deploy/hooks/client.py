@@ -1,4 +1,4 @@
-"""A database's own client program, by which a hook talks to a server."""
+"""A database's own client program, as the connection of a hook to a server."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from collections.abc import Mapping, Sequence
 
 from allclear_hook import Failed, Unreachable, until
 
-# A server that warns without end would fill the memory of a hook that does not listen.
+# Endless warnings of a server must not fill the memory.
 MOST_WARNINGS = 4096
 
 
 class Client:
-    """It stays: a switch has no time to start one for each question.
+    """A client process for many statements: a switch has no time to start a process per statement.
 
-    What it prints is the answer. What it writes to standard error beside is a warning, or the reason of an error.
+    Standard output has the answers. Standard error has warnings, or the reason of an error.
     """
 
     def __init__(self, name: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         self.name, self.lost = name, ""
         self._said = b""
         self._warned = b""
-        # A session of its own, so that a signal to the hook does not end it in the middle of a switch. It ends with the
-        # hook, because its input does.
+        # The client has a session of its own, so a signal to the hook does not end the client during a switch. The
+        # client ends with the hook, because the input ends.
         try:
             self._process = subprocess.Popen(
                 arguments,
@@ -46,11 +46,11 @@ class Client:
         try:
             self._input.write(text.encode())
         except BrokenPipeError:
-            pass  # Why it ended is in its output.
+            pass  # The output has the reason.
 
     def hear(self, mark: str, seconds: float, count: int = 1) -> list[str]:
-        """What it says before each of so many marks. Who is late is not asked again: what it says from then on would be
-        taken for the answer to something else."""
+        """The text before each of `count` marks. A late server is not asked again: later output would be taken for the
+        answer to another statement."""
         self._check()
         end, ends = mark.encode(), time.monotonic() + seconds
         while self._said.count(end) < count:
@@ -69,7 +69,7 @@ class Client:
         return [part.decode(errors="replace") for part in parts]
 
     def warnings(self) -> str:
-        """What it wrote to standard error since it was asked last. It has, by the time its answer is there."""
+        """The standard error since the last call. The warnings of a statement are complete when the answer is there."""
         while not self._errors.closed and select.select([self._errors], [], [], 0)[0]:
             self._hear_warnings()
         warned, self._warned = self._warned.decode(errors="replace"), b""
@@ -82,7 +82,7 @@ class Client:
         self._warned = (self._warned + read)[-MOST_WARNINGS:]
 
     def _why_it_was_lost(self) -> str:
-        # Its standard error is closed when it has ended, as its output is.
+        # The end of the client closes standard output and standard error.
         until(lambda: self._errors.closed or not self._hear_the_last_warnings(), 1)
         return self.why_it_ended(self.warnings().splitlines())
 
@@ -92,7 +92,7 @@ class Client:
         return not self._errors.closed
 
     def why_it_ended(self, said: list[str]) -> str:
-        """By the lines of its standard error."""
+        """The reason, from the lines of standard error."""
         return said[-1] if said else "the connection was lost"
 
     def _check(self) -> None:

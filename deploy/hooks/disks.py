@@ -1,6 +1,6 @@
-"""The file systems that a server's data are on: whether they are mounted, and where they were.
+"""The file systems of a server's data: whether they are mounted, and where the data were.
 
-An empty folder below a mount point that is not mounted looks like lost data, and what is copied there is on another disk.
+An empty folder below a mount point without its disk looks like lost data. A copy there would be on another disk.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ UNITS = Path("/etc/systemd/system")
 
 
 def mounted() -> set[Path]:
-    """All mount points. A device that is its parent's is no proof of the contrary: folders are mounted, too."""
+    """All mount points. The device numbers prove nothing: a bind mount has the device of its parent."""
     lines = Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()
     return {Path(unescaped(line.split(" ")[4])) for line in lines}
 
 
 def unescaped(path: str) -> str:
-    """As fstab(5) and the kernel write blanks in names."""
+    """A path without the octal escapes of blanks in fstab(5) and in the kernel's lists."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
 
 
 def mount_of(path: Path) -> Path:
-    """The mount point of the file system that holds it, or is to hold it."""
+    """The mount point of the file system of this path; the path need not exist."""
     resolved, points = path.resolve(), mounted()
     return next(folder for folder in (resolved, *resolved.parents) if folder in points)
 
 
 def configured() -> set[Path]:
-    """Where file systems are to be mounted, as fstab and the units of systemd have it. One that nobody mounts by itself
-    is not missing."""
+    """The mount points in fstab and in the units of systemd. A file system that is not mounted automatically is not
+    missing."""
     try:
         lines = Path(setting("FSTAB", FSTAB)).read_text(errors="surrogateescape").splitlines()
     except OSError:
@@ -45,7 +45,7 @@ def configured() -> set[Path]:
         try:
             found |= {line[6:].strip() for line in unit.read_text().splitlines() if line.startswith("Where=")}
         except OSError:
-            continue  # Of others, which says nothing of this server.
+            continue  # An unreadable unit belongs to another user, and not to this server.
     return {Path(os.path.normpath(point)) for point in found if point.startswith("/")}
 
 
@@ -54,7 +54,7 @@ def mounts_itself(options: list[str]) -> bool:
 
 
 def unmounted(path: Path) -> str:
-    """Why what is seen at this path is not what the machine has there when all its disks are mounted, or nothing."""
+    """The reason why this path shows another content than with all disks of the machine mounted, or an empty text."""
     ways = {Path(os.path.abspath(path)), path.resolve()}
     expected = {point for point in configured() if any(point == way or point in way.parents for way in ways)}
     there = mounted()
@@ -68,7 +68,7 @@ def unmounted(path: Path) -> str:
 
 
 class Place:
-    """Where a server's data were when they were whole, so that another folder is never taken for it."""
+    """The place of a server's complete data, so that another folder is never taken for the data."""
 
     def __init__(self, name: str) -> None:
         self._memory = Memory(f"{name}-place")
@@ -79,11 +79,11 @@ class Place:
             self._memory.remember(now)
 
     def folder(self) -> str:
-        """Nothing when they were never seen."""
+        """Empty if the data were never seen."""
         return str(self._memory.recall().get("folder", ""))
 
     def is_another(self, path: Path) -> str:
-        """Why the data that were seen would not be at this path, or nothing."""
+        """The reason why the known data would not be at this path, or an empty text."""
         before = self._memory.recall()
         if before and before["folder"] != str(path.resolve()):
             return (
@@ -103,7 +103,7 @@ class Place:
 
 
 def unwritable_state() -> list[str]:
-    """Why the hooks' own memory cannot be kept, or nothing."""
+    """The reasons why STATE_DIR cannot be written."""
     folder = Path(setting("STATE_DIR", "/var/lib/allclear-hooks"))
     there = folder if folder.exists() else folder.parent
     if os.access(there, os.W_OK | os.X_OK):
@@ -112,19 +112,19 @@ def unwritable_state() -> list[str]:
 
 
 class Process:
-    """A server's process on this machine, by what /proc says."""
+    """A server's process on this machine, from /proc."""
 
     def __init__(self, pid: int) -> None:
         self.folder = Path("/proc") / str(pid)
         status = (self.folder / "status").read_text()
         told = dict(line.split(":\t", 1) for line in status.split("\n") if ":\t" in line)
         self.name = told["Name"]
-        # The second of each is what counts where rights are looked at.
+        # The second number is the effective id, which counts for access.
         self.user = int(told["Uid"].split()[1])
         self.groups = {int(told["Gid"].split()[1]), *map(int, told["Groups"].split())}
 
     def why_it_cannot_write(self, folder: Path) -> str:
-        """What keeps it from making files in there, or nothing."""
+        """The reason why the process cannot create files in this folder, or an empty text."""
         found = folder.stat()
         if found.st_uid == self.user:
             rights = found.st_mode >> 6
@@ -133,7 +133,7 @@ class Process:
         if self.user != 0 and rights & 3 != 3:
             return f"the server's user has no right to write in {folder}: chown or chgrp it, and give it the right"
         try:
-            # As the process sees it: its service may have made it read-only for it.
+            # From the view of the process: the unit may have made the folder read-only.
             flags = os.statvfs(f"{self.folder}/root{folder}").f_flag
         except PermissionError:
             return ""

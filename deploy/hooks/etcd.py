@@ -1,46 +1,41 @@
 #!/usr/bin/env python3
-"""Hooks for etcd 3.4 or later: the leader goes to a member that is spared, and a member that lost its data comes back.
-
-Needs
-  The JSON gateway of every member (on by default) over HTTP, or HTTPS with CACERT; no passwords: etcd's own access
+"""Hooks for etcd 3.4 or later: the leader moves to an unaffected member, and a member with lost data returns. Needs
+  The JSON gateway of every member (on by default) over HTTP, or HTTPS with CACERT. No passwords: etcd's own access
   control is not supported.
-  Members named as their VMs are, or reached at the addresses in MEMBERS.
-  For lost data DATA_DIR and START, and a service that reads the file STATE_DIR/etcd.env if it is there, after its own
-  environment (systemd: `EnvironmentFile=-`), with ETCD_INITIAL_CLUSTER and ETCD_INITIAL_CLUSTER_STATE=new there and not
-  among the arguments: so an etcd whose data are lost refuses to start until it has been added anew. With "existing" it
-  would start under its old name without what it had promised, and break. The file is there from the first drain on;
-  remove it before you add a member by hand.
-
-Promises
-  The leader moves in one step, and only where the members that are spared can decide without the others. It never goes
-  to a VM to avoid. What etcd acknowledged is on a majority, so it is never lost.
-  A member is back when what was written through another is read through it, and it has as many keys at that revision.
-  A member is removed only when its data are gone from the folder where these hooks saw them while it served, with the
-  disk that was there then mounted, and nothing of them left. Anything else is left to people.
-  A leader that cannot be moved is moved twice at the most for one event.
-
-Steps, and what a restart of etcd makes of it when the hook is killed after each
-  failover: etcd moves its leader by itself, or does not; there is nothing between.
-  drain: 1. STATE_DIR/etcd-place.json, where the data are; 2. STATE_DIR/etcd.env, which only an etcd without data looks at;
-  3. STOP: the service starts it again with the VM, or `restore` does.
-  restore: etcd_data.py has the steps of data that are lost. Else 1. START; 2. the key allclear/VM is written, and
-  removed; killed between, it stays until the next time.
-
-Cannot promise
-  That every request in flight is answered: a few are dropped, and their clients see an error or their own timeout.
-  Anything when an event takes the majority: it is blocked, and says so. Clients that know one member only need another.
-  A member whose data are lost is removed from the cluster and added anew. Until it has started again, the others must
-  not lose one more.
-
+  Members with the names of their VMs, or members at the addresses in MEMBERS.
+  For lost data DATA_DIR and START, and a unit that reads the file STATE_DIR/etcd.env, if the file exists, after its own
+  environment (systemd: `EnvironmentFile=-`). ETCD_INITIAL_CLUSTER and ETCD_INITIAL_CLUSTER_STATE=new are in that
+  environment and not among the arguments. So an etcd with lost data refuses to start until the member has been added
+  anew. With "existing" etcd would start under the old name without its promises to the others, and damage the cluster.
+  The file exists from the first drain on; remove the file before you add a member by hand.
+Guarantees
+  The leader moves in one step, only if the unaffected members have a quorum, and never to a VM to avoid. Acknowledged
+  writes are on a majority and never lost.
+  A member has returned when a write through another member is readable through this member, and the number of keys at
+  that revision is equal.
+  A member is removed only if its data are gone from the folder where these hooks saw the data during service, the disk
+  of that time is mounted, and no part of the data is left. Every other case is left to an operator.
+  A leader that cannot be moved is moved at most twice for one event.
+Steps, and the effect of a restart of etcd after the hook was killed at each step
+  failover: etcd moves the leader itself, or does not; there is no intermediate state.
+  drain: 1. STATE_DIR/etcd-place.json, the place of the data; 2. STATE_DIR/etcd.env, which only an etcd without data
+  uses; 3. STOP: the unit starts etcd again with the VM, or `restore` does.
+  restore: etcd_data.py has the steps for lost data. Otherwise 1. START; 2. the key allclear/VM is written, and removed;
+  after a kill in between the key stays until the next time.
+Limits
+  A few requests in flight are dropped: their clients receive an error, or reach their own timeout.
+  An event of a majority is blocked, with the reason. Clients with the address of one member only need another address.
+  A member with lost data is removed from the cluster and added anew. Until the member has started again, the others
+  must not lose a further member.
 Settings (env)
   MEMBERS      "db-0=10.0.0.4:2379 db-1=10.0.0.5:2379 db-2=10.0.0.6:2379": each VM and its client address
   CACERT, CERT, KEY   files, for HTTPS
-  STOP, START  commands that stop and start this VM's etcd, as "sudo systemctl stop etcd"; both left out: it is not
-               stopped. A stopped member gives its clients an error at once, a frozen one keeps them waiting.
-  DATA_DIR     of this VM's etcd, as it is in its own configuration; left out: what is lost is for people
-  SETTLE_MS    default 500: clients have this long to move before the drain ends
-  STATE_DIR    default /var/lib/allclear-hooks; on each VM's own disk, and the hooks' user may write there
-  SERVICE      the name of its unit, where `check` looks; default etcd.service
+  STOP, START  commands that stop and start this VM's etcd, as "sudo systemctl stop etcd"; without both etcd is not
+               stopped. A stopped member gives its clients an error at once, a frozen member keeps the clients waiting.
+  DATA_DIR     the data directory in the configuration of this VM's etcd; without: lost data are left to an operator
+  SETTLE_MS    default 500: time for clients to move before the end of the drain
+  STATE_DIR    default /var/lib/allclear-hooks; on each VM's own disk, writable for the hooks' user
+  SERVICE      the name of the unit, for `check`; default etcd.service
 """
 
 from __future__ import annotations
@@ -69,7 +64,7 @@ from etcd_check import check
 from etcd_cluster import Cluster, Member, coded, here
 from etcd_data import add_anew, is_lost, keep, start
 
-# How many members the leader is offered to in one attempt.
+# The limit of new leaders to try in an attempt.
 OFFERED = 2
 
 
@@ -105,12 +100,12 @@ def failover(told: Told) -> Done | NotApplicable:
 
 
 def move(cluster: Cluster, leader: str, target: str) -> str:
-    """Why the leader did not go there; nothing when it did. Meanwhile it takes no writes."""
+    """The reason why the leader did not move there, or an empty text. The leader accepts no writes meanwhile."""
     said = ""
     try:
         cluster.members[leader].post("maintenance/transfer-leadership", {"targetID": cluster.id(target)}, seconds=5)
     except Unreachable as error:
-        # It may have gone there all the same: the leader's answer is lost with its being the leader.
+        # The leader may have moved regardless: the old leader cannot answer without the leadership.
         said = f" ({error})"
 
     def leads() -> bool:
@@ -133,7 +128,7 @@ def confirm_failover(told: Told) -> Done | NotDone | Unknown:
 
 
 def drain(told: Told) -> None:
-    """Clients settle on the new leader; those of a member that is stopped get an error rather than wait."""
+    """Clients settle on the new leader. Clients of a stopped member receive an error instead of waiting."""
     cluster = Cluster()
     cluster.spared(told.affected)
     if told.vm in cluster.status:
@@ -156,10 +151,10 @@ def restore(told: Told) -> Done:
                 add_anew(told)
                 start()
             elif not until(lambda: not member.why_it_does_not_serve(), 5, every=0.1):
-                # It did not come up by itself, or that was tried before it was added anew.
+                # The member did not start automatically, or tried before the addition.
                 start()
         except Unreachable as error:
-            # It may come up all the same, and its own words stand beside.
+            # The member may start regardless, and then reports the reason.
             said = f"; {error}"
     if not until(lambda: not member.why_it_does_not_serve(), max(0.0, told.seconds_left() - 5), every=0.1):
         raise Blocked(f"{member.why_it_does_not_serve()}{said}; see etcd's own log there")
@@ -169,12 +164,13 @@ def restore(told: Told) -> Done:
 
 
 def prove(member: Member) -> None:
-    """What is written through another member is in this one's own data, and as many keys as that one has by then."""
+    """A write through another member arrives in this member's own data, and the number of keys is equal at that
+    revision."""
     other = Cluster().any(without={member.vm})
     key, value = coded(f"allclear/{member.vm}"), coded(str(time.time_ns()))
     revision = other.post("kv/put", {"key": key, "value": value}, seconds=5)["header"]["revision"]
     try:
-        # Its own data, whatever the others hold.
+        # Serializable: the member's own data.
         asked = {"key": key, "serializable": True}
         if not until(lambda: value in [each["value"] for each in member.post("kv/range", asked).get("kvs", [])], 5):
             raise Blocked(f"what was written through {other.vm} does not arrive on {member.vm}")

@@ -1,4 +1,4 @@
-"""What would keep the hooks of etcd from doing their work, found while nothing is going on. It changes nothing."""
+"""Verifies the requirements of the etcd hooks before any event. Changes nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def advised(reason: str) -> str:
 
 
 def names(cluster: Cluster) -> list[str]:
-    """Whether all that etcd lists are in MEMBERS, each as the one that it is."""
+    """Whether MEMBERS names every member in etcd's list, under the right VM."""
     wrong, listed = [], {str(one["ID"]): one for one in cluster.listed()}
     for vm in cluster.status:
         one = listed.pop(cluster.id(vm), None)
@@ -71,7 +71,7 @@ def health(cluster: Cluster) -> list[str]:
 
 
 def commands() -> list[str]:
-    """Whether START and STOP could be run; sudo says so itself."""
+    """Whether START and STOP can be run; sudo reports its own errors."""
     wrong = []
     for name in ("START", "STOP"):
         words = shlex.split(setting(name, ""))
@@ -106,11 +106,11 @@ def data() -> list[str]:
         except PermissionError:
             hidden.append(f"etcd's process cannot be looked at: run the hooks as its user, {user_of(process)}")
         except OSError:
-            # It has ended since.
+            # The process has ended meanwhile.
             continue
     if elsewhere:
         wrong.append(f"etcd has its data in {elsewhere[0]}, and DATA_DIR is {place}")
-    # Of another etcd, or one that has ended, nothing has to be seen where this one is.
+    # Other processes need not be visible if this VM's etcd is found.
     return wrong + hidden[:1] + unit()
 
 
@@ -135,7 +135,7 @@ def user_of(process: Path) -> str:
 
 
 def files_of(process: Path) -> set[Path]:
-    """What it has open, which no spelling of its options hides."""
+    """The open files of a process, which show the data directory whatever the spelling of the options."""
     opened = set()
     for each in (process / "fd").iterdir():
         try:
@@ -146,7 +146,7 @@ def files_of(process: Path) -> set[Path]:
 
 
 def started(process: Path) -> list[str]:
-    """Whether it would refuse to start without its data, and start with what the hooks write."""
+    """Whether etcd would refuse to start without its data, and start with the settings of the hooks."""
     wrong, words = [], (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
     if any(word.lstrip("-").partition("=")[0] in ("initial-cluster", "initial-cluster-state") for word in words):
         wrong.append("etcd has --initial-cluster among its arguments, which win: put it into its environment")
@@ -158,7 +158,7 @@ def started(process: Path) -> list[str]:
 
 
 def unit() -> list[str]:
-    """Whether the service reads what a member must be started with."""
+    """Whether the unit reads the file with the settings of the hooks."""
     if not Path("/run/systemd/system").exists() or not setting("START", ""):
         return []
     name = setting("SERVICE", "etcd.service")

@@ -1,4 +1,4 @@
-"""The members of an etcd cluster over its JSON gateway, as the hooks of `etcd.py` see them."""
+"""The members of an etcd cluster over its JSON gateway, for the hooks of `etcd.py`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Member:
 
     def post(self, path: str, body: Mapping[str, Any] | None = None, seconds: float = 1.0) -> Answer:
         request = urllib.request.Request(f"{self.url}/v3/{path}", json.dumps(body or {}).encode())
-        # Members are asked directly, whatever proxy the environment names.
+        # Requests go directly to the members, without the proxy of the environment.
         opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self._tls)
         )
@@ -56,11 +56,11 @@ class Member:
         return self.post("maintenance/status")
 
     def agrees(self) -> Answer:
-        """A read that needs a majority, and all that it had agreed on before."""
+        """A read that needs a majority, with all earlier writes of the majority."""
         return self.post("kv/range", {"key": coded("allclear"), "count_only": True})
 
     def why_it_does_not_serve(self) -> str:
-        """By a read that needs a majority; nothing when it serves."""
+        """The error of a read that needs a majority; empty if the member serves."""
         try:
             self.agrees()
         except Unreachable as error:
@@ -69,7 +69,7 @@ class Member:
 
 
 def why(error: urllib.error.HTTPError) -> str:
-    """In the server's own words."""
+    """The reason, in the server's own words."""
     said = error.read(2000).decode(errors="replace").strip()
     try:
         told = json.loads(said)
@@ -79,7 +79,7 @@ def why(error: urllib.error.HTTPError) -> str:
 
 
 class Cluster:
-    """What every member that answers says of itself, all asked at once."""
+    """The status of every answering member, queried at the same time."""
 
     def __init__(self) -> None:
         self.members = {vm: Member(vm, address) for vm, address in members().items()}
@@ -96,11 +96,11 @@ class Cluster:
         return str(self.status[vm]["header"]["member_id"])
 
     def leader(self) -> str | None:
-        """Its VM; nothing when none of those that answer is the leader."""
+        """The leader's VM; `None` if no answering member is the leader."""
         return next((vm for vm, status in self.status.items() if status.get("leader") == self.id(vm)), None)
 
     def any(self, without: Collection[str] = ()) -> Member:
-        """Somebody to ask about all."""
+        """A member to ask about the whole cluster."""
         found = [vm for vm in self.status if vm not in without]
         if not found:
             raise Unreachable("; ".join(self.lost.values()) or "there is no other member")
@@ -111,7 +111,7 @@ class Cluster:
         return [one for one in listed if isinstance(one, dict)]
 
     def spared(self, without: Collection[str]) -> list[str]:
-        """The healthy members that can decide without those; blocked where they are too few."""
+        """The healthy members with a quorum without the given members; blocked without a quorum."""
         voters = [one for one in self.listed() if not one.get("isLearner")]
         ids = {str(one["ID"]) for one in voters}
         spared = [vm for vm in self.status if vm not in without and self.id(vm) in ids]

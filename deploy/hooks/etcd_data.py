@@ -1,14 +1,13 @@
-"""The data of this VM's etcd: whether they are lost, and how a member that lost them comes back.
-
-Steps, and what a restart of the service makes of it when the hook is killed after each
- 1. STATE_DIR/etcd.env has been there since the first drain, with a cluster that exists and has no other member: an etcd
-    with data does not look at it, and one without refuses to start, for it knows nobody to ask. With "new" it would
-    begin a cluster of its own as soon as its member is removed, also when it was added anew once before, and never come
-    back from there.
- 2. The member's name and addresses in STATE_DIR/etcd.json: nothing has changed.
- 3. The member is removed, 4. and added anew: it refuses to start.
- 5. STATE_DIR/etcd.env with what it must be started with: it starts, and gets the data from the others.
- 6. START; what it serves is proven; etcd.env is as before; what is remembered of it goes.
+"""The data of this VM's etcd: whether the data are lost, and how a member with lost data returns. Steps, and the effect
+of a restart of the service after the hook was killed at each step
+ 1. STATE_DIR/etcd.env has existed since the first drain, with an existing cluster that has no other member. An etcd
+    with data ignores the file. An etcd without data refuses to start, because no member is named to ask. With "new"
+    etcd would begin a cluster of its own as soon as its member is removed, also after an earlier addition, and could
+    never return.
+ 2. The member's name and addresses are in STATE_DIR/etcd.json: nothing has changed.
+ 3. The member is removed, 4. and added anew: etcd refuses to start.
+ 5. STATE_DIR/etcd.env has the new settings: etcd starts, and receives the data from the others.
+ 6. START; service is proven; etcd.env is as before; the notes are removed.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from allclear_hook import Blocked, Failed, Memory, Told, call, progress, setting
 from disks import Place, unmounted
 from etcd_cluster import Answer, Cluster
 
-# An etcd that refuses to start without its data leaves a file that is far smaller, with no member in it.
+# An etcd that refuses to start without its data leaves a far smaller file, without a member.
 EMPTY = 1 << 20
 A_MEMBER = b"peerURLs"
 
@@ -41,7 +40,7 @@ def folder() -> Path | None:
 
 
 def found(place: Path, pattern: str) -> list[Path]:
-    """What is there, and not what this user may see of it."""
+    """The existing files, also if this user may not read them."""
     try:
         with os.scandir(place) as entries:
             return sorted(Path(each.path) for each in entries if Path(each.name).match(pattern))
@@ -52,12 +51,12 @@ def found(place: Path, pattern: str) -> list[Path]:
 
 
 def log(place: Path) -> bool:
-    """Whether it has the log from which etcd starts."""
+    """Whether the log exists from which etcd starts."""
     return bool(found(place / "member" / "wal", "*.wal"))
 
 
 def part(place: Path) -> Path | None:
-    """What is there of a member's data beside its log."""
+    """A file of a member's data beside the log, or `None`."""
     snapshots = place / "member" / "snap"
     for path in found(snapshots, "*.snap"):
         return path
@@ -68,7 +67,7 @@ def part(place: Path) -> Path | None:
 
 
 def remember_place() -> None:
-    """While the member serves: where its data are, and on which disk, so that another folder is never taken for it."""
+    """During service: notes the place and the disk of the data, so that another folder is never taken for the place."""
     place = folder()
     if not place:
         return
@@ -79,7 +78,7 @@ def remember_place() -> None:
 
 
 def is_lost() -> bool:
-    """Whether the data are gone. Raised: nobody can tell."""
+    """Whether the data are gone. Raises an answer if the hook cannot know."""
     place = folder()
     if not place:
         return False
@@ -103,7 +102,8 @@ def is_lost() -> bool:
 
 
 def add_anew(told: Told) -> None:
-    """Removes this VM's member and adds it, each unless that is done. Leaves what its etcd must be started with."""
+    """Removes this VM's member and adds the member anew, each step unless done. Writes the settings for the next start.
+    """
     cluster = Cluster()
     cluster.spared({told.vm})
     facts = memory().recall()
@@ -112,7 +112,7 @@ def add_anew(told: Told) -> None:
     own = its_own(cluster, told, listed, known.get("peers", []))
     if not own and not known:
         raise Failed(f"the cluster has no member {told.vm} any more; add it with etcdctl")
-    # One without a name was added and has not started since.
+    # A member without a name was added and has not started since.
     if own and own.get("name"):
         known = {"peers": own["peerURLs"], "name": own["name"]}
         memory().remember({**facts, "anew": known})
@@ -130,7 +130,7 @@ def add_anew(told: Told) -> None:
 
 
 def its_own(cluster: Cluster, told: Told, listed: list[Answer], peers: list[str]) -> Answer | None:
-    """This VM's member among those that the cluster has. It is one, or nothing is removed."""
+    """This VM's member in etcd's list. Nothing is removed unless exactly one member fits."""
     url = cluster.members[told.vm].url
     by_address = [one for one in listed if url in one.get("clientURLs", []) or one["peerURLs"] == peers]
     own = by_address or [one for one in listed if one.get("name") == told.vm]
@@ -144,7 +144,7 @@ def its_own(cluster: Cluster, told: Told, listed: list[Answer], peers: list[str]
 
 
 def keep(told: Told, cluster: Cluster) -> None:
-    """While the member serves: where its data are, and that it must not start without them."""
+    """During service: notes the place of the data, and prevents a start without data."""
     remember_place()
     own = next((one for one in cluster.listed() if str(one["ID"]) == cluster.id(told.vm)), None)
     if folder() and own and own.get("name"):
@@ -155,7 +155,7 @@ def keep(told: Told, cluster: Cluster) -> None:
 
 
 def alone(name: str, peers: list[str]) -> dict[str, str]:
-    """What an etcd without data cannot be started with, and one with data does not look at."""
+    """Settings with which an etcd without data cannot start; an etcd with data ignores the settings."""
     return {
         "ETCD_INITIAL_CLUSTER": ",".join(f"{name}={peer}" for peer in peers),
         "ETCD_INITIAL_CLUSTER_STATE": "existing",
@@ -175,7 +175,7 @@ def environment() -> dict[str, str]:
 
 
 def write(values: dict[str, str]) -> None:
-    """As a whole, for the service may start at any moment."""
+    """Writes the file as a whole, because the service may start at any moment."""
     if environment() == values:
         return
     environment_file().parent.mkdir(parents=True, exist_ok=True)

@@ -1,72 +1,74 @@
 #!/usr/bin/env python3
-"""Hooks for MariaDB with GTID replication, asynchronous or semi-synchronous: one primary, the rest replicas of it.
-The files that go with this one are named at the head of mariadb.toml.
+"""Hooks for MariaDB with GTID replication, asynchronous or semi-synchronous: one primary and its replicas. The head of
+mariadb.toml names the files of this set.
 
 Needs
   MariaDB 10.6 or later, the `mariadb` client, and for lost data `mariadb-dump`. On every member log_bin,
-  log_slave_updates, gtid_strict_mode, and in its configuration file `read_only = 1`: only there does it hold after a
-  restart, and without it a primary that comes back takes writes beside the new one. What it costs: a primary that
-  restarts outside of an event stays read-only until somebody says otherwise (`mariadb.py restore` on it does, when
-  nobody else is writable and it has all there is).
-  An account for the hooks and one for replication, the same on all members; mariadb.toml has the grants. Replication
-  over the connection without a name.
-  `mariadb.py check` on each member tells what of this is missing, and changes nothing.
+  log_slave_updates, gtid_strict_mode, and `read_only = 1` in the configuration file. Only the file has an effect
+  after a restart; without the file a restarted old primary accepts writes beside the new primary. The price: a
+  primary that restarts outside an event stays read-only until an operator changes that (`mariadb.py restore` on the
+  member does, if no other member is writable and the member has all data).
+  An account for the hooks and an account for replication, equal on all members; mariadb.toml has the grants.
+  Replication over the connection without a name.
+  `mariadb.py check` on each member reports missing requirements, and changes nothing.
 
-The switch, by `failover` on the primary, and what a restart of its server makes of it when the hook was killed there
-  0  Everything that any step needs is looked at: rights on both, the replication account, that the candidate has what
-     the primary wrote. Nothing is changed, and what is wrong is Blocked or Failed.
-  1  STATE_DIR has the event.           The server comes back read-only, and follows nobody.
-  2  read_only = 1 on the primary, and clients are parted from.                                           The same.
-  3  It is waited until the candidate has everything. STATE_DIR has the candidate's name.                 The same.
-  4  The candidate forgets its primary and is writable.     The same, beside the new primary.
-  5  All others follow it, this VM last. STATE_DIR forgets.                          It comes back as a replica.
-  What is killed in 1 to 3 the next attempt, `undo` or `restore` takes back: the old primary is writable again. In 4 it
-  is not as long as the candidate does not answer. Then the next attempt goes on with 5. An attempt that failed after 2
-  is taken back by itself, and there are two for an event.
+The switch, by `failover` on the primary, and the effect of a restart of its server after a kill of the hook
+  0  All requirements of all steps are verified: rights on both members, the replication account, and that the
+     candidate has the primary's writes. Nothing is changed. A problem is "blocked" or "failed".
+  1  STATE_DIR has the event.              The server restarts read-only, without a primary to follow.
+  2  read_only = 1 on the primary, and clients are disconnected.                              As in 1.
+  3  The hook waits until the candidate has everything. STATE_DIR has the candidate's name.   As in 1.
+  4  The candidate forgets its primary and becomes writable.         As in 1, beside the new primary.
+  5  All others follow the new primary, this VM last. STATE_DIR is cleared.     The server restarts as a replica.
+  After a kill in 1 to 3, the next attempt, `undo` or `restore` makes the old primary writable again. After a kill in
+  4, the old primary stays read-only as long as the candidate does not answer; the next attempt continues with 5. An
+  attempt that failed after 2 is undone automatically. An event has two such attempts.
 
-The return, by `restore`, and what a restart makes of it
-  Data there: 1 read_only = 1, replication is stopped; 2 it gets its position and the new primary; 3 it is started; 4 a
-  transaction that is written then has to arrive. Read-only at any time; the next attempt begins with 1. Before that
-  the transactions that it has are compared with those of the primary: one more, and it is left to people.
-  Data lost: mariadb_copy.py has the steps. They are lost only when the server has no GTID position, follows nobody and
-  has no schemas, seen by an account with all rights, and is where it was: not below a disk that is not mounted.
+The return, by `restore`, and the effect of a restart
+  Data present: 1 read_only = 1, replication stops; 2 the position and the new primary are set; 3 replication starts;
+  4 a new transaction has to arrive. The server is read-only at any time; the next attempt begins with 1. Before, the
+  member's transactions are compared with the primary's: an additional transaction is left to an operator.
+  Data lost: mariadb_copy.py has the steps. Data are lost only if the server has no GTID position, follows no member,
+  has no schemas in the view of an account with all rights, and is at its usual place: not below a disk that is not
+  mounted.
 
-Promises
-  A planned switch loses no acknowledged write: the old primary takes none before the new one has all of them and takes
-  some. No two members are writable, wherever the hook is stopped or killed. What cannot be switched within the bounds
-  is taken back, and the old primary is writable again. A member is back when a transaction that was written after the
-  switch has arrived on it; a copy, when every row of it is what the source has.
+Guarantees
+  A planned switch loses no acknowledged write: the old primary accepts no writes before the new primary has all of
+  them and accepts writes. Two members are never writable at a time, wherever the hook is stopped or killed. A switch
+  beyond its limits is undone, and the old primary is writable again. A member has returned when a transaction from
+  after the switch has arrived; a copy has returned when every row equals the source's row.
 
-Cannot promise
-  That users with READ ONLY ADMIN stop writing: read_only does not hold them. While they do, there is no switch.
-  That with semi-synchronous replication a second member has the first writes after a switch: writes are open before the
-  others have connected to the new primary, some 100 ms. After that every commit waits again, as far as a member that is
-  spared is there to wait for.
-  That scheduled events run on the new primary: MariaDB disables them on replicas, and so they stay.
-  A switch that is short with long statements: those that write are waited for (STOP_SECONDS), then it is taken back.
-  Lost data are copied by `mariadb-dump` as SQL: right for tens of gigabytes and InnoDB. Source and copy are read once
-  more to compare them; of tables of other engines only the names are. It needs an empty server that runs, as the
-  package leaves behind, and an account with all rights that the hook's user may use over SOCKET without a password.
-  A member with transactions that the primary does not have is left alone; emptying it is for people.
+Limits
+  Users with READ ONLY ADMIN can write despite read_only. While these users write, there is no switch.
+  With semi-synchronous replication the first writes after a switch are on one member only: writes are open some
+  100 ms before the others have connected to the new primary. Afterwards every commit waits again, if an unaffected
+  member can acknowledge.
+  MariaDB disables scheduled events on replicas, and the events stay disabled on the new primary.
+  Long write statements delay a switch: the hook waits for STOP_SECONDS, then the switch is undone.
+  `mariadb-dump` copies lost data as SQL: suitable for tens of gigabytes and InnoDB. Source and copy are read once
+  more for the comparison; of tables of other engines only the names are compared. The copy needs an empty running
+  server, as the package installs, and an account with all rights that the hook's user can use over SOCKET without a
+  password.
+  A member with transactions that the primary does not have is left alone; an operator has to empty the member.
   MySQL is not supported: its GTIDs, its statements and its client differ.
 
 Settings (env)
-  MEMBERS          "db-0=10.0.0.4:3306 db-1=10.0.0.5:3306": each VM and its server, as hooks and replicas reach it
+  MEMBERS          "db-0=10.0.0.4:3306 db-1=10.0.0.5:3306": each VM and its server, for hooks and replicas
   OPTION_FILE      default /etc/allclear/mariadb.cnf: [client] with the hooks' account, [replication] with user and
-                   password of the other
-  MASTER_OPTIONS   more for CHANGE MASTER, as "MASTER_SSL = 1"
-  MAX_LAG_MS       default 500: a candidate must have what the primary wrote within this long, looked at before
-  CATCH_UP_MS      default 2000: so long may it take while writes are stopped; after that it is taken back
-  PATIENCE_SECONDS default 5: a member that does not answer within this long is not there
-  STOP_SECONDS     default 1: so long may statements that write keep the primary from being read-only
-  SETTLE_MS        default 500: clients have this long to move before the drain ends
-  SEMI_SYNC_MS     rpl_semi_sync_master_timeout of a whole group; left out: asynchronous
-  SOCKET           of this VM's server, asked when its accounts are lost; default /run/mysqld/mysqld.sock (Debian), or
-                   where only that is there /var/lib/mysql/mysql.sock (RPM systems)
-  STATE_DIR        default /var/lib/allclear-hooks; on each VM's own disk, and the hooks' user may write there
-  DUMP_DIR         default STATE_DIR: room for all data as SQL, while lost ones are copied
-  FSTAB            default /etc/fstab: which disks should be mounted
-  ADMINS           accounts that may have READ ONLY ADMIN; default those of this machine alone
+                   password of the replication account
+  MASTER_OPTIONS   further options of CHANGE MASTER, as "MASTER_SSL = 1"
+  MAX_LAG_MS       default 500: before the switch a candidate must receive the primary's writes within this time
+  CATCH_UP_MS      default 2000: the longest wait for the candidate while writes are stopped; then undo
+  PATIENCE_SECONDS default 5: a member without an answer within this time counts as absent
+  STOP_SECONDS     default 1: the longest wait for write statements before the primary is read-only
+  SETTLE_MS        default 500: time for clients to move before the end of the drain
+  SEMI_SYNC_MS     rpl_semi_sync_master_timeout of the whole group; without: asynchronous
+  SOCKET           the socket of this VM's server, for the case of lost accounts; default /run/mysqld/mysqld.sock
+                   (Debian), or the only existing /var/lib/mysql/mysql.sock (RPM systems)
+  STATE_DIR        default /var/lib/allclear-hooks; on each VM's own disk, writable for the hooks' user
+  DUMP_DIR         default STATE_DIR: room for all data as SQL during a copy
+  FSTAB            default /etc/fstab: the disks that should be mounted
+  ADMINS           accounts that may have READ ONLY ADMIN; default: accounts of this machine only
 """
 
 from __future__ import annotations
@@ -98,13 +100,13 @@ def role(told: Told) -> None:
     with Group(told, only=told.vm) as group:
         here = group.here
         if not here.follows and not here.named and not here.is_primary:
-            # A primary whose writes are stopped, or a server that has lost everything.
+            # A primary with stopped writes, or a server that has lost everything.
             raise Unknown("read-only, and follows nobody")
         print("primary" if here.is_primary else "replica")
 
 
 def drain(told: Told) -> None:
-    """Gives clients time to move, and parts from those that have not: a frozen server would keep them waiting."""
+    """Gives clients time to move, and disconnects the rest: a frozen server would keep the clients waiting."""
     with Group(told) as group:
         primary = group.primary()
         if primary:
@@ -135,14 +137,14 @@ def restore(told: Told) -> Answer:
             memory().forget()
             return Done("; ".join([f"{here.vm} is the primary", *wrong]))
         rejoin(here, primary)
-        # Others may follow this one still, after an attempt that was ended in the middle.
+        # Other members may still follow this member, after an interrupted attempt.
         wrong = lead(group, primary)
         memory().forget()
     return prove(told, wrong)
 
 
 def rejoin(here: Server, primary: Server) -> None:
-    """Nothing is changed on it before everything is known that could fail in the middle."""
+    """Changes nothing before all later errors are excluded."""
     named = names_connections(here)
     if named:
         raise Failed(f"{here.vm}: {named}")
@@ -158,7 +160,7 @@ def rejoin(here: Server, primary: Server) -> None:
 
 
 def prove(told: Told, wrong: list[str]) -> Answer:
-    """A transaction written now has to arrive: that threads run says little."""
+    """A new transaction has to arrive: running threads prove little."""
     with Group(told) as group:
         here, primary = group.here, group.primary()
         if primary is None:

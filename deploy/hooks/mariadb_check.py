@@ -1,4 +1,4 @@
-"""What has to hold before an event: `mariadb.py check` looks at all of it, on each member, and changes nothing."""
+"""Verifies the requirements before an event: `mariadb.py check` runs on each member, and changes nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MORE = """SELECT VERSION() AS version, @@gtid_strict_mode AS strict, @@hostname 
   @@rpl_semi_sync_master_enabled AS awaits, @@rpl_semi_sync_slave_enabled AS acknowledges"""
 EVENTS = """SELECT CONCAT(event_schema, '.', event_name) AS name FROM information_schema.events
   WHERE status = 'ENABLED'"""
-# read_only does not hold them. Before 10.11 SUPER was enough.
+# Accounts that can write despite read_only. Before 10.11 SUPER was enough.
 MAY_WRITE = """SELECT DISTINCT REPLACE(grantee, '''', '') AS account FROM information_schema.user_privileges
   WHERE REPLACE(grantee, '''', '') <> CURRENT_USER() AND (privilege_type = 'READ_ONLY ADMIN'
     OR (privilege_type = 'SUPER' AND VERSION() REGEXP '^10[.]([6-9]|10)[.]'))"""
@@ -44,7 +44,7 @@ LOCAL = "root@localhost mysql@localhost mariadb.sys@localhost"
 def check(told: Told) -> Done:
     wrong = [*wrong_files(), *wrong_programs()]
     if not os.access(option_file(), os.R_OK):
-        # No member lets anybody in without it.
+        # Without the file no member accepts a login.
         return checked(wrong)
     with Group(told) as group:
         more: dict[str, Row] = {}
@@ -103,7 +103,7 @@ def wrong_version(whose: str, said: str) -> Iterator[str]:
 
 
 def wrong_server(vm: str, why: str) -> Iterator[str]:
-    """One that does not answer as a MariaDB does."""
+    """The problems of a server without the answers of MariaDB."""
     server = Server(vm, over_tcp(members()[vm]))
     try:
         found = list(wrong_version(vm, server.one("SELECT VERSION()")))
@@ -138,7 +138,7 @@ def wrong_member(server: Server, more: Row) -> Iterator[str]:
 
 
 def wrong_members(group: Group) -> Iterator[str]:
-    """Whether they replicate from one primary."""
+    """Whether the members replicate from one primary."""
     ids: dict[str, str] = {}
     for server in group:
         other = ids.setdefault(server.look["id"], server.vm)
@@ -210,7 +210,7 @@ def wrong_semi_sync(group: Group, more: dict[str, Row]) -> Iterator[str]:
 
 
 def wrong_here(told: Told, group: Group) -> Iterator[str]:
-    """What only this VM can tell: its server's start, its disks, and how it reaches others."""
+    """Checks on this VM only: the start of the server, the disks, and the connections to the others."""
     here = group.here
     yield from wrong_configuration(here)
     if not os.access(here.look["datadir"], os.R_OK | os.X_OK):
@@ -238,7 +238,7 @@ def wrong_here(told: Told, group: Group) -> Iterator[str]:
 
 
 def wrong_socket(here: Server) -> Iterator[str]:
-    """Whether the same server answers there, to an account that can do what a copy needs."""
+    """Whether the same server answers at the socket, to an account with the rights for a copy."""
     own = Server(here.vm, on_socket(), "--no-defaults")
     lock = f"allclear-{secrets.token_hex(8)}"
     try:

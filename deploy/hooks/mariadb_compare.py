@@ -1,4 +1,4 @@
-"""Whether a copy holds what its source does: every table, row by row, as of one transaction on both."""
+"""Whether a copy equals its source: every table, row by row, at one transaction on both."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mariadb_members import LOST_AND_FOUND, Row, Server, one_line, over_tcp
 from mariadb_replication import stopped_by
 
 OWN = f"('mysql', 'sys', 'information_schema', 'performance_schema', 'allclear', '{LOST_AND_FOUND}')"
-# Each kind of thing that a schema has, by name.
+# Each kind of object in a schema, by name.
 THINGS = f"""SELECT 'schema' AS kind, schema_name AS name, '' AS part FROM information_schema.schemata
     WHERE schema_name NOT IN {OWN}
   UNION ALL SELECT LOWER(table_type), table_schema, CONCAT(table_name, ' ', COALESCE(engine, ''))
@@ -18,7 +18,7 @@ THINGS = f"""SELECT 'schema' AS kind, schema_name AS name, '' AS part FROM infor
     WHERE trigger_schema NOT IN {OWN}
   UNION ALL SELECT 'event', event_schema, event_name FROM information_schema.events WHERE event_schema NOT IN {OWN}
   UNION ALL SELECT 'account', user, host FROM mysql.global_priv"""
-# What a snapshot is of: other engines than InnoDB have no snapshot.
+# The tables with snapshots: engines other than InnoDB have no snapshot.
 COLUMNS = f"""SELECT table_schema AS s, table_name AS t, column_name AS c FROM information_schema.columns
   JOIN information_schema.tables USING (table_schema, table_name)
   WHERE engine = 'InnoDB' AND table_type = 'BASE TABLE' AND table_schema NOT IN {OWN} AND is_generated = 'NEVER'
@@ -28,12 +28,12 @@ SNAPSHOT = (
     "START TRANSACTION WITH CONSISTENT SNAPSHOT",
     "SHOW STATUS LIKE 'binlog_snapshot_%'",
 )
-# A table is altered, or another one made, while they are compared.
+# Repeated when a table is altered, or created, during the comparison.
 TIMES = 3
 
 
 def compare(told: Told, source: str, here: Server) -> None:
-    """Returns when both are the same. `here` is set to follow the primary, and has not begun to."""
+    """Returns when both are equal. `here` is set to follow the primary, and has not begun to follow."""
     here.ask("SET SESSION time_zone = '+00:00'")
     differs = ""
     for attempt in range(1, TIMES + 1):
@@ -56,14 +56,14 @@ def differs_from(told: Told, source: Server, here: Server) -> str:
     try:
         return things_that_differ(source, here, seconds) or rows_that_differ(source, here, seconds)
     except Unreachable as error:
-        # The one that has a snapshot refuses tables that were altered after it.
+        # The server with the snapshot refuses tables that were altered afterwards.
         if here.lost:
             raise
         return str(error)
 
 
 def catch_up(told: Told, here: Server, position: str) -> None:
-    """It stands exactly there, because it replicates until there."""
+    """The member is exactly at the position, because replication stops there."""
     here.ask(f"START SLAVE '' UNTIL master_gtid_pos = '{position}'")
     while not here.reaches(position, 1, 5):
         here.look_again()
@@ -96,7 +96,7 @@ def rows_that_differ(source: Server, here: Server, seconds: float) -> str:
 
 
 def checksum(columns: list[Row]) -> str:
-    """Of the bytes of each row, in any order. A blank that is null is told from an empty one."""
+    """A checksum over the bytes of each row, in any order. NULL and an empty value differ."""
     names = [name(row["c"]) for row in columns]
     values = ", ".join(f"IFNULL(CAST({one} AS BINARY), '')" for one in names)
     nulls = ", ".join(f"ISNULL({one})" for one in names)

@@ -1,4 +1,5 @@
-"""What the server of this VM does when it is started again: a running one has what was set since, and does not tell."""
+"""The effect of a restart of this VM's server: a running server has later changes, and does not show the files' values.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pathlib import Path
 from allclear_hook import Failed, Unreachable, call
 from mariadb_members import Server
 
-# Where a variable has its value from: a file and its path, the command line, or a statement.
+# The origin of a variable's value: a file and its path, the command line, or a statement.
 ORIGIN = """SELECT global_value AS value, global_value_origin AS origin FROM information_schema.system_variables
   WHERE variable_name = 'READ_ONLY'"""
 FILES = re.compile(r"--(no-defaults$|defaults-(file|extra-file|group-suffix)=)")
@@ -21,7 +22,7 @@ WHY = {
 
 
 def wrong_configuration(here: Server) -> Iterator[str]:
-    """Whether read_only and others stand in the files that its start command reads."""
+    """Whether read_only and other options are in the files of the start command."""
     try:
         options = configured(here)
     except (Failed, Unreachable, OSError, ValueError) as error:
@@ -38,7 +39,7 @@ def wrong_configuration(here: Server) -> Iterator[str]:
 
 
 def configured(here: Server) -> dict[str, str]:
-    """Options by their files and the command line, the last one counts."""
+    """Options from the files and the command line; the last value counts."""
     found = here.ask("SELECT @@pid_file AS pid_file, @@datadir AS datadir")[0][0]
     pid = int((Path(found["datadir"]) / found["pid_file"]).read_text())
     command = Path(f"/proc/{pid}/cmdline").read_text(errors="surrogateescape").split("\0")[1:-1]

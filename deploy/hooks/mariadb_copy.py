@@ -1,14 +1,14 @@
-"""Lost data of a member of MariaDB are copied from another one, and compared with it.
+"""Copies lost data of a MariaDB member from another member, and compares both.
 
-1. Nothing is touched until the dump is on the disk as a whole: its program ended well, its last line is there, it is as
-   of a position that the source knows.
-2. The server gets a schema `allclear` with a comment, and is read-only. As long as that says so nobody takes its data
-   for all of them, and only where it does anything is removed that is not empty.
-3. The dump is loaded; events are those of a replica.
-4. Last it gets the position of the dump, replicates up to where a snapshot of the source is, and every row is compared
-   with that. Only then the comment of 2 is taken away.
-Whoever restarts the server in 2 to 4 gets one that is read-only. It replicates from nobody, or, in 4, goes on to: the
-comment in it keeps it from being led, chosen or opened, and the next attempt begins anew.
+1. Nothing is changed until the dump is complete on the disk: the program succeeded, the last line is there, and the
+   source knows the position of the dump.
+2. The server gets a schema `allclear` with a comment, and is read-only. As long as the comment exists, no hook takes
+   these data for complete data, and only with the comment are data removed that are not empty.
+3. The dump is loaded; events have the state of a replica's events.
+4. The server gets the position of the dump, replicates up to a snapshot of the source, and every row is compared with
+   the snapshot. Only then the comment of step 2 is removed.
+A restart in steps 2 to 4 makes a read-only server. The server replicates from no member, or continues to replicate in
+step 4. The comment prevents promotion, and the next attempt begins anew.
 """
 
 from __future__ import annotations
@@ -43,29 +43,29 @@ DUMP = (
     "--flush-privileges", "--comments", "--default-character-set=utf8mb4", "--ignore-table=mysql.gtid_slave_pos",
     f"--ignore-database={LOST_AND_FOUND}",
 )  # fmt: skip
-# How much of the dump has its position, before any data.
+# The part of the dump with the position, before any data.
 HEAD = 8192
 WHERE = re.compile(r"^-- CHANGE MASTER TO MASTER_LOG_FILE='([^'\n]+)', MASTER_LOG_POS=(\d+)", re.MULTILINE)
 SIZE = "SELECT COALESCE(SUM(data_length), 0) AS size FROM information_schema.tables"
-# An event that the primary runs as well would write here beside it.
+# An event that runs on the primary too would write here a second time.
 EVENTS = """BEGIN NOT ATOMIC
   FOR one IN (SELECT event_schema AS s, event_name AS n FROM information_schema.events WHERE status = 'ENABLED') DO
     EXECUTE IMMEDIATE CONCAT('ALTER EVENT `', REPLACE(one.s, '`', '``'), '`.`', REPLACE(one.n, '`', '``'),
                              '` DISABLE ON SLAVE');
   END FOR;
 END"""
-# Half of a copy, which an attempt before left.
+# The incomplete copy of an earlier attempt.
 DROP_HALF = f"""BEGIN NOT ATOMIC
   FOR one IN (SELECT schema_name AS s {OTHERS}) DO
     EXECUTE IMMEDIATE CONCAT('DROP DATABASE `', REPLACE(one.s, '`', '``'), '`');
   END FOR;
 END"""
-# A server may part from whoever is silent for as long as a dump takes.
+# A server may close a silent session during a dump.
 STAY = "SET SESSION wait_timeout = 604800"
 
 
 def fill(told: Told) -> None:
-    """Copies everything from a member that is spared, a replica where there is one."""
+    """Copies all data from an unaffected member, from a replica if possible."""
     with Group(told, without={told.vm: "has no data"}) as group:
         primary = group.primary()
         if primary is None:
@@ -88,7 +88,7 @@ def dump_folder() -> Path:
 
 
 def choose_source(told: Told, group: Group, primary: Server) -> Server:
-    """A dump is as of a position in the source's own binlog, so that has to have all of it."""
+    """A dump has a position in the source's own binlog, so the binlog must be complete."""
     against = dict(group.lost)
     replicas = [one for one in group.others(primary) if one.vm not in told.avoid and runs(one)]
     for server in [*replicas, primary]:
@@ -103,7 +103,7 @@ def choose_source(told: Told, group: Group, primary: Server) -> Server:
 
 
 def dump(told: Told, source: Server, path: Path) -> str:
-    """All of it on the disk, and the position that it is of."""
+    """Writes the complete dump to the disk, and returns its position."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     source.ask(STAY)
@@ -179,12 +179,12 @@ def load(told: Told, source: Server, primary: Server, path: Path, position: str)
 
 
 def events() -> Memory:
-    """Whether this server runs events, as it was before the first attempt."""
+    """Whether this server ran events before the first attempt."""
     return Memory("mariadb-events")
 
 
 def stop_events(here: Server) -> bool:
-    """Events come as those of a primary: they are not to run before they are told apart."""
+    """Events arrive as a primary's events: they must not run before their state is changed."""
     was_on = here.one("SELECT @@event_scheduler") == "ON"
     was_on = bool(events().recall().get("on", was_on))
     events().remember({"on": was_on})

@@ -1,4 +1,4 @@
-"""Whether the data of this VM's member of MariaDB are there, by what its server says of itself."""
+"""Whether the data of this VM's MariaDB member exist, by the server's own report."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from disks import Place
 from mariadb_members import FOLLOWS, LOOK, LOST_AND_FOUND, Group, Server
 from mariadb_rights import missing
 
-# Debian has the first, RPM systems have the second.
+# The socket of Debian, and of RPM systems.
 SOCKETS = ("/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock")
-# Schemas beside those that a fresh server has. Asked of an account that sees all of them.
+# Schemas beside a fresh server's, in the view of an account that sees all schemas.
 OTHERS = f"""FROM information_schema.schemata WHERE schema_name NOT IN
   ('mysql', 'information_schema', 'performance_schema', 'sys', 'test', 'allclear', '{LOST_AND_FOUND}')"""
 SCHEMAS = f"SELECT COALESCE(GROUP_CONCAT(schema_name SEPARATOR ', '), '') AS names {OTHERS}"
-# Access denied, and a host that may not connect. A client that expects TLS has the latter within an error of its own.
+# Access denied, and a host without permission. A client that expects TLS reports the latter inside another error.
 REFUSED = re.compile(r"error (1044|1045|1130|1698):|\b1130 - |Access denied|not allowed to connect")
 
 
 def socket() -> str:
-    """Where this VM's server is asked as its own user."""
+    """The socket of this VM's server."""
     there = [path for path in SOCKETS if Path(path).exists()]
     return setting("SOCKET", (there or list(SOCKETS))[0])
 
@@ -31,8 +31,8 @@ def on_socket() -> list[str]:
 
 
 def data_here(told: Told) -> str:
-    """`whole` or `lost`; nothing as long as the server does not answer. They are lost only when the server has no GTID
-    position at all, replicates from nobody, and has no schemas that an account with all rights would see."""
+    """`whole` or `lost`; empty as long as the server does not answer. Data are lost only if the server has no GTID
+    position, replicates from no member, and has no schemas in the view of an account with all rights."""
     try:
         with Group(told, only=told.vm) as group:
             here = group.here
@@ -40,7 +40,7 @@ def data_here(told: Told) -> str:
                 place().note(Path(here.look["datadir"]))
                 return "whole"
     except Unreachable as error:
-        # Accounts are lost with the rest; but it may be that the hooks' own is wrong.
+        # Accounts are lost with the data; but the hooks' own account may be wrong.
         return by_socket(told, str(error)) if REFUSED.search(str(error)) else ""
     return by_socket(told, "")
 
@@ -60,7 +60,7 @@ def by_socket(told: Told, refused: str) -> str:
     if here.is_copying:
         return "lost"
     if not names and not (here.follows or here.named or any_position(here)):
-        # An empty folder where a disk should be mounted is no lost disk: a copy would go below the mount point.
+        # An empty folder below an unmounted disk is no lost disk: a copy would go below the mount point.
         if why := place().is_another(Path(here.look["datadir"])):
             raise Blocked(why)
         return "lost"

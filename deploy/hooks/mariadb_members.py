@@ -1,4 +1,4 @@
-"""The members of a MariaDB replication, as the hooks of `mariadb.py` see them, and how they are asked."""
+"""The members of a MariaDB replication, for the hooks of `mariadb.py`, and their queries."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 Row = dict[str, str]
 
 LOCK = "SELECT GET_LOCK('allclear', 5) AS got"
-# The comment of the schema allclear in a server as long as the copy of lost data there is not whole. A schema of its
-# own would have to be dropped: a server that is killed in that writes it into its binlog when it starts, whatever the
-# session had said about binlogs, and has a transaction that nobody else has.
+# The comment of the schema allclear while the copy of lost data is incomplete. A separate schema would have to be
+# dropped: a server that is killed during the drop writes the drop into its binlog at the next start, whatever the
+# session had set about binlogs, and then has an additional transaction.
 COPYING = "half of a copy"
 LOOK = (
     "SELECT @@server_id AS id, @@read_only AS read_only, @@log_bin AS log_bin, @@log_slave_updates AS passes_on,"
@@ -28,10 +28,11 @@ LOOK = (
     f" WHERE schema_name = 'allclear' AND schema_comment = '{COPYING}') AS copying"
 )
 FOLLOWS = "SHOW ALL SLAVES STATUS"
-# What a server that has its data at a mount point takes for a schema, unless its ignore_db_dirs has the folder.
+# With a mount point as data directory, the server takes this folder for a schema, unless ignore_db_dirs names the
+# folder.
 LOST_AND_FOUND = "#mysql50#lost+found"
 DELIMITER = "$allclear$"
-# How `--batch` writes what would end a field or a row.
+# The escapes of `--batch` for the ends of fields and rows.
 ESCAPED = re.compile(r"\\(.)")
 MEANT = {"n": "\n", "t": "\t", "0": "\0"}
 ERROR = re.compile(r"ERROR (\d+) \((\w+)\)(?: at line \d+)?: ")
@@ -46,12 +47,12 @@ def patience() -> int:
 
 
 def one_line(words: str) -> str:
-    """A reason is one line, whatever a server put into it."""
+    """A reason is one line, whatever the server's text is."""
     return " ".join(words.split())
 
 
 class Server(Client):
-    """A member, and the client that it is asked by."""
+    """A member, and the client for its queries."""
 
     def __init__(self, vm: str, how: Sequence[str], options: str = "") -> None:
         super().__init__(
@@ -71,22 +72,22 @@ class Server(Client):
         )
         self.vm = vm
         self.look: Row = {}
-        # The connection without a name, and the names of others.
+        # The connection without a name, and the names of further connections.
         self.follows: Row | None = None
         self.named: list[str] = []
-        # What the server calls the error that ended the client.
+        # The number of the error that ended the client.
         self.error = 0
         self._asked: list[int] = []
-        # No value can hold it: it was not known when the value was written.
+        # A random mark, which no value can contain.
         self._end = f"end-{secrets.token_hex(8)}"
 
     def send(self, *statements: str) -> None:
-        """Statements in their order; the first that fails ends the client, and the rest is not run."""
+        """Sends statements in order. The first error ends the client, and the rest does not run."""
         self._asked.append(len(statements))
         self.say("".join(f"{one}\n{DELIMITER}\nSELECT 1 AS `{self._end}`\n{DELIMITER}\n" for one in statements))
 
     def answer(self, seconds: float | None = None) -> list[list[Row]]:
-        """The rows of each statement of the eldest `send`."""
+        """The rows of each statement of the oldest `send`."""
         return [rows(part) for part in self.hear(f"{self._end}\n1\n", seconds or patience(), self._asked.pop(0))]
 
     def ask(self, *statements: str, seconds: float | None = None) -> list[list[Row]]:
@@ -98,7 +99,7 @@ class Server(Client):
         return next(iter(self.ask(statement, seconds=seconds)[0][0].values()))
 
     def why_it_ended(self, said: list[str]) -> str:
-        """An error may be of several lines; warnings at log-in stand before it."""
+        """An error may have several lines, and warnings at log-in may precede the error."""
         words = one_line(" ".join(said))
         found = ERROR.search(words)
         if not found:
@@ -132,20 +133,21 @@ class Server(Client):
         return positions(highest(self.look["binlog"], self.look["position"]))
 
     def where(self) -> str:
-        """Its position as of now: by its binlog, which a member passes everything on in, and by its slave position,
-        which has domains that were not written since the binlog began."""
+        """The present position: from the binlog, which contains all passed-on transactions, and from the slave
+        position, which has domains without writes since the begin of the binlog."""
         found = self.ask("SELECT @@gtid_binlog_pos AS binlog, @@gtid_current_pos AS position")[0][0]
         return highest(found["binlog"], found["position"])
 
     def reaches(self, position: str, seconds: float, grace: float = 1) -> bool:
-        """Whether it has all of that position, or gets there in time. A dead one is known by the grace after that."""
+        """Whether the server has this position, or reaches the position in time. After the grace time the server counts
+        as absent."""
         statement = f"SELECT MASTER_GTID_WAIT('{position}', {seconds:.3f}) AS late"
         return self.one(statement, seconds=seconds + grace) == "0"
 
 
 def rows(text: str) -> list[Row]:
-    """What the client prints in batches: a line of names, then one for each row. Fields and rows end with a tab and a
-    newline, which are escaped within; no other character ends anything."""
+    """The client's batch output: a line of names, then a line for each row. Tabs end fields and newlines end rows; both
+    are escaped inside. No other character ends a field or a row."""
     lines = [[meant(field) for field in line.split("\t")] for line in text[:-1].split("\n")] if text else []
     return [dict(zip(lines[0], line)) for line in lines[1:]]
 
@@ -165,7 +167,7 @@ def positions(gtids: str) -> dict[str, int]:
 
 
 def highest(*gtids: str) -> str:
-    """Of several positions the last transaction of each domain."""
+    """The last transaction of each domain in several positions."""
     last = {one.split("-")[0]: one for one in sorted(listed(",".join(gtids)), key=lambda one: int(one.split("-")[2]))}
     return ",".join(last.values())
 
@@ -175,8 +177,8 @@ def covers(all_of: Mapping[str, int], these: Mapping[str, int]) -> bool:
 
 
 def errant(server: Server, primary: Server) -> list[str]:
-    """Transactions of this member that the primary never had: numbers alone do not tell them, for a domain counts
-    those of all members. What was before the primary's own binlog cannot be told from the state of it."""
+    """Transactions of this member that the primary never had. Numbers alone do not show this, because a domain counts
+    the transactions of all members. Transactions before the primary's own binlog are not visible in its state."""
     known = {tuple(one.split("-")[:2]): int(one.split("-")[2]) for one in listed(primary.look["state"])}
     replicated = positions(primary.look["replicated"])
     found = []
@@ -189,7 +191,7 @@ def errant(server: Server, primary: Server) -> list[str]:
 
 
 class Group:
-    """The members that answer. As long as it is `locked`, no other hook changes what they are."""
+    """The members that answer. While `locked`, no other hook changes their roles."""
 
     def __init__(
         self, told: Told, locked: bool = False, only: str | None = None, without: Mapping[str, str] | None = None
@@ -208,7 +210,7 @@ class Group:
         self.refresh()
 
     def _lock(self) -> None:
-        """Each in the same order: two hooks must not wait for each other. A lock ends with its connection."""
+        """Locks in one order, so two hooks do not wait for each other. A lock ends with its connection."""
         for server in list(self):
             try:
                 got = server.one(LOCK, seconds=5 + patience())

@@ -1,4 +1,4 @@
-"""Who follows whom among the members of a MariaDB replication, and for whom a commit waits."""
+"""The direction of replication among MariaDB members, and the replicas for which commits wait."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from allclear_hook import Failed, Unreachable, members, number, setting, until
 from mariadb_members import LOCK, Group, Row, Server, covers, errant, listed, one_line, over_tcp, positions
 from mariadb_rights import lacks, quoted, replication_account
 
-# Could not initialize master info structure, or that of the relay log.
+# Could not initialize the master info structure, or the relay log's.
 UNREADABLE = (1201, 1871, 1872)
 
 
 def change(primary: Server) -> str:
-    """No session's default_master_connection changes that the connection without a name is meant."""
+    """Always the connection without a name, whatever the session's default_master_connection is."""
     host, port = members()[primary.vm]
     user, password = replication_account()
     more = setting("MASTER_OPTIONS", "")
@@ -25,12 +25,12 @@ def change(primary: Server) -> str:
 
 
 def follow(server: Server, primary: Server) -> None:
-    """Makes a member a replica of that one, whatever it was."""
+    """Makes a member a replica of the primary, regardless of the member's role."""
     try:
         server.ask("SET GLOBAL read_only = 1", "STOP SLAVE ''")
         begin(server, primary)
     except Unreachable:
-        # A server that was killed while it changed its primary has a file about it that it cannot read.
+        # A server that was killed during the change of its primary has an unreadable file about the change.
         if server.error not in UNREADABLE:
             raise
         again = Server(server.vm, over_tcp(members()[server.vm]))
@@ -44,20 +44,21 @@ def follow(server: Server, primary: Server) -> None:
 
 
 def begin(server: Server, primary: Server) -> None:
-    """Of one that replicates from nobody at this moment."""
+    """Starts replication on a server without a running replication."""
     semi_sync = ["SET GLOBAL rpl_semi_sync_master_enabled = 0", "SET GLOBAL rpl_semi_sync_slave_enabled = 1"]
     server.ask(*(semi_sync if is_semi_sync() else []), *position_of(server), change(primary), "START SLAVE ''")
 
 
 def position_of(server: Server) -> list[str]:
-    """What a former primary wrote itself is not in its slave position; and a server that was killed while this was set
-    has none, but its binlog tells."""
+    """The slave position of a former primary lacks the former primary's own writes. A server that was killed during the
+    change has no slave position, but the binlog has the position."""
     where, replicated = server.where(), server.one("SELECT @@gtid_slave_pos")
     return [] if set(listed(where)) == set(listed(replicated)) else [f"SET GLOBAL gtid_slave_pos = {quoted(where)}"]
 
 
 def refuses_options(server: Server) -> str:
-    """Why a server does not understand MASTER_OPTIONS; it is asked to prepare the statement, and does not run it."""
+    """The reason why a server does not accept MASTER_OPTIONS. The server prepares the statement, and does not run it.
+    """
     if not setting("MASTER_OPTIONS", ""):
         return ""
     try:
@@ -79,7 +80,7 @@ def runs(server: Server) -> bool:
 
 
 def stopped_by(follows: Row) -> str:
-    """What stopped its replication, in the server's words. That it still connects stops nothing."""
+    """The error that stopped replication, in the server's words. An attempt to connect is not stopped."""
     errors = {
         one: f"error {follows[f'Last_{one}_Errno']}: {one_line(follows[f'Last_{one}_Error'])}"
         for one in ("SQL", "IO")
@@ -89,7 +90,7 @@ def stopped_by(follows: Row) -> str:
 
 
 def why_not_running(server: Server) -> str:
-    """Why a member that should replicate does not, as far as its server knows."""
+    """The reason why a replica does not replicate, by the report of the server."""
     follows = server.follows
     if not follows:
         return "it follows nobody"
@@ -99,7 +100,7 @@ def why_not_running(server: Server) -> str:
 
 
 def names_connections(server: Server) -> str:
-    """The hooks move one connection, the one without a name: a named one would stay where it is."""
+    """The hooks move the connection without a name: a named connection would keep its primary."""
     if not server.named:
         return ""
     names = ", ".join(repr(name) for name in server.named)
@@ -110,7 +111,7 @@ def names_connections(server: Server) -> str:
 
 
 def reconnect(group: Group, primary: Server, seconds: float = 0.0) -> None:
-    """Those that lost this primary for a while connect at once, instead of 60 s after the first failure."""
+    """Replicas that lost this primary connect at once, instead of 60 s after the first failure."""
 
     def waiting() -> list[Server]:
         return [
@@ -124,7 +125,7 @@ def reconnect(group: Group, primary: Server, seconds: float = 0.0) -> None:
         try:
             server.answer()
         except Unreachable:
-            # Whoever needs it asks it again, and tells why.
+            # The next query of this member reports the reason.
             pass
 
     def all_are_connected() -> bool:
@@ -139,11 +140,13 @@ def reconnect(group: Group, primary: Server, seconds: float = 0.0) -> None:
 
 
 def lead(group: Group, primary: Server) -> list[str]:
-    """All others follow this one. Returns what went wrong on whom; who cannot be changed stays as it is."""
+    """Makes all other members follow this primary. Returns the errors per member. A member with an error stays as
+    before.
+    """
     reconnect(group, primary)
     wrong, apart = [], []
     for server in group.others(primary):
-        # One without a position, or with half of a copy, needs more than that.
+        # A member without a position, or with an incomplete copy, needs a full copy.
         if server.position and not server.is_copying and not is_following(server, primary):
             why = cannot_follow(server, primary)
             if why and server.vm == group.vm:
@@ -152,7 +155,7 @@ def lead(group: Group, primary: Server) -> list[str]:
                 wrong.append(why)
             else:
                 apart.append(server)
-    # This VM last: once it follows, all others have been told.
+    # This VM last: when this member follows, all other members have been changed.
     apart.sort(key=lambda one: one.vm == group.vm)
     for server in apart:
         try:
@@ -166,7 +169,7 @@ def lead(group: Group, primary: Server) -> list[str]:
 
 
 def cannot_follow(server: Server, primary: Server) -> str:
-    """What would fail in the middle of it, or should not be done."""
+    """The errors of a change, and reasons against the change."""
     try:
         why = names_connections(server) or has_more(server, primary) or lacks(server)
     except Unreachable as error:
@@ -175,7 +178,8 @@ def cannot_follow(server: Server, primary: Server) -> str:
 
 
 def has_more(server: Server, primary: Server) -> str:
-    """Transactions that this primary does not have: whoever has them cannot follow it, and is never followed."""
+    """Transactions that this primary does not have: a member with such transactions cannot follow the primary, and no
+    member follows it."""
     server.look_again()
     primary.look_again()
     own = errant(server, primary)
@@ -185,12 +189,12 @@ def has_more(server: Server, primary: Server) -> str:
 
 
 def resume(vm: str) -> None:
-    """A replica that was stopped and could not be changed goes on as before."""
+    """Restarts a replica that was stopped and could not be changed."""
     server = Server(vm, over_tcp(members()[vm]))
     try:
         server.ask("START SLAVE ''")
     except Unreachable:
-        # It tells so itself when it is looked at.
+        # The next query of this member reports the reason.
         pass
     finally:
         server.close()
@@ -201,9 +205,9 @@ def is_semi_sync() -> bool:
 
 
 def wait_for_acknowledgement(group: Group, primary: Server, without: Collection[str], seconds: float = 0.0) -> None:
-    """A commit waits for a replica only where one is left that can acknowledge; else it would hang for the timeout.
+    """A commit waits for a replica only if a replica can acknowledge; otherwise the commit would hang for the timeout.
 
-    A timeout of 1 ms is as good as none, and replicas need not connect anew for it.
+    A timeout of 1 ms equals no wait, and needs no new connections of the replicas.
     """
     if not is_semi_sync():
         return

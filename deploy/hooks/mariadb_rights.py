@@ -1,7 +1,7 @@
-"""What the accounts of the hooks and of replication may do, proven without an effect.
+"""The rights of the hooks' account and the replication account, proven without an effect.
 
-Each statement names a value or an object that there is not, and it tells whether the server refuses the account or the
-value. Grants have too many spellings to be read: roles, ALL PRIVILEGES, and SUPER, which had others of them in it.
+Each statement names a value or an object that does not exist. The error shows whether the server refuses the account or
+the value. Grants have too many spellings to parse: roles, ALL PRIVILEGES, and SUPER, which included other rights.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from allclear_hook import Failed, Unreachable, members, setting
 from mariadb_members import Server, option_file, over_tcp
 
 NOWHERE = "allclear_there_is_no_such_schema"
-# The right, and what asks for it.
+# The right, and a statement that needs the right.
 HOOKS = {
     "READ_ONLY ADMIN": "SET GLOBAL read_only = 'x'",
     "CONNECTION ADMIN": "SET GLOBAL max_connections = 'x'",
@@ -24,15 +24,15 @@ HOOKS = {
     "SELECT": f"SELECT 1 INTO @allclear FROM {NOWHERE}.t",
     "CREATE ON allclear.*": f"CREATE TABLE allclear.t LIKE {NOWHERE}.t",
 }
-# Rights for which no statement is without an effect or an answer, as columns of mysql.user. A dump leaves out without a
-# word what the last three would have shown.
+# Rights without a harmless statement, as columns of mysql.user. A dump silently leaves out the objects of the last
+# three.
 COLUMNS = {
     "BINLOG MONITOR": "GREATEST(Repl_client_priv, Super_priv)",
     "SHOW VIEW": "Show_view_priv",
     "TRIGGER": "Trigger_priv",
     "EVENT": "Event_priv",
 }
-# What copies lost data on this VM's server, beside.
+# Further rights for a copy of lost data on this VM's server.
 COPIER = {"BINLOG ADMIN": "SET SESSION sql_log_bin = 'x'", "SUPER": "SET GLOBAL gtid_binlog_state = 'x'"}
 COPIER_COLUMNS = {
     name: f"{name.title()}_priv" for name in ("CREATE", "DROP", "INSERT", "ALTER", "EVENT")
@@ -41,12 +41,12 @@ COPIER_COLUMNS = {
 ACCOUNT = """(User = LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - LOCATE('@', REVERSE(CURRENT_USER())))
   AND Host = SUBSTRING_INDEX(CURRENT_USER(), '@', -1))
   OR (is_role = 'Y' AND User IN (SELECT role_name FROM information_schema.enabled_roles))"""
-# Access denied: to a schema, for a table, for want of a privilege.
+# Access denied: to a schema, to a table, for lack of a privilege.
 REFUSED = "(1044, 1142, 1143, 1227)"
 
 
 def missing(server: Server, copier: bool = False) -> list[str]:
-    """Rights that this member does not give to whom it is asked as."""
+    """The rights that the account of this session lacks on this member."""
     trials = {**HOOKS, **COPIER} if copier else HOOKS
     columns = COPIER_COLUMNS if copier else COLUMNS
     tried = "\n".join(
@@ -72,7 +72,7 @@ END"""
 
 
 def lacks(server: Server) -> str:
-    """What to do about rights that are missing; nothing where they are all there."""
+    """The repair of missing rights; empty if no right is missing."""
     names = missing(server)
     everywhere = ", ".join(name for name in names if " ON " not in name)
     grants = [f"GRANT {everywhere} ON *.*"] if everywhere else []
@@ -99,9 +99,9 @@ def replication_account() -> tuple[str, str]:
 
 
 def refuses_replication(vm: str) -> str:
-    """Why a replica on this VM could not follow that member; nothing where it could."""
+    """The reason why a replica on this VM could not follow that member, or an empty text."""
     user, password = replication_account()
-    # The same options but for the account, in a file that has no name.
+    # The options of the replication account, in a file without a name.
     escaped = password.replace("\\", "\\\\").replace('"', '\\"')
     more = "ssl\n" if "MASTER_SSL" in setting("MASTER_OPTIONS", "").upper().replace(" ", "") else ""
     descriptor = os.memfd_create("replication")

@@ -1,4 +1,4 @@
-"""The switch of MariaDB from one primary to another, as the head of `mariadb.py` has it, and how it is taken back."""
+"""The switch of MariaDB from one primary to another, in the steps at the head of `mariadb.py`, and the undo."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from mariadb_replication import (
 )
 from mariadb_rights import lacks, refuses_replication
 
-# Those of replication and of the server itself have no part in what applications do.
+# Without the sessions of replication and of the server itself.
 KILL_APPLICATIONS = """BEGIN NOT ATOMIC
   DECLARE CONTINUE HANDLER FOR 1094 BEGIN END;
   FOR one IN (SELECT id FROM information_schema.processlist
@@ -46,14 +46,14 @@ KILL_APPLICATIONS = """BEGIN NOT ATOMIC
     EXECUTE IMMEDIATE CONCAT('KILL ', one.id);
   END FOR;
 END"""
-# Who keeps a server from being read-only: it waits for each statement that writes, and for locks of tables.
+# The sessions that delay read_only: the server waits for each write statement, and for table locks.
 IN_THE_WAY = """SELECT CONCAT(user, ' since ', time, ' s: ', LEFT(COALESCE(info, state, command), 60)) AS one
   FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND command NOT IN ('Binlog Dump', 'Daemon')
   AND user NOT IN ('system user', 'event_scheduler') ORDER BY info IS NULL, time DESC LIMIT 2"""
 
 
 def why_not(old: Server, server: Server) -> str:
-    """What speaks against this candidate."""
+    """The reason against this candidate, or an empty text."""
     server.look_again()
     named = names_connections(server)
     if named:
@@ -95,7 +95,7 @@ def choose(told: Told, group: Group, old: Server) -> Server:
 
 
 def prove(old: Server) -> None:
-    """What would fail later had better fail now, while the primary takes writes."""
+    """Finds later errors now, while the primary accepts writes."""
     why = names_connections(old) or lacks(old) or refuses_options(old)
     if why:
         raise Failed(f"{old.vm}: {why}")
@@ -115,11 +115,11 @@ def failover(told: Told) -> Answer:
             prove(old)
             return Done(f"would switch from {old.vm} to {choose(told, group, old).vm}")
         if primary not in (None, old):
-            # An attempt before this one was ended after it had opened the new primary.
+            # An earlier attempt was ended after the promotion of the new primary.
             return finish(told, group, primary)
         tries = Tries(told, "mariadb")
         if primary is None:
-            # An attempt before this one was ended after it had stopped the writes, or the server was restarted.
+            # An earlier attempt was ended after the stop of the writes, or the server was restarted.
             was_begun = memory().recall().get("event") == told.event
             take_back(group)
             group.refresh()
@@ -138,7 +138,7 @@ def failover(told: Told) -> Answer:
             group.close()
             lost = dict(group.lost)
             if new.lost and "candidate" not in memory().recall():
-                # It was not opened, so that the writes, which stand still, need not wait for it to answer.
+                # The candidate was not promoted, so the stopped writes need not wait for its answer.
                 lost[new.vm] = new.lost
             if not take_back_at_once(told, lost):
                 raise
@@ -155,7 +155,7 @@ def switch(told: Told, group: Group, old: Server, new: Server) -> Answer:
     stopped = time.monotonic()
     stop_writes(old)
     catch_up(old, new, stopped + number("CATCH_UP_MS", 2000) / 1000)
-    # Should this be the last that this program does, then nobody opens the old primary without asking that one.
+    # If this program ends now, no hook opens the old primary without a query of the candidate.
     memory().remember({"event": told.event, "candidate": new.vm})
     new.ask("STOP SLAVE ''", "RESET SLAVE '' ALL", "SET GLOBAL read_only = 0")
     took = (time.monotonic() - stopped) * 1000
@@ -183,7 +183,7 @@ def in_the_way(vm: str) -> str:
 
 
 def catch_up(old: Server, new: Server, ends: float) -> None:
-    """Returns when the candidate has all that the old primary will ever have."""
+    """Returns when the candidate has all present and future writes of the old primary."""
     while True:
         position = old.where()
         if not new.reaches(position, max(0.0, ends - time.monotonic())):
@@ -195,7 +195,7 @@ def catch_up(old: Server, new: Server, ends: float) -> None:
 
 
 def finish(told: Told, group: Group, primary: Server) -> Answer:
-    """The switch is made; what is left is that everybody follows."""
+    """After the switch: all others follow the new primary."""
     wrong = lead(group, primary)
     wait_for_acknowledgement(group, primary, told.affected, seconds=1)
     memory().forget()
@@ -203,7 +203,8 @@ def finish(told: Told, group: Group, primary: Server) -> Answer:
 
 
 def take_back(group: Group) -> bool:
-    """The old primary is opened again, unless another one is open, or may be, or has more. Says whether it is open."""
+    """Makes the old primary writable again, unless another member is writable, or may be, or has more. Returns whether
+    the old primary is writable."""
     here, primary = group.here, group.primary()
     if primary or here.follows:
         return primary is here
@@ -221,7 +222,7 @@ def take_back(group: Group) -> bool:
     here.ask("SET GLOBAL read_only = 0")
     here.look_again()
     for server in group.others(here):
-        # The attempt had stopped it, and could not make it forget its primary.
+        # The attempt had stopped this replica, and could not make the replica forget its primary.
         if server.vm == candidate and is_following(server, here) and not runs(server):
             resume(server.vm)
     lead(group, here)
@@ -231,7 +232,7 @@ def take_back(group: Group) -> bool:
 
 
 def take_back_at_once(told: Told, lost: dict[str, str]) -> bool:
-    """Until it succeeds, within the time that is left to a hook which has to end. After that `undo` does it."""
+    """Repeats the undo until success, within the time of a hook that has to end. Afterwards `undo` continues."""
     ends = time.monotonic() + 4
     while True:
         try:

@@ -1,38 +1,34 @@
 #!/usr/bin/env python3
-"""PgBouncer: holds the clients while the primary moves, and lets them go when its own VM is affected.
+"""PgBouncer: pauses the clients while the primary moves, and moves the clients when the pooler's own VM is affected.
 
-Around a switch it is the failover of postgresql.py that pauses and resumes each pooler of its POOLERS; nothing here
-has to be configured for that but the files below. A pooler is told where the primary is by the name of its
-configuration file, because that can be told over the network: for each member one file, which says where that member is
-and includes all else. `SET conffile`, `RELOAD` and `RESUME` are one step from one primary to the other.
+Around a switch, the failover hook of postgresql.py pauses and resumes each pooler in POOLERS. For this purpose only the
+files below are necessary. The name of the configuration file selects the primary, because an admin can change the name
+over the network. Each member has one file, with the address of the member and an include of the rest. `SET conffile`,
+`RELOAD` and `RESUME` are one step from one primary to the other.
 
   /etc/pgbouncer/primary-db-0.ini:   %include /etc/pgbouncer/common.ini
                                      [databases]
                                      orders = host=10.0.0.4 port=5432
-  /etc/pgbouncer/pgbouncer.ini:      a link to one of them, made by `pgbouncer.py point` before each start
+  /etc/pgbouncer/pgbouncer.ini:      a link to one of these files, made by `pgbouncer.py point` before each start
 
-Needs: the members' addresses in these files as in MEMBERS; transaction or statement pooling (a session would have to
-end before a pause is complete); an admin whom psql can be (PGUSER, PGPASSFILE); for `point` a login at the members.
-With so_reuseport several processes share an address, and a connection to it is to any of them: give the address that
-each has alone, the folder of its Unix socket (unix_socket_dir, as /run/pgbouncer/1:6432) or a port of its own. When one
-is not named this is seen on its own machine, and with peers (1.21 or later) from everywhere; else only that there are
-several.
-Promises: a transaction that runs is waited for and never cut off by a pause; a pause that does not come about within
-PAUSE_SECONDS is taken back.
-Cannot promise: that a pooler that does not answer is paused or pointed. It is pointed when `restore` of the database
-reaches it, or at its next start.
+Needs: the members' addresses in these files as in MEMBERS; transaction or statement pooling (a pause would wait for the
+end of a session); an admin account for psql (PGUSER, PGPASSFILE); for `point` a login at the members. With so_reuseport
+several processes share an address, and a connection reaches any process. Name each process by an address of its own:
+the folder of its Unix socket (unix_socket_dir, as /run/pgbouncer/1:6432) or a further port. The hooks detect an unnamed
+process on its own machine, and with peers (1.21 or later) from every machine. Otherwise the hooks detect only that
+there are several processes. Guarantees: a pause waits for running transactions and never interrupts them. An incomplete
+pause ends after PAUSE_SECONDS. Limits: a pooler without an answer is not paused and not moved. `restore` of the
+database, or the next start of the pooler, moves such a pooler to the new primary.
 
-Each step, and what a restart of the pooler makes of it when the hook is killed after it:
-drain: this VM goes down.
-  1. New clients are refused, so that they go to another pooler                                 lets them in
-  2. Those that stay longer than LEAVE_SECONDS are dropped between two transactions             lets them in
-restore, undo of drain: lets clients in again, and may be run as often as one likes.
-point: links CONFIG to the file of the member that is primary now, for ExecStartPre of the pooler's service; the link is
-  the old or the new one.
-check: whether all that is needed is there; changes nothing.
+Each step, and the effect of a restart of the pooler after the hook was killed there: drain: this VM goes down.
+  1. New clients are refused, and connect to another pooler                                    accepts clients
+  2. Clients still there after LEAVE_SECONDS are dropped between two transactions              accepts clients
+restore, undo of drain: accepts clients again, and may run any number of times. point: links CONFIG to the file of the
+present primary, for ExecStartPre of the pooler's unit. The link is either the old link or the new link. check: verifies
+the requirements; changes nothing.
 
-Settings: POOLER (this VM's admin address, HOST:PORT; several, one for each process), POOLER_DATABASES (those to drain;
-default: all that are configured), LEAVE_SECONDS (5), PAUSE_SECONDS (5); for point: MEMBERS, POOLER_CONFIG
+Settings: POOLER (this VM's admin addresses, HOST:PORT, one for each process), POOLER_DATABASES (databases to drain;
+default: all configured databases), LEAVE_SECONDS (5), PAUSE_SECONDS (5); for point: MEMBERS, POOLER_CONFIG
 (/etc/pgbouncer/primary-{vm}.ini), CONFIG (/etc/pgbouncer/pgbouncer.ini).
 """
 
@@ -101,7 +97,7 @@ def restore(_told: Told) -> None:
 
 
 def primary() -> str | None:
-    """The member that is primary; the one that was promoted last, should two of them say so."""
+    """The primary. If two members claim to be the primary, the member with the latest promotion."""
     found: dict[str, int] = {}
     for vm, (host, port) in members().items():
         try:
@@ -129,7 +125,7 @@ def point(told: Told) -> None:
 
 
 def check(_told: Told) -> Done:
-    """Changes nothing. That the console lets in whoever asks, as an admin, and each process of the pooler is named."""
+    """Changes nothing. Verifies that the console accepts the account as an admin, and that each process is named."""
     poolers = Poolers(setting("POOLER").split())
     wrong = [f"{why}: start it, or correct POOLER and PGUSER" for why in poolers.silent.values()]
     for pooler in poolers.reached():

@@ -1,4 +1,4 @@
-"""The processes of PgBouncer, by their admin consoles."""
+"""The processes of PgBouncer, through their admin consoles."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def config_for(vm: str) -> str:
 
 
 class Pooler:
-    """One process of PgBouncer, by its admin console."""
+    """One process of PgBouncer, through its admin console."""
 
     def __init__(self, address: str) -> None:
         host, colon, self.port = address.rpartition(":")
         if not (colon and host and self.port.isdigit()):
             raise Failed(f"{address!r} is not the HOST:PORT of a pooler, nor the FOLDER:PORT of its Unix socket")
         self.host = host.strip("[]")
-        # Clients give themselves names, with whatever they like in them.
+        # CSV, because clients choose their names freely.
         self.console = Psql(f"pooler {address}", self.host, int(self.port), "pgbouncer", "-Pformat=csv")
 
     def ask(self, command: str, seconds: float = 2, unless: str | None = None) -> str:
-        """An error that says `unless` is none: it is so already."""
+        """An error with the text `unless` is a success: the state is reached already."""
         self.console.send(command)
         return self.answer(seconds, unless)
 
@@ -49,15 +49,15 @@ class Pooler:
         return {row[0]: row[1] for row in self.rows("SHOW CONFIG") if len(row) > 1}
 
     def peers(self) -> set[str]:
-        """The processes that it shares clients with, by their numbers; PgBouncer has them from 1.21 on."""
+        """The numbers of the processes with shared clients; PgBouncer has peers since 1.21."""
         try:
             return {row[0] for row in self.rows("SHOW PEERS")}
         except Refused:
             return set()
 
     def is_one_of_several(self) -> bool:
-        """Whether whoever connects to this address comes to any of several processes (so_reuseport). Those have a Unix
-        socket of their own each, or a further port."""
+        """Whether a connection to this address reaches any of several processes (so_reuseport). Each of these processes
+        has an own Unix socket, or a further port."""
         settings = self.settings()
         is_shared = not self.host.startswith("/") and self.port == settings.get("listen_port")
         return settings.get("so_reuseport", "0") not in ("0", "no", "off") and is_shared
@@ -65,7 +65,7 @@ class Pooler:
     def point(self, vm: str) -> None:
         self.ask(f"SET conffile='{config_for(vm)}'")
         self.ask("RELOAD")
-        # A file that is not there is no error to it.
+        # PgBouncer reports no error for a missing file.
         host, port = members()[vm]
         if not any(row[1:3] == [host, str(port)] for row in self.rows("SHOW DATABASES")):
             raise Refused(f"{self.console.name} has read {config_for(vm)}, and has no database at {host}:{port}")
@@ -84,15 +84,16 @@ class Pooler:
 
 
 class Poolers:
-    """All that stand before one primary, or all processes of one pooler."""
+    """All poolers of one primary, or all processes of one pooler."""
 
     def __init__(self, addresses: Iterable[str]) -> None:
         self.asked = {address: Pooler(address) for address in addresses}
         for pooler in self.asked.values():
             pooler.console.send("SHOW VERSION")
-        # As long as a member: one that is only slow would not be paused, and its clients would see errors.
+        # As long as for a member: a slow pooler would not be paused, and the clients of the pooler would receive
+        # errors.
         ends = time.monotonic() + 4
-        # Those that did not answer, and why.
+        # The poolers without an answer, and the reasons.
         self.silent: dict[str, str] = {}
         for address, pooler in self.asked.items():
             try:
@@ -105,7 +106,7 @@ class Poolers:
         return [pooler for address, pooler in self.asked.items() if address not in self.silent]
 
     def lacking(self) -> list[str]:
-        """Why not all processes are reached that clients may be at."""
+        """The reasons why some processes with clients cannot be reached."""
         found, numbers, peers = [], set(), set()
         for pooler in self.reached():
             if pooler.is_one_of_several():
@@ -121,7 +122,7 @@ class Poolers:
         return found
 
     def unnamed(self) -> Iterator[str]:
-        """Processes on this machine that share a port with others, which are named by their Unix sockets."""
+        """Processes on this machine that share a port with the processes named by Unix sockets."""
         named: dict[str, set[str]] = {}
         for pooler in self.reached():
             if pooler.host.startswith("/"):
@@ -136,18 +137,18 @@ class Poolers:
                 )
 
     def check_processes(self) -> None:
-        """That each process is named, for one that is not would go on with its clients at the old primary."""
+        """Fails unless each process is named: clients of an unnamed process would stay at the old primary."""
         if self.lacking():
             raise Failed("; ".join(self.lacking()))
 
     def check(self, vm: str) -> None:
-        """That they can be pointed, as long as it does no harm."""
+        """Changes the configuration file of every pooler to this member's, while this is harmless."""
         for pooler in self.reached():
             pooler.point(vm)
             pooler.resume()
 
     def pause(self, seconds: float) -> None:
-        """When not all of those that answer can be paused, none may stay so: let them go on."""
+        """Pauses all reachable poolers. After an error some poolers may be paused: the caller resumes them."""
         ends = time.monotonic() + seconds
         for pooler in self.reached():
             pooler.console.send("PAUSE")
@@ -160,7 +161,7 @@ class Poolers:
                 raise Blocked(f"clients could not be paused: {error}{in_transactions(address)}") from error
 
     def point_and_resume(self, vm: str) -> None:
-        """Lets the clients go on at this member. Who does not answer is asked once more when all others are done."""
+        """Lets the clients continue at this member. Poolers without an answer are tried again at the end."""
         left = [one for one in self.asked if one in self.silent or not self.asked[one].lets_clients_go_on_at(vm)]
         for address in left:
             self.asked[address] = Pooler(address)
@@ -169,7 +170,7 @@ class Poolers:
 
 
 def listening(port: str) -> int:
-    """How many sockets of this machine share an address with this port, as its kernel lists them."""
+    """The number of sockets of this machine that share an address with this port, from the kernel's list."""
     found: Counter[str] = Counter()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         if port.isdigit() and Path(table).exists():
@@ -179,7 +180,7 @@ def listening(port: str) -> int:
 
 
 def in_transactions(address: str) -> str:
-    """The server processes whose transactions a pause waits for, for the end of a reason."""
+    """The server processes whose transactions delay a pause, as the end of a reason."""
     try:
         pooler = Pooler(address)
         rows = list(csv.DictReader(io.StringIO(pooler.ask("\\pset tuples_only off\nSHOW SERVERS"), newline="")))
@@ -199,10 +200,10 @@ def succeeds(what: Callable[[], object]) -> bool:
 
 
 def lacks(pooler: Pooler) -> Iterator[str]:
-    """What this process of a pooler has not that a switch or a drain needs."""
+    """The missing requirements of a switch or a drain, for this process of a pooler."""
     name, settings = pooler.console.name, pooler.settings()
     try:
-        # An admin alone may, and in words that change nothing: it has no such database.
+        # A statement for admins only, without effect: no such database exists.
         pooler.ask('RESUME "allclear: no such database"')
     except Refused as error:
         if "admin access needed" in str(error):

@@ -1,56 +1,54 @@
 #!/usr/bin/env python3
 """PostgreSQL 13 or later with streaming replication, asynchronous or synchronous. Runs beside each server, as its user.
-The files that go with it are named at the head of postgresql.toml.
+The head of postgresql.toml names the files of this set.
 
-The switch. It runs on the affected VM that holds the primary. First it looks, with everything still writable: a
-standby must stream on the primary's timeline, under its VM's name, with little lag, not on a VM to avoid; no sender
-under its name may be far behind, which a stop would wait for; and what is written now must arrive there. Then, with
-what a restart of this server makes of a hook that is killed after it:
+The switch runs on the affected VM with the primary. The hook first checks, with everything writable: a standby must
+stream on the primary's timeline, under its VM's name, with little lag, not on a VM to avoid; no sender under its name
+may be far behind, because a stop would wait for the sender; and new WAL must arrive there. Then, with the effect of a
+restart of this server after a kill of the hook at each step:
   1. `stopping` and the new primary's name go into STATE_DIR                                    the primary, as before
   2. primary_conninfo leads to the new primary, standby.signal goes into PGDATA                 a standby
-  3. poolers are paused, the server is asked to stop fast, until its control file says that it is shut down: from then
-     on it writes no more, whatever it still waits for (an archiver, a standby that hangs)      a standby
-  4. the candidate has replayed the checkpoint of that shutdown: it has every write that was acknowledged   a standby
+  3. poolers are paused, the server stops fast, until its control file has the state "shut down": from then on the
+     server writes no more, whatever still delays its end (an archiver, a standby that hangs)   a standby
+  4. the candidate has replayed the checkpoint of the shutdown, so all acknowledged writes      a standby
   5. `promoting` goes into STATE_DIR, the candidate is promoted                                 a standby
-  6. other standbys are pointed to it, poolers let go, `switched` goes into STATE_DIR           a standby
-The server stays down until `restore` starts it as a standby. A signal to end does not cut 2 to 6 in two. What fails
-before 5 is taken back: the old primary is started again, at the latest 13 s after 3 began. After 5 it is started only
-once the candidate answers that it neither is nor will be promoted; then standby.signal is removed (a restart: the
-primary). A run that was killed is gone on with by the next, or taken back by `undo`. A stop that was in vain is not
-tried again in the same event, any other switch once more; the reason names the processes in the way. `confirm` says
-done when another member is primary and all of this is done, not done when nobody else is primary, and unknown when
-somebody who might be does not answer. What a member is while it comes back: postgresql_restore.py and
+  6. other standbys follow the new primary, poolers resume, `switched` goes into STATE_DIR      a standby
+The server stays down until `restore` starts a standby. SIGTERM does not interrupt steps 2 to 6. An error before step 5
+is undone: the old primary starts again, at the latest 13 s after step 3 began. After step 5 the old primary starts only
+after the candidate's answer that no promotion has happened or will happen; then standby.signal is removed (a restart:
+the primary). The next run continues a killed run, or `undo` undoes it. A stop without success is not repeated in the
+same event, any other switch is repeated once; the reason names the processes that delayed the stop. `confirm` answers
+"done" when another member is primary and all steps are complete, "not done" when no other member is primary, and
+"unknown" when a possible primary does not answer. The state of a returning member: postgresql_restore.py and
 postgresql_data.py.
 
-Needs: application_name of every standby is its VM's name; recovery_target_timeline = latest and hot_standby
-(defaults); a superuser that every member lets in from every other (PGUSER, PGPASSFILE); one for replication
-(PRIMARY_CONNINFO); the same on all members. For a rejoin after a crash data checksums or wal_log_hints = on.
-wal_keep_size or an archive for the time a member is away, because replication slots do not move: with
-primary_slot_name set nothing is switched. `check` tells which of these does not hold.
-Promises: never two primaries; no acknowledged write is lost, synchronous or not; a member is back only when it has
-replayed what was written on the primary after its return. A primary that was moved away comes back as a standby,
-however its service starts it; one that others replaced without this hook is stopped by `restore`, and its writes kept.
-Nothing is copied over data that may be somebody's, nor below a mount point that is not mounted.
-Cannot promise: to act when no primary runs (it is not a failover manager for crashes); a primary at once when the
-candidate is lost in the moment of its promotion: until it answers nobody can tell, and the answer is unknown; logical
-slots before 17; commits on two members while every synchronous standby is away: then the primary acknowledges alone,
-and says so in synchronous_standby_names. That log which the archiver has not archived at the switch ever is: `failover`
-does not wait for an archive that hangs, and says so.
+Needs: the application_name of every standby is its VM's name; recovery_target_timeline = latest and hot_standby
+(defaults); a superuser with a login from every member to every member (PGUSER, PGPASSFILE); an account for replication
+(PRIMARY_CONNINFO); the same settings on all members. Data checksums or wal_log_hints = on, for a return after a crash.
+wal_keep_size or an archive for the absence of a member, because replication slots do not move: with primary_slot_name
+there is no switch. `check` reports the missing requirements. Guarantees: never two primaries; no acknowledged write is
+lost, synchronous or not; a member has returned only after replaying WAL that was written on the primary after the
+return. An old primary returns as a standby, however the service starts the server. A primary that was replaced without
+this hook is stopped by `restore`, and its writes are kept. No copy overwrites data of unknown origin, or goes below a
+mount point without its disk. Limits: no failover without a running primary (this is no failover manager for crashes).
+No primary at once if the candidate is lost at the moment of its promotion: the answer is "unknown" until the candidate
+answers. No logical slots before 17. No commits on two members while every synchronous standby is absent: the primary
+then acknowledges alone, as synchronous_standby_names shows. No guarantee that WAL not yet archived at the switch is
+ever archived: `failover` does not wait for a hanging archive, and reports that.
 
-check: whether all that is needed is there; changes nothing.
-checkpoint: flushes, so that the stop is short. A standby leaves the synchronous set, so that no commit waits.
-failover: as above.    shutdown: stops a standby, never a primary.
-restore: follows whoever is primary now; after a crash with pg_rewind, into an empty PGDATA with pg_basebackup; then
-  takes its place in the synchronous set.    ready: whether that holds.    role: for the workload's role.
+check: verifies the requirements; changes nothing. checkpoint: flushes, for a short stop. A standby leaves the
+synchronous set, so that no commit waits. failover: as above.    shutdown: stops a standby, never a primary. restore:
+follows the present primary; after a crash with pg_rewind, into an empty PGDATA with pg_basebackup; then the member
+joins the synchronous set.    ready: whether that state holds.    role: for the workload's role.
 
 Settings, in the env table
-  PGDATA, PGUSER, PGPASSFILE ...        as psql knows them
+  PGDATA, PGUSER, PGPASSFILE ...        as for psql
   MEMBERS           "db-0=10.0.0.4:5432 db-1=10.0.0.5:5432 db-2=10.0.0.6:5432"
-  PRIMARY_CONNINFO  how a standby logs in: "user=replicator passfile=..."; host, port and application_name are added
-  SYNCHRONOUS       "ANY 1" or "FIRST 1": the hooks write synchronous_standby_names; left out: asynchronous
+  PRIMARY_CONNINFO  the login of a standby: "user=replicator passfile=..."; host, port and application_name are added
+  SYNCHRONOUS       "ANY 1" or "FIRST 1": the hooks write synchronous_standby_names; without: asynchronous
   POOLERS           "10.0.0.7:6432 ..." admin addresses of PgBouncers, one for each process; see pgbouncer.py
   START, STOP       commands; default: pg_ctl, and SIGINT to the server. Debian: "pg_ctlcluster 15 main start"
-  CONFIG_FILE       where postgresql.conf is, when it is not in PGDATA
+  CONFIG_FILE       the path of postgresql.conf, if not in PGDATA
   MAX_LAG (16777216 bytes), STOP_SECONDS (8), REPLAY_SECONDS (5), PROMOTE_SECONDS (10), PAUSE_SECONDS (5), STATE_DIR,
   BIN (/usr/lib/postgresql/VERSION/bin or /usr/pgsql-VERSION/bin)
 """
@@ -80,7 +78,7 @@ def checkpoint(told: Told) -> Done:
 
 
 def leave(told: Told, group: Group, primary: str) -> None:
-    """No commit is to wait for a standby whose VM goes away."""
+    """No commit may wait for a standby whose VM goes away."""
     now = synchronous(group, primary)
     if not now & told.affected:
         return
@@ -99,7 +97,7 @@ def shutdown(told: Told) -> Done:
         raise NotApplicable(f"{told.vm} is no standby")
     here.place.note(here.path)
     if here.is_stopping():
-        # A primary that was moved away: whatever it still archives is gained.
+        # The former primary: every further archived segment is a gain.
         return Done(f"{told.vm} is shut down, and ends with: {here.in_the_way()}")
     here.stop()
     return Done()

@@ -1,4 +1,4 @@
-"""Which standby of PostgreSQL can become primary, by all that can be seen while everything is still writable."""
+"""The choice of the standby of PostgreSQL that becomes primary, while everything is still writable."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SENDERS = " ".join(SENDERS.split())
 
 
 class Sender(NamedTuple):
-    """A process of the primary that sends its log, in whatever state."""
+    """A process of the primary that sends WAL, in any state."""
 
     pid: int
     state: str
@@ -22,7 +22,7 @@ class Sender(NamedTuple):
     vm: str
 
     def holds_up_a_stop(self) -> bool:
-        """A fast stop waits until it has sent what there is, and it may have a lot to send."""
+        """A fast stop waits until the process has sent all WAL, possibly a large amount."""
         return self.state not in ("streaming", "backup") or self.behind > number("MAX_LAG", 1 << 24)
 
 
@@ -32,7 +32,7 @@ def senders(group: Group, primary: str) -> list[Sender]:
 
 
 def unfit(vm: str, told: Told, group: Group, sending: list[Sender]) -> str:
-    """Why this member cannot become primary, or nothing."""
+    """The reason why this member cannot become primary, or an empty text."""
     primary, said = group.seen[told.vm], group.seen.get(vm)
     if vm in told.avoid:
         return "is affected by an event or out of reach"
@@ -61,7 +61,7 @@ def unfit(vm: str, told: Told, group: Group, sending: list[Sender]) -> str:
 
 
 def candidate(told: Told, group: Group, sending: list[Sender]) -> str:
-    """Whom to promote."""
+    """The standby to promote."""
     reasons = {vm: unfit(vm, told, group, sending) for vm in group.servers if vm != told.vm}
     fit = sorted((vm for vm, why in reasons.items() if not why), key=lambda vm: -group.seen[vm]["lsn"])
     for vm in told.in_order_of_preference(fit):
@@ -72,7 +72,7 @@ def candidate(told: Told, group: Group, sending: list[Sender]) -> str:
 
 
 def flush(group: Group, vms: list[str], seconds: float) -> None:
-    """A checkpoint on each, and again on the first, which has gone on writing meanwhile."""
+    """A checkpoint on each member, and a second checkpoint on the first member, which has written more meanwhile."""
     first = group.servers[vms[0]]
     first.ask("CHECKPOINT", seconds)
     for vm in vms[1:]:
@@ -83,7 +83,8 @@ def flush(group: Group, vms: list[str], seconds: float) -> None:
 
 
 def check_replay(group: Group, primary: str, to: str) -> None:
-    """What is written now has to arrive while all is writable: what does not, would not after a stop either."""
+    """New WAL has to arrive while everything is writable: otherwise the WAL of a stopped primary would not arrive
+    either."""
     now = group.servers[primary].ask("SELECT pg_current_wal_lsn()")
     began, seconds = time.monotonic(), number("REPLAY_SECONDS", 5)
     if not comes_true(group.servers[to], f"SELECT pg_last_wal_replay_lsn() >= {literal(now)}", seconds):

@@ -1,4 +1,4 @@
-"""What the hooks of PostgreSQL need and can find missing before any event. It changes nothing."""
+"""Verifies the requirements of the PostgreSQL hooks before any event. Changes nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from postgresql_members import Group, lower_limits, primary_conninfo, synchronou
 from postgresql_server import Here
 
 PROGRAMS = ("postgres", "pg_controldata", "pg_rewind", "pg_basebackup")
-# An archive that is so many segments behind does not keep up.
+# With more waiting segments than this, the archive is too slow.
 SEGMENTS = 32
 
 USER = "SELECT current_user, rolsuper FROM pg_roles WHERE rolname = current_user"
@@ -97,7 +97,7 @@ def of_directory(here: Here) -> Iterator[str]:
 
 
 def user_of(pid: int) -> int | None:
-    """None of a process that has ended since."""
+    """The user of a process; `None` after the process has ended."""
     try:
         return Path(f"/proc/{pid}").stat().st_uid
     except OSError:
@@ -119,7 +119,7 @@ def of_programs(here: Here) -> Iterator[str]:
 
 
 def of_start(here: Here, details: dict[str, Any] | None) -> Iterator[str]:
-    """How the server is started and stopped, and with which configuration."""
+    """The start and the stop of the server, and the configuration file."""
     config = Path(details["config"]) if details else None
     if details and Path(details["data"]).resolve() != here.path.resolve():
         yield f"PGDATA is {here.path}, and the server at this VM's address of MEMBERS has {details['data']}"
@@ -154,7 +154,7 @@ def of_command(name: str, words: list[str], here: Here) -> Iterator[str]:
 
 
 def of_cluster(name: str, arguments: list[str], here: Here) -> Iterator[str]:
-    """pg_ctlcluster of Debian takes the version and name of a cluster, whose configuration says where its data are."""
+    """pg_ctlcluster of Debian takes the version and name of a cluster, whose configuration names the data directory."""
     root = os.environ.get("PG_CLUSTER_CONF_ROOT", "/etc/postgresql")
     config = Path(root, *arguments[:2], "postgresql.conf")
     if not config.exists():
@@ -180,7 +180,7 @@ def of_unit(name: str, unit: str, here: Here) -> Iterator[str]:
 
 
 def of_members(details: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """What each member is, by itself."""
+    """Each member by itself."""
     for vm, said in details.items():
         if said["version"] < 130000:
             yield f"{vm}: version {said['version'] // 10000} is too old: 13 or later"
@@ -204,7 +204,7 @@ def of_members(details: dict[str, dict[str, Any]]) -> Iterator[str]:
 
 
 def of_replication(group: Group, details: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """What each is to the others, which a superuser alone sees."""
+    """The replication between the members; visible to a superuser only."""
     found = group.primaries()
     if len(details) < len(group.seen):
         return
@@ -216,7 +216,7 @@ def of_replication(group: Group, details: dict[str, dict[str, Any]]) -> Iterator
     for vm, said in group.seen.items():
         if not said["can_rewind"]:
             yield f"{vm}: neither data checksums nor wal_log_hints: it would be copied anew after a crash"
-        # pg_basebackup takes two, and whoever else streams is not counted.
+        # pg_basebackup takes two. Other receivers are not counted.
         senders_needed = len(members()) + 1
         if said["limits"]["max_wal_senders"] < senders_needed:
             few = said["limits"]["max_wal_senders"]
@@ -245,7 +245,7 @@ def of_settings() -> Iterator[str]:
 
 
 def of_logins(told: Told, group: Group) -> Iterator[str]:
-    """That each member lets this one in as a standby."""
+    """Whether each member accepts this member as a standby."""
     for vm in members():
         if vm != told.vm and vm in group.seen:
             try:

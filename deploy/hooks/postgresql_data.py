@@ -1,23 +1,23 @@
-"""The data directory of the PostgreSQL server on this VM: rewound onto another history, or copied anew.
+"""The data directory of the PostgreSQL server on this VM: rewound to another history, or copied anew.
 
-Whoever starts the server while this is going on, or after it was cut off anywhere, gets no second primary.
+A start of the server during these steps, or after a kill at any step, never makes a second primary.
 
 rewind
-  1. standby.signal is put: a standby, which follows nobody of another history.
-  2. After a crash the server recovers as a standby that listens to no log but its own: as before.
-  3. pg_rewind is tried without effect; when it cannot work, or there is what it cannot write, nothing is changed.
-  4. PG_VERSION is put out of use, in durable writing: from here on the server refuses to start. pg_rewind removes
-     standby.signal, which the new primary does not have, and leaves this file alone.
-  5. pg_rewind. When it is cut off it is tried again, and where that cannot work the directory is copied anew.
-  6. The member's own files, standby.signal and primary_conninfo are put: it refuses still.
-  7. PG_VERSION is put back: a standby of the new primary.
+  1. standby.signal is created: the server is a standby, and follows no member of another history.
+  2. After a crash the server recovers as a standby that reads its own WAL only: as before.
+  3. pg_rewind runs without effect. If pg_rewind cannot work, or a file cannot be written, nothing is changed.
+  4. PG_VERSION is replaced durably by an invalid version: from here on the server refuses to start. pg_rewind removes
+     standby.signal, which the new primary does not have, and keeps this file.
+  5. pg_rewind runs. After a kill pg_rewind runs again; if pg_rewind cannot work then, the directory is copied anew.
+  6. The member's own files, standby.signal and primary_conninfo are written: the server still refuses to start.
+  7. PG_VERSION is written back: a standby of the new primary.
 copy
-  1. The source lets this member in, and is the same cluster; the expected file systems are mounted; tablespaces hold
-     nothing that is not this member's. Nothing is changed before.
-  2. `copying` is noted, pg_control is removed, and then all else: from here on the server refuses to start.
-  3. pg_basebackup copies into a folder inside of PGDATA.
-  4. standby.signal and primary_conninfo are put there; all is moved up, standby.signal first and global, which holds
-     pg_control, last: a standby of the new primary from then on.
+  1. The source accepts this member, and is the same cluster. The expected file systems are mounted. Tablespaces hold
+     only this member's data. Nothing is changed before.
+  2. `copying` is noted, pg_control is removed, then everything else: from here on the server refuses to start.
+  3. pg_basebackup copies into a folder inside PGDATA.
+  4. standby.signal and primary_conninfo are written there. Everything is moved up: standby.signal first, and global
+     (with pg_control) last. From then on the server is a standby of the new primary.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ from postgresql_server import SHUT_DOWN, Here, end, replace, size, sync
 from psql import Psql
 
 OWN_FILES = ("postgresql.conf", "postgresql.auto.conf", "pg_hba.conf", "pg_ident.conf")
-# In place of a version. Up to a blank the server has it in its reason to refuse.
+# In place of a version. The server prints the text up to the first blank as the reason of the refusal.
 CUT_OFF = "0:pg_rewind-has-not-ended,-run-the-restore-hook-again"
 COPY = "allclear-copy"
-# A connection as a standby has it, which asks who is there.
+# The connection of a standby, with a request for the server's identity.
 IDENTIFY = ("psql", "-X", "-w", "-A", "-t", "-c", "IDENTIFY_SYSTEM")
-# What a folder without data may hold.
+# The allowed content of a folder without data.
 NO_DATA = {"lost+found", "standby.signal"}
 
 
 def is_cut_off(here: Here) -> bool:
-    """Whether a rewind has begun that has not ended."""
+    """Whether a rewind has begun and not ended."""
     version = here.path / "PG_VERSION"
     return version.exists() and version.read_text().startswith(CUT_OFF)
 
 
 def is_lost(here: Here) -> bool:
-    """Whether there are no data. Where some are missing only a person can tell why."""
+    """Whether there are no data. If only a part is missing, an operator has to find the reason."""
     found = {inside.name for inside in here.path.iterdir()} if here.path.exists() else set()
     if not found - NO_DATA or COPY in found:
         return True
@@ -85,7 +85,7 @@ def rewind(told: Told, here: Here, group: Group, primary: str, memory: Memory) -
         facts = {"step": "rewinding"}
         memory.remember(facts)
     if facts["step"] == "rewinding":
-        # Without it pg_rewind reads the timeline from before the promotion, and spoils this directory.
+        # Without the checkpoint pg_rewind reads the timeline from before the promotion, and damages this directory.
         group.servers[primary].ask("CHECKPOINT", told.seconds_left())
         if not was_cut_off:
             for why in barred(here):
@@ -114,8 +114,8 @@ def rewind(told: Told, here: Here, group: Group, primary: str, memory: Memory) -
 
 
 def barred(here: Here) -> Iterator[str]:
-    """What this user has no right to there, which a dry run of pg_rewind does not tell. What is gone meanwhile is in
-    nobody's way, and so is what a link leads to."""
+    """Files that this user cannot read and write, which a dry run of pg_rewind does not report. Removed files and the
+    targets of links are no obstacle."""
 
     def is_open(path: Path) -> bool:
         rights = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
@@ -151,13 +151,14 @@ def run_rewind(told: Told, here: Here, primary: str, *more: str) -> None:
 
 
 def recover(told: Told, here: Here) -> None:
-    """What a crash left becomes consistent, and is shut down, as pg_rewind wants it: as a standby of nobody."""
+    """Makes the data consistent after a crash and shuts the server down, as pg_rewind requires: as a standby without a
+    primary."""
     if here.state() in SHUT_DOWN:
         return
     progress("recovery from a crash")
     words, since = here.words(), size(here.log)
     settings = {
-        # Nobody is to find it, and nothing else is in its way there.
+        # No client can find the server, and no other server uses this socket.
         "listen_addresses": "",
         "unix_socket_directories": str(here.log.parent),
         "hot_standby": "off",
@@ -231,15 +232,15 @@ def copy(told: Told, here: Here, group: Group, primary: str, memory: Memory) -> 
 
 
 def prove_source(source: str, system: str) -> None:
-    """That it lets this member in as a standby, and is the cluster that it belongs to."""
+    """Whether the source accepts this member as a standby, and belongs to the same cluster."""
     asked = call([*IDENTIFY, f"{source} replication=true"])
     if asked.partition("|")[0].strip() != system:
         raise Failed(f"PRIMARY_CONNINFO leads to another database cluster, {asked.strip()}; nothing was changed")
 
 
 def tablespaces(here: Here, primary: Psql, facts: dict[str, Any]) -> list[Path]:
-    """Where the tablespaces of this cluster have to be on this VM. What is in them is this member's when its directory
-    points to it, or when a copy was begun there; else somebody has to look."""
+    """The places of this cluster's tablespaces on this VM. Their content is this member's if the data directory links
+    there, or if a copy was begun there; otherwise an operator has to decide."""
     version = primary.ask(
         "SELECT 'PG_' || current_setting('server_version_num')::int / 10000 || '_' || catalog_version_no"
         " FROM pg_control_system()"

@@ -1,4 +1,4 @@
-"""The members of a PostgreSQL cluster, as the hooks of `postgresql.py` see them: all are asked at once."""
+"""The members of a PostgreSQL cluster, for the hooks of `postgresql.py`: all members are queried at the same time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from allclear_hook import (
 )
 from psql import Psql
 
-# What a standby needs at least as much of as its primary has; with less it stops, or its replay does.
+# A standby needs at least the primary's values. With lower values the standby stops, or the replay stops.
 LIMITS = (
     "max_connections",
     "max_worker_processes",
@@ -46,7 +46,7 @@ LOOK = f"""SELECT json_build_object(
     WHERE name IN ({", ".join(f"'{name}'" for name in LIMITS)})),
   'can_rewind', 'on' IN (current_setting('wal_log_hints'), current_setting('data_checksums')))"""
 LOOK = " ".join(LOOK.split())
-# A server may part from whoever is silent for as long as another one takes to stop; from version 14 on it can.
+# A server may close idle sessions sooner than another server needs to stop; since version 14.
 STAY = "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'"
 
 
@@ -65,10 +65,10 @@ def alter(server: Psql, name: str, value: str) -> None:
 
 
 def comes_true(server: Psql, question: str, seconds: float) -> bool:
-    """Waits for a standby to get on.
+    """Waits for the progress of a standby.
 
-    Its replay, and with it a promotion, can sleep for wal_retrieve_retry_interval (5 s) although there is news; to have
-    the configuration read again wakes it.
+    The replay, and with it a promotion, can sleep for wal_retrieve_retry_interval (5 s) despite new WAL. A reload of
+    the configuration wakes the replay.
     """
     asked = 0
 
@@ -83,7 +83,7 @@ def comes_true(server: Psql, question: str, seconds: float) -> bool:
 
 
 class Group:
-    """The members that answer, and what they said."""
+    """The answering members, and the answers."""
 
     def __init__(self, vms: Collection[str] | None = None, seconds: float = 4) -> None:
         self.servers: dict[str, Psql] = {}
@@ -115,7 +115,7 @@ class Group:
         return [vm for vm, said in self.seen.items() if said["primary"]]
 
     def primary(self) -> str | None:
-        """The one primary, if there is one."""
+        """The only primary, or `None`."""
         found = self.primaries()
         if len(found) > 1:
             raise Failed(f"{' and '.join(found)} are both primary: stop the one whose writes are not to be kept")
@@ -129,7 +129,7 @@ class Group:
 
 
 def lower_limits(of: dict[str, Any], than: dict[str, Any]) -> list[str]:
-    """What would stop this one as a standby of that one."""
+    """The settings that would stop this member as a standby of that member."""
     both = ((name, of["limits"][name], than["limits"][name]) for name in LIMITS)
     return [f"{name} = {own}, which is lower than {its}" for name, own, its in both if own < its]
 
@@ -149,10 +149,10 @@ NEWS = "BEGIN; SET LOCAL synchronous_commit = local; SELECT pg_logical_emit_mess
 
 
 def change_synchronous(primary: Psql, vms: Collection[str]) -> bool:
-    """The same for a primary at work; false when it did not take it up.
+    """Sets the synchronous standbys of a primary at work; false if the primary did not apply the change.
 
-    Whether a commit still has to wait is looked at when a standby answers, and standbys answer when there is news. So
-    where every client waits, a commit that needs no more would wait on.
+    A waiting commit continues only when a standby answers, and standbys answer to new WAL. So if every client waits,
+    commits would continue to wait without need.
     """
     set_synchronous(primary, vms)
     names = ", ".join(literal(vm.lower()) for vm in vms) or "NULL"
@@ -170,8 +170,8 @@ def change_synchronous(primary: Psql, vms: Collection[str]) -> bool:
 
 
 def synchronous(group: Group, primary: str) -> set[str]:
-    """The members that commits wait for, now or when they are there: those that the server counts as synchronous, and
-    those that are away and that its setting names. It compares names without their case."""
+    """The members for which commits wait, now or after the return of the members: the synchronous standbys by the
+    server's own view, and absent standbys in the setting. The server compares names without case."""
     said = group.seen[primary]
     words = re.findall(r'"((?:[^"]|"")*)"|([^\s,()"]+)', said["synchronous"])
     named = {without_case((quoted or plain).replace('""', '"')) for quoted, plain in words}
@@ -181,5 +181,5 @@ def synchronous(group: Group, primary: str) -> set[str]:
 
 
 def member(application_name: str) -> str:
-    """The member of this name, as MEMBERS spells it."""
+    """The member of this name, in the spelling of MEMBERS."""
     return next((vm for vm in members() if without_case(vm) == without_case(application_name)), application_name)

@@ -1,11 +1,11 @@
-"""How a member of PostgreSQL comes back: as a standby of whoever is primary now, and with all that is written there.
+"""The return of a PostgreSQL member: as a standby of the present primary, with all WAL of the primary.
 
-  1. Who is primary. A server here that is one beside another is noted as `fenced`, gets standby.signal, and is stopped.
-  2. What this server has and the primary has not is rewound, and what is lost is copied: see postgresql_data.py.
-  3. standby.signal and primary_conninfo are put, and the server is started.
-  4. A row of log that was written on the primary after that arrives; then it takes its place in the synchronous set.
-  5. Poolers are pointed to the primary, and what was noted of the switch is removed.
-Whoever starts the server after any of them gets a standby; a killed run is begun anew by the next.
+  1. The primary is determined. A second primary here is noted as `fenced`, gets standby.signal, and is stopped.
+  2. Writes that the primary does not have are rewound, and lost data are copied: see postgresql_data.py.
+  3. standby.signal and primary_conninfo are written, and the server is started.
+  4. A record of WAL that was written on the primary afterwards arrives; then the member joins the synchronous set.
+  5. Poolers are moved to the primary, and the notes about the switch are removed.
+A start of the server after any step makes a standby. After a kill the next run begins anew.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from postgresql_server import Here
 from postgresql_switch import undo_failover
 
 OURSELVES = "allclear_hook"
-# A standby that replays nothing for so long, though there is news, has a reason that its log knows. Seconds.
+# A standby without progress for so long, despite new WAL, has a reason in its log. Seconds.
 GETS_ON_WITHIN = 30
 
 
@@ -48,7 +48,7 @@ def restore(told: Told) -> Done:
 
 
 def fenced(told: Told, here: Here, group: Group, facts: dict[str, Any]) -> str:
-    """Who is primary, when this server is not one beside it."""
+    """The primary, if this server is not a second primary."""
     found = group.primaries()
     others = [vm for vm in found if vm != told.vm]
     if not found and facts.get("step", "switched") != "switched":
@@ -61,7 +61,7 @@ def fenced(told: Told, here: Here, group: Group, facts: dict[str, Any]) -> str:
     if told.vm in found and group.seen[told.vm]["timeline"] > group.seen[other]["timeline"]:
         return group.the_primary()
     if told.vm in found or was_started_as_primary:
-        # First the note: without it what only this server has would be rewound as after a crash.
+        # The note comes first: otherwise writes of this server only would be rewound as after a crash.
         if facts.get("to") != other:
             Memory(f"postgresql-{told.vm}-data").remember({"step": "fenced"})
         here.be_standby()
@@ -70,7 +70,7 @@ def fenced(told: Told, here: Here, group: Group, facts: dict[str, Any]) -> str:
 
 
 def rejoin(told: Told, here: Here, group: Group, primary: str) -> None:
-    """Makes this server a standby of the primary that has what is written there now."""
+    """Makes this server a standby of the primary, with the primary's present data."""
     memory = Memory(f"postgresql-{told.vm}-data")
     spoilt = memory.recall().get("step")
     if spoilt == "copying" or is_lost(here):
@@ -101,7 +101,7 @@ def rejoin(told: Told, here: Here, group: Group, primary: str) -> None:
 
 
 def has_diverged(here: Here, group: Group, primary: str) -> bool:
-    """Whether this server has written, or may have, what is not in the history of the primary."""
+    """Whether this server has written, or may have written, WAL outside the primary's history."""
     now, seen = group.seen[primary]["timeline"], group.seen.get(here.vm)
     if seen and seen["streams"] and seen["timeline"] == now:
         return False
@@ -123,7 +123,8 @@ def has_diverged(here: Here, group: Group, primary: str) -> bool:
 
 
 def prove(told: Told, group: Group, primary: str, words: Callable[[], str]) -> None:
-    """A standby may say that it streams and be broken. What is written now has to arrive; who gets on is waited for."""
+    """A standby may report streaming and be broken. A new record has to arrive; the hook waits as long as there is
+    progress."""
     for vm in (primary, told.vm):
         if vm in group.silent:
             raise Blocked(group.silent[vm])
@@ -149,7 +150,7 @@ def has(told: Told, group: Group, primary: str, mark: int) -> bool:
 
 
 def behind(told: Told, group: Group, primary: str) -> str:
-    """What this standby lacks, or nothing."""
+    """The missing part of this standby, or an empty text."""
     standby, ahead = group.again(told.vm), group.again(primary)
     if lower_limits(standby, ahead):
         return f"has {' and '.join(lower_limits(standby, ahead))} on {primary}"
@@ -160,6 +161,6 @@ def behind(told: Told, group: Group, primary: str) -> str:
 
 
 def position(text: str) -> int:
-    """A position in the log, as 3/5C001A28, as a number."""
+    """A position in the WAL, such as 3/5C001A28, as a number."""
     high, _, low = text.strip().partition("/")
     return (int(high, 16) << 32) + int(low, 16)

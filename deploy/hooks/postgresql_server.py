@@ -1,4 +1,4 @@
-"""The PostgreSQL server on this VM: how it is stopped, started, and made a standby or a primary again."""
+"""The PostgreSQL server on this VM: stop, start, and the change between standby and primary."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from allclear_hook import (
 from disks import Place
 from postgresql_members import Group, literal, primary_conninfo
 
-# Where Debian and RPM install each version.
+# The folders of each version on Debian and RPM systems.
 ROOTS = ("/usr/lib/postgresql/", "/usr/pgsql-")
 SHUT_DOWN = ("shut down", "shut down in recovery")
-# They end last, or with the others: a stop does not wait for them.
+# These processes end last, or with the rest: a stop does not wait for them.
 NOT_IN_THE_WAY = re.compile(r"postgres: (.*: )?(logger|background writer|walwriter|stats collector|checkpointer)\b")
-# Of the server's log, what says why: in lines for people, as values separated by commas, or as JSON.
+# The reasons in the server's log: in lines for people, in values separated by commas, or in JSON.
 REASONS = re.compile(
     r"\b(?:FATAL|PANIC|ERROR|DETAIL):\s+(.*)|\b(?:FATAL|PANIC|ERROR),\w{5},(.*)"
     r'|"error_severity":"(?:FATAL|PANIC|ERROR)",(.*)|(hot standby is not possible.*)'
@@ -40,7 +40,7 @@ TAIL = 65536
 
 
 class Stuck(Unreachable):
-    """The server did not stop, and takes no writes meanwhile."""
+    """The server did not stop, and accepts no writes meanwhile."""
 
 
 class Here:
@@ -57,21 +57,22 @@ class Here:
         self._logs = {self.log}
 
     def major(self) -> str:
-        """The version of its data, which stands in each of its databases too."""
+        """The version of the data; each database contains the version too."""
         for version in (self.path / "base/1/PG_VERSION", self.path / "PG_VERSION"):
             if version.exists():
                 return version.read_text().strip()
         return ""
 
     def program(self, name: str) -> str:
-        """Of the version of the data, as Debian and RPM install it; else any."""
+        """The program of the data's version, from the folders of Debian and RPM; otherwise of any version."""
         own = ":".join(f"{root}{self.major()}/bin" for root in ROOTS) if self.major() else ""
         found = shutil.which(name, path=setting("BIN", own)) or shutil.which(name)
         beside = [path for root in ROOTS for path in sorted(Path("/").glob(f"{root[1:]}*/bin/{name}"))]
         return found or (str(beside[-1]) if beside else name)
 
     def pid(self) -> int | None:
-        """Of the server that runs on this directory; it lives in it, which tells it from a stale file's."""
+        """The process of the server on this directory. The working directory distinguishes the server from a process
+        with the number in a stale file."""
         try:
             pid = int((self.path / "postmaster.pid").read_text().split()[0])
             return pid if os.readlink(f"/proc/{pid}/cwd") == str(self.path.resolve()) else None
@@ -79,7 +80,7 @@ class Here:
             return None
 
     def is_stopping(self) -> bool:
-        """The eighth line of its lock file tells what it is about."""
+        """The eighth line of the lock file has the state of the server."""
         try:
             return (self.path / "postmaster.pid").read_text().splitlines()[7].startswith("stopping")
         except (OSError, IndexError):
@@ -93,13 +94,13 @@ class Here:
         return self.control()["Database cluster state"]
 
     def be_standby(self) -> None:
-        """Whoever starts it from now on gets a standby."""
+        """From now on every start of the server makes a standby."""
         with self.standby_signal.open("w") as file:
             os.fsync(file.fileno())
         sync(self.path)
 
     def follow(self, to: str) -> None:
-        """For a server that is down what ALTER SYSTEM is for one that runs."""
+        """As ALTER SYSTEM, for a stopped server."""
         path = self.path / "postgresql.auto.conf"
         lines = path.read_text().splitlines() if path.exists() else []
         lines = [line for line in lines if not line.startswith("primary_conninfo")]
@@ -107,7 +108,7 @@ class Here:
         replace(path, "\n".join(lines) + "\n")
 
     def ask_to_stop(self) -> None:
-        """Fast: sessions are ended, and the last checkpoint is written."""
+        """A fast stop: sessions end, and the last checkpoint is written."""
         pid = self.pid()
         if setting("STOP", ""):
             subprocess.Popen(shlex.split(setting("STOP")), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -115,10 +116,10 @@ class Here:
             end(pid, signal.SIGINT)
 
     def stop_writes(self, expendable: Iterable[int], seconds: float) -> None:
-        """Stops a primary, and returns when its last checkpoint is on the disk.
+        """Stops a primary, and returns when the last checkpoint is on the disk.
 
-        From then on it writes no more, and nothing it still waits for can change that: an archiver, or a standby that
-        does not confirm. The `expendable` senders of log are ended when they hold up that checkpoint.
+        From then on the server writes no more, whatever the server still waits for: an archiver, or a standby that does
+        not confirm. The `expendable` WAL senders are ended if they delay the checkpoint.
         """
         began = time.monotonic()
         self.ask_to_stop()
@@ -130,13 +131,13 @@ class Here:
             if time.monotonic() - began > seconds:
                 why = f"the server did not stop within {seconds:.0f} s; in the way: {self.in_the_way()}"
                 raise Stuck(f"{self.vm}: {why}")
-            # One whose receiver does not read takes the first word for one that it has to tell it, and waits on.
+            # A sender whose receiver does not read takes the first signal for a notice to the receiver, and waits on.
             for sender in expendable:
                 end(sender, signal.SIGTERM)
 
     def stop(self, must_end: bool = False) -> None:
-        """Stops it and waits for its end. What it waits for after its last checkpoint is cut off; where it `must_end`
-        also what it waits for before."""
+        """Stops the server and waits for the end. Processes after the last checkpoint are cut off; with `must_end` also
+        processes before the checkpoint."""
         if self.pid() is None:
             return
         self.ask_to_stop()
@@ -148,7 +149,7 @@ class Here:
         self.cut_off()
 
     def cut_off(self) -> None:
-        """Ends it at once. It kills what does not end within 5 s."""
+        """Ends the server at once. The server itself kills processes that do not end within 5 s."""
         pid = self.pid()
         if pid:
             end(pid, signal.SIGQUIT)
@@ -159,7 +160,7 @@ class Here:
         return until(lambda: self.pid() is None, seconds, 0.002)
 
     def in_the_way(self) -> str:
-        """The processes that its stop waits for, as the system names them."""
+        """The processes that delay the stop, by the names in the system."""
         children = processes_of(self.pid())
         waited_for = {pid: name for pid, name in children.items() if not NOT_IN_THE_WAY.match(name)} or children
         for pid, name in list(waited_for.items()):
@@ -169,11 +170,11 @@ class Here:
         return ", ".join(named) or "the server itself"
 
     def start(self) -> Group:
-        """Starts it and waits until it answers."""
+        """Starts the server and waits for an answer."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         default = f"{self.program('pg_ctl')} -D {shlex.quote(str(self.path))} -W -l {shlex.quote(str(self.log))} start"
         words = self.words()
-        # The lock of a process that has just ended can make a first start fail.
+        # The lock of a process that has just ended can fail a first start.
         for _ in range(3):
             with self.log.open("ab") as out:
                 command = shlex.split(setting("START", default))
@@ -195,7 +196,7 @@ class Here:
         return group if group.seen else None
 
     def be_primary_again(self) -> None:
-        """Takes back a stop. Only for whoever knows that nobody else was promoted."""
+        """Undoes a stop. The caller must know that no other member was promoted."""
         if self.pid() and not self.is_stopping():
             is_starting_as_primary = not self.standby_signal.exists()
             group = until(self.answering, 120 if is_starting_as_primary else 0, 0.02)
@@ -210,7 +211,7 @@ class Here:
             raise Failed(f"{self.vm}: the server was started as a primary and came up as a standby; see its log")
 
     def words(self) -> Callable[[], str]:
-        """What it says in its log about what is wrong, from now on if anything; for the end of a reason."""
+        """The reasons in the server's log, from now on, for the end of a reason."""
         self._note_its_log()
         sizes = {log: size(log) for log in self._logs}
 
@@ -218,14 +219,14 @@ class Here:
             self._note_its_log()
             new = [reason for log in self._logs for reason in reasons(log, sizes.get(log, 0))]
             found = new or [reason for log in self._logs for reason in reasons(log, 0)]
-            # A server that speaks another language has other words for an error.
+            # A server in another language has other words for an error.
             last = found[-3:] or [line for log in self._logs for line in lines(log, sizes.get(log, 0))[-2:]]
             return "".join(f"; {reason}" for reason in dict.fromkeys(last))
 
         return said
 
     def _note_its_log(self) -> None:
-        """Where it writes: a file that its standard error is, or those of its collector."""
+        """The files of the log: the file behind standard error, or the files of the collector."""
         pid = self.pid()
         try:
             link = Path(os.readlink(f"/proc/{pid}/fd/2"))
@@ -258,11 +259,11 @@ def reasons(log: Path, since: int) -> list[str]:
 
 
 def processes_of(parent: int | None) -> dict[int, str]:
-    """The children of a process, and what they call themselves."""
+    """The children of a process, and their names."""
     found = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            # After the name, which may have anything in it: the state, and the parent.
+            # After the name, which may contain any character: the state, and the parent.
             stat = (entry / "stat").read_text().rpartition(")")[2].split()
             if int(stat[1]) == parent:
                 found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()

@@ -1,4 +1,4 @@
-"""The switch of PostgreSQL from one primary to another, step by step as the head of `postgresql.py` has it."""
+"""The switch of PostgreSQL from one primary to another, in the steps at the head of `postgresql.py`."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ from postgresql_members import (
 from postgresql_server import Here, Stuck
 from psql import Psql
 
-# From when clients are paused a switch that has not come to its promotion is given up after this time, so that writes
-# go on before 20 s have gone by. Seconds.
+# A switch without a promotion is given up at this time after the pause of the clients, so that writes continue within
+# 20 s. Seconds.
 GIVEN_UP_AFTER = 13
-# With the way back. Seconds.
+# With the undo. Seconds.
 SWITCH_WITHIN = 25
 
 
 class Uninterrupted:
-    """What is asked to end in here goes on to a state in which there is a primary. The wait for it is short."""
+    """A signal to end does not stop this block, which ends in a state with a primary. The wait is short."""
 
     def __enter__(self) -> None:
         self.before = signal.signal(signal.SIGTERM, lambda *_: None)
@@ -67,7 +67,7 @@ class Switch:
         self.facts = self.memory.recall()
         self.poolers = Poolers(setting("POOLERS", "").split())
         self.tries = Tries(told, f"postgresql-{told.vm}")
-        # What held up a stop once is still there: each further try would only be another pause.
+        # An obstacle of a stop does not disappear: each further attempt would be a further pause.
         self.stops = Tries(told, f"postgresql-{told.vm}-stop", most=1)
         self.ends = time.monotonic() + GIVEN_UP_AFTER
 
@@ -76,7 +76,7 @@ class Switch:
         self.memory.remember(self.facts)
 
     def begin(self) -> Done:
-        """Looks, prepares, and goes over to another primary."""
+        """Checks, prepares, and switches to another primary."""
         told, group = self.told, self.group
         sending = senders(group, told.vm)
         to = candidate(told, group, sending)
@@ -120,7 +120,7 @@ class Switch:
             return self.finish()
 
     def go_on(self) -> Done:
-        """From where a run was cut off: this server is down, or was started as a standby meanwhile."""
+        """Continues after a kill: this server is down, or was started as a standby meanwhile."""
         with Uninterrupted():
             self.here.be_standby()
             self.ends = time.monotonic() + GIVEN_UP_AFTER
@@ -140,7 +140,7 @@ class Switch:
         return max(0.5, min(seconds, self.ends - time.monotonic()))
 
     def others(self, to: str) -> set[str]:
-        """The standbys of the new primary, beside this member."""
+        """The standbys of the new primary, without this member."""
         return {vm for vm in self.group.seen if vm not in (to, self.told.vm)}
 
     def go_over(self) -> None:
@@ -156,8 +156,8 @@ class Switch:
     def wait_for_the_last_write(self, to: str) -> None:
         control = self.here.control()
         state = control["Database cluster state"]
-        # One that crashed and was started as a standby meanwhile may have writes that nobody else has. Once `promoting`
-        # is noted it had been seen to be shut down before.
+        # A server that crashed and was started as a standby meanwhile may have additional writes. After `promoting` the
+        # server had already been seen as shut down.
         was_seen = self.facts["step"] == "promoting" and state == "shut down in recovery"
         if state != "shut down" and not was_seen:
             raise Unreachable(f"it was not shut down cleanly ({state})")
@@ -167,7 +167,7 @@ class Switch:
             raise Unreachable(f"{to} has not replayed {last}, the end of what was written")
 
     def take_back(self) -> None:
-        """Makes this server the primary again, unless another one may be."""
+        """Makes this server the primary again, unless another member may be the primary."""
         if self.facts["step"] == "switched":
             self.group.the_primary()
         if self.facts["step"] == "promoting":
@@ -179,7 +179,7 @@ class Switch:
         self.memory.forget()
 
     def finish(self) -> Done:
-        """The new primary is there. Everybody is told."""
+        """The new primary exists. Moves all members and poolers to the new primary."""
         to = self.facts["to"]
         for vm in self.others(to):
             self.tell(vm, to)
@@ -212,17 +212,18 @@ class Switch:
 
 
 def rule_out(vm: str) -> Psql:
-    """A session at this member, when it is not promoted and will not be. Otherwise nobody can tell."""
+    """A session at this member, if the member is not promoted and will not be promoted. Otherwise the answer is
+    "unknown"."""
     host, port = members()[vm]
     try:
         server = Psql(vm, host, port)
-        # What an earlier attempt has sent and the server has not heard yet ends with its session.
+        # Statements of earlier attempts that are still on the way end with the sessions of these attempts.
         earlier = "application_name = current_setting('application_name') AND pid <> pg_backend_pid()"
         server.ask(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {earlier}")
         if not until(lambda: server.ask(f"SELECT count(*) FROM pg_stat_activity WHERE {earlier}") == "0", 5):
             raise Unreachable(f"{vm}: sessions of earlier attempts do not end")
         asked = server.ask("SELECT NOT pg_is_in_recovery() OR (pg_stat_file('promote', true)).size IS NOT NULL")
-        # It is refused as soon as a promotion has begun.
+        # The server refuses this as soon as a promotion has begun.
         server.ask("SELECT pg_wal_replay_resume()")
     except Unreachable as error:
         raise Unknown(f"nobody can tell whether {vm} is promoted: {error}") from error

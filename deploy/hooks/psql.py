@@ -1,6 +1,6 @@
-"""A session of `psql` that stays: to a server of PostgreSQL, or to PgBouncer's admin console.
+"""A long-lived session of `psql`: to a server of PostgreSQL, or to PgBouncer's admin console.
 
-Connecting is `psql`'s matter: what the hook's env table has of PGUSER, PGPASSFILE, PGSSLMODE and so on holds.
+`psql` itself connects: PGUSER, PGPASSFILE, PGSSLMODE and so on in the hook's env table apply.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import secrets
 from allclear_hook import Unreachable, progress
 from client import Client
 
-# No answer can hold it: it was not known when what is answered was written.
+# A random mark, which no answer can contain.
 END = f" end-of-answer-{secrets.token_hex(8)}"
 
 
@@ -36,7 +36,7 @@ class Psql(Client):
         return self.answer(seconds)
 
     def send(self, statement: str) -> None:
-        """Sends a statement. Its answer is fetched with `answer`, and others can be asked meanwhile."""
+        """Sends a statement. `answer` returns the answer; other servers can be queried meanwhile."""
         self.say(f"{statement};\n\\echo :ERROR{END}\n")
 
     def answer(self, seconds: float = 5) -> str:
@@ -49,6 +49,6 @@ class Psql(Client):
         return text.strip()
 
     def why_it_ended(self, said: list[str]) -> str:
-        """A warning at log-in may stand before the reason, and details after it."""
+        """A warning at log-in may precede the reason, and details may follow."""
         errors = [line for line in said if "error:" in line or "FATAL:" in line]
         return (errors or said or ["the connection was lost"])[0].replace("psql: error: ", "")

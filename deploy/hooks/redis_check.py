@@ -1,4 +1,4 @@
-"""What would keep the hooks of Redis from doing their work, found while nothing is going on. It changes nothing."""
+"""Verifies the requirements of the Redis hooks before any event. Changes nothing."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from redis_members import Cluster, Seen
 from redis_sentinels import Sentinels
 from redis_server import Member, Server
 
-# CLIENT PAUSE ... WRITE is from there on.
+# The first version with CLIENT PAUSE ... WRITE.
 OLDEST = (6, 2)
-# What all Sentinels of a replication must have alike.
+# Settings that all Sentinels of a replication must share.
 ALIKE = ("quorum", "down-after-milliseconds", "failover-timeout")
-# Nobody calls a replication so: a right to a command is seen by what is said of it.
+# No replication has this name: the error for the name shows whether the account may use a command.
 NO_NAME = "allclear-asks-for-a-right"
 
 
@@ -37,7 +37,7 @@ def check(told: Told) -> Done:
 
 
 def found(look: Callable[[], list[str]]) -> list[str]:
-    """What is wrong; also that nobody can tell."""
+    """The problems; an unanswered question is a problem too."""
     try:
         return look()
     except Unreachable as error:
@@ -64,7 +64,7 @@ def server(member: Member) -> list[str]:
 
 
 def files(member: Member) -> list[str]:
-    """Where this VM's server keeps what a restart brings back."""
+    """The files from which this VM's server restarts."""
     told, wrong = member.info("server"), []
     name = told.get("config_file", "")
     if not name:
@@ -80,7 +80,7 @@ def files(member: Member) -> list[str]:
     wrong += [why] if (why := unmounted(data)) else []
     try:
         process = Process(int(told["process_id"]))
-        # Another process may have that number here where the server runs in a container.
+        # With the server in a container, the number may belong to another process here.
         if not any(known in process.name for known in ("redis", "valkey")):
             return wrong
         for folder in dict.fromkeys([Path(name).parent, data]):
@@ -104,7 +104,7 @@ def own(cluster: Cluster, seen: Seen) -> list[str]:
 
 
 def replication(cluster: Cluster, seen: Seen) -> list[str]:
-    """Whether it flows, and all know each other by the addresses in MEMBERS."""
+    """Whether replication runs, and all members know each other by the addresses in MEMBERS."""
     primaries = [member for member, view in seen.items() if view.is_primary]
     if len(primaries) != 1:
         return [f"{', '.join(map(str, primaries)) or 'no member'} is a primary; one must be"]

@@ -1,63 +1,64 @@
 #!/usr/bin/env python3
 """Hooks of allclear for Redis replication, with Sentinel or without. Not for Redis Cluster.
 
-Runs beside each Redis and talks to all of them. The tables to paste are in `redis.toml`.
+The hooks run beside each Redis and connect to all members. The tables to paste are in `redis.toml`.
 
 Needs
 - Redis 6.2 or newer, or Valkey; Python 3.9 or newer. No TLS.
-- A configuration file in a folder that Redis may write: a switch is kept by CONFIG REWRITE. Without one nothing is
-  switched, for an old primary that is restarted would be a primary again.
-- `replica-read-only yes` (the default), and `masterauth` on every member where there is a password.
-- A machine that is set up anew should start with `replicaof` another member. As an empty primary it would take writes
-  until `restore` has made it a replica.
+- A configuration file in a folder that Redis may write, because CONFIG REWRITE makes a switch permanent. Without the
+  file there is no switch, because a restarted old primary would be a primary again.
+- `replica-read-only yes` (the default), and with a password `masterauth` on every member.
+- `replicaof` another member on a new machine. A new and empty primary would accept writes until `restore` makes a
+  replica of it.
 - On every member these rights: +info +ping +role +multi +exec +discard +replicaof +config|get +config|set
-  +config|rewrite +client|list +client|pause +client|unpause +client|kill; of Sentinel +sentinel +info.
+  +config|rewrite +client|list +client|pause +client|unpause +client|kill; on Sentinel +sentinel +info.
 
-Promises
-- No acknowledged write is lost by a switch, wherever the hook is killed, and there are never two writable primaries.
-- It goes only to a member that streams, lags less than MAX_LAG and is on no VM to avoid. Otherwise it is blocked and
-  says why for each.
-- The old primary steps down before the other one leads; with Sentinel, before Sentinel promotes, which can choose only
-  one member then. Writes wait for some milliseconds; with Sentinel for a second, most of which Sentinel takes to tell
-  the new address. Writes on the old one are paused for 5 s at the most, whatever becomes of the hook.
-- `restore` ends when this member has everything that was written before it was asked, in the primary's own history.
-- A member that takes writes is made a replica only of one that has everything it has. Two that took writes apart are
-  left to people.
-- Writes are stopped in vain twice at the most for one event.
+Guarantees
+- A switch loses no acknowledged write, wherever the hook is killed, and there are never two writable primaries.
+- The primary moves only to a member that streams, lags less than MAX_LAG and is on no VM to avoid. Otherwise the hook
+  is blocked, with the reason for each member.
+- The old primary steps down before the new primary leads. With Sentinel, the old primary steps down before Sentinel
+  promotes, and Sentinel can choose only one member. Writes wait for some milliseconds; with Sentinel for a second,
+  mostly until Sentinel publishes the new address. The pause of writes on the old primary ends after at most 5 s, also
+  after a crash of the hook.
+- `restore` ends when this member has every earlier write, in the primary's own history.
+- A member that accepts writes becomes a replica only of a member with all of its data. Two members with different
+  writes are left to an operator.
+- Writes are interrupted without a result at most twice for one event.
 
-Steps of a switch, and what a restart makes of it when the hook is killed after each
+Steps of a switch, and the effect of a restart after the hook was killed at each step
  1. CONFIG REWRITE on both members: nothing has changed.
- 2. Sentinel: replica-priority 0 on all but the successor, until a restart of theirs, `restore`, or the end.
- 3. CLIENT PAUSE WRITE on the primary, for 5 s; a restart ends it. The successor must reach the primary's offset.
- 4. STATE_DIR/redis.json: to whom, and at which offset.
- 5. The primary steps down: its offset, REPLICAOF and CONFIG REWRITE in one transaction. Restarted, it is a replica, and
-    so is the successor. Nobody takes writes until the hook comes again (another attempt, `undo` or `restore`): then one
-    leads that has everything up to the offset of step 4. Sentinel promotes by itself, after down-after-milliseconds
-    and 20 s.
- 6. The successor leads: REPLICAOF NO ONE and CONFIG REWRITE in one transaction; with Sentinel SENTINEL FAILOVER, which
-    does the same. Each is what it is after a restart.
- 7. The pause ends, clients are sent away, and the others follow, each with its file in one transaction.
-`restore` does step 7, and what step 5 says. Nothing is taken back as long as the successor does not answer: it may have
-taken over.
+ 2. Sentinel: replica-priority 0 on all but the successor, until a restart of the member, `restore`, or the end.
+ 3. CLIENT PAUSE WRITE on the primary, for 5 s; a restart ends the pause. The successor must reach the primary's offset.
+ 4. STATE_DIR/redis.json: the successor and the offset.
+ 5. The primary steps down: its offset, REPLICAOF and CONFIG REWRITE in one transaction. After a restart this member is
+    a replica, and so is the successor. No member accepts writes until the next hook (another attempt, `undo` or
+    `restore`): then a member leads that has everything up to the offset of step 4. Sentinel promotes automatically,
+    after down-after-milliseconds and 20 s.
+ 6. The successor leads: REPLICAOF NO ONE and CONFIG REWRITE in one transaction; with Sentinel SENTINEL FAILOVER, with
+    the same effect. A restart keeps each role.
+ 7. The pause ends, clients are disconnected, and the others follow, each with its file in one transaction.
+`restore` runs step 7, and the repair of step 5. As long as the successor does not answer, nothing is undone: the
+successor may be the primary.
 
-Cannot promise
-- Replication is asynchronous: a primary that dies without a switch takes with it what no replica has.
-- A primary that comes back empty, without a switch before and without `replicaof` in its file, empties its replicas
-  before any hook runs. With `replicaof` nobody is primary then, and `restore` makes that member primary that has all.
-- A successor that hangs in the very moment it takes over leaves writes refused until it answers or is restarted.
-- With two members and min-replicas-to-write the remaining one refuses writes; `check` says so.
+Limits
+- Replication is asynchronous: after a crash of the primary without a switch, writes that no replica has are lost.
+- A primary that restarts empty, without a switch before and without `replicaof` in its file, empties its replicas
+  before any hook runs. With `replicaof` no member is primary then, and `restore` makes the complete member primary.
+- A successor that hangs at the moment of its promotion leaves writes refused until the successor answers or restarts.
+- With two members and min-replicas-to-write the remaining member refuses writes; `check` reports this.
 
 Settings
-- MEMBERS         VM=HOST:PORT of every member, by the address at which they know each other
+- MEMBERS         VM=HOST:PORT of every member, the address by which the members know each other
 - REDIS_USER, REDIS_PASSWORD or REDIS_PASSWORD_FILE
-- MAX_LAG         bytes a successor may lag when the switch begins; 1048576
-- SENTINELS       VM=HOST:PORT of every Sentinel; left out: there is none
-- SENTINEL_NAME   how Sentinel calls this replication; mymaster
+- MAX_LAG         the largest lag of a successor at the begin of a switch, in bytes; 1048576
+- SENTINELS       VM=HOST:PORT of every Sentinel; without: no Sentinel
+- SENTINEL_NAME   Sentinel's name of this replication; mymaster
 - SENTINEL_USER, SENTINEL_PASSWORD or SENTINEL_PASSWORD_FILE
-- PRIORITIES      VM=NUMBER: the replica-priority of members whose configuration gives another one than 100. With
-                  Sentinel the others have 0 from checkpoint to the end of the switch, and are then set to this.
-- PERSISTENCE     none: `check` takes it that nothing is kept on disk
-- STATE_DIR       /var/lib/allclear-hooks; on each VM's own disk, and the hooks' user may write there
+- PRIORITIES      VM=NUMBER: the replica-priority of members whose configuration has another value than 100. With
+                  Sentinel the others have 0 from checkpoint to the end of the switch, and then this value.
+- PERSISTENCE     none: `check` accepts that nothing is kept on disk
+- STATE_DIR       /var/lib/allclear-hooks; on each VM's own disk, writable for the hooks' user
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def role(told: Told) -> None:
 
 
 def drain(told: Told) -> Done | NotApplicable:
-    """Clients have gone when none was refused a write for a while. Those that keep trying are sent away again."""
+    """The clients have moved when no write was refused for a while. Clients that keep trying are disconnected again."""
     cluster = Cluster(told)
     own = cluster.own
     seen = cluster.looked()
@@ -124,7 +125,7 @@ def restore(told: Told) -> Done:
     own = cluster.own
     if why := until_loaded(own, told.seconds_left() - 1):
         raise Blocked(why)
-    # A primary is not there at once where all come back.
+    # After a restart of all members, a primary appears with a delay.
     if not until(lambda: cluster.primary(cluster.look()), 3, every=0.1):
         settled(cluster)
     seen = cluster.looked()
@@ -142,7 +143,7 @@ def restore(told: Told) -> Done:
 
 
 def until_loaded(member: Member, seconds: float) -> str:
-    """Waits until its data are loaded; returns why they are not."""
+    """Waits until the data are loaded; returns the reason if they are not."""
     def why_not() -> str:
         try:
             return "" if member.info("persistence").get("loading") == "0" else f"{member} loads its data"
@@ -160,7 +161,8 @@ def until_loaded(member: Member, seconds: float) -> str:
 
 
 def has_arrived(member: Member, written: View) -> bool:
-    """Whether it streams, and has what was written. A switch while it is waited for begins a history that has that."""
+    """Whether the member streams, and has all given writes. A switch meanwhile begins a history that contains the
+    writes."""
     view = member.look()
     return view.is_linked and view.holds_all_of(written)
 

@@ -1,4 +1,4 @@
-"""The members of a Redis replication, and who of them is the primary, as the hooks of `redis_hook.py` see them."""
+"""The members of a Redis replication and the primary, for the hooks of `redis_hook.py`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Cluster:
             raise Failed(f"MEMBERS does not name {told.vm}, this VM")
         self.own = self.members[told.vm]
         self.sentinels = Sentinels(told) if os.environ.get("SENTINELS") else None
-        # Why those did not answer that were not seen when all were looked at last.
+        # The reasons of members without an answer in the last `look`.
         self.unseen: dict[Member, str] = {}
 
     def others(self) -> list[Member]:
@@ -28,7 +28,7 @@ class Cluster:
         return next((member for member in self.members.values() if member.is_at(place)), None)
 
     def look(self) -> Seen:
-        """{member: view} of those that answer."""
+        """{member: view} of the members that answer."""
         seen: Seen = {}
         self.unseen = {}
         for member in self.members.values():
@@ -39,14 +39,14 @@ class Cluster:
         return seen
 
     def looked(self) -> Seen:
-        """The same, with this VM's member among them."""
+        """As `look`, and blocked without an answer of this VM's member."""
         seen = self.look()
         if self.own not in seen:
             raise Blocked(self.unseen[self.own])
         return seen
 
     def primary(self, seen: Seen) -> Member | None:
-        """Who is it? Sentinel knows. Without it: of several, the one that has everything that the others have."""
+        """The primary: by Sentinel; without Sentinel, of several primaries, the primary with all data of the others."""
         primaries = [member for member, view in seen.items() if view.is_primary]
         if self.sentinels:
             named = self.sentinels.primary()
@@ -61,7 +61,8 @@ class Cluster:
         return max(whole, key=lambda member: (seen[member].offset, member is not self.own), default=None)
 
     def is_spare(self, member: Member, primary: Member, seen: Seen) -> bool:
-        """Whether nothing is lost when this member follows that one. Sentinel has it follow in any case."""
+        """Whether no data are lost when this member follows that primary. Sentinel makes the member follow in any case.
+        """
         if member is primary or not seen[member].is_primary or seen[primary].holds_all_of(seen[member]):
             return True
         return self.sentinels is not None or member.is_empty()
@@ -70,7 +71,7 @@ class Cluster:
         return "; ".join(["no member is a primary", *self.unseen.values()])
 
     def priority(self, member: Member) -> int:
-        """The replica-priority that its configuration gives it. What it has now may be what a checkpoint left."""
+        """The replica-priority by the member's configuration. The present value may come from a checkpoint."""
         given = dict(word.split("=", 1) for word in setting("PRIORITIES", "").split() if "=" in word)
         return int(given.get(member.vm, 100))
 
@@ -81,8 +82,8 @@ class Cluster:
                     member.call("CONFIG", "SET", "replica-priority", self.priority(member))
 
     def gather(self, primary: Member, seen: Seen) -> None:
-        """All follow this primary and no other, also when they are restarted. May be done again."""
-        # First, for what is written to the files holds them too.
+        """Makes all members follow this primary and no other, also after a restart. May be repeated."""
+        # First, because the files contain the priorities too.
         self.put_priorities_back(seen)
         for member, view in seen.items():
             try:
@@ -96,7 +97,7 @@ class Cluster:
 
 
 def steer(cluster: Cluster, sentinels: Sentinels, successor: Member, seen: Seen, seconds: float) -> None:
-    """Leaves Sentinel one choice. It asks for priorities every 10 s."""
+    """Leaves Sentinel one choice. Sentinel reads priorities every 10 s."""
     for member, view in seen.items():
         wanted = cluster.priority(member) if member is successor else 0
         if not view.is_primary and view.priority != wanted:
@@ -108,7 +109,7 @@ def steer(cluster: Cluster, sentinels: Sentinels, successor: Member, seen: Seen,
 
 
 def what_it_knows(sentinels: Sentinels) -> str:
-    """Of the replicas, for people."""
+    """Sentinel's view of the replicas, for people."""
     known = [
         f"{replica.get('name')} has priority {replica.get('slave-priority')} and is {replica.get('flags')}"
         for replica in sentinels.replicas(sentinels.reachable()[0])

@@ -1,4 +1,4 @@
-"""The Sentinels that watch a Redis replication, as the hooks of `redis_hook.py` see them."""
+"""The Sentinels that watch a Redis replication, for the hooks of `redis_hook.py`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import resp
 from allclear_hook import Blocked, Failed, Told, Unreachable, members, setting, until
 from redis_server import Member, Server
 
-# How many are asked to promote, one after the other: each has its time, and writes wait for all of them.
+# The number of Sentinels to ask for a promotion, one after another: writes wait for all of them.
 ASKED = 2
 
 
 class Sentinels:
-    """SENTINELS, those first whose VM stays."""
+    """The servers of SENTINELS; unaffected VMs come first."""
 
     def __init__(self, told: Told) -> None:
         self.name = setting("SENTINEL_NAME", "mymaster")
@@ -37,7 +37,7 @@ class Sentinels:
         return told[0], int(told[1])
 
     def reachable(self) -> list[Server]:
-        """Those that answer and act: one in TILT mistrusts its clock, and does nothing."""
+        """The Sentinels that answer and act: a Sentinel in TILT mistrusts the clock, and does nothing."""
         found, reasons = [], []
         for server in self.servers:
             try:
@@ -58,7 +58,7 @@ class Sentinels:
         return resp.pairs(server.call("SENTINEL", "MASTER", self.name))
 
     def would_choose_only(self, successor: Member, server: Server) -> bool:
-        """Whether this Sentinel, by what it knows, cannot promote another one."""
+        """Whether this Sentinel, by the Sentinel's own view, cannot promote another member."""
         open_to_it: list[tuple[str, int]] = []
         for replica in self.replicas(server):
             is_gone = {"s_down", "disconnected"} & set(replica["flags"].split(","))
@@ -67,7 +67,7 @@ class Sentinels:
         return bool(open_to_it) and all(map(successor.is_at, open_to_it))
 
     def switching(self) -> list[Server]:
-        """Those that are in the middle of a failover."""
+        """The Sentinels with a running failover."""
         def is_at_it(server: Server) -> bool:
             try:
                 return "failover_in_progress" in self.what_it_sees(server)["flags"]
@@ -77,15 +77,15 @@ class Sentinels:
         return [server for server in self.servers if is_at_it(server)]
 
     def give_up(self, seconds: float) -> None:
-        """Lets them finish, and ends what they do not."""
+        """Waits for running failovers, and ends the rest."""
         until(lambda: not self.switching(), seconds, every=0.1)
         for server in self.switching():
             server.call("SENTINEL", "RESET", self.name)
 
     def wait_for_glance(self, successor: Member, server: Server, seconds: float) -> None:
-        """Comes back when it is good to have this Sentinel promote. It tells the new address when it has looked at the
-        successor again, every 10 s, but 1 s after the last look during a switch. It needs 0.3 s to promote. Asked
-        0.55 s after a look, it has promoted shortly before the next one and does not need another."""
+        """Returns at a good time for a promotion by this Sentinel. Sentinel publishes the new address after a poll of
+        the successor: every 10 s, but 1 s after the last poll during a switch. A promotion takes 0.3 s. A request 0.55
+        s after a poll is complete shortly before the next poll, and needs no further poll."""
         def looked_lately() -> bool:
             mine = (each for each in self.replicas(server) if successor.is_at((each["ip"], int(each["port"]))))
             return any(500 <= int(each["info-refresh"]) <= 600 for each in mine)
@@ -93,7 +93,7 @@ class Sentinels:
         until(looked_lately, seconds, every=0.02)
 
     def promote(self, successor: Member, asked: list[Server], seconds: float) -> None:
-        """Has it promoted by the first of these Sentinels that does so. Raised: none has, and none will later."""
+        """Has the successor promoted by the first willing Sentinel. An error means: no promotion, and none later."""
         reasons = []
         for server in asked[:ASKED]:
             try:

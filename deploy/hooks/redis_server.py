@@ -1,4 +1,4 @@
-"""One Redis, and what it says of itself, as the hooks of `redis_hook.py` see it."""
+"""One Redis server and its own report, for the hooks of `redis_hook.py`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import resp
 from allclear_hook import Failed, Unreachable
 
-# All that a step asks of a member. Within MULTI a server refuses at once what the account has no right to.
+# All commands of all steps. Within MULTI a server refuses a command without the right at once.
 NEEDED: Sequence[resp.Command] = [
     ("INFO", "replication"),
     ("ROLE",),
@@ -26,12 +26,12 @@ NEEDED: Sequence[resp.Command] = [
     ("CLIENT", "KILL", "TYPE", "normal"),
 ]
 
-# Commands whose parts are rights of their own.
+# Commands whose subcommands are separate rights.
 DIVIDED = ("CONFIG", "CLIENT")
 
 
 def secret(name: str) -> str:
-    """`NAME`, or what the file named by `NAME_FILE` holds."""
+    """`NAME`, or the content of the file `NAME_FILE`."""
     file = os.environ.get(f"{name}_FILE")
     try:
         return Path(file).read_text().strip() if file else os.environ.get(name, "")
@@ -41,7 +41,7 @@ def secret(name: str) -> str:
 
 @functools.cache
 def addresses(host: str) -> frozenset[str]:
-    """All spellings of a host, so that a name and an address of it have one in common."""
+    """All addresses of a host, so that a name and an address of the host have a common element."""
     try:
         found = {str(each[4][0]).partition("%")[0] for each in socket.getaddrinfo(host, None)}
     except OSError:
@@ -50,7 +50,7 @@ def addresses(host: str) -> frozenset[str]:
 
 
 class Server:
-    """A Redis or a Sentinel. It is connected to when it is first asked, and again after it was lost."""
+    """A Redis or a Sentinel. Connects at the first request, and again after a lost connection."""
 
     def __init__(self, vm: str, host: str, port: int, kind: str) -> None:
         self.vm, self.host, self.port, self.kind = vm, host, port, kind
@@ -66,7 +66,7 @@ class Server:
         try:
             return self._ask(commands)
         except resp.Closed:
-            # A Sentinel that changes the role of a Redis closes all its connections. Asking twice does no harm.
+            # A Sentinel that changes the role of a Redis closes all connections. A repeated query is harmless.
             return self._ask(commands)
 
     def _ask(self, commands: Sequence[resp.Command]) -> list[Any]:
@@ -86,12 +86,12 @@ class Server:
         return self._connection
 
     def is_at(self, place: tuple[str, int] | None) -> bool:
-        """Whether this (host, port), as a server tells it, is this one."""
+        """Whether this (host, port), from a server's report, is this server."""
         return place is not None and place[1] == self.port and bool(addresses(place[0]) & addresses(self.host))
 
 
 class View:
-    """What a member says of itself: INFO replication."""
+    """A member's report: INFO replication."""
 
     def __init__(self, member: Server, info: dict[str, str]) -> None:
         try:
@@ -100,7 +100,7 @@ class View:
             self.offset = int(info["master_repl_offset" if self.is_primary else "slave_repl_offset"])
             self.history = info["master_replid"]
             self.former = info["master_replid2"]
-            # Up to here what the former history says is part of this one.
+            # The former history is part of this history up to this offset.
             self.branched = int(info["second_repl_offset"])
         except (KeyError, ValueError) as error:
             raise Unreachable(f"{member}: INFO replication is not what a Redis says: {error}") from error
@@ -110,7 +110,7 @@ class View:
         self.replicas = [resp.parted(line.split(","), "=") for line in lines]
 
     def has(self, history: str, offset: int) -> bool:
-        """Whether it holds what had been written in a history up to this offset."""
+        """Whether the member has the writes of a history up to this offset."""
         if self.history == history:
             return self.offset >= offset
         return self.former == history and self.branched > offset
@@ -130,7 +130,7 @@ class Member(Server):
         return View(self, self.info("replication"))
 
     def entry(self, view: View) -> dict[str, str] | None:
-        """This member among the replicas that the primary of this view has, or None."""
+        """This member in the list of replicas of the primary of this view, or `None`."""
         mine = (each for each in view.replicas if self.is_at((each.get("ip", ""), int(each.get("port", 0)))))
         return next(mine, None)
 
@@ -141,22 +141,22 @@ class Member(Server):
         self._change(("REPLICAOF", "NO", "ONE"))
 
     def step_down_for(self, successor: Server) -> View:
-        """Becomes a replica, and tells up to where it had written as a primary: nothing comes between the two."""
+        """Becomes a replica, and returns the last view as a primary: no write comes between the two."""
         self.call("PING")
         return View(self, resp.facts(self._change(("REPLICAOF", successor.host, successor.port))))
 
     def _change(self, change: resp.Command) -> str:
-        """A role is taken, and written to the configuration file, before anything else is done: a server that is
-        restarted has either both or nothing of it. Returns what was said before."""
+        """Changes the role and writes the configuration file in one transaction: a restarted server has both changes or
+        none. Returns the view before the change."""
         commands: list[resp.Command] = [("MULTI",), ("INFO", "replication"), change, ("CONFIG", "REWRITE"), ("EXEC",)]
         connection = self._connected()
         try:
             info, *changed = connection.all(commands)[-1]
         except resp.Error:
-            # A command that is not taken into the transaction ends it.
+            # A refused command ends the transaction.
             raise
         except Unreachable:
-            # It is not known whether that was done, so that it is not done twice.
+            # The result is unknown, so the command is not repeated.
             self._connection = None
             raise
         for answer in (info, *changed):
@@ -168,12 +168,12 @@ class Member(Server):
         return resp.pairs(self.call("CONFIG", "GET", name)).get(name, "")
 
     def send_clients_away(self) -> None:
-        """As Sentinel does it: who comes back asks anew who the primary is."""
+        """Disconnects the clients, as Sentinel does: a client that returns asks for the primary again."""
         for kind in ("normal", "pubsub"):
             self.call("CLIENT", "KILL", "TYPE", kind)
 
     def watchers(self) -> list[str]:
-        """The addresses of Sentinels: they give their connections names."""
+        """The addresses of Sentinels, which name their connections."""
         clients = [resp.parted(line.split(" "), "=") for line in self.call("CLIENT", "LIST").split("\n")]
         return sorted({each["addr"] for each in clients if each.get("name", "").startswith("sentinel-")})
 
@@ -181,14 +181,14 @@ class Member(Server):
         return not self.info("keyspace")
 
     def refuses(self) -> str:
-        """Which of the commands that a step can need this server refuses, and its words to the first of them."""
+        """The necessary commands that this server refuses, with the reason for the first command."""
         answers = self._connected().each([("MULTI",), *NEEDED, ("DISCARD",)])[1:]
         refused = [(words, answer) for words, answer in zip(NEEDED, answers) if isinstance(answer, resp.Error)]
         names = ", ".join(" ".join(map(str, words[: 1 + (words[0] in DIVIDED)])) for words, _ in refused)
         return f"{names}: {refused[0][1]}" if refused else ""
 
     def why_unlinked(self, primary: Server) -> str:
-        """What the primary says to this replica's own user and password; nothing when it takes them."""
+        """The primary's answer to this replica's own user and password; empty if the login succeeds."""
         try:
             user, password = self.config("masteruser"), self.config("masterauth")
             connection = resp.Connection(primary.host, primary.port, user if password else "", password)

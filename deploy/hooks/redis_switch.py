@@ -1,4 +1,4 @@
-"""The switch of Redis from one primary to another, as the head of `redis_hook.py` has it, and how it is taken back."""
+"""The switch of Redis from one primary to another, in the steps at the head of `redis_hook.py`, and the undo."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from disks import unwritable_state
 from redis_members import Cluster, Seen, steer
 from redis_server import Member, Server, View
 
-# CLIENT PAUSE ends by itself after this. Longer than all that is done under it, as short as a dead hook allows.
+# The end of CLIENT PAUSE. Longer than all actions under the pause, as short as possible after a crash of the hook.
 PAUSE_MS = 5000
 CATCH_UP = 0.5
 SENTINEL_SEES = 12
-# A Sentinel has promoted, or is told to forget it, after this.
+# After this time a Sentinel has promoted, or is reset.
 PROMOTED = 1.2
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """SIGTERM waits until the switch is over. It takes less than the 5 s after which SIGKILL follows."""
+    """SIGTERM waits until the end of the switch, for less than the 5 s until SIGKILL."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:
         yield
@@ -45,7 +45,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 def successor(cluster: Cluster, told: Told, seen: Seen) -> Member:
-    """The member that takes over; blocked with the reason for each when there is none."""
+    """The member that takes over; blocked without such a member, with the reason for each member."""
     reasons, fit = [], []
     for member in cluster.others():
         reason = unfit(cluster, told, member, seen)
@@ -53,7 +53,7 @@ def successor(cluster: Cluster, told: Told, seen: Seen) -> Member:
         fit += [] if reason else [member]
     if not fit:
         raise Blocked("no member can take over: " + "; ".join(reasons or ["there is no other"]))
-    # One that Sentinel was steered to already needs no second wait.
+    # A member already preferred by Sentinel needs no second wait.
     fit.sort(key=lambda member: (seen[member].priority == 0, -seen[member].offset))
     return cluster.members[told.in_order_of_preference([member.vm for member in fit])[0]]
 
@@ -79,7 +79,7 @@ def unfit(cluster: Cluster, told: Told, member: Member, seen: Seen) -> str:
 
 
 def look_first(cluster: Cluster, heir: Member) -> None:
-    """What would go wrong later, while everything is still writable."""
+    """Checks for later errors, while everything is still writable."""
     own = cluster.own
     if wrong := unwritable_state():
         raise Failed(wrong[0])
@@ -95,7 +95,7 @@ def look_first(cluster: Cluster, heir: Member) -> None:
 
 
 def keep_files(cluster: Cluster, heir: Member) -> None:
-    """Shows that both can write their configuration files, by which a restart knows who is the primary."""
+    """Proves that both members can write their configuration files, which contain the primary for a restart."""
     for member in (cluster.own, heir):
         try:
             member.call("CONFIG", "REWRITE")
@@ -149,7 +149,7 @@ def hand_over(cluster: Cluster, heir: Member, tries: Tries) -> None:
             step_down(own, heir)
         except (Blocked, Unreachable) as error:
             tries.was_in_vain(str(error))
-            # Nobody was asked to take over.
+            # No member was asked to take over.
             if not own.look().is_primary:
                 own.lead()
             memory().forget()
@@ -177,7 +177,7 @@ def take_over(cluster: Cluster, heir: Member, asked: list[Server], tries: Tries)
 
 
 def release(member: Member) -> None:
-    """The pause ends by itself where this fails."""
+    """After an error here the pause ends automatically."""
     try:
         member.call("CLIENT", "UNPAUSE")
     except Unreachable as error:
@@ -185,7 +185,7 @@ def release(member: Member) -> None:
 
 
 def step_down(own: Member, heir: Member) -> None:
-    """First down, then up: whatever happens in between, and whoever is restarted, there are no two."""
+    """First down, then up: at no moment, and after no restart, are there two primaries."""
     before = own.look()
     catch_up(heir, before, CATCH_UP)
     memory().remember({"to": heir.vm, "history": before.history, "offset": before.offset})
@@ -201,31 +201,31 @@ def catch_up(heir: Member, view: View, seconds: float) -> None:
 
 
 def memory() -> Memory:
-    """To whom this member stepped down, and up to where that one had it all."""
+    """The successor, and the offset up to which the successor has all data."""
     return Memory("redis")
 
 
 def settled(cluster: Cluster) -> Seen:
-    """Ends what an attempt that was killed has left under way, and looks."""
+    """Ends the rest of a killed attempt, and returns the views."""
     if cluster.sentinels:
         cluster.sentinels.give_up(5)
     seen = cluster.looked()
     if any(view.is_primary for view in seen.values()):
         return seen
     lead_again(cluster, seen)
-    # The others try once a second to follow.
+    # The replicas try once a second to follow.
     until(lambda: cluster.own.look().replicas or not cluster.own.look().is_primary, 2.5, every=0.05)
     return cluster.looked()
 
 
 def lead_again(cluster: Cluster, seen: Seen) -> None:
-    """Nobody is a primary: this member stepped down, and the hook was killed before another led; or one that came back
-    empty follows another. One leads that has everything, and no other can."""
+    """No member is a primary: the hook was killed after this member stepped down, or a member restarted empty and
+    follows another member. Makes a complete member lead, and no other member can lead."""
     facts = memory().recall()
     heir = cluster.members.get(facts.get("to", ""))
     if heir and heir not in seen:
         raise Blocked(f"{cluster.own} stepped down for {heir}, which may have taken over: {cluster.unseen[heir]}")
-    # What was sent to it and is still on its way, as a word of a Sentinel that was given up, is not done any more.
+    # Commands still on the way, for example from a Sentinel that was reset, are no longer executed.
     for member in cluster.others():
         if member in seen:
             member.send_clients_away()
@@ -245,7 +245,7 @@ def lead_again(cluster: Cluster, seen: Seen) -> None:
 
 
 def best(cluster: Cluster, seen: Seen) -> Member:
-    """Who has everything that any other has, if every member answers."""
+    """The member with the data of all others, if every member answers."""
     if cluster.unseen:
         raise Blocked(cluster.no_primary())
     if linked := [str(member) for member, view in seen.items() if view.is_linked]:
@@ -261,7 +261,7 @@ def best(cluster: Cluster, seen: Seen) -> Member:
 
 
 def finish(cluster: Cluster, seen: Seen) -> None:
-    """What is left when the roles have changed. It may be done again, by whichever hook comes first."""
+    """Completes a change of roles. May be repeated by any hook."""
     primary = cluster.at(seen[cluster.own].follows)
     if primary in seen and primary is not None and seen[primary].is_primary:
         cluster.gather(primary, seen)

@@ -1,4 +1,4 @@
-"""The protocol of Redis over a socket, as much of it as the hooks of Redis and Sentinel need."""
+"""The protocol of Redis over a socket, as far as the hooks of Redis and Sentinel need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Error(Unreachable):
 
 
 class Connection:
-    """One connection. Every wait has an end."""
+    """One connection. Every wait is limited."""
 
     def __init__(self, host: str, port: int, user: str = "", password: str = "") -> None:
         self.place = f"{host}:{port}"
@@ -43,7 +43,7 @@ class Connection:
         return self.all([words])[0]
 
     def all(self, commands: Sequence[Command]) -> list[Any]:
-        """The answers to commands that are sent together. The first error among them is raised."""
+        """The answers to commands that are sent together. Raises the first error."""
         answers = self.each(commands)
         for answer in answers:
             if isinstance(answer, Error):
@@ -51,7 +51,7 @@ class Connection:
         return answers
 
     def each(self, commands: Sequence[Command]) -> list[Any]:
-        """The same, with an error as one of the answers."""
+        """As `all`, but with errors among the answers."""
         try:
             self._send(b"".join(map(encoded, commands)))
             return [self._answer() for _ in commands]
@@ -69,7 +69,7 @@ class Connection:
         try:
             self._socket.sendall(sent)
         except ConnectionError:
-            # A server that turns a client away says why, and closes: in protected mode, or with too many clients.
+            # A server that rejects a client sends the reason, and closes: in protected mode, or with too many clients.
             if self._socket.recv(1, socket.MSG_PEEK) == b"":
                 raise
 
@@ -103,16 +103,16 @@ def encoded(words: Command) -> bytes:
 
 
 def pairs(flat: Sequence[str]) -> dict[str, str]:
-    """`[name, value, name, value]` as Redis answers it, as {name: value}."""
+    """`[name, value, name, value]`, the form of Redis, as {name: value}."""
     return dict(zip(flat[::2], flat[1::2]))
 
 
 def facts(info: str) -> dict[str, str]:
-    """What INFO says, as {name: value}. A value may hold whatever else ends a line elsewhere."""
+    """The text of INFO as {name: value}. A value may contain any line separator except a newline."""
     return parted((line.rstrip("\r") for line in info.split("\n")), ":")
 
 
 def parted(texts: Iterable[str], mark: str) -> dict[str, str]:
-    """`name:value` as {name: value}; without a mark it is none."""
+    """`name:value` as {name: value}; a text without the mark is ignored."""
     split = (text.partition(mark) for text in texts)
     return {name: value for name, found, value in split if found}

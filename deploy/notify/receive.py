@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A minimal receiver of allclear's notices: checks who sent them, drops repeats, and prints one JSON object on a line.
+"""A minimal receiver of allclear's notices: verifies signatures, drops repeats, and prints each notice as a JSON line.
 
     receive.py --key FILE [--listen 127.0.0.1:8800] [--certificate FILE --private-key FILE]
 
-A pattern to begin from: what it remembers is gone when it ends.
+An example to start from. The list of known notices is kept in memory only.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import time
 from email.message import Message
 from typing import Any, ClassVar
 
-TOLERANCE_S = 300  # how far the clocks of sender and receiver may be apart
-REMEMBERED = 10_000  # a notice is told within an hour, so its repeats are not far away
+TOLERANCE_S = 300  # the largest difference between the clocks of sender and receiver
+REMEMBERED = 10_000  # allclear repeats a notice for at most an hour
 LONGEST = 1 << 20
 
 
@@ -32,7 +32,7 @@ def key_of(path: str) -> bytes:
 
 
 def is_genuine(key: bytes, headers: Message, body: bytes, now: float) -> bool:
-    """Signed with the key, over these very bytes, just now."""
+    """Whether the signature of exactly these bytes is valid and recent."""
     try:
         sent_at = int(headers["webhook-timestamp"])
         signed = f"{headers['webhook-id']}.{sent_at}.".encode() + body
@@ -60,7 +60,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
             self.answer(401)
             return
         notice = json.loads(body)
-        # Source and id name a cloud event: what comes again is the same.
+        # Source and id identify a CloudEvent; a second arrival is a repeat.
         name = (notice["source"], notice["id"])
         if name not in self.seen:
             self.seen[name] = True

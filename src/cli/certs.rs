@@ -14,24 +14,23 @@ use allclear_server::replica::clock::{self, rfc3339};
 
 const CA_KEY: &str = "ca.key";
 
-/// Makes the certificates by which replicas know each other, for a cluster without a PKI
+/// Makes the certificates with which replicas authenticate each other, for a cluster without a PKI
 #[derive(Subcommand)]
 #[command(after_help = examples::CERTS)]
 pub(super) enum Certs {
-    /// Makes an authority for one cluster: ca.pem, which every replica trusts, and ca.key, which signs
+    /// Makes an authority for one cluster: every replica trusts ca.pem, and ca.key signs the certificates
     Init {
-        /// The folder for ca.pem and ca.key; it is made where it is missing, and no authority in it is ever replaced
+        /// The folder for ca.pem and ca.key. A missing folder is made, and an existing authority is never replaced
         #[arg(long, value_name = "DIR")]
         dir: PathBuf,
         /// The cluster's name, as in cluster.name
         #[arg(long, value_name = "NAME")]
         cluster: String,
-        /// For how many days the authority is valid
+        /// The validity of the authority in days
         #[arg(long, value_name = "N", default_value_t = 3650, value_parser = clap::value_parser!(u32).range(1..=36_500))]
         days: u32,
     },
-    /// Makes a key and a certificate for one replica, to begin with or anew: DIR/REPLICA with node.pem, node.key and
-    /// ca.pem
+    /// Makes or renews the key and the certificate of one replica: DIR/REPLICA with node.pem, node.key and ca.pem
     Issue {
         /// The folder with ca.pem and ca.key
         #[arg(long, value_name = "DIR")]
@@ -39,7 +38,7 @@ pub(super) enum Certs {
         /// The replica's name, as in cluster.replicas
         #[arg(long, value_name = "NAME")]
         replica: String,
-        /// For how many days the certificate is valid; it never outlives the authority
+        /// The validity of the certificate in days, at most until the end of the authority
         #[arg(long, value_name = "N", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=36_500))]
         days: u32,
     },
@@ -62,7 +61,7 @@ fn init(dir: &Path, cluster: &str, days: u32) -> anyhow::Result<()> {
     let (cert, key) = (dir.join(CA), dir.join(CA_KEY));
     for path in [&cert, &key] {
         if fs::symlink_metadata(path).is_ok() {
-            bail!("{} exists, and an authority is never replaced: choose another --dir", path.display());
+            bail!("{} exists, and an existing authority is never replaced: choose another --dir", path.display());
         }
     }
     let made = Authority::make(cluster, days, clock::now())?;
@@ -71,28 +70,28 @@ fn init(dir: &Path, cluster: &str, days: u32) -> anyhow::Result<()> {
     write_new(&key, &made.key, 0o600)?;
     write_new(&cert, &made.cert, 0o644)?;
     say(format_args!(
-        "made an authority for cluster {cluster:?}, valid until {}: {} and {}",
+        "the authority for cluster {cluster:?} is made, valid until {}: {} and {}",
         rfc3339(made.expires_at),
         cert.display(),
         key.display()
     ));
-    say("whoever has ca.key can be any replica: keep it off the replicas' machines");
+    say("a person with ca.key can act as any replica: keep ca.key off the replicas' machines");
     say(format_args!("next, for each replica: allclear certs issue --dir {} --replica NAME", dir.display()));
     Ok(())
 }
 
 fn issue_into(dir: &Path, replica: &str, days: u32) -> anyhow::Result<()> {
     if replica.trim() != replica || replica.is_empty() || replica.starts_with('.') || replica.contains(['/', '\0']) {
-        bail!("{replica:?} is no name of a replica that a folder can have");
+        bail!("{replica:?} cannot be the name of a folder: write a name without /, leading dots and outer spaces");
     }
     let ca = read(&dir.join(CA))?;
     let authority = Authority::read(&ca, &read(&dir.join(CA_KEY))?).with_context(|| dir.display().to_string())?;
     let folder = dir.join(replica);
     let expires_at = issue((&authority, &ca), replica, days, &folder, clock::now())?;
     let (cluster, until, shown) = (authority.cluster(), rfc3339(expires_at), folder.display());
-    say(format_args!("made a certificate for {replica} of cluster {cluster:?}, valid until {until}, in {shown}"));
+    say(format_args!("the certificate for {replica} of cluster {cluster:?} is made, valid until {until}: {shown}"));
     say(format_args!(
-        "copy {shown} to that machine, for cert, key and ca of [cluster.tls]; a replica that runs takes them over"
+        "copy {shown} to the machine of {replica}, for cert, key and ca of [cluster.tls]; a running replica loads them"
     ));
     Ok(())
 }

@@ -17,32 +17,32 @@ use allclear_server::grpc::client::{OperatorClientError, OperatorConnection};
 use allclear_server::replica::clock::rfc3339;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// Rehearses an event: its hooks run, nothing is approved, and what was done is put back
+/// Rehearses a made-up event: the hooks run, nothing is approved, and every workload is restored
 #[derive(clap::Args)]
 #[command(after_help = examples::DRILL)]
 pub(super) struct DrillCommand {
-    /// The configuration of the replica that is asked
+    /// The configuration file of the replica to query
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The replica's operator socket; left out: that of the configuration, or the usual one
+    /// The replica's operator socket; by default the socket of the configuration, or /run/allclear/operator.sock
     #[arg(long, value_name = "SOCKET")]
     endpoint: Option<PathBuf>,
-    /// A type (Freeze, Reboot, Redeploy, Preempt, Terminate), or a JSON file with one event
+    /// The event: a type (Freeze, Reboot, Redeploy, Preempt, Terminate), or a JSON file with one event
     #[arg(value_name = "EVENT", required_unless_present = "end")]
     event: Option<String>,
-    /// End this drill instead, before its time
+    /// Ends this drill early, and starts no drill
     #[arg(long, value_name = "DRILL", conflicts_with = "event")]
     end: Option<String>,
-    /// The VM that it names; may be given more than once
+    /// A VM of the event; you may give the option more than once
     #[arg(long, value_name = "NAME")]
     vm: Vec<String>,
-    /// Who asks for it: Platform or User
+    /// The source of the event: Platform or User
     #[arg(long, value_name = "SOURCE", default_value = "Platform")]
     source: String,
-    /// Run only hooks that declare `dry_run`, and name the others
+    /// Runs only hooks that declare `dry_run`, and lists the other hooks
     #[arg(long)]
     dry_run: bool,
-    /// Print JSON
+    /// Prints JSON
     #[arg(long)]
     json: bool,
 }
@@ -82,7 +82,7 @@ impl DrillCommand {
             ..shown::DrillRequest::default()
         };
         if !matches!(kind, EventType::Other(_)) {
-            let unnamed = || format!("a drill of {kind} names a VM: add --vm NAME");
+            let unnamed = || format!("a drill of {kind} needs a VM: add --vm NAME");
             return if self.vm.is_empty() { Err(unnamed()) } else { Ok(asked) };
         }
         let wrong = |why: String| {
@@ -92,7 +92,7 @@ impl DrillCommand {
         };
         let document = read_event(Path::new(written)).map_err(wrong)?;
         let [event] = &document.events[..] else {
-            return Err(wrong(format!("it has {} events", document.events.len())));
+            return Err(wrong(format!("the document has {} events", document.events.len())));
         };
         let named = || event.resources.iter().map(ToString::to_string).collect();
         Ok(shown::DrillRequest {
@@ -115,7 +115,7 @@ async fn drill(endpoint: &Path, request: shown::DrillRequest) -> Result<shown::E
     let mut asking = OperatorConnection::connect(endpoint).await?;
     let mut changes = Box::pin(asking.watch().await?);
     let id = asking.change(async |client| client.drill(request).await).await?.id;
-    say(format_args!("{id} begins; nothing is approved, and Ctrl-C does not end it"));
+    say(format_args!("{id} begins; nothing is approved, and Ctrl-C does not end the drill"));
     let mut seen = ReportedSteps::default();
     while let Some(status) = changes.next().await {
         status?;
@@ -131,7 +131,7 @@ async fn drill(endpoint: &Path, request: shown::DrillRequest) -> Result<shown::E
             Err(error) => return Err(error),
         }
     }
-    Err(OperatorClientError::Unclear(format!("the replica stopped; ask another one: allclear explain {id}")))
+    Err(OperatorClientError::Unclear(format!("the replica stopped; query another replica: allclear explain {id}")))
 }
 
 /// Steps that were printed already.

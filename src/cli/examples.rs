@@ -2,18 +2,18 @@
 
 /// Examples for a new user of this program.
 pub(super) const FIRST: &str = "\
-When the cloud wants to take a machine down:
-  allclear explain       why that is not approved yet, what happens next and when, and what can be done
-  allclear status        whether the cluster can act at all, and who answers
-  allclear watch         the same as it changes
-On any machine with a replica, as root or as the user that the replica runs as.
-The page at `status.listen` shows the same.
+When Azure announces maintenance of a VM:
+  allclear explain       shows why the event is not approved yet, the next step, and the commands that help
+  allclear status        shows whether the cluster can act, and which replicas answer
+  allclear watch         shows the status again after each change
+Run these commands on any machine with a replica, as root or as the replica's user.
+The page at `status.listen` shows the same information.
 
-To see it all without a cloud: allclear demo";
+To watch a whole event without Azure: allclear demo";
 
 pub(super) const STATUS: &str = "\
 Examples:
-  allclear status                  whether the cluster can act, and what the open events wait for
+  allclear status                  shows whether the cluster can act, and why open events wait
   allclear status --json | jq .quorum
   allclear status --endpoint /run/allclear/operator.sock
 
@@ -21,37 +21,37 @@ Exit status: 0 answered, 3 no replica answers";
 
 pub(super) const EVENTS: &str = "\
 Examples:
-  allclear events                  open ones first, then the most recent
+  allclear events                  lists the open events first, then the most recent closed events
   allclear events --open
   allclear events --since 2h --limit 10
-  allclear events --json | jq -r '.events[].id'    the newest last
-  Everything that the cluster keeps (the last 1,000 closed events, for 90 days), asked of any replica:
+  allclear events --json | jq -r '.events[].id'    prints the ids, the newest last
+  All events that the cluster keeps (the last 1,000 closed events, for 90 days), from any replica:
     allclear events --export > events.jsonl
-  What is new since yesterday, for an archive (an event that is open is told again, whole, when it is over):
+  All changes since yesterday, for an archive (an open event appears again, in full, after the end of the event):
     allclear events --export --since 1d >> archive.jsonl
-  How long approvals took, and how long VMs stood still, in milliseconds:
+  The time until each approval and the observed impact, in milliseconds:
     allclear events --export | jq -c '[.id, .measures.all_clear_ms, .measures.impact_observed_ms]'";
 
 pub(super) const EXPLAIN: &str = "\
 Examples:
-  allclear explain                 the only open event, or a list of them
+  allclear explain                 shows the only open event, or lists all open events
   allclear explain 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11
-  allclear explain --json          the open events as {\"events\": [...]}; with EVENT that event alone
+  allclear explain --json          prints the open events as {\"events\": [...]}; with EVENT, the event alone
 
-It ends with the commands to hold, release, approve or skip, filled in.";
+The output includes the commands to hold, release, approve or skip, with all arguments.";
 
 pub(super) const WATCH: &str = "\
 Examples:
-  allclear watch                   on a terminal: drawn anew each second
-  allclear watch --json | jq -c '.events[] | [.id, .stage, .blocker.code]'    a line for each change";
+  allclear watch                   on a terminal, updates the screen each second
+  allclear watch --json | jq -c '.events[] | [.id, .stage, .blocker.code]'    prints a line per change";
 
 pub(super) const HOLD: &str = "\
 Examples:
   allclear hold 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11 --until 2h --reason 'backup running'
   allclear hold 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11 --until 2026-01-31T12:00:00Z --reason 'night shift'
 
-`allclear explain` shows the event's id and this command, filled in. What its notice starts cannot be held: see `notice \
-ends` there.";
+`allclear explain` shows the event's id, and this command with all arguments. When the notice ends, Azure starts the \
+event even if the event is held: see `notice ends` in the output of explain.";
 
 pub(super) const RELEASE: &str = "\
 Example:
@@ -78,39 +78,39 @@ Examples:
 
 pub(super) const DRILL: &str = "\
 Examples:
-  allclear drill Reboot --vm db-1                what a reboot of db-1 would do, with its real hooks
-  allclear drill Reboot --vm db-1 --dry-run      only hooks that declare dry_run, and the others named
-  allclear drill --end drill-1                   ends one before its time
+  allclear drill Reboot --vm db-1                rehearses a reboot of db-1 with the real hooks
+  allclear drill Reboot --vm db-1 --dry-run      runs only hooks that declare dry_run, and lists the other hooks
+  allclear drill --end drill-1                   ends the drill early
 
-It goes on when this command is interrupted; `allclear explain` shows how far it is. A real event ends it.
+The drill continues if you interrupt this command; `allclear explain` shows the progress. A real event ends the drill.
 
-Exit status: 0 every hook ended well, 1 not every one did, 4 refused";
+Exit status: 0 every hook ended well, 1 a hook did not end well, 4 refused";
 
 pub(super) const HOOK_RUN: &str = "\
 Examples:
-  allclear hook run --config FILE db-0/orders/check               whether the hooks of orders could do their work
-  allclear hook run --config FILE --dry-run db-0/orders/failover  where the primary would go
+  allclear hook run --config FILE db-0/orders/check               checks whether the hooks of orders can do the work
+  allclear hook run --config FILE --dry-run db-0/orders/failover  shows where the primary would go
   allclear hook run --config FILE --intent undo db-0/orders/drain
 
-The replica need not run. What the hook does is not put back: it is no event, and nobody restores afterwards.
+The replica need not run. allclear does not restore the workload afterwards: undo the effects of the hook by hand.
 
-Exit status: 0 done or not applicable, 1 anything else, 2 there is no such hook";
+Exit status: 0 done or not applicable, 1 any other outcome, 2 the configuration has no such hook";
 
 pub(super) const DOCTOR: &str = "\
 Examples:
   allclear doctor --config /etc/allclear/allclear.toml
   allclear doctor --config /etc/allclear/allclear.toml --json | jq '.findings[] | select(.verdict != \"ok\")'
 
-It runs before the replica was ever started and beside a running one, and changes nothing: it posts no approval and \
-starts no event. It reads the scheduled-events document, though, and the first time that is read the platform switches \
-the feature on for this VM; that may take two minutes. Run it as the user that the replica runs as.
+You can run doctor before the first start of the replica and beside a running replica. Doctor changes nothing: no \
+approval is posted, and no event is started. But doctor reads the scheduled-events document: at the first read, Azure \
+enables Scheduled Events for this VM, which may take two minutes. Run doctor as the replica's user.
 
-Exit status: 0 nothing failed (warnings do not count), 1 something failed, 2 the configuration is wrong";
+Exit status: 0 nothing failed (warnings do not count), 1 a check failed, 2 the configuration is wrong";
 
 pub(super) const CERTS: &str = "\
-Examples, on a machine that is no replica's:
+Examples, on a machine without a replica:
   allclear certs init --dir orders-ca --cluster orders
-  allclear certs issue --dir orders-ca --replica db-0     the same for db-1, db-2, and again before a year is over
+  allclear certs issue --dir orders-ca --replica db-0     repeat for db-1 and db-2, and again within a year
   scp -r orders-ca/db-0/. db-0:/etc/allclear/tls/
 
 And in the configuration of each replica:
@@ -119,13 +119,13 @@ And in the configuration of each replica:
   key = \"/etc/allclear/tls/node.key\"
   ca = \"/etc/allclear/tls/ca.pem\"
 
-Files that change are taken over within seconds, without a restart, once they belong together and are valid. A new \
-authority in a folder of its own takes three steps, each on every replica before the next: both ca.pem in one file, new \
-certificates, the new ca.pem alone.
+A replica loads changed files within seconds, without a restart, as soon as the files belong together and are valid. \
+To replace the authority, make the new authority in a folder of its own, and take three steps. Finish each step on \
+every replica before the next step: install both ca.pem in one file, then new certificates, then the new ca.pem alone.
 
-With a PKI of your own: a certificate for TLS clients and servers, for each replica, with the URI \
-allclear://CLUSTER/replica/NAME among its alternative names. Where the authority signs for this one cluster only, \
-cluster.tls.names = \"dns\" makes a DNS name that is the replica's own enough.
+With a PKI of your own, each replica needs a certificate for TLS clients and servers, with the URI \
+allclear://CLUSTER/replica/NAME among the alternative names. If the authority signs for this cluster only, set \
+cluster.tls.names = \"dns\": then the replica's own DNS name is enough.
 
 Exit status: 0 done, 1 failed, 2 wrong usage";
 
@@ -137,5 +137,5 @@ Examples:
 
 pub(super) const MAN: &str = "\
 Examples:
-  allclear man --out /usr/local/share/man/man1    one page for each command
+  allclear man --out /usr/local/share/man/man1    writes one page per command
   allclear man | man -l -";

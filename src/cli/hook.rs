@@ -19,39 +19,39 @@ use allclear_server::hooks::{Deadline, Fence, HookOutcome, HookTask, HookUpdate,
 use allclear_server::http::sanitize::sanitize;
 use allclear_server::replica::clock;
 
-/// Runs single hooks by hand
+/// Runs a single hook by hand
 #[derive(Subcommand)]
 pub(super) enum HookSubcommand {
     Run(HookRun),
 }
 
-/// Runs one hook for a made-up event, as this VM's replica would, and shows what it is told and answers
+/// Runs one hook for a made-up event, as this VM's replica would, and shows the hook's input and outcome
 ///
-/// It does what it does: a failover moves the primary. With --dry-run it only says what it would do.
+/// The hook really acts: a failover moves the primary. With --dry-run, the hook only prints the planned steps.
 #[derive(clap::Args)]
 #[command(after_help = examples::HOOK_RUN)]
 pub(super) struct HookRun {
     #[command(flatten)]
     file: Configured,
-    /// The hook; the name or number of one among several of its phase stands behind a #
+    /// The hook; if the phase has several hooks, write #NAME or #NUMBER at the end
     #[arg(value_name = "VM/WORKLOAD/PHASE")]
     hook: String,
-    /// What is asked of it: run, confirm or undo
+    /// The action of the hook: run, confirm or undo
     #[arg(long, value_name = "WORD", default_value = "run")]
     intent: String,
-    /// Have it change nothing; only for hooks that declare `dry_run`
+    /// Runs the hook without changes; only for hooks that declare `dry_run`
     #[arg(long)]
     dry_run: bool,
     /// The type of the event
     #[arg(long, value_name = "TYPE", default_value = "Reboot")]
     r#type: String,
-    /// A VM where no primary must go; may be given more than once
+    /// A forbidden VM for the primary; you may give the option more than once
     #[arg(long, value_name = "NAME")]
     avoid: Vec<String>,
-    /// A VM where a primary had better go; may be given more than once
+    /// A preferred VM for the primary; you may give the option more than once
     #[arg(long, value_name = "NAME")]
     prefer: Vec<String>,
-    /// Print JSON
+    /// Prints JSON
     #[arg(long)]
     json: bool,
 }
@@ -85,7 +85,7 @@ impl HookRun {
             .ok_or_else(|| format!("--intent is {:?}: write run, confirm or undo", self.intent))?;
         if self.dry_run && !one.hook.registered.can_dry_run {
             return Err(format!(
-                "{} does not declare dry_run, so nobody knows whether it would change nothing",
+                "{} does not declare dry_run: add dry_run if the hook can run without changes, or omit --dry-run",
                 self.hook
             ));
         }
@@ -110,7 +110,7 @@ impl<'a> One<'a> {
     fn named(config: &'a Config, name: &str) -> Result<Self, String> {
         let mut parts = name.splitn(3, '/');
         let (Some(vm), Some(workload), Some(hook)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(format!("{name:?} is no hook: write VM/WORKLOAD/PHASE, as db-0/orders/drain"));
+            return Err(format!("{name:?} is no hook: write VM/WORKLOAD/PHASE, for example db-0/orders/drain"));
         };
         let (phase, which) = hook.split_once('#').map_or((hook, None), |(phase, which)| (phase, Some(which)));
         let of_phase: Vec<Self> = all(config, &VmName::new(vm))
@@ -124,7 +124,7 @@ impl<'a> One<'a> {
         of_phase.into_iter().find(is_it).ok_or_else(|| {
             let known: Vec<String> = all(config, &VmName::new(vm)).map(|one| one.name()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            format!("{name:?} is not one hook of this configuration; it has {known}")
+            format!("{name:?} does not name one hook of the configuration; it has {known}")
         })
     }
 
@@ -244,16 +244,16 @@ impl Shown {
         if let Some(user) = &self.user {
             let _ = write!(text, " as {user}");
         }
-        text.push_str("\nit is told\n");
+        text.push_str("\nthe hook receives\n");
         for (name, value) in &self.told {
             let _ = writeln!(text, "  {name}={value}");
         }
         for (name, said) in [("prints", &self.stdout), ("writes to standard error", &self.stderr)] {
             if !said.is_empty() {
-                let _ = writeln!(text, "it {name}\n  {}", said.trim_end().replace('\n', "\n  "));
+                let _ = writeln!(text, "the hook {name}\n  {}", said.trim_end().replace('\n', "\n  "));
             }
         }
-        let _ = writeln!(text, "it answers after {:.1} s: {}", self.seconds.as_secs_f64(), self.answer);
+        let _ = writeln!(text, "the hook ends after {:.1} s: {}", self.seconds.as_secs_f64(), self.answer);
         text.lines().fold(String::new(), |text, line| text + &sanitize(line) + "\n")
     }
 }

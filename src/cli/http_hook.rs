@@ -6,31 +6,31 @@ use std::process::ExitCode;
 use allclear_server::hooks::{Adapter, HttpHook};
 use allclear_server::http_client::{ClientCertificate, Login, Options};
 
-/// Asks a server to do what a hook is for, and answers as a command hook does; started by supervisors
+/// Sends the request of an HTTP hook, and exits as a command hook does; supervisors start this command
 #[derive(clap::Args)]
 pub(super) struct HttpHookArguments {
-    /// Whose answers are expected: none, patroni
+    /// The adapter for the server's answers: none, patroni
     #[arg(long, default_value = "none", value_parser = adapter)]
     adapter: Adapter,
-    /// Certificate authorities that are trusted beside the system's, in PEM
+    /// Certificate authorities to trust beside the system's, in PEM
     #[arg(long)]
     ca: Option<PathBuf>,
-    /// The certificate that is shown to the server, in PEM
+    /// The client certificate, in PEM
     #[arg(long, requires = "key")]
     cert: Option<PathBuf>,
-    /// Its private key, in PEM
+    /// The private key of the client certificate, in PEM
     #[arg(long, requires = "cert")]
     key: Option<PathBuf>,
-    /// Whose password is told
+    /// The user name for the password
     #[arg(long, requires = "password_file", conflicts_with = "bearer_file")]
     username: Option<String>,
-    /// The file of the password
+    /// The file with the password
     #[arg(long, requires = "username")]
     password_file: Option<PathBuf>,
-    /// The file of a token
+    /// The file with a bearer token
     #[arg(long)]
     bearer_file: Option<PathBuf>,
-    /// A member of a Patroni cluster and its VM, where they are named otherwise
+    /// A VM and the Patroni member on this VM, where the names differ
     #[arg(long = "member", value_name = "VM=MEMBER", value_parser = member)]
     members: Vec<(String, String)>,
     url: String,
@@ -48,10 +48,10 @@ impl HttpHookArguments {
 }
 
 fn adapter(word: &str) -> Result<Adapter, String> {
-    Adapter::parse(word).ok_or_else(|| "it is none or patroni".to_owned())
+    Adapter::parse(word).ok_or_else(|| "write none or patroni".to_owned())
 }
 
 fn member(pair: &str) -> Result<(String, String), String> {
-    let (vm, member) = pair.split_once('=').ok_or("it is VM=MEMBER")?;
+    let (vm, member) = pair.split_once('=').ok_or("write VM=MEMBER")?;
     Ok((member.to_owned(), vm.to_owned()))
 }

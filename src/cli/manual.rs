@@ -13,17 +13,17 @@ const NAME: &str = "allclear";
 
 #[derive(Subcommand)]
 pub(super) enum Manual {
-    /// Prints the completion of this program for a shell
+    /// Prints the shell completion for this program
     #[command(after_help = examples::COMPLETIONS)]
     Completions {
-        /// Which shell
+        /// The shell
         #[arg(value_name = "SHELL", value_enum)]
         shell: Shell,
     },
     /// Prints the manual page, or writes one page for each command
     #[command(after_help = examples::MAN)]
     Man {
-        /// The folder that the pages go to; it is made where it is missing
+        /// The folder for the pages; a missing folder is made
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },

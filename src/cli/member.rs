@@ -8,34 +8,36 @@ use super::restore::Restore;
 use super::{Exit, output};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// Lists, adds and removes the cluster's members, and restores a cluster from its last disk
+/// Lists, adds and removes the cluster's members, and restores a cluster from the last disk
 #[derive(Subcommand)]
 pub(super) enum MemberSubcommand {
-    /// Shows each member: its address, whether it votes, leads and answers, and its node id
+    /// Lists each member with the address, the vote, the leadership, the node id and the reachability
     List(Target),
-    /// Adds a running replica: it is brought up to date and votes while there is room
+    /// Adds a running replica, brings it up to date, and gives it a vote if a vote is free
     Add {
         /// The replica's name
         #[arg(value_name = "NAME")]
         name: String,
-        /// Its cluster.listen as the others reach it, host:port
+        /// The address of the replica's cluster.listen, as the other replicas reach this address: host:port
         #[arg(value_name = "ADDRESS")]
         address: String,
-        /// Why, for the log
+        /// Your reason, kept in the log
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
         #[command(flatten)]
         target: Target,
     },
-    /// Removes a member, running or not; one whose disk was lost has to be removed before it is added again
+    /// Removes a member, running or stopped
+    ///
+    /// After the loss of a disk, remove the member before you add the replica again.
     Remove {
         /// The replica's name
         #[arg(value_name = "NAME")]
         name: String,
-        /// You vouch that its machine is gone for good: nobody waits for its account of what it did alone any more
+        /// Confirms that the machine is gone permanently: the cluster no longer waits for its isolated approvals
         #[arg(long)]
         gone: bool,
-        /// Why, for the log
+        /// Your reason, kept in the log
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
         #[command(flatten)]
@@ -44,15 +46,15 @@ pub(super) enum MemberSubcommand {
     Restore(Restore),
 }
 
-/// Moves leadership
+/// Moves leadership to another voter
 #[derive(Subcommand)]
 pub(super) enum Leader {
-    /// Hands leadership to a voter, and waits until it leads
+    /// Transfers leadership to a voter, and waits until this voter leads
     Transfer {
-        /// The voter that is to lead; left out: any that is up to date
+        /// The next leader; without a name, any voter that is up to date
         #[arg(value_name = "REPLICA")]
         replica: Option<String>,
-        /// Why, for the log
+        /// Your reason, kept in the log
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
         #[command(flatten)]
@@ -77,7 +79,7 @@ impl MemberSubcommand {
                         if added.voter {
                             format!("{name} is a voter\n")
                         } else {
-                            format!("{name} is a learner: there are as many voters as there may be\n")
+                            format!("{name} is a learner: the cluster has the maximum number of voters\n")
                         }
                     },
                 )

@@ -31,7 +31,7 @@ use allclear_server::exit::{failed, misused, runtime, say};
 use allclear_server::hooks;
 use clap::{Parser, Subcommand};
 
-/// Answers for a replicated database when the cloud asks to take a machine down.
+/// Prepares replicated databases for Azure maintenance events, and gives Azure one approval per event.
 #[derive(Parser)]
 #[command(name = "allclear", version, arg_required_else_help = true, after_help = examples::FIRST)]
 struct Arguments {
@@ -45,7 +45,7 @@ enum CliCommand {
     Demo(Demo),
     /// Runs one replica until SIGTERM or SIGINT
     Run(Configured),
-    /// Prints the configuration with every default and override, or every mistake in it at once
+    /// Prints the configuration with every default and override, or all mistakes of the configuration at once
     Check(Configured),
     Doctor(doctor::Doctor),
     #[command(subcommand)]
@@ -79,7 +79,7 @@ enum CliCommand {
     DemoKv(DemoKv),
     #[command(hide = true)]
     HttpHook(http_hook::HttpHookArguments),
-    /// Runs the hook of one attempt and leaves its outcome in the attempt's folder; started by replicas
+    /// Runs the hook of one attempt, and writes the outcome into the attempt's folder; replicas start this command
     #[command(hide = true)]
     Supervise {
         folder: PathBuf,
@@ -122,7 +122,7 @@ fn ended(done: Result<(), Exit>) -> ExitCode {
     done.err().unwrap_or(Exit::Done).into()
 }
 
-/// What commands need that look at one replica's configuration.
+/// The argument of commands that read the configuration of one replica.
 #[derive(clap::Args)]
 struct Configured {
     /// The configuration file

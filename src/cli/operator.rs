@@ -14,23 +14,24 @@ use allclear_wire::pb::allclear::operator::v1::{self as shown, End};
 
 #[derive(Subcommand)]
 pub(super) enum OperatorCommand {
-    /// Keeps an event from being approved until a time; its members stay in service, or return, until shortly before the
-    /// platform goes ahead
+    /// Defers the approval of an event until a time
+    ///
+    /// The members of the event stay in service, or return to service, until shortly before Azure starts the event.
     #[command(after_help = examples::HOLD)]
     Hold {
         /// The event's id
         #[arg(value_name = "EVENT")]
         event: String,
-        /// When the hold ends by itself, at most 30 days away: 2h, or 2026-01-31T12:00:00Z
+        /// The end of the hold, at most 30 days ahead: 2h (from now), or 2026-01-31T12:00:00Z
         #[arg(long, value_name = "SPAN|TIME", value_parser = end)]
         until: End,
-        /// No hook is begun either, not even shortly before the platform goes ahead
+        /// Starts no hook either, not even shortly before Azure starts the event
         #[arg(long)]
         no_hooks: bool,
         #[command(flatten)]
         asked: OperatorArguments,
     },
-    /// Ends a hold
+    /// Ends the hold of an event
     #[command(after_help = examples::RELEASE)]
     Release {
         /// The event's id
@@ -39,46 +40,48 @@ pub(super) enum OperatorCommand {
         #[command(flatten)]
         asked: OperatorArguments,
     },
-    /// Keeps every event from being approved until a time; nobody is taken out of service until shortly before the
-    /// platform goes ahead
+    /// Defers the approval of every event until a time
+    ///
+    /// No member leaves service until shortly before Azure starts the event.
     #[command(after_help = examples::PAUSE)]
     Pause {
-        /// When the pause ends by itself, at most 30 days away: 2h, or 2026-01-31T12:00:00Z
+        /// The end of the pause, at most 30 days ahead: 2h (from now), or 2026-01-31T12:00:00Z
         #[arg(long, value_name = "SPAN|TIME", value_parser = end)]
         until: End,
         #[command(flatten)]
         asked: OperatorArguments,
     },
-    /// Ends a pause
+    /// Ends the pause of all approvals
     #[command(after_help = examples::RESUME)]
     Resume(OperatorArguments),
-    /// Approves an event without what is left of its preparation; running hooks are stopped. With --alone on a replica
-    /// that has no quorum, by that replica alone
+    /// Approves an event without the rest of the preparation, and stops running hooks
+    ///
+    /// With --alone, a replica without a quorum approves the event by itself.
     #[command(after_help = examples::APPROVE)]
     Approve {
         /// The event's id
         #[arg(value_name = "EVENT")]
         event: String,
-        /// The event's revision, as `allclear explain` showed it; refused when the event has changed since
+        /// The event's revision in `allclear explain`; the command is refused if the event has changed since then
         #[arg(long, value_name = "NUMBER")]
         revision: Option<u64>,
-        /// Approve it without a quorum, on the replica that is asked: it hears no leader, runs no hooks, and cannot know
-        /// what the other replicas hold or approve
+        /// Approves the event without a quorum, on the queried replica. This replica follows no leader, runs no hooks,
+        /// and cannot know which events the other replicas hold or approve
         #[arg(long)]
         alone: bool,
-        /// Approve it whoever else of its groups is out, as `allclear workload list` shows
+        /// Approves the event although other members of the groups are out of service; see `allclear workload list`
         #[arg(long, conflicts_with = "alone")]
         over_budget: bool,
         #[command(flatten)]
         asked: OperatorArguments,
     },
-    /// Stops waiting for one hook of an event; if it runs it is stopped
+    /// Stops waiting for one hook of an event; a running hook is stopped
     #[command(after_help = examples::SKIP)]
     Skip {
         /// The event's id
         #[arg(value_name = "EVENT")]
         event: String,
-        /// The hook: WORKLOAD/PHASE or VM/WORKLOAD/PHASE, with #2 behind it for the second of its phase
+        /// The hook: WORKLOAD/PHASE or VM/WORKLOAD/PHASE; #2 at the end means the second hook of the phase
         #[arg(value_name = "HOOK")]
         hook: String,
         #[command(flatten)]
@@ -88,7 +91,7 @@ pub(super) enum OperatorCommand {
 
 #[derive(clap::Args)]
 pub(super) struct OperatorArguments {
-    /// Why: kept in the log, and shown with the event
+    /// Your reason, kept in the log and shown with the event
     #[arg(long, value_name = "TEXT")]
     reason: String,
     #[command(flatten)]
@@ -137,10 +140,10 @@ fn end(text: &str) -> Result<End, String> {
     let when = if let Ok(span) = humantime::parse_duration(text) {
         match u64::try_from(span.as_millis()) {
             Ok(ms) if span > Duration::ZERO => When::AfterMs(ms),
-            Ok(_) | Err(_) => return Err("it has to end in the future".into()),
+            Ok(_) | Err(_) => return Err("the end must be in the future: write a duration such as 2h or 1h 30m".into()),
         }
     } else {
-        let at = from_rfc3339(text).ok_or("say for how long (2h, 1h 30m) or until when (2026-01-31T12:00:00Z)")?;
+        let at = from_rfc3339(text).ok_or("write a duration (2h, 1h 30m) or a time (2026-01-31T12:00:00Z)")?;
         When::At(rfc3339(at))
     };
     Ok(End { when: Some(when) })
@@ -149,19 +152,19 @@ fn end(text: &str) -> Result<End, String> {
 fn paused(paused: &shown::PauseResponse) -> String {
     let mut text = halted("all approvals are paused", paused.pause.as_ref());
     for event in &paused.too_late_for {
-        let _ = writeln!(text, "too late for {event}: its approval was assigned already, or it has started");
+        let _ = writeln!(text, "too late for {event}: the approval is assigned, or Azure has started the event");
     }
     text
 }
 
 fn halted(what: &str, halt: Option<&shown::Pause>) -> String {
-    let Some(halt) = halt else { return format!("{what}, and it has ended already\n") };
+    let Some(halt) = halt else { return format!("{what}, but the end has already passed\n") };
     let mut text = format!("{what} until {}\n", output::sentence(&halt.until));
     if !halt.unacknowledged_by.is_empty() {
         let names = halt.unacknowledged_by.join(", ");
         let _ = writeln!(
             text,
-            "not acknowledged yet by {names}: cut off, it may approve alone what a user of the cloud asked for"
+            "not acknowledged yet by {names}: an isolated replica may still approve user-initiated events by itself"
         );
     }
     text

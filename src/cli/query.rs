@@ -20,13 +20,13 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 /// Interval at which a terminal is updated without a change of the status, for ages and remaining times.
 const SHOW_AGAIN: Duration = Duration::from_secs(1);
 
-/// Where a replica is asked, and in which form it answers.
+/// The replica to query, and the output format.
 #[derive(clap::Args)]
 pub(super) struct Target {
     /// The replica's operator socket
     #[arg(long, value_name = "SOCKET", default_value = USUAL_ENDPOINT)]
     endpoint: PathBuf,
-    /// Print JSON
+    /// Prints JSON
     #[arg(long)]
     json: bool,
 }
@@ -57,20 +57,20 @@ impl Target {
 
 #[derive(Subcommand)]
 pub(super) enum Query {
-    /// Shows whether the cluster can act, what the open events wait for, and who answers
+    /// Shows whether the cluster can act, why open events wait, and which replicas answer
     #[command(after_help = examples::STATUS)]
     Status(Target),
     Events(Events),
-    /// Tells why an event is not approved yet, what happens next by itself and when, and what can be done
+    /// Shows why an event is not approved yet, which step follows automatically and when, and which commands help
     #[command(after_help = examples::EXPLAIN)]
     Explain {
-        /// The event's id; left out: the only open event, or a list of them
+        /// The event's id; without an id, the command shows the only open event, or lists all open events
         #[arg(value_name = "EVENT")]
         event: Option<String>,
         #[command(flatten)]
         target: Target,
     },
-    /// Shows the status again whenever it changes, until the replica stops or Ctrl-C
+    /// Shows the status again after each change, until the replica stops or you press Ctrl-C
     #[command(after_help = examples::WATCH)]
     Watch(Target),
 }
@@ -79,18 +79,18 @@ pub(super) enum Query {
 #[derive(clap::Args)]
 #[command(after_help = examples::EVENTS)]
 pub(super) struct Events {
-    /// Only those that are not closed
+    /// Lists only the open events
     #[arg(long)]
     open: bool,
-    /// Only those to which something happened since: 2h (ago), or 2026-01-31T12:00:00Z; open ones always count
+    /// Lists only events with changes since this time: 2h (ago), or 2026-01-31T12:00:00Z; open events are always listed
     #[arg(long, value_name = "SPAN|TIME", value_parser = since)]
     since: Option<Timestamp>,
-    /// Only so many of them: the newest
+    /// Lists at most this number of events: the newest
     #[arg(long, value_name = "NUMBER")]
     limit: Option<usize>,
     #[command(flatten)]
     target: Target,
-    /// Print all events that are kept, whole, one JSON object on a line, the oldest first
+    /// Prints all recorded events in full, one JSON object per line, the oldest first
     #[arg(long, conflicts_with_all = ["open", "limit", "json"])]
     export: bool,
 }
@@ -182,7 +182,7 @@ fn since(text: &str) -> Result<Timestamp, String> {
     if let Ok(span) = humantime::parse_duration(text) {
         return Ok(clock::now().minus(span));
     }
-    from_rfc3339(text).ok_or_else(|| "say since how long (2h, 1d) or since when (2026-01-31T12:00:00Z)".into())
+    from_rfc3339(text).ok_or_else(|| "write a duration (2h, 1d) or a time (2026-01-31T12:00:00Z)".into())
 }
 
 /// The answer; an error is printed to standard error.

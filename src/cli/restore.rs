@@ -11,14 +11,14 @@ use allclear_server::consensus::{DiskContents, OpenError, SurvivingReplica};
 use allclear_server::replica::clock::ClusterClock;
 use allclear_server::replica::state_machine::CoreStateMachine;
 
-/// Makes a cluster of one out of this stopped replica's disk, when the other disks are lost for good
+/// Restores the cluster from the disk of this stopped replica alone, when all other disks are lost permanently
 ///
-/// Without the flag nothing is changed: it shows what the disk holds, what would be lost, and what is to be done.
+/// Without the flag, the command changes nothing: it prints the contents of the disk, the losses and the next steps.
 #[derive(clap::Args)]
 pub(super) struct Restore {
     #[command(flatten)]
     stopped: Configured,
-    /// Do it: what only the other disks held is lost, and those must never be started again
+    /// Restores the cluster. Entries on the other disks alone are lost; never start a replica on another old disk again
     #[arg(long)]
     from_this_disk_alone_and_accept_lost_entries: bool,
 }
@@ -47,12 +47,13 @@ impl Restore {
         }
         say(shown(config, &holding));
         if !self.from_this_disk_alone_and_accept_lost_entries {
-            say("Nothing was changed. If the other disks are lost for good, run this again with \
-                 --from-this-disk-alone-and-accept-lost-entries. If they are not, start their replicas instead.");
+            say("Nothing was changed. If the other disks are lost permanently, run this command again with \
+                 --from-this-disk-alone-and-accept-lost-entries. Otherwise start the other replicas instead.");
             return Ok(Err(Exit::Refused));
         }
         survivor.restore()?;
-        say(format_args!("Done: {} alone is the cluster now. Start it, and then the others.", holding.replica));
+        let name = &holding.replica;
+        say(format_args!("Done: {name} is the only member of the cluster. Start {name} first, and then the others."));
         Ok(Ok(()))
     }
 }
@@ -66,23 +67,24 @@ fn shown(config: &Config, holding: &DiskContents) -> String {
     let DiskContents { replica, last, term, committed, voters, learners, unreadable } = holding;
     let others: Vec<&str> =
         voters.iter().chain(learners).map(String::as_str).filter(|name| *name != replica.as_str()).collect();
-    let others = if others.is_empty() { "nobody".into() } else { others.join(", ") };
+    let others = if others.is_empty() { "none".into() } else { others.join(", ") };
     let learners = if learners.is_empty() { "none".into() } else { learners.join(", ") };
     format!(
-        "{directory} holds what {replica} of cluster {cluster} knows: entries up to {last} (term {term}), of which those \
-         up to {committed} are known to be decided. Voters: {voters}. Learners: {learners}.\n{unreadable}\
-         - {replica} alone becomes the cluster. What it holds counts as decided, also what was not; what the others \
-         decided without it is lost: answers to events, approvals, ends of hooks.\n\
-         - An approval that is lost may be posted once more.\n\
-         - The others ({others}) come back as new ones: stop them, EMPTY their data_dir, and start them after this one. \
-         Nobody has to add them.\n\
-         - Never start them on their old data directories: they are not let in, but enough of them elect a leader \
-         among themselves, and then two clusters answer for the same machines.",
+        "{directory} holds the log of {replica} of cluster {cluster}: entries up to {last} (term {term}). The entries \
+         up to {committed} are known to be committed. Voters: {voters}. Learners: {learners}.\n{unreadable}\
+         - {replica} becomes the only member of the cluster. All entries on this disk count as committed, also entries \
+         that were not. Entries that the other replicas committed without {replica} are lost: treatments of events, \
+         approvals, ends of hooks.\n\
+         - The cluster may post a lost approval to Azure once more.\n\
+         - The other replicas ({others}) return as new replicas: stop each replica, EMPTY the replica's data_dir, and \
+         start the replica after {replica}. You do not have to add the replicas.\n\
+         - Never start another replica on the old data_dir: {replica} refuses such a replica, but enough such replicas \
+         elect a leader of their own, and then two clusters approve events for the same VMs.",
         directory = config.replica.data_dir.display(),
         cluster = config.cluster.name,
         voters = voters.join(", "),
         unreadable = unreadable.as_ref().map_or_else(String::new, |(index, why)| format!(
-            "- Log entry {index} cannot be read: {why}. This entry and all later ones on this disk are lost with the restore.\n"
+            "- Log entry {index} cannot be read: {why}. The restore loses this entry and all later entries.\n"
         )),
     )
 }

@@ -17,12 +17,12 @@ pub(super) fn run(file: &Configured) -> Result<(), Exit> {
     files::check_way(&file.path).map_err(|why| misused(format_args!("the configuration cannot be trusted: {why}")))?;
     let config = file.load()?;
     if let Some(why) = app::confidence::told_to_all(&config, &file.path) {
-        return Err(misused(format_args!("the configuration keeps no secrets: {why}")));
+        return Err(misused(format_args!("the configuration file does not protect secrets: {why}")));
     }
     http::logging::start(&config::log_filter()).map_err(misused)?;
     keep_to_itself();
     allow_many_connections();
-    let (own, answering) = runtimes().map_err(|error| failed(format_args!("cannot start: {error}")))?;
+    let (own, answering) = runtimes().map_err(|error| failed(format_args!("the replica cannot start: {error}")))?;
     let ran = own.block_on(app::run(config, answering.handle().clone()));
     answering.shutdown_background();
     // Hanging resolvers or disks do not delay the exit; their unfinished work is recovered at the next start.

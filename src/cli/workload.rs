@@ -8,17 +8,17 @@ use super::{Exit, output};
 use allclear_server::grpc::client::OperatorConnection;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// Shows the workloads of every VM, and declares one to be in service
+/// Lists the workloads of every VM, and declares a workload to be in service
 #[derive(Subcommand)]
 pub(super) enum WorkloadSubcommand {
-    /// Shows each workload of each VM: whether it is in service, since when not, by which event, and what is owed
+    /// Lists the workloads of each VM: the state, the time of the last change, the event, and the hooks that are owed
     List(Target),
-    /// Declares a workload to be in service that could not be restored by its hooks; its group's slot is free then
+    /// Declares a workload to be in service if the hooks could not restore the workload; the slot of the group is freed
     Restored {
         /// The workload
         #[arg(value_name = "VM/NAME")]
         workload: String,
-        /// Why: kept in the log
+        /// Your reason, kept in the log
         #[arg(long, value_name = "TEXT")]
         reason: String,
         #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Cluster time as one replica knows it (`members.md` 5). Cluster time advances by a monotonic clock. The platform's
+//! Cluster time as one replica knows it (`SPEC.md` 13). Cluster time advances by a monotonic clock. The platform's
 //! time sets cluster time if the endpoints of a majority of the voters agree; otherwise a majority of the wall clocks
 //! does. One wrong clock or endpoint changes nothing.
 

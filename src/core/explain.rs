@@ -1,4 +1,4 @@
-//! The reason why an event has not started, for people (`behaviour.md` 12): from the event's clearance, and from facts
+//! The reason why an event has not started, for people (`SPEC.md` 12): from the event's clearance, and from facts
 //! outside the log.
 
 use crate::isolation::approval;

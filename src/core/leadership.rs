@@ -1,5 +1,5 @@
 //! The replica to which leadership is transferred. Leadership leaves a VM that an event is about to take down, and a
-//! replica with a stalled metadata channel (`behaviour.md` 6 and 7). The result is a hint; Raft decides.
+//! replica with a stalled metadata channel (`SPEC.md` 6.10). The result is a hint; Raft decides.
 
 use crate::model::event::Event;
 use crate::model::id::VmName;

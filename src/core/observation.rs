@@ -1,5 +1,5 @@
 //! Evaluates the polls of one replica before a report. An event counts as gone, or as not started, only after
-//! consecutive polls agree (`members.md` 3, D3 and D5). A poll without information interrupts the series.
+//! consecutive polls agree (`SPEC.md` 2, D3 and D5). A poll without information interrupts the series.
 
 use crate::cluster_time::Trust;
 use crate::model::command::{Command, ReportDocument};

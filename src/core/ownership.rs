@@ -65,24 +65,25 @@ impl fmt::Display for OwnershipError {
         match self {
             Self::Configured(name) => write!(
                 f,
-                "{name} is a workload of the replica's configuration: add your uid to its `workload.allow_uids`, or take \
-                 another name"
+                "{name} is a workload of the replica's configuration: add your uid to `workload.allow_uids` of \
+                 {name}, or use another name"
             ),
             Self::Group(group) => write!(
                 f,
-                "group {group} is not open to you: add your uid to `group.allow_uids` of {group} in the replica's \
-                 configuration"
+                "your uid may not register in group {group}: add your uid to `group.allow_uids` of {group} in the \
+                 replica's configuration"
             ),
             Self::Owned { name, by } => {
                 write!(
                     f,
-                    "{name} is the workload of uid {by}: only that user, root and the replica's own may change it"
+                    "{name} is the workload of uid {by}: only that user, root and the replica's own user may change \
+                     the workload"
                 )
             }
             Self::Needed { name, event } => write!(
                 f,
-                "event {event} is open and has {name} prepared or put back: wait until it is over, or force it as root or \
-                 as the replica's own user; what it was registered with stays until then"
+                "event {event} is open and prepares or restores {name}: wait until the event is over, or force the \
+                 change as root or as the replica's own user; until then the present registration stays in force"
             ),
         }
     }

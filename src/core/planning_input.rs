@@ -117,7 +117,7 @@ impl PlanningInput {
         self.unreachable_for(replica).max(stalled)
     }
 
-    /// The best replica to post an approval of the event, of the replicas that can (`behaviour.md` 6): a replica with
+    /// The best replica to post an approval of the event, of the replicas that can (`SPEC.md` 6.4): a replica with
     /// the fewest claims of the event, so that a failing approver does not block the others; then unaffected before
     /// affected; then the leader.
     pub fn approver(&self, state: &State, id: &EventId) -> Option<&VmName> {

@@ -1,4 +1,4 @@
-//! The platform's time from one metadata endpoint: by the `Date` of answers with a valid document (`members.md` 5).
+//! The platform's time from one metadata endpoint: by the `Date` of answers with a valid document (`SPEC.md` 13.2).
 //! `NotBefore` is written in the platform's time.
 
 use crate::model::time::Timestamp;

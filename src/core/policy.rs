@@ -1,4 +1,4 @@
-//! The treatment of an event (`behaviour.md` 4): the first rule of the configuration that matches, otherwise a default.
+//! The treatment of an event (`SPEC.md` 4): the first rule of the configuration that matches, otherwise a default.
 //! The treatment is committed with the event, so a change of the policy never changes an event under way.
 
 use crate::model::document::{Announcement, EventType, NotBefore, Source, Status};

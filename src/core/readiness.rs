@@ -1,4 +1,4 @@
-//! Whether a workload serves (`members.md` 1, "Ready"), from consecutive answers.
+//! Whether a workload serves (`SPEC.md` 8, R10), from consecutive answers.
 
 use crate::model::workload::Readiness;
 

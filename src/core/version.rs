@@ -1,4 +1,4 @@
-//! The cluster version: the meaning of entries (`members.md` 8). An entry raises the version once every replica that
+//! The cluster version: the meaning of entries (`SPEC.md` 10.3). An entry raises the version once every replica that
 //! applies the entry runs a program with knowledge of the version. A program without knowledge of the version applies
 //! no further entry.
 

@@ -1,4 +1,4 @@
-//! `allclear demo-hook`: the hooks of the demo's sample workload; started by replicas, not by people.
+//! `allclear demo-hook`: the hooks of the demo's sample workload, started by replicas.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -17,16 +17,16 @@ use allclear_server::replica::clock;
 
 /// Number of steps in which progress is reported.
 const STEPS: u32 = 4;
-/// The answer to a confirm whose hook is not done.
+/// The exit status of a confirm for a hook without a final note.
 const NOT_DONE: u8 = 12;
 
-/// Pretends to prepare a workload: takes its time, tells its progress, and notes what it did
+/// Simulates the preparation of a workload: waits, reports progress, and writes notes
 #[derive(clap::Args)]
 pub struct DemoHook {
-    /// How long it takes
+    /// Duration of the simulated preparation
     #[arg(long, value_parser = humantime::parse_duration)]
     takes: Duration,
-    /// Where it notes that it begins and that it is done
+    /// The file for the notes of begin and end
     #[arg(long)]
     log: PathBuf,
 }
@@ -85,13 +85,13 @@ impl DemoHook {
     }
 }
 
-/// Appends a note in one write, so that hooks that run concurrently do not mix their lines.
+/// Appends a note in one write, so that lines of concurrent hooks do not mix.
 fn append(log: &Path, note: &Note) -> io::Result<()> {
     let line = serde_json::to_string(note)? + "\n";
     OpenOptions::new().create(true).append(true).open(log)?.write_all(line.as_bytes())
 }
 
-/// All notes, oldest first; nothing when no hook has run.
+/// All notes, oldest first; empty before the first hook.
 pub(super) fn notes(log: &Path) -> io::Result<Vec<Note>> {
     match std::fs::read_to_string(log) {
         Ok(text) => Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()),

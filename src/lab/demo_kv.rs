@@ -2,10 +2,10 @@
 
 use allclear_server::exit::{Exit, say};
 
-/// A member of the toy database that dials in at its replica
+/// Runs a member of the example database, as a session workload of one replica
 #[derive(clap::Args)]
 pub struct DemoKv {
-    /// Name, socket and folder: the example reads them itself
+    /// The name, the socket and the folder of the member
     #[arg(num_args = 3, value_names = ["NAME", "SOCKET", "FOLDER"], required = true)]
     arguments: Vec<String>,
 }

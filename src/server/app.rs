@@ -146,7 +146,7 @@ pub async fn run_until(
     }
     remove(&sockets);
     match failure {
-        Some(fatal) => bail!("this replica cannot go on: {fatal}"),
+        Some(fatal) => bail!("this replica cannot continue: {fatal}"),
         None => Ok(()),
     }
 }
@@ -269,8 +269,9 @@ fn known_calls(config: &Config, spool: &Path) -> anyhow::Result<KnownCalls> {
     let former = Former::open(spool, &configured).with_context(|| {
         let file = spool.join(".hooks.json");
         format!(
-            "cannot read or write {}, which tells how hooks of former configurations were run; mend its disk or its \
-             rights, or move it away, when `allclear workload list` on another replica says that nothing is owed here",
+            "cannot read or write {}, the record of hooks of former configurations; repair the disk or the \
+             permissions, or move the file away when `allclear workload list` on another replica shows no outstanding \
+             restore for this VM",
             file.display()
         )
     })?;

@@ -13,15 +13,16 @@ use nix::unistd::{getegid, geteuid};
 #[derive(Debug, thiserror::Error)]
 pub enum Unsafe {
     #[error(
-        "{} belongs to uid {owner}, who could put anything there: give it to uid {uid} or root, or use another path",
+        "{} belongs to uid {owner}, and that user could replace its content: change the owner to uid {uid} or root, \
+         or use another path",
         path.display()
     )]
     OfAnother { path: PathBuf, owner: u32, uid: u32 },
-    #[error("{} can be written by {whom}, who could exchange what is in it: chmod {mode} it, or use another path", path.display())]
+    #[error("{} can be written by {whom}, so its content could be replaced: chmod {mode} it, or use another path", path.display())]
     Writable { path: PathBuf, whom: &'static str, mode: &'static str },
-    #[error("{} can be read by every user of this machine, and holds what is secret: chmod o= it", .0.display())]
+    #[error("{} can be read by every user of this machine, and contains secrets: chmod o= it", .0.display())]
     Readable(PathBuf),
-    #[error("{} is a symbolic link, where a replica keeps nothing but files and folders of its own: remove it", .0.display())]
+    #[error("{} is a symbolic link, and a replica keeps only files and directories of its own here: remove the link", .0.display())]
     Link(PathBuf),
     #[error("cannot use {}: {why}", path.display())]
     Unseen { path: PathBuf, why: io::Error },

@@ -5,7 +5,7 @@ use std::time::Duration;
 use allclear_core::model::time::Timestamp;
 use allclear_core::verify::invariants::Violation;
 
-/// The broken property, by its name in `behaviour.md` 13.
+/// The broken property, by its id in `SPEC.md` 18.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Property {
     S1,

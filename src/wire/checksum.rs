@@ -7,8 +7,8 @@
 //! the field. A text has the checksum in a line of its own. A value from before there were checksums has no checksum,
 //! and is read as before.
 
-/// Field 536,870,911, the highest there is, `fixed32`: no seal is taken for the end of an unsealed message, nor the
-/// other way round.
+/// Field 536,870,911, the highest possible number, `fixed32`: the end of a message without a checksum never looks like a
+/// checksum.
 const TAG: [u8; 5] = [0xfd, 0xff, 0xff, 0xff, 0x0f];
 const SEAL: usize = TAG.len() + size_of::<u32>();
 /// Number of flipped bits up to which the tag is still recognized as a tag.

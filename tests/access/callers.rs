@@ -54,8 +54,12 @@ async fn at_the_operators_socket_only_root_and_the_replicas_own_user_are_heard()
     open(&socket, 0o666);
     let tried = runs_as(STRANGER, &pause);
     let said = String::from_utf8(tried.stderr).unwrap();
-    assert!(tried.status.code() == Some(4) && said.contains("uid 65531 may not ask here"), "{said}");
-    all_refused(&every_call_as(STRANGER, STRANGER, &at(&socket)), "PermissionDenied", "uid 65531 may not ask here");
+    assert!(tried.status.code() == Some(4) && said.contains("uid 65531 may not call this replica"), "{said}");
+    all_refused(
+        &every_call_as(STRANGER, STRANGER, &at(&socket)),
+        "PermissionDenied",
+        "uid 65531 may not call this replica",
+    );
     assert!(cluster.status(0).await.unwrap().paused.is_none(), "nothing is paused");
     let calls = every_call_as(STRANGER, STRANGER, &at(&socket)).len();
     assert_eq!(refused(&cluster, "operator", "user").await, 1 + 2 * calls, "health and reflection count as well");

@@ -82,7 +82,7 @@ async fn what_somebody_else_could_exchange_is_refused_and_left_as_it_is() {
     set(&stored, 0o666);
     is_refused(
         &mut cluster,
-        "consensus.redb can be written by every user of this machine, who could exchange what is in it",
+        "consensus.redb can be written by every user of this machine, so its content could be replaced",
     );
     set(&stored, 0o600);
     set(&folder, 0o777);

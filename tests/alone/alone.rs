@@ -1,4 +1,4 @@
-//! The isolated replica, and the quorum which yields to the isolated replica (`behaviour.md` 7), by the deciding code:
+//! The isolated replica, and the quorum which yields to the isolated replica (`SPEC.md` 7), by the deciding code:
 //! the model calls the production `apply`, `plan`, `assignments`, `event_to_approve`, `unrecorded` and `Observation`,
 //! and acts around these functions as `src/core/procedure/{approval,isolated_approval,reconciliation}.rs` and
 //! `src/server/replica/journal.rs` do.

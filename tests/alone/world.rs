@@ -152,7 +152,7 @@ pub(crate) enum Why {
     Takeover(Timestamp),
 }
 
-/// The broken property, by its name in `behaviour.md` 13.
+/// The broken property, by its id in `SPEC.md` 18.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Breach {
     S2,

@@ -60,7 +60,7 @@ fn a_value_is_shown_when_it_is_said_to_be_harmless_and_else_not() {
 #[test]
 fn a_configuration_that_everybody_reads_is_refused_where_it_holds_a_secret() {
     let folder = tempfile::tempdir().unwrap();
-    let why = "can be read by every user of this machine, and holds what is secret: chmod o= it";
+    let why = "can be read by every user of this machine, and contains secrets: chmod o= it";
     let named = "workload.hook.env.MODE, workload.hook.env.PIN";
     let values = ", MODE = \"m4rk-mode\", PIN = \"7q8\"";
     for (tables, mode, is_refused) in [

@@ -156,7 +156,7 @@ fn before_a_replica_has_ever_run_everything_is_tried_and_nothing_is_left_behind(
     let output = allclear(&["doctor", "--config", &path], &[("PATH", "/usr/bin:/bin")]);
     let lines: Vec<&str> = stdout(&output).lines().collect();
     assert!(lines[0].starts_with("ok  configuration"), "{lines:#?}");
-    assert_eq!(lines.last(), Some(&"nothing failed: 0 failed, 0 to look at"));
+    assert_eq!(lines.last(), Some(&"nothing failed: 0 failures, 0 warnings"));
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn beside_a_running_replica_its_ports_and_sockets_are_its_own_and_its_peer_is_me
     );
     let stranger = text.replace("name = \"tests\"", "name = \"others\"");
     let (code, findings) = bench.asked(&stranger);
-    assert!(code == Some(1) && any(&findings, "is of another cluster"), "{findings:#?}");
+    assert!(code == Some(1) && any(&findings, "is for another cluster"), "{findings:#?}");
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn what_a_check_of_a_workload_finds_is_told_line_by_line() {
         format!("{}[[workload]]\nname = \"w\"\n{hook}", bench.text())
     };
     let (code, findings) = bench.asked(&check("test \"$ALLCLEAR_MODE$ALLCLEAR_VM\" = dry_rundb-0"));
-    assert!(code == Some(0) && any(&findings, "db-0/w/check: hooks can do what they may have to"), "{findings:#?}");
+    assert!(code == Some(0) && any(&findings, "db-0/w/check: the check found no fault"), "{findings:#?}");
     bench.fails(&check("echo no rights >&2; exit 1"), "database", "db-0/w/check: no rights");
     let (_, findings) =
         bench.asked(&check("echo no rights >&2; echo no disk >&2; echo no rights, no disk >&2; exit 1"));
@@ -355,7 +355,7 @@ fn files_of_variables_are_tried_and_so_is_the_configuration_that_holds_others() 
     bench.fails(&file("m4rk-token", 0o644), "hook", "TOKEN of w.drain: ");
     bench.warns(&file("7q8", 0o600), "too short to be cut out");
     bench.fails(&hook("env_files = { TOKEN = \"/nowhere/token\" }"), "hook", "/nowhere/token: No such file");
-    bench.fails(&hook("env = { TOKEN = \"m4rk-token\" }"), "configuration", "holds what is secret: chmod o= it");
+    bench.fails(&hook("env = { TOKEN = \"m4rk-token\" }"), "configuration", "contains secrets: chmod o= it");
     let (code, findings) = bench.asked(&hook("env = { PORT = \"5433\" }\nenv_shown = [\"PORT\"]"));
     assert!(code == Some(0), "{findings:#?}");
 }
@@ -377,8 +377,8 @@ fn what_a_collector_of_traces_says_is_told_and_fails_nothing() {
         }
     });
     let (code, findings) = bench.asked(&text);
-    assert!(code == Some(0) && all_ok(&findings) && any(&findings, "takes traces"), "{findings:#?}");
-    bench.warns(&text, "it answers 401: who");
+    assert!(code == Some(0) && all_ok(&findings) && any(&findings, "accepts traces"), "{findings:#?}");
+    bench.warns(&text, "the collector answered 401: who");
     serving.join().unwrap();
     bench.warns(&text, "Connection refused");
     bench.warns(&(text + "ca = \"/nowhere/ca.pem\"\n"), "/nowhere/ca.pem");

@@ -19,7 +19,10 @@ fn a_vm_that_the_configuration_does_not_list_is_no_reason_to_try_again() {
     // The name comes from the instance metadata, which says db-0.
     let strangers = bench.pair().replace("name = \"db-0\"\n", "").replace("{ db-0 =", "{ db-7 =");
     let (code, said) = runs(&bench, &strangers);
-    assert!(code == Some(2) && said.contains("this VM is db-0") && said.contains("(db-7, db-1)"), "{code:?}: {said}");
+    assert!(
+        code == Some(2) && said.contains("names this VM db-0") && said.contains("(db-7, db-1)"),
+        "{code:?}: {said}"
+    );
     // With a written name, the fault is found before any request.
     let path = written(bench.folder.path(), &bench.pair().replace("{ db-0 =", "{ db-7 ="));
     for command in ["run", "check"] {

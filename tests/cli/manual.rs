@@ -69,7 +69,7 @@ fn the_manual_page_names_every_command_and_each_has_a_page() {
 fn the_first_help_and_the_manual_page_say_what_to_type_at_night() {
     let page = stdout(&allclear(&["man"], &[])).replace('\\', "");
     for told in [stdout(&allclear(&["--help"], &[])), stderr(&allclear(&[], &[])), &page] {
-        assert!(told.contains("\nWhen the cloud wants to take a machine down:\n"), "{told}");
+        assert!(told.contains("\nWhen Azure announces maintenance of a VM:\n"), "{told}");
         assert!(told.contains("allclear explain "), "{told}");
     }
 }

@@ -50,7 +50,7 @@ fn a_scenario_with_more_vms_than_are_configured_is_left_out_and_told() {
     let path = written(folder.path(), "replica.data_dir = \"/d\"\n");
     let output = allclear(&["policy", "test", "--config", &path, "--at", AT], &[]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let told = "\ntwo-vms-one-event\n  not tried: it needs 2 VMs, and the configuration names 1\n";
+    let told = "\ntwo-vms-one-event\n  not tried: the scenario needs 2 VMs, and the configuration names 1\n";
     assert!(stdout(&output).contains(told), "{}", stdout(&output));
 }
 
@@ -76,22 +76,22 @@ fn why_a_hook_is_left_out_is_told() {
     for (event, told) in [
         (
             r#""EventType":"Freeze","EventSource":"Platform","DurationInSeconds":5"#,
-            &["failover of pg on db-0: the freeze is brief and it names no min_freeze"][..],
+            &["failover of pg on db-0: the freeze is brief, and the hook has no min_freeze"][..],
         ),
         (
             r#""EventType":"Reboot","EventSource":"User","NotBefore":"Thu, 01 Jan 2026 00:01:00 GMT""#,
             &[
-                "checkpoint of pg on db-0: it is not for events of this type",
-                "failover of pg on db-0: the notice of 55s does not hold the 10m that it may take",
+                "checkpoint of pg on db-0: the hook is not for events of this type",
+                "failover of pg on db-0: the notice of 55s is shorter than the 10m that the hook may take",
             ],
         ),
         (
             r#""EventType":"Reboot","EventSource":"Platform","EventStatus":"Started""#,
-            &["failover of pg on db-0: the impact has begun, and it runs on the affected VM"],
+            &["failover of pg on db-0: the impact has begun, and the hook runs on the affected VM"],
         ),
         (
             r#""EventType":"Terminate","EventSource":"User""#,
-            &["checkpoint of pg on db-0: its phase is not among those of the treatment"],
+            &["checkpoint of pg on db-0: the treatment does not include this phase"],
         ),
     ] {
         std::fs::write(&file, format!(r#"{{"Resources":["db-0"],{event}}}"#)).unwrap();
@@ -113,12 +113,12 @@ fn what_cannot_be_read_is_told_with_its_place_and_counts_as_wrong_usage() {
         assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
         stderr(&output).to_owned()
     };
-    assert_eq!(told(""), "-: it is empty\n");
-    assert_eq!(told("[]"), "-: it is neither an event nor a document with `Events`\n");
-    assert_eq!(told(r#"{"Events":[]}"#), "-: it lists no event\n");
+    assert_eq!(told(""), "-: the text is empty\n");
+    assert_eq!(told("[]"), "-: the JSON value is neither an event nor a document with `Events`\n");
+    assert_eq!(told(r#"{"Events":[]}"#), "-: the document lists no event\n");
     let without_id = r#"{"Events":[{"EventId":"a"},{"EventType":"Reboot"}]}"#;
-    assert_eq!(told(without_id), "-: event 1, counted from 0: its EventId is missing or not text\n");
-    assert!(told("{").starts_with("-: it is not JSON: "));
+    assert_eq!(told(without_id), "-: event 1, counted from 0: EventId is missing or not text\n");
+    assert!(told("{").starts_with("-: the text is not JSON: "));
     let missing = allclear(&["policy", "test", "--config", &file("allclear.toml"), "missing.json"], &[]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(stderr(&missing).starts_with("missing.json: cannot be read: "), "{}", stderr(&missing));

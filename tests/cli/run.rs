@@ -42,8 +42,8 @@ confirm = "http://127.0.0.1:1/"
         "{path}:5:8: `policy.margn` is not a known key: did you mean `margin`?
 {path}:10:10: `cluster.tls.ca` is missing: the file of the cluster's authority, in PEM
 {path}:10:10: `cluster.tls.key` is missing: the file of its private key, in PEM
-{path}:15:17: `workload.role.http` is \"ftp://127.0.0.1:1/\": it has to begin with https:// or http://
-{path}:24:11: `workload.hook.confirm` is an address: write it as {{ http = \"…\" }}
+{path}:15:17: `workload.role.http` is \"ftp://127.0.0.1:1/\": the address has to begin with https:// or http://
+{path}:24:11: `workload.hook.confirm` is an address: write {{ http = \"…\" }}
 "
     );
     assert_eq!((stderr(&output), stdout(&output), output.status.code()), (expected.as_str(), "", Some(2)));

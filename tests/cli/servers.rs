@@ -70,10 +70,10 @@ fn a_demo_of_redis_can_be_read_where_there_is_no_terminal() {
     let output = allclear(&["demo", "--with", "redis", "--scenario", "user-reboot"], &[PATH, ("TMPDIR", temporary)]);
     assert_eq!(output.status.code(), Some(0), "{}\n{}", stdout(&output), stderr(&output));
     for line in [
-        "writes acknowledged by Redis",
+        "Redis acknowledged ",
         "pause when the primary moved",
         "longest pause of all",
-        "every acknowledged write is there exactly once, on db-0, db-1 and db-2",
+        "every acknowledged write exists exactly once, on db-0, db-1 and db-2",
         "All is well",
     ] {
         assert!(stdout(&output).contains(line), "{line}: {}", stdout(&output));

@@ -55,7 +55,7 @@ fn a_program_that_is_no_database_ends_the_demo_with_what_it_said() {
     let temporary = folder.path().to_str().unwrap();
     let output = allclear(&["demo", "--workload", "ls --no-such-option"], &[("TMPDIR", temporary), ("PATH", "/bin")]);
     assert_eq!((output.status.code(), stdout(&output).lines().count()), (Some(1), 2));
-    for told in ["the database on db-0 ended by itself", "no-such-option"] {
+    for told in ["the database on db-0 ended unexpectedly", "no-such-option"] {
         assert!(stderr(&output).contains(told), "{told}: {}", stderr(&output));
     }
     nothing_is_left(folder.path());

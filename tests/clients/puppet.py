@@ -1,5 +1,5 @@
-"""A workload in a process of its own: says what its handlers were called for, and ends them as it is told.
-`puppet.rs` does the same."""
+"""A scripted workload process: prints each call of its handlers, and ends each call as standard input commands.
+`puppet.rs` is the Rust equivalent."""
 
 import asyncio
 import os
@@ -86,7 +86,7 @@ def stand(standing):
 
 
 def make_room(length):
-    """Files may be so long and no longer, or as long as they like."""
+    """Limits the size of files to `length` bytes; `enough` removes the limit."""
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most if length == "enough" else int(length), most))
 

@@ -243,7 +243,7 @@ async fn where_nobody_can_tell_which_clock_of_two_is_right_an_event_is_prepared_
     cluster.cloud.fault(json!({ "on": "get", "fault": { "kind": "undated" } })).await;
     cluster.start_all();
     cluster.ready().await;
-    let is_told = |place: usize| cluster.log(place).contains("the wall clocks of the voters do not agree");
+    let is_told = |place: usize| cluster.log(place).contains("the wall clocks of the voters differ");
     assert!(is_told(0) || is_told(1), "{}", cluster.log(0));
     let order = json!({ "type": "Redeploy", "source": "Platform", "vms": [1], "notice": "10m" });
     let id = cluster.cloud.announce(order).await;
@@ -276,14 +276,14 @@ async fn an_endpoint_whose_time_is_not_the_clusters_is_told_and_believed_by_nobo
         |status: &Status| status.platform_difference_ms.is_some_and(|ahead| (-3_601_000..-3_590_000).contains(&ahead));
     cluster.until(2, "told that its endpoint differs", is_behind).await;
     cluster
-        .until_true("warned", async || cluster.log(2).contains("the cluster's time and the platform's differ"))
+        .until_true("warned", async || cluster.log(2).contains("the cluster's time differs from Azure's time"))
         .await;
     let (_, page) = cluster.page(2, "/metrics").await;
     let shown = page.lines().find(|line| line.starts_with("allclear_platform_clock_difference_seconds")).unwrap();
     assert!(shown.contains(" -359") || shown.contains(" -360"), "{shown}");
     let (_, text, _) = cluster.says(2, &["status"]);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("s behind the platform's, as the metadata endpoint of this VM shows it"), "{text}");
+    assert!(text.contains("s behind Azure's time, by the metadata endpoint of this VM"), "{text}");
     let status = cluster.status(0).await.unwrap();
     assert_eq!(status.platform_difference_ms, Some(0));
     assert!(status.warnings.is_empty(), "{:?}", status.warnings);

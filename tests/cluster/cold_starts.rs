@@ -67,7 +67,9 @@ async fn an_event_waits_for_the_replica_of_its_vm_to_say_what_runs_there() {
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 3 })).await;
     let waits = |event: &Event| {
         let blocker = event.blocker.as_ref().filter(|blocker| blocker.code == "hook_waiting");
-        blocker.is_some_and(|blocker| blocker.message.starts_with("db-3 has yet to say what runs there"))
+        blocker.is_some_and(|blocker| {
+            blocker.message.starts_with("the replica on db-3 has not registered its workloads yet")
+        })
     };
     cluster.until_event(0, &id, "waiting for db-3", waits).await;
     cluster.a_few_polls_later().await;

@@ -1,4 +1,4 @@
-"""Decodes one OTLP request strictly: prints its spans as JSON, and fails on what the protocol does not know."""
+"""Decodes one OTLP request strictly: prints the spans as JSON, and fails on fields unknown to the protocol."""
 
 import json
 import sys

@@ -125,10 +125,10 @@ async fn a_drill_goes_on_under_another_leader_and_is_ended_by_an_operator() {
 async fn a_drill_that_cannot_be_is_refused_with_its_reason() {
     let cluster = Cluster::of(&["db-0"]).start().await;
     for (arguments, exit, why) in [
-        (&["Reboot"][..], 2, "a drill of Reboot names a VM: add --vm NAME"),
+        (&["Reboot"][..], 2, "a drill of Reboot needs a VM: add --vm NAME"),
         (&["Rebot", "--vm", "db-0"], 2, "Rebot: cannot be read"),
         (&["Reboot", "--vm", "db-10"], 4, "no VM of this cluster is named db-10"),
-        (&["--end", "drill-1"], 4, "no drill drill-1 is open"),
+        (&["--end", "drill-1"], 4, "there is no open drill drill-1"),
     ] {
         let (code, _, said) = ended(cluster.asks(0, "drill", arguments)).await;
         assert!(code == exit && said.contains(why), "{arguments:?} exits with {code}: {said}");

@@ -160,7 +160,8 @@ async fn a_second_copy_under_its_name_is_refused_as_it_is_and_both_are_told() {
     cluster.lose_disk(lost);
     let copy = cluster.copy(lost);
     cluster.start(copy);
-    let waits = |status: &Status| status.outside_because.as_ref().is_some_and(|why| why.contains("votes in its place"));
+    let waits =
+        |status: &Status| status.outside_because.as_ref().is_some_and(|why| why.contains("takes over the vote"));
     cluster.until(copy, "waiting", waits).await;
     cluster.start(lost);
     let refused = format!("more than one replica runs as db-{lost}");

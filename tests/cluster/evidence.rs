@@ -54,8 +54,8 @@ async fn every_replica_tells_every_step_of_an_event_with_who_and_why_and_how_lon
     measured_by(&cluster, 1, &id).await;
 
     let event = cluster.closed_everywhere(&id).await;
-    assert_eq!(find(&event, "Reboot by User is seen").who.as_deref(), Some("db-0, db-1, db-2"));
-    let chosen = find(&event, "policy chose to prepare it");
+    assert_eq!(find(&event, "Reboot by User was first seen").who.as_deref(), Some("db-0, db-1, db-2"));
+    let chosen = find(&event, "policy chose the treatment prepare");
     assert_eq!((chosen.who.as_deref(), &chosen.why), (Some("policy"), &event.rule));
     assert_eq!(find(&event, "drain of database on db-0: run begins").who.as_deref(), Some("db-0"));
     assert_eq!(find(&event, "drain of database on db-0: done").who.as_deref(), Some("db-0"));
@@ -65,9 +65,9 @@ async fn every_replica_tells_every_step_of_an_event_with_who_and_why_and_how_lon
     assert_eq!(find(&event, "released by").why.as_deref(), Some("backup is done"));
     assert_eq!(find(&event, "approval assigned to").why.as_deref(), Some("prepared"));
     assert_eq!(find(&event, ": accepted").who, Some(event.approvals[0].approver.clone()));
-    assert_eq!(find(&event, "it started because it was approved").why.as_deref(), Some("approved"));
-    assert_eq!(find(&event, "db-0 observed that it did not run for").who.as_deref(), Some("db-0"));
-    find(&event, "it is over: completed");
+    assert_eq!(find(&event, "the event started because allclear approved the event").why.as_deref(), Some("approved"));
+    assert_eq!(find(&event, "db-0 did not run for").who.as_deref(), Some("db-0"));
+    find(&event, "the event is over: completed");
     let stages: Vec<_> = event.timeline.iter().filter(|step| !step.what.contains(' ')).map(|it| &*it.what).collect();
     // A document may show the start before the outcome of the post is recorded; then no stage `approved` is entered.
     let others: Vec<_> = stages.iter().copied().filter(|stage| *stage != "approved").collect();
@@ -97,8 +97,8 @@ async fn a_timeline_lists_steps_in_causal_order() {
     let on = format!("of database on db-{vm}");
     let expected = [
         "announced".into(),
-        "Reboot by User is seen".into(),
-        "policy chose to prepare it".into(),
+        "Reboot by User was first seen".into(),
+        "policy chose the treatment prepare".into(),
         "preparing".into(),
         format!("checkpoint {on}: run begins"),
         format!("checkpoint {on}: done"),

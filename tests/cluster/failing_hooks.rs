@@ -134,11 +134,8 @@ async fn every_hook_that_holds_an_event_is_told() {
         .start()
         .await;
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 0 })).await;
-    let all = [
-        "database on db-0 asks for patience: a backup is being made",
-        "it is still warming up",
-        "queue on db-0 failed: no",
-    ];
+    let all =
+        ["database on db-0 is blocked: a backup is being made", "it is still warming up", "queue on db-0 failed: no"];
     let tells_all = |event: &allclear::wire::pb::allclear::operator::v1::Event| {
         event.blocker.as_ref().is_some_and(|blocker| all.iter().all(|each| blocker.message.contains(each)))
     };

@@ -32,7 +32,7 @@ async fn a_workload_that_is_upgraded_in_the_middle_of_its_step_goes_on_where_it_
     // This process was upgraded too far.
     let known = || knows(&step.attempt, None);
     let newest = refused(&cluster, pb::Hello { versions: vec![2], ..second(known()) }).await;
-    assert_eq!((newest.code(), newest.message()), (Code::InvalidArgument, "versions: this replica speaks 1"));
+    assert_eq!((newest.code(), newest.message()), (Code::InvalidArgument, "versions: this replica needs version 1"));
     let newer = pb::Hello { versions: vec![2, 1], ..second(known()) };
     let mut database = Dialled::at(&cluster.door(0), newer).await;
     assert_eq!(database.welcome.version, 1);
@@ -51,7 +51,7 @@ async fn of_two_processes_that_claim_a_workload_the_second_is_told_to_wait_until
     let copied = || second(knows(&step.attempt, Some(done())));
     let taken = refused(&cluster, copied()).await;
     assert_eq!(taken.code(), Code::AlreadyExists, "{taken}");
-    assert!(taken.message().contains("another session bears the name database; stop that one"), "{taken}");
+    assert!(taken.message().contains("another session has the name database; stop that session"), "{taken}");
     first.is_only_answered(3).await;
     let known = cluster.event(0, &id).await.unwrap();
     assert_eq!(outcomes(&known), [("drain", "run", None)], "nobody else speaks for the first");
@@ -70,7 +70,7 @@ async fn who_takes_its_registration_back_while_a_step_is_due_is_refused_and_stay
     database.say(goodbye(true)).await;
     let refusal = database.end().await;
     assert_eq!(refusal.code(), Code::FailedPrecondition, "{refusal}");
-    assert!(refusal.message().contains(&id) && refusal.message().contains("or force it"), "{refusal}");
+    assert!(refusal.message().contains(&id) && refusal.message().contains("or force the change"), "{refusal}");
     let mut database = Dialled::at(&cluster.door(0), second(knows(&step.attempt, Some(done())))).await;
     database.acknowledged(&step.attempt).await;
     cluster.until_stage(0, &id, "started").await;

@@ -43,7 +43,7 @@ async fn the_last_of_three_approves_only_by_an_operators_word_and_tells_the_othe
     let out = done(&cluster, affected, &["hold", &id, "--until", "1h", "--reason", "the backup has to end first"]);
     assert!(!out.contains("not acknowledged"), "{out}");
     let led = refused(&cluster, left, &["approve", &id, "--alone", "--revision", "1", "--reason", "too early"]);
-    assert!(led.contains("hears a leader"), "{led}");
+    assert!(led.contains("follows a leader"), "{led}");
 
     cluster.kill(leader);
     cluster.kill(affected);
@@ -61,8 +61,8 @@ async fn the_last_of_three_approves_only_by_an_operators_word_and_tells_the_othe
 
     // Without the revision nothing is approved, and the reply names the hold that the dead replicas acknowledged.
     let told = refused(&cluster, left, &["approve", &id, "--alone", "--reason", "db-0 has to come back"]);
-    let hold = format!("it is held by {}: the backup has to end first", who(affected));
-    assert!(told.contains(&hold) && told.contains("a hook of it may still run"), "{told}");
+    let hold = format!("the event is held by {}: the backup has to end first", who(affected));
+    assert!(told.contains(&hold) && told.contains("a hook of the event may still run"), "{told}");
     assert!(told.contains(&format!("--revision {revision}")), "{told}");
     assert!(words.contains(&hold), "{explained}");
     let stale = (event.revision + 7).to_string();
@@ -74,7 +74,7 @@ async fn the_last_of_three_approves_only_by_an_operators_word_and_tells_the_othe
     assert!(out.contains("approved without a quorum"), "{out}");
     assert_eq!(cluster.cloud.posted_by().await, [format!("db-{left}")]);
     let again = refused(&cluster, left, &approve);
-    assert!(again.contains("approved already") || again.contains("not see it as Scheduled"), "{again}");
+    assert!(again.contains("approved already") || again.contains("not list the event as Scheduled"), "{again}");
 
     cluster.start(leader);
     cluster.start(affected);

@@ -40,8 +40,9 @@ async fn what_is_done_too_late_is_written_down_and_counts_when_it_is_asked_about
     }
     let event = cluster.until_stage(0, &id, "started").await;
     assert_eq!(outcomes(&event), [("drain", "run", Some("timed_out")), ("drain", "confirm", Some("done"))]);
-    let is_told =
-        |step: &allclear::wire::pb::allclear::operator::v1::Step| step.what.contains("done, too late to count");
+    let is_told = |step: &allclear::wire::pb::allclear::operator::v1::Step| {
+        step.what.contains("done, ignored because the outcome came too late")
+    };
     assert!(event.timeline.iter().any(is_told), "{event:#?}");
 }
 

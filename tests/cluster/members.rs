@@ -220,7 +220,9 @@ async fn a_member_that_somebody_stopped_makes_others_wait_until_it_is_ready() {
     let blocker = event.blocker.unwrap();
     let message = blocker.message;
     assert!(message.contains("database on db-2") && message.contains("not ready"), "{message}");
-    assert!(blocker.next.contains("starts the event, although database on db-2 is out, when its notice ends"));
+    assert!(
+        blocker.next.contains("starts the event, although database on db-2 is out of service, when the notice ends")
+    );
     std::fs::remove_file(stopped(&cluster, "db-2")).unwrap();
     cluster.until_stage(0, &id, "started").await;
     cluster.cloud.finish(&id).await;

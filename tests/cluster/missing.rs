@@ -95,7 +95,7 @@ async fn nothing_more_is_taken_away_while_the_event_is_missing() {
     let is_done = |event: &Event| event.hooks[0].outcome.as_deref() == Some("done");
     let event = cluster.until_event(0, &id, "drained", is_done).await;
     let waits_for = event.blocker.unwrap();
-    assert!(waits_for.message.starts_with("no document lists it any more"), "{waits_for:?}");
+    assert!(waits_for.message.starts_with("no document lists the event any more"), "{waits_for:?}");
     cluster.a_few_polls_later().await;
     assert_eq!(cluster.hooks.begun(), ["drain"]);
     cluster.cloud.clear_faults().await;

@@ -81,7 +81,7 @@ async fn of_a_name_that_does_not_resolve_it_is_told_and_the_others_go_on() {
     let leader = cluster.leader(0).await;
     let is_told = |status: &Status| {
         let why = why_unreached(status, "db-2");
-        why.starts_with("db-2.ac.test does not resolve: ") && why.contains("at 127.0.0.3:") && why.contains("refused")
+        why.starts_with("db-2.ac.test does not resolve: ") && why.contains("127.0.0.3:") && why.contains("refused")
     };
     cluster.until(leader, "told why db-2 is not reached", is_told).await;
     let (_, said, _) = cluster.says(leader, &["status"]);

@@ -194,7 +194,7 @@ async fn what_is_approved_already_is_not_held_and_a_pause_says_so() {
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0, "start_delay": 3_600_000 })).await;
     cluster.until_approved(1, &id).await;
     let late = refused(&cluster, 1, &["hold", &id, "--until", "1h", "--reason", "too late"]);
-    assert!(late.contains("is approved already: a claim is never taken back"), "{late}");
+    assert!(late.contains("is approved already: an approval cannot be withdrawn"), "{late}");
     let out = done(&cluster, 1, &["pause", "--until", "1h", "--reason", "nothing more today"]);
     assert!(out.contains(&format!("too late for {id}")), "{out}");
     let (code, _, err) = cluster.says(1, &["hold", "nobody-knows", "--until", "1h", "--reason", "which?"]);
@@ -205,7 +205,7 @@ async fn what_is_approved_already_is_not_held_and_a_pause_says_so() {
     let (code, _, err) = cluster.says(1, &["pause", "--until", "soon", "--reason", "when?"]);
     assert_eq!(code, 2, "{err}");
     let empty = refused(&cluster, 1, &["pause", "--until", "1h", "--reason", " "]);
-    assert!(empty.contains("say why"), "{empty}");
+    assert!(empty.contains("the reason is missing"), "{empty}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -248,7 +248,9 @@ async fn of_a_pair_the_secondary_approves_nothing_that_is_held_before_the_hold_e
     cluster.kill(leader);
     let refuses = |event: &Event| {
         let said = event.blocker.as_ref().filter(|blocker| blocker.code == "no_quorum");
-        said.is_some_and(|said| said.message.contains("it is held by") && said.message.contains("wait for the backup"))
+        said.is_some_and(|said| {
+            said.message.contains("the event is held by") && said.message.contains("wait for the backup")
+        })
     };
     let event = cluster.until_event(secondary, &id, "left alone", refuses).await;
     assert_eq!(event.blocker.unwrap().until.as_ref(), Some(&until));
@@ -293,6 +295,6 @@ async fn who_moved_leadership_and_why_is_in_the_timeline() {
     let heir = format!("db-{}", i32::from(leader == 0));
     done(&cluster, 2, &["leader", "transfer", &heir, "--reason", "its disk is slow"]);
     let event = cluster.event(2, &id).await.unwrap();
-    let moved = format!("{} asks: leadership to go to {heir}", who(2));
+    let moved = format!("{} requested: transfer of leadership to {heir}", who(2));
     assert!(happened(&event, [&moved, "its disk is slow"]), "{event:#?}");
 }

@@ -59,7 +59,7 @@ async fn of_a_pair_the_secondary_leaves_the_platforms_events_alone() {
     cluster.kill(leader);
     let platforms = json!({ "type": "Reboot", "vm": leader, "source": "Platform" });
     let id = cluster.cloud.announce(platforms).await;
-    let refuses = |event: &Event| blocker_says(event, "no_quorum", "it is not user-initiated");
+    let refuses = |event: &Event| blocker_says(event, "no_quorum", "the event is not user-initiated");
     cluster.until_event(secondary, &id, "left alone", refuses).await;
     // At one poll a second, three times the duration until an isolated approval.
     cluster.a_few_polls_later().await;

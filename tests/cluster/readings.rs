@@ -56,7 +56,7 @@ impl Readings {
 
 /// Replaces times, durations and revisions by `~`.
 fn without_numbers(line: &str) -> String {
-    if line.contains(" allclear ") {
+    if line.trim_start().starts_with("allclear ") {
         let (command, revision) = line.split_once("--revision ").unwrap_or((line, ""));
         let rest = revision.trim_start_matches(|digit: char| digit.is_ascii_digit());
         return if revision.is_empty() { line.into() } else { format!("{command}--revision ~{rest}") };
@@ -164,8 +164,9 @@ async fn what_an_event_waits_for_in_others_is_told() {
     cluster.kill(1);
     let tells = |event: &Event, what: &str| event.blocker.as_ref().is_some_and(|it| it.message.contains(what));
     // a replica that answered recently counts as reachable for a while
-    let knows =
-        |event: &Event| tells(event, "does not approve it alone") && tells(event, "db-0 and db-1 are out of reach");
+    let knows = |event: &Event| {
+        tells(event, "does not approve the event alone") && tells(event, "db-0 and db-1 are unreachable")
+    };
     let is_offered =
         |event: &Event| knows(event) && event.blocker.as_ref().is_some_and(|it| it.isolated_approval.is_some());
     cluster.until_event(2, &second, "its own part, offered to an operator", is_offered).await;

@@ -69,10 +69,10 @@ async fn an_old_disk_is_not_let_into_a_restored_cluster() {
     let (code, out, _) = cluster.says(2, &["member", "list"]);
     assert_eq!(code, 0);
     let row = out.lines().find(|line| line.starts_with("db-0")).unwrap();
-    assert!(row.contains("before the cluster was restored") && row.contains("learner"), "{out}");
+    assert!(row.contains("older than the restore of the cluster") && row.contains("learner"), "{out}");
     let address = row.split_whitespace().nth(1).unwrap();
     let (code, _, why) = cluster.says(2, &["member", "add", "db-0", address]);
-    assert!(code == 4 && why.contains("before this cluster was restored"), "{code}: {why}");
+    assert!(code == 4 && why.contains("older than the restore of this cluster"), "{code}: {why}");
     cluster.kill(0);
     cluster.lose_disk(0);
     cluster.start(0);

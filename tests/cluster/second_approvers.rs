@@ -9,7 +9,7 @@ use super::evidence::measured_by;
 use super::operators::done;
 use super::workload::hook;
 
-const TOLD: &str = "somebody else approved event";
+const TOLD: &str = "another approver approved event";
 
 /// The lines of all logs with the warning of an outside approver.
 fn told(cluster: &Cluster, replicas: usize) -> Vec<String> {
@@ -40,13 +40,16 @@ async fn who_approves_beside_the_cluster_is_told_of_once_with_advice() {
         let status = cluster.until(place, "warning", |status: &Status| status.warnings.len() == 1).await;
         let warning = &status.warnings[0];
         assert_eq!(warning.event, id);
-        assert!(warning.text.contains("no replica of this cluster approved it; look for another agent"), "{warning:?}");
-        assert!(warning.text.contains("s before its notice ended"), "{warning:?}");
+        assert!(
+            warning.text.contains("no replica of this cluster approved the event; find the other agent"),
+            "{warning:?}"
+        );
+        assert!(warning.text.contains("s before the notice ended"), "{warning:?}");
     }
     cluster.until_true("a warning", async || told(&cluster, 3).len() == 1).await;
     cluster.cloud.finish(&id).await;
     let event = cluster.closed_everywhere(&id).await;
-    let step = event.timeline.iter().find(|step| step.who.as_deref() == Some("somebody else")).unwrap();
+    let step = event.timeline.iter().find(|step| step.who.as_deref() == Some("another approver")).unwrap();
     assert_eq!(step.why.as_deref(), Some("approved_elsewhere"));
 
     // Another leader does not log the warning again.

@@ -373,7 +373,8 @@ async fn a_workload_beyond_the_limit_is_refused_and_told_why_until_there_is_room
     }
     let refused = Dialled::try_at(&door, database(&[Drain])).await.err().unwrap();
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
-    let why = "64 workloads are registered at this replica, which is the limit; unregister those that are gone";
+    let why = "64 workloads are registered at this replica, which is the limit; unregister workloads that no longer \
+               run";
     assert_eq!(refused.message(), why);
     let gone = pb::UnregisterRequest { workload: format!("w{}", WORKLOAD_LIMIT - 1), force: false };
     client(&door).await.unregister(gone).await.unwrap();

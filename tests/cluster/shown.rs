@@ -162,7 +162,7 @@ async fn so_are_groups_that_differ() {
 async fn tell_of_the_second(cluster: &Cluster) {
     for place in 0..3 {
         let is_told = |status: &Status| {
-            let such = |text: &str| text.starts_with("the policy or the groups of db-1 are not those");
+            let such = |text: &str| text.starts_with("the policy or the groups of db-1 differ");
             status.warnings.iter().any(|warning| such(&warning.text))
         };
         cluster.until(place, "told of the difference", is_told).await;

@@ -175,7 +175,7 @@ async fn the_cluster_version_rises_when_every_program_knows_it_and_an_old_progra
     cluster.start(2);
     let cannot_follow = |status: &Status| {
         let why = status.outside_because.as_deref().unwrap_or_default();
-        status.role == "outside" && why.contains("cannot be read here") && why.ends_with("upgrade this replica")
+        status.role == "outside" && why.contains("this replica cannot read") && why.ends_with("upgrade this replica")
     };
     cluster.until(2, "told what to do", cannot_follow).await;
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 2 })).await;

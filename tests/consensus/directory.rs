@@ -46,7 +46,7 @@ async fn a_file_that_is_no_database_is_refused_with_what_to_do() {
     std::fs::write(cluster.directory("db-0").join("consensus.redb"), vec![7; 8192]).unwrap();
     let refused = cluster.start_with(cluster.options("db-0")).await.unwrap_err().to_string();
     assert!(refused.contains("consensus.redb"), "{refused}");
-    assert!(refused.contains("remove the directory and add this replica as a new one"), "{refused}");
+    assert!(refused.contains("remove the directory and add this replica as a new replica"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

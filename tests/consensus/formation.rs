@@ -49,8 +49,8 @@ async fn replicas_that_list_each_other_in_another_order_do_not_form() {
     other.replicas.reverse();
     cluster.start("db-0").await;
     cluster.start_with(other).await.unwrap();
-    outside(cluster.at("db-0"), "db-1 lists the replicas db-1, db-0, this one lists db-0, db-1").await;
-    outside(cluster.at("db-1"), "db-0 lists the replicas db-0, db-1, this one lists db-1, db-0").await;
+    outside(cluster.at("db-0"), "db-1 lists the replicas db-1, db-0, and this replica lists db-0, db-1").await;
+    outside(cluster.at("db-1"), "db-0 lists the replicas db-0, db-1, and this replica lists db-1, db-0").await;
     cluster.stop_all().await;
 }
 
@@ -75,7 +75,7 @@ async fn a_replica_that_lost_its_disk_follows_without_a_vote_and_disturbs_nobody
     std::fs::remove_dir_all(cluster.directory(&lost)).unwrap();
 
     cluster.start(&lost).await;
-    outside(cluster.at(&lost), "votes in its place by itself when that was out of contact for 60 s").await;
+    outside(cluster.at(&lost), "has been unreachable for 60 s").await;
     cluster.at(&lost).until("it learns", |now| now.role == RaftRole::Learner && now.quorum).await;
     assert_ne!(cluster.at(&lost).consensus.node_id(), old_node);
     // The other replicas know the lost replica's name by its old vote; the lost replica knows this vote as foreign.

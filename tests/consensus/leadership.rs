@@ -30,7 +30,7 @@ async fn leadership_is_handed_to_the_voter_that_was_named() {
     let handed = cluster.at(&follower).consensus.transfer_leadership(&follower).await;
     assert_eq!(handed, Err(RequestError::NoLeader));
     let handed = cluster.at(&leader).consensus.transfer_leadership("db-9").await;
-    assert_eq!(handed, Err(RequestError::Refused("db-9 is no voter of this cluster".into())));
+    assert_eq!(handed, Err(RequestError::Refused("db-9 is not a voter of this cluster".into())));
     cluster.at(&leader).consensus.transfer_leadership(&follower).await.unwrap();
     assert_eq!(cluster.leader().await, follower);
     cluster.propose(&leader, "handed over").await;
@@ -44,7 +44,7 @@ async fn leadership_is_not_handed_to_a_voter_that_does_not_answer() {
     cluster.stop(&gone).await;
     cluster.propose(&leader, "it misses this one").await;
     let handed = cluster.at(&leader).consensus.transfer_leadership(&gone).await;
-    assert_eq!(handed, Err(RequestError::Refused(format!("{gone} is not up to date or does not answer"))));
+    assert_eq!(handed, Err(RequestError::Refused(format!("{gone} is not up to date, or does not answer"))));
     cluster.propose(&leader, "still led").await;
     cluster.stop_all().await;
 }

@@ -18,7 +18,7 @@ async fn a_replica_that_lost_its_disk_returns_once_it_is_removed_and_added() {
     let address = cluster.options(&lost).replicas.iter().find(|(name, _)| *name == lost).unwrap().1.clone();
     let added = consensus.add_member(&lost, &address).await;
     assert!(
-        matches!(&added, Err(RequestError::Refused(why)) if why.contains("its old vote must not return")),
+        matches!(&added, Err(RequestError::Refused(why)) if why.contains("the old vote must not return")),
         "{added:?}"
     );
     consensus.remove_member(&lost).await.unwrap();
@@ -47,10 +47,10 @@ async fn a_cluster_of_one_grows_to_two_and_shrinks_again() {
     cluster.propose("db-0", "alone").await;
     let (consensus, address) = (cluster.at("db-0").consensus.clone(), cluster.addresses[1].1.clone());
     let silent = consensus.add_member("db-1", &address).await;
-    assert!(matches!(&silent, Err(RequestError::Refused(why)) if why.ends_with("start it first")), "{silent:?}");
-    let last = "db-0 is the only voter; nobody could decide anything without it";
+    assert!(matches!(&silent, Err(RequestError::Refused(why)) if why.ends_with(" first")), "{silent:?}");
+    let last = "db-0 is the only voter; without db-0 there would be no quorum";
     assert_eq!(consensus.remove_member("db-0").await, Err(RequestError::Refused(last.into())));
-    let nobody = "db-1 is no member of this cluster";
+    let nobody = "db-1 is not a member of this cluster";
     assert_eq!(consensus.remove_member("db-1").await, Err(RequestError::Refused(nobody.into())));
 
     cluster.start("db-1").await;
@@ -106,7 +106,7 @@ async fn what_would_lose_the_quorum_is_refused_and_a_dead_member_can_be_removed(
     assert_eq!(cluster.leader().await, leader, "leadership moved for a change that was refused");
     wish.remove_member(&dead).await.unwrap();
     let nobody = wish.remove_member(&dead).await;
-    assert_eq!(nobody, Err(RequestError::Refused(format!("{dead} is no member of this cluster"))));
+    assert_eq!(nobody, Err(RequestError::Refused(format!("{dead} is not a member of this cluster"))));
 
     // The dead replica was offline, so its own log still lists its vote; the other replicas correct this.
     cluster.start(&dead).await;
@@ -156,7 +156,7 @@ async fn leadership_goes_to_the_named_voter_or_to_any_that_is_up_to_date() {
     assert_eq!(cluster.at(&leader).consensus.members().voters.len(), 3);
     assert_eq!(wish.transfer_leadership(Some(&leader)).await, Ok(leader.clone()));
     let refused = wish.transfer_leadership(Some("db-9")).await;
-    assert_eq!(refused, Err(RequestError::Refused("db-9 is no voter of this cluster".into())));
+    assert_eq!(refused, Err(RequestError::Refused("db-9 is not a voter of this cluster".into())));
     cluster.stop(&asked).await;
     let wish = cluster.at(&leader).consensus.on_behalf_of("a test");
     let refused = wish.transfer_leadership(Some(&asked)).await;

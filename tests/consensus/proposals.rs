@@ -40,9 +40,7 @@ async fn what_the_leader_cannot_take_is_refused_with_its_reason_on_any_replica()
         let refused = replica.consensus.propose(vec![b'x'; size]).await;
         assert_eq!(
             refused,
-            Err(RequestError::Refused(format!(
-                "the proposal has {size} bytes, at most {MAX_PROPOSAL_BYTES} are taken"
-            )))
+            Err(RequestError::Refused(format!("the proposal has {size} bytes; the limit is {MAX_PROPOSAL_BYTES}")))
         );
         replica.consensus.propose(vec![b'x'; MAX_PROPOSAL_BYTES]).await.unwrap();
     }

@@ -101,8 +101,7 @@ async fn of_two_that_ask_under_one_name_neither_is_let_in() {
     let mut options = cluster.options(&lost);
     options.data_dir = cluster.root.path().join("copy");
     let (copy, _) = Consensus::open(options, Ledger::default()).await.unwrap();
-    let is_known =
-        |role: &RaftRole| matches!(role, RaftRole::Outside(why) if why.contains("is silent, and votes in its place"));
+    let is_known = |role: &RaftRole| matches!(role, RaftRole::Outside(why) if why.contains("and takes over the vote"));
     let mut raft_status = copy.status();
     let waits =
         tokio::time::timeout(crate::consensus::support::LIMIT, raft_status.wait_for(|now| is_known(&now.role))).await;
@@ -155,7 +154,7 @@ async fn of_a_pair_it_waits_for_an_operator() {
     let (leader, lost) = (cluster.leader().await, cluster.follower().await);
     lose_disk(&mut cluster, &lost).await;
     cluster.start(&lost).await;
-    let told = |role: &RaftRole| matches!(role, RaftRole::Outside(why) if why.contains("run `allclear member restore` beside it"));
+    let told = |role: &RaftRole| matches!(role, RaftRole::Outside(why) if why.contains("member restore` on its VM"));
     cluster.at(&lost).until("it is told what to do", |now| told(&now.role)).await;
     let began = tokio::time::Instant::now();
     let waits = async |cluster: &Cluster| {

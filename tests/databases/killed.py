@@ -1,9 +1,9 @@
-"""Runs a hook of `deploy/hooks`, and kills it at a point that is counted: before or right after anything that it does
-outside of itself. With ONLY_STOPPED it is stopped there, and goes on when it is told to. Ends as the hook does where
-there are fewer such points.
+"""Runs a hook of `deploy/hooks`, and kills the hook at a numbered point: immediately before or after an external
+effect. With ONLY_STOPPED the hook is stopped there, and continues at SIGCONT. If the hook has fewer points, the exit
+status is the hook's.
 
-killed.py POINT PROGRAM NAME: the point is a number from 1 on, or what the first such point is called. The last line on
-standard output, where it kills, is `killed POINT: WHAT`.
+killed.py POINT PROGRAM NAME: POINT is a number from 1 on, or a part of the name of a point. When the hook is killed,
+the last line on standard output is `killed POINT: WHAT`.
 """
 
 import os
@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# What only looks, at a server or at the machine.
+# Statements without an effect on a server or the machine.
 LOOKS = re.compile(r"\s*(SELECT|SHOW)\b", re.IGNORECASE)
 ACTS = re.compile(
     r"pg_promote|pg_terminate|pg_cancel|pg_reload_conf|pg_logical_emit|pg_wal_replay|pg_switch_wal|_slot\(|GET_LOCK|"
@@ -38,7 +38,7 @@ def point(what):
     if left == 0 or (wanted and wanted in what):
         os.write(1, f"killed {number}: {what}\n".encode())
         wanted = ""
-        # With the programs that it waits for, as its supervisor does.
+        # The whole process group, as the supervisor does.
         os.killpg(0, signal.SIGSTOP if "ONLY_STOPPED" in os.environ else signal.SIGKILL)
 
 
@@ -92,10 +92,10 @@ def started(_process, arguments, *_, **__):
 
 def main():
     global left, number, wanted
-    # A group of its own, if it has none yet.
+    # The process leads a process group.
     if os.getpgrp() != os.getpid():
         os.setsid()
-    # What Python keeps for itself is no step of a hook.
+    # Writing bytecode is not a step of a hook.
     sys.dont_write_bytecode = True
     number, program, *arguments = sys.argv[1:]
     sys.path.insert(0, str(Path(program).parent))

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Three fresh Debian machines, each systemd in a container and a network namespace of its own, are brought from nothing
-to a running cluster by the commands of deploy/README.md as they stand there; then an event, an upgrade and a way back
-with an event open, a backup, the loss of all disks, a watchdog, remove and purge.
+"""Installs a cluster on three fresh Debian machines (systemd in a container, each with a network namespace) by the
+literal commands of the pages install.md and upgrade.md; then come an event, an upgrade and a downgrade during an
+open event, a backup, the loss of all disks, the watchdog, remove and purge.
 
     fresh.py PROGRAM BASE PACKAGE NEXT_PACKAGE
 
-PROGRAM plays the cloud, BASE is a folder with a Debian that is not written to (made where it is missing). Needs root,
-debootstrap, systemd-nspawn and ip. Nothing leaves its own namespaces; what it started ends with it.
+PROGRAM serves the fake cloud. BASE is a folder with a Debian, only read, and made if missing. The script needs root,
+debootstrap, systemd-nspawn and ip. All traffic stays in the namespaces, and all processes end with the script.
 """
 
 import json
@@ -19,15 +19,15 @@ import tempfile
 import time
 from pathlib import Path
 
-README = Path(__file__).resolve().parents[2] / "deploy" / "README.md"
+DOCS = Path(__file__).resolve().parents[2] / "deploy" / "docs"
 VMS = {"db-0": "10.0.0.4", "db-1": "10.0.0.5", "db-2": "10.0.0.6"}
 CLOUD_PORT = 8080
 LIMIT = 90
 FIRST_HOOK = '["/usr/bin/logger", "--tag", "first-hook", "drained"]'
-# What the base needs beside the essential packages: an init, what the package depends on, and its recommended Python.
+# Packages of the base beside the essential ones: an init, the dependencies of the package, and the recommended Python.
 INCLUDED = "systemd,systemd-sysv,dbus,iproute2,python3,init-system-helpers"
 
-# Carries connections between a namespace and the folder that all share: LISTEN and CONNECT are a port or a path.
+# Forwards connections between a namespace and the shared folder: LISTEN and CONNECT are a port or a path.
 CABLE = """
 import socket, sys, threading
 def end(text, listens):
@@ -91,13 +91,13 @@ def make_base(base):
     unfinished = base.with_suffix(".unfinished")
     run("rm", "-rf", str(unfinished))
     run("debootstrap", "--variant=minbase", f"--include={INCLUDED}", "bookworm", str(unfinished))
-    # each machine has a name of its own
+    # Each machine sets a host name.
     (unfinished / "etc/hostname").unlink(missing_ok=True)
     unfinished.rename(base)
 
 
 class Network:
-    """A bridge in a namespace of its own, where the cloud lives, and one namespace for each machine."""
+    """A namespace with a bridge and the fake cloud, and one namespace for each machine."""
 
     def __init__(self):
         self.name = f"acf{os.getpid()}"
@@ -155,7 +155,7 @@ class Cloud:
         return json.loads(told.stdout) if told.returncode == 0 and told.stdout.strip() else None
 
     def announce(self, **event):
-        """It starts at once when it is approved, and lasts until it is finished."""
+        """The event starts at its approval, and lasts until `finish`."""
         whole = {"start_delay": 0, "impact": "24h", "linger": 0, **event}
         return self.ask("POST", "/control/events", whole)["id"]
 
@@ -165,7 +165,7 @@ class Cloud:
 
 
 class Group:
-    """A control group for one machine, so that its systemd finds one of its own."""
+    """A control group for the systemd of one machine."""
 
     def __init__(self, name):
         mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
@@ -182,7 +182,7 @@ class Group:
 
 
 class Machine:
-    """One Debian, booted."""
+    """One booted Debian."""
 
     def __init__(self, name, network, base, folder, processes):
         self.name = name
@@ -211,7 +211,7 @@ class Machine:
         return Path(f"/proc/{self.init}/root")
 
     def does(self, script, check=True):
-        """As root in its home, as after a login."""
+        """Runs a script as root in the home directory, as after a login."""
         inside = ["nsenter", "--target", self.init, "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd",
                   "env", "--ignore-environment", "HOME=/root", "LANG=C.UTF-8", "DEBIAN_FRONTEND=noninteractive",
                   "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -241,8 +241,9 @@ class Machine:
 
 
 def steps():
-    """The blocks of the page: whom each is for, and what it says."""
-    return re.findall(r"^```sh\n# ([^\n]*)\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+    """The blocks of the pages: the first comment (the place) and the commands of each block."""
+    text = "\n".join((DOCS / page).read_text() for page in ("install.md", "upgrade.md"))
+    return re.findall(r"^```sh\n# ([^\n]*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def step(wanted):
@@ -251,16 +252,16 @@ def step(wanted):
 
 
 def play(machines, *wanted):
-    """The blocks for somebody, in their order."""
+    """Runs the blocks for the given places, in the order of the pages."""
     found = [(whom, script) for whom, script in steps() if whom in wanted]
-    assert found, f"the page has no step {wanted}"
+    assert found, f"the pages have no step {wanted}"
     for whom, script in found:
         names = VMS if whom == "on each machine" else [whom.split()[1].rstrip(",")]
         for name in names:
             say(f"{name}: {script.strip()}")
             print(machines[name].does(script), flush=True)
             if script.strip() == "allclear status":
-                # as the page says
+                # The page describes this result.
                 all_is_well(machines)
 
 
@@ -305,7 +306,7 @@ def main():
 
 
 def gives_certificates(machines, program):
-    """Made here, and carried to the machines, before the package has made the folder for them there."""
+    """Makes the certificates here and copies them to the machines, before the package makes the folder."""
     with tempfile.TemporaryDirectory() as folder:
         os.symlink(program, f"{folder}/allclear")
         run("bash", "-c", "set -e\n" + step("where the authority is kept"), cwd=folder,
@@ -361,7 +362,7 @@ def is_sandboxed(machine):
 
 
 def changes_versions(cloud, machines, package, following):
-    """There and back, with an event open and its hook running."""
+    """Upgrade and downgrade, each with an open event and a running hook."""
     for machine in machines.values():
         machine.hook_is('["/bin/sh", "-c", "logger --tag slow begun; sleep 20; logger --tag slow ended"]')
         machine.does("systemctl restart allclear")
@@ -414,7 +415,7 @@ def hooks_have_other_users(machines):
 
 
 def is_watched(machines):
-    """One that hangs is started anew; those that only have no quorum are let be."""
+    """systemd restarts a replica that hangs, and leaves a replica without a quorum running."""
     say("a replica that hangs")
     for machine in machines.values():
         machine.does("""

@@ -1,4 +1,5 @@
-//! The steps of `deploy/README.md`, run unchanged on three fresh Debian machines; `fresh.py` has the details.
+//! The steps of `deploy/docs/install.md` and `deploy/docs/upgrade.md`, run unchanged on three fresh Debian machines;
+//! `fresh.py` has the details.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

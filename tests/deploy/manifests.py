@@ -1,5 +1,5 @@
-"""Prints the documents of YAML files as JSON, one list for each file; those of Kubernetes (with a `kind`) are validated
-against its schemas first."""
+"""Prints the documents of YAML files as JSON, one list for each file. Documents of Kubernetes (with a `kind`) are first
+validated against the schemas of Kubernetes."""
 
 import json
 import sys

@@ -1,6 +1,7 @@
 //! Claim: the contents of `deploy` can be installed and work as documented: the unit and its notifications, the
-//! package, the manifests, and the steps of `deploy/README.md`, which are run unchanged.
+//! package, the manifests, and the steps of `deploy/docs`, which are run unchanged.
 
+mod documents;
 mod empty_root;
 mod fresh;
 mod manifests;

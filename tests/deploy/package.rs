@@ -7,7 +7,7 @@ use std::process::Command;
 use super::{done, has, program, shipped};
 
 /// Builds without debug symbols and without compression: the package is inspected, not sent.
-fn built(folder: &Path) -> PathBuf {
+pub(super) fn built(folder: &Path) -> PathBuf {
     let stripped = folder.join("program");
     done(Command::new("strip").arg("-o").arg(&stripped).arg(program()));
     let mut build = Command::new(shipped("debian/build"));
@@ -17,7 +17,7 @@ fn built(folder: &Path) -> PathBuf {
     PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
 }
 
-fn unpacked(package: &Path, folder: &Path) -> PathBuf {
+pub(super) fn unpacked(package: &Path, folder: &Path) -> PathBuf {
     let tree = folder.join("tree");
     done(Command::new("dpkg-deb").arg("--raw-extract").arg(package).arg(&tree));
     tree
@@ -64,7 +64,7 @@ fn the_package_has_what_its_parts_name() {
     let pages = files(&tree.join("usr/share/man/man1"));
     assert!(pages.contains("allclear.1.gz") && pages.contains("allclear-run.1.gz"), "{pages:?}");
     assert!(text("usr/share/bash-completion/completions/allclear").contains("allclear"));
-    for licence in ["MIT", "Apache-2.0", "copyright"] {
+    for licence in ["LICENSE-MIT", "LICENSE-APACHE", "copyright"] {
         assert!(!text(&format!("usr/share/doc/allclear/{licence}")).is_empty(), "{licence}");
     }
 }

@@ -23,7 +23,7 @@ async fn wrong_orders_are_refused_with_words() {
     };
     for (event, word) in [
         (json!({}), "type"),
-        (json!([]), "not right"),
+        (json!([]), "not valid"),
         (with("vms", json!([])), "1 to 100"),
         (with("vms", json!([5])), "position 5"),
         (with("vms", json!([true])), "VM"),

@@ -1,8 +1,8 @@
 """A client for the scheduled events of a VM, as the vendor documents them: GET with the Metadata header, POST of
-StartRequests. Knows nothing about the fake cloud; only the address of the endpoint is an argument.
+StartRequests. The client has no knowledge of the fake cloud beside the address of the endpoint.
 
 Usage: client.py ENDPOINT VM
-Prints one line for each thing it sees or does, and ends when the event is gone.
+Prints one line for each change and each request, and ends when the event is no longer listed.
 """
 
 import json

@@ -129,7 +129,7 @@ fn every_mistake_in_a_file_is_told_with_its_place() {
     let said = CloudScenario::parse("mine.toml", text).unwrap_err().to_string();
     for part in [
         "mine.toml",
-        "event 1: it has no time",
+        "event 1: the event has no time",
         "event 2 (b):",
         "\"soon\" is no length of time",
         "event 3 (c): vms: 0 VMs",

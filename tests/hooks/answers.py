@@ -1,4 +1,4 @@
-"""How a hook ends, and which function is called."""
+"""The exit of a hook, and the choice of the function to call."""
 
 import contextlib
 import io
@@ -8,12 +8,12 @@ from unittest.mock import patch
 
 from allclear_hook import Blocked, Done, Failed, NotApplicable, NotDone, Unknown, Unreachable, checked, serve
 
-# as src/server/hooks/README.md has them
+# The exit statuses of deploy/docs/hooks.md.
 STATUSES = {Done: 0, Failed: 1, NotApplicable: 11, NotDone: 12, Unknown: 13, Blocked: 75}
 
 
 def served(hooks, *arguments, **environment):
-    """Its exit status, and the lines of its standard error."""
+    """The exit status of the hook, and the lines on standard error."""
     errors = io.StringIO()
     with (
         patch.dict(os.environ, environment),

@@ -1,4 +1,4 @@
-"""A client program that stays: its answers, its warnings, and its end."""
+"""A client program for several requests: answers, warnings, and the end of the program."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from allclear_hook import Failed, Unreachable
 from client import MOST_WARNINGS, Client
 from settings import Clock
 
-# Does what each line says, and ends what it answers with `;END`.
+# Executes the command of each line, and ends each answer with `;END`.
 PROGRAM = r"""
 import os, sys
 
@@ -48,7 +48,7 @@ for line in sys.stdin:
             os.write(2, b"a warning\n" + rest.encode() + b"\n")
         break
 """
-# Nothing takes as long, however busy the machine is.
+# Longer than any step takes on a busy machine.
 LIMIT = 60
 
 
@@ -96,7 +96,7 @@ class Conversation(unittest.TestCase):
         late = "^db-0: did not answer within 0.1 s$"
         with self.assertRaisesRegex(Unreachable, late):
             self.client.hear(";END", 0.1)
-        # what it says from now on would be the answer to the question before
+        # A later output would be the answer to the previous question.
         with self.assertRaisesRegex(Unreachable, late):
             self.client.say("answer two\n")
         with self.assertRaisesRegex(Unreachable, late):
@@ -122,7 +122,7 @@ class Conversation(unittest.TestCase):
         why_it_was_lost = self.client._why_it_was_lost
 
         def lost():
-            # its output has ended, and only now does it go on to say why
+            # Its output has ended; only now the program may print the reason.
             with open(path, "w"):
                 pass
             return why_it_was_lost()
@@ -141,7 +141,7 @@ class Conversation(unittest.TestCase):
     def test_who_has_ended_before_it_is_asked_says_why(self):
         self.client.say("end FATAL: it says no\n")
         self.client._process.wait()
-        # the pipe is broken now
+        # The pipe is broken now.
         self.client.say("answer one\n")
         with self.assertRaisesRegex(Unreachable, "^db-0: FATAL: it says no$"):
             self.client.hear(";END", LIMIT)
@@ -170,7 +170,7 @@ class Beginning(unittest.TestCase):
     def test_it_ends_with_its_input(self):
         client = Client("db-0", [sys.executable, "-c", PROGRAM])
         self.addCleanup(client.close)
-        # as when the hook is killed
+        # The same happens when the hook is killed.
         client._input.close()
         self.assertEqual(client._process.wait(LIMIT), 0)
 

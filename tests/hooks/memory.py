@@ -1,4 +1,4 @@
-"""What outlives an attempt."""
+"""The facts kept between attempts."""
 
 import json
 import os
@@ -15,7 +15,7 @@ class Remembering(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        # it does not exist yet
+        # The folder does not exist yet.
         self.folder = Path(folder.name, "state", "hooks")
         patched = patch.dict(os.environ, {"STATE_DIR": str(self.folder)})
         patched.start()

@@ -1,4 +1,4 @@
-"""Whether a server's data are on the disk that they belong on."""
+"""The check of a server's data: the disk of the data is mounted."""
 
 import tempfile
 import unittest

@@ -1,4 +1,4 @@
-"""A process may end while it is looked at."""
+"""A process may end while a hook inspects the process."""
 
 import subprocess
 import tempfile

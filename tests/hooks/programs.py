@@ -1,4 +1,4 @@
-"""What hooks wait for, and the programs of the system that they call."""
+"""Waiting in hooks, and calls of system programs."""
 
 import contextlib
 import io
@@ -56,7 +56,7 @@ class Calling(unittest.TestCase):
         self.assertEqual(call([program, "one", "two"]), "one\ntwo\n")
 
     def test_what_is_no_text_is_no_reason_to_fail(self):
-        # a server whose messages are in Latin-1, after it has done what it was asked
+        # A server with messages in Latin-1, after a successful request.
         self.assertEqual(call([self.program(r"printf 'gel\366scht\n'")]), "gel\ufffdscht\n")
         with self.assertRaisesRegex(Unreachable, "^Zugriff verweigert f\ufffdr allclear$"):
             call([self.program(r"printf 'Zugriff verweigert f\374r allclear\n' >&2; exit 1")])
@@ -104,7 +104,7 @@ class Calling(unittest.TestCase):
         output = io.TextIOWrapper(io.BytesIO(), write_through=False)
         with contextlib.redirect_stdout(output):
             progress("half of it")
-            # what is not flushed is not there
+            # Unflushed text would be missing.
             self.assertEqual(output.buffer.getvalue(), b"progress: half of it\n")
 
     def test_a_name_is_looked_for_where_programs_are(self):

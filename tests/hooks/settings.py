@@ -1,4 +1,4 @@
-"""What a hook is told, and what stands in its env table."""
+"""The environment of a hook: the variables of allclear, and the hook's `env` table."""
 
 import os
 import unittest
@@ -11,7 +11,7 @@ MEMBERS = "db-0=10.0.0.4:5432 Db-1=10.0.0.5:5432 db-2=10.0.0.6:5432"
 
 
 class Clock:
-    """In place of the module `time`: it goes on by sleeping alone."""
+    """A replacement of the module `time`; only `sleep` advances the time."""
 
     def __init__(self):
         self.now = 100.0
@@ -52,7 +52,7 @@ class WhatIsTold(unittest.TestCase):
             "MEMBERS": "a=h:1 b=h:1 c=h:1 d=h:1 e=h:1", "ALLCLEAR_VM": "A", "ALLCLEAR_AVOID_VMS": "c",
             "ALLCLEAR_PREFER_VMS": "C E",
         })  # fmt: skip
-        # of those that nobody prefers the order stays
+        # VMs without a preference keep their order.
         self.assertEqual(told.in_order_of_preference(["a", "d", "b", "c", "e"]), ["e", "d", "b"])
 
     def test_intent_mode_and_event(self):

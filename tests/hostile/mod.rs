@@ -1,5 +1,5 @@
 //! Claim: input from outside, and commands in any order, are read or refused with a reason; nothing panics, nothing
-//! grows without bound, and no property of `behaviour.md` 13 breaks.
+//! grows without bound, and no property of `SPEC.md` 18 breaks.
 //!
 //! A mutator of our own instead of a fuzzing crate: corpora of real input existed already, most input is a tree
 //! (JSON, TOML, protobuf) and best changed as a tree, and commands are only interesting when most of them fit

@@ -1,4 +1,4 @@
-//! The commands of a script about leaders, and about isolated replicas (`behaviour.md` 7).
+//! The commands of a script about leaders, and about isolated replicas (`SPEC.md` 7).
 //!
 //! ```text
 //! term N [turn=N]           consensus reports the leadership to the leader; every voter acknowledges the leader now

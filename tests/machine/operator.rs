@@ -1,4 +1,4 @@
-//! The commands of a script about operator requests (`behaviour.md` 11).
+//! The commands of a script about operator requests (`SPEC.md` 11).
 //!
 //! ```text
 //! hold EVENT until=SPAN [why…]    release EVENT [why…]    pause until=SPAN [why…]    resume [why…]    SPAN from now

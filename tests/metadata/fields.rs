@@ -1,4 +1,4 @@
-//! The fields of an event, row by row (`imds.md`, the document).
+//! The fields of an event, row by row (`SPEC.md` 17.3).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Every reachable state of a bounded cluster keeps the safety properties (`behaviour.md` 13).
+//! Every reachable state of a bounded cluster keeps the safety properties (`SPEC.md` 18).
 //!
 //! The model calls the production `apply`, `plan`, `assignments` and `Observation`. Bounds: one event, or two of
 //! one group or of one VM, which appear once and are gone permanently, unless `clusters::returning` lets them come

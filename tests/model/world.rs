@@ -151,7 +151,7 @@ pub(crate) enum Post {
     Answered(PostOutcome),
 }
 
-/// The broken property, by its name in `behaviour.md` 13.
+/// The broken property, by its id in `SPEC.md` 18.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Breach {
     Unprepared,

@@ -10,7 +10,7 @@ use super::exposition::Exposition;
 use super::promtool;
 use super::shipped;
 
-/// The metrics promised by `contract.md` 6, each with its labels.
+/// The metrics that users rely on, each with its labels.
 const PROMISED: &[(&str, &[&str])] = &[
     ("allclear_is_leader", &[]),
     ("allclear_has_quorum", &[]),

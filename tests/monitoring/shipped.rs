@@ -1,5 +1,5 @@
 //! The contents of `deploy/monitoring`: rules that Prometheus accepts, each tested to fire and not to fire, each with a
-//! section in the runbook, and a dashboard with queries that can be parsed.
+//! section in `deploy/docs/alerts.md`, and a dashboard with queries that can be parsed.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::promtool;
 
 const RULES: &str = "allclear.rules.yml";
 const TESTS: &str = "allclear.rules.test.yml";
-const RUNBOOK: &str = "RUNBOOK.md";
+const PAGE: &str = "../docs/alerts.md";
 const DASHBOARD: &str = "grafana.json";
 /// Required fields of every alert.
 const SAID: [&str; 5] = ["expr: ", "severity: ", "summary: ", "description: ", "runbook_url: "];
@@ -26,7 +26,7 @@ fn read(file: &str) -> String {
 /// All texts that name metrics.
 pub(crate) fn texts() -> Vec<(&'static str, String)> {
     let expressions = expressions(&read(DASHBOARD)).join("\n");
-    let others = [RULES, TESTS, RUNBOOK, "README.md"].map(|file| (file, read(file)));
+    let others = [RULES, TESTS, PAGE, "README.md"].map(|file| (file, read(file)));
     others.into_iter().chain([(DASHBOARD, expressions)]).collect()
 }
 
@@ -59,16 +59,16 @@ fn anchors(markdown: &str) -> BTreeSet<String> {
     headings.map(|heading| heading.trim_matches(['#', ' ']).to_lowercase().replace(' ', "-")).collect()
 }
 
-/// The missing parts of an alert: a required field, a section in the runbook, a test in which the alert fires and a
-/// test in which the alert does not fire.
-fn lacking(rules: &str, runbook: &str, tests: &str) -> Vec<String> {
-    let anchors = anchors(runbook);
+/// The missing parts of an alert: a required field, a section of the page, a test in which the alert fires and a test
+/// in which the alert does not fire.
+fn lacking(rules: &str, page: &str, tests: &str) -> Vec<String> {
+    let anchors = anchors(page);
     let mut lacking = Vec::new();
     for (name, rule) in alerts(rules) {
         lacking.extend(SAID.iter().filter(|said| !rule.contains(**said)).map(|said| format!("{name}: {said}")));
         let url = rule.split_once("runbook_url: ").map_or("", |(_, url)| url.lines().next().unwrap_or_default());
-        let (page, anchor) = url.trim_matches(['"', ' ']).split_once('#').unwrap_or_default();
-        if !page.ends_with("deploy/monitoring/RUNBOOK.md") || !anchors.contains(anchor) {
+        let (file, anchor) = url.trim_matches(['"', ' ']).split_once('#').unwrap_or_default();
+        if !file.ends_with("deploy/docs/alerts.md") || !anchors.contains(anchor) {
             lacking.push(format!("{name}: no such place: {url}"));
         }
         let asked = format!("alertname=\"{name}\",");
@@ -82,19 +82,19 @@ fn lacking(rules: &str, runbook: &str, tests: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_alert_says_what_it_means_has_a_place_in_the_runbook_and_is_seen_to_fire_and_not_to() {
+fn every_alert_has_a_meaning_a_section_of_the_page_and_a_test_that_fires_and_one_that_does_not() {
     let rules = read(RULES);
     assert!(alerts(&rules).len() > 20, "no alerts are found");
-    assert_eq!(lacking(&rules, &read(RUNBOOK), &read(TESTS)), [""; 0]);
+    assert_eq!(lacking(&rules, &read(PAGE), &read(TESTS)), [""; 0]);
 }
 
 #[test]
 fn an_alert_that_lacks_something_is_found() {
     let rule = "- alert: A\n expr: 1\n severity: x\n summary: s\n description: d\n \
-                runbook_url: \"deploy/monitoring/RUNBOOK.md#a\"\n";
+                runbook_url: \"deploy/docs/alerts.md#a\"\n";
     let tests = "{alertname=\"A\",} value: 1\n{alertname=\"A\",} value: 0\n";
     assert_eq!(lacking(rule, "## A\n", tests), [""; 0]);
-    assert_eq!(lacking(rule, "## B\n", tests), ["A: no such place: \"deploy/monitoring/RUNBOOK.md#a\""]);
+    assert_eq!(lacking(rule, "## B\n", tests), ["A: no such place: \"deploy/docs/alerts.md#a\""]);
     assert_eq!(lacking(rule, "## A\n", "{alertname=\"A\",} value: 1"), ["A: no test in which it does not fire"]);
     assert_eq!(lacking(&rule.replace("summary", "title"), "## A\n", tests), ["A: summary: "]);
 }

@@ -72,7 +72,7 @@ async fn a_lost_quorum_is_told_by_all_who_lost_it_under_one_id() {
     let (one, other) = (told[0].json(), told[1].json());
     assert_eq!((&one["id"], &one["source"]), (&other["id"], &other["source"]));
     assert_ne!(one["data"]["told_by"], other["data"]["told_by"]);
-    assert!(one["data"]["text"].as_str().unwrap().contains(&format!("the last leader it knows of is db-{leader}")));
+    assert!(one["data"]["text"].as_str().unwrap().contains(&format!("its last known leader is db-{leader}")));
     cluster.start(leader);
     cluster.start(others[0]);
     cluster.ready().await;
@@ -93,7 +93,7 @@ async fn an_approval_given_alone_is_told_at_once_by_its_giver_and_by_nobody_agai
     let told = grid.has(&["takeover"]).await;
     assert_eq!(told[0].json()["data"]["told_by"], format!("db-{secondary}"));
     let text = told[0].json()["data"]["text"].as_str().unwrap().to_owned();
-    assert!(text.contains(&format!("db-{secondary} approved it alone")) && text.contains(&id), "{text}");
+    assert!(text.contains(&format!("db-{secondary} approved the event alone")) && text.contains(&id), "{text}");
 
     cluster.start(leader);
     cluster.ready().await;
@@ -120,7 +120,7 @@ async fn a_stalled_channel_is_told_once() {
     let told = grid.until("the stall", |posts| posts.iter().any(is_it)).await;
     let event = told.iter().find(|post| is_it(post)).unwrap().json();
     assert_eq!(event["data"]["replica"], name);
-    assert!(event["data"]["text"].as_str().unwrap().contains("has given no document since"), "{event}");
+    assert!(event["data"]["text"].as_str().unwrap().contains("has returned no document since"), "{event}");
     cluster.cloud.clear_faults().await;
     cluster.a_few_polls_later().await;
     are_cloud_events_told_once(&grid.posts());

@@ -103,8 +103,18 @@ impl Browser {
 
     /// A screenshot of the whole page.
     pub(crate) async fn picture(&self, path: &Path) {
-        let size =
-            self.run("return [document.documentElement.clientWidth, document.documentElement.scrollHeight]").await;
+        self.screenshot("document.documentElement.scrollHeight", path).await;
+    }
+
+    /// A screenshot from the top of the page to the first element that matches the selector.
+    pub(crate) async fn picture_above(&self, selector: &str, path: &Path) {
+        let height = format!("document.querySelector({selector:?}).getBoundingClientRect().top + window.scrollY");
+        self.screenshot(&height, path).await;
+    }
+
+    /// A screenshot from the top of the page; `height` is an expression of the page.
+    async fn screenshot(&self, height: &str, path: &Path) {
+        let size = self.run(&format!("return [document.documentElement.clientWidth, {height}]")).await;
         let clip = json!({ "x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1 });
         let shot = self.tool("Page.captureScreenshot", &json!({ "captureBeyondViewport": true, "clip": clip })).await;
         let file = std::fs::File::create(path).unwrap();

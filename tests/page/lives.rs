@@ -37,26 +37,26 @@ async fn a_whole_event_is_shown_without_a_reload_and_its_commands_do_what_they_s
             "No event has been closed yet",
         ])
         .await;
-    browser.until_it_says(&["Group databases", "At most 1 of 3 members may be out at once"]).await;
+    browser.until_it_says(&["Group databases", "At most 1 of 3 members may be out of service at once"]).await;
     browser.run("window.unloaded = 'never'").await;
 
     let id = cluster.cloud.announce(json!({ "type": "Redeploy", "vm": 0 })).await;
     cluster.seen_by_all(&id).await;
     let why = "The drain hook of database on db-0 runs on db-0.";
-    browser
-        .until_it_says(&["Redeploy of db-0 is not approved yet", why, "asked for by a user of the cloud", &id])
-        .await;
+    browser.until_it_says(&["Redeploy of db-0 is not approved yet", why, "initiated by a user", &id]).await;
     browser
         .until_it_says(&["failover of database on db-0\ndone after", "drain of database on db-0\nhas been running for"])
         .await;
-    run_as_copied(&browser, &cluster, "Hold it").await;
+    run_as_copied(&browser, &cluster, "Hold the event").await;
     cluster.hooks.open("gate");
-    browser.until_it_says(&["It is held by uid", "An operator, with allclear release"]).await;
-    browser.until_it_says(&["the platform starts the event when its notice ends: in"]).await;
-    run_as_copied(&browser, &cluster, "Release it").await;
+    browser.until_it_says(&["The event is held by uid", "An operator, with allclear release"]).await;
+    browser.until_it_says(&["Azure starts the event when the notice ends: in"]).await;
+    run_as_copied(&browser, &cluster, "Release the event").await;
     browser.until_it_says(&["Redeploy of db-0 is under way", "out of service: Redeploy of db-0"]).await;
     browser
-        .until_it_says(&["no hook stops another one, and no event that names another is approved, before that changes"])
+        .until_it_says(&[
+            "until a member returns, no hook stops another member, and no event for another member is approved",
+        ])
         .await;
     cluster.cloud.finish(&id).await;
     browser.until_it_says(&["is over and being restored", "restore of database on db-0\nhas been running for"]).await;
@@ -76,7 +76,7 @@ async fn a_hook_that_nobody_waits_for_any_more_is_skipped_as_the_page_says() {
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 1, "notice": "15m" })).await;
     cluster.seen_by_all(&id).await;
     let why = "The drain hook of database on db-1 failed: no standby is near enough.";
-    browser.until_it_says(&["Needs you", "Reboot of db-1 is not approved yet", why]).await;
-    run_as_copied(&browser, &cluster, "Do not wait for the hook").await;
+    browser.until_it_says(&["Action needed", "Reboot of db-1 is not approved yet", why]).await;
+    run_as_copied(&browser, &cluster, "Skip the hook").await;
     browser.until_it_says(&["Reboot of db-1 is under way"]).await;
 }

@@ -19,9 +19,9 @@ async fn a_replica_without_a_quorum_says_so_and_what_that_means() {
     browser
         .until_it_says(&["No quorum: the cluster cannot decide", "reaches 1 of 3 voters", "bring back db-1 and db-2"])
         .await;
-    browser.until_it_says(&["Too few replicas can reach each other to decide anything", "out of reach"]).await;
+    browser.until_it_says(&["There is no quorum: too few replicas can reach each other", "unreachable"]).await;
     cluster.start(1);
-    browser.until_it_says(&["The cluster can act", "2 of 3 voters can be reached", "db-2 is out of reach"]).await;
+    browser.until_it_says(&["The cluster can act", "2 of 3 voters can be reached", "db-2 is unreachable"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -29,15 +29,17 @@ async fn a_page_whose_replica_is_gone_says_since_when_it_is_old_and_comes_back_b
     let Some(browser) = Browser::start().await else { return };
     let mut cluster = Cluster::with_hooks(vec![]).await;
     browser.open(&format!("{}/", cluster.replicas[0].page)).await;
-    browser.until_it_says(&["Live, as db-0 sees it", "No maintenance is announced"]).await;
+    browser.until_it_says(&["Live, from db-0", "No maintenance is announced"]).await;
     cluster.kill(0);
-    browser.until_it_says(&["Not connected", "The connection to db-0 is lost. What is shown is old: it is from"]).await;
+    browser
+        .until_it_says(&["Not connected", "The connection to db-0 is lost. The shown status is old: its time is"])
+        .await;
     cluster.start(0);
-    browser.until_it_says(&["Live, as db-0 sees it"]).await;
+    browser.until_it_says(&["Live, from db-0"]).await;
     // a hanging replica does not close its connections
     cluster.freeze(0);
     browser.until_it_says(&["The connection to db-0 is lost."]).await;
     cluster.thaw(0);
-    browser.until_it_says(&["Live, as db-0 sees it"]).await;
+    browser.until_it_says(&["Live, from db-0"]).await;
     assert!(!browser.text().await.contains("is lost"));
 }

@@ -50,7 +50,10 @@ fn play_until(next: &AtomicU64, count: u64) -> Played {
         played.effective += run.effective;
         played.alone += run.alone;
         played.unknown += u64::from(run.verdict == RunVerdict::Unknown);
-        played.broken.extend(run.breach().map(|breach| format!("allclear simulate --seed {seed} --trace: {breach:?}")));
+        played.broken.extend(
+            run.breach()
+                .map(|breach| format!("cargo run --release -p allclear-sim -- --seed {seed} --trace: {breach:?}")),
+        );
     }
 }
 

@@ -2,7 +2,7 @@
 
 use allclear::simulator::{Mutation, RunVerdict, generate, run};
 
-/// Seed and problem. In all cases but the last the oracle asked too much; the lessons are in `tests/README.md`.
+/// Seed and problem. The lessons are in `tests/EVIDENCE.md`.
 const FOUND: [(u64, &str); 7] = [
     (737, "a deletion that was approved and then cancelled"),
     (5664, "a deletion that nobody saw start leaves a member that is never there"),

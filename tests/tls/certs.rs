@@ -22,11 +22,11 @@ fn an_authority_and_its_certificates_are_made_for_nobody_else_to_read_and_no_aut
     let shown = dir.to_str().unwrap();
     let (code, told) = said(&["init", "--dir", shown, "--cluster", "orders eu"]);
     assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("made an authority for cluster \"orders eu\", valid until"), "{told}");
+    assert!(told.contains("the authority for cluster \"orders eu\" is made, valid until"), "{told}");
     assert_eq!((mode(&dir), mode(&dir.join("ca.key")), mode(&dir.join("ca.pem"))), (0o700, 0o600, 0o644));
     let before = std::fs::read(dir.join("ca.key")).unwrap();
     let (code, told) = said(&["init", "--dir", shown, "--cluster", "orders eu"]);
-    assert!(code == Some(1) && told.contains("an authority is never replaced"), "{told}");
+    assert!(code == Some(1) && told.contains("an existing authority is never replaced"), "{told}");
     std::fs::rename(dir.join("ca.pem"), dir.join("aside")).unwrap();
     let (code, told) = said(&["init", "--dir", shown, "--cluster", "orders eu"]);
     assert!(code == Some(1) && told.contains("ca.key exists"), "{told}");
@@ -37,7 +37,10 @@ fn an_authority_and_its_certificates_are_made_for_nobody_else_to_read_and_no_aut
     let mut keys = Vec::new();
     for _ in 0..2 {
         let (code, told) = said(&["issue", "--dir", shown, "--replica", "db-0", "--days", "30"]);
-        assert!(code == Some(0) && told.contains("made a certificate for db-0 of cluster \"orders eu\""), "{told}");
+        assert!(
+            code == Some(0) && told.contains("the certificate for db-0 of cluster \"orders eu\" is made"),
+            "{told}"
+        );
         assert_eq!((mode(&of_replica), mode(&of_replica.join("node.key"))), (0o700, 0o600));
         keys.push(std::fs::read(of_replica.join("node.key")).unwrap());
         let mut names: Vec<_> = std::fs::read_dir(&of_replica).unwrap().map(|it| it.unwrap().file_name()).collect();
@@ -61,10 +64,10 @@ fn what_cannot_be_made_is_told() {
     told(&["init", "--dir", dir, "--cluster", "orders", "--days", "0"], 2, "0 is not in 1..=36500");
     told(&["init", "--dir", dir, "--cluster", "orders"], 0, "");
     for name in ["../db-0", "", ".", " db-0"] {
-        told(&["issue", "--dir", dir, "--replica", name], 1, "is no name of a replica");
+        told(&["issue", "--dir", dir, "--replica", name], 1, "cannot be the name of a folder");
     }
     std::fs::write(folder.path().join("ca.key"), "nothing").unwrap();
-    told(&["issue", "--dir", dir, "--replica", "db-0"], 1, "the key is not one that can sign");
+    told(&["issue", "--dir", dir, "--replica", "db-0"], 1, "the key cannot sign");
     std::fs::write(folder.path().join("ca.pem"), "nothing").unwrap();
-    told(&["issue", "--dir", dir, "--replica", "db-0"], 1, "not that of an authority made by");
+    told(&["issue", "--dir", dir, "--replica", "db-0"], 1, "not the certificate of an authority made by");
 }

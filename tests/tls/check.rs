@@ -63,13 +63,13 @@ fn files_that_would_not_work_are_refused_before_anybody_sees_them() {
     };
     spoil("node.pem", b"", "`cluster.tls.cert`: ");
     spoil("node.pem", b"", "holds no certificate");
-    spoil("node.pem", &std::fs::read(pki.path("db-1/node.pem")).unwrap(), "is not that of db-0");
-    spoil("node.pem", &shown(&|it| it.years = (2020, 2021)), "has expired; renew it");
+    spoil("node.pem", &std::fs::read(pki.path("db-1/node.pem")).unwrap(), "is not for db-0");
+    spoil("node.pem", &shown(&|it| it.years = (2020, 2021)), "has expired; renew the certificate");
     spoil("node.pem", &shown(&|it| it.years = (2090, 2091)), "is not valid yet");
     spoil(
         "node.pem",
         &shown(&|it| (it.years, it.uris[0]) = ((2020, 2100), uri("others", "db-0"))),
-        "is of another cluster",
+        "is for another cluster",
     );
     spoil("node.pem", &shown(&|it| (it.uris, it.dns) = (Vec::new(), vec!["db-0".into()])), "names no replica");
     spoil("node.key", b"nothing", "`cluster.tls.key`: ");
@@ -84,7 +84,7 @@ fn files_that_would_not_work_are_refused_before_anybody_sees_them() {
     };
     for open in [0o644, 0o604, 0o620, 0o602] {
         mode(open);
-        refused(&pki, "", &format!("has mode {open:04o}, so that others can take this replica's place"));
+        refused(&pki, "", &format!("has mode {open:04o}, so other users can act as this replica"));
     }
     for closed in [0o400, 0o600, 0o640] {
         mode(closed);

@@ -13,10 +13,14 @@ fn strangers(pki: &Pki) -> Vec<(Shown, &'static str, &'static str)> {
     let good = || Wanted::naming(&uri("tests", "db-1"));
     let of_other = Wanted { dns: vec!["db-1".into()], ..Wanted::naming(&uri("others", "db-1")) };
     vec![
-        (pki.of("ca", "db-2"), "wrong_name", "is not that of db-1: it names allclear://tests/replica/db-2"),
-        (pki.signed(&of_other), "other_cluster", "of another cluster: it names allclear://others/replica/db-1"),
-        (good().signed_by_a_stranger(), "unknown_authority", "of an authority that cluster.tls.ca does not hold"),
-        (pki.signed(&Wanted { years: (2020, 2021), ..good() }), "expired", "its certificate has expired"),
+        (pki.of("ca", "db-2"), "wrong_name", "is not for db-1: the certificate names allclear://tests/replica/db-2"),
+        (
+            pki.signed(&of_other),
+            "other_cluster",
+            "for another cluster: the certificate names allclear://others/replica/db-1",
+        ),
+        (good().signed_by_a_stranger(), "unknown_authority", "by an authority that is not in cluster.tls.ca"),
+        (pki.signed(&Wanted { years: (2020, 2021), ..good() }), "expired", "the certificate of the peer has expired"),
         (pki.signed(&Wanted { years: (2090, 2091), ..good() }), "not_yet_valid", "is not valid yet"),
     ]
 }
@@ -51,7 +55,7 @@ async fn whoever_stands_at_a_replicas_address_is_not_talked_to_and_doctor_says_w
     let before = refused(&cluster, 0, "plain_text").await;
     let _stranger = Stranger::in_plain_text(&address).await;
     refused_more(&cluster, 0, "plain_text", before).await;
-    says(&doctor(&cluster), "it does not speak TLS; has it [cluster.tls]?");
+    says(&doctor(&cluster), "the peer does not use TLS; check that the peer has [cluster.tls]");
 }
 
 /// The peer verifies last, and the peer's verdict is shown to operators of this replica.
@@ -71,7 +75,7 @@ async fn a_replica_whose_certificate_is_refused_by_another_is_told_so() {
     }
     refused_more(&cluster, 0, "by_peer", 0).await;
     refused_more(&cluster, 1, "unknown_authority", 0).await;
-    says(&doctor(&cluster), "it refuses this replica's certificate: it does not know the authority");
+    says(&doctor(&cluster), "the peer refuses this replica's certificate: the peer does not know the authority");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -87,5 +91,5 @@ async fn a_replica_with_certificates_and_one_without_do_not_meet() {
     }
     // Both connect: one sends TLS to a plain port, the other plain text to a TLS port.
     refused_more(&cluster, 0, "plain_text", 3).await;
-    says(&doctor(&cluster), "it does not speak TLS; has it [cluster.tls]?");
+    says(&doctor(&cluster), "the peer does not use TLS; check that the peer has [cluster.tls]");
 }

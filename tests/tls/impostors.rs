@@ -62,11 +62,11 @@ async fn a_replica_cannot_speak_for_another_and_one_that_does_not_belong_here_fo
 
     let visitor = Prober { cluster: CLUSTER, replica: "db-2", tls: Some(&second) };
     let why = visit(&visitor, "db-0", &address, WITHIN).await.unwrap_err();
-    assert!(why.contains("is not that of db-2: it names allclear://tests/replica/db-1"), "{why}");
+    assert!(why.contains("is not for db-2: the certificate names allclear://tests/replica/db-1"), "{why}");
     let propose = ProposeRequest { to: met.to.clone(), by: "db-2".into(), ..Default::default() };
-    denied(ConsensusClient::new(dial(&address, &second)).propose(propose).await, "not that of db-2");
+    denied(ConsensusClient::new(dial(&address, &second)).propose(propose).await, "not for db-2");
     let ask = AskRequest { cluster: CLUSTER.into(), replica: "db-2".into() };
-    denied(ContactClient::new(dial(&address, &second)).ask(ask).await, "not that of db-2");
+    denied(ContactClient::new(dial(&address, &second)).ask(ask).await, "not for db-2");
     let votes = Some(Vote { term: 1_000, node: node_of("db-2"), committed: true });
     let vote = VoteRequest {
         to: met.to.clone(),
@@ -74,10 +74,10 @@ async fn a_replica_cannot_speak_for_another_and_one_that_does_not_belong_here_fo
         last: Some(LogId { term: 1_000, index: 1_000 }),
         leadership_transfer: true,
     };
-    denied(RaftClient::new(dial(&address, &second)).vote(vote.clone()).await, "not that of db-2");
-    denied(RaftClient::new(dial(&address, &second)).pre_vote(vote).await, "not that of db-2");
+    denied(RaftClient::new(dial(&address, &second)).vote(vote.clone()).await, "not for db-2");
+    denied(RaftClient::new(dial(&address, &second)).pre_vote(vote).await, "not for db-2");
     let append = AppendRequest { to: met.to.clone(), vote: votes, ..Default::default() };
-    denied(RaftClient::new(dial(&address, &second)).append(append).await, "not that of db-2");
+    denied(RaftClient::new(dial(&address, &second)).append(append).await, "not for db-2");
     assert_eq!(refused(&cluster, 0, "wrong_name").await, 6);
 
     // A certificate issued for this cluster, of a replica neither configured nor a member: a removed replica, say.
@@ -89,7 +89,7 @@ async fn a_replica_cannot_speak_for_another_and_one_that_does_not_belong_here_fo
     let change = ChangeRequest { to: met.to.clone(), by: "db-9".into(), change: Some(change), ..Default::default() };
     let answer = ConsensusClient::new(dial(&address, &stranger)).change(change).await.unwrap().into_inner();
     let Some(cluster_v1::change_response::Outcome::Refused(refusal)) = answer.outcome else { panic!("{answer:?}") };
-    assert!(refusal.reason.contains("no certificate makes it one"), "{refusal:?}");
+    assert!(refusal.reason.contains("a certificate does not replace membership"), "{refusal:?}");
     refused_more(&cluster, 0, "unknown_replica", 0).await;
 
     let status = cluster.until(0, "led", |status| status.quorum).await;

@@ -51,7 +51,7 @@ async fn a_newcomer_is_brought_in_by_a_member_and_never_by_its_certificate_alone
     };
     cluster.until(3, "told how to become a member", is_told).await;
     let (code, _, said) = cluster.says(3, &["member", "add", "db-3", &address]);
-    assert!(code == 4 && said.contains("ask a member instead"), "{code}: {said}");
+    assert!(code == 4 && said.contains("use a member instead"), "{code}: {said}");
     let (code, _, said) = cluster.says(0, &["member", "add", "db-3", &address]);
     assert_eq!(code, 0, "{said}");
     let takes_part = |status: &Status| status.outside_because.is_none() && status.quorum;
@@ -78,7 +78,7 @@ async fn a_cluster_of_one_opens_no_port_for_replicas_and_grows_once_it_has_certi
 
     let there = address(&cluster, 1);
     let (code, _, said) = cluster.says(0, &["member", "add", "db-1", &there]);
-    assert!(code == 4 && said.contains("it needs `cluster.listen` and `[cluster.tls]`"), "{code}: {said}");
+    assert!(code == 4 && said.contains("needs `cluster.listen` and `[cluster.tls]`"), "{code}: {said}");
 
     cluster.stop(0);
     std::fs::write(&path, whole).unwrap();

@@ -94,7 +94,7 @@ async fn new_files_that_would_not_work_are_told_of_and_not_taken_over() {
     pki.issue("ca", "db-1");
     let of_another = std::fs::read(pki.path("ca/db-1/node.pem")).unwrap();
     let spoilt = [
-        ("node.pem", of_another, "is not that of db-0"),
+        ("node.pem", of_another, "is not for db-0"),
         ("node.pem", b"nothing".to_vec(), "holds no certificate"),
         ("ca.pem", std::fs::read(pki.path("ca/ca.key")).unwrap(), "holds no certificate"),
         ("node.key", std::fs::read(pki.path("ca/ca.key")).unwrap(), "is not the key of the certificate"),
@@ -103,7 +103,7 @@ async fn new_files_that_would_not_work_are_told_of_and_not_taken_over() {
         let good = std::fs::read(pki.path("db-0").join(file)).unwrap();
         pki.replace("db-0", file, &bytes);
         let is_told =
-            |it: &Warning| it.text.contains("new certificates of this replica are not in use") && it.text.contains(why);
+            |it: &Warning| it.text.contains("this replica uses its previous certificates") && it.text.contains(why);
         cluster.until(0, why, |status| status.quorum && status.warnings.iter().any(is_told)).await;
         pki.replace("db-0", file, &good);
         cluster.until(0, "without a warning", |status| status.warnings.is_empty()).await;

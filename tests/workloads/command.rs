@@ -89,7 +89,7 @@ async fn the_exit_status_is_the_outcome() {
         ("exit 11", HookOutcome::NotApplicable),
         ("exit 12", HookOutcome::NotDone),
         ("echo the reply was lost >&2; exit 13", HookOutcome::Unknown("the reply was lost".into())),
-        ("exit 13", HookOutcome::Unknown("it says that nobody can tell".into())),
+        ("exit 13", HookOutcome::Unknown("the hook reports an unknown outcome".into())),
         ("echo no healthy standby >&2; exit 75", HookOutcome::Blocked("no healthy standby".into())),
         ("exit 75", HookOutcome::Blocked("exit status 75, nothing on standard error".into())),
         ("exit 3", failed("exit status 3, nothing on standard error")),
@@ -109,11 +109,14 @@ async fn a_program_that_cannot_be_started_is_failed_with_its_name() {
     fs::write(&plain, "no program").unwrap();
     let plain = plain.to_str().unwrap();
     for (argv, reason) in [
-        (vec!["/nowhere/hook"], "cannot start /nowhere/hook: no such program".to_owned()),
-        (vec!["no-such-program-on-the-path"], "cannot start no-such-program-on-the-path: no such program".to_owned()),
-        (vec![plain], format!("cannot start {plain}: it may not be executed")),
+        (vec!["/nowhere/hook"], "cannot start /nowhere/hook: the program or its interpreter does not exist".to_owned()),
+        (
+            vec!["no-such-program-on-the-path"],
+            "cannot start no-such-program-on-the-path: the program or its interpreter does not exist".to_owned(),
+        ),
+        (vec![plain], format!("cannot start {plain}: the program is not executable")),
         (vec!["/bin/echo", "a\0b"], "cannot start /bin/echo: ".to_owned()),
-        (vec![], "its command is empty".to_owned()),
+        (vec![], "the command is empty".to_owned()),
     ] {
         let bench = Bench::new();
         let (runner, mut reports) = bench.open();

@@ -44,6 +44,6 @@ fn a_hook_that_cannot_be_remembered_is_blocked_and_runs_when_there_is_room() {
     let said = String::from_utf8_lossy(&output.stdout);
     let lines: Vec<_> = said.lines().filter_map(|line| line.split_once("@ ")).map(|(_, said)| said).collect();
     assert_eq!(lines.len(), 2, "{output:?}");
-    assert!(lines[0].contains("it was not started: cannot write") && lines[0].ends_with("ran: false"), "{said}");
+    assert!(lines[0].contains("the hook was not started: cannot write") && lines[0].ends_with("ran: false"), "{said}");
     assert_eq!(lines[1], "done, ran: true");
 }

@@ -121,7 +121,7 @@ async fn after_a_restart_of_the_machine_a_hook_without_an_outcome_is_lost_whatev
             fs::write(bench.attempt().join(file), content).unwrap();
         }
         let (runner, mut reports) = bench.open();
-        let reason = "the machine or its container was restarted while it ran";
+        let reason = "the VM or its container restarted while the hook ran";
         assert_eq!(end(&mut reports).await, HookOutcome::Lost(reason.into()), "{left:?}");
         runner.forget(ATTEMPT);
         until(|| !bench.attempt().exists()).await;
@@ -137,7 +137,7 @@ async fn without_a_supervisor_a_hook_is_blocked_and_not_failed() {
         runner.run(&task(), &bench.shell("exit 0"));
         let ended = end(&mut reports).await;
         assert!(
-            matches!(&ended, HookOutcome::Blocked(reason) if reason.starts_with("it was not started: ")),
+            matches!(&ended, HookOutcome::Blocked(reason) if reason.starts_with("the hook was not started: ")),
             "{ended}"
         );
     }
@@ -155,7 +155,7 @@ async fn a_supervisor_started_by_hand_runs_nothing() {
         .output()
         .unwrap();
     assert!(!again.status.success());
-    assert!(String::from_utf8_lossy(&again.stderr).contains("a supervisor is started by a replica"));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("only a replica starts a supervisor"));
     assert_eq!(bench.line("ran").await, "ran");
 }
 

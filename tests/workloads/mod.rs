@@ -1,4 +1,4 @@
-//! Hooks are run as `contract.md` 3 says, once each, whatever happens to the replica: with real processes.
+//! Hooks are run as `SPEC.md` 14 says, once each, whatever happens to the replica: with real processes.
 
 mod bench;
 mod command;

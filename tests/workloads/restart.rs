@@ -106,7 +106,7 @@ async fn when_a_supervisor_is_killed_its_hook_is_ended_and_the_outcome_is_lost()
     let (hook, grandchild) = (bench.process("ran").await, bench.process("grandchild").await);
     send(bench.supervisor(), Signal::SIGKILL);
     let ended = end(&mut reports).await;
-    assert_eq!(ended, HookOutcome::Lost("its supervisor was killed while it ran".into()));
+    assert_eq!(ended, HookOutcome::Lost("the supervisor of the hook was killed while the hook ran".into()));
     assert!(!lives(hook) && !lives(grandchild));
     drop(runner);
     let (runner, _) = bench.open();

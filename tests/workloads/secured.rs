@@ -198,7 +198,7 @@ async fn a_role_is_asked_for_in_the_same_way() {
         let source = RoleSource::Http { url: server.url("/patroni"), options };
         source.ask(&BTreeMap::new(), &HookEnvironment::default()).await
     };
-    assert_eq!(ask(known.clone()).await, Err("it answered 401".to_owned()));
+    assert_eq!(ask(known.clone()).await, Err("the server answered 401".to_owned()));
     assert_eq!(ask(Options { login: Some(pki.basic(PASSWORD)), ..known }).await, Ok(Role::Primary));
 }
 

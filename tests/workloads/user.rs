@@ -64,5 +64,5 @@ async fn without_root_another_user_is_a_failure_that_says_so() {
         return;
     }
     let ended = run_as(&Bench::new(), "root", "exit 0").await;
-    assert_eq!(ended, HookOutcome::Failed("cannot run as user root: only a replica that runs as root can".into()));
+    assert_eq!(ended, HookOutcome::Failed("cannot run as user root: the replica has to run as root".into()));
 }

@@ -1,6 +1,6 @@
-"""Describes the messages from the one .proto while the package is built. Nothing generated is kept in the source, where
-it could differ from the .proto; and a description, unlike generated code, is read by every version of protobuf. What is
-written by hand for those who read it, the enumerations, is compared with the .proto here."""
+"""Writes a description of the messages from the .proto file during the build of the package. The source contains no
+generated code, so nothing can differ from the .proto. Every version of protobuf reads a description, unlike generated
+code. The hand-written enumerations are compared with the .proto here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 class Describe(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        # needed for building only
+        # only for the build
         from grpc_tools import protoc
 
         root = Path(self.root)
@@ -33,7 +33,7 @@ class Describe(BuildHookInterface[Any]):
 
 
 def _compare(described: Path, written: Path) -> None:
-    """Fails where the enumerations that are written down are not those that are described."""
+    """Fails unless the hand-written enumerations equal the described enumerations."""
     from google.protobuf import descriptor_pb2
 
     found = runpy.run_path(str(written))

@@ -17,11 +17,11 @@ pub(super) fn findings(config: &Config, name: &str) -> Vec<Finding> {
     match credentials::look(config, name) {
         Some(Ok(found)) => vec![in_order(&found)],
         Some(Err(unfit)) => {
-            vec![Finding::fail(CHECK, unfit.to_string(), "correct it: `allclear certs --help` tells what is needed")]
+            vec![Finding::fail(CHECK, unfit.to_string(), "correct the certificate: see `allclear certs --help`")]
         }
         None if config.cluster.insecure => {
-            let what = "replicas speak plain text: whoever reaches cluster.listen can speak for any of them";
-            vec![Finding::warn(CHECK, what, "configure [cluster.tls], or be sure of that network")]
+            let what = "replicas connect without TLS: any host that reaches cluster.listen can act as a replica";
+            vec![Finding::warn(CHECK, what, "configure [cluster.tls], or let only replicas into this network")]
         }
         None => Vec::new(),
     }
@@ -30,11 +30,11 @@ pub(super) fn findings(config: &Config, name: &str) -> Vec<Finding> {
 fn in_order(found: &LoadedFiles) -> Finding {
     let names = &found.names;
     let Some(end) = found.expires_at else {
-        return Finding::ok(CHECK, format!("it names {names}, and never ends"));
+        return Finding::ok(CHECK, format!("the certificate names {names}, and never expires"));
     };
-    let what = format!("it names {names}, and is valid until {}", rfc3339(end));
+    let what = format!("the certificate names {names}, and is valid until {}", rfc3339(end));
     if end.since(clock::now()) < SOON {
-        return Finding::warn(CHECK, what, "renew it: a replica that runs takes new files over by itself");
+        return Finding::warn(CHECK, what, "renew the certificate: a running replica loads new files automatically");
     }
     Finding::ok(CHECK, what)
 }

@@ -23,14 +23,14 @@ pub(super) async fn findings(config: &Config, name: &str) -> Vec<Finding> {
 async fn of(one: &One<'_>) -> Vec<Finding> {
     let task = one.task(Intent::Run, Mode::DryRun, EventType::Reboot);
     let name = one.name();
-    let advice = || format!("mend it, and look again with `allclear hook run --config FILE {name}`");
+    let advice = || format!("repair the fault, and check again: `allclear hook run --config FILE {name}`");
     let shown = match one.try_it(&task, std::future::pending(), |_| ()).await {
         Ok(shown) => shown,
         Err(why) => return vec![Finding::fail(CHECK, format!("{name} cannot be run: {why}"), advice())],
     };
     match &shown.answer {
         HookOutcome::Done | HookOutcome::NotApplicable => {
-            vec![Finding::ok(CHECK, format!("{name}: hooks can do what they may have to"))]
+            vec![Finding::ok(CHECK, format!("{name}: the check found no fault"))]
         }
         answer => {
             // Each line is one problem; the last line, or the only line, is the reason.

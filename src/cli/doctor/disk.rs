@@ -29,10 +29,10 @@ pub(super) async fn findings(config: &Config) -> Vec<Finding> {
     let looked = tokio::task::spawn_blocking(move || look(&folder));
     match tokio::time::timeout(WITHIN, looked).await {
         Ok(Ok(findings)) => findings,
-        Ok(Err(error)) => vec![Finding::fail(CHECK, format!("{shown}: {error}"), "report this")],
+        Ok(Err(error)) => vec![Finding::fail(CHECK, format!("{shown}: {error}"), "report this fault")],
         Err(_) => {
             let what = format!("{shown} has not answered within {WITHIN:?}");
-            vec![Finding::fail(CHECK, what, "look at the disk: `dmesg`, `iostat`")]
+            vec![Finding::fail(CHECK, what, "check the disk with `dmesg` and `iostat`")]
         }
     }
 }
@@ -42,7 +42,7 @@ fn look(folder: &Path) -> Vec<Finding> {
         return vec![Finding::fail(
             CHECK,
             why.to_string(),
-            "do that: a replica starts on nothing that others can exchange",
+            "do so: a replica refuses to start on a path that other users can exchange",
         )];
     }
     match fs::metadata(folder) {
@@ -62,8 +62,8 @@ fn look(folder: &Path) -> Vec<Finding> {
             findings
         }
         Err(error) => {
-            let what = format!("{} cannot be looked at: {error}", folder.display());
-            vec![Finding::fail(CHECK, what, "run this as the user that the replica runs as, or correct the modes")]
+            let what = format!("{} cannot be examined: {error}", folder.display());
+            vec![Finding::fail(CHECK, what, "run doctor as the replica's user, or correct the modes")]
         }
     }
 }
@@ -82,7 +82,7 @@ pub(super) fn to_be_made(check: &'static str, path: &Path, key: &str) -> Finding
             Finding::fail(
                 check,
                 what,
-                format!("make it for the replica's user (this ran as uid {user}), or correct {key}"),
+                format!("make the folder for the replica's user (doctor ran as uid {user}), or correct {key}"),
             )
         }
     }
@@ -97,11 +97,11 @@ fn owner(folder: &Path, uid: u32) -> Finding {
     match access(folder, AccessFlags::W_OK | AccessFlags::X_OK) {
         Err(error) => {
             let what = format!("{shown} belongs to uid {uid}, and uid {own} may not write there: {}", error.desc());
-            Finding::fail(CHECK, what, "run this as the user that the replica runs as, or change the owner")
+            Finding::fail(CHECK, what, "run doctor as the replica's user, or change the owner")
         }
         Ok(()) if uid != own.as_raw() => {
-            let what = format!("{shown} can be written, but belongs to uid {uid}, and this runs as uid {own}");
-            Finding::warn(CHECK, what, "run the replica as the owner of its data, always the same")
+            let what = format!("{shown} can be written, but belongs to uid {uid}, and doctor runs as uid {own}");
+            Finding::warn(CHECK, what, "always run the replica as the owner of the data directory")
         }
         Ok(()) => Finding::ok(CHECK, format!("{shown} can be written, and belongs to uid {uid}")),
     }
@@ -111,7 +111,7 @@ fn room(folder: &Path) -> Option<Finding> {
     let found = statvfs(folder).ok()?;
     let free = found.blocks_available().saturating_mul(found.fragment_size());
     let what = format!("{} MiB are free at {}", free >> 20, folder.display());
-    let advice = "make room: a full disk stops the replica";
+    let advice = "free some space: a full disk stops the replica";
     Some(match free {
         ..TOO_LITTLE => Finding::fail(CHECK, what, advice),
         TOO_LITTLE..LITTLE => Finding::warn(CHECK, what, advice),
@@ -135,7 +135,7 @@ fn sureness(folder: &Path) -> Finding {
         Ok(each) => Finding::ok(CHECK, format!("an fsync takes {each:?} (mean of {SYNCS})")),
         Err(error) => {
             let what = format!("a file in {} cannot be written: {error}", folder.display());
-            Finding::fail(CHECK, what, "look at the disk, its room and the modes")
+            Finding::fail(CHECK, what, "check the disk, the free space and the modes")
         }
     }
 }

@@ -41,7 +41,7 @@ fn strange_vms(config: &Config) -> BTreeMap<&str, Finding> {
     let strange = members.flatten().filter(|(_, vm)| !known.is_empty() && !known.contains(&VmName::new(vm)));
     let finding = |member: &str, vm: &str| {
         let what = format!("`members` has {member} on {vm}, which is not among `cluster.replicas`");
-        Finding::warn(CHECK, what, "correct the name of the VM, or mind that no replica is there")
+        Finding::warn(CHECK, what, "correct the name of the VM, or accept that no replica runs on this VM")
     };
     strange.map(|(member, vm)| (member.as_str(), finding(member, vm))).collect()
 }
@@ -68,18 +68,18 @@ async fn tried(asked: &HttpCheck<'_>) -> Vec<Finding> {
     let HttpCheck { by, http: Http { url, options }, user } = asked;
     let wrong = match parse_external(url) {
         Ok(url) => HttpClient::for_user(&url, options, uid_of(*user)).await.err(),
-        Err(why) => Some(format!("its address {why}")),
+        Err(why) => Some(format!("the address {why}")),
     };
     if let Some(wrong) = wrong {
-        let advice = "mend it, or correct the configuration; until then nothing can be asked there";
+        let advice = "repair the fault, or correct the configuration; until then no request can be sent";
         return vec![Finding::fail(CHECK, format!("{by}: {wrong}"), advice)];
     }
     let (secret, open) = options.files();
     let mut findings = Vec::new();
     for file in secret.iter().chain(&open).filter(|file| !may(file, *user, AccessFlags::R_OK, 0o4)) {
         let (what, user) = (format!("{by}: {}", file.display()), user.unwrap_or_default());
-        let advice = format!("give it to {user}, or to a group of {user}");
-        findings.push(Finding::fail(CHECK, format!("{what} may not be read by {user}, as whom it is asked"), advice));
+        let advice = format!("give the file to {user}, or to a group of {user}");
+        findings.push(Finding::fail(CHECK, format!("{what} may not be read by {user}, the user of the hook"), advice));
     }
     if findings.is_empty() {
         findings

@@ -72,7 +72,7 @@ async fn port(key: &str, address: SocketAddr, is_ours: impl AsyncFnOnce() -> boo
         }
         Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
             let what = format!("{key} {address}: this machine does not have that address");
-            Finding::fail(PORT, what, format!("correct {key}: `ip address` lists those that it has"))
+            Finding::fail(PORT, what, format!("correct {key}: `ip address` lists the machine's addresses"))
         }
         Err(error) => {
             Finding::fail(PORT, format!("{key} {address} cannot be listened on: {error}"), format!("correct {key}"))
@@ -106,8 +106,8 @@ fn socket(key: &str, path: &Path, is_own: bool) -> Finding {
             Finding::fail(SOCKET, what, format!("stop that process, or change {key}"))
         }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let what = format!("{key} {shown} belongs to somebody else: {error}");
-            Finding::fail(SOCKET, what, "run this as the user that the replica runs as")
+            let what = format!("{key} {shown} belongs to another user: {error}");
+            Finding::fail(SOCKET, what, "run doctor as the replica's user")
         }
         Err(_) => left(key, path),
     }
@@ -119,7 +119,7 @@ fn left(key: &str, path: &Path) -> Finding {
     match std::fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
             let what = format!("{key} {shown} exists and is no socket");
-            Finding::fail(SOCKET, what, format!("remove it, or change {key}"))
+            Finding::fail(SOCKET, what, format!("remove the file, or change {key}"))
         }
         found => {
             let Some(folder) = path.parent().filter(|folder| folder.is_dir()) else {
@@ -127,9 +127,9 @@ fn left(key: &str, path: &Path) -> Finding {
             };
             if let Err(error) = access(folder, AccessFlags::W_OK | AccessFlags::X_OK) {
                 let what = format!("{key} {shown} cannot be made in {}: {}", folder.display(), error.desc());
-                return Finding::fail(SOCKET, what, format!("run this as the replica's user, or change {key}"));
+                return Finding::fail(SOCKET, what, format!("run doctor as the replica's user, or change {key}"));
             }
-            let left = if found.is_ok() { "was left behind, and is replaced" } else { "is free" };
+            let left = if found.is_ok() { "was left behind by an earlier run, and is replaced" } else { "is free" };
             Finding::ok(SOCKET, format!("{key} {shown} {left}"))
         }
     }
@@ -139,7 +139,7 @@ fn left(key: &str, path: &Path) -> Finding {
 fn of_workloads(config: &Config, is_own: bool) -> Finding {
     let finding = socket("workloads.socket", &config.registration.path(), is_own);
     if config.registration.socket.is_none() && finding.verdict == Severity::Fail {
-        let advice = "only matters for workloads that dial in: set workloads.socket to a path of this replica's own";
+        let advice = "only session workloads need the socket: set workloads.socket to a path for this replica alone";
         return Finding::warn(SOCKET, finding.what, advice);
     }
     finding

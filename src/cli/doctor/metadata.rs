@@ -51,12 +51,12 @@ async fn events(config: &Config, endpoint: &Endpoint) -> Finding {
             if version == config.metadata.api_version {
                 Finding::ok(CHECK, what)
             } else {
-                let refused = format!("{what}; it refuses the configured {}", config.metadata.api_version);
+                let refused = format!("{what}; the endpoint refuses the configured {}", config.metadata.api_version);
                 Finding::warn(CHECK, refused, format!("set [metadata] api_version = \"{version}\""))
             }
         }
         Err(why @ NoInformation::Timeout { .. }) => {
-            let advice = "the first time ever it may take two minutes to switch the events on: run this again then";
+            let advice = "the first read enables Scheduled Events; Azure may need two minutes: run doctor again then";
             Finding::fail(CHECK, why.to_string(), advice)
         }
         Err(why) => {
@@ -76,11 +76,11 @@ fn called(config: &Config, told: Result<VmName, NoInformation>) -> Finding {
         }
         (Some(name), Ok(told)) => {
             let what = format!("replica.name is {name}, but the instance metadata calls this VM {told}");
-            Finding::warn(CHECK, what, "events name VMs as the instance metadata does: make them the same")
+            Finding::warn(CHECK, what, "events use the name of the instance metadata: set replica.name to this name")
         }
         (Some(name), Err(why)) => {
-            let what = format!("replica.name is {name}; what the platform calls this VM is not known ({why})");
-            Finding::warn(CHECK, what, "compare it with the name that events list")
+            let what = format!("replica.name is {name}; Azure's name for this VM is not known ({why})");
+            Finding::warn(CHECK, what, "compare replica.name with the name in events")
         }
         (None, Err(why)) => {
             Finding::fail(CHECK, format!("the name of this VM is not known ({why})"), "set [replica] name")
@@ -94,6 +94,6 @@ fn listed(config: &Config, name: &str) -> Option<Finding> {
     (!is_listed).then(|| {
         let known: Vec<_> = peers.iter().map(|peer| peer.name.to_string()).collect();
         let what = format!("this VM is {name}, which cluster.replicas does not list: {}", known.join(", "));
-        Finding::fail("name", what, "add it there, on every replica")
+        Finding::fail("name", what, "add this VM to cluster.replicas, on every replica")
     })
 }

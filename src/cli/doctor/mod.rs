@@ -28,13 +28,13 @@ use allclear_server::grpc::Prober;
 use allclear_server::grpc::client::OperatorConnection;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// Tries everything the replica will need, and tells what is wrong and what to do
+/// Checks everything that a replica needs, and reports each fault with the repair
 #[derive(clap::Args)]
 #[command(after_help = examples::DOCTOR)]
 pub(super) struct Doctor {
     #[command(flatten)]
     file: Configured,
-    /// Print JSON
+    /// Prints JSON
     #[arg(long)]
     json: bool,
 }
@@ -52,7 +52,7 @@ impl Doctor {
         let config = self.file.load()?;
         let runtime = runtime()?;
         say(format_args!(
-            "reading the scheduled events at {}; the first time ever, this switches them on for this VM",
+            "reading the scheduled events at {}; at the first read, Azure enables Scheduled Events for this VM",
             config.metadata.endpoint
         ));
         let mut findings = vec![Finding::ok("configuration", format!("{} is valid", self.file.path.display()))];
@@ -70,9 +70,9 @@ impl Doctor {
 fn in_confidence(config: &Config, file: &Path) -> Vec<Finding> {
     const CHECK: &str = "configuration";
     let told = confidence::told_to_all(config, file);
-    let told = told.map(|why| Finding::fail(CHECK, why, "until then no replica starts with it"));
+    let told = told.map(|why| Finding::fail(CHECK, why, "until then no replica starts with this configuration"));
     let short = confidence::too_short(config);
-    told.into_iter().chain(short.map(|why| Finding::warn(CHECK, why, "what is so short is found by trying"))).collect()
+    told.into_iter().chain(short.map(|why| Finding::warn(CHECK, why, "use a longer secret: trial finds it"))).collect()
 }
 
 /// Runs the checks concurrently, except where a check needs the findings of another check; each check ends by itself.
@@ -120,6 +120,6 @@ fn told(paper: Terminal, report: &DoctorReport) -> String {
     let count = |verdict| report.findings.iter().filter(|finding| finding.verdict == verdict).count();
     let (warnings, failures) = (count(Severity::Warn), count(Severity::Fail));
     let end = if report.ok { green("nothing failed") } else { red("NOT READY") };
-    page.line(0, &[end, plain(format!(": {failures} failed, {warnings} to look at"))]);
+    page.line(0, &[end, plain(format!(": {failures} failures, {warnings} warnings"))]);
     page.into_text()
 }

@@ -25,13 +25,13 @@ pub(super) async fn findings(
     let Some(visitor) = visitor else {
         return vec![Finding::warn(
             PEER,
-            "no replica can be asked without a certificate",
+            "no replica can be queried without a certificate",
             "correct the certificate first",
         )];
     };
     let found = join_all(others.map(|peer| of(config, visitor, peer, is_running))).await;
     if found.is_empty() {
-        return vec![Finding::ok(PEER, "a cluster of one: there are no other replicas")];
+        return vec![Finding::ok(PEER, "this is a cluster of one: there are no other replicas")];
     }
     found.into_iter().flatten().collect()
 }
@@ -46,7 +46,8 @@ async fn of(config: &Config, visitor: &Prober<'_>, peer: &PeerAddress, is_runnin
         Ok(met) => vec![same_list(config, peer, &met), clock(peer, &met)],
         Err(why) if why.contains("refused") && !is_running => {
             let what = format!("nothing listens for {other} at {address}, and this replica does not run either");
-            vec![Finding::warn(PEER, what, "start them; should it run already, look at its cluster.listen")]
+            let advice = format!("start both replicas; if {other} runs already, check cluster.listen of {other}");
+            vec![Finding::warn(PEER, what, advice)]
         }
         Err(why) if why.contains("does not resolve") => {
             let what = format!("{other} is not found at {address}: {why}");
@@ -55,8 +56,8 @@ async fn of(config: &Config, visitor: &Prober<'_>, peer: &PeerAddress, is_runnin
         }
         Err(why) => {
             let what = format!("{other} does not answer as a replica of {} at {address}: {why}", config.cluster.name);
-            let advice = "if it runs, look at its cluster.listen, cluster.name, [cluster.tls] and the firewall; if not, \
-                          start it";
+            let advice = "start the other replica; if the other replica runs already, check its cluster.listen, \
+                          cluster.name and [cluster.tls], and the firewall";
             vec![Finding::fail(PEER, what, advice)]
         }
     }
@@ -69,22 +70,22 @@ fn same_list(config: &Config, peer: &PeerAddress, met: &ProbeResult) -> Finding 
     let is_same = ours.len() == met.replicas.len()
         && ours.iter().zip(&met.replicas).all(|(one, other)| one.eq_ignore_ascii_case(other));
     if is_same {
-        return Finding::ok(PEER, format!("{name} answers at {address}, and is of cluster {}", config.cluster.name));
+        return Finding::ok(PEER, format!("{name} answers at {address}, in cluster {}", config.cluster.name));
     }
     let (theirs, ours) = (met.replicas.join(", "), ours.join(", "));
-    let what = format!("{name} answers at {address}, and lists the replicas {theirs} where this one lists {ours}");
+    let what = format!("{name} answers at {address}, and lists the replicas {theirs}; this replica lists {ours}");
     Finding::warn(PEER, what, "make cluster.replicas the same, in the same order, before the cluster is first formed")
 }
 
 fn clock(peer: &PeerAddress, met: &ProbeResult) -> Finding {
     let name = &peer.name;
     let Some((ahead, round_trip)) = met.clock else {
-        let what = format!("the clock of {name} is not known: it does not know this replica yet, or is older");
-        return Finding::warn(CLOCK, what, "compare the clocks when this replica is a member: allclear status");
+        let what = format!("the clock of {name} is not known: {name} is older, or does not know this replica yet");
+        return Finding::warn(CLOCK, what, "when this replica is a member, compare the clocks with `allclear status`");
     };
     let apart = Duration::from_millis(ahead.unsigned_abs());
     let which = if ahead < 0 { "behind" } else { "ahead of" };
-    let what = format!("the clock of {name} is {apart:?} {which} this one, give or take {:?}", round_trip / 2);
+    let what = format!("the clock of {name} is {apart:?} {which} this clock, give or take {:?}", round_trip / 2);
     if apart > WARN_ABOVE {
         Finding::warn(CLOCK, what, "synchronise the clocks: `timedatectl`, `chronyc tracking`")
     } else {

@@ -32,7 +32,7 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
     let users: BTreeSet<&str> = hooks(config).filter_map(|hook| hook.user.as_deref()).collect();
     findings.extend(users.into_iter().map(user));
     if hooks(config).next().is_none() {
-        findings.push(Finding::ok(CHECK, "none is configured; workloads may still dial in"));
+        findings.push(Finding::ok(CHECK, "no hook is configured; workloads may still connect over gRPC"));
     }
     findings
 }
@@ -70,12 +70,12 @@ fn tried(wanted: &RequiredProgram<'_>, path: &str) -> Finding {
     let RequiredProgram { by, program, user, .. } = wanted;
     let Some(file) = found(program, path) else {
         let (what, advice) = if program.contains('/') {
-            (format!("{program} of {by} does not exist"), "install it, or correct the command".to_owned())
+            (format!("{program} of {by} does not exist"), "install the program, or correct the command".to_owned())
         } else {
-            let path = if wanted.hides_path { "of its env" } else { path };
+            let path = if wanted.hides_path { "of the hook's env" } else { path };
             (
                 format!("{program} of {by} is not in the PATH {path}"),
-                "write its whole path, or set PATH in env".to_owned(),
+                "write the full path of the program, or set PATH in env".to_owned(),
             )
         };
         return Finding::fail(CHECK, what, advice);
@@ -87,7 +87,7 @@ fn tried(wanted: &RequiredProgram<'_>, path: &str) -> Finding {
     if !may_run(&file, *user) {
         let who = user.map_or_else(|| format!("uid {}", geteuid()), Into::into);
         let what = format!("{shown} of {by} may not be run by {who}");
-        return Finding::fail(CHECK, what, format!("chmod +x {shown}, or run it as another user"));
+        return Finding::fail(CHECK, what, format!("run `chmod +x {shown}`, or run the hook as another user"));
     }
     Finding::ok(CHECK, format!("{shown} of {by} can be run"))
 }
@@ -123,16 +123,16 @@ fn user(name: &str) -> Finding {
             Finding::ok(CHECK, format!("the user {name} of hooks exists (uid {})", user.uid))
         }
         Ok(Some(user)) => {
-            let what = format!("hooks run as {name} (uid {}), which only root may bring about", user.uid);
+            let what = format!("hooks run as {name} (uid {}), and only root may start them so", user.uid);
             Finding::warn(CHECK, what, "run the replica as root, or leave `user` out")
         }
         Ok(None) => {
-            Finding::fail(CHECK, format!("the user {name} of hooks does not exist"), "add it, or correct `user`")
+            Finding::fail(CHECK, format!("the user {name} of hooks does not exist"), "add the user, or correct `user`")
         }
         Err(error) => Finding::fail(
             CHECK,
             format!("the user {name} of hooks cannot be looked up: {}", error.desc()),
-            "try `getent passwd`",
+            "check the users of this machine: `getent passwd`",
         ),
     }
 }

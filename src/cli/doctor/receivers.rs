@@ -12,7 +12,7 @@ pub(super) async fn findings(config: &Config) -> Vec<Finding> {
         if wrong.is_empty() {
             findings.push(Finding::ok(CHECK, format!("{name}: address, secrets and certificates can be read")));
         }
-        let advice = "mend it; until then notices may not reach it, and nothing else waits for them";
+        let advice = "repair the fault; until then notifications may not arrive, but nothing else waits for them";
         findings.extend(wrong.iter().map(|wrong| Finding::warn(CHECK, format!("{name}: {wrong}"), advice)));
     }
     findings

@@ -23,8 +23,8 @@ pub(super) async fn findings(config: &Config) -> Vec<Finding> {
         findings.push(match secrets::read(file).await {
             Err(why) => Finding::fail(CHECK, format!("{variable}: {why}"), "until then the hook is not started"),
             Ok(secret) if Secrets::is_too_short(&secret) => {
-                let what = format!("{variable} is too short to be cut out of what the hook says");
-                Finding::warn(CHECK, what, format!("write a longer one into {}", file.display()))
+                let what = format!("{variable} is too short to be cut out of the hook's output");
+                Finding::warn(CHECK, what, format!("write a longer secret into {}", file.display()))
             }
             Ok(_) => Finding::ok(CHECK, format!("{variable}: {} can be read", file.display())),
         });

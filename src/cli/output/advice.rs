@@ -42,34 +42,34 @@ pub(super) fn advice(reader: &OutputContext, event: &shown::Event, blocker: &sho
     let mut add = |does: String, command: String| all.push(Advice { does, command });
     let id = event.id.as_str();
     if event.drill.is_some() {
-        add("end the drill; what it took away is put back".into(), reader.command("drill --end", &[id], false));
+        add("end the drill; every prepared workload is restored".into(), reader.command("drill --end", &[id], false));
         return all;
     }
     let code = blocker.code.as_str();
     match code {
         "hold" => {
-            let does = "end the hold: it is approved as soon as nothing else is in the way, and may start at once";
+            let does = "end the hold: if nothing else blocks the event, it is approved, and Azure may start it at once";
             add(does.into(), of(reader, "release", id));
         }
         "paused" => add(
-            "end the pause: approvals go on, and what is approved may start at once".into(),
+            "end the pause: approvals continue, and Azure may start an approved event at once".into(),
             reader.command("resume", &[], true),
         ),
         "no_quorum" => {
-            add("see who is out of reach, on each of the VMs".into(), reader.command("status", &[], false));
-            add("see what is wrong there".into(), DOCTOR.into());
+            add("show which replicas are unreachable, on each of the VMs".into(), reader.command("status", &[], false));
+            add("find the fault, on each unreachable VM".into(), DOCTOR.into());
             if let Some(alone) = &blocker.isolated_approval {
                 let revision = event.revision.to_string();
                 add(approve_alone(alone), reader.command("approve", &[id, "--alone", "--revision", &revision], true));
             }
             return all;
         }
-        "no_healthy_channel" => add("see what is wrong, on each of the VMs".into(), DOCTOR.into()),
+        "no_healthy_channel" => add("find the fault, on each of the VMs".into(), DOCTOR.into()),
         _ => {}
     }
     for hook in &blocker.hooks {
         let does =
-            format!("do not wait for {hook}; if it runs it is stopped; with nothing else in the way it is approved");
+            format!("skip {hook}: a running hook is stopped, and the event is approved if nothing else blocks it");
         add(does, reader.command("skip", &[id, hook], true));
     }
     if !is_undecided(event) {
@@ -80,13 +80,16 @@ pub(super) fn advice(reader: &OutputContext, event: &shown::Event, blocker: &sho
     match code {
         "budget" => {
             let over = reader.command("approve", &[id, "--revision", &revision, "--over-budget"], true);
-            add("see who is out, and what is owed".into(), reader.command("workload list", &[], false));
-            add("approve it whoever else of its groups is out, without what is left of its preparation".into(), over);
+            let does = "show which members are out of service, and which hooks are owed";
+            add(does.into(), reader.command("workload list", &[], false));
+            let does = "approve the event although other members of its groups are out of service, without the rest of \
+                        the preparation";
+            add(does.into(), over);
         }
         "hold" | "paused" | "deciding" | "no_healthy_channel" => {}
         _ => {
-            let does = "approve it now, without what is left of its preparation; hooks that run are stopped, and it may \
-                        start at once (refused where the event has changed: look again then)";
+            let does = "approve the event now, without the rest of the preparation; running hooks are stopped, and \
+                        Azure may start the event at once (refused if the event has changed: run explain again)";
             add(does.into(), approve);
         }
     }
@@ -104,24 +107,22 @@ fn holding(reader: &OutputContext, event: &shown::Event, code: &str) -> Vec<Advi
     let notice_ends = event.not_before.as_deref().and_then(from_rfc3339);
     if code != "observing" && notice_ends.is_none_or(|at| at > reader.now) {
         let (span, until) = match notice_ends {
-            Some(at) if at.since(reader.now) > HELD_FOR => ("until its notice ends", rfc3339(at)),
+            Some(at) if at.since(reader.now) > HELD_FOR => ("until the notice ends", rfc3339(at)),
             _ => ("for two hours from now", "2h".into()),
         };
         let all_the_same = notice_ends.map_or_else(String::new, |at| {
-            format!("; the platform may start it all the same at {}", moments::moment(reader.now, at))
+            format!("; Azure may still start the event at {}", moments::moment(reader.now, at))
         });
         let longer = |is_so| if is_so { " longer" } else { "" };
         let so_far = longer(event.hold.is_some());
         let hold = reader.command("hold", &[id, "--until", &until], true);
         add(
-            format!(
-                "hold it{so_far}: no approval from here {span}; its members stay in service, or return{all_the_same}"
-            ),
+            format!("hold the event{so_far}: no approval {span}; the members stay in service, or return{all_the_same}"),
             hold,
         );
         let paused = longer(code == "paused");
         let pause = reader.command("pause --until", &[&until], true);
-        add(format!("hold everything{paused}: no approval of any event {span}"), pause);
+        add(format!("pause all approvals{paused}: no approval of any event {span}"), pause);
     }
     all
 }
@@ -129,10 +130,10 @@ fn holding(reader: &OutputContext, event: &shown::Event, code: &str) -> Vec<Advi
 /// Effect and risks of an approval without a quorum.
 fn approve_alone(alone: &shown::IsolatedApproval) -> String {
     let others = alone.other_voters.join(", ");
-    let known = if alone.overrides.is_empty() { "nothing" } else { &alone.overrides.join("; ") };
+    let known = if alone.overrides.is_empty() { "none" } else { &alone.overrides.join("; ") };
     format!(
-        "approve it on this replica alone; no hook runs for it, and {others} may have a quorum, hold it, or approve \
-         another event at the same time; what this replica knows against it: {known}"
+        "approve the event on this replica alone; no hook runs for the event, and {others} may have a quorum, hold the \
+         event, or approve another event at the same time; objections that this replica knows: {known}"
     )
 }
 

@@ -52,14 +52,14 @@ pub(in crate::cli) fn all_open(reader: &OutputContext, list: &shown::EventList) 
 fn head(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
     let title = if event.drill.is_some() { "DRILL: " } else { "" };
     page.line(0, &[bold(format!("{title}{}", what(event))), plain(format!(": {}", how_far(event)))]);
-    let drill = event.drill.as_ref().map(|drill| format!("a {} of {}: it is never approved", drill.mode, drill.who));
+    let drill = event.drill.as_ref().map(|drill| format!("a {} by {}: it is never approved", drill.mode, drill.who));
     let mut entry = |name: &str, said: String| page.entry(2, name, NAMES, &[plain(said)]);
     entry("event", event.id.clone());
     if let Some(drill) = drill {
         entry("DRILL", drill);
     }
     if !event.description.is_empty() {
-        entry("it says", event.description.clone());
+        entry("description", event.description.clone());
     }
     entry("stage", format!("{}: {}", event.stage, stage(&event.stage)));
     let treatment = event.treatment.as_deref().unwrap_or("not chosen yet");
@@ -67,10 +67,10 @@ fn head(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
     entry("treatment", format!("{treatment}{rule}"));
     if event.drill.is_none() {
         let said = |at: &String| moments::written(reader.now, at);
-        entry("notice ends", event.not_before.as_ref().map_or("the platform did not say".into(), said));
+        entry("notice ends", event.not_before.as_ref().map_or("Azure gave no time".into(), said));
     }
     if event.duration_s >= 0 {
-        entry("duration", format!("{} s, as the platform expects", event.duration_s));
+        entry("duration", format!("{} s, as Azure expects", event.duration_s));
     }
     entry("revision", event.revision.to_string());
     if !event.seen_by.is_empty() {
@@ -113,10 +113,10 @@ fn verdict(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event)
         page.heading("WHAT YOU CAN DO");
         page.line(
             2,
-            &[plain("nothing can be held back any more: a replica posts the approval until the platform takes it")],
+            &[plain("a hold has no effect any more: a replica posts the approval until Azure accepts the approval")],
         );
         if matches!(blocker.code.as_str(), "posting" | "post_failed" | "views_differ") {
-            page.line(2, &[plain("see what is wrong, on each of the VMs")]);
+            page.line(2, &[plain("find the fault, on each of the VMs")]);
             page.verbatim(6, &bold(DOCTOR));
         }
     } else if !advice.is_empty() {
@@ -134,7 +134,7 @@ pub(super) fn next(reader: &OutputContext, blocker: &shown::Blocker) -> String {
     format!("{}{}", moments::within(reader.now, &blocker.next), when.unwrap_or_default())
 }
 
-/// The platform starts the event at the end of the notice, whatever the cluster waits for.
+/// Azure starts the event at the end of the notice, even if the cluster still waits.
 pub(super) fn if_nothing_changes(
     reader: &OutputContext,
     event: &shown::Event,
@@ -145,31 +145,31 @@ pub(super) fn if_nothing_changes(
         return None;
     }
     let Some(at) = event.not_before.as_deref().and_then(from_rfc3339) else {
-        return Some("the platform gave no time; it may start when the usual notice of the type is over".into());
+        return Some("Azure gave no time; Azure may start the event when the usual notice of the type ends".into());
     };
     let when = moments::moment(reader.now, at);
     if at <= reader.now {
-        return Some(format!("ended {when}; the platform may start it at any moment"));
+        return Some(format!("ended {when}; Azure may start the event at any moment"));
     }
     let is_told = blocker.until == event.not_before;
-    (!is_told).then(|| format!("ends {when}; from then on the platform may start it by itself, approved or not"))
+    (!is_told).then(|| format!("ends {when}; from then on Azure may start the event, approved or not"))
 }
 
 /// Explanation of a blocker's term, where the blocker's message presumes knowledge of the term.
 fn background(blocker: &shown::Blocker) -> Option<&'static str> {
     Some(match blocker.code.as_str() {
-        "too_early" => "long before an event nothing is taken away; policy.prepare_ahead says how long before it",
+        "too_early" => "preparation starts policy.prepare_ahead before the notice ends, and not earlier",
         "hook_waiting" if !blocker.hooks.is_empty() => {
-            "hooks of one workload run one after the other, and each on a replica that answers"
+            "the hooks of one workload run one after the other, each on a reachable replica"
         }
         "hook_failed" => "the hook is declared to hold the event when it fails (on_failure = \"hold\")",
-        "budget" => "a group says how many of its members may be away at once (max_unavailable)",
+        "budget" => "max_unavailable of a group limits how many members may be out of service at once",
         "no_quorum" => {
-            "more than half of the voters have to agree on each decision; operators are refused too until then"
+            "more than half of the voters must agree on each decision; until then, operators are refused too"
         }
-        "no_healthy_channel" => "an approval is posted to the metadata endpoint of a VM, and none of them answers",
-        "observing" => "hooks are not run for it, and nobody here approves it by itself",
-        "waiting_for_platform" => "approved is not started: the platform chooses the moment",
+        "no_healthy_channel" => "approvals are posted to the metadata endpoint of a VM, and no endpoint answers",
+        "observing" => "no hook runs for the event, and no replica approves the event automatically",
+        "waiting_for_platform" => "an approved event is not started yet: Azure chooses the time",
         _ => return None,
     })
 }
@@ -177,12 +177,12 @@ fn background(blocker: &shown::Blocker) -> Option<&'static str> {
 /// The meaning of a stage.
 pub(super) fn stage(stage: &str) -> &'static str {
     match stage {
-        "announced" => "seen, and nothing was begun for it",
-        "preparing" => "its workloads are to be prepared first",
-        "claimed" => "the approval is assigned to a replica, which posts it",
-        "approved" => "the platform has the all-clear",
-        "started" => "the platform is at it; workloads are put back when it is over",
-        "restoring" => "it is over, and workloads are put back",
+        "announced" => "the event was announced, and no hook was begun",
+        "preparing" => "the workloads are prepared before the approval",
+        "claimed" => "the approval is assigned to a replica, and this replica posts it",
+        "approved" => "Azure has accepted the approval",
+        "started" => "Azure carries out the event; workloads are restored when the event has ended",
+        "restoring" => "the event has ended, and workloads are restored",
         "closed" => "nothing is left to do",
         _ => "a stage that this version does not know",
     }
@@ -228,6 +228,6 @@ fn how(reader: &OutputContext, hook: &shown::Hook) -> String {
     let expected =
         hook.expected_end.as_ref().map(|at| format!("expects to end {}; ", moments::written(reader.now, at)));
     let deadline = moments::written(reader.now, &hook.deadline);
-    let progress = hook.progress.as_ref().filter(|said| !said.is_empty()).map(|said| format!("; says: {said}"));
+    let progress = hook.progress.as_ref().filter(|said| !said.is_empty()).map(|said| format!("; progress: {said}"));
     format!("since {since}; {}stopped at {deadline}{}", expected.unwrap_or_default(), progress.unwrap_or_default())
 }

@@ -7,7 +7,7 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 pub(in crate::cli) fn members(reader: &OutputContext, list: &shown::MemberList) -> String {
     let mut page = TextBuilder::new(reader.paper);
     if list.members.is_empty() {
-        page.line(0, &[plain("no members: the cluster is not formed yet, or nobody answers")]);
+        page.line(0, &[plain("no members: the cluster is not formed yet, or no member answers")]);
         return page.into_text();
     }
     let mut rows = vec![["NAME", "ADDRESS", "VOTE", "LEADS", "NODE", "ANSWERS"].map(faint).to_vec()];

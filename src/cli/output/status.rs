@@ -41,7 +41,7 @@ fn ability(page: &mut TextBuilder, reader: &OutputContext, status: &shown::Statu
     let voters = || status.replicas.iter().filter(|replica| replica.voter);
     let answering = voters().filter(|replica| replica.reachable).count();
     let (cluster, count) = (&status.cluster, voters().count());
-    let leader = status.leader.as_deref().unwrap_or("nobody");
+    let leader = status.leader.as_deref().unwrap_or("no replica");
     let sees_events = status.replicas.iter().any(|replica| replica.metadata == "healthy");
     if let Some(why) = &status.outside_because {
         let name = &status.replica;
@@ -58,24 +58,23 @@ fn ability(page: &mut TextBuilder, reader: &OutputContext, status: &shown::Statu
         let how = match status.leader.as_ref().filter(|leader| **leader != status.replica) {
             Some(leader) => format!(": NO QUORUM, {leader} leads and too few of {count} voters answer it"),
             None if answering * 2 > count => {
-                format!(": NO QUORUM, nobody leads at this moment though {answering} of {count} voters answer")
+                format!(": NO QUORUM, no replica leads at this moment though {answering} of {count} voters answer")
             }
             None => format!(": NO QUORUM, {} reaches {answering} of {count} voters", status.replica),
         };
         page.line(0, &[red(format!("cluster {cluster} CANNOT ACT")), plain(how)]);
-        let until = "nothing is decided until more than half of the voters reach each other; but what a user of the \
-                     cloud asked for, one of a pair may approve alone, and an operator any event, see `next`";
+        let until = "nothing is decided until more than half of the voters reach each other; but one replica of a pair \
+                     may approve user-initiated events by itself, and an operator may approve any event: see `next`";
         page.line(2, &[plain(until)]);
     }
     if !sees_events {
-        let why =
-            format!(": no replica gets documents from its metadata endpoint; what is wrong, on each VM: {DOCTOR}");
+        let why = format!(": no replica receives documents from Azure's metadata endpoint; run on each VM: {DOCTOR}");
         page.line(0, &[red("NOBODY SEES EVENTS"), plain(why)]);
     }
     if let Some(pause) = &status.paused {
         let how = format!(" by {} until {}: {}", pause.by, moments::written(reader.now, &pause.until), pause.reason);
         page.line(0, &[yellow("ALL APPROVALS PAUSED"), plain(how)]);
-        page.line(2, &[plain("the platform starts each event when its notice ends, all the same; to end the pause:")]);
+        page.line(2, &[plain("Azure still starts each event when the notice ends; to end the pause:")]);
         page.verbatim(2, &plain(reader.command("resume", &[], true)));
         if !pause.unacknowledged_by.is_empty() {
             page.line(2, &[plain(format!("not acknowledged yet by {}", pause.unacknowledged_by.join(", ")))]);
@@ -85,7 +84,7 @@ fn ability(page: &mut TextBuilder, reader: &OutputContext, status: &shown::Statu
         page.line(0, &[yellow("TWO VERSIONS"), plain(held_back)]);
     }
     let (replica, role, term) = (&status.replica, &status.role, status.term);
-    page.line(0, &[faint(format!("as {replica} sees it ({role}, term {term}, allclear {})", status.version))]);
+    page.line(0, &[faint(format!("reported by {replica} ({role}, term {term}, allclear {})", status.version))]);
 }
 
 /// The members whose program does not know the highest version, where the cluster still uses a lower version.
@@ -96,10 +95,10 @@ fn held_back(status: &shown::Status) -> Option<String> {
     let members = status.replicas.iter().filter(|replica| replica.member);
     let behind: Vec<&str> = members.filter(is_behind).map(|replica| replica.name.as_str()).collect();
     (highest > cluster && !behind.is_empty()).then(|| {
+        let behind = behind.join(" and ");
         format!(
-            ": the cluster goes by version {cluster} and not yet by {highest}, which the program of {} does not know or has \
-             not said to know: upgrade it, or start it",
-            behind.join(" and ")
+            ": the cluster uses version {cluster} and not yet version {highest}: the program of {behind} does not know \
+             version {highest}, or has not reported its version; upgrade or start {behind}"
         )
     })
 }
@@ -168,9 +167,9 @@ fn remarks(replica: &shown::Replica) -> Vec<String> {
     remarks.extend(replica.clock_difference_ms.and_then(clock));
     if replica.suspect {
         remarks.push(if replica.reachable {
-            "has yet to say whether it approved anything alone".into()
+            "has not reported yet whether it approved an event alone".into()
         } else {
-            "might approve alone what a user of the cloud asked for".into()
+            "may approve user-initiated events by itself".into()
         });
     }
     remarks.extend(replica.unreached_because.as_ref().map(|why| format!("not reached from here: {why}")));
@@ -181,7 +180,7 @@ fn remarks(replica: &shown::Replica) -> Vec<String> {
 fn clock(ahead_ms: i64) -> Option<String> {
     let apart = Duration::from_millis(ahead_ms.unsigned_abs());
     let which = if ahead_ms > 0 { "ahead of" } else { "behind" };
-    (apart > WARN_ABOVE).then(|| format!("CLOCK {:.1} s {which} the cluster's", apart.as_secs_f64()))
+    (apart > WARN_ABOVE).then(|| format!("CLOCK {:.1} s {which} the cluster's clock", apart.as_secs_f64()))
 }
 
 fn workloads(status: &shown::Status) -> Vec<Vec<Span>> {

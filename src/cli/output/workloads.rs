@@ -13,7 +13,7 @@ pub(in crate::cli) fn workloads(reader: &OutputContext, members: &[shown::Member
     let mut rows = vec![["WORKLOAD", "GROUP", "STATE", "SINCE", "ASKED", "BY", "OWED"].map(faint).to_vec()];
     for member in members {
         let state = if member.state == "in_service" { green(&member.state) } else { red(&member.state) };
-        let asked = if member.asked { "yes" } else { "nobody asks it" };
+        let asked = if member.asked { "yes" } else { "no replica asks" };
         let text = |field: &Option<String>| plain(field.as_deref().unwrap_or_default());
         let name = plain(format!("{}/{}", member.vm, member.workload));
         let (since, by, owed) = (text(&member.since), text(&member.by), text(&member.owed));

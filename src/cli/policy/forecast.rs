@@ -44,7 +44,7 @@ pub(super) struct Forecast {
     pub(super) status: String,
     pub(super) resources: Vec<String>,
     pub(super) not_before: Option<String>,
-    /// -1 where the platform gives no duration.
+    /// -1 where Azure gives no duration.
     pub(super) duration_s: i64,
     pub(super) description: String,
     pub(super) treatment: &'static str,
@@ -251,22 +251,22 @@ fn not_run(step: &Step<'_>, why: String) -> NotRun {
 fn in_the_end(state: &State, event: &Event, action: Action) -> String {
     let notice_ends = rfc3339(event.notice_ends());
     if !event.is_scheduled() {
-        return "it has begun: there is nothing to approve".into();
+        return "Azure has started the event: there is nothing to approve".into();
     }
     let budget = event.treatment.as_ref().and_then(|treatment| treatment.budget);
     match (action, budget) {
-        (Action::Observe, _) => format!("never approved from here; the platform starts it at {notice_ends}"),
-        (Action::Approve, _) => "approved as soon as it waits for nothing else, unprepared".into(),
+        (Action::Observe, _) => format!("allclear never approves the event; Azure starts the event at {notice_ends}"),
+        (Action::Approve, _) => "allclear approves the event unprepared, as soon as nothing else blocks it".into(),
         (Action::Prepare, _) if required::required_steps(state, event).is_empty() => {
-            "approved as soon as it waits for nothing else: there is nothing to prepare".into()
+            "allclear approves the event as soon as nothing else blocks the event: there is nothing to prepare".into()
         }
         (Action::Prepare, Some(budget)) => format!(
-            "approved {} after it has room in its groups, whatever still runs, but a hook that failed for good and holds \
-             keeps it until the platform starts it at {notice_ends}",
+            "allclear approves the event {} after its groups have room, even if hooks still run; but a permanently \
+             failed hook with on_failure = hold defers the approval until Azure starts the event at {notice_ends}",
             humantime::format_duration(budget)
         ),
         (Action::Prepare, None) => {
-            format!("what is not done holds it until the platform starts it at {notice_ends}")
+            format!("an unfinished hook defers the approval until Azure starts the event at {notice_ends}")
         }
     }
 }

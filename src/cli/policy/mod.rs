@@ -21,24 +21,24 @@ use allclear_server::config::Config;
 use allclear_server::imds::{MAX_BODY, read_written};
 use allclear_server::replica::clock::{self, rfc3339};
 
-/// Tries the policy out
+/// Tests the policy
 #[derive(Subcommand)]
 pub(super) enum PolicyCommand {
     Test(Test),
 }
 
-/// Tells what would be done with an event, and by which rule: of a document, or of every built-in scenario
+/// Shows the treatment of each event and the rule behind the treatment, for a document or every built-in scenario
 #[derive(clap::Args)]
 pub(super) struct Test {
     #[command(flatten)]
     file: Configured,
-    /// A document of the metadata service, or one event of it; - is standard input. Left out: the built-in scenarios
+    /// A document of the metadata service, or one event; - is standard input. By default, the built-in scenarios
     #[arg(value_name = "EVENT.json")]
     event: Option<PathBuf>,
-    /// When the event is first seen, as 2026-01-01T00:00:00Z; left out: now
+    /// The time at which the event is first seen, such as 2026-01-01T00:00:00Z; by default now
     #[arg(long, value_name = "TIME", value_parser = read_time)]
     at: Option<Timestamp>,
-    /// Print JSON
+    /// Prints JSON
     #[arg(long)]
     json: bool,
 }
@@ -79,7 +79,7 @@ impl PolicyCommand {
 }
 
 fn read_time(text: &str) -> Result<Timestamp, String> {
-    clock::from_rfc3339(text).ok_or_else(|| "it is no time in UTC; write it as 2026-01-01T00:00:00Z".into())
+    clock::from_rfc3339(text).ok_or_else(|| "this is no time in UTC; write for example 2026-01-01T00:00:00Z".into())
 }
 
 /// Reads a document from a file.
@@ -93,7 +93,7 @@ pub(super) fn read_event(path: &Path) -> Result<Document, String> {
     };
     read.map_err(|error| format!("cannot be read: {error}"))?;
     let document = read_written(&body)?;
-    if document.events.is_empty() { Err("it lists no event".into()) } else { Ok(document) }
+    if document.events.is_empty() { Err("the document lists no event".into()) } else { Ok(document) }
 }
 
 fn of_document(config: &Config, path: &Path, document: &Document, now: Timestamp) -> Case {
@@ -110,5 +110,5 @@ fn built_in(config: &Config, now: Timestamp) -> Result<Vec<Case>, Exit> {
 
 #[cfg(not(feature = "lab"))]
 fn built_in(_: &Config, _: Timestamp) -> Result<Vec<Case>, Exit> {
-    Err(misused("this build has no scenarios: name a document of the metadata service, or one event of it"))
+    Err(misused("this build has no scenarios: name a file with a document of the metadata service, or with one event"))
 }

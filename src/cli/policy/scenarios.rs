@@ -22,7 +22,7 @@ fn of_scenario(config: &Config, name: &str, now: Timestamp) -> Case {
     let (about, skipped, sights) = match found {
         Ok((about, sights)) => (about, None, sights),
         Err(ScenarioError::TooFewVms { needs, has, .. }) => {
-            let why = format!("it needs {needs} VMs, and the configuration names {has}");
+            let why = format!("the scenario needs {needs} VMs, and the configuration names {has}");
             (String::new(), Some(why), Vec::new())
         }
         Err(error) => (String::new(), Some(error.to_string()), Vec::new()),

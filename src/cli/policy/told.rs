@@ -12,7 +12,7 @@ const NAMES: usize = 12;
 
 pub(super) fn report(report: &PolicyReport) -> String {
     let mut page = TextBuilder::new(Terminal::of_stdout());
-    page.line(0, &[plain(format!("first seen at {}, every replica well", report.at))]);
+    page.line(0, &[plain(format!("the events are first seen at {}, and every replica is healthy", report.at))]);
     for case in &report.cases {
         page.blank();
         page.line(0, &[plain(&case.name)]);

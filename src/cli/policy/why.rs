@@ -22,7 +22,7 @@ pub(super) struct PassedOver {
 pub(super) fn matched(choice: &Choice<'_>, policy: &Policy, event: &Announcement, now: Timestamp) -> Vec<String> {
     let conditions = choice.case.conditions(policy);
     if conditions.is_empty() {
-        return vec!["it matches every event".into()];
+        return vec!["the rule matches every event".into()];
     }
     conditions.iter().map(|condition| said(condition, event, now, true)).collect()
 }
@@ -38,20 +38,20 @@ pub(super) fn passed_over(choice: &Choice<'_>, event: &Announcement, now: Timest
 fn said(condition: &PolicyCondition<'_>, event: &Announcement, now: Timestamp, holds: bool) -> String {
     let is = if holds { "is" } else { "is not" };
     match condition {
-        PolicyCondition::Started if holds => "it has begun at first sight".into(),
+        PolicyCondition::Started if holds => "Azure has started the event before the first poll".into(),
         PolicyCondition::Started => format!("the status is {}, not Started", event.status),
         PolicyCondition::Type(_) if holds => format!("the type is {}", event.kind),
         PolicyCondition::Type(kinds) => format!("the type is {}, not {}", event.kind, any_of(kinds)),
         PolicyCondition::Source(_) if holds => format!("the source is {}", event.source),
         PolicyCondition::Source(sources) => format!("the source is {}, not {}", event.source, any_of(sources)),
         PolicyCondition::Resources(vms) => {
-            let verb = if holds { "it names" } else { "it does not name" };
+            let verb = if holds { "the event names" } else { "the event does not name" };
             format!("{verb} {}", any_of(vms))
         }
         PolicyCondition::Duration(range) => ranged("duration", event.duration, *range, is),
         PolicyCondition::Notice(range) => ranged("notice", notice(event, now), *range, is),
-        PolicyCondition::Foreign if holds => "it names no member of this cluster".into(),
-        PolicyCondition::Foreign => "it names a member of this cluster".into(),
+        PolicyCondition::Foreign if holds => "the event names no member of this cluster".into(),
+        PolicyCondition::Foreign => "the event names a member of this cluster".into(),
     }
 }
 
@@ -77,26 +77,26 @@ pub(super) fn length(span: core::time::Duration) -> String {
 
 pub(super) fn left_out(why: SkipReason) -> String {
     match why {
-        SkipReason::Phase => "its phase is not among those of the treatment".into(),
-        SkipReason::ImpactBegun => "the impact has begun, and it runs on the affected VM".into(),
-        SkipReason::BriefFreeze => "the freeze is brief and it names no min_freeze".into(),
-        SkipReason::EventType => "it is not for events of this type".into(),
+        SkipReason::Phase => "the treatment does not include this phase".into(),
+        SkipReason::ImpactBegun => "the impact has begun, and the hook runs on the affected VM".into(),
+        SkipReason::BriefFreeze => "the freeze is brief, and the hook has no min_freeze".into(),
+        SkipReason::EventType => "the hook is not for events of this type".into(),
         SkipReason::ShortNotice { notice, worst } => {
-            format!("the notice of {} does not hold the {} that it may take", length(notice), length(worst))
+            format!("the notice of {} is shorter than the {} that the hook may take", length(notice), length(worst))
         }
-        SkipReason::NotPrimary => "its workload is known not to be the primary".into(),
-        SkipReason::DryRun => "it does not declare dry_run".into(),
-        SkipReason::MinFreeze(least) => format!("the freeze is shorter than its min_freeze of {}", length(least)),
+        SkipReason::NotPrimary => "the workload is known not to be the primary".into(),
+        SkipReason::DryRun => "the hook does not declare dry_run".into(),
+        SkipReason::MinFreeze(least) => format!("the freeze is shorter than min_freeze of the hook, {}", length(least)),
     }
 }
 
 /// Why a hook does not start although every replica is healthy and every earlier hook is done.
 pub(super) fn never_begun(event: &Event, step: &Step<'_>) -> String {
     if event.preparation_ends() <= event.preparation_starts() {
-        "the notice leaves no time for it".into()
+        "the notice leaves no time for the hook".into()
     } else if step.hook.runs_on == RunsOn::Affected {
-        "what stands before it never lets it pass".into()
+        "an earlier hook never lets this hook start".into()
     } else {
-        "no unaffected VM of its group could run it".into()
+        "no unaffected VM of the group can run the hook".into()
     }
 }

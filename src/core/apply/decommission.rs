@@ -1,4 +1,4 @@
-//! Removes replicas on VMs deleted by an event (`behaviour.md` 9), with the workloads. A later replica with this name
+//! Removes replicas on VMs deleted by an event (`SPEC.md` 9.6), with the workloads. A later replica with this name
 //! is a new replica.
 
 use crate::apply::access::Applied;

@@ -1,4 +1,4 @@
-//! Applies requests of operators (`behaviour.md` 11).
+//! Applies requests of operators (`SPEC.md` 11).
 //!
 //! A hold or a pause stops further claims and nothing else: an existing claim stays. Both have an end.
 

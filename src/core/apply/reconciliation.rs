@@ -1,4 +1,4 @@
-//! Leadership, suspects, and the reports that clear suspects (`behaviour.md` 7).
+//! Leadership, suspects, and the reports that clear suspects (`SPEC.md` 7).
 
 use crate::apply::access::{Applied, open, registered};
 use crate::apply::report;

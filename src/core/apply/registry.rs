@@ -131,7 +131,7 @@ fn effective(state: &State, vm: &VmName) -> Vec<Workload> {
     state.replicas.get(vm).into_iter().flat_map(|replica| replica.effective()).cloned().collect()
 }
 
-/// Keeps the former hooks of prepared workloads for their restore, whatever is registered from now on (`members.md` 4).
+/// Keeps the former hooks of prepared workloads for their restore, whatever is registered from now on (`SPEC.md` 9.5).
 /// A session workload registers its own hooks, and no other program can run these hooks.
 fn keep_owed_restores(state: &mut State, vm: &VmName, before: &[Workload]) {
     let mut kept: Vec<Workload> = Vec::new();

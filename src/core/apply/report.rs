@@ -69,7 +69,7 @@ fn apply_announcement(state: &mut State, by: &VmName, id: &EventId) {
 }
 
 /// Whether the notice had ended before the event was first seen: platform time differs from cluster time, or the event
-/// is late. Nothing is counted from such a time (`members.md` 5).
+/// is late. Nothing is counted from such a time (`SPEC.md` 2).
 pub fn is_implausible(shown: &Announcement, first_seen: Timestamp) -> bool {
     let has_passed = matches!(shown.not_before, NotBefore::At(at) if at < first_seen);
     has_passed && shown.status != Status::Started

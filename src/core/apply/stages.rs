@@ -14,7 +14,7 @@ pub(crate) fn enter_stage(event: &mut Event, stage: Stage, now: Timestamp) {
     }
 }
 
-/// Returns an event that started or ended to a stage before the start (`members.md` 3, D4 and D5); any other event goes
+/// Returns an event that started or ended to a stage before the start (`SPEC.md` 2, D4 and D5); any other event goes
 /// on.
 pub(crate) fn return_to_scheduled(event: &mut Event, now: Timestamp) {
     if event.stage() < Stage::Started {

@@ -1,5 +1,5 @@
 //! Approval without a quorum: the events approved by an isolated replica itself, and when; and the blockers overridden
-//! by an operator's approval there. Only one of a pair approves by itself (`members.md` 6): a user-initiated event that
+//! by an operator's approval there. Only one of a pair approves by itself (`SPEC.md` 7): a user-initiated event that
 //! names only the VM of the unreachable replica, one event of a group at a time, and never while a committed hook may
 //! still run, or while its own member is out of service.
 

@@ -119,7 +119,7 @@ impl Blocker {
     }
 }
 
-// The codes of `contract.md` 4.
+// The codes of `SPEC.md` 12.
 variant_names!(Blocker, code, CODES {
     Self::Deciding => "deciding",
     Self::Observing => "observing",

@@ -10,7 +10,7 @@ use core::time::Duration;
 /// The answer of one endpoint at one time.
 ///
 /// The document's incarnation is left out on purpose: the incarnation starts again, jumps and changes without a change
-/// of events (`imds.md`), so nothing may be concluded from it.
+/// of events (`SPEC.md` 17.3), so nothing may be concluded from it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Document {
     /// Ordered by id, at most one announcement for each id.
@@ -20,7 +20,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// Orders the announcements. Announcements with one id are one event (`members.md` 3, D1), and an event that is
+    /// Orders the announcements. Announcements with one id are one event (`SPEC.md` 2, D1), and an event that is
     /// over is not listed (D6).
     pub fn new(mut events: Vec<Announcement>) -> Self {
         events.retain(|event| !event.status.is_over());

@@ -1,4 +1,4 @@
-//! The identity of a hook: the content, not the position (`members.md` 4). So a restart with an added, removed or
+//! The identity of a hook: the content, not the position (`SPEC.md` 14.1). So a restart with an added, removed or
 //! changed hook repeats no completed hook, and skips no new hook.
 
 use crate::model::workload::{Hook, Phase, Workload};

@@ -15,7 +15,7 @@ fn lowered(text: &str) -> impl Iterator<Item = u8> {
 /// The name of a VM, and so of the replica beside the VM.
 ///
 /// Old api-versions put one underscore before the name and the platform changes the case, so comparisons ignore both
-/// (`behaviour.md` 2). Nothing else is ignored: `vm1` is not `vm10`. Many values have the same name, so the text is
+/// (`SPEC.md` 2.4). Nothing else is ignored: `vm1` is not `vm10`. Many values have the same name, so the text is
 /// shared.
 #[derive(Clone)]
 pub struct VmName(Arc<str>);
@@ -75,7 +75,7 @@ impl fmt::Debug for VmName {
 }
 
 /// The id of an event of the platform. Ids are compared in lower case; the platform gets the id back as received
-/// (`imds.md`, the document).
+/// (`SPEC.md` 2, D2).
 #[derive(Clone)]
 pub struct EventId {
     canonical: Arc<str>,

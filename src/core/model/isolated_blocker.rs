@@ -53,26 +53,34 @@ pub enum IsolatedBlocker {
 impl fmt::Display for IsolatedBlocker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotUserInitiated => f.write_str("it is not user-initiated"),
-            Self::NotScheduled => f.write_str("this replica does not see it as Scheduled"),
-            Self::Observed => f.write_str("policy leaves it to others"),
+            Self::NotUserInitiated => f.write_str("the event is not user-initiated"),
+            Self::NotScheduled => {
+                f.write_str("the metadata endpoint of this replica does not list the event as Scheduled")
+            }
+            Self::Observed => f.write_str("policy leaves the event to other approvers"),
             Self::NotAPair => f.write_str("the other voters may have a quorum without this replica"),
-            Self::TakesMoreAway(vm) => write!(f, "it takes {vm} away, which is not known to be lost"),
-            Self::OwnMemberOut(workload) => write!(f, "{workload} of this replica is not in service"),
-            Self::HookFailed => f.write_str("a hook failed and holds it"),
-            Self::HookMayRun(_) => f.write_str("a hook of it may still run"),
+            Self::TakesMoreAway(vm) => {
+                write!(f, "the event names {vm}, and the replica on that VM is not known to be lost")
+            }
+            Self::OwnMemberOut(workload) => write!(f, "the workload {workload} of this replica is not in service"),
+            Self::HookFailed => f.write_str("a hook of the event failed"),
+            Self::HookMayRun(_) => f.write_str("a hook of the event may still run"),
             Self::OtherEvent(id) => write!(f, "event {id} is open in the same group"),
-            Self::Approved => f.write_str("it is approved already"),
-            Self::Held(halt) => write!(f, "it is held {halt}"),
+            Self::Approved => f.write_str("the event is approved already"),
+            Self::Held(halt) => write!(f, "the event is held {halt}"),
             Self::Paused(halt) => write!(f, "approvals are paused {halt}"),
-            Self::OtherApproval(id) => write!(f, "this replica approved event {id}, which is not over"),
+            Self::OtherApproval(id) => write!(f, "this replica approved event {id}, and that event is not over"),
             Self::NotTakenUp => {
-                write!(f, "{OPEN_LIMIT} events are open, and this one is taken up when one of them closes")
+                write!(
+                    f,
+                    "{OPEN_LIMIT} events are open, which is the limit; this event is handled when another event \
+                           closes"
+                )
             }
             Self::JournalFull => f.write_str("the journal of this replica is full"),
-            Self::LedElsewhere(name) => write!(f, "{name} hears a leader, which is to decide"),
-            Self::TooSoon(_) => f.write_str("this replica has heard no leader for too short a time"),
-            Self::NoVoter => f.write_str("this replica is no voter"),
+            Self::LedElsewhere(name) => write!(f, "{name} follows a leader, and the leader decides"),
+            Self::TooSoon(_) => f.write_str("this replica lost its leader too short a time ago"),
+            Self::NoVoter => f.write_str("this replica is not a voter"),
         }
     }
 }

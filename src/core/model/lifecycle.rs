@@ -1,4 +1,4 @@
-//! The stages of an event and the one table of legal transitions (`behaviour.md` 3, `members.md` 2 and 3).
+//! The stages of an event and the one table of legal transitions (`SPEC.md` 3).
 
 /// In the order in which an event passes through the stages; some may be left out.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -1,5 +1,5 @@
 //! The slot of a member: the right to be out of service, and the progress of the member out of service and back
-//! (`members.md` 1). A registered member without a slot is in service.
+//! (`SPEC.md` 8). A registered member without a slot is in service.
 
 use crate::model::id::{EventId, GroupName, VmName};
 use crate::model::time::Timestamp;

@@ -266,7 +266,7 @@ impl State {
         self.replicas.values().filter_map(|replica| replica.lists_event(event)).max()
     }
 
-    /// The event as all current documents together list it (`members.md` 3, D1); `None` when no document lists the
+    /// The event as all current documents together list it (`SPEC.md` 2, D1); `None` when no document lists the
     /// event.
     pub fn shown(&self, event: &EventId) -> Option<Announcement> {
         self.shown_with(event, None)

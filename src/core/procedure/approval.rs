@@ -53,7 +53,7 @@ pub trait ApprovalHost: Host {
         self.ensure_linearizable().await
     }
 
-    /// The outcome of the claim if a fresh document forbids the post (`members.md` 2.1).
+    /// The outcome of the claim if a fresh document forbids the post (`SPEC.md` 6.6).
     fn reason_not_to_post(&self, claim: &OwnClaim, fresh: &Document) -> Option<PostOutcome> {
         claims::outcome_without_post(&self.state(), self.name(), &claim.event, claim.attempt, fresh)
     }
@@ -63,7 +63,7 @@ pub trait ApprovalHost: Host {
 /// then nothing was sent.
 pub async fn approve<H: ApprovalHost>(host: &H, claim: &OwnClaim) -> Option<PostOutcome> {
     if claim.is_left_over {
-        return Some(PostOutcome::Unknown("this replica was restarted and cannot tell whether it had posted".into()));
+        return Some(PostOutcome::Unknown("this replica was restarted, so the outcome of the post is unknown".into()));
     }
     let document = match host.fresh_document().await {
         Ok(document) => document,

@@ -51,9 +51,9 @@ pub enum NotApproved {
 impl fmt::Display for NotApproved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Led => f.write_str("this replica hears a leader: approve the event without --alone"),
+            Self::Led => f.write_str("this replica follows a leader: approve the event without --alone"),
             Self::Impossible(obstacle) => obstacle.fmt(f),
-            Self::Changed(revision) => write!(f, "the event has changed: it is at revision {revision} now"),
+            Self::Changed(revision) => write!(f, "the event has changed and is at revision {revision} now"),
             Self::Failed(why) => f.write_str(why),
         }
     }
@@ -168,13 +168,15 @@ pub async fn approve_isolated<H: IsolatedHost>(
     let is_still_allowed = || is_silent(host) && host.monotonic().since(looked_at) < FRESH_FOR;
     match host.begin_journal_entry(entry.clone(), &input, is_still_allowed).await {
         Ok(true) => {}
-        Ok(false) => return Err(failed("a leader is heard again, or the metadata service took too long")),
+        Ok(false) => {
+            return Err(failed("this replica follows a leader again, or the metadata service answered too late"));
+        }
         Err(error) => return Err(NotApproved::Failed(format!("the journal cannot be written: {error}"))),
     }
     let outcome = if host.monotonic().since(looked_at) < host.timing().claim_lease {
         host.post(&announced.id, PostReason::Isolated(entry.approval.at)).await
     } else {
-        PostOutcome::NotSent("this replica was paused before it could post".into())
+        PostOutcome::NotSent("the process of this replica was paused before the post".into())
     };
     host.end_journal_entry(&entry, &outcome).await;
     Ok(outcome)

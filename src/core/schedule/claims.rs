@@ -57,7 +57,7 @@ impl Event {
     }
 }
 
-/// The outcome of a claim by a fresh document of its approver; `None` if the approval may be posted (`members.md` 2.1).
+/// The outcome of a claim by a fresh document of its approver; `None` if the approval may be posted (`SPEC.md` 6.6).
 pub fn outcome_without_post(
     state: &State,
     me: &VmName,

@@ -1,4 +1,4 @@
-//! Whether an event may be claimed, or the event's blocker (`behaviour.md` 12). `plan`, `apply` and `explain` share
+//! Whether an event may be claimed, or the event's blocker (`SPEC.md` 6.1 and 12). `plan`, `apply` and `explain` share
 //! this answer.
 
 use crate::model::attempt::Attempt;
@@ -171,7 +171,11 @@ pub(crate) fn blocker_of_step(state: &State, event: &Event, step: &Step<'_>, now
         StepState::OutOfTime => {
             let last = step.forward().next_back().and_then(|last| last.outcome.as_ref());
             let reason = last.and_then(|(outcome, _)| outcome.reason());
-            Some(hook_failed(event, step, reason.unwrap_or("it was not settled when the time for preparation was up")))
+            Some(hook_failed(
+                event,
+                step,
+                reason.unwrap_or("the hook had not completed when the time for preparation ended"),
+            ))
         }
     }
 }

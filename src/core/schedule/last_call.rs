@@ -1,4 +1,4 @@
-//! The last call (`members.md` 1, R7). The platform starts an event when its notice ends, with or without approval. An
+//! The last call (`SPEC.md` 8, R7). The platform starts an event when its notice ends, with or without approval. An
 //! event that still waits then, or is held or paused, is prepared over the budget, as far as that moves service away.
 //! The last call does not approve the event.
 

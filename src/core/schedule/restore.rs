@@ -1,4 +1,4 @@
-//! The steps for a member's return (`members.md` 1, R5): undo of each hook that began and did not finish, then restore
+//! The steps for a member's return (`SPEC.md` 9.1): undo of each hook that began and did not finish, then restore
 //! hooks, then ready hooks. A finished failover stays. The steps stay due whatever happens to the events that took the
 //! member out.
 

@@ -1,4 +1,4 @@
-//! The order in which events take slots (`members.md` 1, R4).
+//! The order in which events take slots (`SPEC.md` 8, R4).
 
 use crate::model::event::Event;
 use crate::model::id::{EventId, GroupName, VmName};

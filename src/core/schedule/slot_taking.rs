@@ -1,4 +1,4 @@
-//! Whether an event may take its missing slots, and the causes to wait (`members.md` 1, R2 to R5).
+//! Whether an event may take its missing slots, and the causes to wait (`SPEC.md` 8, R2 to R5).
 
 use crate::model::event::Event;
 use crate::model::id::GroupName;

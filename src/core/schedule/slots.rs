@@ -1,5 +1,5 @@
 //! Slots of an event that has slots or is ready for slots: when its disruptive hooks may begin, and when the event
-//! gives slots back (`members.md` 1, R1 to R9). `plan`, `apply` and `explain` use this answer.
+//! gives slots back (`SPEC.md` 8, R1 to R9). `plan`, `apply` and `explain` use this answer.
 
 use crate::model::document::{EventType, Status};
 use crate::model::event::Event;

@@ -235,6 +235,6 @@ pub(crate) fn undo_state<'a>(step: &Step<'a>, now: Timestamp) -> StepState<'a> {
         _ if spent < usize::try_from(step.hook.max_attempts).unwrap_or(usize::MAX) => {
             undo_due(at.plus(backoff(spent)), None)
         }
-        _ => StepState::Failed(outcome.reason().unwrap_or("it was not taken back").into()),
+        _ => StepState::Failed(outcome.reason().unwrap_or("the undo of the hook did not succeed").into()),
     }
 }

@@ -1,4 +1,4 @@
-//! Invariants of the state after every entry (`behaviour.md` 13). They use raw facts and do not call the deciding
+//! Invariants of the state after every entry (`SPEC.md` 18). They use raw facts and do not call the deciding
 //! functions, so that mistakes of these functions are found. The model, the scripts and debug builds check the
 //! invariants. Properties of a single entry's transition are in `transition`.
 

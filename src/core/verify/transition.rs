@@ -1,4 +1,4 @@
-//! Properties of a state and its successor (`behaviour.md` 13), from raw facts as in `invariants`. Whether a claim is
+//! Properties of a state and its successor (`SPEC.md` 18), from raw facts as in `invariants`. Whether a claim is
 //! justified is only decidable at the claim's entry: later entries may have an equal time and change its reasons.
 
 use self::claimed::effective;

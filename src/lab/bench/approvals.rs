@@ -64,7 +64,7 @@ async fn dial_in(stage: &LocalCluster, place: usize) -> anyhow::Result<(Handle, 
     let workload = Workload::new("bench", socket).lease(EVENT_WITHIN).hook(drain).start()?;
     let mut connection = workload.connection();
     let connected = connection.wait_for(|now| matches!(now, ConnectionState::Connected { .. }));
-    timeout(EVENT_WITHIN, connected).await.context("a workload was not welcomed")??;
+    timeout(EVENT_WITHIN, connected).await.context("no replica accepted the workload in time")??;
     Ok((workload, told))
 }
 
@@ -78,11 +78,11 @@ async fn outcomes_told(stage: &LocalCluster, events: u32) -> anyhow::Result<Vec<
     for number in 0..events {
         let vm = (leader(stage).await? + number as usize) % stage.replicas.len();
         let told = &mut dialled[vm].1;
-        ensure!(told.is_empty(), "a workload was given a step more than once");
+        ensure!(told.is_empty(), "a workload received a step more than once");
         let id = play(stage, spread(number), vm, PREPARED).await?;
-        let told = told.recv().await.context("a workload has gone")?;
+        let told = told.recv().await.context("a workload has disconnected")?;
         let posted = Duration::from_micros(u64::try_from(post(stage, &id)?.at_us)?);
-        spans.push(ms(posted.checked_sub(told).context("a wall clock was set")?));
+        spans.push(ms(posted.checked_sub(told).context("the wall clock was changed")?));
     }
     for (workload, _) in dialled {
         workload.leave().await?;
@@ -118,7 +118,7 @@ pub(super) fn announce(stage: &LocalCluster, after: Duration, vm: usize, what: &
          linger = 0\n{what}\n"
     );
     stage.cloud.play(&CloudScenario::parse("bench", &text)?)?;
-    stage.cloud.scenario_events().into_iter().next().context("the cloud plays no event")
+    stage.cloud.scenario_events().into_iter().next().context("the fake cloud announced no event")
 }
 
 pub(super) async fn until_closed(stage: &LocalCluster, id: &EventId) -> anyhow::Result<()> {
@@ -143,17 +143,17 @@ pub(super) fn waited(stage: &LocalCluster, id: &EventId) -> anyhow::Result<f64> 
 pub(super) fn first_poll(stage: &LocalCluster, id: &EventId) -> anyhow::Result<f64> {
     let announced = announced(stage, id)?;
     let polled = stage.cloud.polled_after(&clock::rfc3339(announced)).and_then(|at| clock::from_rfc3339(&at));
-    Ok(span(announced, polled.context("nobody polled")?))
+    Ok(span(announced, polled.context("no replica polled")?))
 }
 
 fn announced(stage: &LocalCluster, id: &EventId) -> anyhow::Result<Timestamp> {
     let events = stage.cloud.events();
-    Ok(events.iter().find(|event| event.id == *id).context("the cloud forgot an event")?.announced_at)
+    Ok(events.iter().find(|event| event.id == *id).context("the fake cloud no longer knows the event")?.announced_at)
 }
 
 /// Time at which the event's only approval arrived.
 pub(super) fn posted(stage: &LocalCluster, id: &EventId) -> anyhow::Result<Timestamp> {
-    clock::from_rfc3339(&post(stage, id)?.at).context("the cloud's log has no time")
+    clock::from_rfc3339(&post(stage, id)?.at).context("the fake cloud's log has no time")
 }
 
 fn post(stage: &LocalCluster, id: &EventId) -> anyhow::Result<Post> {

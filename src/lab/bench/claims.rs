@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 const LATE: Duration = Duration::from_millis(300);
 
 pub(super) async fn measure(stage: &mut LocalCluster, times: u32) -> anyhow::Result<Vec<Figure>> {
-    say(format_args!("the leader is killed {times} times while another replica is to approve"));
+    say(format_args!("the leader is killed {times} times while another replica has to approve"));
     let mut posts = Vec::new();
     for _ in 0..times {
         posts.push(killed(stage).await?);
@@ -33,7 +33,7 @@ pub(super) async fn measure(stage: &mut LocalCluster, times: u32) -> anyhow::Res
         "ms",
         posts,
         vec![patience()],
-        "its lease and the shortest election timeout, less a heartbeat",
+        "the lease and the shortest election timeout, less a heartbeat",
     )])
 }
 
@@ -45,14 +45,14 @@ async fn killed(stage: &mut LocalCluster) -> anyhow::Result<f64> {
     let n = stage.replicas.len();
     let (approver, stopped) = ((place + 1) % n, (place + 2) % n);
     let names: Vec<String> = stage.replicas.iter().map(|replica| replica.name.clone()).collect();
-    stage.cloud.slow_down(&names[approver], LATE).context("the cloud has no such VM")?;
+    stage.cloud.slow_down(&names[approver], LATE).context("the fake cloud has no such VM")?;
     let what = format!("{UNPREPARED}\nseen_by = {approver}");
     let id = announce(stage, Duration::ZERO, stopped, &what)?;
     until_claimed(&stage.replicas[place].socket, &id).await?;
     let killed_at = clock::now();
     stage.replicas[place].process.kill().await?;
     until_closed(stage, &id).await?;
-    stage.cloud.slow_down(&names[approver], Duration::ZERO).context("the cloud has no such VM")?;
+    stage.cloud.slow_down(&names[approver], Duration::ZERO).context("the fake cloud has no such VM")?;
     stage.start(&leader)?;
     Ok(span(killed_at, posted(stage, &id)?))
 }
@@ -64,7 +64,7 @@ async fn until_claimed(leader: &Path, id: &EventId) -> anyhow::Result<()> {
         match asking.event(id.as_str()).await.map(|event| event.stage).as_deref() {
             Ok("claimed") => return Ok(()),
             Err(_) | Ok("announced" | "preparing") => {}
-            Ok(stage) => bail!("event {id} was {stage} before anybody saw that it was claimed"),
+            Ok(stage) => bail!("event {id} was {stage} before the claim was observed"),
         }
         if clock::monotonic() > limit {
             bail!("event {id} is not claimed after {} s", EVENT_WITHIN.as_secs());

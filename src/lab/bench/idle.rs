@@ -20,13 +20,13 @@ const TRIPS: u32 = 200;
 
 pub(super) async fn measure(stage: &LocalCluster, seconds: u32) -> anyhow::Result<Vec<Figure>> {
     sleep(SETTLES_WITHIN).await;
-    say(format_args!("nothing happens for {seconds} s"));
+    say(format_args!("the replicas stay idle for {seconds} s"));
     let meter = Meter::begin(stage).await?;
     sleep(Duration::from_secs(seconds.into())).await;
     let Metered { leads, follows, memory, written, requests } = meter.end(stage)?;
     let bare = bare_share().await?;
     let (of_a_leader, of_a_follower) = (bare * f64::from(u32::try_from(follows.len())?), bare);
-    let floor = "as many round trips on loopback as it has heartbeats, each after a pause";
+    let floor = "as many round trips on loopback as the replica has heartbeats, each after a pause";
     let mut figures = vec![
         Figure::of("idle leader, processor time", "% of a core", leads, vec![of_a_leader], floor),
         Figure::of("idle follower, processor time", "% of a core", follows, vec![of_a_follower], floor),
@@ -39,12 +39,12 @@ pub(super) async fn measure(stage: &LocalCluster, seconds: u32) -> anyhow::Resul
         ),
     ];
     if memory.is_empty() || written.is_empty() {
-        say("what replicas hold in memory and what they write is told to root only, and left out");
+        say("only root can read the replicas' memory and writes: the figures are left out");
     } else {
-        let floor = "a program of this kind that does nothing";
+        let floor = "an idle program of this kind";
         let nothing = vec![nothing().await?];
         figures.push(Figure::of("idle replica, resident in proportion", "MiB", memory, nothing, floor));
-        figures.push(Figure::of("idle replica, written", "KiB per h", written, vec![0.0], "nothing that is new"));
+        figures.push(Figure::of("idle replica, written", "KiB per h", written, vec![0.0], "no new entries"));
     }
     Ok(figures)
 }
@@ -57,7 +57,7 @@ pub(super) async fn nothing() -> anyhow::Result<f64> {
     sleep(Duration::from_secs(1)).await;
     let memory = program.id().and_then(memory);
     program.kill().await?;
-    memory.context("nobody may look into a process of this user")
+    memory.context("the memory of a process of this user cannot be read")
 }
 
 /// The share of a core, in percent, of as many round trips as a follower has heartbeats.

@@ -22,9 +22,9 @@ pub(super) async fn measure(stage: &mut LocalCluster, times: u32) -> anyhow::Res
             "ms",
             killed,
             vec![patience()],
-            "its lease and the shortest election timeout, less a heartbeat",
+            "the lease and the shortest election timeout, less a heartbeat",
         ),
-        Figure::of("leader killed as an event is announced, to the POST", "ms", posted, vec![patience()], "the same"),
+        Figure::of("leader killed as an event is announced, to the POST", "ms", posted, vec![patience()], "as above"),
     ])
 }
 

@@ -37,7 +37,7 @@ async fn figures(stage: &mut LocalCluster, events: u32, seconds: u32) -> anyhow:
     let began = clock::monotonic();
     until_ready(stage).await?;
     let ready = clock::monotonic().since(began).as_secs_f64();
-    say(format_args!("all of them are ready after {ready:.1} s; nothing happens for {seconds} s"));
+    say(format_args!("all replicas are ready after {ready:.1} s; the replicas stay idle for {seconds} s"));
     sleep(idle::SETTLES_WITHIN).await;
     let meter = Meter::begin(stage).await?;
     sleep(Duration::from_secs(seconds.into())).await;
@@ -57,7 +57,7 @@ async fn figures(stage: &mut LocalCluster, events: u32, seconds: u32) -> anyhow:
     let trip = idle::bare_share().await?;
     let others = f64::from(u32::try_from(stage.replicas.len())?) - 1.0;
     let of = |what: &str| format!("{} replicas, {what}", stage.replicas.len());
-    let trips = "as many round trips on loopback as it has heartbeats, each after a pause";
+    let trips = "as many round trips on loopback as the replica has heartbeats, each after a pause";
     let poll = "the first poll after the announcement";
     let share = "% of a core";
     let mut figures = vec![
@@ -70,7 +70,7 @@ async fn figures(stage: &mut LocalCluster, events: u32, seconds: u32) -> anyhow:
     let mut memory = moved.memory.into_iter();
     if let Some(leads) = memory.next() {
         let nothing = || async { anyhow::Ok(vec![idle::nothing().await?]) };
-        let floor = "a program of this kind that does nothing";
+        let floor = "an idle program of this kind";
         figures.push(Figure::of(of("leader, resident"), "MiB", vec![leads], nothing().await?, floor));
         figures.push(Figure::of(of("follower, resident"), "MiB", memory.collect(), nothing().await?, floor));
     }
@@ -93,8 +93,8 @@ async fn without_one(stage: &mut LocalCluster) -> anyhow::Result<(Vec<f64>, Vec<
         let id = play(stage, spread(u32::try_from(place)?), place + 1, UNPREPARED).await?;
         waits.push(waited(stage, &id)?);
         first_polls.push(first_poll(stage, &id)?);
-        let which = if name == leader { "the leader" } else { "which follows" };
-        say(format_args!("{name}, {which}, is lost, and an event is approved"));
+        let which = if name == leader { "the leader" } else { "a follower" };
+        say(format_args!("{name}, {which}, is killed, and an event is approved"));
         stage.start(&name)?;
     }
     Ok((waits, first_polls))

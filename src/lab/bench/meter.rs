@@ -46,7 +46,7 @@ impl Meter {
         let leader = stage.replicas.iter().position(|replica| Some(&replica.name) == status.leader.as_ref());
         let pids = stage.replicas.iter().map(|replica| replica.process.id().context("a replica does not run"));
         Ok(Self {
-            leader: leader.context("nobody leads")?,
+            leader: leader.context("no replica leads")?,
             costs: pids.map(|pid| cost(pid?)).collect::<Result<_, _>>()?,
             requests: requests(stage)?,
             began: Instant::now(),

@@ -35,19 +35,19 @@ const LEADER_LOOK_EVERY: Duration = Duration::from_millis(5);
 const READY_WITHIN: Duration = Duration::from_mins(1);
 const EVENT_WITHIN: Duration = Duration::from_mins(1);
 
-/// Measures how long the cluster takes to answer and what it costs, each figure beside what it cannot get below
+/// Measures the latency and the cost of a cluster, and prints each figure beside a lower bound
 #[derive(clap::Args)]
 pub struct Bench {
-    /// Measures this alone; may be given several times
+    /// Measures only this part; you may give the option several times
     #[arg(long, value_name = "WHAT")]
     only: Vec<Part>,
-    /// How many events for each figure
+    /// The number of events for each figure
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     events: u32,
-    /// For how many seconds replicas are watched that have nothing to do
+    /// The time in seconds for which idle replicas are measured
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
-    /// How many replicas the large cluster has
+    /// The number of replicas of the large cluster
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u8).range(3..=100))]
     replicas: u8,
     /// Prints JSON
@@ -57,15 +57,15 @@ pub struct Bench {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// What replicas cost that have nothing to do
+    /// The cost of idle replicas
     Idle,
-    /// From an announcement, and from the last hook, to the POST
+    /// The time from the announcement, and from the last hook, to the POST
     Approvals,
-    /// A leader that is killed
+    /// The time to the next leader, after a kill of the leader
     Leaders,
-    /// A leader that is killed while another replica is to approve
+    /// The time to the POST of another replica, after a kill of the leader
     Claims,
-    /// Many replicas
+    /// A large cluster
     Many,
 }
 
@@ -74,7 +74,7 @@ impl Bench {
         let folder = match folder::make() {
             Ok(folder) => folder,
             Err(error) => {
-                say(format_args!("the benchmark has no folder: {error}"));
+                say(format_args!("cannot make a folder for the benchmark: {error}"));
                 return Exit::Failed;
             }
         };
@@ -88,7 +88,7 @@ impl Bench {
         match measured {
             Ok(figures) => self.tell(&figures),
             Err(error) => {
-                say(format_args!("nothing was measured: {error:#}"));
+                say(format_args!("the benchmark failed: {error:#}"));
                 Exit::Failed
             }
         }
@@ -100,7 +100,7 @@ impl Bench {
             LocalCluster::set_up(folder.into(), NonZeroU32::MIN, &SampleWorkload::Hooks(HookSpeed::Instant)).await?;
         let measured = tokio::select! {
             figures = self.figures(&mut stage) => figures,
-            () = stop => Err(anyhow::anyhow!("it was stopped before its end")),
+            () = stop => Err(anyhow::anyhow!("a signal stopped the benchmark")),
         };
         stage.strike().await;
         measured
@@ -174,5 +174,5 @@ async fn led(stage: &LocalCluster, counts: impl Fn(&Status) -> bool) -> anyhow::
         }
         sleep(LEADER_LOOK_EVERY).await;
     }
-    bail!("nobody leads after {} s", READY_WITHIN.as_secs())
+    bail!("no replica leads after {} s", READY_WITHIN.as_secs())
 }

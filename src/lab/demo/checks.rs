@@ -26,7 +26,7 @@ pub(super) fn missing(
         let posts: Vec<&Post> = posts.iter().filter(|post| post.event == event.id).collect();
         let found = match sight.event(&event.id) {
             Some(known) => of_event(event, &posts, known, sight, notes),
-            None => vec!["no replica knows it".to_owned()],
+            None => vec!["no replica knows the event".to_owned()],
         };
         missing.extend(found.into_iter().map(|what| format!("{}: {what}", called(event))));
     }
@@ -45,7 +45,7 @@ fn of_event(
         None => of_no_approval(event, posts),
     };
     if event.ended.is_none() {
-        missing.push("the cloud still lists it".into());
+        missing.push("the fake cloud still lists the event".into());
     }
     let not_closed = sight.not_closed(&event.id);
     if !not_closed.is_empty() {
@@ -67,7 +67,7 @@ fn of_approval(
     let mut missing = Vec::new();
     if posts.len() != 1 || !posts.iter().all(|post| post.took_effect) {
         let results: Vec<_> = posts.iter().map(|post| post.result.unwrap_or("lost")).collect();
-        missing.push(format!("one approval that counts, not {} ({})", posts.len(), results.join(", ")));
+        missing.push(format!("one effective approval, not {} ({})", posts.len(), results.join(", ")));
     }
     let is_by = |approver: &str| matches!(by, Approver::Vm(vm) if *vm == VmName::new(approver));
     let accepted: Vec<_> =
@@ -77,7 +77,7 @@ fn of_approval(
         return missing;
     };
     if !is_by(&claim.approver) {
-        missing.push(format!("the cluster named {} to post, and somebody else did", claim.approver));
+        missing.push(format!("the cluster assigned the approval to {}, another approver posted it", claim.approver));
     }
     let preparing = known.hooks.iter().enumerate().filter(|(_, hook)| prepares(hook));
     // Only the last attempt of a hook counts.
@@ -134,11 +134,11 @@ fn of_no_approval(event: &PlatformEvent, posts: &[&Post]) -> Vec<String> {
         ) => false,
     };
     if !by_itself {
-        let how = if event.started.is_some() { "it started without" } else { "it still waits for" };
+        let how = if event.started.is_some() { "the event started without" } else { "the event still waits for" };
         missing.push(format!("{how} an all-clear"));
     }
     if !posts.is_empty() {
-        missing.push(format!("{} approvals were posted that came too late", posts.len()));
+        missing.push(format!("{} approvals were posted too late", posts.len()));
     }
     missing
 }
@@ -172,7 +172,7 @@ fn of_restoring(event: &PlatformEvent, known: &shown::Event) -> Vec<String> {
         })
     };
     let left = taken.into_iter().filter(|vm| !is_restored(vm));
-    left.map(|vm| format!("what was prepared on {vm} was not restored")).collect()
+    left.map(|vm| format!("the prepared workload on {vm} was not restored")).collect()
 }
 
 #[cfg(test)]
@@ -271,19 +271,19 @@ mod tests {
     #[test]
     fn each_thing_that_can_be_missing_is_found() {
         let bent: [(Bend, &str); 13] = [
-            (|case| case.posts.push(case.posts[0].clone()), "one approval that counts, not 2"),
-            (|case| case.posts[0].took_effect = false, "one approval that counts"),
+            (|case| case.posts.push(case.posts[0].clone()), "one effective approval, not 2"),
+            (|case| case.posts[0].took_effect = false, "one effective approval"),
             (|case| case.known.approvals.clear(), "one accepted approval in the cluster's record, not 0"),
-            (|case| case.known.approvals[0].approver = "db-2".into(), "somebody else did"),
+            (|case| case.known.approvals[0].approver = "db-2".into(), "another approver posted it"),
             (|case| drop(case.known.hooks.remove(0)), "no hook ran before"),
             (|case| case.known.hooks[0].outcome = Some("failed".into()), "drain on db-0 ended as failed"),
             (|case| case.known.hooks[0].ended_at = Some(rfc3339(GONE)), "was not done before the all-clear"),
             (|case| case.notes[1].at_us = GONE.0 * 1_000, "was not done before the all-clear"),
             (|case| case.notes.push(note(false, GONE)), "drain of db-0 was run 2 times"),
-            (|case| drop(case.known.hooks.pop()), "what was prepared on db-0 was not restored"),
+            (|case| drop(case.known.hooks.pop()), "the prepared workload on db-0 was not restored"),
             (|case| case.known.hooks[1].started_at = rfc3339(APPROVED), "was not restored"),
             (|case| case.known.stage = "restoring".into(), "not closed for db-1"),
-            (|case| case.event.ended = None, "the cloud still lists it"),
+            (|case| case.event.ended = None, "the fake cloud still lists the event"),
         ];
         for (bend, expected) in bent {
             let mut case = good();
@@ -299,12 +299,12 @@ mod tests {
         case.event.accepted = None;
         case.event.started = Some((Timestamp(4_000), PlatformStartCause::NotBefore));
         case.posts.clear();
-        assert_eq!(judged(case), "Reboot of db-0: it started without an all-clear");
+        assert_eq!(judged(case), "Reboot of db-0: the event started without an all-clear");
 
         let mut failed = good();
         failed.event.plan.opening = Opening::Started;
         (failed.event.accepted, failed.event.started) = (None, Some((Timestamp(0), PlatformStartCause::Failure)));
-        assert!(judged(failed).contains("1 approvals were posted that came too late"));
+        assert!(judged(failed).contains("1 approvals were posted too late"));
 
         let mut cancelled = good();
         (cancelled.event.accepted, cancelled.event.started) = (None, None);

@@ -37,29 +37,29 @@ const TAKEOVER_NOTICE: Duration = Duration::from_secs(30);
 /// machine takes seconds to begin the switch.
 const SERVERS_NOTICE: Duration = Duration::from_mins(1);
 
-/// Plays an event from its announcement to its end: a fake cloud, three replicas and a sample workload, all local
+/// Plays an event from the announcement to the end: a fake cloud, three replicas and a sample workload, all local
 #[derive(clap::Args)]
 #[command(after_help = scenarios())]
 pub struct Demo {
-    /// What the cloud announces
+    /// The scenario: the events that the fake cloud announces
     #[arg(long, value_name = "NAME", default_value = "user-redeploy")]
     scenario: String,
-    /// Who is prepared: `hooks` for commands, `example` for the database of deploy/examples, which dials in, or a
-    /// PROGRAM of your own in its place, started as PROGRAM NAME SOCKET FOLDER beside each replica [default: hooks;
-    /// for the scenario `wave`: example]
+    /// The workload: `hooks` runs commands, `example` runs the database of deploy/examples as a session workload, and
+    /// PROGRAM runs your own program, started as PROGRAM NAME SOCKET FOLDER beside each replica [default: hooks; for
+    /// the scenario `wave`: example]
     #[arg(long, value_name = "PROGRAM")]
     workload: Option<String>,
-    /// Real servers, which must be installed: a primary and two others that follow it, one beside each replica, with the
-    /// hook set of deploy/hooks and clients that write all the time. The machines that an event takes really go down
+    /// Runs real database servers, which must be installed: a primary and two standbys, one beside each replica, with
+    /// the hook set of deploy/hooks and clients that write continuously. An event really stops the servers of the VM
     #[arg(long, value_name = "SYSTEM", conflicts_with_all = ["workload", "kill_leader"])]
     with: Option<ServerKind>,
-    /// Kills the leader while a hook runs, and starts it again 2 s later
+    /// Kills the leader while a hook runs, and starts the replica again 2 s later
     #[arg(long)]
     kill_leader: bool,
-    /// Stays up at the end, until Ctrl-C
+    /// Keeps everything running at the end, until you press Ctrl-C
     #[arg(long)]
     keep: bool,
-    /// Prints what came of it as one JSON object
+    /// Prints the result as one JSON object
     #[arg(long)]
     json: bool,
 }
@@ -83,7 +83,7 @@ impl Demo {
         let (runtime, folder) = match runtime.and_then(|runtime| Ok((runtime, made?))) {
             Ok(made) => made,
             Err(error) => {
-                say(format_args!("the demo has no threads or no folder: {error}"));
+                say(format_args!("cannot make threads or a folder for the demo: {error}"));
                 return Exit::Failed;
             }
         };
@@ -95,7 +95,7 @@ impl Demo {
         match shown {
             Ok(false) => return Exit::Failed,
             Ok(true) => {}
-            Err(ref error) => say(format_args!("the demo was not played to its end: {error:#}")),
+            Err(ref error) => say(format_args!("the demo did not reach the end: {error:#}")),
         }
         if let Err(error) = std::fs::remove_dir_all(&folder) {
             say(format_args!("{} cannot be removed: {error}", folder.display()));
@@ -110,8 +110,8 @@ impl Demo {
             let is_shown = |event: &Announcement| power::comes_back(&event.kind) && event.status == Status::Scheduled;
             if !sights.iter().all(is_shown) {
                 bail!(
-                    "{}: --with shows machines that are announced to go and that come back: a Freeze, Reboot or \
-                     Redeploy that is Scheduled; use another scenario, or leave out --with",
+                    "{}: --with needs Scheduled events after which the machine returns: Freeze, Reboot or Redeploy; \
+                     use another scenario, or leave out --with",
                     scenario.name()
                 );
             }
@@ -121,10 +121,10 @@ impl Demo {
         let workload = match self.workload.as_deref().unwrap_or(usual) {
             "hooks" => SampleWorkload::Hooks(if self.kill_leader { HookSpeed::Long } else { HookSpeed::Unhurried }),
             "example" if self.kill_leader => bail!(
-                "the example database is done at once: nothing runs that a killed leader could interrupt; use hooks"
+                "the hooks of the example database end at once, and no hook runs when the leader is killed; use hooks"
             ),
             "example" => {
-                let program = std::env::current_exe().context("cannot find its own program")?;
+                let program = std::env::current_exe().context("cannot find the program of this process")?;
                 SampleWorkload::Dials(vec![program.to_string_lossy().into_owned(), "demo-kv".to_owned()])
             }
             program if program.trim().is_empty() => bail!("--workload: name hooks, example or a program"),
@@ -155,7 +155,7 @@ impl Demo {
         }
         let set_up = tokio::select! {
             set_up = LocalCluster::set_up(folder.to_owned(), speed, workload) => set_up,
-            () = &mut stop => Err(anyhow!("it was stopped")),
+            () = &mut stop => Err(anyhow!("a signal stopped the demo")),
         };
         let mut stage = set_up?;
         let play = DemoRun {
@@ -173,7 +173,7 @@ impl Demo {
         };
         let Some(mut report) = report else {
             stage.strike().await;
-            bail!("it was stopped before its end");
+            bail!("a signal stopped the demo");
         };
         if !report.ok {
             report.folder = Some(folder.display().to_string());
@@ -205,16 +205,15 @@ fn speed(scenario: &CloudScenario, notice: Duration) -> NonZeroU32 {
 fn introduced(scenario: &CloudScenario, workload: &SampleWorkload, speed: NonZeroU32) -> Vec<String> {
     let each = match workload {
         SampleWorkload::Hooks(_) => "one workload each".to_owned(),
-        SampleWorkload::Dials(_) => "a member of a database beside each, which dials in".to_owned(),
+        SampleWorkload::Dials(_) => "a member of a database connected to each".to_owned(),
         SampleWorkload::Serves(server) => format!("a server of {} beside each", server.system().name),
     };
     let mut lines = vec![
         format!("{}: {}", scenario.name(), scenario.about()),
-        format!("three replicas, {each}; time runs {speed} times faster for the cloud"),
+        format!("three replicas, {each}; the fake cloud's time runs {speed} times faster"),
     ];
     if let SampleWorkload::Serves(_) = workload {
-        lines
-            .push("the servers are set up, which takes some seconds: a primary on db-0, and two that follow it".into());
+        lines.push("the servers are set up, which takes some seconds: a primary on db-0, and two standbys".into());
     }
     lines
 }
@@ -229,7 +228,7 @@ fn kept(stage: &LocalCluster) -> String {
         lines.extend(servers.addresses().map(|(vm, at)| format!("  {} on {vm} is at {at}", servers.name())));
     }
     format!(
-        "Everything stays up until Ctrl-C.\n{}\n  {} directs the fake cloud",
+        "Everything keeps running until you press Ctrl-C.\n{}\n  {} controls the fake cloud",
         lines.join("\n"),
         stage.cloud.control()
     )

@@ -76,7 +76,7 @@ fn told(zero: Option<Timestamp>, at: Timestamp, vms: &str, who: &str, what: &str
 /// Order of steps with equal time: first the end of a hook, then the next stage, then the start of a hook in this
 /// stage.
 fn rank(what: &str) -> u8 {
-    if what.ends_with(" begins") || what.ends_with(" is seen") { 2 } else { u8::from(!what.contains(' ')) }
+    if what.ends_with(" begins") || what.ends_with(" was first seen") { 2 } else { u8::from(!what.contains(' ')) }
 }
 
 fn by_the_cloud(event: &PlatformEvent, posts: &[Post]) -> Vec<NarratedStep> {
@@ -84,37 +84,37 @@ fn by_the_cloud(event: &PlatformEvent, posts: &[Post]) -> Vec<NarratedStep> {
     let notice = event.plan.notice.as_secs_f64();
     let (kind, source) = (&event.plan.kind, &event.plan.source);
     let begins = match event.started {
-        Some((at, PlatformStartCause::Failure)) if at == event.announced_at => "it has struck already".to_owned(),
-        Some(_) | None => format!("starts by itself after {notice:.1} s"),
+        Some((at, PlatformStartCause::Failure)) if at == event.announced_at => "it has started already".to_owned(),
+        Some(_) | None => format!("starts automatically after {notice:.1} s"),
     };
     let announced = format!("announces {kind} by {source} of {}; {begins}", names(&event.plan.resources));
     let mut steps = vec![step(event.announced_at, announced)];
     if let Some(last) = event.moved.checked_sub(1).and_then(|last| event.plan.moves.get(last)) {
         let starts = seconds(event.announced_at, event.not_before);
-        let what = format!("thinks again: it starts by itself after {starts:.1} s");
+        let what = format!("changes the time: the event starts automatically after {starts:.1} s");
         steps.push(step(event.announced_at.plus(last.after), what));
     }
     for post in posts.iter().filter(|post| post.event == event.id) {
-        let result = post.result.unwrap_or("lost on its way");
+        let result = post.result.unwrap_or("lost on the way");
         let at = clock::from_rfc3339(&post.at).unwrap_or(event.announced_at);
         steps.push(step(at, format!("receives the approval from {}: {result}", post.vm)));
     }
     if let Some((at, Approver::Other(who))) = &event.accepted {
-        steps.push(step(*at, format!("is told to go ahead by {who}")));
+        steps.push(step(*at, format!("receives the order to start from {who}")));
     }
     if let Some((at, cause)) = event.started {
         let why = match cause {
             PlatformStartCause::Failure => "the hardware has failed",
             PlatformStartCause::Approved => "approved",
-            PlatformStartCause::NotBefore => "the notice ran out",
-            PlatformStartCause::Ordered => "it was told to",
+            PlatformStartCause::NotBefore => "the notice has ended",
+            PlatformStartCause::Ordered => "the start was ordered",
         };
-        steps.push(step(at, format!("starts it: {why}")));
+        steps.push(step(at, format!("starts the event: {why}")));
     }
     if let Some((at, end)) = event.ended {
         let what = match end {
-            EventEnd::Finished => "has finished: the event is gone",
-            EventEnd::Cancelled => "calls it off: the event is gone",
+            EventEnd::Finished => "finishes the event: the event is gone",
+            EventEnd::Cancelled => "cancels the event: the event is gone",
         };
         steps.push(step(at, what.to_owned()));
     }
@@ -166,7 +166,7 @@ mod tests {
         let steps = [(1_200, "announced"), (1_500, "closed"), (1_500, "restore on db-0: done")];
         let told = story.news(&[announced()], &[], &sight(&steps), &[]);
         let expected = [
-            "   0.00 s  db-0         cloud    announces Reboot by User of db-0; starts by itself after 20.0 s",
+            "   0.00 s  db-0         cloud    announces Reboot by User of db-0; starts automatically after 20.0 s",
             "   0.20 s  db-0         cluster  announced",
             "   0.50 s  db-0         cluster  restore on db-0: done",
             "   0.50 s  db-0         cluster  closed",
@@ -180,6 +180,6 @@ mod tests {
         let mut event = announced();
         event.ended = Some((Timestamp(3_000), EventEnd::Cancelled));
         let told = Narration::default().news(&[event], &[], &ClusterSnapshot::default(), &[]);
-        assert_eq!(told.last().unwrap(), "   2.00 s  db-0         cloud    calls it off: the event is gone");
+        assert_eq!(told.last().unwrap(), "   2.00 s  db-0         cloud    cancels the event: the event is gone");
     }
 }

@@ -80,7 +80,7 @@ impl EventReport {
         let platform = self.platform.unwrap_or("still open");
         let mut lines = vec![
             String::new(),
-            format!("{}: {outcome}, start cause: {cause}; for the cloud it is {platform}", self.called),
+            format!("{}: {outcome}, start cause: {cause}; the fake cloud's record: {platform}", self.called),
         ];
         for hook in &self.known.hooks {
             let ended = hook.ended_at.as_deref().and_then(from_rfc3339);
@@ -95,7 +95,7 @@ impl EventReport {
             lines.push(format!("  all-clear    by {:<17}  {outcome} ({})", approval.approver, approval.reason));
         }
         let Self { posts_received, posts_taken, .. } = self;
-        lines.push(format!("  approvals that the cloud received: {posts_received}, and took: {posts_taken}"));
+        lines.push(format!("  approvals received by the fake cloud: {posts_received}, and accepted: {posts_taken}"));
         let spans = [
             ("announcement to all-clear", self.announced_to_all_clear_s),
             ("last hook to all-clear", self.last_hook_to_all_clear_s),
@@ -119,15 +119,13 @@ impl DemoReport {
         if self.ok {
             lines.push(match self.events.iter().map(|event| event.posts_taken).sum::<usize>() {
                 0 => "All is well: there was nothing to approve, and nothing was approved.".to_owned(),
-                1 => {
-                    "All is well: one all-clear was given, after every hook was done, and all was restored.".to_owned()
-                }
+                1 => "All is well: one all-clear was given after all hooks, and all was restored.".to_owned(),
                 more => {
-                    format!("All is well: {more} all-clears, each given once, after its hooks, and all was restored.")
+                    format!("All is well: {more} all-clears, each given once, after the hooks, and all was restored.")
                 }
             });
             if self.primary.is_some() {
-                lines.push("The primary was never where a machine went down.".into());
+                lines.push("The primary was never on a machine that went down.".into());
             }
         }
         lines.extend(self.missing.iter().map(|missing| format!("MISSING: {missing}")));

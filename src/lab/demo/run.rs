@@ -48,7 +48,7 @@ impl DemoRun<'_> {
             missing.push(format!("{error:#}"));
         }
         let writes = self.settle().await.unwrap_or_else(|error| {
-            missing.push(format!("whether all writes are there is not known: {error:#}"));
+            missing.push(format!("the writes cannot be compared: {error:#}"));
             None
         });
         self.report(speed, &sight, writes, missing)
@@ -64,7 +64,7 @@ impl DemoRun<'_> {
         let limit = clock::monotonic().plus(PLAY_WITHIN);
         while !self.is_over(sight) {
             if clock::monotonic() > limit {
-                bail!("it is not over after {} s", PLAY_WITHIN.as_secs());
+                bail!("the events are not over after {} s", PLAY_WITHIN.as_secs());
             }
             sleep(LOOK_EVERY).await;
             let mut said = self.look(lines, sight)?;
@@ -113,7 +113,7 @@ impl DemoRun<'_> {
     fn look(&mut self, lines: &StatusClients, sight: &mut ClusterSnapshot) -> anyhow::Result<Vec<MemberReport>> {
         for replica in &mut self.stage.replicas {
             if let Some(status) = replica.process.ended() {
-                bail!("{} ended by itself: {status}", replica.name);
+                bail!("{} ended unexpectedly: {status}", replica.name);
             }
         }
         self.stage.members.as_mut().map_or(Ok(()), MemberPrograms::all_run)?;
@@ -166,7 +166,7 @@ impl DemoRun<'_> {
     ) -> DemoReport {
         let (events, posts) = (self.stage.cloud.events(), self.stage.cloud.posts());
         let notes = demo_hook::notes(&self.stage.hook_log()).unwrap_or_else(|error| {
-            missing.push(format!("what the hooks noted cannot be read: {error}"));
+            missing.push(format!("the log of the hooks cannot be read: {error}"));
             Vec::new()
         });
         let planned = self.stage.cloud.scenario_events().len();
@@ -180,7 +180,11 @@ impl DemoRun<'_> {
         }
         missing.extend(writes.iter().flat_map(Writes::missing));
         if self.kills_leader && !self.takeover.as_ref().is_some_and(TakeoverDemo::is_complete) {
-            let why = if self.takeover.is_none() { "no hook ran during which to kill it" } else { "it did not end" };
+            let why = if self.takeover.is_none() {
+                "no hook ran, and the leader was not killed"
+            } else {
+                "the takeover did not end"
+            };
             missing.push(format!("the leader's takeover: {why}"));
         }
         DemoReport {

@@ -40,9 +40,10 @@ impl TakeoverDemo {
     pub(super) fn told(&self) -> String {
         let Self { old_leader, during, new_leader, led_after_s, restarted_after_s, .. } = self;
         let led = new_leader.as_ref().zip(*led_after_s);
-        let led = led.map_or_else(|| "nobody took over".into(), |(who, after)| format!("{who} led after {after:.2} s"));
-        let back =
-            restarted_after_s.map_or_else(String::new, |after| format!("; it was started again after {after:.2} s"));
+        let led =
+            led.map_or_else(|| "no replica took over".into(), |(who, after)| format!("{who} led after {after:.2} s"));
+        let back = restarted_after_s
+            .map_or_else(String::new, |after| format!("; {old_leader} was started again after {after:.2} s"));
         format!("{old_leader}, the leader, was killed during {during}: {led}{back}")
     }
 
@@ -70,12 +71,12 @@ impl TakeoverDemo {
         {
             self.new_leader = Some(leader.to_owned());
             self.led_after_s = Some(since);
-            told.push(format!("{leader} leads, {since:.1} s after {} was killed", self.old_leader));
+            told.push(format!("{leader} leads, {since:.1} s after the kill of {}", self.old_leader));
         }
         if self.restarted_after_s.is_none() && since >= BACK_AFTER.as_secs_f64() {
             stage.start(&self.old_leader)?;
             self.restarted_after_s = Some(since);
-            told.push(format!("{} is started again, {since:.1} s after it was killed", self.old_leader));
+            told.push(format!("{} is started again, {since:.1} s after the kill", self.old_leader));
         } else if self.restarted_after_s.is_some()
             && self.answered_after_s.is_none()
             && sight.answers().any(|(name, _)| name == self.old_leader)

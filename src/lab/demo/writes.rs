@@ -48,8 +48,8 @@ impl Writes {
         for MemberErrors { vm, wrong: Wrong { lost, repeated, invented } } in &self.members {
             let wrong = [
                 (lost, "acknowledged writes are lost"),
-                (repeated, "are there more than once"),
-                (invented, "rows are there that nobody wrote"),
+                (repeated, "rows exist more than once"),
+                (invented, "rows exist that no client wrote"),
             ];
             let found = wrong.into_iter().filter(|(count, _)| **count > 0);
             missing.extend(found.map(|(count, what)| format!("{} on {vm}: {count} {what}", self.system)));
@@ -63,12 +63,12 @@ impl Writes {
     /// The record as text for people.
     pub(super) fn told(&self) -> String {
         let pause = |what: &str, millis: f64| format!("  {what:<28} {millis:>7.0} ms");
-        let mut lines = vec![format!("Clients had {} writes acknowledged by {}", self.acknowledged, self.system)];
+        let mut lines = vec![format!("{} acknowledged {} writes of the clients", self.system, self.acknowledged)];
         lines.extend(self.pauses_of_moves_ms.iter().map(|millis| pause("pause when the primary moved", *millis)));
         lines.push(pause("longest pause of all", self.longest_pause_ms));
         if self.missing().is_empty() {
             let (last, others) = (VMS[VMS.len() - 1], VMS[..VMS.len() - 1].join(", "));
-            lines.push(format!("  every acknowledged write is there exactly once, on {others} and {last}"));
+            lines.push(format!("  every acknowledged write exists exactly once, on {others} and {last}"));
         }
         lines.join("\n")
     }

@@ -11,23 +11,23 @@ use allclear_server::exit::{Exit, failed, misused, runtime, say};
 use allclear_server::signals::asked_to_stop;
 use allclear_server::{config, http};
 
-/// Serves the metadata endpoint of made-up VMs on loopback, until SIGTERM or Ctrl-C
+/// Emulates Azure's metadata endpoint for made-up VMs on loopback, until SIGTERM or Ctrl-C
 #[derive(clap::Args)]
 #[command(after_help = scenarios())]
 pub struct FakeCloud {
-    /// Loopback address and port; the VMs' ports follow it, with port 0 all are free ones
+    /// The loopback address and port. The VMs' ports follow this port; with port 0, all ports are free ports
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// The VMs' names, in the order in which scenarios count them
+    /// The VMs' names; scenarios count the VMs in this order
     #[arg(long, value_name = "a,b,c", value_delimiter = ',', required = true)]
     vms: Vec<String>,
-    /// Played at once: a built-in scenario, or a file (see the list below)
+    /// The scenario to play: a built-in scenario (see the list below), or a file
     #[arg(long, value_name = "NAME|FILE")]
     scenario: Option<String>,
-    /// Times in scenarios run this many times faster
+    /// The factor by which times in scenarios run faster
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
     speed: NonZeroU32,
-    /// Adds every request to this file, as a line of JSON
+    /// Appends every request to this file, as a line of JSON
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 }
@@ -40,7 +40,7 @@ impl FakeCloud {
 
     async fn serve(self) -> Result<(), Exit> {
         let Self { listen, vms, scenario, speed, log } = self;
-        let stop = asked_to_stop().map_err(|error| failed(format_args!("cannot hear signals: {error}")))?;
+        let stop = asked_to_stop().map_err(|error| failed(format_args!("cannot receive signals: {error}")))?;
         let scenario = scenario.as_deref().map(CloudScenario::find).transpose().map_err(misused)?;
         let told = scenario.as_ref().map(|scenario| format!("{}: {}", scenario.name(), scenario.about()));
         let options = Options { listen, scenario, speed, log, ..Options::new(vms.iter().cloned()) };
@@ -49,7 +49,7 @@ impl FakeCloud {
             _ => misused(error),
         })?;
         print(&cloud, &vms).map_err(|error| failed(format_args!("the addresses cannot be printed: {error}")))?;
-        say(told.as_deref().unwrap_or("no scenario: announce events over the control address"));
+        say(told.as_deref().unwrap_or("no scenario is given: announce events over the control address"));
         tokio::select! {
             () = cloud.wait() => Err(failed("the ports of the fake cloud failed")),
             () = stop => {

@@ -145,7 +145,7 @@ impl FaultRule {
             _ => {}
         }
         if times == Some(0) {
-            mistakes.push("times: 0 requests have no fault; use 1 or more, or leave it out until cleared".into());
+            mistakes.push("times: 0 requests have no fault; use 1 or more, or no times until cleared".into());
         }
         mistakes
     }

@@ -83,7 +83,7 @@ enum Opens {
 
 /// One VM or a list: by position in the cluster, or by name (also of a VM outside of the cluster).
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged, expecting = "VMs are positions (0, 1, …) or names, one or a list of them")]
+#[serde(untagged, expecting = "VMs are positions (0, 1, …) or names: write one VM or a list")]
 enum Vms {
     One(VmRef),
     Many(Vec<VmRef>),

@@ -51,7 +51,7 @@ pub enum ScenarioError {
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error("the scenario {origin} is larger than {LARGEST_FILE} bytes; split it")]
     TooLarge { origin: String },
-    #[error("the scenario {origin} is not right:\n  {}", mistakes.join("\n  "))]
+    #[error("the scenario {origin} has mistakes:\n  {}", mistakes.join("\n  "))]
     Mistakes { origin: String, mistakes: Vec<String> },
     #[error("the scenario {name} needs {needs} VMs and this cloud has {has}; name more with --vms")]
     TooFewVms { name: String, needs: usize, has: usize },
@@ -209,10 +209,10 @@ fn mistakes_of_place(event: &EventOrder, names: &[String]) -> Vec<String> {
         && !names.contains(&after.event)
     {
         mistakes
-            .push(format!("after: no event above has the name \"{}\"; name one that stands before it", after.event));
+            .push(format!("after: no event above has the name \"{}\"; name an event above this event", after.event));
     }
     if event.at.is_none() && event.after.is_none() {
-        mistakes.push("it has no time; add at = \"2s\", or after = { event = \"…\" }".into());
+        mistakes.push("the event has no time; add at = \"2s\", or after = { event = \"…\" }".into());
     }
     mistakes
 }

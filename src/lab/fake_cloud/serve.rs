@@ -69,11 +69,11 @@ pub enum ServeError {
     VmCount { count: usize },
     #[error("\"{0}\" cannot be the name of a VM; use up to 64 letters, digits, and - _ .")]
     VmName(String),
-    #[error("the VM {0} is named twice (case and one leading underscore do not count); name each once")]
+    #[error("the VM {0} is named twice (case and one leading underscore do not count); name each VM once")]
     VmTwice(String),
     #[error("there is no port for the VM {0} after {1}; use a lower port, or port 0")]
     NoPort(String, SocketAddr),
-    #[error("cannot listen on {address} for {what}: {source}; choose another port, or port 0 for any free one")]
+    #[error("cannot listen on {address} for {what}: {source}; choose another port, or port 0 for any free port")]
     Listen { address: SocketAddr, what: String, source: io::Error },
     #[error("cannot write the request log {}: {source}; choose another file", path.display())]
     Log { path: PathBuf, source: io::Error },

@@ -1,4 +1,4 @@
-//! The api-versions of the endpoint, and the differences between the versions (`imds.md`, requests).
+//! The api-versions of the endpoint, and the differences between the versions (`SPEC.md` 17.1).
 
 use allclear_core::model::document::EventType;
 

@@ -68,7 +68,7 @@ impl MemberPrograms {
         while self.primary()?.is_none() {
             self.all_run()?;
             if clock::monotonic() > limit {
-                bail!("nobody became the primary in {} within {} s", self.primary.display(), PRIMARY_WITHIN.as_secs());
+                bail!("no member became primary in {} within {} s", self.primary.display(), PRIMARY_WITHIN.as_secs());
             }
             sleep(LOOK_EVERY).await;
         }
@@ -78,7 +78,7 @@ impl MemberPrograms {
     pub(crate) fn all_run(&mut self) -> anyhow::Result<()> {
         for (vm, process) in &mut self.processes {
             if let Some(status) = process.ended() {
-                bail!("the database on {vm} ended by itself: {status}\n{}", process.tail());
+                bail!("the database on {vm} ended unexpectedly: {status}\n{}", process.tail());
             }
         }
         Ok(())

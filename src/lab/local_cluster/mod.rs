@@ -92,7 +92,7 @@ impl LocalCluster {
         speed: NonZeroU32,
         who: &SampleWorkload,
     ) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("cannot find its own program")?;
+        let program = std::env::current_exe().context("cannot find the program of this process")?;
         let log = Some(folder.join("requests.jsonl"));
         let options = Options { speed, log, ..Options::new(vms.iter().cloned()) };
         let cloud = fake_cloud::serve(options).await?;

@@ -51,15 +51,15 @@ impl LocalCluster {
         if *kind == EventType::Freeze {
             replica.signal(Signal::SIGSTOP);
             trio.freeze(place);
-            return Ok("stands still, and all that runs on it");
+            return Ok("is frozen, with all processes on the VM");
         }
         trio.kill(place);
         replica.kill().await.with_context(|| format!("the replica on {} cannot be killed", VMS[place]))?;
         if *kind == EventType::Reboot {
-            return Ok("goes down: its server and its replica are killed");
+            return Ok("goes down: the server and the replica are killed");
         }
         trio.lose_data(place)?;
-        Ok("goes down: its server and its replica are killed, and the server's data is lost")
+        Ok("goes down: the server and the replica are killed, and the server's data is lost")
     }
 
     async fn give_back(&mut self, place: usize, kind: &EventType) -> anyhow::Result<&'static str> {
@@ -67,15 +67,15 @@ impl LocalCluster {
         if *kind == EventType::Freeze {
             servers.trio().thaw(place);
             self.replicas[place].process.signal(Signal::SIGCONT);
-            return Ok("goes on where it stood still");
+            return Ok("continues after the freeze");
         }
         servers.boot(place).await.with_context(|| format!("the server on {} cannot be started", VMS[place]))?;
         self.start(VMS[place])?;
         let is_empty = *kind == EventType::Redeploy;
         Ok(if is_empty {
-            "is up again with an empty disk, and its replica starts"
+            "is up again with an empty disk, and the replica starts"
         } else {
-            "is up again, and starts both"
+            "is up again, and the server and the replica start"
         })
     }
 }

@@ -141,7 +141,7 @@ impl Servers {
         for (place, vm) in VMS.into_iter().enumerate() {
             wrong.push((vm, self.wrong(place, &record).await?));
         }
-        let record = Arc::into_inner(record).context("somebody still reads")?;
+        let record = Arc::into_inner(record).context("a client still reads")?;
         Ok(Settled { record, wrong })
     }
 

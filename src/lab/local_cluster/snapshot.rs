@@ -118,7 +118,7 @@ impl ClusterSnapshot {
         if let Some(seen) = self.replicas.iter().find(|seen| seen.answer.is_none()) {
             return Some(format!("{} does not answer", seen.name));
         }
-        let Some((leader, _)) = self.leader() else { return Some("nobody leads".into()) };
+        let Some((leader, _)) = self.leader() else { return Some("no replica leads".into()) };
         for (name, answer) in self.answers() {
             let status = &answer.status;
             if status.leader.as_deref() != Some(leader) || !status.quorum {

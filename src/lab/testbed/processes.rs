@@ -24,7 +24,7 @@ pub fn ordinary_user(name: &str) -> anyhow::Result<Option<User>> {
             return Ok(known);
         }
     }
-    bail!("servers refuse to run as root, and there is neither a user {name} nor nobody; run it as another user")
+    bail!("servers refuse to run as root, and there is neither a user {name} nor nobody; use another user")
 }
 
 /// A command whose program ends with the thread that starts it, even if the parent process dies, and which has no

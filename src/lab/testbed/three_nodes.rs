@@ -166,7 +166,7 @@ impl ThreeNodeBed {
         loop {
             match look() {
                 Ok(seen) => return Ok(seen),
-                Err(_) if self.is_over() => bail!("nobody waits for {what} any more"),
+                Err(_) if self.is_over() => bail!("the wait for {what} was cancelled"),
                 Err(why) if began.elapsed() > LIMIT => return Err(why.context(format!("waited in vain for {what}"))),
                 Err(_) => std::thread::sleep(LOOK_EVERY),
             }

@@ -19,7 +19,7 @@ pub fn told_to_all(config: &Config, file: &Path) -> Option<String> {
     let why = files::check_unread(file).err()?;
     let named: Vec<&str> = inside.iter().copied().take(NAMED).collect();
     let more = if inside.len() > NAMED { ", …" } else { "" };
-    Some(format!("{why}; or name in `env_shown` and `headers_shown` what is harmless of {}{more}", named.join(", ")))
+    Some(format!("{why}; or add the harmless names of {}{more} to `env_shown` and `headers_shown`", named.join(", ")))
 }
 
 /// Secrets too short to be cut from the output of hooks, one sentence each.
@@ -31,8 +31,8 @@ pub fn too_short(config: &Config) -> impl Iterator<Item = String> {
             Location::Whole => String::new(),
         };
         format!(
-            "`{path}`{place} is too short to be cut out of what is said: name it in `env_shown` or `headers_shown` if it \
-             is harmless, or make it longer"
+            "`{path}`{place} is too short to be removed from output and messages: add the name to `env_shown` or \
+             `headers_shown` if the value is harmless, or use a longer value"
         )
     })
 }

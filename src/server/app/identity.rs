@@ -44,8 +44,8 @@ pub(super) fn members(cluster: &config::ClusterConfig, name: &VmName) -> Result<
     if !cluster.replicas.iter().any(|peer| peer.name == *name) {
         let known: Vec<_> = cluster.replicas.iter().map(|peer| peer.name.to_string()).collect();
         return Err(Misconfigured(format!(
-            "this VM is {name}, as its instance metadata says, and cluster.replicas does not list it ({}); add it there, \
-             or set replica.name to what events call this VM",
+            "the instance metadata names this VM {name}, and cluster.replicas does not list this name ({}); add the \
+             name, or set replica.name to the name of this VM in events",
             known.join(", ")
         )));
     }

@@ -57,7 +57,7 @@ async fn listen_for_workloads(registration: &config::Registration) -> anyhow::Re
     match grpc::bind(&registration.path(), 0o660).await {
         Ok(listener) => Ok(Some(listener)),
         Err(why) if registration.socket.is_none() => {
-            tracing::warn!(%why, "sessions of workloads disabled; set workloads.socket to a path of this replica's own");
+            tracing::warn!(%why, "sessions of workloads disabled; set workloads.socket to a path that belongs to this replica");
             Ok(None)
         }
         Err(why) => Err(why).context("workloads.socket"),

@@ -39,7 +39,9 @@ pub(super) fn consensus_options(
     let replica = spelled.cloned().unwrap_or_else(|| name.to_string());
     let (insecure, tls) = (config.cluster.insecure, credentials::of(config, &replica)?);
     if insecure {
-        tracing::warn!("plain text allowed between replicas: anyone who reaches cluster.listen can act as any of them");
+        tracing::warn!(
+            "plain text allowed between replicas: every program that reaches cluster.listen can act as any replica"
+        );
     }
     Ok(consensus::Options {
         cluster: config.cluster.name.clone(),

@@ -9,7 +9,7 @@ use super::scalar;
 use super::tls::{self, Tls};
 use allclear_core::model::id::VmName;
 
-/// The size of a placement group (`behaviour.md` 10).
+/// The size of a placement group (`SPEC.md` 10.1).
 const MAX_REPLICAS: usize = 100;
 /// More voters only make every decision slower.
 const MAX_VOTERS: u32 = 7;
@@ -74,7 +74,7 @@ impl OwnConfig {
 
 pub(super) fn read_replica(table: &mut TomlTable<'_>) -> OwnConfig {
     let name = table.found("name", scalar::name);
-    let why = "the folder that keeps what must survive a restart, as \"/var/lib/allclear\"";
+    let why = "the directory for data that must survive a restart, as \"/var/lib/allclear\"";
     OwnConfig {
         name: name.map(|name| Located { value: VmName::new(&name.value), place: name.place }),
         data_dir: table.required("data_dir", scalar::path, why).map(|found| found.value),
@@ -124,7 +124,7 @@ pub(super) fn read_cluster(table: &mut TomlTable<'_>, own: &OwnConfig) -> Option
 /// Reads the cluster's name; a cluster of one needs no name of its own.
 fn read_name(table: &mut TomlTable<'_>) -> Option<String> {
     if table.has("replicas") {
-        let name = table.required("name", scalar::name, "replicas of another cluster are refused by it");
+        let name = table.required("name", scalar::name, "replicas refuse replicas of a cluster with another name");
         return Some(name?.value);
     }
     Some(table.or("name", scalar::name, "allclear".to_owned()))
@@ -145,7 +145,7 @@ fn read_listen(table: &mut TomlTable<'_>, own: &OwnConfig, peers: Option<&[PeerA
     let is_own = |peer: &&PeerAddress| own.name.as_ref().is_some_and(|name| name.value == peer.name);
     let told = peers.iter().find(is_own).and_then(|peer| peer.address.parse().ok());
     if told.is_none() {
-        let message = "`cluster.listen` is missing: the other replicas could not reach this one";
+        let message = "`cluster.listen` is missing: without an address, the other replicas cannot reach this replica";
         table.mistake(&table.place_of("listen"), message);
     }
     told.map(|told| table.default("listen", told))
@@ -154,12 +154,12 @@ fn read_listen(table: &mut TomlTable<'_>, own: &OwnConfig, peers: Option<&[PeerA
 fn read_peers(table: &mut TomlTable<'_>, own: &OwnConfig) -> Option<Vec<PeerAddress>> {
     let entries = table.entries("replicas", scalar::address).unwrap_or_default();
     if table.is_empty("replicas") {
-        let message = "`cluster.replicas` is empty: leave it out for a cluster of one";
+        let message = "`cluster.replicas` is empty: leave the key out for a cluster of one";
         table.mistake(&table.place_of("replicas"), message);
     }
     if entries.len() > MAX_REPLICAS {
         let message = format!(
-            "`cluster.replicas` names {}: a cluster has at most {MAX_REPLICAS}; make several clusters of them",
+            "`cluster.replicas` names {} replicas: a cluster has at most {MAX_REPLICAS}; make several clusters",
             entries.len()
         );
         table.mistake(&table.place_of("replicas"), message);
@@ -167,17 +167,24 @@ fn read_peers(table: &mut TomlTable<'_>, own: &OwnConfig) -> Option<Vec<PeerAddr
     let names: Vec<_> = entries.iter().map(|(name, _)| VmName::new(&name.value)).collect();
     for (at, (name, address)) in entries.iter().enumerate() {
         if let Some(other) = names[..at].iter().position(|other| *other == names[at]) {
-            let message = format!("the replica {} stands here twice, as {} too", names[at], names[other]);
-            table.mistake(&name.place, format!("{message}: case and one leading underscore do not count"));
+            let message = format!("the replica {} is listed twice, the second time as {}", names[at], names[other]);
+            table.mistake(
+                &name.place,
+                format!("{message}: upper and lower case count as equal, and one leading underscore is ignored"),
+            );
         } else if let Some(other) = entries[..at].iter().position(|(_, other)| other == address && other.is_some()) {
-            let message = format!("{} has the address of {}: every replica has its own", names[at], names[other]);
+            let message =
+                format!("{} has the address of {}: every replica needs its own address", names[at], names[other]);
             table.mistake(&name.place, message);
         }
     }
     if let Some(own) = own.name.as_ref().filter(|own| !names.is_empty() && !names.contains(&own.value)) {
         let names: Vec<_> = names.iter().map(VmName::as_str).collect();
-        let message =
-            format!("`replica.name` is {}, which `cluster.replicas` does not name: {}", own.value, names.join(", "));
+        let message = format!(
+            "`replica.name` is {}, and `cluster.replicas` does not list this name: {}",
+            own.value,
+            names.join(", ")
+        );
         table.mistake(&own.place, message);
     }
     entries
@@ -198,8 +205,8 @@ fn check_patience(table: &TomlTable<'_>, heartbeat: Duration, election_timeout: 
     // a lease is twice the election timeout
     if 2 * election_timeout < 3 * heartbeat {
         let message = format!(
-            "`cluster.election_timeout` is {}, less than one and a half of `cluster.heartbeat` ({}): one \
-             heartbeat that is lost and one that is late would cost the leader",
+            "`cluster.election_timeout` is {}, less than 1.5 times `cluster.heartbeat` ({}): one lost heartbeat and \
+             one late heartbeat would end the leadership",
             shown(election_timeout),
             shown(heartbeat)
         );
@@ -208,7 +215,7 @@ fn check_patience(table: &TomlTable<'_>, heartbeat: Duration, election_timeout: 
     // the longest election timeout twice: the vote may have to be repeated
     if takeover_after < 4 * election_timeout {
         let message = format!(
-            "`cluster.takeover_after` is {}, less than four of `cluster.election_timeout` ({}): a quorum needs that \
+            "`cluster.takeover_after` is {}, less than 4 times `cluster.election_timeout` ({}): a quorum needs that \
              long to elect a leader",
             shown(takeover_after),
             shown(election_timeout)
@@ -221,15 +228,16 @@ fn check_patience(table: &TomlTable<'_>, heartbeat: Duration, election_timeout: 
 /// neither key.
 fn check_secrecy(table: &TomlTable<'_>, insecure: bool) {
     if table.has("tls") && insecure {
-        let message = "`cluster.insecure` is true beside `cluster.tls`: replicas speak TLS or plain text; remove one";
+        let message = "`cluster.insecure` is true and `cluster.tls` is set: replicas use either TLS or plain text; \
+                       remove one";
         table.mistake(&table.place_of("insecure"), message);
     }
     let Some(reached) = ["replicas", "listen"].into_iter().find(|key| table.has(key)) else { return };
     if !table.has("tls") && !insecure {
         let message = format!(
-            "`cluster.{reached}` needs `[cluster.tls]`, the certificates by which replicas know each other, on one \
-             machine too: `allclear certs` makes them. `cluster.insecure = true` instead is plain text, in which \
-             whoever reaches `cluster.listen` can speak for any replica"
+            "`cluster.{reached}` needs `[cluster.tls]`, the certificates that identify the replicas, also for \
+             replicas on one machine: make certificates with `allclear certs`. The alternative `cluster.insecure = \
+             true` is plain text: every program that reaches `cluster.listen` can act as any replica"
         );
         table.mistake(&table.place_of(reached), message);
     }

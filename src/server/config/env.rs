@@ -42,7 +42,7 @@ impl fmt::Debug for Env {
 
 pub(super) fn read(table: &mut TomlTable<'_>) -> Env {
     // The value may be a secret, so the message does not repeat the value.
-    let text = |value: &Value| scalar::text(value).map_err(|_| "is not a text: write it in quotes".to_owned());
+    let text = |value: &Value| scalar::text(value).map_err(|_| "is not a text: write the value in quotes".to_owned());
     let written = table.entries("env", text).unwrap_or_default();
     // A name without a value is no mistake: prepared tables list variables that may be added.
     let shown: BTreeSet<String> = table.show_alone("env", "env_shown", |one, other| one == other);
@@ -54,10 +54,11 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Env {
     }
     for (name, _) in &files {
         if written.iter().any(|(known, _)| known.value == name.value) {
-            table.mistake(&name.place, format!("{} stands in `env` as well: write one of them", name.value));
+            table.mistake(&name.place, format!("{} is in `env` as well: remove one", name.value));
         }
         if shown.contains(&name.value) {
-            let message = format!("{} is a secret, as it stands in a file: leave it out of `env_shown`", name.value);
+            let message =
+                format!("{} is a secret, because its value is in a file: remove the name from `env_shown`", name.value);
             table.mistake(&name.place, message);
         }
     }
@@ -70,12 +71,12 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Env {
 
 fn refuse_name(table: &TomlTable<'_>, name: &Located<String>) {
     if let Some((before, _)) = name.value.split_once('=') {
-        let message = format!("`{before}=…` cannot name a variable: write {before} = \"…\", the value apart");
+        let message = format!("`{before}=…` is not the name of a variable: write {before} = \"…\"");
         table.mistake(&name.place, message);
     }
     if name.value.starts_with("ALLCLEAR_") {
         let shown = scalar::shown_key(&name.value);
-        let message = format!("{shown} is one of the names that are set for every hook: choose another");
+        let message = format!("{shown} is set by allclear for every hook: use another name");
         table.mistake(&name.place, message);
     }
 }

@@ -12,9 +12,9 @@ const SECRET: &[&str] = &["authorization", "proxy-authorization", "cookie", "aeg
 /// Reads the headers; `None` if a header is wrong.
 pub(super) fn read(table: &mut TomlTable<'_>) -> Option<Headers> {
     let written = entries(table, "headers", &|name, value| {
-        let text = scalar::text(value).map_err(|_| "is not a text: write it in quotes")?;
+        let text = scalar::text(value).map_err(|_| "is not a text: write the value in quotes")?;
         if SECRET.contains(&name) {
-            return Err("is a secret: write it into a file and name that in `header_files`".to_owned());
+            return Err("is a secret: write the value into a file and name the file in `header_files`".to_owned());
         }
         header_value(&text)
     });
@@ -27,7 +27,10 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Option<Headers> {
     }
     if let Some((both, _)) = headers.written.iter().find(|(it, _)| headers.secret.iter().any(|(file, _)| file == it)) {
         let path = table.path();
-        table.mistake(&table.place_of("headers"), format!("`{path}.headers` has {both}, as `{path}.header_files` has"));
+        table.mistake(
+            &table.place_of("headers"),
+            format!("`{path}.headers` and `{path}.header_files` both have {both}: remove one"),
+        );
     }
     Some(headers)
 }
@@ -49,7 +52,10 @@ fn entries<T>(
         });
         match read {
             Ok((header, Some(_))) if headers.iter().any(|(known, _)| *known == header) => {
-                table.mistake(&name.place, format!("a key of {path} is {header} again: case does not count"));
+                table.mistake(
+                    &name.place,
+                    format!("{path} has the key {header} twice: upper and lower case count as equal"),
+                );
                 is_right = false;
             }
             Ok((header, Some(value))) => headers.push((header, value)),

@@ -48,7 +48,7 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Option<ConfiguredHook> {
     let name = table.optional("name", scalar::hook_name);
     let command = table.optional("command", scalar::command).map(HookTarget::Command);
     let http = http::read(table).map(HookTarget::Http);
-    let neither = "names nothing to run: add `command = [\"/path/to/program\"]` or `http = \"http://…\"`";
+    let neither = "has nothing to run: add `command = [\"/path/to/program\"]` or `http = \"http://…\"`";
     let run = table.one_of(("command", command), ("http", http), neither);
     let patroni = read_adapter(table, phase.as_ref().map(|phase| phase.value), run.as_ref());
     let asked = read_way(table, "confirm");
@@ -57,7 +57,7 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Option<ConfiguredHook> {
     let undo = read_way(table, "undo");
     let checks = phase.as_ref().is_some_and(|phase| phase.value == Phase::Check);
     for key in ["confirm", "undo"].into_iter().filter(|key| checks && table.has(key)) {
-        let message = format!("`{}.{key}` means nothing here: a check changes nothing", table.path());
+        let message = format!("`{}.{key}` has no effect: a check changes nothing", table.path());
         table.mistake(&table.place_of(key), message);
     }
     let (user, env) = (table.optional("user", scalar::name), env::read(table));
@@ -82,7 +82,7 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Option<ConfiguredHook> {
         phase: phase?.value,
     };
     if registered.fresh_for.is_some() && confirm.is_none() && !table.has("confirm") {
-        let message = "`workload.hook.fresh_for` means nothing here: it needs `confirm`, which asks whether it is done";
+        let message = "`workload.hook.fresh_for` has no effect without `confirm`: add `confirm`, or remove the key";
         table.mistake(&table.place_of("fresh_for"), message);
     }
     let run = patroni.or(run)?;
@@ -109,7 +109,7 @@ fn digest_of(run: &HookTarget, user: Option<&str>, env: &Env) -> u64 {
 fn read_way(table: &mut TomlTable<'_>, key: &'static str) -> Option<HookTarget> {
     if table.is_table(key) {
         return table
-            .table(key, |way| http::required(way, "write the address that is posted to"))
+            .table(key, |way| http::required(way, "write the address for the request"))
             .flatten()
             .map(HookTarget::Http);
     }
@@ -122,7 +122,7 @@ fn read_adapter(table: &mut TomlTable<'_>, phase: Option<Phase>, run: Option<&Ho
     let adapter = table.optional("adapter", scalar::word(KNOWN, |word| (word == "patroni").then(|| word.to_owned())));
     let members = read_members(table);
     if table.has("members") && !table.has("adapter") {
-        let message = format!("`{}.members` means nothing here: it needs `adapter = \"patroni\"`", table.path());
+        let message = format!("`{}.members` has no effect without `adapter = \"patroni\"`", table.path());
         table.mistake(&table.place_of("members"), message);
     }
     adapter?;
@@ -135,7 +135,7 @@ fn read_adapter(table: &mut TomlTable<'_>, phase: Option<Phase>, run: Option<&Ho
         refuse("\"patroni\" is for the phases check, failover, restore and ready");
     }
     for key in ["confirm", "undo"].into_iter().filter(|key| table.has(key)) {
-        let message = format!("`{}.{key}` means nothing here: Patroni itself is asked", table.path());
+        let message = format!("`{}.{key}` has no effect: the adapter asks Patroni", table.path());
         table.mistake(&table.place_of(key), message);
     }
     let Some(HookTarget::Http(api)) = run else { return None };
@@ -158,7 +158,10 @@ fn read_members(table: &mut TomlTable<'_>) -> Vec<(String, String)> {
         members.push((member.value, vm));
     }
     if table.is_empty("members") {
-        let message = format!("`{}.members` is empty: leave it out where members are named as their VMs", table.path());
+        let message = format!(
+            "`{}.members` is empty: leave the key out if the members have the names of their VMs",
+            table.path()
+        );
         table.mistake(&table.place_of("members"), message);
     }
     members

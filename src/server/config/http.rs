@@ -46,7 +46,7 @@ fn read_beside(table: &mut TomlTable<'_>, url: Option<String>) -> Option<Http> {
 fn username(value: &Value) -> Result<String, String> {
     let name = scalar::name(value)?;
     // The text after the colon may be a password.
-    if name.contains(':') { Err("has a colon in it, which would end the name".to_owned()) } else { Ok(name) }
+    if name.contains(':') { Err("contains a colon, and a colon ends the name".to_owned()) } else { Ok(name) }
 }
 
 /// Reports keys that need each other, and keys that exclude each other.
@@ -55,12 +55,12 @@ fn refuse_halves(table: &TomlTable<'_>) {
     for (one, other) in [("cert", "key"), ("username", "password_file")] {
         for (there, missing) in [(one, other), (other, one)] {
             if table.has(there) && !table.has(missing) {
-                table.mistake(&table.place_of(there), format!("`{path}.{there}` needs `{missing}`: write both"));
+                table.mistake(&table.place_of(there), format!("`{path}.{there}` needs `{missing}`: write both keys"));
             }
         }
     }
     if table.has("bearer_file") && (table.has("username") || table.has("password_file")) {
-        let message = format!("`{path}.bearer_file` stands beside a user and a password: write one of them");
+        let message = format!("`{path}` has both `bearer_file` and a user with a password: remove one");
         table.mistake(&table.place_of("bearer_file"), message);
     }
 }
@@ -71,12 +71,12 @@ fn refuse_in_vain(table: &TomlTable<'_>, url: Option<&Url>) {
     let refuse = |key: &str, why: &str| table.mistake(&table.place_of(key), format!("`{}.{key}` {why}", table.path()));
     for key in BESIDE.into_iter().filter(|key| table.has(key)) {
         match url {
-            None if !table.has("http") => refuse(key, "means nothing here: it needs `http`, the address that is asked"),
+            None if !table.has("http") => refuse(key, "has no effect without `http`, the address for the request"),
             Some(url) if url.scheme() == "http" && ["ca", "cert", "key"].contains(&key) => {
-                refuse(key, "means nothing here: `http` begins with http://, write https://");
+                refuse(key, "has no effect, because `http` begins with http://: write https://");
             }
             Some(url) if !is_confidential(url) && ["password_file", "bearer_file"].contains(&key) => {
-                refuse(key, "would go unencrypted to another machine: write https:// in `http`");
+                refuse(key, "would be sent unencrypted to another machine: write https:// in `http`");
             }
             _ => {}
         }

@@ -51,8 +51,10 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Metadata {
         let [(shorter, short), (longer, long)] = pair else { continue };
         if short >= long {
             let (short, long) = (humantime::format_duration(*short), humantime::format_duration(*long));
-            let message =
-                format!("`metadata.{longer}` is {long}: make it longer than `metadata.{shorter}`, which is {short}");
+            let message = format!(
+                "`metadata.{longer}` is {long}: the value has to be longer than `metadata.{shorter}`, which \
+                         is {short}"
+            );
             table.mistake(&table.place_of(if table.has(longer) { longer } else { shorter }), message);
         }
     }
@@ -65,12 +67,12 @@ fn endpoint(value: &Value) -> Result<String, String> {
         return Ok(text.trim_end_matches('/').to_owned());
     }
     // A password is not repeated.
-    let what = if text.contains('@') { "has a user in it".to_owned() } else { format!("is {text:?}") };
+    let what = if text.contains('@') { "contains a user".to_owned() } else { format!("is {text:?}") };
     Err(format!("{what}: write http://HOST[:PORT] without a path, as \"http://169.254.169.254\""))
 }
 
 fn api_version(value: &Value) -> Result<ApiVersion, String> {
     let word = scalar::name(value)?;
     ApiVersion::parse(&word)
-        .ok_or_else(|| format!("is {word:?}, which the platform does not know: write {}", ApiVersion::newest()))
+        .ok_or_else(|| format!("is {word:?}, and Azure does not know this version: write {}", ApiVersion::newest()))
 }

@@ -60,7 +60,7 @@ fn text_of(path: &Path) -> Result<String, String> {
     let read = std::fs::File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes));
     match read {
         Err(error) => Err(format!("cannot be read: {error}")),
-        Ok(length) if length as u64 > LONGEST => Err("is longer than 1 MiB: not a configuration".to_owned()),
+        Ok(length) if length as u64 > LONGEST => Err("is longer than 1 MiB, the limit for a configuration".to_owned()),
         Ok(_) => String::from_utf8(bytes).map_err(|_| "is not UTF-8 text".to_owned()),
     }
 }

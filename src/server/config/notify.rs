@@ -16,7 +16,7 @@ const LONGEST_NAME: usize = 64;
 pub(super) fn read_all(table: &mut TomlTable<'_>) -> Option<Vec<Receiver>> {
     let receivers = table.tables("notify", read);
     if receivers.len() > MAX_RECEIVERS {
-        let message = format!("`notify` stands here {} times: at most {MAX_RECEIVERS} are told", receivers.len());
+        let message = format!("`notify` is listed {} times: the limit is {MAX_RECEIVERS} receivers", receivers.len());
         table.mistake(&table.place_of("notify"), message);
     }
     table.refuse_repeats("notify", receivers.iter().flatten().map(|(name, _)| name));
@@ -24,15 +24,15 @@ pub(super) fn read_all(table: &mut TomlTable<'_>) -> Option<Vec<Receiver>> {
 }
 
 fn read(table: &mut TomlTable<'_>) -> Option<(Located<String>, Receiver)> {
-    let name = table.required("name", short_name, "what it was told is noted under it");
+    let name = table.required("name", short_name, "allclear records the deliveries under this name");
     let url = table.optional("url", scalar::url).map(Address::Written);
     let file = table.secret_file("url_file").map(Address::InFile);
-    let neither = "has no address: add `url = \"https://…\"`, or `url_file` where it is a secret";
+    let neither = "has no address: add `url = \"https://…\"`, or `url_file` if the address is a secret";
     let address = table.one_of(("url", url), ("url_file", file), neither);
     let format = table.or("format", scalar::word(Format::NAMES, Format::parse), Format::CloudEvents);
     let topics = table.list("topics", scalar::word(NotificationKind::NAMES, NotificationKind::parse));
     if table.is_empty("topics") {
-        table.mistake(&table.place_of("topics"), "`notify.topics` is empty: leave it out for all of them");
+        table.mistake(&table.place_of("topics"), "`notify.topics` is empty: leave the key out for all topics");
     }
     let topics = topics.map(|topics| topics.into_iter().map(|topic| topic.value).collect());
     let topics: Vec<_> = topics.unwrap_or_else(|| table.default("topics", NotificationKind::ALL.to_vec()));
@@ -64,7 +64,7 @@ fn read(table: &mut TomlTable<'_>) -> Option<(Located<String>, Receiver)> {
 fn short_name(value: &Value) -> Result<String, String> {
     let name = scalar::name(value)?;
     if name.len() > LONGEST_NAME {
-        return Err(format!("is {} bytes long: at most {LONGEST_NAME}", name.len()));
+        return Err(format!("is {} bytes long: the limit is {LONGEST_NAME}", name.len()));
     }
     Ok(name)
 }

@@ -20,7 +20,7 @@ pub(super) fn override_with(
     for (name, text) in overrides {
         let parts: Vec<_> = name[PREFIX.len()..].split("__").take(DEEPEST + 1).collect();
         if parts.len() > DEEPEST {
-            findings.add(&Location::Variable(name), "names a key deeper than any there is");
+            findings.add(&Location::Variable(name), "names a key that is nested too deep");
         } else if let Err(message) = set(document, &parts, parse_variable(&name, &text)) {
             findings.add(&Location::Variable(name.clone()), message);
         }
@@ -40,12 +40,12 @@ fn set(target: &mut Value, parts: &[&str], value: Value) -> Result<(), String> {
         TomlShape::List(values) => {
             let length = values.len();
             let element = part.parse().ok().and_then(|index: usize| values.get_mut(index));
-            let element =
-                element.ok_or_else(|| format!("{part} is not one of the {length} elements, counted from 0"))?;
+            let element = element
+                .ok_or_else(|| format!("{part} is not the number of one of the {length} elements, counted from 0"))?;
             set(element, rest, value)
         }
         TomlShape::Text(_) | TomlShape::Integer(_) | TomlShape::Boolean(_) | TomlShape::Other(_) => {
-            Err(format!("has one part too many: what is before __{part} is not a table"))
+            Err(format!("has one part too many: the key before __{part} is not a table"))
         }
     }
 }

@@ -34,8 +34,8 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Option<Policy> {
         let (margin, ahead) = (policy.margin, policy.prepare_ahead);
         let (margin, ahead) = (humantime::format_duration(margin), humantime::format_duration(ahead));
         let message = format!(
-            "`policy.margin` is {margin}, longer than `policy.prepare_ahead` ({ahead}): hooks would have to end before \
-             they start"
+            "`policy.margin` is {margin}, longer than `policy.prepare_ahead` ({ahead}): hooks would have to end \
+             before their start"
         );
         table.mistake(&table.place_of(if table.has("margin") { "margin" } else { "prepare_ahead" }), message);
     }
@@ -47,7 +47,7 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Option<Policy> {
 fn read_rule(table: &mut TomlTable<'_>) -> Option<(Located<String>, Rule)> {
     const BEFORE: &[&str] = &["checkpoint", "failover", "drain", "shutdown"];
     let before = |word: &str| Phase::parse(word).filter(|phase| BEFORE.contains(&phase.as_str()));
-    let name = table.required("name", scalar::name, "decisions are explained by it");
+    let name = table.required("name", scalar::name, "allclear names the rule when it explains a decision");
     let kinds = table.list("type", kind);
     let sources = table.list("source", source);
     let resources = table.list("resources", scalar::name).unwrap_or_default();
@@ -57,14 +57,15 @@ fn read_rule(table: &mut TomlTable<'_>) -> Option<(Located<String>, Rule)> {
     let treatment = table.required("treatment", word, "write \"prepare\", \"approve\" or \"observe\"");
     let phases = table.list("phases", scalar::word(BEFORE, before));
     if table.is_empty("phases") {
-        let message = "`policy.rule.phases` is empty: leave it out for the phases of the event's type, or approve";
+        let message = "`policy.rule.phases` is empty: leave the key out for the phases of the event's type, or use \
+                       the treatment approve";
         table.mistake(&table.place_of("phases"), message);
     }
     let budget = table.optional("budget", scalar::duration(Duration::ZERO..=WEEK));
     if let Some(Located { value: treatment @ (Action::Approve | Action::Observe), .. }) = treatment {
         for key in ["phases", "budget"].into_iter().filter(|key| table.has(key)) {
             let word = treatment.as_str();
-            let message = format!("`policy.rule.{key}` means nothing here: treatment {word:?} prepares nothing");
+            let message = format!("`policy.rule.{key}` has no effect: the treatment {word:?} prepares nothing");
             table.mistake(&table.place_of(key), message);
         }
     }
@@ -94,7 +95,7 @@ fn read_range(table: &mut TomlTable<'_>) -> Range {
         below: table.optional("below", scalar::duration(ANY)),
     };
     if !table.has("at_least") && !table.has("below") {
-        table.mistake_here("names no bound: write { below = \"30s\" }, { at_least = \"10s\" } or both");
+        table.mistake_here("has no bound: write { below = \"30s\" }, { at_least = \"10s\" } or both");
     }
     if let (Some(at_least), Some(below)) = (range.at_least, range.below)
         && at_least >= below
@@ -124,7 +125,7 @@ fn source(value: &Value) -> Result<Source, String> {
 /// Reads the groups, each with the users that may join the group by connecting.
 pub(super) fn read_groups(table: &mut TomlTable<'_>) -> Option<Vec<(Group, Vec<u32>)>> {
     let groups = table.tables("group", |table| {
-        let name = table.required("name", scalar::name, "workloads name their group by it");
+        let name = table.required("name", scalar::name, "workloads refer to the group by its name");
         let max_unavailable = table.or("max_unavailable", scalar::number(1..=100), 1);
         let uids = listeners::read_uids(table);
         name.map(|name| (name.clone(), (Group { name: GroupName(name.value), max_unavailable }, uids)))

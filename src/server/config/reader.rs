@@ -152,7 +152,7 @@ impl<'a> TomlTable<'a> {
     pub(super) fn one_of<T>(&self, first: (&str, Option<T>), second: (&str, Option<T>), neither: &str) -> Option<T> {
         match (self.has(first.0), self.has(second.0)) {
             (true, true) => {
-                let message = format!("`{}` has both `{}` and `{}`: write one of them", self.path, first.0, second.0);
+                let message = format!("`{}` has both `{}` and `{}`: remove one", self.path, first.0, second.0);
                 self.mistake(&self.place_of(second.0), message);
             }
             (false, false) => self.mistake_here(neither),
@@ -231,7 +231,7 @@ impl<'a> TomlTable<'a> {
         let Some(entry) = self.find(key) else { return Vec::new() };
         let path = self.path_to(key);
         let list = |value: &Value| match &value.shape {
-            TomlShape::Table(_) => Err(format!("is one table: write [[{path}]] with two brackets, once for each")),
+            TomlShape::Table(_) => Err(format!("is a single table: write [[{path}]] with two brackets for each entry")),
             _ => scalar::list(value),
         };
         let value = Value { place: entry.place.clone(), ..entry.value.clone() };
@@ -303,7 +303,7 @@ impl<'a> TomlTable<'a> {
                 let path = self.path_to(key);
                 self.mistake(
                     &name.place,
-                    format!("`{path}.name` {:?} stands here twice: each has its own", name.value),
+                    format!("`{path}.name` {:?} is used twice: every entry needs its own name", name.value),
                 );
             }
             seen.push(&name.value);
@@ -325,7 +325,7 @@ impl<'a> TomlTable<'a> {
             let path = self.path_to(key);
             let advice = match scalar::nearest(key, &self.asked) {
                 Some(known) => format!("did you mean `{known}`?"),
-                None => format!("known here: {}", self.asked.join(", ")),
+                None => format!("the known keys are {}", self.asked.join(", ")),
             };
             self.mistake(place, format!("`{path}` is not a known key: {advice}"));
         }

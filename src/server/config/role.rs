@@ -25,6 +25,6 @@ pub enum ConfiguredRoleSource {
 pub(super) fn read_source(table: &mut TomlTable<'_>) -> Option<ConfiguredRoleSource> {
     let command = table.optional("command", scalar::command).map(ConfiguredRoleSource::Command);
     let http = http::read(table).map(ConfiguredRoleSource::Http);
-    let neither = "names nobody to ask: add `command = [\"/path/to/program\"]` or `http = \"http://…\"`";
+    let neither = "has no source: add `command = [\"/path/to/program\"]` or `http = \"http://…\"`";
     table.one_of(("command", command), ("http", http), neither)
 }

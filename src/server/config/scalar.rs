@@ -28,7 +28,7 @@ pub(super) fn table(value: &Value) -> Result<Vec<KeyValue>, String> {
 pub(super) fn list(value: &Value) -> Result<Vec<Value>, String> {
     match &value.shape {
         TomlShape::List(values) => Ok(values.clone()),
-        other => Err(format!("is {other}, not a list: write it in [ ]")),
+        other => Err(format!("is {other}, not a list: write the value in [ ]")),
     }
 }
 
@@ -37,7 +37,7 @@ pub(super) fn text(value: &Value) -> Result<String, String> {
     match (&value.shape, &value.unquoted) {
         (TomlShape::Text(text), _)
         | (TomlShape::Integer(_) | TomlShape::Boolean(_) | TomlShape::Other(_), Some(text)) => Ok(text.clone()),
-        (other, _) => Err(format!("is {other}, not a text: write it in quotes")),
+        (other, _) => Err(format!("is {other}, not a text: write the value in quotes")),
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn name(value: &Value) -> Result<String, String> {
         return Err("is empty".to_owned());
     }
     if text.trim() != text || text.chars().any(char::is_control) {
-        return Err(format!("is {text:?}: a name has no blanks around it and no line breaks in it"));
+        return Err(format!("is {text:?}: remove blanks before and after the name, and line breaks"));
     }
     Ok(text)
 }
@@ -61,7 +61,7 @@ pub(super) fn key(value: &Value) -> Result<String, String> {
     }
     if text.trim() != text || text.chars().any(char::is_control) {
         let shown = shown_key(&text);
-        return Err(format!("is {shown:?}: a name has no blanks around it and no line breaks in it"));
+        return Err(format!("is {shown:?}: remove blanks before and after the name, and line breaks"));
     }
     Ok(text)
 }
@@ -77,14 +77,14 @@ pub(super) fn hook_name(value: &Value) -> Result<String, String> {
     if is_hook_name(&text) {
         return Ok(text);
     }
-    Err(format!("is {text:?}: the name of a hook has 1 to 64 letters, digits, - or _, and is no number"))
+    Err(format!("is {text:?}: the name of a hook has 1 to 64 letters, digits, - or _, and is not a number"))
 }
 
 /// Parses an absolute path: relative paths and `~` would depend on the service's folder and user.
 pub(super) fn path(value: &Value) -> Result<PathBuf, String> {
     let text = name(value)?;
     if !text.starts_with('/') {
-        return Err(format!("is {text:?}: write the whole path, from / on"));
+        return Err(format!("is {text:?}: write the absolute path, beginning with /"));
     }
     Ok(PathBuf::from(text))
 }
@@ -94,7 +94,7 @@ pub(super) fn socket(value: &Value) -> Result<PathBuf, String> {
     let path = path(value)?;
     let length = path.as_os_str().len();
     if length > 107 {
-        return Err(format!("is {length} bytes long: a Unix socket's path has at most 107"));
+        return Err(format!("is {length} bytes long: the path of a Unix socket has at most 107 bytes"));
     }
     Ok(path)
 }
@@ -141,8 +141,8 @@ pub(super) fn word<T>(
     move |value| {
         let Ok(text) = text(value) else { return Err(format!("is {}, not a word: {}", value.shape, one_of(known))) };
         parse(&text).ok_or_else(|| match nearest(&text, known) {
-            Some(near) => format!("is {text:?}: did you mean {near:?}? It is {}", one_of(known)),
-            None => format!("is {text:?}: it is {}", one_of(known)),
+            Some(near) => format!("is {text:?}: did you mean {near:?}? Write {}", one_of(known)),
+            None => format!("is {text:?}: write {}", one_of(known)),
         })
     }
 }
@@ -171,7 +171,7 @@ fn is_host_name(host: &str) -> bool {
 /// Parses a DNS name without a port; addresses need no entry.
 pub(super) fn host_name(value: &Value) -> Result<String, String> {
     let text = name(value)?;
-    let advice = "write the DNS name alone, as \"db-0.example.com\"; addresses need no name";
+    let advice = "write only the DNS name, as \"db-0.example.com\"; addresses need no name";
     if is_host_name(&text) { Ok(text) } else { Err(format!("is {text:?}, not a host name: {advice}")) }
 }
 
@@ -188,7 +188,7 @@ pub(super) fn url(value: &Value) -> Result<Url, String> {
     let text = name(value)?;
     // Passwords and tokens are not repeated.
     let is_plain = !text.contains(['@', '?', '#']);
-    parse_external(&text).map_err(|why| if is_plain { format!("is {text:?}: it {why}") } else { why })
+    parse_external(&text).map_err(|why| if is_plain { format!("is {text:?}: the address {why}") } else { why })
 }
 
 /// Parses the URL of a hook or a role, and keeps the written form, which identifies the hook.
@@ -199,9 +199,7 @@ pub(super) fn hook_url(value: &Value) -> Result<String, String> {
 /// Parses as `command`, for keys that accept an address as well.
 pub(super) fn command_or_advice(value: &Value) -> Result<Vec<String>, String> {
     match &value.shape {
-        TomlShape::Text(text) if text.starts_with("http") => {
-            Err("is an address: write it as { http = \"…\" }".to_owned())
-        }
+        TomlShape::Text(text) if text.starts_with("http") => Err("is an address: write { http = \"…\" }".to_owned()),
         _ => command(value),
     }
 }
@@ -211,14 +209,19 @@ pub(super) fn command(value: &Value) -> Result<Vec<String>, String> {
     let TomlShape::List(parts) = &value.shape else {
         return Err(format!("is {}: write a list, as [\"/usr/bin/program\", \"argument\"]", value.shape));
     };
-    let parts =
-        parts.iter().map(text).collect::<Result<Vec<_>, _>>().map_err(|wrong| format!("has a part that {wrong}"))?;
+    let parts = parts
+        .iter()
+        .map(text)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|wrong| format!("has an element that {wrong}"))?;
     let program = parts.first().filter(|program| !program.is_empty()).ok_or("is empty: name a program")?;
     if program.contains('/') && !program.starts_with('/') {
-        return Err(format!("begins with {program:?}: write the program's whole path, from / on, or its bare name"));
+        return Err(format!(
+            "begins with {program:?}: write the program's absolute path, beginning with /, or its name alone"
+        ));
     }
     if parts.iter().any(|part| part.contains('\0')) {
-        return Err("has a part with a zero byte".to_owned());
+        return Err("has an element with a zero byte".to_owned());
     }
     Ok(parts)
 }

@@ -26,14 +26,15 @@ pub(super) fn credentials(environment: &[(String, String)]) -> PathBuf {
 
 /// Parses an absolute path, or `credential:NAME`.
 pub(super) fn file(value: &Value, credentials: &Path) -> Result<SecretFile, String> {
-    let written = scalar::name(value).map_err(|_| "is no file that a secret stands in: write its path in quotes")?;
+    let written =
+        scalar::name(value).map_err(|_| "is not the path of a file with a secret: write the path in quotes")?;
     let path = match written.strip_prefix(CREDENTIAL) {
         Some(name) if is_name(name) => credentials.join(name),
-        Some(_) => return Err("names no credential: write credential:NAME as in LoadCredential=NAME:PATH".to_owned()),
+        Some(_) => return Err("names no credential: write credential:NAME, as in LoadCredential=NAME:PATH".to_owned()),
         None if written.starts_with('/') => PathBuf::from(&written),
         None => {
-            return Err("is no file that a secret stands in: write its whole path, from / on, or credential:NAME for \
-                        one that systemd loads"
+            return Err("is not the path of a file with a secret: write the absolute path, beginning with /, or \
+                 credential:NAME for a credential of systemd"
                 .to_owned());
         }
     };

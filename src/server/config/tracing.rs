@@ -20,11 +20,11 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Option<Collector> {
 fn endpoint(value: &Value) -> Result<String, String> {
     let (text, url) = (scalar::name(value)?, scalar::url(value)?);
     if url.query().is_some() {
-        return Err("has a ? in it: write it without, as \"http://127.0.0.1:4318\"".to_owned());
+        return Err("contains a ?: write the address without a query, as \"http://127.0.0.1:4318\"".to_owned());
     }
     let base = text.trim_end_matches('/');
     if base.ends_with("/v1/traces") {
-        return Err(format!("is {text:?}: leave /v1/traces out, it is added"));
+        return Err(format!("is {text:?}: remove /v1/traces, because allclear adds this path"));
     }
     Ok(base.to_owned())
 }

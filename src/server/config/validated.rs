@@ -103,13 +103,14 @@ fn check_listeners(table: &TomlTable<'_>, config: &Config) {
     if let Some(cluster) = config.cluster.listen.filter(meets) {
         table.mistake(
             &table.place_in("status", "listen"),
-            format!("`status.listen` is {status}, which `cluster.listen` ({cluster}) takes: give it another port"),
+            format!("`status.listen` is {status}, the same port as `cluster.listen` ({cluster}): use another port"),
         );
     }
     if config.registration.path() == config.operator.socket {
         table.mistake(
             &table.place_in("operator", "socket"),
-            "`operator.socket` and `workloads.socket` are the same: operators and workloads have different rights",
+            "`operator.socket` and `workloads.socket` are equal: use two paths, because operators and workloads have \
+             different rights",
         );
     }
 }

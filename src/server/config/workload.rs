@@ -55,8 +55,8 @@ pub(super) fn read_all(table: &mut TomlTable<'_>) -> Option<Vec<ConfiguredWorklo
     let read = table.tables("workload", read_workload);
     if read.len() > WORKLOAD_LIMIT {
         let message = format!(
-            "`workload` stands here {} times: a replica has at most {WORKLOAD_LIMIT}; leave the others out, or let one \
-             hook prepare several",
+            "`workload` is listed {} times: a replica has at most {WORKLOAD_LIMIT} workloads; remove workloads, or \
+             prepare several with one hook",
             read.len()
         );
         table.mistake(&table.place_of("workload"), message);
@@ -75,14 +75,14 @@ struct ReadWorkload {
 }
 
 fn read_workload(table: &mut TomlTable<'_>) -> Option<ReadWorkload> {
-    let name = table.required("name", scalar::name, "every workload has a name of its own");
+    let name = table.required("name", scalar::name, "every workload needs its own name");
     let group = table.optional("group", scalar::name).map(GroupName);
     let after = table.list("after", scalar::name).unwrap_or_default();
     let source = table.table("role", role::read_source).flatten();
     let every = scalar::duration(Duration::from_millis(100)..=Duration::from_hours(1));
     let every = table.optional("role_every", every);
     if table.has("role_every") && !table.has("role") {
-        let message = "`workload.role_every` means nothing here: it needs `role`, which says whom to ask";
+        let message = "`workload.role_every` has no effect without `role`";
         table.mistake(&table.place_of("role_every"), message);
     }
     let interval =
@@ -92,8 +92,7 @@ fn read_workload(table: &mut TomlTable<'_>) -> Option<ReadWorkload> {
     refuse_repeated_names(table, hooks.iter().flatten());
     let has_ready = hooks.iter().flatten().any(|hook| hook.registered.phase == Phase::Ready);
     if table.has("ready_interval") && hooks.is_some() && !has_ready {
-        let message =
-            "`workload.ready_interval` means nothing here: it needs a hook of the phase ready, which is asked";
+        let message = "`workload.ready_interval` has no effect without a hook of the phase ready";
         table.mistake(&table.place_of("ready_interval"), message);
     }
     let ready_interval = has_ready.then(|| interval.unwrap_or_else(|| table.default("ready_interval", READY_INTERVAL)));
@@ -119,7 +118,9 @@ fn refuse_repeated_names<'a>(table: &TomlTable<'_>, hooks: impl Iterator<Item = 
     for workload::Hook { phase, name, .. } in hooks.map(|hook| &hook.registered) {
         let Some(name) = name else { continue };
         if !seen.insert((*phase, name)) {
-            let message = format!("`workload.hook.name` {name:?} stands twice in the phase {phase}: each has its own");
+            let message = format!(
+                "`workload.hook.name` {name:?} is used twice in the phase {phase}: every hook needs its own name"
+            );
             table.mistake(&table.place_of("hook"), message);
         }
     }
@@ -147,7 +148,8 @@ fn refuse_circles(table: &TomlTable<'_>, workloads: &[&ReadWorkload]) {
         let stuck = read.after.iter().filter(|name| waiting.iter().any(|other| other.name.value == name.value));
         for name in stuck {
             let message = format!(
-                "`workload.after` of {} names {}, which waits for it or in a circle itself: break the circle",
+                "`workload.after` of {} names {}, which directly or indirectly waits for itself or for this workload: \
+                 remove the cycle",
                 read.name.value, name.value
             );
             table.mistake(&name.place, message);

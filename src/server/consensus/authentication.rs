@@ -109,9 +109,9 @@ impl Consensus {
         match extensions.get::<Caller>() {
             Some(caller) => judge(caller).map_err(|why| {
                 slow_down(extensions);
-                Status::permission_denied(format!("{own} refuses whoever calls: {why}"))
+                Status::permission_denied(format!("{own} refuses the caller: {why}"))
             }),
-            None => Err(Status::permission_denied(format!("{own} does not know who calls"))),
+            None => Err(Status::permission_denied(format!("{own} cannot identify the caller"))),
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct NeverClosed<B> {
 
 impl<B> NeverClosed<B> {
     fn check(&self) -> io::Result<()> {
-        if self.left.load(Ordering::SeqCst) { Err(io::Error::other("the data directory was let go")) } else { Ok(()) }
+        if self.left.load(Ordering::SeqCst) { Err(io::Error::other("the data directory is closed")) } else { Ok(()) }
     }
 }
 

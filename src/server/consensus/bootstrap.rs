@@ -154,7 +154,7 @@ impl Consensus {
             ));
         }
         let membership = response.membership.map(codec::membership).transpose();
-        let membership = membership.map_err(|error| format!("{name} answers nonsense: {error}"))?;
+        let membership = membership.map_err(|error| format!("{name} answers with an unreadable message: {error}"))?;
         Ok(HelloReply { greeting, membership, leader: response.leader, refused: response.refused })
     }
 
@@ -205,7 +205,8 @@ pub(super) fn next(
     if let Some(other) = heard.iter().map(|answer| &answer.greeting).find(|other| other.replicas != own.replicas) {
         let (theirs, ours) = (other.replicas.join(", "), own.replicas.join(", "));
         return Err(format!(
-            "{} lists the replicas {theirs}, this one lists {ours}; make cluster.replicas the same, in the same order",
+            "{} lists the replicas {theirs}, and this replica lists {ours}; make cluster.replicas equal on all \
+             replicas, in the same order",
             other.replica
         ));
     }
@@ -218,7 +219,7 @@ pub(super) fn next(
     let all: Vec<&pb::Greeting> = heard.iter().map(|answer| &answer.greeting).chain([own]).collect();
     let nodes: BTreeSet<u64> = all.iter().map(|greeting| greeting.node).collect();
     if nodes.len() != all.len() {
-        return Err("two replicas have the same node id; remove the data_dir that was copied".into());
+        return Err("two replicas have the same node id; remove the copied data_dir".into());
     }
     let founders = all.into_iter().filter(|greeting| founders.contains(&greeting.replica.as_str()));
     Ok(founders.map(|greeting| (greeting.node, greeting.replica.clone())).collect())
@@ -245,20 +246,20 @@ fn met_formed(own: &pb::Greeting, address: &str, rejoin_after: Duration, heard: 
         return if may_rejoin {
             let seconds = rejoin_after.as_secs();
             format!(
-                "{known}; it follows as soon as node {node:x} is silent, and votes in its place by itself when that was out \
-                 of contact for {seconds} s, or at once after `allclear member remove {replica}` and `allclear member add {replica} \
-                 {address}` on another one"
+                "{known}; the new disk receives the log as soon as node {node:x} is unreachable, and takes over the \
+                 vote automatically when node {node:x} has been unreachable for {seconds} s, or at once after \
+                 `allclear member remove {replica}` and `allclear member add {replica} {address}` on another replica"
             )
         } else {
             format!(
-                "{known}, and the old vote must not return: of two voters the one that is left decides nothing alone; where \
-                 the old disk is lost for good, stop the other one, run `allclear member restore` beside it and start it \
-                 again, and this one is brought in by itself"
+                "{known}, and the old vote must not return: the remaining one of two voters decides nothing alone; if \
+                 the old disk is permanently lost, stop the other replica, run `allclear member restore` on its VM \
+                 and start the other replica again; that replica then adds this replica automatically"
             )
         };
     }
     if heard.iter().any(|answer| answer.membership.is_some() && answer.greeting.replicas.contains(replica)) {
-        return "waiting for the leader of the formed cluster to bring this replica in".into();
+        return "waiting for the leader of the formed cluster to add this replica".into();
     }
     format!("the cluster is formed without {replica}; run `allclear member add {replica} {address}`")
 }

@@ -43,7 +43,7 @@ impl Service for ClusterService {
         self.0.admit(request.to.as_ref())?;
         self.0.authenticate(&extensions, &request.by)?;
         if !self.0.knows(&request.by) {
-            return Err(Status::failed_precondition(format!("{} is no member of this cluster", request.by)));
+            return Err(Status::failed_precondition(format!("{} is not a member of this cluster", request.by)));
         }
         let deadline = self.deadline(request.within_ms);
         let outcome = match self.0.propose_here(&request.proposal, &request.by, deadline).await {
@@ -70,11 +70,14 @@ impl Service for ClusterService {
         let (_, extensions, request) = request.into_parts();
         self.0.admit(request.to.as_ref())?;
         self.0.authenticate(&extensions, &request.by)?;
-        let change = request.change.ok_or_else(|| Status::invalid_argument("the request asks for nothing"))?;
+        let change = request.change.ok_or_else(|| Status::invalid_argument("the request is empty"))?;
         // Not by the certificate, which may belong to a removed replica that is still in the configuration.
         let is_member = self.0.knows(&request.by);
         if !is_member && self.0.options.tls.is_some() {
-            let why = format!("{} is no member, and no certificate makes it one: ask a member instead", request.by);
+            let why = format!(
+                "{} is not a member, and a certificate does not replace membership: use a member instead",
+                request.by
+            );
             return Ok(Response::new(pb::ChangeResponse {
                 outcome: Some(Outcome::Refused(RequestError::Refused(why).into())),
             }));
@@ -82,14 +85,14 @@ impl Service for ClusterService {
         // A replica that waits to become a member may ask for itself.
         let waits = matches!(&change, pb::change_request::Change::Add(add) if add.replica == request.by);
         if !is_member && !waits && self.0.peers.channel(&request.by).is_none() {
-            return Err(Status::failed_precondition(format!("{} is no member of this cluster", request.by)));
+            return Err(Status::failed_precondition(format!("{} is not a member of this cluster", request.by)));
         }
         let within = Duration::from_millis(request.within_ms.into()).min(CHANGE_WITHIN);
         // Not given up either when the asking replica is gone.
         let node = self.0.clone();
         let (who, by) = (request.on_behalf_of, request.by);
         let changing = tokio::spawn(async move { node.change_for(&change, &who, &by).await });
-        let late = || RequestError::Unknown("the change did not end in time".into());
+        let late = || RequestError::Unknown("the change did not finish in time".into());
         let outcome = match timeout(within, changing).await {
             Ok(Ok(Ok(changed))) => Outcome::Changed(changed),
             Ok(Ok(Err(error))) => Outcome::Refused(error.into()),
@@ -118,8 +121,8 @@ impl ClusterService {
         }
         if self.0.excludes(replica) {
             return Some(format!(
-                "{replica} was removed by an operator; bring it back with `allclear member add {replica} ADDRESS` on another \
-                 replica"
+                "{replica} was removed by an operator; add the replica again with `allclear member add {replica} \
+                 ADDRESS` on another replica"
             ));
         }
         askers.record_hello(replica, *node, now);

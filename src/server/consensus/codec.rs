@@ -45,7 +45,7 @@ pub(crate) fn membership(membership: pb::Membership) -> Result<Membership, Malfo
         |member: &pb::Member| member.replica.len() <= MAX_NAME_BYTES && member.address.len() <= MAX_ADDRESS_BYTES;
     // A lost disk is a member beside the new disk of its name for a while.
     if membership.members.len() > MAX_REPLICAS * 2 || !membership.members.iter().all(is_named) {
-        return Err(Malformed("the membership has more members, or longer names, than a cluster has"));
+        return Err(Malformed("the membership has more members, or longer names, than a cluster may have"));
     }
     let voters = membership.voters.into_iter().map(|set| set.nodes.into_iter().collect::<BTreeSet<_>>());
     let members = membership
@@ -74,7 +74,7 @@ pub(crate) fn pb_membership(membership: &Membership) -> pb::Membership {
 
 pub(crate) fn entry(entry: pb::Entry) -> Result<RaftEntry, Malformed> {
     let id = log_id(entry.id.ok_or(Malformed("the entry has no position"))?);
-    let payload = match entry.payload.ok_or(Malformed("the entry has no payload this program knows"))? {
+    let payload = match entry.payload.ok_or(Malformed("this program does not know the payload of the entry"))? {
         pb::entry::Payload::Blank(pb::Blank {}) => EntryPayload::Blank,
         pb::entry::Payload::Proposed(bytes) => EntryPayload::Normal(Proposed(bytes)),
         pb::entry::Payload::Membership(next) => EntryPayload::Membership(membership(next)?),

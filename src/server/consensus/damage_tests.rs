@@ -13,7 +13,7 @@ use super::tables::{LOG, META};
 const PAGE: usize = 4096;
 /// The database's own header: every bit of the header is tried.
 const HEADER: usize = 320;
-const ADVICE: &str = "if the disk is damaged, remove the directory and add this replica as a new one";
+const ADVICE: &str = "if the disk is damaged, remove the directory and add this replica as a new replica";
 
 fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
@@ -90,7 +90,7 @@ fn without_the_count_of_writes_a_flipped_bit_would_take_back_what_was_acknowledg
     let bit = (0..HEADER * 8).find(|bit| is_older(*bit));
     let refused = open(&runtime, flipped(&life.killed, bit.expect("nothing was taken back")), Some(life.writes));
     let refused = refused.unwrap_err();
-    assert!(refused.contains("writes were on this disk, it holds"), "{refused}");
+    assert!(refused.contains("writes before and holds"), "{refused}");
 }
 
 #[test]
@@ -161,11 +161,11 @@ fn a_hole_in_the_log_is_refused_at_the_start() {
     let [_, told] = meddled(|transaction| {
         transaction.open_table(LOG).unwrap().remove(8).unwrap();
     });
-    assert!(told.contains("the log goes on at 9 where entry 8 is expected"), "{told}");
+    assert!(told.contains("the log continues at entry 9 instead of entry 8"), "{told}");
     let [_, told] = meddled(|transaction| {
         transaction.open_table(META).unwrap().remove("snapshot").unwrap();
     });
-    assert!(told.contains("the log was shortened for a snapshot that is not there"), "{told}");
+    assert!(told.contains("the log was shortened for a snapshot, and the snapshot is missing"), "{told}");
 }
 
 #[test]

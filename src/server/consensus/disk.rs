@@ -74,7 +74,7 @@ impl Disk {
         let tally = CommitCounter::open(directory).map_err(io)?;
         let file = File::options().read(true).write(true).open(&path).map_err(io)?;
         if file.metadata().map_err(io)?.len() == 0 {
-            return Err(OpenError::Damaged { path, why: "it is empty".into() });
+            return Err(OpenError::Damaged { path, why: "the file is empty".into() });
         }
         let backend = FileBackend::new(file).map_err(|error| unreadable(&path, error))?;
         let mut disk = Self::of(backend, tally, &path)?;
@@ -118,7 +118,7 @@ impl Disk {
     fn checked(mut self, cluster: &str, replica: Option<&str>) -> Result<Arc<Self>, OpenError> {
         let path = self.path.clone();
         let Some(identity) = self.message::<Identity>(IDENTITY)? else {
-            return Err(OpenError::Damaged { path, why: "it names no owner".into() });
+            return Err(OpenError::Damaged { path, why: "the file names no owner".into() });
         };
         if identity.format > FORMAT {
             return Err(OpenError::NewerFormat { path, found: identity.format, known: FORMAT });

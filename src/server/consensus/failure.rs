@@ -12,17 +12,18 @@ pub enum OpenError {
     #[error("cannot use {}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
     #[error(
-        "cannot read {}: {why}; if the disk is damaged, remove the directory and add this replica as a new one",
+        "cannot read {}: {why}; if the disk is damaged, remove the directory and add this replica as a new replica",
         path.display()
     )]
     Damaged { path: PathBuf, why: String },
     #[error(
-        "{} is in use by another process; stop that one first, or give this replica its own data_dir",
+        "{} is in use by another process; stop that process first, or give this replica its own data_dir",
         path.display()
     )]
     InUse { path: PathBuf },
     #[error(
-        "{} has format {found}, this program knows up to {known}; run the newer program that wrote it",
+        "{} has format {found}, and this program knows formats up to {known}; run the newer program that wrote the \
+         directory",
         path.display()
     )]
     NewerFormat { path: PathBuf, found: u32, known: u32 },
@@ -30,9 +31,9 @@ pub enum OpenError {
     OfAnother { path: PathBuf, what: &'static str, found: String, expected: String },
     #[error("the data directory cannot be used: {0}")]
     Unsafe(#[from] Unsafe),
-    #[error("{} holds nothing of a cluster: there is nothing to restore", path.display())]
+    #[error("{} contains no data of a cluster: there is nothing to restore", path.display())]
     NothingStored { path: PathBuf },
-    #[error("cannot start from what is stored: {0}")]
+    #[error("cannot start from the stored data: {0}")]
     Start(String),
 }
 
@@ -47,13 +48,13 @@ impl OpenError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// Nothing was accepted: another try is safe.
-    #[error("no leader took it; nothing was changed, try again once a quorum is back")]
+    #[error("no leader accepted the request, and nothing was changed; try again when a quorum is back")]
     NoLeader,
     /// Nothing was changed, and repeating the unchanged request will not help.
     #[error("{0}")]
     Refused(String),
     /// The request may or may not be carried out, now or later.
-    #[error("{0}; look at `allclear status` or `allclear member list` before repeating it")]
+    #[error("{0}; check `allclear status` or `allclear member list` before you repeat the request")]
     Unknown(String),
     #[error("this replica has stopped: {0}")]
     Stopped(String),
@@ -61,7 +62,7 @@ pub enum RequestError {
 
 impl RequestError {
     pub(super) fn no_quorum() -> Self {
-        Self::Refused("the leader reaches no quorum; bring replicas or the network back first".into())
+        Self::Refused("the leader has no quorum; bring replicas or the network back first".into())
     }
 
     pub(super) fn stopped(why: &impl ToString) -> Self {

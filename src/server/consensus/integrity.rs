@@ -19,8 +19,10 @@ pub(super) fn inspect(transaction: &ReadTransaction, least: u64) -> Result<u64, 
         Err(error) => return Err(error.into()),
     };
     if written < least {
-        let why =
-            format!("{least} writes were on this disk, it holds {written}: the last ones are lost, or it is a copy");
+        let why = format!(
+            "this disk held {least} writes before and holds {written} now: the last writes are lost, or the \
+                     disk is an older copy"
+        );
         return Err(Error::Corrupted(why));
     }
     let meta = transaction.open_table(META)?;
@@ -31,7 +33,7 @@ pub(super) fn inspect(transaction: &ReadTransaction, least: u64) -> Result<u64, 
     let purged = checked::get::<pb::LogId>(&meta, PURGED)?.map(|id| id.index);
     let snapshot = last_index(checked::get(&meta, SNAPSHOT)?.as_ref());
     if purged > snapshot {
-        let why = "the log was shortened for a snapshot that is not there".into();
+        let why = "the log was shortened for a snapshot, and the snapshot is missing".into();
         return Err(Error::Corrupted(why));
     }
     let after = |index: Option<u64>| index.map_or(0, |index| index.saturating_add(1));
@@ -42,7 +44,7 @@ pub(super) fn inspect(transaction: &ReadTransaction, least: u64) -> Result<u64, 
         checked::entry(index, sealed.value())?;
         // A snapshot received from another replica reaches further than the log did.
         if index != next && (index < next || index != after(snapshot)) {
-            return Err(Error::Corrupted(format!("the log goes on at {index} where entry {next} is expected")));
+            return Err(Error::Corrupted(format!("the log continues at entry {index} instead of entry {next}")));
         }
         next = index.saturating_add(1);
     }

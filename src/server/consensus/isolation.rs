@@ -35,7 +35,7 @@ impl Consensus {
     /// committed. To miss nothing, read these entries before the state: an entry applied in between is then in both,
     /// and an entry in neither was not in this replica's log.
     pub async fn unapplied_entries(&self) -> Result<Vec<Bytes>, RequestError> {
-        let gone = || RequestError::Stopped(self.stopped().unwrap_or_else(|| "the data directory was let go".into()));
+        let gone = || RequestError::Stopped(self.stopped().unwrap_or_else(|| "the data directory is closed".into()));
         let published = *self.published.borrow();
         let log = LogStore(self.disk.upgrade().ok_or_else(gone)?);
         let after = published.map_or(Bound::Unbounded, Bound::Excluded);

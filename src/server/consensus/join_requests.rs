@@ -1,12 +1,12 @@
-//! Hello calls of nodes that are no members (one new disk under a known name, or several), and members that signed off.
+//! Hello calls of nodes outside the membership (new disks under a known name), and sign-offs of members.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A node that wants to join sends a hello every two seconds at least.
+/// A joining node sends a hello at least every two seconds.
 const ASKED_WITHIN: Duration = Duration::from_secs(5);
-/// The most nodes recorded under one name. Two are too many already.
+/// Maximum number of recorded nodes per name. Two nodes are a conflict already.
 const NODES_AT_MOST: usize = 4;
 
 /// The replicas from which this replica received a hello.
@@ -20,7 +20,7 @@ struct HelloLog {
 }
 
 impl JoinRequests {
-    /// Records the hello of a node that is no member, under a name of this cluster.
+    /// Records the hello of a node outside the membership, under a name of this cluster.
     pub(super) fn record_hello(&self, name: &str, node: u64, now: Instant) {
         let mut greeted = self.greeted();
         greeted.forget(now);
@@ -37,7 +37,7 @@ impl JoinRequests {
         greeted.asked.iter().map(|(name, nodes)| (name.clone(), nodes.keys().copied().collect())).collect()
     }
 
-    /// Records the sign-off of a member that stops.
+    /// Records the sign-off of a stopping member.
     pub(super) fn signs_off(&self, node: u64, now: Instant) {
         self.greeted().signed_off.insert(node, now);
     }
@@ -63,11 +63,11 @@ impl HelloLog {
     }
 }
 
-/// The message for people about the nodes that use one name.
+/// The message for people about several nodes with the same name.
 pub(super) fn contest_message(name: &str, nodes: &BTreeSet<u64>) -> String {
     let nodes: Vec<String> = nodes.iter().map(|node| format!("{node:x}")).collect();
     format!(
-        "more than one replica runs as {name} (nodes {}), and none of them is let in; stop all but one",
+        "more than one replica runs as {name} (nodes {}), so the leader admits none; stop all but one",
         nodes.join(" and ")
     )
 }

@@ -63,7 +63,7 @@ pub(super) fn decode(index: u64, message: &[u8]) -> Result<RaftEntry, OpenError>
     let entry = pb::Entry::decode(message).map_err(|why| undecodable(why.to_string()))?;
     let entry = codec::entry(entry).map_err(|why| undecodable(why.to_string()))?;
     let found = entry.log_id.index();
-    if found == index { Ok(entry) } else { Err(undecodable(format!("entry {found} stands in its place"))) }
+    if found == index { Ok(entry) } else { Err(undecodable(format!("entry {found} is stored in its place"))) }
 }
 
 impl LogStore {

@@ -136,13 +136,13 @@ impl Consensus {
         let (replica, address) = (&self.identity.replica, self.own_address());
         self.stay_non_member(&if lineage(&membership) == lineage(&own) {
             format!(
-                "the cluster goes on without {replica}, which was removed; stop it, or bring it back with \
+                "{replica} was removed from the cluster by an operator; stop {replica}, or add the replica again with \
                  `allclear member add {replica} {address}`"
             )
         } else {
             format!(
-                "the cluster was restored from one disk without this one, whose entries must not mix with it; stop \
-                 {replica}, empty its data_dir and start it again"
+                "the cluster was restored from another disk, and the entries of this disk must not mix with that \
+                 cluster; stop {replica}, empty its data_dir and start {replica} again"
             )
         });
     }
@@ -178,8 +178,8 @@ impl Consensus {
             Ok(())
         } else if answer.is_of_another_lineage(member.lineage) {
             Err(format!(
-                "{name} runs on a data directory of before the cluster was restored from one disk: stop it and empty \
-                 its data_dir"
+                "the data directory of {name} is older than the restore of the cluster from one disk: stop {name} and \
+                 empty its data_dir"
             ))
         } else {
             Err(refusal(answer.greeting.node))
@@ -195,6 +195,10 @@ impl Consensus {
 }
 
 fn other_disk(name: &str, node: u64, is_let_in: bool) -> String {
-    let next = if is_let_in { "it votes in its place by itself, after a while" } else { "remove it and add it again" };
+    let next = if is_let_in {
+        "the new node takes over the vote automatically after some time"
+    } else {
+        "remove the member and add the member again"
+    };
     format!("{name} answers as node {node:x}: its disk was lost or replaced; {next}")
 }

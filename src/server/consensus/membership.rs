@@ -42,20 +42,20 @@ impl Consensus {
         let lineage = lineage(&membership);
         if answer.is_of_another_lineage(lineage) {
             return Err(RequestError::Refused(format!(
-                "the data directory of {name} is of the time before this cluster was restored from one disk; stop {name}, \
-                 empty its data_dir and start it again, then it is brought in"
+                "the data directory of {name} is older than the restore of this cluster from one disk; stop {name}, \
+                 empty its data_dir and start {name} again; the leader then adds {name}"
             )));
         }
         if answer.shares_no_node_with(&membership) {
             return Err(RequestError::Refused(format!(
-                "{name} holds the log of another cluster, which must not mix with this one's; stop it, empty its data_dir, \
-                 start it again and repeat this"
+                "{name} holds the log of another cluster, and the two logs must not mix; stop {name}, empty its \
+                 data_dir, start {name} again and repeat the command"
             )));
         }
         let member = RaftMember { replica: name.into(), address: address.into(), lineage };
         if known.iter().any(|(known, _)| *known != node) {
             return Err(RequestError::Refused(format!(
-                "{name} is a member with another data_dir; remove it first, its old vote must not return"
+                "{name} is a member with another data_dir; remove {name} first, because the old vote must not return"
             )));
         }
         if known.iter().any(|(_, known)| known.address != address) {
@@ -86,14 +86,14 @@ impl Consensus {
     fn not_configured_elsewhere(&self, name: &str, address: &str) -> Result<(), RequestError> {
         match self.options.address_of(name).filter(|known| *known != address) {
             Some(known) => Err(RequestError::Refused(format!(
-                "the leader's configuration has {name} at {known}; change cluster.replicas on every replica instead"
+                "the leader's configuration lists {name} at {known}; change cluster.replicas on every replica instead"
             ))),
             None => Ok(()),
         }
     }
 
     async fn who_is_at(&self, name: &str, address: &str) -> Result<HelloReply, RequestError> {
-        let silent = |why: String| RequestError::Refused(format!("{name} cannot be added: {why}; start it first"));
+        let silent = |why: String| RequestError::Refused(format!("{name} cannot be added: {why}; start {name} first"));
         // A separate connection: the shared connection leads to the previous address.
         let channel = self.peers.channel(name).map_or_else(|| self.peers.dial(name, address), Ok);
         let channel = channel.map_err(|error| silent(error.to_string()))?;
@@ -103,8 +103,8 @@ impl Consensus {
             || address.to_owned(),
             |configured| {
                 format!(
-                    "{configured}, where the leader's configuration has it, instead of {address}; change cluster.replicas \
-                     on every replica"
+                    "{configured}, the address in the leader's configuration, instead of {address}; change \
+                     cluster.replicas on every replica"
                 )
             },
         );
@@ -119,13 +119,13 @@ impl Consensus {
         let membership = self.membership();
         let nodes: BTreeSet<u64> = named(&membership, name).into_iter().map(|(node, _)| node).collect();
         if nodes.is_empty() {
-            return Err(RequestError::Refused(format!("{name} is no member of this cluster")));
+            return Err(RequestError::Refused(format!("{name} is not a member of this cluster")));
         }
         let voters: BTreeSet<u64> = membership.voter_ids().collect();
         let remaining = &voters - &nodes;
         if remaining.is_empty() {
             return Err(RequestError::Refused(format!(
-                "{name} is the only voter; nobody could decide anything without it"
+                "{name} is the only voter; without {name} there would be no quorum"
             )));
         }
         self.has_quorum(&membership).await?;
@@ -136,8 +136,8 @@ impl Consensus {
             let silent = silent.iter().filter_map(|node| Some(membership.get_node(node)?.replica.as_str()));
             let names: Vec<&str> = silent.collect();
             return Err(RequestError::Refused(format!(
-                "without {name} there would be no quorum: {} of the remaining voters do not answer ({}); bring them back \
-                 or remove them first",
+                "without {name} there would be no quorum: {} of the remaining voters do not answer ({}); bring these \
+                 voters back or remove these voters first",
                 names.len(),
                 names.join(", ")
             )));
@@ -195,13 +195,14 @@ fn has_room(membership: &Membership, name: &str) -> Result<(), RequestError> {
         return Ok(());
     }
     Err(RequestError::Refused(format!(
-        "{name} cannot be added: this cluster has {MAX_REPLICAS} replicas, which is the limit; remove one first"
+        "{name} cannot be added: this cluster has {MAX_REPLICAS} replicas, which is the limit; remove a replica first"
     )))
 }
 
 pub(super) fn catching_up(name: &str) -> RequestError {
     RequestError::Unknown(format!(
-        "{name} is a learner and not up to date yet; it goes on catching up, add it again later to make it a voter"
+        "{name} is a learner and not up to date yet; {name} continues to catch up: run the command again later to \
+         make {name} a voter"
     ))
 }
 
@@ -225,12 +226,12 @@ pub(super) async fn changed<R>(within: Duration, change: impl Future<Output = Ch
         Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_) | ClientWriteError::LogEntryDiscarded(_)))) => {
             Err(RequestError::Unknown("leadership moved before the change ended".into()))
         }
-        Err(_) => Err(RequestError::Unknown("the change did not end in time".into())),
+        Err(_) => Err(RequestError::Unknown("the change did not finish in time".into())),
         Ok(Err(RaftError::APIError(ClientWriteError::ChangeMembershipError(refused)))) => Err(match refused {
             // The leader has only just been elected.
             ChangeMembershipError::UncommittedLeaderLog(_) => RequestError::NoLeader,
             ChangeMembershipError::InProgress(_) => {
-                RequestError::Refused("another change is under way; try again when it is done".into())
+                RequestError::Refused("another change is in progress; try again when that change is done".into())
             }
             refused => RequestError::Refused(format!("the change was refused: {refused}")),
         }),
@@ -252,7 +253,8 @@ mod tests {
         };
         assert!(has_room(&of(MAX_REPLICAS - 1), "db-100").is_ok());
         let told = has_room(&of(MAX_REPLICAS), "db-100").unwrap_err().to_string();
-        let expected = "db-100 cannot be added: this cluster has 100 replicas, which is the limit; remove one first";
+        let expected =
+            "db-100 cannot be added: this cluster has 100 replicas, which is the limit; remove a replica first";
         assert_eq!(told, expected);
     }
 }

@@ -56,7 +56,7 @@ impl OperatorContext {
             }
             changed
         });
-        changing.await.unwrap_or_else(|_| Err(RequestError::Unknown("the change did not end".into())))
+        changing.await.unwrap_or_else(|_| Err(RequestError::Unknown("the change did not finish".into())))
     }
 }
 
@@ -122,7 +122,7 @@ impl Consensus {
         match answer.outcome {
             Some(Outcome::Changed(changed)) => Ok(changed),
             Some(Outcome::Refused(refused)) => Err(refused.into()),
-            None => Err(RequestError::Unknown(format!("{} said nothing", leader.replica))),
+            None => Err(RequestError::Unknown(format!("{} sent an empty answer", leader.replica))),
         }
     }
 }

@@ -93,7 +93,7 @@ impl PeerLink {
     fn vote_in(&self, answer: Option<pb::Vote>) -> Result<RaftVote, RpcError> {
         let vote = codec::vote(answer)?;
         self.term.check(&vote).map_err(|leap| {
-            let why = format!("{} answers with a vote that is not taken: {leap}", self.member.replica);
+            let why = format!("{} answers with a vote that is not accepted: {leap}", self.member.replica);
             self.peers.note(&self.member.replica, Some(&why));
             Unreachable::from_string(why)
         })?;
@@ -155,7 +155,7 @@ impl RaftNetworkV2<Types> for PeerLink {
             Some(pb::append_response::Outcome::Higher(vote)) => {
                 Ok(AppendEntriesResponse::HigherVote(self.vote_in(Some(vote))?))
             }
-            None => Err(Malformed("the answer says nothing").into()),
+            None => Err(Malformed("the answer is empty").into()),
         }
     }
 
@@ -180,7 +180,7 @@ impl RaftNetworkV2<Types> for PeerLink {
     ) -> Result<SnapshotResponse<Types>, StreamingError<Types>> {
         let size = snapshot.snapshot.len();
         if size > MAX_SNAPSHOT_BYTES {
-            let why = format!("the snapshot has {size} bytes, more than the {MAX_SNAPSHOT_BYTES} that are taken");
+            let why = format!("the snapshot has {size} bytes; the limit is {MAX_SNAPSHOT_BYTES}");
             return Err(Unreachable::from_string(why).into());
         }
         let head = pb::InstallHead {

@@ -82,7 +82,7 @@ impl Consensus {
                 "this is replica {} of cluster {}, node {:x}; the call was for node {:x} of cluster {}",
                 own.replica, own.cluster, own.node, to.node, to.cluster
             ))),
-            None => Err(Status::invalid_argument("the call does not say whom it is for")),
+            None => Err(Status::invalid_argument("the call names no addressee")),
         }
     }
 

@@ -80,13 +80,13 @@ impl Options {
     pub(super) fn check(&self) -> Result<(), OpenError> {
         let names: BTreeSet<&str> = self.replicas.iter().map(|(name, _)| name.as_str()).collect();
         let mistake = if !names.contains(self.replica.as_str()) {
-            format!("replica {:?} is not in the list of replicas; add it with its address", self.replica)
+            format!("replica {:?} is not in the list of replicas; add the replica with its address", self.replica)
         } else if names.len() != self.replicas.len() {
-            "a replica is listed twice; every name once".into()
+            "a replica is listed twice; list every name once".into()
         } else if names.len() > MAX_REPLICAS {
-            format!("{} replicas are listed; a cluster has at most {MAX_REPLICAS}", names.len())
+            format!("{} replicas are listed; the limit of a cluster is {MAX_REPLICAS}", names.len())
         } else if !(1..=MAX_VOTERS).contains(&self.max_voters) {
-            format!("{} replicas are to vote; from 1 to {MAX_VOTERS} can", self.max_voters)
+            format!("the number of voters is {}; the range is 1 to {MAX_VOTERS}", self.max_voters)
         } else {
             return Ok(());
         };

@@ -141,7 +141,7 @@ fn a_disk_that_says_synced_and_is_not_is_found_out() {
         Epoch { acknowledged: life.held.len(), counted: life.writes, ..epochs.into_iter().next_back().unwrap() };
     let found = open(&runtime, epoch.synced.clone(), Some(epoch.counted));
     let refused = wrong(&life, &epoch, &found).unwrap();
-    assert!(refused.contains("writes were on this disk, it holds"), "{refused}");
+    assert!(refused.contains("writes before and holds"), "{refused}");
     let unwarned = open(&runtime, epoch.synced.clone(), None);
     assert!(wrong(&life, &epoch, &unwarned).unwrap().starts_with("read "), "without the count nothing was told");
 }

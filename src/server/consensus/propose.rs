@@ -52,7 +52,7 @@ impl Consensus {
             Ok(state_machine) => state_machine
                 .stamp_entry(proposal, by)
                 .and_then(|entry| state_machine.understands(&entry).map(|()| entry)),
-            Err(_) => return Err(RequestError::stopped(&"the state was left half applied")),
+            Err(_) => return Err(RequestError::stopped(&"an entry is applied only in part")),
         };
         let entry = Bytes::from(
             stamped.map_err(|why| RequestError::Refused(format!("the leader cannot decode the proposal: {why}")))?,
@@ -64,7 +64,7 @@ impl Consensus {
             Ok(Err(RaftError::APIError(error))) => Err(unknown(error)),
             // The other replicas may still commit an entry appended before the stop.
             Ok(Err(RaftError::Fatal(why))) => Err(unknown(format!("this replica has stopped: {why}"))),
-            Err(_) => Err(unknown("no quorum acknowledged it in time")),
+            Err(_) => Err(unknown("no quorum acknowledged the proposal in time")),
         }
     }
 
@@ -96,7 +96,7 @@ impl Consensus {
         match answer?.outcome {
             Some(pb::propose_response::Outcome::Verdict(verdict)) => Ok(verdict),
             Some(pb::propose_response::Outcome::Refused(refused)) => Err(refused.into()),
-            None => Err(unknown(format!("{} said nothing", leader.replica))),
+            None => Err(unknown(format!("{} sent an empty answer", leader.replica))),
         }
     }
 
@@ -127,6 +127,6 @@ fn fits(bytes: &[u8], limit: usize) -> Result<(), RequestError> {
     if size <= limit {
         Ok(())
     } else {
-        Err(RequestError::Refused(format!("the proposal has {size} bytes, at most {limit} are taken")))
+        Err(RequestError::Refused(format!("the proposal has {size} bytes; the limit is {limit}")))
     }
 }

@@ -105,12 +105,12 @@ impl Raft for RaftService {
         while let Some(part) = next_part(&mut parts).await? {
             let Part::Piece(piece) = part else { return Err(Malformed("the snapshot has two heads").into()) };
             if state.len() + piece.len() > size {
-                return Err(Malformed("the snapshot is longer than its head said").into());
+                return Err(Malformed("the snapshot is longer than announced in its head").into());
             }
             state.extend_from_slice(&piece);
         }
         if state.len() != size {
-            return Err(Malformed("the snapshot is shorter than its head said").into());
+            return Err(Malformed("the snapshot is shorter than announced in its head").into());
         }
         self.is_understood(&vote, "snapshot", |state_machine| state_machine.understands_snapshot(&state))?;
         let snapshot = Snapshot { meta, snapshot: state.freeze() };
@@ -177,9 +177,9 @@ impl RaftService {
         ask: impl FnOnce(&dyn StateMachine) -> Result<(), NotUnderstood>,
     ) -> Result<(), Status> {
         let state_machine =
-            self.consensus.state_machine.read().map_err(|_| stopped("the state was left half applied"))?;
+            self.consensus.state_machine.read().map_err(|_| stopped("an entry is applied only in part"))?;
         ask(&**state_machine).map_err(|why| {
-            let why = format!("the {what} cannot be read here and is not taken: {why}");
+            let why = format!("this replica cannot read the {what} and does not accept the message: {why}");
             // From any other node the message says nothing about the log.
             if self.consensus.follows(vote) {
                 self.consensus.unreadable.send_replace(Some(bounded(&why)));
@@ -210,7 +210,7 @@ fn in_a_row(rpc: &AppendEntriesRequest<Types>) -> Result<(), Malformed> {
     let mut next = rpc.prev_log_id.map_or(0, |id| id.index().saturating_add(1));
     for entry in &rpc.entries {
         if entry.log_id.index() != next {
-            return Err(Malformed("the entries do not follow each other"));
+            return Err(Malformed("the entries are not consecutive"));
         }
         next = next.saturating_add(1);
     }
@@ -218,7 +218,7 @@ fn in_a_row(rpc: &AppendEntriesRequest<Types>) -> Result<(), Malformed> {
 }
 
 async fn next_part(parts: &mut Streaming<pb::InstallRequest>) -> Result<Option<pb::install_request::Part>, Status> {
-    let late = |_| Status::deadline_exceeded("the next piece of the snapshot did not come in time");
+    let late = |_| Status::deadline_exceeded("the next part of the snapshot did not arrive in time");
     let Some(request) = tokio::time::timeout(PIECE_WITHIN, parts.message()).await.map_err(late)?? else {
         return Ok(None);
     };

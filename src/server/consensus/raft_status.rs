@@ -14,7 +14,7 @@ pub enum RaftRole {
 }
 
 impl RaftRole {
-    /// The name of the role in the status (`contract.md` 4).
+    /// The name of the role in the status.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Leader => "leader",

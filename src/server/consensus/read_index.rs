@@ -43,11 +43,14 @@ impl Consensus {
         let mut published = self.published.clone();
         match timeout_at(deadline, published.wait_for(|applied| *applied >= Some(index))).await {
             Ok(Ok(_)) => Ok(index),
-            Ok(Err(_)) => Err(RequestError::Stopped(self.stopped().unwrap_or_else(|| "the state is gone".into()))),
+            Ok(Err(_)) => {
+                Err(RequestError::Stopped(self.stopped().unwrap_or_else(|| "the state is no longer available".into())))
+            }
             Err(_) => {
                 let applied = *self.published.borrow();
                 let why = format!(
-                    "this replica has applied {applied:?}, the cluster is at {index}; it did not catch up in time"
+                    "this replica has applied {applied:?}, the cluster is at {index}, and this replica did not catch \
+                     up in time"
                 );
                 Err(RequestError::Refused(why))
             }

@@ -68,7 +68,7 @@ impl StateMachineStore {
         work: impl FnOnce(&mut dyn StateMachine) -> Result<R, NotUnderstood>,
     ) -> Result<R, NotUnderstood> {
         let mut state_machine =
-            self.state_machine.write().map_err(|_| NotUnderstood("the state was left half applied".into()))?;
+            self.state_machine.write().map_err(|_| NotUnderstood("an entry is applied only in part".into()))?;
         work(state_machine.as_mut())
     }
 

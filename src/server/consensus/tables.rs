@@ -20,9 +20,11 @@ pub(super) const SNAPSHOT: &str = "snapshot";
 pub(super) const MAX_BATCH_BYTES: usize = 1 << 20;
 
 /// The advice for unreadable stored data.
-pub(super) const WHAT_TO_DO: &str = "nothing is skipped. Run the program version that wrote it. Where there is none, and \
-    the other replicas go on: stop this one, empty its data_dir and start it again; it comes back as a new one. Where all \
-    replicas stop at it: run `allclear member restore` beside one of them, which cuts its log before the entry";
+pub(super) const WHAT_TO_DO: &str = "this replica skips no entry. Run the program version that wrote the data. If no \
+                                     such version exists and the other replicas continue: stop this replica, empty \
+                                     its data_dir and start the replica again; the replica returns with an empty \
+                                     disk. If all replicas stop at the same entry: run `allclear member restore` on \
+                                     one VM; that command cuts the log before the entry";
 
 pub(super) fn put_committed(transaction: &WriteTransaction, committed: &LogId) -> Result<(), redb::Error> {
     checked::put(&mut transaction.open_table(META)?, COMMITTED, &codec::pb_log_id(committed))

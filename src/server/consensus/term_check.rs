@@ -32,7 +32,9 @@ impl OwnTerm {
 pub(super) enum Leap {
     #[error("term {term} is more than {TERMS_AT_MOST} terms ahead of {own}, the term of this replica")]
     Term { term: u64, own: u64 },
-    #[error("position {index} is more than {ENTRIES_AT_MOST} entries ahead of {own}, the last one of this replica")]
+    #[error(
+        "position {index} is more than {ENTRIES_AT_MOST} entries ahead of {own}, the last position of this replica"
+    )]
     Index { index: u64, own: u64 },
     #[error("the position {index} of term {of} is of a later term than the message, which is of term {term}")]
     Later { index: u64, of: u64, term: u64 },

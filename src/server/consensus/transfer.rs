@@ -28,9 +28,9 @@ impl Consensus {
         let heirs = membership.voter_ids().filter(|voter| to.map_or(*voter != own, |to| name(*voter) == to));
         let heirs: Vec<u64> = heirs.collect();
         if heirs.is_empty() {
-            let nobody = || "there is no other voter that leadership could go to".into();
+            let nobody = || "there is no other voter to take over leadership".into();
             return Err(RequestError::Refused(
-                to.map_or_else(nobody, |to| format!("{to} is no voter of this cluster")),
+                to.map_or_else(nobody, |to| format!("{to} is not a voter of this cluster")),
             ));
         }
         if heirs.contains(&own) {
@@ -47,7 +47,7 @@ impl Consensus {
         // Readiness depends on a clock, and is evaluated twice.
         let Some(heir) = shown.map(|metrics| first_ready(&metrics).unwrap_or(heirs[0])) else {
             let names = heirs.into_iter().map(name).collect::<Vec<_>>().join(", ");
-            return Err(RequestError::Refused(format!("{names} is not up to date or does not answer")));
+            return Err(RequestError::Refused(format!("{names} is not up to date, or does not answer")));
         };
         self.raft.trigger().transfer_leader(heir).await.map_err(|why| RequestError::stopped(&why))?;
         if self.metrics_show(deadline, |metrics| metrics.current_leader == Some(heir)).await?.is_some() {

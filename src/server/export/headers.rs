@@ -20,14 +20,14 @@ impl Headers {
         if is_confidential(url) || self.secret.is_empty() {
             return Ok(());
         }
-        Err("begins with http://, and the values of `header_files` are secret: use https://".to_owned())
+        Err("begins with http://, and the values in `header_files` are secret: use https://".to_owned())
     }
 
     pub(super) async fn read(&self) -> Result<HeaderMap, String> {
         let mut headers: HeaderMap = self.written.iter().cloned().collect();
         for (name, path) in &self.secret {
             let mut value = header_value(&secrets::read(path).await?)
-                .map_err(|why| format!("what stands in {} {why}", path.display()))?;
+                .map_err(|why| format!("the content of {} {why}", path.display()))?;
             value.set_sensitive(true);
             headers.insert(name.clone(), value);
         }
@@ -44,15 +44,15 @@ pub(super) fn secrets_of(headers: &HeaderMap) -> Secrets {
 /// Parses a header that a configuration may set. Headers for framing, for the destination and for signatures are
 /// excluded.
 pub fn header_name(text: &str) -> Result<HeaderName, String> {
-    let name: HeaderName = text.parse().map_err(|_| "is not a header's name".to_owned())?;
+    let name: HeaderName = text.parse().map_err(|_| "is not the name of a header".to_owned())?;
     if [HOST, CONTENT_LENGTH, TRANSFER_ENCODING].contains(&name) || name.as_str().starts_with("webhook-") {
-        return Err(format!("is {name}, which is set by itself"));
+        return Err(format!("is {name}, and allclear sets this header itself"));
     }
     Ok(name)
 }
 
 pub fn header_value(text: &str) -> Result<HeaderValue, String> {
-    text.parse().map_err(|_| "is not a header's value: it is one line of visible characters".to_owned())
+    text.parse().map_err(|_| "is not the value of a header: write one line of visible characters".to_owned())
 }
 
 #[cfg(test)]
@@ -70,6 +70,6 @@ mod tests {
         }
         std::fs::write(file.path(), "Bearer one\nBearer two").unwrap();
         let said = headers.read().await.unwrap_err();
-        assert!(said.contains("not a header's value") && !said.contains("Bearer"), "{said}");
+        assert!(said.contains("not the value of a header") && !said.contains("Bearer"), "{said}");
     }
 }

@@ -30,12 +30,12 @@ impl OperatorCall<'_> {
         let requested_by = RequestedBy { who: self.who.clone(), reason };
         let approved = self.isolated_requests.approve(id.clone(), revision, requested_by);
         let unclear =
-            || Status::aborted("it is unclear whether the event was approved; look at it with `allclear explain`");
+            || Status::aborted("the outcome of the approval is unknown; check the event with `allclear explain`");
         match timeout(APPROVED_WITHIN, approved).await.ok().flatten().ok_or_else(unclear)? {
             Ok(PostOutcome::Accepted) => Ok(shown::ApproveResponse { event: self.view.event(id.as_str()) }),
             Ok(outcome) => {
                 let why = detail(&outcome).unwrap_or_default();
-                Err(Status::aborted(format!("the approval ended as {}: {why}", outcome.as_str())))
+                Err(Status::aborted(format!("the approval ended with the outcome {}: {why}", outcome.as_str())))
             }
             Err(why) => Err(Status::failed_precondition(why.to_string())),
         }
@@ -44,7 +44,7 @@ impl OperatorCall<'_> {
     fn what_it_risks(&self, id: &EventId) -> Status {
         let Some(event) = self.view.event(id.as_str()) else { return unknown(&self.cluster.state(), id) };
         let Some(blocker) = event.blocker else {
-            return Status::failed_precondition(format!("event {id} waits for no approval"));
+            return Status::failed_precondition(format!("event {id} does not wait for an approval"));
         };
         let Some(alone) = blocker.isolated_approval else {
             return Status::failed_precondition(format!(
@@ -54,8 +54,8 @@ impl OperatorCall<'_> {
         };
         let known = if alone.overrides.is_empty() { "nothing" } else { &alone.overrides.join("; ") };
         Status::failed_precondition(format!(
-            "nothing is approved yet: {} may have a quorum and decide otherwise; what this replica knows against it: {known}. \
-             To approve the event regardless, repeat the command with --revision {}",
+            "nothing is approved yet: {} may have a quorum and decide otherwise; reasons against the approval that \
+             this replica knows: {known}. To approve the event regardless, repeat the command with --revision {}",
             alone.other_voters.join(", "),
             event.revision
         ))

@@ -23,7 +23,7 @@ pub enum OperatorClientError {
     NoAnswer { path: PathBuf, why: String },
     #[error("{0}")]
     NotFound(String),
-    #[error("the answer could not be printed: {0}")]
+    #[error("cannot print the answer: {0}")]
     Output(String),
     #[error("the replica refused: {0}")]
     Refused(String),
@@ -35,9 +35,9 @@ pub enum OperatorClientError {
 /// A hint: the socket exists and denies this user, or has no server.
 fn hint(why: &str) -> &'static str {
     if why.to_ascii_lowercase().contains("permission denied") {
-        "ask as root, or as the user that the replica runs as"
+        "run the command as root, or as the user of the replica"
     } else {
-        "is `allclear run` running, and is --endpoint its operator socket?"
+        "check that `allclear run` is running, and that --endpoint names its operator socket"
     }
 }
 
@@ -104,7 +104,10 @@ impl OperatorConnection {
         match answer {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => Err(failed(&self.path, &status)),
-            Err(_) => Err(OperatorClientError::NoAnswer { path: self.path.clone(), why: "it took too long".into() }),
+            Err(_) => Err(OperatorClientError::NoAnswer {
+                path: self.path.clone(),
+                why: "the replica did not answer in time".into(),
+            }),
         }
     }
 }

@@ -52,7 +52,7 @@ impl ContactService {
     fn admit(&self, extensions: &Extensions, cluster: &str, replica: &str) -> Result<VmName, Status> {
         let name = VmName::new(replica);
         if cluster != self.cluster.node.cluster || !self.cluster.may_take_part(&name) {
-            let message = format!("{replica} of cluster {cluster:?} is no member here");
+            let message = format!("{replica} of cluster {cluster:?} is not a member of this cluster");
             return Err(Status::permission_denied(message));
         }
         self.cluster.consensus.authenticate(extensions, replica)?;
@@ -66,7 +66,7 @@ impl contact_server::Contact for ContactService {
         let (_, extensions, beat) = request.into_parts();
         let replica = self.admit(&extensions, &beat.cluster, &beat.replica)?;
         if !self.cluster.leads() {
-            return Err(Status::failed_precondition(format!("{} does not lead", self.cluster.node.name)));
+            return Err(Status::failed_precondition(format!("{} is not the leader", self.cluster.node.name)));
         }
         self.cluster.time.lead();
         self.inputs.peers.record_report(&replica, health(beat.channel.as_ref()), beat.operator_seq);

@@ -29,21 +29,24 @@ pub(super) async fn begin(cluster: &ClusterHandle, asked: shown::DrillRequest, w
     let refused = |why| match why {
         Rejection::UnknownReplica => {
             let vms = named.join(" or ");
-            format!("no VM of this cluster is named {vms}; one whose replica has just started is known in a moment")
+            format!(
+                "no VM of this cluster is named {vms}; if the replica of the VM has just started, try again in a \
+                     moment"
+            )
         }
         Rejection::NotNow => {
-            "a real event or another drill is open; `allclear events` lists them, try again when it is closed".into()
+            "a real event or another drill is open; try again when `allclear events` lists no open event".into()
         }
-        why => format!("the drill was not begun: {why}; try again"),
+        why => format!("the drill was not started: {why}; try again"),
     };
     decided(cluster, &Command::BeginDrill(BeginDrill { announcement, mode, who }), refused).await.map(|()| id)
 }
 
 pub(super) async fn end(cluster: &ClusterHandle, id: EventId) -> Result<(), Status> {
     let refused = |why| match why {
-        Rejection::NotDue => format!("{id} is no drill, and ends when the platform says so"),
-        Rejection::Repeated => format!("{id} has ended, and what it took away is being put back"),
-        _ => format!("no drill {id} is open"),
+        Rejection::NotDue => format!("{id} is not a drill; Azure ends the event"),
+        Rejection::Repeated => format!("{id} has ended, and the prepared workloads are being restored"),
+        _ => format!("there is no open drill {id}"),
     };
     decided(cluster, &Command::EndDrill(EndDrill { event: id.clone() }), refused).await
 }
@@ -56,7 +59,9 @@ async fn decided(
     match cluster.propose(command).await {
         Ok(ApplyResult::Applied) => Ok(()),
         Ok(ApplyResult::Rejected(why)) => Err(Status::failed_precondition(refused(why))),
-        Err(error) => Err(Status::aborted(format!("{error}; `allclear events` tells whether it was done"))),
+        Err(error) => {
+            Err(Status::aborted(format!("{error}; `allclear events` shows whether the request was carried out")))
+        }
     }
 }
 
@@ -70,7 +75,7 @@ fn announcement(id: EventId, asked: shown::DrillRequest) -> Result<Announcement,
         return Err(format!("a drill names 1 to {MAX_RESOURCES} VMs"));
     }
     let at = |text: String| {
-        let at = from_rfc3339(&text).ok_or_else(|| format!("not_before is {text:?}, no time in RFC 3339"));
+        let at = from_rfc3339(&text).ok_or_else(|| format!("not_before is {text:?}, not a time in RFC 3339"));
         at.map(NotBefore::At)
     };
     Ok(Announcement {

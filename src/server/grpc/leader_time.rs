@@ -36,8 +36,8 @@ pub(super) fn tell_of_a_step(inputs: &InputSource) {
     inputs.peers.notify_change();
     if inputs.cluster.time.trust() == Trust::Guessed {
         tracing::warn!(
-            "the wall clocks of the voters do not agree, and no metadata endpoint tells the time: this replica's counts, \
-             and ends of notices are taken for unknown; see to it that clocks are synchronised"
+            "the wall clocks of the voters differ, and no metadata endpoint returns the time: the cluster uses the \
+             clock of this replica, and treats ends of notices as unknown; synchronise the clocks"
         );
     }
 }

@@ -72,7 +72,11 @@ impl OperatorService {
 /// Checks a replica's name by the rules of the configuration.
 fn name(given: String) -> Result<String, Status> {
     let is_name = (1..=MAX_NAME_BYTES).contains(&given.len()) && given.chars().all(|letter| letter.is_ascii_graphic());
-    if is_name { Ok(given) } else { Err(Status::failed_precondition(format!("{given:?} is no replica's name"))) }
+    if is_name {
+        Ok(given)
+    } else {
+        Err(Status::failed_precondition(format!("{given:?} is not the name of a replica")))
+    }
 }
 
 type Answer<T> = Result<Response<T>, Status>;
@@ -88,17 +92,19 @@ impl operator_server::Operator for OperatorService {
         if !request.all {
             return Ok(Response::new(self.view.events()));
         }
-        let place =
-            PageStart::read(&request.after).ok_or_else(|| Status::failed_precondition("no page ended there"))?;
+        let place = PageStart::read(&request.after)
+            .ok_or_else(|| Status::failed_precondition("the start of the page is unknown"))?;
         let since = request.since.as_deref().map(|since| {
-            from_rfc3339(since).ok_or_else(|| Status::failed_precondition(format!("{since:?} is no time of RFC 3339")))
+            from_rfc3339(since)
+                .ok_or_else(|| Status::failed_precondition(format!("{since:?} is not a time in RFC 3339")))
         });
         Ok(Response::new(self.view.page(&place, since.transpose()?)))
     }
 
     async fn get_event(&self, request: Request<shown::GetEventRequest>) -> Answer<shown::Event> {
         let id = request.into_inner().id;
-        let unknown = || Status::not_found(format!("no event {id:?} is known here; `allclear events` lists them"));
+        let unknown =
+            || Status::not_found(format!("no event {id:?} is known here; `allclear events` lists the known events"));
         self.view.event(&id).map(Response::new).ok_or_else(unknown)
     }
 
@@ -109,7 +115,7 @@ impl operator_server::Operator for OperatorService {
         let now = stream::iter([Ok(view.status())]);
         let later = stream::unfold(changes, |mut changes| async { changes.next().await.then_some(((), changes)) });
         let statuses = now.chain(later.map(move |()| Ok(view.status())));
-        let stops = stream::once(async { Err(Status::unavailable("this replica stops")) });
+        let stops = stream::once(async { Err(Status::unavailable("this replica is stopping")) });
         Ok(Response::new(Box::pin(statuses.take_until(self.stop.clone().cancelled_owned()).chain(stops))))
     }
 
@@ -131,7 +137,7 @@ impl operator_server::Operator for OperatorService {
         let (asking, shown::AddMemberRequest { name: given, address, reason }) = self.asked(request);
         let asked = self.cluster.consensus.on_behalf_of(asking.who.clone());
         let (replica, shown_address) = (name(given)?, bounded(&address));
-        asking.record(format!("{replica} at {shown_address:?} to be added to the members"), reason).await?;
+        asking.record(format!("addition of {replica} at {shown_address:?} to the members"), reason).await?;
         let added = asked.add_member(&replica, &address).await;
         let voter = added.map_err(|error| refused(&error, error.is_refusal()))?;
         self.record(Command::ReadmitReplica(ReadmitReplica { replica: VmName::new(&replica) })).await?;
@@ -142,8 +148,8 @@ impl operator_server::Operator for OperatorService {
         let (asking, shown::RemoveMemberRequest { name: given, gone, reason }) = self.asked(request);
         let asked = self.cluster.consensus.on_behalf_of(asking.who.clone());
         let (replica, members) = (name(given)?, self.cluster.consensus.members());
-        let for_good = if gone { ", gone for good" } else { "" };
-        asking.record(format!("{replica} to be removed from the members{for_good}"), reason).await?;
+        let for_good = if gone { ", permanently lost" } else { "" };
+        asking.record(format!("removal of {replica} from the members{for_good}"), reason).await?;
         let (is_member, vm) =
             (members.voters.contains(&replica) || members.learners.contains(&replica), VmName::new(&replica));
         if is_member {
@@ -161,11 +167,14 @@ impl operator_server::Operator for OperatorService {
         }
         if gone {
             let absolved = self.cluster.propose(&Command::ClearSuspect(ClearSuspect { replica: vm })).await;
-            let unknown = format!("{replica} is no member, and nobody waits for its account");
+            let unknown =
+                format!("{replica} is not a member, and the cluster waits for no reconciliation of {replica}");
             match absolved {
                 Ok(ApplyResult::Applied) => {}
                 Ok(ApplyResult::Rejected(_)) => return Err(Status::failed_precondition(unknown)),
-                Err(error) => return Err(Status::aborted(format!("it may still be suspect: {error}; try again"))),
+                Err(error) => {
+                    return Err(Status::aborted(format!("the replica may still be suspect: {error}; try again")));
+                }
             }
         }
         Ok(Response::new(shown::RemoveMemberResponse {}))
@@ -178,8 +187,8 @@ impl operator_server::Operator for OperatorService {
         let (asking, shown::TransferLeaderRequest { name: given, reason }) = self.asked(request);
         let asked = self.cluster.consensus.on_behalf_of(asking.who.clone());
         let to = given.map(name).transpose()?;
-        let heir = to.as_deref().unwrap_or("whoever is up to date");
-        asking.record(format!("leadership to go to {heir}"), reason).await?;
+        let heir = to.as_deref().unwrap_or("an up-to-date voter");
+        asking.record(format!("transfer of leadership to {heir}"), reason).await?;
         let transferred = asked.transfer_leadership(to.as_deref()).await;
         let leader = transferred.map_err(|error| refused(&error, error.is_refusal()))?;
         Ok(Response::new(shown::TransferLeaderResponse { leader }))
@@ -246,8 +255,8 @@ impl operator_server::Operator for OperatorService {
         let Some(revision) = request.revision else {
             let now = asking.shown(&event)?.revision;
             let message = format!(
-                "event {event} is at revision {now} now; look at it with `allclear explain {event}`, and name the \
-                 revision that you have seen: --revision {now}"
+                "event {event} is at revision {now} now; check the event with `allclear explain {event}`, and repeat \
+                 the command with --revision {now}"
             );
             return Err(Status::failed_precondition(message));
         };
@@ -264,7 +273,7 @@ impl operator_server::Operator for OperatorService {
         let (asking, request) = self.asked(request);
         let reason = reason(&request.reason)?;
         let (vm, workload) = request.workload.split_once('/').ok_or_else(|| {
-            Status::failed_precondition(format!("{:?} is no member: write VM/NAME", request.workload))
+            Status::failed_precondition(format!("{:?} is not a member: write VM/NAME", request.workload))
         })?;
         let member = Member { vm: VmName::new(vm), workload: WorkloadName(workload.into()) };
         asking.ask(OperatorRequest::Restored { member }, reason).await?;

@@ -75,9 +75,8 @@ impl OperatorCall<'_> {
         match verdict {
             // The first proposal was committed; only its reply was lost.
             ApplyResult::Rejected(_) if tries > 1 && is_fulfilled(&self.cluster.state(), &what) => Ok(()),
-            ApplyResult::Applied => {
-                caught_up.map_err(|_| Status::aborted("it is done, but this replica is cut off now"))
-            }
+            ApplyResult::Applied => caught_up
+                .map_err(|_| Status::aborted("the request is in force, but this replica has lost the quorum since")),
             ApplyResult::Rejected(why) => Err(refusal(&self.cluster.state(), &what, why)),
         }
     }
@@ -102,9 +101,9 @@ impl OperatorCall<'_> {
             return Ok(());
         }
         Err(Status::failed_precondition(
-            "too few replicas reach each other to decide anything, so nothing was changed; bring replicas or the \
-             network back, or ask a replica of the side that has a quorum; `allclear explain EVENT` says whether an operator may \
-             approve an event on this replica alone",
+            "there is no quorum, because too few replicas reach each other, so nothing was changed; bring replicas or \
+             the network back, or ask a replica of the side with a quorum; `allclear explain EVENT` shows whether an \
+             operator may approve an event on this replica alone",
         ))
     }
 
@@ -132,16 +131,15 @@ impl OperatorCall<'_> {
 
     /// The end of a request. A duration is counted in the cluster's time.
     pub(super) async fn end(&self, end: Option<shown::End>) -> Result<Timestamp, Status> {
-        let missing = || Status::failed_precondition("say when it ends by itself: --until");
+        let missing = || Status::failed_precondition("the end is missing: give the end with --until");
         match end.and_then(|end| end.when).ok_or_else(missing)? {
             When::AfterMs(span) => {
                 self.wait_for_quorum().await?;
                 self.wait_for_the_time().await?;
                 Ok(self.cluster.time.now().plus(Duration::from_millis(span)))
             }
-            When::At(text) => {
-                from_rfc3339(&text).ok_or_else(|| Status::failed_precondition(format!("{text:?} is no time")))
-            }
+            When::At(text) => from_rfc3339(&text)
+                .ok_or_else(|| Status::failed_precondition(format!("{text:?} is not a time in RFC 3339"))),
         }
     }
 
@@ -152,7 +150,7 @@ impl OperatorCall<'_> {
                 sleep(LOOK_AGAIN).await;
             }
         };
-        let message = "the cluster has yet to agree what time it is; try again in a moment, or say when it ends";
+        let message = "the cluster has not agreed on its time yet; try again in a moment, or give the end as a time";
         timeout(QUORUM_WITHIN, is_told).await.map_err(|_| Status::failed_precondition(message))
     }
 }
@@ -172,13 +170,19 @@ fn is_fulfilled(state: &State, what: &OperatorRequest) -> bool {
 
 pub(super) fn event_id(given: &str) -> Result<EventId, Status> {
     let fits = (1..=MAX_ID_BYTES).contains(&given.len()) && !given.chars().any(char::is_control);
-    if fits { Ok(EventId::new(given)) } else { Err(Status::failed_precondition(format!("{given:?} is no event's id"))) }
+    if fits {
+        Ok(EventId::new(given))
+    } else {
+        Err(Status::failed_precondition(format!("{given:?} is not the id of an event")))
+    }
 }
 
 pub(super) fn reason(given: &str) -> Result<String, Status> {
     let given = given.trim();
     let fits = (1..=MAX_REASON_BYTES).contains(&given.len()) && !given.chars().any(char::is_control);
-    let message = || format!("say why, in 1 to {MAX_REASON_BYTES} bytes on one line: --reason");
+    let message = || {
+        format!("the reason is missing or not allowed: give 1 to {MAX_REASON_BYTES} bytes on one line with --reason")
+    };
     if fits { Ok(given.into()) } else { Err(Status::failed_precondition(message())) }
 }
 
@@ -197,12 +201,16 @@ pub(super) fn hook_named<'a>(state: &'a State, event: &'a Event, given: &str) ->
     match named.len() {
         1 => Ok(named.remove(0)),
         0 => {
-            let message = format!("event {} needs no hook {given:?}; it needs: {}", event.announcement.id, list(all));
+            let message = format!(
+                "event {} needs no hook {given:?}; the hooks of this event are: {}",
+                event.announcement.id,
+                list(all)
+            );
             Err(Status::failed_precondition(message))
         }
         _ => {
             let choices = list(named.into_iter().map(|(name, _)| name).collect());
-            Err(Status::failed_precondition(format!("{given:?} is more than one hook, name one of: {choices}")))
+            Err(Status::failed_precondition(format!("{given:?} matches more than one hook; name one of: {choices}")))
         }
     }
 }

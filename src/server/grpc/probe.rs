@@ -39,9 +39,9 @@ pub struct ProbeResult {
 /// The reason why no replica of this cluster answered.
 pub async fn visit(visitor: &Prober<'_>, whom: &str, address: &str, within: Duration) -> Result<ProbeResult, String> {
     let Prober { cluster, replica, tls: credentials } = *visitor;
-    let late = |_| format!("no answer within {within:?}");
-    let endpoint =
-        Endpoint::from_shared(format!("http://{address}")).map_err(|error| format!("no address: {error}"))?;
+    let late = |_| format!("the replica did not answer within {within:?}");
+    let endpoint = Endpoint::from_shared(format!("http://{address}"))
+        .map_err(|error| format!("the address is not usable: {error}"))?;
     let way = DialTarget::to(address);
     let channel = match credentials {
         Some(credentials) => tls::dial(&endpoint, credentials, whom, &way),
@@ -54,7 +54,7 @@ pub async fn visit(visitor: &Prober<'_>, whom: &str, address: &str, within: Dura
     let unmet = |status| way.last_error().unwrap_or_else(|| said(&status));
     let theirs = greeted.map_err(unmet)?.into_inner().greeting.unwrap_or_default();
     if theirs.cluster != cluster {
-        return Err(format!("{} of cluster {} answers there", theirs.replica, theirs.cluster));
+        return Err(format!("replica {} of cluster {} answers at this address", theirs.replica, theirs.cluster));
     }
     let ask = wire::AskRequest { cluster: cluster.into(), replica: replica.into() };
     let (sent, mut contact) = (clock::monotonic(), ContactClient::new(channel));

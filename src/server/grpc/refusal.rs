@@ -22,7 +22,7 @@ pub(super) fn unknown(state: &State, event: &EventId) -> Status {
     if state.event(event).is_some() {
         return Status::failed_precondition(format!("event {event} is closed"));
     }
-    Status::not_found(format!("no event {:?} is known here; `allclear events` lists them", event.as_str()))
+    Status::not_found(format!("no event {:?} is known here; `allclear events` lists the known events", event.as_str()))
 }
 
 /// The status of a rejected request, by the state that this replica has applied since.
@@ -35,7 +35,7 @@ pub(super) fn refusal(state: &State, what: &OperatorRequest, why: Rejection) -> 
         OperatorRequest::Restored { member } => {
             return Status::failed_precondition(match why {
                 Rejection::Repeated => format!("{member} is in service"),
-                _ => format!("{member} is not being restored: an event keeps it out"),
+                _ => format!("{member} is not being restored: an event keeps the member out of service"),
             });
         }
         OperatorRequest::Pause { .. } | OperatorRequest::Resume | OperatorRequest::ClusterChange { .. } => {
@@ -57,11 +57,12 @@ fn about(state: &State, event: &Event, what: &OperatorRequest, why: Rejection) -
         (_, OperatorRequest::Hold { .. } | OperatorRequest::Release { .. } | OperatorRequest::Approve { .. })
             if event.is_drill() =>
         {
-            "is a drill, which is never approved; `allclear drill --end` ends it before its time".into()
+            "is a drill, and a drill is never approved; end the drill before its time with `allclear drill --end`"
+                .into()
         }
         (Rejection::Repeated, OperatorRequest::Release { .. }) => "is not held".into(),
         (Rejection::Repeated, OperatorRequest::Skip { .. }) => {
-            "does not wait for that hook: it is done or skipped already".into()
+            "does not wait for that hook: the hook is done or skipped already".into()
         }
         (Rejection::Repeated, _) => "was approved by an operator already".into(),
         (Rejection::Held, _) => {
@@ -72,17 +73,17 @@ fn about(state: &State, event: &Event, what: &OperatorRequest, why: Rejection) -
             state.pause(state.now).map_or_else(|| paused.into(), |pause| halted(paused, &pause))
         }
         (Rejection::Changed, _) => changed(&event.announcement.id, event.revision),
-        (Rejection::NotNow, _) => "is shown as Scheduled by no current document".into(),
+        (Rejection::NotNow, _) => "is not listed as Scheduled by any current document".into(),
         (Rejection::NotDue, _) => "does not need that hook".into(),
-        (why, _) => format!("is as it was: {}", in_general(why)),
+        (why, _) => format!("is unchanged: {}", in_general(why)),
     }
 }
 
 fn late(event: &Event) -> String {
-    let is_late = "a claim is never taken back";
+    let is_late = "an approval cannot be withdrawn";
     match (event.stage(), event.claims.last(), event.isolated_approvals.last()) {
         (Stage::Claimed, Some(claim), _) => {
-            format!("is about to be approved by {} since {}: {is_late}", claim.approver, rfc3339(claim.at))
+            format!("is being approved by {} since {}: {is_late}", claim.approver, rfc3339(claim.at))
         }
         (Stage::Announced | Stage::Preparing | Stage::Claimed, _, Some(takeover)) => {
             format!("was approved by {} alone at {}: {is_late}", takeover.approver, rfc3339(takeover.at))
@@ -95,16 +96,16 @@ fn late(event: &Event) -> String {
 }
 
 fn halted(what: &str, halt: &Suspension) -> String {
-    format!("{what} {halt}, until {}; end that first", rfc3339(halt.until))
+    format!("{what} {halt}, until {}; end the hold or pause first", rfc3339(halt.until))
 }
 
 fn changed(id: &EventId, revision: u64) -> String {
-    format!("has changed: it is at revision {revision} now; look at it again with `allclear explain {id}`")
+    format!("has changed and is at revision {revision} now; check the event again with `allclear explain {id}`")
 }
 
 fn in_general(why: Rejection) -> String {
     match why {
-        Rejection::Unbounded => "the end has to lie in the future, and no more than 30 days away".into(),
+        Rejection::Unbounded => "the end has to be in the future, and at most 30 days from now".into(),
         why => why.to_string(),
     }
 }

@@ -18,9 +18,9 @@ const BACKLOG: u32 = 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    #[error("another process serves {}; stop it or configure another path", path.display())]
+    #[error("another process serves {}; stop that process or configure another path", path.display())]
     InUse { path: PathBuf },
-    #[error("{} exists and is {what}; remove it or configure another path", path.display())]
+    #[error("{} exists and is {what}; remove the file or configure another path", path.display())]
     Taken { path: PathBuf, what: &'static str },
     #[error("cannot serve {}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
@@ -68,7 +68,7 @@ fn made(path: &Path, mode: u32) -> io::Result<UnixSocket> {
     let itself = OpenOptions::new().read(true).custom_flags((OFlag::O_PATH | OFlag::O_NOFOLLOW).bits()).open(path)?;
     let found = itself.metadata()?;
     if !found.file_type().is_socket() || found.uid() != geteuid().as_raw() {
-        return Err(io::Error::other("somebody else put something in its place"));
+        return Err(io::Error::other("another process replaced the path of this socket meanwhile"));
     }
     // By the opened file: the path may lead elsewhere by now.
     std::fs::set_permissions(format!("/proc/self/fd/{}", itself.as_raw_fd()), Permissions::from_mode(mode))?;

@@ -72,15 +72,18 @@ impl UidPolicy {
         if caller.is_some_and(|(uid, _)| self.users.may(uid)) {
             return Ok(());
         }
-        let who = caller.map_or_else(|| "nobody known".into(), |(uid, _)| format!("uid {uid}"));
+        let who = caller.map_or_else(|| "a caller without a uid".into(), |(uid, _)| format!("uid {uid}"));
         self.metrics.refusals.note(self.why, &who, caller.and_then(|(_, pid)| pid), call.uri().path());
         Err(Status::permission_denied(if self.why == RefusalKind::Workload {
             format!(
-                "{who} may not register here: add it to `workloads.allow_uids`, or to that of its group or workload, in \
-                 the replica's configuration"
+                "{who} may not register here: add the uid to `workloads.allow_uids`, or to `allow_uids` of the group \
+                 or workload, in the replica's configuration"
             )
         } else {
-            format!("{who} may not ask here: ask as root, or as uid {}, as which this replica runs", self.users.own)
+            format!(
+                "{who} may not call this replica: call as root, or as uid {}, the user of this replica",
+                self.users.own
+            )
         }))
     }
 }
@@ -105,6 +108,6 @@ mod tests {
     fn whom_the_kernel_does_not_name_is_refused() {
         let guard = UidPolicy::of_operators(Arc::new(Metrics::new().unwrap()));
         let refused = guard.judge(&Request::default()).unwrap_err();
-        assert!(refused.message().starts_with("nobody known may not ask here"), "{refused}");
+        assert!(refused.message().starts_with("a caller without a uid may not call this replica"), "{refused}");
     }
 }

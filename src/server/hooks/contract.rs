@@ -1,4 +1,4 @@
-//! The inputs and outcomes of a hook, for every way in which a hook runs (`contract.md` 3).
+//! The inputs and outcomes of a hook, for every way in which a hook runs (`SPEC.md` 14).
 
 use core::fmt;
 use std::time::Duration;

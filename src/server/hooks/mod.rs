@@ -2,8 +2,8 @@
 //!
 //! A hook is a command, or a step of a session workload; [`HookRunner`] runs both. An attempt has an id. An attempt
 //! starts at most once, also over restarts of the replica, and its outcome is kept until the replica reports the
-//! outcome as committed. The core decides which hooks run and when. `README.md` beside this file is for owners of a
-//! workload.
+//! outcome as committed. The core decides which hooks run and when. `deploy/docs/hooks.md` is for owners of a
+//! database.
 
 mod close_fds;
 pub mod command;

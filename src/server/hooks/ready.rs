@@ -38,7 +38,11 @@ impl ReadyHook {
         if is_ready {
             return Ok(());
         }
-        Err(if answer.complaint.is_empty() { format!("it ended with {}", answer.status) } else { answer.complaint })
+        Err(if answer.complaint.is_empty() {
+            format!("the command ended with {}", answer.status)
+        } else {
+            answer.complaint
+        })
     }
 }
 
@@ -83,8 +87,11 @@ mod tests {
         assert_eq!(ask("exit 0", long).await, Ok(()));
         assert_eq!(ask("exit 11", long).await, Ok(()));
         assert_eq!(ask("echo lags >&2; exit 75", long).await, Err("lags".into()));
-        assert_eq!(ask("exit 12", long).await, Err("it ended with exit status: 12".into()));
-        assert_eq!(ask("exec sleep 60", Duration::from_millis(50)).await, Err("it did not answer within 50 ms".into()));
+        assert_eq!(ask("exit 12", long).await, Err("the command ended with exit status: 12".into()));
+        assert_eq!(
+            ask("exec sleep 60", Duration::from_millis(50)).await,
+            Err("the command did not end within 50 ms".into())
+        );
     }
 
     /// Every variable of the contract is set for a script under `set -u`.

@@ -31,7 +31,7 @@ impl RoleSource {
             Self::Command(command) => run(command, facts, surroundings).await?,
             Self::Http { url, options } => get(url, options).await?,
         };
-        parse(&said).ok_or_else(|| "it said neither primary nor replica".to_owned())
+        parse(&said).ok_or_else(|| "the output is neither primary nor replica".to_owned())
     }
 }
 
@@ -43,17 +43,17 @@ async fn run(
     let variables = facts.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let question = Question { command, variables, input: String::new() };
     let answer = question.ask(surroundings, PATIENCE).await?;
-    if answer.status.success() { Ok(answer.said) } else { Err(format!("it ended with {}", answer.status)) }
+    if answer.status.success() { Ok(answer.said) } else { Err(format!("the command ended with {}", answer.status)) }
 }
 
 /// Errors are logged, so the text omits the address: its query may hold a secret.
 async fn get(address: &str, options: &Options) -> Result<String, String> {
-    let url = parse_external(address).map_err(|why| format!("its address {why}"))?;
+    let url = parse_external(address).map_err(|why| format!("the address {why}"))?;
     let client = HttpClient::new(&url, options).await?;
     let request = client.request(Method::GET, url);
     let reply = exchange(request, PATIENCE, BodyLimit::Whole(BODY_LIMIT)).await.map_err(ExchangeError::into_reason)?;
     if reply.status != 200 {
-        return Err(format!("it answered {}", reply.status));
+        return Err(format!("the server answered {}", reply.status));
     }
     Ok(String::from_utf8_lossy(&reply.body).into_owned())
 }

@@ -30,7 +30,7 @@ impl HostNames {
         let refused =
             |why, asked: &str, status, answer| Err(RejectedRequest { why, asked: asked.to_owned(), status, answer });
         if ![Method::GET, Method::HEAD].contains(request.method()) {
-            let answer = "this is for reading; act with the command allclear";
+            let answer = "this port is read-only; use the command allclear for changes";
             return refused(RefusalKind::Method, request.method().as_str(), StatusCode::METHOD_NOT_ALLOWED, answer);
         }
         let asked = match hosts(request) {
@@ -38,14 +38,17 @@ impl HostNames {
             Err(why) => return refused(RefusalKind::Host, why, StatusCode::BAD_REQUEST, why),
         };
         if let Some(stranger) = asked.iter().find(|host| !self.is_own(host)) {
-            let answer = "this replica is not known by that name: ask by its address, or add the name to \
+            let answer = "this replica has no such host name: use the address of the replica, or add the name to \
                           `status.host_names` of its configuration";
             return refused(RefusalKind::Host, stranger.as_str(), StatusCode::MISDIRECTED_REQUEST, answer);
         }
         match foreign_origin(request.headers(), asked.last()) {
-            Some(origin) => {
-                refused(RefusalKind::Origin, &origin, StatusCode::FORBIDDEN, "this is not for pages from elsewhere")
-            }
+            Some(origin) => refused(
+                RefusalKind::Origin,
+                &origin,
+                StatusCode::FORBIDDEN,
+                "requests from pages of another origin are refused",
+            ),
             None => Ok(()),
         }
     }
@@ -69,13 +72,19 @@ fn hosts(request: &Request) -> Result<Vec<Authority>, &'static str> {
     let mut named: Vec<Authority> = request.uri().authority().cloned().into_iter().collect();
     let mut headers = request.headers().get_all(header::HOST).iter();
     match (headers.next(), headers.next()) {
-        (Some(_), Some(_)) => return Err("more than one Host"),
-        (Some(host), None) => named.push(Authority::try_from(host.as_bytes()).map_err(|_| "no Host that can be read")?),
-        (None, _) if request.version() == Version::HTTP_11 => return Err("no Host"),
+        (Some(_), Some(_)) => return Err("the request has more than one Host"),
+        (Some(host), None) => {
+            named.push(Authority::try_from(host.as_bytes()).map_err(|_| "the Host of the request is unreadable")?);
+        }
+        (None, _) if request.version() == Version::HTTP_11 => return Err("the request has no Host"),
         (None, _) => {}
     }
     // A user name before an @ is no part of a host.
-    if named.iter().any(|host| host.as_str().contains('@')) { Err("no Host that can be read") } else { Ok(named) }
+    if named.iter().any(|host| host.as_str().contains('@')) {
+        Err("the Host of the request is unreadable")
+    } else {
+        Ok(named)
+    }
 }
 
 /// The origin of a page on another site; browsers send the origin unless the request comes from this page.

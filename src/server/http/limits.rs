@@ -48,10 +48,14 @@ pub(super) fn reader(request: &Request) -> PeerReader {
 
 async fn wait(State((turns, maker)): State<(Arc<CallRate>, Maker)>, request: Request, next: Next) -> Response {
     if !turns.wait(ClientKey::Anybody).await {
-        return problem(StatusCode::TOO_MANY_REQUESTS, "too many ask; ask again, or ask another replica");
+        return problem(StatusCode::TOO_MANY_REQUESTS, "too many requests; try again, or use another replica");
     }
-    let full =
-        || problem(StatusCode::SERVICE_UNAVAILABLE, "too many answers are not read; ask again, or ask another replica");
+    let full = || {
+        problem(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many callers do not read their answers; try again, or use another replica",
+        )
+    };
     let reader = reader(&request);
     maker.make(&reader, next.run(request)).await.unwrap_or_else(full)
 }

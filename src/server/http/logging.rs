@@ -14,7 +14,7 @@ use super::sanitize::{harmless_json, sanitize};
 pub fn start(filter: &str) -> Result<(), String> {
     let shape = if io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json };
     let subscriber = subscriber(filter, shape, io::stderr)?;
-    tracing::subscriber::set_global_default(subscriber).map_err(|_| "logging was started before".into())
+    tracing::subscriber::set_global_default(subscriber).map_err(|_| "logging is already started".into())
 }
 
 #[derive(Clone, Copy)]
@@ -73,7 +73,7 @@ fn wanted(filter: &str) -> Result<Targets, String> {
         |part: &&&str| part.ends_with('=') || part.contains(|c: char| c.is_whitespace() || "[{".contains(c));
     match parts.iter().find(unreadable) {
         Some(part) => Err(format!("{part:?} is neither a level nor a target and its level")),
-        None if parts.is_empty() => Err("it names no level".into()),
+        None if parts.is_empty() => Err("the part names no level".into()),
         None => parts.join(",").parse().map_err(|error: ParseError| error.to_string()),
     }
 }

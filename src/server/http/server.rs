@@ -45,7 +45,7 @@ fn router(view: View, names: HostNames, stop: CancellationToken) -> Router {
         .route("/livez", get(alive))
         .route("/readyz", get(ready))
         .fallback(|| async {
-            problem(StatusCode::NOT_FOUND, "there is nothing here; / is the page, /v1/status the status")
+            problem(StatusCode::NOT_FOUND, "there is no such path; the page is at /, the status at /v1/status")
         })
         .with_state(view)
         .merge(page::router())
@@ -85,7 +85,7 @@ impl RequestGuard {
 async fn event(State(view): State<View>, Path(id): Path<String>) -> Response {
     match view.event(&id) {
         Some(event) => Json(event).into_response(),
-        None => problem(StatusCode::NOT_FOUND, "no such event is known here; /v1/events lists them"),
+        None => problem(StatusCode::NOT_FOUND, "no such event is known here; /v1/events lists the known events"),
     }
 }
 

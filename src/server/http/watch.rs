@@ -49,7 +49,7 @@ fn answer(statuses: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'stat
 }
 
 fn full() -> Response {
-    let why = format!("{LISTENERS} listen already; ask again, or ask another replica");
+    let why = format!("the limit of {LISTENERS} listeners is reached; try again, or use another replica");
     ([(header::RETRY_AFTER, "5")], problem(StatusCode::SERVICE_UNAVAILABLE, &why)).into_response()
 }
 

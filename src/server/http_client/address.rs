@@ -16,11 +16,11 @@ pub fn parse(text: &str) -> Result<Url, String> {
     let rest = rest.ok_or("has to begin with https:// or http://")?;
     let is_tolerated = |letter: char| letter.is_whitespace() || letter.is_control() || "\\\"<>".contains(letter);
     if rest.starts_with('/') || rest.contains(is_tolerated) {
-        return Err("is not an address: it has no host, or a character that no address has".to_owned());
+        return Err("is not valid: the host is missing, or a character is not allowed".to_owned());
     }
-    let url = Url::parse(text).map_err(|error| format!("is not an address: {error}"))?;
+    let url = Url::parse(text).map_err(|error| format!("is not valid: {error}"))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("has a user in it: credentials belong in a header".to_owned());
+        return Err("contains a user: put credentials into a header".to_owned());
     }
     Ok(url)
 }
@@ -34,7 +34,7 @@ pub fn parse_external(text: &str) -> Result<Url, String> {
         Some(IpAddr::V6(ip)) => ip.is_unicast_link_local(),
         None => false,
     };
-    if is_platform { Err("is an address of the platform".to_owned()) } else { Ok(url) }
+    if is_platform { Err("belongs to Azure".to_owned()) } else { Ok(url) }
 }
 
 /// Whether a secret in a request stays confidential: the request is encrypted, or does not leave this machine.
@@ -72,7 +72,7 @@ mod tests {
             "http://169.254.43518/",
             "http://169%2e254.169.254/",
         ] {
-            assert_eq!(parse_external(bad), Err("is an address of the platform".to_owned()), "{bad}");
+            assert_eq!(parse_external(bad), Err("belongs to Azure".to_owned()), "{bad}");
             assert!(parse(bad).is_ok(), "{bad}");
         }
     }

@@ -65,7 +65,7 @@ impl HttpClient {
     pub async fn for_user(url: &Url, options: &Options, uid: u32) -> Result<Self, String> {
         let authorization = match &options.login {
             Some(_) if !is_confidential(url) => {
-                return Err("the login would be sent unencrypted: use https://".to_owned());
+                return Err("the credentials would be sent unencrypted: use https://".to_owned());
             }
             Some(login) => Some(login.header(uid).await?),
             None => None,
@@ -111,8 +111,9 @@ impl Login {
             Self::Bearer { .. } => ("Bearer", secret.clone()),
         };
         let (value, secrets) = (format!("{scheme} {sent}"), Secrets::of([secret.as_str(), &sent]));
-        let mut value: HeaderValue =
-            value.parse().map_err(|_| format!("{}: not one line of visible characters", file.display()))?;
+        let mut value: HeaderValue = value
+            .parse()
+            .map_err(|_| format!("{}: the value is not one line of visible characters", file.display()))?;
         value.set_sensitive(true);
         Ok((value, secrets))
     }

@@ -52,7 +52,7 @@ pub async fn exchange(request: RequestBuilder, patience: Duration, body: BodyLim
     let retry_after = header(RETRY_AFTER).and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs);
     let body = match body {
         BodyLimit::Whole(limit) => {
-            let too_long = || ExchangeError::Lost(format!("its answer is longer than {} KiB", limit / 1024));
+            let too_long = || ExchangeError::Lost(format!("the answer is longer than {} KiB", limit / 1024));
             read_body(&mut response, limit).await.map_err(|error| lost(&error))?.ok_or_else(too_long)?
         }
         BodyLimit::Start(limit) => read_start(&mut response, limit).await,
@@ -88,7 +88,7 @@ fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
 }
 
 fn lost(error: &reqwest::Error) -> ExchangeError {
-    ExchangeError::Lost(if error.is_timeout() { "no answer came in time".to_owned() } else { reason(error) })
+    ExchangeError::Lost(if error.is_timeout() { "the server did not answer in time".to_owned() } else { reason(error) })
 }
 
 /// The innermost cause. The error itself would contain the URL.

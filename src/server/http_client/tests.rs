@@ -72,7 +72,7 @@ async fn of_a_long_body_the_start_is_kept_or_the_whole_reply_is_lost() {
     let (answer, _) = post_plainly(&reply, BodyLimit::Start(6_000)).await;
     assert_eq!(answer.unwrap().body.len(), 5_000, "the rest never came, and the status counts");
     let (answer, _) = post_plainly(&reply, BodyLimit::Whole(1024)).await;
-    assert_eq!(answer, Err(ExchangeError::Lost("its answer is longer than 1 KiB".to_owned())));
+    assert_eq!(answer, Err(ExchangeError::Lost("the answer is longer than 1 KiB".to_owned())));
     let (answer, _) = post_plainly(&reply, BodyLimit::Whole(9_000)).await;
     assert!(matches!(answer, Err(ExchangeError::Lost(_))), "{answer:?}");
 }

@@ -44,7 +44,9 @@ pub(super) fn read(
     }
     let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
     let builder = builder.with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| format!("cannot speak TLS here: {error}"))?.with_root_certificates(roots);
+    let builder = builder
+        .map_err(|error| format!("TLS cannot be set up on this machine: {error}"))?
+        .with_root_certificates(roots);
     let mut config = match identity {
         None => builder.with_no_client_auth(),
         Some(ClientCertificate { certificate, key }) => {
@@ -65,7 +67,7 @@ fn certificates(path: &Path, uid: u32) -> Result<Vec<CertificateDer<'static>>, S
     files::check_way_for(path, uid).map_err(|why| why.to_string())?;
     let certificates = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match certificates.map_err(|error| wrong(path, &error))? {
-        none if none.is_empty() => Err(wrong(path, &"has no certificate in it; PEM is expected")),
+        none if none.is_empty() => Err(wrong(path, &"contains no certificate in PEM")),
         certificates => Ok(certificates),
     }
 }

@@ -25,7 +25,10 @@ impl Approval {
             200 => Self::Accepted,
             300..=599 => Self::Refused(code),
             // Other success codes are undocumented: neither done nor rejected.
-            _ => Self::Unknown(NoInformation::Status { code, said: "not an answer of this service".into() }),
+            _ => Self::Unknown(NoInformation::Status {
+                code,
+                said: "the answer is not from the metadata service".into(),
+            }),
         }
     }
 

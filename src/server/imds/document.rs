@@ -11,7 +11,7 @@ use super::json;
 use super::no_information::NoInformation;
 use allclear_core::model::document::{Announcement, Document};
 
-/// The limit for the bytes of a body (`imds.md`, status codes). Documents of a full placement group stay far below.
+/// The limit for the bytes of a body (`SPEC.md` 17.5). Documents of a full placement group stay far below.
 pub const MAX_BODY: usize = 1024 * 1024;
 /// The limit for events of one document. No known platform exceeds this limit. The limit is above the number of events
 /// that the state keeps open, so that a document with too many events still fills the state.
@@ -54,11 +54,13 @@ pub fn read(status: u16, body: &[u8]) -> Result<Document, NoInformation> {
 /// A text that names the part which cannot be parsed.
 pub fn read_written(body: &[u8]) -> Result<Document, String> {
     let told = |why: NoInformation| match why {
-        NoInformation::EmptyBody => "it is empty".into(),
-        NoInformation::NotJson { why } => format!("it is not JSON: {why}"),
-        NoInformation::TooManyEvents { count, limit } => format!("it has {count} events, more than {limit}"),
-        NoInformation::TooLarge { limit } => format!("it is longer than {limit} bytes"),
-        _ => "it is neither an event nor a document with `Events`".into(),
+        NoInformation::EmptyBody => "the text is empty".into(),
+        NoInformation::NotJson { why } => format!("the text is not JSON: {why}"),
+        NoInformation::TooManyEvents { count, limit } => {
+            format!("the document has {count} events; the limit is {limit}")
+        }
+        NoInformation::TooLarge { limit } => format!("the text is longer than {limit} bytes"),
+        _ => "the JSON value is neither an event nor a document with `Events`".into(),
     };
     let mut fields = object(body).map_err(told)?;
     match fields.get("Events") {
@@ -111,7 +113,7 @@ fn object(body: &[u8]) -> Result<Map<String, Value>, NoInformation> {
     }
 }
 
-/// Captures have numbers, samples have strings (`imds.md`, the document).
+/// Captures have numbers, samples have strings (`SPEC.md` 17.3).
 fn is_integer(incarnation: &Value) -> bool {
     match incarnation {
         Value::Number(number) => number.is_i64() || number.is_u64(),

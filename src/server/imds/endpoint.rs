@@ -33,7 +33,7 @@ pub struct Timeouts {
 }
 
 impl Default for Timeouts {
-    /// The suggestions of `imds.md`, status codes.
+    /// The timeouts of `SPEC.md` 17.5.
     fn default() -> Self {
         let seconds = Duration::from_secs;
         Self { connect: seconds(2), first_answer: ENROLS_WITHIN, answer: seconds(10) }
@@ -41,7 +41,7 @@ impl Default for Timeouts {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("there can be no client for the metadata endpoint {endpoint:?}: {why}")]
+#[error("no client can be made for the metadata endpoint {endpoint:?}: {why}")]
 pub struct BadEndpoint {
     endpoint: String,
     why: String,
@@ -79,7 +79,8 @@ impl Endpoint {
     /// [`BadEndpoint`] if the address has another form or scheme.
     pub fn new(endpoint: &str, version: ApiVersion, timeouts: Timeouts) -> Result<Self, BadEndpoint> {
         let bad = |why| BadEndpoint { endpoint: endpoint.to_owned(), why };
-        let base = base(endpoint).ok_or_else(|| bad("it is not http://HOST[:PORT] without a path".to_owned()))?;
+        let base =
+            base(endpoint).ok_or_else(|| bad("the endpoint is not http://HOST[:PORT] without a path".to_owned()))?;
         let client = |idle| exchange::client(timeouts.connect, idle).map_err(bad);
         Ok(Self {
             polls: client(1)?,

@@ -29,7 +29,7 @@ const MAX_DURATION: u64 = u32::MAX as u64;
 /// The announcement, or the mistake in the element.
 pub(super) fn read(element: &Value) -> Result<Announcement, &'static str> {
     let Value::Object(fields) = element else {
-        return Err("it is not an object");
+        return Err("the event is not an object");
     };
     let announcement = Announcement {
         id: id(fields)?,
@@ -43,25 +43,25 @@ pub(super) fn read(element: &Value) -> Result<Announcement, &'static str> {
         duration: fields.get("DurationInSeconds").and_then(duration),
     };
     if announcement.bytes() > ANNOUNCEMENT_BYTES {
-        return Err("the names of its resources are longer than 64 KiB together");
+        return Err("the names of the resources are longer than 64 KiB together");
     }
     Ok(announcement)
 }
 
 /// The id of an element whose other fields may be unreadable.
 pub(super) fn id_of(element: &Value) -> Result<EventId, &'static str> {
-    element.as_object().ok_or("it is not an object").and_then(id)
+    element.as_object().ok_or("the event is not an object").and_then(id)
 }
 
 fn id(fields: &Map<String, Value>) -> Result<EventId, &'static str> {
     let Some(Value::String(id)) = fields.get("EventId") else {
-        return Err("its EventId is missing or not text");
+        return Err("EventId is missing or not text");
     };
     if id.trim().is_empty() {
-        return Err("its EventId is blank");
+        return Err("EventId is blank");
     }
     if id.len() > MAX_NAME {
-        return Err("its EventId is longer than 256 bytes");
+        return Err("EventId is longer than 256 bytes");
     }
     Ok(EventId::new(id))
 }
@@ -70,10 +70,10 @@ fn resources(fields: &Map<String, Value>) -> Result<Vec<VmName>, &'static str> {
     let names = match fields.get("Resources") {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(names)) => names,
-        Some(_) => return Err("its Resources are not an array"),
+        Some(_) => return Err("Resources is not an array"),
     };
     if names.len() > MAX_RESOURCES {
-        return Err("it names more than 1000 resources");
+        return Err("the event names more than 1000 resources");
     }
     let mut read: Vec<VmName> = names.iter().map(resource).collect::<Result<_, _>>()?;
     let mut seen = BTreeSet::new();

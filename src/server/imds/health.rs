@@ -8,7 +8,7 @@ use super::no_information::NoInformation;
 use allclear_core::model::isolation::ImdsHealth as Health;
 use allclear_core::model::time::Timestamp;
 
-/// The default for `stall_after` (`behaviour.md` 2).
+/// The default for `stall_after` (`SPEC.md` 2.5).
 pub const STALL_AFTER: Duration = Duration::from_secs(15);
 /// The service may need two minutes to switch the feature on; until then silence means nothing.
 pub const ENROLS_WITHIN: Duration = Duration::from_secs(130);

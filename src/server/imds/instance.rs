@@ -1,6 +1,6 @@
 //! The platform's name of this VM.
 //!
-//! Refuses to take a host name for the VM's name; in scale sets the two names differ (`imds.md`, requests).
+//! Refuses to take a host name for the VM's name; in scale sets the two names differ (`SPEC.md` 17.2).
 
 use serde_json::Value;
 

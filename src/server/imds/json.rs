@@ -66,7 +66,7 @@ impl<'de> Visitor<'de> for Once {
         let mut object = Map::new();
         while let Some((key, Strict(value))) = entries.next_entry::<String, Strict>()? {
             if object.insert(key, value).is_some() {
-                return Err(A::Error::custom("a key stands twice in one object"));
+                return Err(A::Error::custom("an object contains a key twice"));
             }
         }
         Ok(Value::Object(object))

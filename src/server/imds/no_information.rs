@@ -7,46 +7,53 @@ use core::time::Duration;
 /// One request without a usable answer. Earlier knowledge remains unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NoInformation {
-    /// Permanent on some machines (`imds.md`, status codes).
-    #[error("the metadata endpoint answered 200 with an empty body; its agent says nothing, another replica must see")]
+    /// Permanent on some machines (`SPEC.md` 17.5).
+    #[error("the metadata endpoint answered 200 with an empty body; another replica has to report the events")]
     EmptyBody,
-    #[error("the metadata endpoint's answer is not JSON ({why}); check that nothing else answers at its address")]
+    #[error("the metadata endpoint's answer is not JSON ({why}); check that no other program answers at its address")]
     NotJson { why: String },
-    #[error("the metadata endpoint's answer is JSON but no object; check that nothing else answers at its address")]
+    #[error(
+        "the metadata endpoint's answer is JSON, but not an object; check that no other program answers at its \
+             address"
+    )]
     NotObject,
-    #[error("the metadata endpoint's answer has no integer DocumentIncarnation, so it is no events document")]
+    #[error("the metadata endpoint's answer is not an events document: DocumentIncarnation is not an integer")]
     NoIncarnation,
-    #[error("the metadata endpoint's answer has no Events array, so it is no events document")]
+    #[error("the metadata endpoint's answer is not an events document: Events is not an array")]
     NoEvents,
-    #[error("the metadata endpoint lists {count} events, more than the {limit} that are read")]
+    #[error("the metadata endpoint lists {count} events; allclear reads at most {limit}")]
     TooManyEvents { count: usize, limit: usize },
-    #[error("the metadata endpoint's answer is longer than {limit} bytes; it was not read to its end")]
+    #[error("the metadata endpoint's answer is longer than the limit of {limit} bytes")]
     TooLarge { limit: usize },
     #[error("the instance metadata names no VM (compute.name); set [replica] name to the name that events list")]
     NoName,
     /// 400 with the vendor's api-version object.
-    #[error("the metadata endpoint refuses the configured api-version ({said}); it offers {}", newest.join(", "))]
+    #[error("the metadata endpoint refuses the configured api-version ({said}); the endpoint offers {}", newest.join(", "))]
     VersionRefused { said: String, newest: Vec<String> },
     /// Redirects are not followed: the service sends none, so a redirect comes from another server.
     #[error(
-        "the metadata endpoint answered with a redirect ({code}), which is not followed; check [metadata] endpoint"
+        "the metadata endpoint answered with a redirect ({code}), and allclear follows no redirects; check [metadata] \
+         endpoint"
     )]
     Redirect { code: u16 },
     /// `said` is the vendor's `error` text, or nothing.
-    #[error("the metadata endpoint answered with status {code} ({said}); it is asked again")]
+    #[error("the metadata endpoint answered with status {code} ({said}); the request is retried")]
     Status { code: u16, said: String },
-    #[error("the metadata endpoint did not answer within {after:?}; it is asked again")]
+    #[error("the metadata endpoint did not answer within {after:?}; the request is retried")]
     Timeout { after: Duration },
-    #[error("the metadata endpoint refuses connections; check [metadata] endpoint and that its agent runs")]
+    #[error(
+        "the metadata endpoint refuses connections; check [metadata] endpoint, and that the service behind the \
+             endpoint runs"
+    )]
     Refused,
     #[error("no connection to the metadata endpoint ({why}); check [metadata] endpoint and the route to it")]
     NotConnected { why: String },
-    #[error("the metadata endpoint reset the connection; it is asked again")]
+    #[error("the metadata endpoint reset the connection; the request is retried")]
     Reset,
-    #[error("the metadata endpoint's answer broke off ({why}); it is asked again")]
+    #[error("the metadata endpoint's answer is incomplete ({why}); the request is retried")]
     BrokenOff { why: String },
     /// A poll cancelled for an approval, since there is one request at a time: means nothing about the endpoint.
-    #[error("the poll was given up for an approval that had to be posted; it is asked again")]
+    #[error("the poll was cancelled in favour of an approval; the poll is retried")]
     GaveWay,
 }
 
@@ -79,7 +86,7 @@ impl NoInformation {
     }
 
     /// True if the service accepted the request: a whole answer with status 200, even without a document. The first
-    /// such answer may take two minutes (`imds.md`, status codes).
+    /// such answer may take two minutes (`SPEC.md` 17.5).
     pub const fn answered(&self) -> bool {
         !matches!(
             self,

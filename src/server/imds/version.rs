@@ -1,6 +1,6 @@
 //! The api-versions of the scheduled events endpoint: the types of events each version shows, and the path of requests.
 //!
-//! Refuses to negotiate: the list that the service offers leaves out versions of this endpoint (`imds.md`, requests).
+//! Refuses to negotiate: the list that the service offers leaves out versions of this endpoint (`SPEC.md` 17.1).
 
 use core::fmt;
 

@@ -56,8 +56,8 @@ impl VersionFallback {
                 %refused,
                 next = %self.version(),
                 offered = newest.join(" "),
-                "the metadata endpoint refuses an api-version; an older one hides types of events and fields: \
-                 set [metadata] api_version to one that it takes"
+                "api-version refused by the metadata endpoint; an older api-version hides some event types and \
+                 fields: set [metadata] api_version to a version that the endpoint accepts"
             );
         }
     }

@@ -34,7 +34,7 @@ pub(super) fn outcome(ended: HookOutcome) -> Outcome {
         HookOutcome::NotDone => Outcome::NotDone,
         HookOutcome::Failed(reason) => Outcome::Failed(bounded(&reason)),
         HookOutcome::Blocked(reason) => Outcome::Blocked(bounded(&reason)),
-        HookOutcome::TimedOut => Outcome::TimedOut("it did not end by its deadline".into()),
+        HookOutcome::TimedOut => Outcome::TimedOut("the hook did not end by its deadline".into()),
         HookOutcome::Cancelled => Outcome::Cancelled,
         HookOutcome::Unknown(reason) | HookOutcome::Lost(reason) => Outcome::Unknown(bounded(&reason)),
     }

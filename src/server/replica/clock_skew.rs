@@ -143,11 +143,11 @@ impl ClockSkew {
             table.platform_differs_since = Some(now);
             tracing::warn!(
                 ahead_ms,
-                "the cluster's time and the platform's differ, as this replica's metadata endpoint shows it; ends of \
-                 notices come earlier or later than the cluster thinks"
+                "the cluster's time differs from Azure's time, by this replica's metadata endpoint; notices end \
+                 earlier or later than the cluster expects"
             );
         } else if apart < WELL_BELOW && table.platform_differs_since.take().is_some() {
-            tracing::info!(ahead_ms, "cluster's time synchronised with the platform's again");
+            tracing::info!(ahead_ms, "cluster's time synchronised with Azure's time again");
         }
     }
 

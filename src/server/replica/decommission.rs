@@ -37,7 +37,7 @@ pub(super) async fn run(inputs: Arc<InputSource>, stop: CancellationToken) {
                 Some(Err(error)) => {
                     let error = error.to_string();
                     if said.get(&name) != Some(&error) {
-                        tracing::warn!(replica = %name, error, "replica not removed, though its VM was deleted");
+                        tracing::warn!(replica = %name, error, "replica not removed, although its VM was deleted");
                     }
                     said.insert(name, error);
                 }

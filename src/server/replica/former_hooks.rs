@@ -81,7 +81,7 @@ fn read(file: &Path) -> io::Result<Configured> {
     };
     let stored: Vec<StoredHook> = serde_json::from_slice(&text)?;
     let known = |StoredHook { workload, phase, key, calls }: StoredHook| {
-        let phase = Phase::parse(&phase).ok_or_else(|| io::Error::other(format!("{phase:?} is no phase")))?;
+        let phase = Phase::parse(&phase).ok_or_else(|| io::Error::other(format!("{phase:?} is not a phase")))?;
         Ok(((WorkloadName(workload), HookId { phase, key }), calls))
     };
     stored.into_iter().map(known).collect()

@@ -171,7 +171,8 @@ impl HookExecutor {
             return;
         }
         let Some(call) = self.call(attempt, is_left_over) else {
-            let reason = format!("{} has no such hook, nor a workload that dialled in with it", self.cluster.node.name);
+            let reason =
+                format!("{} has no such hook in its configuration or in a connected workload", self.cluster.node.name);
             return self.record_outcome(key, Outcome::Failed(reason));
         };
         // An earlier attempt of the same hook, no longer waited for, may still be ending.
@@ -292,7 +293,7 @@ fn in_time(cluster: &ClusterHandle, key: &str, outcome: Outcome) -> Outcome {
     let event = parse(key).and_then(|(event, _)| state.event(&event));
     let is_overrun = |event| find(&state, key).is_some_and(|it| attempts::is_overrun(event, it, cluster.time.now()));
     if outcome == Outcome::Cancelled && event.is_some_and(is_overrun) {
-        return Outcome::TimedOut("the event left it less time than there was when it began".into());
+        return Outcome::TimedOut("the event left the hook less time than at its start".into());
     }
     outcome
 }

@@ -76,7 +76,7 @@ impl Host for ReplicaHost {
     async fn fresh_document(&self) -> Result<Document, String> {
         let state = self.cluster.state();
         let fetched = self.stop.run_until_cancelled(self.observer.fetch_now(&state)).await;
-        let fetched = fetched.ok_or_else(|| "this replica stops".to_owned())?;
+        let fetched = fetched.ok_or_else(|| "this replica is stopping".to_owned())?;
         fetched.map_err(|why| why.to_string())
     }
 

@@ -24,8 +24,9 @@ const PLACE: &[u8] = b"journal";
 #[derive(Debug, thiserror::Error)]
 pub enum ApprovalJournalError {
     #[error(
-        "{}: {error}; it tells what this replica approved without a quorum, so the others must not go without it: \
-         restore the file, or remove the replica from the cluster and start it with an empty data directory",
+        "{}: {error}; the file contains the isolated approvals of this replica, and the other replicas need these \
+         records: restore the file, or remove the replica from the cluster and start the replica with an empty data \
+         directory",
         path.display()
     )]
     Unreadable { path: PathBuf, error: String },
@@ -56,7 +57,7 @@ impl ApprovalJournal {
             Err(error) => return Err(ApprovalJournalError::Disk { path, error }),
         };
         for entry in entries.iter_mut().filter(|entry| entry.approval.outcome.is_none()) {
-            let why = "this replica was restarted and cannot tell whether it had posted";
+            let why = "this replica was restarted, so the outcome of the post is unknown";
             entry.approval.outcome = Some((PostOutcome::Unknown(why.into()), clock::now()));
         }
         let entries = watch::Sender::new(Arc::new(entries));

@@ -50,13 +50,13 @@ pub struct Metrics {
 }
 
 fn tell_its_start(registry: &Registry) -> prometheus::Result<()> {
-    let started_at = Gauge::new("allclear_start_timestamp_seconds", "When the process of this replica began.")?;
+    let started_at = Gauge::new("allclear_start_timestamp_seconds", "The start of the process of this replica.")?;
     registered(registry, started_at)?.set(seconds(clock::now()));
     Ok(())
 }
 
 fn approvals() -> HistogramOpts {
-    let help = "From the first sight of an event to the platform's acceptance of this replica's post.";
+    let help = "The time from the first sight of an event to Azure's acceptance of this replica's approval.";
     HistogramOpts::new("allclear_announce_to_approval_seconds", help)
 }
 
@@ -65,18 +65,18 @@ impl Metrics {
         let registry = Registry::new();
         tell_its_start(&registry)?;
         let hook_opts =
-            HistogramOpts::new("allclear_hook_duration_seconds", "From an attempt's entry in the log to its end here.");
+            HistogramOpts::new("allclear_hook_duration_seconds", "From the log entry of an attempt to its end.");
         let counters =
             |name, help, labels: &[&str]| registered(&registry, IntCounterVec::new(Opts::new(name, help), labels)?);
         let metrics = Self {
             approvals: counters(
                 "allclear_approvals_total",
-                "Approvals this replica was named for or gave alone, by what became of the post.",
+                "Approvals that this replica was assigned or gave alone, by outcome of the post.",
                 &["reason", "outcome"],
             )?,
             hook_attempts: counters(
                 "allclear_hook_attempts_total",
-                "Attempts of hooks this replica ended, by how.",
+                "Attempts of hooks that ended on this replica, by outcome.",
                 &["phase", "outcome"],
             )?,
             hook_durations: registered(
@@ -89,38 +89,38 @@ impl Metrics {
             )?,
             takeovers: counters(
                 "allclear_takeovers_total",
-                "Times this replica acted for another: 2 its leader was silent, 3 its leader's metadata channel was \
-                 stalled, 4 there was no quorum and it approved alone.",
+                "Takeovers by this replica: 2 the leader was unreachable, 3 the leader's metadata channel was \
+                 stalled, 4 this replica approved alone without a quorum.",
                 &["rung"],
             )?,
             polls: counters(
                 "allclear_metadata_polls_total",
-                "Questions to the metadata endpoint, by what the answer was; `document` is a good one.",
+                "Requests to the metadata endpoint, by answer; `document` is a valid answer.",
                 &["result"],
             )?,
             last_document_at: registered(
                 &registry,
                 Gauge::new(
                     "allclear_metadata_last_success_timestamp_seconds",
-                    "When the metadata endpoint last gave a validated document; 0 before the first.",
+                    "The time of the last validated document of the metadata endpoint; 0 before the first document.",
                 )?,
             )?,
             journal_failures: registered(
                 &registry,
                 IntCounter::new(
                     "allclear_journal_failures_total",
-                    "Times the journal of approvals given alone could not be written; nothing was approved then.",
+                    "Failed writes of the journal of isolated approvals; nothing is approved after a failed write.",
                 )?,
             )?,
             notices: counters(
                 "allclear_notices_total",
-                "Attempts of this replica to tell a receiver something; what failed is tried again, what was refused or \
-                 expired is not.",
+                "Attempts of this replica to deliver a notification; failed deliveries are retried, refused and \
+                 expired notifications are not.",
                 &["topic", "outcome"],
             )?,
             trace_exports: counters(
                 "allclear_trace_exports_total",
-                "Traces of events that this replica was to export, by what became of them.",
+                "Traces of events that this replica exports, by outcome.",
                 &["outcome"],
             )?,
             takeover_levels: broadcast::Sender::new(RUNGS_KEPT),

@@ -55,11 +55,11 @@ async fn ask_on(cluster: Arc<ClusterHandle>, surroundings: HookEnvironment, told
             Ok(role) => (latest, answered) = (Some(role), clock::monotonic()),
             Err(why) if clock::monotonic().since(answered) >= told.every * KEEP_FOR => {
                 if latest != Some(Role::Unknown) {
-                    tracing::warn!(workload = %told.workload, why, "role of the workload not received; it counts as a possible primary");
+                    tracing::warn!(workload = %told.workload, why, "role not received; the workload counts as a possible primary");
                 }
                 latest = Some(Role::Unknown);
             }
-            Err(why) => tracing::debug!(workload = %told.workload, why, "role of the workload not received"),
+            Err(why) => tracing::debug!(workload = %told.workload, why, "role not received"),
         }
         let again = clock::monotonic().plus(told.every);
         loop {

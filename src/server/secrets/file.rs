@@ -19,7 +19,7 @@ pub async fn read(path: &Path) -> Result<String, String> {
 pub async fn read_for(path: &Path, uid: u32) -> Result<String, String> {
     let owned = path.to_owned();
     let read = tokio::task::spawn_blocking(move || read_now(&owned, uid)).await;
-    read.map_err(|_| format!("{}: nobody is left to read it", path.display()))?
+    read.map_err(|_| format!("{}: the task that reads the file ended early", path.display()))?
 }
 
 fn read_now(path: &Path, uid: u32) -> Result<String, String> {
@@ -27,7 +27,7 @@ fn read_now(path: &Path, uid: u32) -> Result<String, String> {
     let found = fs::metadata(path).map_err(|error| wrong(&error.to_string()))?;
     // Opening a pipe would wait for its writer.
     if !found.is_file() {
-        return Err(wrong("is no file"));
+        return Err(wrong("is not a regular file"));
     }
     files::check_secret(path, uid).map_err(|why| why.to_string())?;
     let mut text = String::new();
@@ -35,7 +35,7 @@ fn read_now(path: &Path, uid: u32) -> Result<String, String> {
     let length = length.map_err(|error| wrong(&error.to_string()))?;
     match text.trim() {
         "" => Err(wrong("is empty")),
-        _ if length as u64 > LONGEST => Err(wrong("is longer than 8 KiB: not a secret")),
+        _ if length as u64 > LONGEST => Err(wrong("is longer than 8 KiB, the limit for a secret")),
         secret => Ok(secret.to_owned()),
     }
 }
@@ -59,7 +59,7 @@ mod tests {
         fs::write(file.path(), b"xxx\xff").unwrap();
         assert!(!read(file.path()).await.unwrap_err().contains("xxx"));
         assert!(read(Path::new("/nowhere/key")).await.is_err());
-        assert!(read(file.path().parent().unwrap()).await.unwrap_err().ends_with("is no file"));
+        assert!(read(file.path().parent().unwrap()).await.unwrap_err().ends_with("is not a regular file"));
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! The judge: whether the facts of a round keep the properties of `behaviour.md` 13. Each property is a function over
+//! The judge: whether the facts of a round keep the properties of `SPEC.md` 18. Each property is a function over
 //! the record alone, without knowledge of how replicas decide.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,7 +89,7 @@ fn is_settled(record: &Record, event: &Announced, hook: &(&str, &str, &str), pos
         is_same && (run.event == event.id || run.disrupts())
     };
     let ended_well = |run: &Run| run.went_well() && run.ended.is_some_and(|(at, _)| at <= post.at);
-    let waived = format!("{phase} of {workload} on {vm}: not waited for, unreachable");
+    let waived = format!("{phase} of {workload} on {vm}: waived, unreachable");
     let is_waived = || record.told(&event.id).any(|told| told.timeline.iter().any(|step| step.what == waived));
     record.runs.iter().filter(is_it).any(ended_well) || (event.is_users && is_waived())
 }

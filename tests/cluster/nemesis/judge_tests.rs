@@ -152,7 +152,7 @@ fn a_hook_that_is_not_waited_for_is_excused_for_a_users_event_only() {
         record.runs[0].ended = None;
         retell(record, |event| {
             event.hooks[0].outcome = Some("unknown".into());
-            let what = "drain of database on db-0: not waited for, unreachable".into();
+            let what = "drain of database on db-0: waived, unreachable".into();
             event.timeline.push(Step { at: at(1), what, ..Step::default() });
         });
     };

@@ -101,7 +101,7 @@ fn it_is_moved_when_replication_is_not_to_be_synchronous<S: Setup>() {
     }
     let trio = followers::<S>();
     let finds = "progress: Patroni 3.0.2: a standby cluster of 3 with synchronous replication\nsynchronous_mode is on in a \
-                 standby cluster, which Patroni 3.0.2 would not switch over";
+                 standby cluster, and Patroni 3.0.2 refuses a switchover there";
     until("a check that finds nothing else", || match run::<S>(&trio, 0, "check", &json!({})) {
         ended if ended.status == FAILED && ended.said.starts_with(finds) && !ended.said.contains("; ") => Ok(()),
         ended => Err(ended.said),

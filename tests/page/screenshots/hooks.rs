@@ -38,6 +38,22 @@ async fn of_a_life() {
     album.take(&cluster, 0, "history", &["No maintenance is announced", "completed"]).await;
 }
 
+/// The picture for `deploy/docs`: an event of the platform waits for the failover of a primary.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_the_documents() {
+    let Some(album) = Album::of().await else { return };
+    let failover = hook("failover").expects(50).waits_for("gate");
+    let hooks = vec![hook("checkpoint"), failover, hook("restore")];
+    let plan = Cluster::of(&["db-0", "db-1", "db-2"]).workload("postgresql", hooks).with_primary("db-1");
+    let cluster = plan.start().await;
+    let order = json!({ "type": "Redeploy", "source": "Platform", "vm": 1, "notice": "15m",
+                        "description": "Virtual machine is being redeployed because of degraded hardware." });
+    let id = cluster.cloud.announce(order).await;
+    cluster.seen_by_all(&id).await;
+    super::waits_for(&cluster, 0, &id, "hook_running").await;
+    album.take_top(&cluster, 0, &["failover hook of postgresql on db-1"]).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn of_what_an_administrator_asked_for() {
     let Some(album) = Album::of().await else { return };
@@ -104,7 +120,7 @@ async fn of_failures() {
     cluster.seen_by_all(&id).await;
     album.take_blocker(&cluster, 0, &id, "hook_failed").await;
     cluster.kill(2);
-    album.take(&cluster, 0, "one-lost", &["db-2 is out of reach"]).await;
+    album.take(&cluster, 0, "one-lost", &["db-2 is unreachable"]).await;
     cluster.kill(1);
     album.take_blocker(&cluster, 0, &id, "no_quorum").await;
     cluster.kill(0);

@@ -1,6 +1,7 @@
 //! Screenshots for people: `ALLCLEAR_SCREENSHOTS=folder cargo test --test processes screenshots` writes pictures of the
 //! page and the output of the commands on a terminal, for each blocker and for the situations before and after. Files
-//! are named by the blocker's code; for several situations of one blocker, a dash and further words follow.
+//! are named by the blocker's code; for several situations of one blocker, a dash and further words follow. The picture
+//! `page.png` is the one in `deploy/docs`; `.github/CONTRIBUTING.md` has the command for this picture alone.
 
 mod hooks;
 mod operators;
@@ -8,7 +9,7 @@ mod platform;
 mod quorum;
 mod terminal;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use allclear::wire::pb::allclear::operator::v1::Event;
 
@@ -64,12 +65,23 @@ impl Album {
         }
     }
 
-    async fn picture(&self, (cluster, place): (&Cluster, usize), name: &str, look: (&str, u32, &str), says: &[&str]) {
-        let (look, width, scheme) = look;
+    /// Takes the picture for `deploy/docs`: the top of a replica's page, down to the commands for the first event.
+    async fn take_top(&self, cluster: &Cluster, place: usize, says: &[&str]) {
+        self.open((cluster, place), LOOKS[0], says).await;
+        self.browser.picture_above("article > details", &self.folder.join("page.png")).await;
+    }
+
+    async fn picture(&self, at: (&Cluster, usize), name: &str, look: (&str, u32, &str), says: &[&str]) {
+        self.open(at, look, says).await;
+        self.browser.picture(&self.folder.join(format!("{name}-{}.png", look.0))).await;
+    }
+
+    /// Opens the page of a replica, and waits for these texts.
+    async fn open(&self, (cluster, place): (&Cluster, usize), look: (&str, u32, &str), says: &[&str]) {
+        let (_, width, scheme) = look;
         self.browser.look(width, scheme).await;
         self.browser.open(&format!("{}/", cluster.replicas[place].page)).await;
         self.browser.until_it_says(says).await;
-        self.browser.picture(&Path::new(&self.folder).join(format!("{name}-{look}.png"))).await;
     }
 
     fn write(&self, name: &str, text: &str) {

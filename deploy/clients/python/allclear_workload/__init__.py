@@ -1,5 +1,5 @@
-"""What a database embeds to take part: it dials the replica of allclear on its VM, says what it wants run, and is told
-when. See README.md for an example."""
+"""The library of session workloads: connects a database to the replica of allclear on its VM, registers hooks, and runs
+the hooks on demand. See README.md for an example."""
 
 from .hook import Hook
 from .journal import JournalError

@@ -1,4 +1,4 @@
-"""What this workload has been given, and carrying it out: turn, journal, handler, deadline, end."""
+"""The received attempts and their execution: order, journal, handler, deadline, end."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .messages import Message, StepMessage, pb
 from .outcome import CANCELLED, DONE, NOT_APPLICABLE, NOT_DONE, Outcome, blocked, failed, unknown
 from .step import Controls, Step
 
-# Between being cancelled and being dropped, in seconds. The replica waits 5 s for the outcome.
+# The time between the cancellation and the abort of a handler, in seconds. The replica waits 5 s for the outcome.
 GRACE = 4
 
 log = logging.getLogger(__package__)
 
 
 class Attempts:
-    """The attempts of one workload, over all of its sessions. `on_news` is called when there is something to send."""
+    """The attempts of one workload, over all sessions. `on_news` is called when there is something to send."""
 
     def __init__(self, hooks: Sequence[Hook], path: str | os.PathLike[str] | None, on_news: Callable[[], None]) -> None:
         self.running: dict[str, Controls] = {}
@@ -31,12 +31,12 @@ class Attempts:
         self._turn = asyncio.Lock()
         self._unwritten: list[Line] = []
         self._ended = asyncio.Event()
-        # so that none is collected while it runs
+        # keeps the tasks from being collected while running
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_over = False
 
     def receive(self, step: StepMessage, act: Act) -> Outcome | None:
-        """An outcome where the step is answered without being written down."""
+        """An outcome if the step is answered without a record in the journal."""
         received = self.journal.receive(step, act)
         if isinstance(received, Outcome):
             return received
@@ -52,7 +52,7 @@ class Attempts:
             self._spawn(self.flush())
 
     def due(self, told: list[str], running: bool) -> list[Message]:
-        """What the replica is to be told now: ends that were not `told` yet, and what `running` handlers said."""
+        """The pending messages to the replica: ends that are not in `told`, and reports of `running` handlers."""
         due: list[Message] = []
         for attempt, controls in self.running.items() if running else ():
             if controls.progress:
@@ -70,15 +70,15 @@ class Attempts:
         return any(controls.progress or controls.needs_ms is not None for controls in self.running.values())
 
     async def flush(self) -> None:
-        """Writes down what was acknowledged."""
+        """Writes acknowledgements to the journal."""
         try:
             await self._write([])
         except OSError as error:
-            # it is told, and acknowledged, once more
+            # the outcome is sent and acknowledged again
             log.warning("the journal cannot be written: %s", error)
 
     def close(self) -> None:
-        """Lets go of the journal as soon as nothing runs any more."""
+        """Closes the journal as soon as nothing runs any more."""
         self._is_over = True
         self._let_go()
 
@@ -91,7 +91,7 @@ class Attempts:
         try:
             await self._write([self.journal.records[attempt].begun()])
         except OSError as error:
-            # without a memory of it nothing is begun
+            # nothing begins without a record
             outcome = blocked(f"the workload cannot write its journal: {error}")
             await self._end(attempt, outcome, is_begun=False)
             return
@@ -99,7 +99,7 @@ class Attempts:
         await self._end(attempt, outcome, is_begun=True)
 
     async def _prepare(self, step: StepMessage, act: Act, controls: Controls) -> Handler | Outcome:
-        """The function that is to be called, or the outcome where none is."""
+        """The handler to call, or the outcome without a call."""
         of_phase = [hook for hook in self._hooks if hook.phase == step.phase]
         if step.ordinal >= len(of_phase):
             return failed("this workload has no such hook; was it registered by another version?")
@@ -127,7 +127,7 @@ class Attempts:
         try:
             await self._write([*begun, ended(attempt, outcome)])
         except OSError as error:
-            # it is told all the same; the replica keeps it
+            # the outcome is sent regardless; the replica keeps the outcome
             log.warning("the end of attempt %s cannot be written into the journal: %s", attempt, error)
         self.journal.end(attempt, outcome)
         del self.running[attempt]
@@ -158,7 +158,7 @@ class Attempts:
 
 
 def _from_the_journal(standing: Outcome | None) -> Outcome:
-    """The answer to confirm of a hook that cannot look for itself."""
+    """The answer to confirm for a hook without a confirm handler."""
     if standing in (DONE, NOT_DONE):
         return standing
     if standing:
@@ -192,7 +192,7 @@ async def _told(handler: Handler, step: Step) -> Outcome:
 
 
 async def _first(*coroutines: Awaitable[object]) -> None:
-    """Until one of them has ended. The others are dropped."""
+    """Waits for the first end. The rest is cancelled."""
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -1,35 +1,35 @@
-"""The enumerations of `allclear.workload.v1`, under the names of workload.proto without their prefix. The build
-compares both, and refuses what differs."""
+"""The enumerations of `allclear.workload.v1`, under the names of workload.proto without the prefix. The build compares
+both, and fails on a difference."""
 
 from enum import IntEnum
 
 
 class Role(IntEnum):
-    """Which part a member of a group has."""
+    """The role of a member in the group."""
 
-    # not known; in a heartbeat: as before
+    # unknown; in a heartbeat: unchanged
     UNSPECIFIED = 0
     PRIMARY = 1
     REPLICA = 2
 
 
 class OnAbsent(IntEnum):
-    """What happens to the hooks of a workload while it is not connected."""
+    """The treatment of the workload's hooks while the workload is disconnected."""
 
     # as HOLD
     UNSPECIFIED = 0
-    # they are waited for
+    # events wait for the workload
     HOLD = 1
-    # they are not needed
+    # the hooks are not required
     SKIP = 2
-    # those of the replica's configuration for a workload of the same name stand in
+    # the hooks of the configured workload with the same name run instead
     COMMAND = 3
 
 
 class Phase(IntEnum):
-    """When in an event a hook runs; the phases come in this order, CHECK before all others."""
+    """The phase of a hook; in the order of execution, with CHECK before all others."""
 
-    # names no phase; no hook has it
+    # no phase; no hook has this value
     UNSPECIFIED = 0
     CHECKPOINT = 1
     FAILOVER = 2
@@ -37,12 +37,12 @@ class Phase(IntEnum):
     SHUTDOWN = 4
     RESTORE = 5
     READY = 6
-    # in a dry run alone: whether the others could do what they may have to; changes nothing
+    # in a dry run only: verifies the requirements of the other hooks; changes nothing
     CHECK = 7
 
 
 class OnFailure(IntEnum):
-    """What becomes of the event when a hook has failed for good."""
+    """The effect of a permanently failed hook on the event."""
 
     # as HOLD
     UNSPECIFIED = 0
@@ -53,24 +53,24 @@ class OnFailure(IntEnum):
 
 
 class RunsOn(IntEnum):
-    """On which member of the group a hook runs."""
+    """The member of the group that runs a hook."""
 
     # as AFFECTED
     UNSPECIFIED = 0
-    # the member on the VM that the event names
+    # the member on the affected VM
     AFFECTED = 1
     # another member
     PEER = 2
-    # whichever is there
+    # the affected member, or another member while the affected VM is unreachable
     ANY = 3
 
 
 class Intent(IntEnum):
-    """What an attempt is asked for."""
+    """The purpose of an attempt."""
 
     UNSPECIFIED = 0
     RUN = 1
-    # whether it is done; changes nothing
+    # asks whether the hook is done; changes nothing
     CONFIRM = 2
     UNDO = 3
 
@@ -81,7 +81,7 @@ class Mode(IntEnum):
     # as LIVE
     UNSPECIFIED = 0
     LIVE = 1
-    # a drill: what would be done is said, and nothing changed
+    # a drill: report the planned actions, change nothing
     DRY_RUN = 2
-    # a drill: everything is done, and nothing approved
+    # a drill: run everything, approve nothing
     REHEARSAL = 3

@@ -1,4 +1,4 @@
-"""What a workload wants run, and the code that does it."""
+"""The hooks of a workload, and their code."""
 
 from __future__ import annotations
 
@@ -13,30 +13,29 @@ Handler = Callable[[Step], Awaitable[Outcome | None]]
 
 
 class Hook:
-    """One hook of a phase. Lengths of time are seconds; what is left out is the replica's default.
+    """One hook of a phase. Durations are seconds; an omitted value is the replica's default.
 
-    `run`, `confirm`, `undo` and `dry_run` are async functions of a Step. They answer an Outcome; None means done, and
-    an exception failed. What does not fit together raises ValueError.
+    `run`, `confirm`, `undo` and `dry_run` are async functions of a Step. Each returns an Outcome; None means done, and
+    an exception means failed. Contradictory arguments raise ValueError.
 
-    phase: when it runs; of those of one phase, in the order in which they are given.
-    run: has the effect. It may be called again after an outcome other than done.
-    confirm: looks whether it is done, changes nothing, and answers DONE, NOT_DONE or unknown(why). Give a failover
-        one: without it an unknown outcome is never tried again by itself.
-    undo: takes it back.
-    dry_run: says in a dry run what would be done, and changes nothing. Without it the hook is left out of dry runs,
-        and `run` is never called for one.
-    name: by which it is the same though it stands elsewhere in another version; unique in its phase, of letters,
-        digits, - or _, and no number.
-    timeout: when an attempt is cancelled, from its beginning.
-    worst: how long it takes at the worst.
-    attempts: how often it is run at the most.
-    on_failure: whether the event is held or goes on when it has failed.
-    runs_on: on which member of the group it runs.
-    min_freeze: freezes that are known to be shorter are not worth it.
-    fresh_for: a `done` older than this is confirmed again before the all-clear. Needs `confirm`.
-    optional_if_short: left out when the notice does not hold its worst.
-    exclusive: one at a time in the cluster.
-    event_types: the types of events it is for; all when empty.
+    phase: the phase of the hook; hooks of one phase run in the given order.
+    run: has the effect. May be called again after an outcome other than done.
+    confirm: checks whether the hook is done, changes nothing, and returns DONE, NOT_DONE or unknown(reason). Give every
+        failover a confirm: without confirm an unknown outcome is never tried again automatically.
+    undo: reverses the hook.
+    dry_run: reports the planned actions in a dry run, and changes nothing. Without dry_run the hook does not take part
+        in dry runs, and `run` is never called for a dry run.
+    name: the identity of the hook across versions; unique in its phase, of letters, digits, - or _, and no number.
+    timeout: the time from the begin of an attempt to its cancellation.
+    worst: the longest known duration.
+    attempts: the maximum number of runs.
+    on_failure: whether the event is held or goes on after a permanent failure.
+    runs_on: the member of the group that runs the hook.
+    min_freeze: the hook is skipped for freezes known to be shorter.
+    fresh_for: an older `done` is confirmed again before the approval. Needs `confirm`.
+    optional_if_short: the hook is skipped if the notice is shorter than `worst`.
+    exclusive: at most one run at a time in the cluster.
+    event_types: the types of events for the hook; empty: all types.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class Hook:
         if fresh_for is not None and confirm is None:
             raise ValueError("what is to stay fresh has to be looked at again: give it a confirm, or no fresh_for")
         self.phase, self.run, self.confirm, self.undo, self.dry_run = phase, run, confirm, undo, dry_run
-        # as it is registered
+        # in the form of the registration
         self.message: Message = pb.Hook(
             phase=phase, name=name, timeout_ms=millis(timeout), attempts=attempts, on_failure=on_failure,
             runs_on=runs_on, can_confirm=confirm is not None, can_undo=undo is not None,

@@ -1,5 +1,5 @@
-"""What is remembered of attempts: which were begun, how they ended, and which ends are acknowledged. On disk, where a
-path is given: one line of JSON for each of these, the same as the Rust library writes (src/client)."""
+"""The record of attempts: begun, ended, acknowledged. With a path on disk: one line of JSON for each of these, in the
+format of the Rust library (src/client)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from typing import Any, Literal
 from .messages import Intent, Mode, StepMessage
 from .outcome import DONE, NOT_DONE, STALE, Outcome, blocked, unknown
 
-# Acknowledged attempts are forgotten beyond this number, the oldest first.
+# Acknowledged attempts beyond this number are removed, the oldest first.
 REMEMBERED = 1000
-# As many may run or wait to be acknowledged; who asks for more is told to come later.
+# The maximum of running and unacknowledged attempts; further attempts are blocked.
 OPEN = 64
-# The file is written anew when it has more lines than this, and holds what is remembered.
+# A file with more lines is replaced by a new file with the recorded attempts.
 LINES = 8000
 
-# What an attempt is asked for; the name of a Hook's function.
+# The purpose of an attempt; the name of a Hook's function.
 Act = Literal["run", "confirm", "undo", "dry_run"]
-# One line of the file: {what: its facts}.
+# One line of the file: {kind: facts}.
 Line = dict[str, dict[str, Any]]
 
 _KEYS = {
@@ -37,22 +37,23 @@ _ACTS: dict[int, Act] = {Intent.RUN: "run", Intent.CONFIRM: "confirm", Intent.UN
 
 
 class JournalError(Exception):
-    """The journal cannot be used: its file cannot be read or written, or another process has it. The text says why."""
+    """The journal is unusable: the file cannot be read or written, or another process uses the file. The text has the
+    reason."""
 
 
 @dataclass
 class Record:
-    """What is remembered of one attempt."""
+    """The record of one attempt."""
 
     attempt: str
     step: str
     act: Act
-    # Event and VM. Fences are compared within it: of different ones, a lower one may come later.
+    # Event and VM. Fences are compared within the scope only: of different scopes, a lower fence may come later.
     scope: tuple[str, str]
     fence: tuple[int, int]
     outcome: Outcome | None = None
     is_acknowledged: bool = False
-    # A former life of this process had begun it, and did not live to its end.
+    # A previous run of this process began the attempt, and did not end the attempt.
     is_interrupted: bool = False
 
     @property
@@ -66,7 +67,7 @@ class Record:
 
 
 def act_of(step: StepMessage) -> Act | None:
-    """run, confirm, undo or dry_run; None for what a newer replica may mean."""
+    """run, confirm, undo or dry_run; None for an unknown intent of a newer replica."""
     if step.intent not in _ACTS or step.mode not in list(Mode):
         return None
     return "dry_run" if step.mode == Mode.DRY_RUN else _ACTS[step.intent]
@@ -77,14 +78,14 @@ def ended(attempt: str, outcome: Outcome) -> Line:
 
 
 class Journal:
-    """What is remembered of all attempts, in memory."""
+    """The records of all attempts, in memory."""
 
     def __init__(self) -> None:
-        # by attempt, in the order in which they were received
+        # by attempt, in the order of receipt
         self.records: dict[str, Record] = {}
 
     def receive(self, step: StepMessage, act: Act) -> Literal["begin", "known"] | Outcome:
-        """`begin` for what is new, `known` for what runs or has ended, or an outcome for which there is no room."""
+        """`begin` for a new attempt, `known` for a running or ended attempt, or an outcome if the journal is full."""
         known = self.records.get(step.attempt)
         if known:
             if known.is_interrupted:
@@ -114,7 +115,7 @@ class Journal:
             self.records[attempt].outcome = outcome
 
     def acknowledge(self, attempt: str) -> bool:
-        """Whether that is news."""
+        """Whether the acknowledgement is new."""
         record = self.records.get(attempt)
         if not record or record.outcome is None or record.is_acknowledged:
             return False
@@ -122,19 +123,19 @@ class Journal:
         return True
 
     def is_turn_of(self, attempt: str) -> bool:
-        """Whether everything that was received earlier for the same step has ended."""
+        """Whether all earlier attempts at the same step have ended."""
         return all(record.outcome or record.is_interrupted for record in self._earlier(attempt))
 
     def standing(self, attempt: str) -> Outcome | None:
-        """How its step stands before this attempt: done or not, or unknown where an effect may have been had in part.
-        None where it was never begun."""
+        """The state of the step before this attempt: done or not done, or unknown after a possible partial effect. None
+        without an earlier attempt."""
         standing: Outcome | None = None
         for record in self._earlier(attempt):
             act, outcome = record.act, record.outcome
             if act in ("run", "confirm") and outcome == DONE:
                 standing = DONE
             elif (act, outcome) in (("undo", DONE), ("confirm", NOT_DONE)):
-                # what was taken back, or looked at and found missing, is not done any more
+                # a step is not done any more after an undo, or after a confirm without the effect
                 standing = NOT_DONE
             elif act in ("run", "undo") and outcome is None:
                 standing = _interrupted()
@@ -151,11 +152,11 @@ class Journal:
                 yield record
 
     def open(self) -> list[Record]:
-        """What a replica is told when the workload dials: what runs, and every end that was not acknowledged."""
+        """The attempts in `Hello`: running attempts, and all unacknowledged ends."""
         return [record for record in self.records.values() if record.is_open]
 
     def lines(self) -> list[Line]:
-        """Everything, as the file of a journal begins."""
+        """All records, as at the begin of a journal file."""
         lines: list[Line] = [{"journal": {"version": 1}}]
         for record in self.records.values():
             lines.append(record.begun())
@@ -167,7 +168,7 @@ class Journal:
 
     @classmethod
     def read(cls, lines: Iterable[Line]) -> Journal:
-        """As the lines have it. Raises ValueError, TypeError, KeyError or AttributeError for any other line."""
+        """The journal of these lines. Raises ValueError, TypeError, KeyError or AttributeError for any other line."""
         journal = cls()
         for line in lines:
             [(what, told)] = line.items()
@@ -193,13 +194,13 @@ def _interrupted() -> Outcome:
 
 
 class File:
-    """A journal on disk: lines that are appended and synced, and now and then a whole new file in place of the old."""
+    """A journal on disk: lines are appended and synced, and from time to time a new file replaces the old file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # held as long as the process lives
+            # held until the end of the process
             self._lock = FileIO(f"{path}.lock", "a")
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -220,7 +221,7 @@ class File:
         except FileNotFoundError:
             return Journal()
         try:
-            # what follows the last line's end was being written when the process was killed: nothing was done on it yet
+            # an incomplete last line was interrupted by a kill, before any action
             lines = [json.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
             if not lines or "journal" not in lines[0]:
                 raise ValueError("it does not begin as a journal does")
@@ -233,7 +234,7 @@ class File:
             ) from error
 
     def append(self, lines: list[Line], whole: Callable[[], list[Line]]) -> None:
-        """On disk when it returns. `whole()` is everything that was written before."""
+        """The lines are on disk at the return. `whole()` returns all earlier lines."""
         if self._file is None or self._is_torn or self._lines + len(lines) > LINES:
             self._replace(whole() + lines)
             return
@@ -243,7 +244,7 @@ class File:
         self._lines += len(lines)
 
     def _replace(self, lines: list[Line]) -> None:
-        """A crash leaves the old file or the new one, whole."""
+        """A crash leaves the complete old file or the complete new file."""
         following = f"{self.path}.next"
         with open(following, "wb", buffering=0) as file:
             self._write(file, lines)
@@ -269,6 +270,6 @@ class File:
             self._file.close()
 
     def close(self) -> None:
-        """Another process may have it from now on."""
+        """From now on another process may use the journal."""
         self.close_file()
         self._lock.close()

@@ -1,6 +1,5 @@
-"""The messages of `allclear.workload.v1`. Their classes are made from the description that the build put beside this
-file, so no checker of types knows them: those that are sent are a `Message`, and what is read of received ones is
-written down here."""
+"""The messages of `allclear.workload.v1`. The classes are made at run time from the description beside this file, so no
+type checker knows the classes: sent messages are a `Message`, and the fields of received messages are declared here."""
 
 from __future__ import annotations
 
@@ -36,19 +35,19 @@ pb = SimpleNamespace(**{
 
 
 def millis(seconds: float | None) -> int | None:
-    """A length of time as messages have it; one that is left out stays so."""
+    """A duration in the form of messages; None stays None."""
     return None if seconds is None else max(0, round(seconds * 1000))
 
 
 class Fence(Protocol):
-    """Orders what replicas ask for: by term, then by sequence."""
+    """The order of requests from replicas: by term, then by sequence."""
 
     term: int
     sequence: int
 
 
 class Peer(Protocol):
-    """A member of the group. `role` is a number of `Role`; `affected`: the event names its VM."""
+    """A member of the group. `role` is a number of `Role`; `affected`: the event names the member's VM."""
 
     vm: str
     role: int
@@ -57,26 +56,26 @@ class Peer(Protocol):
 
 
 class Event(Protocol):
-    """What the platform announced, and how far it is. Absent texts are empty, absent numbers 0; `HasField` tells absent
-    values of the optional `status`, `not_before_unix_ms`, `duration_ms` and `blocker` apart."""
+    """An event of Azure, and its progress. Absent texts are empty, absent numbers 0. `HasField` shows whether the
+    optional `status`, `not_before_unix_ms`, `duration_ms` and `blocker` are present."""
 
     id: str
-    # Freeze, Reboot, Redeploy, Preempt, Terminate, or newer
+    # Freeze, Reboot, Redeploy, Preempt, Terminate, or a newer type
     type: str
     # Platform or User
     source: str
-    # the VMs that it names
+    # the VMs of the event
     resources: Sequence[str]
-    # Scheduled or Started; absent when it is in no document any more
+    # Scheduled or Started; absent when no document lists the event any more
     status: str
     # milliseconds since the Unix epoch
     not_before_unix_ms: int
     description: str
-    # milliseconds; absent when the platform does not say
+    # milliseconds; absent if Azure gives no duration
     duration_ms: int
     # announced, preparing, claimed, approved, started, restoring, closed
     stage: str
-    # why it is not approved yet, for people
+    # why the event is not approved yet, for people
     blocker: str
     revision: int
 
@@ -84,7 +83,7 @@ class Event(Protocol):
 
 
 class StepMessage(Protocol):
-    """One attempt at one hook, as it is received; `Step` says what its fields mean."""
+    """One attempt at one hook, as received; `Step` describes the fields."""
 
     attempt: str
     step: str

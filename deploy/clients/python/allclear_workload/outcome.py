@@ -1,4 +1,4 @@
-"""How an attempt ended."""
+"""The end of an attempt."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _REASONED = ("failed", "blocked", "unknown")
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of an attempt. Answer one of the constants DONE, NOT_APPLICABLE, NOT_DONE and CANCELLED, or what
-    `blocked`, `failed` and `unknown` make; anything else raises ValueError.
+    """The end of an attempt. Return one of the constants DONE, NOT_APPLICABLE, NOT_DONE and CANCELLED, or a result of
+    `blocked`, `failed` and `unknown`; any other value raises ValueError.
 
     word: done, not_applicable, not_done, cancelled, stale; or failed, blocked, unknown.
-    reason: for people; of the latter three alone.
+    reason: for people; only with failed, blocked and unknown.
     """
 
     word: str
@@ -29,38 +29,38 @@ class Outcome:
             raise ValueError(f"{self.word!r} is no outcome, or has no reason")
 
     def message(self) -> Message:
-        """As it is sent."""
+        """The outcome as a message."""
         told = pb.Nothing() if self.reason is None else self.reason
         message: Message = pb.Outcome(**{self.word: told})
         return message
 
 
 DONE = Outcome("done")
-# There is nothing to do here.
+# The hook has nothing to do here.
 NOT_APPLICABLE = Outcome("not_applicable")
-# An answer to confirm: it is not done.
+# The answer to confirm: the hook is not done.
 NOT_DONE = Outcome("not_done")
-# It ended because it was cancelled, before it had its effect.
+# The attempt was cancelled before it had an effect.
 CANCELLED = Outcome("cancelled")
-# The step came from somebody who has been replaced. Answered by this library alone.
+# The step has a lower fence than a known fence. Only this library returns this outcome.
 STALE = Outcome("stale")
 
 
 def failed(reason: object) -> Outcome:
-    """It went wrong, and `reason` says why. The text of a reason is cut after 512 bytes of UTF-8."""
+    """The hook failed, for this reason. The text of a reason is cut after 512 bytes of UTF-8."""
     return Outcome("failed", cut(reason))
 
 
 def blocked(reason: object) -> Outcome:
-    """Nothing is wrong with the hook; it is to be tried again later."""
+    """Nothing was begun; try again later."""
     return Outcome("blocked", cut(reason))
 
 
 def unknown(reason: object) -> Outcome:
-    """Nobody can say; it is settled by asking, never by running again."""
+    """The handler cannot know the outcome; a confirm decides, never another run."""
     return Outcome("unknown", cut(reason))
 
 
 def cut(text: object) -> str:
-    """The text of it, as far as a message takes it."""
+    """The text of an object, as long as a message allows."""
     return str(text).encode(errors="replace")[:LONGEST_TEXT].decode(errors="ignore")

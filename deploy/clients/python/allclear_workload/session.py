@@ -1,4 +1,4 @@
-"""One session with the replica: what is said and heard in it, and how it ends."""
+"""One session with the replica: messages in both directions, and the end of the session."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ from .messages import Message, StepMessage, pb
 from .outcome import Outcome, cut, failed
 
 METHOD = "/allclear.workload.v1.Workloads/Session"
-# Lengths of time are seconds.
-# A registration is answered when it is in the log, or after 10 s.
+# Durations are seconds. A registration is answered when the log has the registration, or after 10 s.
 ANSWER_WITHIN = 15.0
-# A goodbye that asks for nothing is not answered, and need not be waited for.
+# A goodbye without a request has no answer, so the wait is short.
 PARTS_WITHIN = 1.0
 PROGRESS_EVERY = 1.0
 LONGEST_ID = 512
 OPTIONS = [
-    # nothing that a replica says is larger
+    # larger than every message of a replica
     ("grpc.max_receive_message_length", 1024 * 1024),
-    # each dial is a new one, and how long to wait between two is decided here
+    # each connection is new, and the pause between two connections is decided here
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_http_proxy", 0),
-    # a path is no name that an HTTP server takes
+    # a path is no valid name for an HTTP server
     ("grpc.default_authority", "localhost"),
 ]
 
@@ -39,12 +38,12 @@ log = logging.getLogger(__package__)
 
 @dataclass(frozen=True)
 class Standing:
-    """How a workload stands with its replica.
+    """The state of a workload's connection to the replica.
 
     word: dialling, refused, connected or stopped.
-    why: the reason of `dialling`, or what the replica does not understand of one that it has `refused`.
-    vm: the replica's name, which is its VM's, when `connected`.
-    problems: what the replica finds odd about the registration, when `connected`.
+    why: the reason of `dialling`, or of the refusal with `refused`.
+    vm: the replica's name, which is the VM's name, with `connected`.
+    problems: the replica's warnings about the registration, with `connected`.
     """
 
     word: Literal["dialling", "refused", "connected", "stopped"]
@@ -54,7 +53,7 @@ class Standing:
 
 
 class SessionEnded(Exception):
-    """The session is over, or there was none. It is dialled again `after` so many seconds at the earliest."""
+    """The session is over, or did not begin. The next connection begins after at least `after` seconds."""
 
     def __init__(self, why: str, word: Literal["dialling", "refused"] = "dialling", after: float = 0.0) -> None:
         super().__init__(why)
@@ -62,7 +61,7 @@ class SessionEnded(Exception):
 
 
 class Session:
-    """What is said and heard. `open` comes first, and `close` last. `wake` is called when something was heard."""
+    """The messages of a session. `open` comes first, and `close` last. `wake` is called after a received message."""
 
     def __init__(self, socket: str | os.PathLike[str], attempts: Attempts, wake: Callable[[], None]) -> None:
         self._channel = grpc.aio.insecure_channel(f"unix:{socket}", options=OPTIONS)
@@ -71,12 +70,12 @@ class Session:
         self._call: Any = self._channel.stream_stream(
             METHOD, request_serializer=pb.FromWorkload.SerializeToString, response_deserializer=pb.ToWorkload.FromString
         )()
-        # attempts whose end was told in this session and need not be told again yet, the earliest first
+        # attempts whose end was sent in this session and need not be sent again yet, the earliest first
         self.told: list[str] = []
         self._refused: list[tuple[str, Outcome]] = []
         self.lease = ANSWER_WITHIN
         self.heard_at = self.progress_at = self._loop.time()
-        # ends with the session, and with the reason; nothing is read before it is open
+        # ends with the session, with the reason; nothing is read before the session is open
         self.reading: asyncio.Future[None] = self._loop.create_future()
 
     async def open(self, hello: Message) -> Any:
@@ -97,12 +96,12 @@ class Session:
         try:
             await asyncio.wait_for(self._call.write(pb.FromWorkload(**message)), self.lease)
         except asyncio.InvalidStateError:
-            # the call is over; reading says why
+            # the call is over; reading raises the reason
             await self.reading
             raise SessionEnded("the replica ended the session") from None
 
     async def report(self) -> None:
-        """Sends what is due of the attempts."""
+        """Sends the pending reports of attempts."""
         for attempt, outcome in self._refused:
             await self.say(report=pb.Report(attempt=attempt, outcome=outcome.message()))
         self._refused = []
@@ -113,7 +112,7 @@ class Session:
             await self.say(report=report)
 
     async def part(self, unregister: bool) -> None:
-        """Says goodbye, and waits until the replica has heard it, or has answered what it does not grant."""
+        """Sends the goodbye, and waits until the replica has received the goodbye, or has refused the request."""
         await self.say(goodbye=pb.Goodbye(unregister=unregister))
         await self._call.done_writing()
         await asyncio.wait([self.reading], timeout=ANSWER_WITHIN if unregister else PARTS_WITHIN)
@@ -126,7 +125,7 @@ class Session:
             raise error
 
     async def close(self) -> None:
-        """What was under way is not waited for: it has been said goodbye to, or is lost."""
+        """Does not wait for messages under way: the session has said goodbye, or is lost."""
         self.reading.cancel()
         self._call.cancel()
         await self._channel.close()

@@ -1,4 +1,4 @@
-"""What a handler is given: what it is about, and how to speak to the replica meanwhile."""
+"""The input of a handler, and its messages to the replica."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import Callable
 from .messages import Event, Intent, Message, Mode, Peer, Phase, StepMessage, millis, pb
 from .outcome import Outcome, cut
 
-# A time left is never taken for longer. In seconds.
+# The upper limit of a time left, in seconds.
 LONGEST = 30 * 24 * 3600
 
 
 class Controls:
-    """The other end of a step that runs."""
+    """The library's side of a running step."""
 
     def __init__(self, time_left_ms: float, on_news: Callable[[], None]) -> None:
         self.loop = asyncio.get_running_loop()
         self.cancel = asyncio.Event()
-        # what the handler said, and is not sent yet
+        # reports of the handler that are not sent yet
         self.progress: Message | None = None
         self.needs_ms: int | None = None
         self._on_news = on_news
@@ -41,7 +41,7 @@ class Controls:
                 await asyncio.wait_for(self._changed.wait(), self.time_left())
 
     def say(self, progress: Message | None = None, needs_ms: int | None = None) -> None:
-        """Also from another thread."""
+        """May be called from another thread."""
 
         def say() -> None:
             if progress is not None:
@@ -58,17 +58,17 @@ class Step:
     """One attempt at one hook.
 
     attempt: unique.
-    id: the same for every attempt at the same hook for the same event: what an effect is remembered under.
-    fence: term and number. One lower than was seen for the same event and VM has been refused already; hand it on to
-        what can refuse, too.
-    intent, mode, phase: what is asked for.
+    id: equal for every attempt at the same hook for the same event: the key for the record of an effect.
+    fence: term and number. A fence lower than a known fence for the same event and VM is refused already; pass the
+        fence on to systems that can refuse too.
+    intent, mode, phase: the kind of the attempt.
     event: id, type, source, resources, description and more, as in `allclear.workload.v1`.
-    vm: the affected one; another than its own where it stands in for a member that cannot.
-    group, members: the members of the group, this one among them: vm, role, connected, affected.
-    avoid: VMs to which nothing may be moved.
-    prefer: VMs to which it is best moved, the best first.
-    traceparent: of the trace that the attempt belongs to, as W3C Trace Context has it; None where nothing is traced.
-    journaled: what the journal says of an earlier attempt at this step; None where there was none.
+    vm: the affected VM; another VM than the workload's if the workload replaces an unavailable member.
+    group, members: the members of the group, with this member: vm, role, connected, affected.
+    avoid: VMs to which the primary must not move.
+    prefer: preferred VMs for the primary, the best VM first.
+    traceparent: the trace of the attempt, by W3C Trace Context; None without traces.
+    journaled: the journal's outcome of an earlier attempt at this step; None without an earlier attempt.
     """
 
     def __init__(self, step: StepMessage, journaled: Outcome | None, controls: Controls) -> None:
@@ -86,28 +86,28 @@ class Step:
 
     @property
     def time_left(self) -> float:
-        """In seconds. When it is over, the attempt is cancelled."""
+        """In seconds. At zero the attempt is cancelled."""
         return self._controls.time_left()
 
     def progress(self, text: object) -> None:
-        """Says where it is. Shown to people; the last of many within a second is told."""
+        """Reports progress, for people. Of several reports within a second, the last is sent."""
         self._controls.say(progress=pb.Progress(text=cut(text)))
 
     def expect(self, seconds: float) -> None:
-        """Says how long it is going to take from now on."""
+        """Reports the expected time from now to the end."""
         self._controls.say(progress=pb.Progress(expected_end_in_ms=millis(seconds)))
 
     def more_time(self, seconds: float) -> None:
-        """Asks for this much time from now on, within a second. It is granted as far as the event allows; `time_left`
-        then says so."""
+        """Requests this much time from now on, within a second. Granted as far as the event allows; then `time_left`
+        changes."""
         self._controls.say(needs_ms=millis(seconds))
 
     async def cancelled(self) -> None:
-        """Ends when the attempt is cancelled or its time is up. What has not ended 4 s later is cancelled as a task,
-        and its outcome is unknown."""
+        """Returns when the attempt is cancelled or its time is over. A handler that has not ended 4 s later is
+        cancelled as a task, and the outcome is unknown."""
         await self._controls.cancel.wait()
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether `cancelled()` has ended."""
+        """Whether `cancelled()` has returned."""
         return self._controls.cancel.is_set()

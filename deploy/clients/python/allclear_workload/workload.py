@@ -1,4 +1,4 @@
-"""The stream to the replica: dialled until the workload is stopped, kept alive, and resumed where it was."""
+"""The connection to the replica: repeated until the workload stops, kept alive, and resumed."""
 
 from __future__ import annotations
 
@@ -20,36 +20,35 @@ from .outcome import cut
 from .session import ANSWER_WITHIN, Session, SessionEnded, Standing
 
 if TYPE_CHECKING:
-    # Python's own is of 3.11
+    # in the standard library since 3.11
     from typing_extensions import Self
 
 __all__ = ["Standing", "StillRegistered", "Workload"]
 
-# Lengths of time are seconds.
+# Durations are seconds.
 FIRST_PAUSE, LONGEST_PAUSE, LATEST_DIAL = 0.1, 5, 30
-# Ends that are told again with a heartbeat: a replica takes no more than 50 messages a second.
+# Ends that are repeated with a heartbeat: a replica accepts at most 50 messages per second.
 REPEATED = 10
 
 log = logging.getLogger(__package__)
 
 
 class StillRegistered(Exception):
-    """The registration was not taken back, and with it stays that events wait for this workload. The text says why."""
+    """The registration was not removed, so events still wait for this workload. The text has the reason."""
 
 
 class Workload:
-    """A workload that takes part as long as it is entered: `async with Workload(...):`.
+    """A workload that takes part while entered: `async with Workload(...):`.
 
-    name: unique on its VM. socket: where the replica waits for workloads.
-    hooks: those of one phase run in the order in which they are given.
-    group: the workloads that are replicas of each other.
-    lease: how long it counts as connected after its last message, in seconds; 10 unless it is said.
-    retain: how long the registration is kept without a session; until it is taken back, unless it is said.
-    on_absent: what happens to its hooks while it is not there.
-    after: workloads, on whichever VM, that are prepared before this one.
-    journal: where it is remembered what was begun and how it ended; in memory alone, unless it is said. One for each
-        workload.
-    on_standing: called with a Standing whenever it changes.
+    name: unique on its VM. socket: the replica's socket for workloads.
+    hooks: hooks of one phase run in the given order.
+    group: the workloads that replicate the same data.
+    lease: how long the workload counts as connected after its last message, in seconds; default 10.
+    retain: how long the registration is kept without a session; by default until `leave`.
+    on_absent: the treatment of the hooks while the workload is disconnected.
+    after: workloads, on any VM, that are prepared before this workload.
+    journal: the file for the record of attempts; by default in memory only. A separate file for each workload.
+    on_standing: called with a Standing after every change.
     """
 
     def __init__(
@@ -66,13 +65,13 @@ class Workload:
         self._role = self._told_role = role
         self._stopping = self._unregister = False
         self._stays: str | None = "it was stopped before there was a session"
-        # the last that `on_standing` was called with
+        # the last argument of `on_standing`
         self.standing = Standing("dialling", why="not dialled yet")
 
     async def __aenter__(self) -> Self:
-        """Reads the journal (JournalError) and begins to dial, in the background."""
+        """Reads the journal (JournalError) and begins to connect, in the background."""
         self._loop = asyncio.get_running_loop()
-        # something has happened that the session has to look at
+        # set when the session has something to do
         self._wake = asyncio.Event()
         self._attempts = Attempts(self._hooks, self._path, self._wake.set)
         self._session = asyncio.create_task(self._dial())
@@ -83,8 +82,8 @@ class Workload:
 
     @property
     def role(self) -> Role:
-        """What it is now. Set it whenever it changes, also from another thread, but not before the workload is entered:
-        it is told at once, and a failover runs on the primary."""
+        """The present role. Set the role at every change, also from another thread, but not before the workload is
+        entered: the replica receives the role at once, and a failover runs on the primary."""
         return self._role
 
     @role.setter
@@ -93,7 +92,7 @@ class Workload:
         self._loop.call_soon_threadsafe(self._wake.set)
 
     async def stop(self) -> None:
-        """Ends the session on purpose; the registration stays."""
+        """Ends the session intentionally; the registration stays."""
         self._stopping = True
         self._wake.set()
         await asyncio.wait([self._session])
@@ -101,8 +100,8 @@ class Workload:
         self._attempts.close()
 
     async def leave(self) -> None:
-        """Ends the session and takes the registration back, which the replica refuses (StillRegistered) while an event
-        has begun to prepare this workload and has yet to put it back. The session has ended all the same."""
+        """Ends the session and removes the registration. The replica refuses (StillRegistered) while an event prepares
+        this workload or has not restored the workload. The session ends regardless."""
         self._unregister = True
         await self.stop()
         if self._stays:
@@ -153,7 +152,7 @@ class Workload:
         except SessionEnded:
             raise
         except Exception as error:
-            # whatever it is, the workload dials again
+            # after any error the workload connects again
             log.exception("the session with the replica")
             raise SessionEnded(f"{type(error).__name__}: {error}") from error
         finally:
@@ -161,12 +160,12 @@ class Workload:
                 await session.close()
 
     async def _open(self, session: Session) -> bool:
-        """Says hello and hears the welcome. False when the workload is stopped meanwhile."""
+        """Sends Hello and receives Welcome. False if the workload is stopped meanwhile."""
         hello = pb.Hello()
         hello.CopyFrom(self._hello)
         hello.role = self._told_role = self._role
         for record in self._attempts.journal.open():
-            # their ends are told in the first message
+            # the first message has the outcomes
             if record.outcome:
                 session.told.append(record.attempt)
             outcome = record.outcome and record.outcome.message()
@@ -211,7 +210,7 @@ class Workload:
             if now >= beat_at:
                 if now - session.heard_at >= session.lease:
                     raise SessionEnded("the replica has been silent for the whole lease")
-                # what is not acknowledged by now is told once more
+                # outcomes without an acknowledgement are sent again
                 del session.told[:REPEATED]
                 await session.say(heartbeat=pb.Heartbeat())
                 beat_at = now + session.lease / 3

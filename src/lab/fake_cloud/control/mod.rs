@@ -77,5 +77,5 @@ impl From<OrderError> for OrderFailure {
 /// The body as a `T`; an empty body counts as `{}`.
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, OrderFailure> {
     let body = if body.is_empty() { b"{}".as_ref() } else { body.as_ref() };
-    serde_json::from_slice(body).map_err(|error| OrderFailure::wrong(format!("the body is not right: {error}")))
+    serde_json::from_slice(body).map_err(|error| OrderFailure::wrong(format!("the body is not valid: {error}")))
 }

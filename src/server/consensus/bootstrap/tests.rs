@@ -70,7 +70,7 @@ fn a_silent_replica_or_another_list_holds_formation_up() {
     other.greeting.replicas.reverse();
     waits(
         &next(&greeting("a", 1), "here:1", vec![Ok(new("b", 2)), Ok(other)]),
-        "c lists the replicas c, b, a, this one lists a, b, c",
+        "c lists the replicas c, b, a, and this replica lists a, b, c",
     );
 }
 
@@ -84,16 +84,16 @@ fn one_formed_replica_is_enough_to_never_form_again() {
     let known = formed(&[(1, "a"), (2, "b"), (3, "c")]);
     waits(&next(&greeting("a", 1), "here:1", vec![Ok(known), Ok(new("c", 3))]), "waiting for the leader");
     let lost = formed(&[(9, "a"), (2, "b"), (3, "c")]);
-    waits(&next(&greeting("a", 1), "here:1", vec![Ok(lost), Err("c is away".into())]), "out of contact for 60 s");
+    waits(&next(&greeting("a", 1), "here:1", vec![Ok(lost), Err("c is away".into())]), "has been unreachable for 60 s");
     let mut of_two = formed(&[(9, "a"), (2, "b")]);
-    waits(&next(&greeting("a", 1), "here:1", vec![Ok(of_two.clone())]), "run `allclear member restore` beside it");
+    waits(&next(&greeting("a", 1), "here:1", vec![Ok(of_two.clone())]), "run `allclear member restore` on its VM");
     of_two.refused = Some("more than one replica runs as a".into());
     waits(&next(&greeting("a", 1), "here:1", vec![Ok(of_two)]), "more than one");
     let mut foreign = formed(&[(2, "b"), (3, "c")]);
     foreign.greeting.replicas = vec!["b".into(), "c".into()];
     waits(&next(&greeting("a", 1), "here:1", vec![Ok(foreign), Ok(new("c", 3))]), "run `allclear member add a here:1`");
     let awaited = formed(&[(2, "b"), (3, "c")]);
-    waits(&next(&greeting("a", 1), "here:1", vec![Ok(awaited), Ok(new("c", 3))]), "bring this replica in");
+    waits(&next(&greeting("a", 1), "here:1", vec![Ok(awaited), Ok(new("c", 3))]), "add this replica");
 }
 
 #[test]

@@ -10,7 +10,10 @@ fn a_newer_format_is_refused() {
     disk.write(|transaction| checked::put(&mut transaction.open_table(META)?, IDENTITY, &newer)).unwrap();
     drop(disk);
     let refused = Disk::open(directory.path(), "orders", "db-0").unwrap_err().to_string();
-    assert!(refused.contains("has format 2, this program knows up to 1; run the newer program"), "{refused}");
+    assert!(
+        refused.contains("has format 2, and this program knows formats up to 1; run the newer program"),
+        "{refused}"
+    );
 }
 
 #[test]

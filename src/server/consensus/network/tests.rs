@@ -95,7 +95,7 @@ async fn a_term_in_an_answer_that_leaps_is_no_answer_and_an_honest_one_is() {
         for answer in answers {
             assert_eq!(answer.is_ok(), is_taken, "{answer:?}");
             assert!(
-                is_taken || format!("{answer:?}").contains("db-1 answers with a vote that is not taken"),
+                is_taken || format!("{answer:?}").contains("db-1 answers with a vote that is not accepted"),
                 "{answer:?}"
             );
         }

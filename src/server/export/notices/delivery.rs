@@ -35,7 +35,7 @@ enum DeliveryOutcome {
 
 pub(super) async fn deliver(board: &PendingNotifications, receiver: &Receiver) {
     for wrong in receiver.try_out().await {
-        tracing::warn!(receiver = receiver.name, "notices may not reach it: {wrong}");
+        tracing::warn!(receiver = receiver.name, "notices may not reach this receiver: {wrong}");
     }
     let (mut pace, mut waits, mut untold) = (RetrySchedule::default(), BlockedSince::default(), BTreeMap::new());
     let (mut state, mut changes) = (board.cluster.committed.clone(), board.changes());
@@ -136,9 +136,11 @@ async fn attempt(board: &PendingNotifications, receiver: &Receiver, notice: &Not
         Ok(Reply { status: 200..=299, .. }) => DeliveryOutcome::Delivered,
         // The same bytes would be rejected the next time, or the receiver is permanently gone.
         Ok(Reply { status: status @ (400 | 405 | 406 | 410 | 411 | 413 | 414 | 415 | 422 | 431), .. }) => {
-            DeliveryOutcome::Refused(format!("it answered {status}"))
+            DeliveryOutcome::Refused(format!("the receiver answered {status}"))
         }
-        Ok(Reply { status, retry_after, .. }) => DeliveryOutcome::Failed(format!("it answered {status}"), retry_after),
+        Ok(Reply { status, retry_after, .. }) => {
+            DeliveryOutcome::Failed(format!("the receiver answered {status}"), retry_after)
+        }
         Err(why) => DeliveryOutcome::Failed(why, None),
     }
 }

@@ -1,4 +1,4 @@
-//! Notifications that only the affected replica can make: the replica acted for its leader, or has lost its quorum.
+//! Notifications that only the affected replica can make: a takeover from the leader, or the loss of the quorum.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::pending::PendingNotifications;
 use crate::replica::metrics::TakeoverLevel;
 use allclear_core::model::notification::{Notification, NotificationKind};
 
-/// A quorum loss is notified after this time; an election takes much less.
+/// Delay of the notification of a quorum loss; an election takes much less time.
 const LOST_AFTER: Duration = Duration::from_secs(15);
 
 pub(super) async fn watch_takeovers(board: &PendingNotifications) {
@@ -16,9 +16,12 @@ pub(super) async fn watch_takeovers(board: &PendingNotifications) {
     loop {
         let me = &board.cluster.node.name;
         let text = match takeovers.recv().await {
-            Ok(TakeoverLevel::LeaderSilent) => format!("{me} leads now, because the leader before was silent"),
+            Ok(TakeoverLevel::LeaderSilent) => format!("{me} leads now, because the previous leader was unreachable"),
             Ok(TakeoverLevel::ChannelStalled) => {
-                format!("{me} acted for its leader, or gave leadership away: the leader's metadata channel was stalled")
+                format!(
+                    "{me} approved in place of its leader, or transferred leadership: the leader's metadata \
+                         endpoint was stalled"
+                )
             }
             // An isolated approval is notified from the journal.
             Ok(TakeoverLevel::Alone) | Err(RecvError::Lagged(_)) => continue,
@@ -38,12 +41,12 @@ pub(super) async fn watch_quorum(board: &PendingNotifications) {
     }
 }
 
-/// Adds the notification. A replica that never knew a leader has lost no quorum.
+/// Adds the notification. Without a known leader there was no quorum to lose.
 fn tell_of_loss(board: &PendingNotifications) {
     let state = board.cluster.state();
     let Some(known) = &state.leadership else { return };
     let text = format!(
-        "{} has had no quorum for {} s, so nothing is decided there; the last leader it knows of is {}, in term {}",
+        "{} has had no quorum for {} s, so that replica decides nothing; its last known leader is {}, in term {}",
         board.cluster.node.name,
         LOST_AFTER.as_secs(),
         known.by,

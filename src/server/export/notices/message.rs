@@ -52,9 +52,9 @@ pub(super) fn of(notice: &Notification, board: &PendingNotifications) -> Outgoin
     let sentence = board.own_text(notice).unwrap_or_else(|| match &notice.subject {
         NotificationSubject::Event(_) => of_event(notice, &event),
         NotificationSubject::Member(member) => warning::restore_failed(&cluster.state(), member)
-            .unwrap_or_else(|| format!("restoring {member} failed, and it is back meanwhile")),
+            .unwrap_or_else(|| format!("the restore of {member} failed, and the member is back in service meanwhile")),
         NotificationSubject::Replica(name) => format!(
-            "the metadata endpoint of {name} has given no document since {}; it sees no events",
+            "the metadata endpoint of {name} has returned no document since {}, so {name} receives no events",
             rfc3339(notice.at)
         ),
         NotificationSubject::Cluster => notice.kind.to_string(),
@@ -109,20 +109,20 @@ fn of_event(notice: &Notification, event: &Value) -> String {
             let told = |key: &str| event["blocker"][key].as_str().unwrap_or_default().to_owned();
             let (message, next, resolved_by) = (told("message"), told("next"), told("resolved_by"));
             match event["blocker"]["until"].as_str() {
-                _ if message.is_empty() => format!("{what} was blocked for long"),
-                Some(until) => format!("{what} is blocked: {message}; {next} ({until}); it is up to {resolved_by}"),
-                None => format!("{what} is blocked: {message}; {next}; it is up to {resolved_by}"),
+                _ if message.is_empty() => format!("{what} was blocked for a long time"),
+                Some(until) => format!("{what} is blocked: {message}; {next} ({until}); who can help: {resolved_by}"),
+                None => format!("{what} is blocked: {message}; {next}; who can help: {resolved_by}"),
             }
         }
         NotificationKind::Takeover => {
-            format!("{what}: {} approved it alone, without a quorum", accepted(event, "approver"))
+            format!("{what}: {} approved the event alone, without a quorum", accepted(event, "approver"))
         }
         NotificationKind::AllClear => {
             let (by, reason) = (accepted(event, "approver"), accepted(event, "reason"));
-            format!("the all-clear was given for {what} by {by} ({reason})")
+            format!("{by} gave the all-clear for {what} ({reason})")
         }
         NotificationKind::Started => format!("{what} has started ({})", word("start_cause")),
-        NotificationKind::Closed => format!("{what} is over, and nothing is owed because of it ({})", word("outcome")),
+        NotificationKind::Closed => format!("{what} is over, and no restore is outstanding ({})", word("outcome")),
         NotificationKind::RestoreFailed | NotificationKind::ChannelStalled | NotificationKind::QuorumLost => what,
     }
 }
@@ -163,16 +163,13 @@ mod tests {
         let what = "Reboot of db-0, db-1 (event A-1)";
         let by = "is announced by User, not before 2026-01-01T00:00:00Z";
         assert_eq!(told(NotificationKind::Announced, &event), format!("{what} {by}"));
-        let waits = "is blocked: the drain hook runs; the hook ends; it is up to the hook";
+        let waits = "is blocked: the drain hook runs; the hook ends; who can help: the hook";
         assert_eq!(told(NotificationKind::Blocked, &event), format!("{what} {waits}"));
-        assert_eq!(
-            told(NotificationKind::AllClear, &event),
-            format!("the all-clear was given for {what} by db-2 (prepared)")
-        );
+        assert_eq!(told(NotificationKind::AllClear, &event), format!("db-2 gave the all-clear for {what} (prepared)"));
         assert_eq!(told(NotificationKind::Started, &event), format!("{what} has started (approved)"));
         assert_eq!(
             told(NotificationKind::Closed, &event),
-            format!("{what} is over, and nothing is owed because of it (completed)")
+            format!("{what} is over, and no restore is outstanding (completed)")
         );
         assert_eq!(told(NotificationKind::Closed, &json!({ "id": "e" })).matches("unknown").count(), 2);
     }

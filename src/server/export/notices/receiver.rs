@@ -49,7 +49,7 @@ impl Receiver {
             Address::InFile(path) => parse_external(&secrets::read(path).await?)
                 .map_err(|why| format!("the address in {} {why}", path.display()))?,
         };
-        self.headers.may_go_to(&url).map_err(|why| format!("its address {why}"))?;
+        self.headers.may_go_to(&url).map_err(|why| format!("the address {why}"))?;
         Ok(url)
     }
 

@@ -22,7 +22,7 @@ pub(super) async fn key(file: Option<&Path>) -> Result<Option<hmac::Key>, String
     let Some(file) = file else { return Ok(None) };
     let secret = secrets::read(file).await?;
     parse(&secret).map(Some).ok_or_else(|| {
-        let advice = "`printf whsec_; openssl rand -base64 32` makes one";
+        let advice = "make a key with `printf whsec_; openssl rand -base64 32`";
         format!("{}: not a key of {SHORTEST} to {LONGEST} bytes in base64: {advice}", file.display())
     })
 }

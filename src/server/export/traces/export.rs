@@ -74,7 +74,7 @@ impl ExportProgress {
         self.waiting.retain(|id, why| {
             let may_wait = recent.contains(id);
             if !may_wait {
-                tracing::warn!(trace = %id, why, "trace export abandoned: see [tracing]");
+                tracing::warn!(trace = %id, why, "trace export abandoned: check [tracing]");
                 metrics.export(ExportLabel::GivenUp);
             }
             may_wait
@@ -96,7 +96,7 @@ impl ExportProgress {
                 metrics.export(ExportLabel::Accepted);
             }
             ExportResult::Refused(why) => {
-                tracing::warn!(%event, trace = %id, why, "trace refused by the collector: see [tracing]");
+                tracing::warn!(%event, trace = %id, why, "trace refused by the collector: check [tracing]");
                 metrics.export(ExportLabel::Refused);
             }
         }

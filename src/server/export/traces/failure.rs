@@ -59,6 +59,6 @@ fn unprepared(event: &Event) -> Option<TraceFailure> {
     };
     Some(TraceFailure {
         kind,
-        why: format!("it began though not everything was prepared, by the rule \"{}\"", treatment.rule),
+        why: format!("the event started before the preparation by the rule \"{}\" was complete", treatment.rule),
     })
 }

@@ -87,12 +87,15 @@ impl Collector {
 fn taken(answer: &Reply, secrets: &Secrets) -> ExportResult {
     match answer.status {
         200..=299 => match otlp::refused(&answer.body) {
-            Some((spans, why)) => ExportResult::Refused(format!("{spans} of its spans: {}", secrets.cut(&why))),
+            Some((spans, why)) => ExportResult::Refused(format!("{spans} spans of the trace: {}", secrets.cut(&why))),
             None => ExportResult::Accepted,
         },
         status @ (429 | 502 | 503 | 504) => {
-            ExportResult::NotNow(format!("it answers {status}"), answer.retry_after.unwrap_or_default())
+            ExportResult::NotNow(format!("the collector answered {status}"), answer.retry_after.unwrap_or_default())
         }
-        status => ExportResult::Refused(format!("it answers {status}: {}", secrets.cut(&otlp::reason(&answer.body)))),
+        status => ExportResult::Refused(format!(
+            "the collector answered {status}: {}",
+            secrets.cut(&otlp::reason(&answer.body))
+        )),
     }
 }

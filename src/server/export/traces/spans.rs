@@ -125,7 +125,7 @@ impl Trace<'_> {
                 failed(span, outcome.as_str(), outcome.reason().unwrap_or_default().to_owned())
             }
             Some(_) => span,
-            None => failed(span, "unknown", "nothing was heard of it until the event was closed".to_owned()),
+            None => failed(span, "unknown", "no outcome was reported before the event closed".to_owned()),
         }
     }
 
@@ -178,14 +178,14 @@ fn posted(
     span.attributes.push(text("allclear.approval.reason", reason.as_str()));
     span.attributes.extend(facts);
     let Some((outcome, _)) = outcome else {
-        return failed(span, "unknown", "nobody recorded what became of the post".to_owned());
+        return failed(span, "unknown", "the outcome of the post was not recorded".to_owned());
     };
     span.attributes.push(text("allclear.approval.outcome", outcome.as_str()));
     match outcome {
         PostOutcome::Accepted | PostOutcome::Withdrawn | PostOutcome::Differs => span,
         PostOutcome::Refused(status) => {
             span.attributes.push(number("http.response.status_code", *status));
-            failed(span, outcome.as_str(), format!("the platform answered with {status}"))
+            failed(span, outcome.as_str(), format!("Azure answered with {status}"))
         }
         PostOutcome::NotSent(why) | PostOutcome::Unknown(why) => failed(span, outcome.as_str(), why.clone()),
     }

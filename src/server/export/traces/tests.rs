@@ -238,15 +238,15 @@ fn an_answer_is_taken_as_the_protocol_has_it() {
     assert_eq!(said(200, b""), ExportResult::Accepted);
     assert_eq!(said(202, b"thanks"), ExportResult::Accepted);
     // partial_success { rejected_spans: 3, error_message: "old" }
-    assert_eq!(said(200, b"\x0a\x07\x08\x03\x12\x03old"), refused("3 of its spans: old"));
+    assert_eq!(said(200, b"\x0a\x07\x08\x03\x12\x03old"), refused("3 spans of the trace: old"));
     assert_eq!(said(200, b"\x0a\x05\x12\x03odd"), ExportResult::Accepted, "a warning is no refusal");
     for status in [429, 502, 503, 504] {
         assert!(matches!(said(status, b""), ExportResult::NotNow(_, after) if after == wish), "{status}");
     }
     // google.rpc.Status { code: 3, message: "bad" }
-    assert_eq!(said(400, b"\x08\x03\x12\x03bad"), refused("it answers 400: bad"));
-    assert_eq!(said(404, b"404 page not found\n"), refused("it answers 404: 404 page not found"));
-    assert_eq!(said(403, b"who is Bearer t0ken or t0ken"), refused("it answers 403: who is *** or ***"));
+    assert_eq!(said(400, b"\x08\x03\x12\x03bad"), refused("the collector answered 400: bad"));
+    assert_eq!(said(404, b"404 page not found\n"), refused("the collector answered 404: 404 page not found"));
+    assert_eq!(said(403, b"who is Bearer t0ken or t0ken"), refused("the collector answered 403: who is *** or ***"));
     for status in [301, 401, 500, 999] {
         assert!(matches!(said(status, b""), ExportResult::Refused(_)), "{status}");
     }

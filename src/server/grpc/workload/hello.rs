@@ -43,14 +43,14 @@ impl HelloErrors {
 
     fn count(&mut self, place: &str, count: usize, most: usize) {
         if count > most {
-            self.add(&place, &format!("there are {count}: at most {most}"));
+            self.add(&place, &format!("{count} entries are given; the limit is {most}"));
         }
     }
 
     fn name(&mut self, place: &dyn Display, given: &str) {
         if !is_name(given) {
             let rule = format!("1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`");
-            self.add(place, &format!("{:?} is no name: {rule}", shortened(given)));
+            self.add(place, &format!("{:?} is not a name: {rule}", shortened(given)));
         }
     }
 
@@ -65,7 +65,7 @@ impl HelloErrors {
 
     /// Adds a value of an enum that this version does not know.
     fn unknown(&mut self, place: &dyn Display, number: i32) {
-        self.add(place, &format!("{number} is not known to this version"));
+        self.add(place, &format!("this version does not know the value {number}"));
     }
 }
 
@@ -83,7 +83,7 @@ fn shortened(given: &str) -> String {
 pub(super) fn read(hello: pb::Hello, owner: u32, polls: bool) -> Result<Hello, String> {
     let mut mistakes = HelloErrors::default();
     if !hello.versions.contains(&VERSION) {
-        mistakes.add(&"versions", &format!("this replica speaks {VERSION}"));
+        mistakes.add(&"versions", &format!("this replica needs version {VERSION}"));
     }
     mistakes.name(&"workload", &hello.workload);
     if let Some(group) = &hello.group {
@@ -94,7 +94,7 @@ pub(super) fn read(hello: pb::Hello, owner: u32, polls: bool) -> Result<Hello, S
     for (place, name) in hello.after.iter().take(MAX_AFTER).enumerate() {
         mistakes.name(&format!("after[{place}]"), name);
         if *name == hello.workload {
-            mistakes.add(&format!("after[{place}]"), &"it cannot wait for itself");
+            mistakes.add(&format!("after[{place}]"), &"a workload cannot wait for itself");
         }
     }
     mistakes.count("hooks", hello.hooks.len(), MAX_HOOKS);
@@ -103,7 +103,7 @@ pub(super) fn read(hello: pb::Hello, owner: u32, polls: bool) -> Result<Hello, S
     let mut names = BTreeSet::new();
     for (place, hook) in hooks.iter().enumerate() {
         if hook.name.is_some() && !names.insert((hook.phase, &hook.name)) {
-            mistakes.add(&format!("hooks[{place}].name"), &"another hook of its phase has this name");
+            mistakes.add(&format!("hooks[{place}].name"), &"another hook of the phase has this name");
         }
     }
     let lease = mistakes.span(&"lease_ms", hello.lease_ms, &LEASE).unwrap_or(LEASE_LEFT_OUT);
@@ -139,7 +139,7 @@ fn hook(place: usize, given: &pb::Hook, mistakes: &mut HelloErrors) -> Option<Ho
         Ok(pb::Phase::Restore) => Some(Phase::Restore),
         Ok(pb::Phase::Ready) => Some(Phase::Ready),
         Ok(pb::Phase::Unspecified) => {
-            mistakes.add(&at("phase"), &"is missing");
+            mistakes.add(&at("phase"), &"the field is missing");
             None
         }
         Err(_) => {
@@ -173,7 +173,8 @@ fn hook(place: usize, given: &pb::Hook, mistakes: &mut HelloErrors) -> Option<Ho
         mistakes.name(&at(&format!("event_types[{number}]")), kind);
     }
     if let Some(name) = given.name.as_ref().filter(|name| !is_hook_name(name)) {
-        let message = format!("{:?} is no name: 1 to 64 letters, digits, - or _, and no number", shortened(name));
+        let message =
+            format!("{:?} is not a name: 1 to 64 letters, digits, - or _, and not only digits", shortened(name));
         mistakes.add(&at("name"), &message);
     }
     Some(Hook {
@@ -224,10 +225,11 @@ fn known(given: Vec<pb::Known>, mistakes: &mut HelloErrors) -> BTreeMap<String, 
     let mut known = BTreeMap::new();
     for (place, pb::Known { attempt, outcome }) in given.into_iter().take(MAX_KNOWN).enumerate() {
         if !(1..=MAX_ATTEMPT_BYTES).contains(&attempt.len()) {
-            mistakes.add(&format!("known[{place}].attempt"), &format!("it has 1 to {MAX_ATTEMPT_BYTES} bytes"));
+            mistakes
+                .add(&format!("known[{place}].attempt"), &format!("an attempt id has 1 to {MAX_ATTEMPT_BYTES} bytes"));
         }
         match outcome.map(message::ended) {
-            Some(None) => mistakes.add(&format!("known[{place}].outcome"), &"it says nothing that this version knows"),
+            Some(None) => mistakes.add(&format!("known[{place}].outcome"), &"this version does not know the outcome"),
             // Without an outcome the attempt is still running.
             outcome => _ = known.insert(attempt, outcome.flatten()),
         }
@@ -242,17 +244,20 @@ pub(super) fn odd(workload: &Workload, configured: &[Workload]) -> Vec<pb::Probl
         problems.push(pb::Problem { place, message: message.to_owned() });
     };
     if workload.hooks.is_empty() {
-        tell(Some("hooks".to_owned()), "there are none: nothing is prepared, and events do not wait for it");
+        tell(
+            Some("hooks".to_owned()),
+            "the workload has no hooks: allclear prepares nothing, and events do not wait for the workload",
+        );
     }
     for (place, hook) in workload.hooks.iter().enumerate() {
         if hook.phase == Phase::Failover && !hook.can_confirm {
-            let message = "a failover that cannot be asked counts as failed when nobody knows how it ended";
+            let message = "a failover hook without `can_confirm` counts as failed when its outcome is unknown";
             tell(Some(format!("hooks[{place}].can_confirm")), message);
         }
     }
     let stands_in = configured.iter().any(|other| other.name == workload.name);
     if workload.on_absent == OnAbsent::Command && !stands_in {
-        let message = format!("no workload {} is configured here that could stand in for it", workload.name);
+        let message = format!("the configuration of this replica has no workload {} as a fallback", workload.name);
         tell(Some("on_absent".to_owned()), &message);
     }
     problems

@@ -110,7 +110,7 @@ pub(super) fn said(report: pb::Report) -> Result<(String, FromWorkload), pb::Pro
     use pb::report::News;
     let problem = |place: &str, message: &str| pb::Problem { place: Some(place.into()), message: message.into() };
     if !(1..=MAX_ATTEMPT_BYTES).contains(&report.attempt.len()) {
-        return Err(problem("report.attempt", "it names no attempt"));
+        return Err(problem("report.attempt", "the report names no attempt"));
     }
     let said = match report.news {
         Some(News::Progress(progress)) => FromWorkload::Progress {
@@ -119,10 +119,10 @@ pub(super) fn said(report: pb::Report) -> Result<(String, FromWorkload), pb::Pro
         },
         Some(News::Extension(extension)) => FromWorkload::MoreTime(Duration::from_millis(extension.needs_ms)),
         Some(News::Outcome(outcome)) => {
-            let unknown = || problem("report.outcome", "it says nothing that this version knows");
+            let unknown = || problem("report.outcome", "this version does not know the content");
             FromWorkload::Ended(ended(outcome).ok_or_else(unknown)?)
         }
-        None => return Err(problem("report", "it says nothing that this version knows")),
+        None => return Err(problem("report", "this version does not know the content")),
     };
     Ok((report.attempt, said))
 }
@@ -137,7 +137,7 @@ pub(super) fn ended(outcome: pb::Outcome) -> Option<HookOutcome> {
         Variant::Blocked(reason) => HookOutcome::Blocked(bounded(&reason)),
         Variant::Cancelled(_) => HookOutcome::Cancelled,
         Variant::Unknown(reason) => HookOutcome::Unknown(bounded(&reason)),
-        Variant::Stale(_) => HookOutcome::Failed("its workload was given something newer before".to_owned()),
+        Variant::Stale(_) => HookOutcome::Failed("the workload had received a newer attempt before".to_owned()),
     })
 }
 

@@ -118,7 +118,7 @@ impl WorkloadRpc {
         }
         if !self.changes.of(uid).lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(Status::resource_exhausted(format!(
-                "uid {uid} changes registrations too often; wait a second"
+                "uid {uid} changes registrations too often; wait one second"
             )));
         }
         let enlisting = async {
@@ -139,7 +139,9 @@ impl WorkloadRpc {
                 Err(Status::permission_denied(format!("{} is the workload of another user", workload.name)))
             }
             Ok(ApplyResult::Rejected(why)) => Err(Status::unavailable(format!("the registration was ignored: {why}"))),
-            Err(_) => Err(Status::unavailable("the registration could not be recorded: no quorum answers; dial again")),
+            Err(_) => {
+                Err(Status::unavailable("the registration is not recorded, because there is no quorum; connect again"))
+            }
         }
     }
 
@@ -186,7 +188,9 @@ impl WorkloadRpc {
             let _ = self.cluster.committed.clone().wait_for(|state| self.listed(state, name).is_none()).await;
         };
         if timeout(RECORDED_WITHIN, delisting).await.is_err() {
-            return Err(Status::unavailable("no quorum answers: it is recorded as soon as one does"));
+            return Err(Status::unavailable(
+                "there is no quorum: the deregistration is recorded as soon as a quorum is back",
+            ));
         }
         tracing::info!(workload = %name, "session workload deregistered");
         sessions.deregister(name);
@@ -204,7 +208,9 @@ fn refused(refusal: &RegistrationError) -> Status {
 /// The uid of the caller.
 fn caller_uid<T>(request: &Request<T>) -> Result<u32, Status> {
     let caller = caller(request.extensions());
-    caller.map(|(uid, _)| uid).ok_or_else(|| Status::permission_denied("the system does not say who asks"))
+    caller
+        .map(|(uid, _)| uid)
+        .ok_or_else(|| Status::permission_denied("the operating system does not report the uid of the caller"))
 }
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -220,7 +226,7 @@ impl workloads_server::Workloads for WorkloadService {
         let uid = caller_uid(&request)?;
         let mut messages = request.into_inner();
         let first = timeout(HELLO_WITHIN, messages.message()).await;
-        let first = first.map_err(|_| Status::deadline_exceeded("nobody said Hello within 5 s"))??;
+        let first = first.map_err(|_| Status::deadline_exceeded("the workload sent no Hello within 5 s"))??;
         let Some(pb::from_workload::Message::Hello(hello)) = first.and_then(|first| first.message) else {
             return Err(Status::invalid_argument("a session begins with Hello"));
         };
@@ -264,7 +270,7 @@ impl workloads_server::Workloads for WorkloadService {
         let uid = caller_uid(&request)?;
         let pb::UnregisterRequest { workload, force } = request.into_inner();
         if !hello::is_name(&workload) {
-            return Err(Status::invalid_argument("workload: it is no workload's name"));
+            return Err(Status::invalid_argument("workload: the value is not the name of a workload"));
         }
         let workload = WorkloadName(workload);
         self.0.unregister(&workload, uid, force).await?;
@@ -275,7 +281,7 @@ impl workloads_server::Workloads for WorkloadService {
 
     async fn watch_events(&self, _: Request<pb::WatchEventsRequest>) -> Answered<Self::WatchEventsStream> {
         let events = WatchStream::new(self.0.open.all.watch()).map(|events| Ok(pb::Events { events: events.to_vec() }));
-        let stops = streams::once(async { Err(Status::unavailable("this replica stops")) });
+        let stops = streams::once(async { Err(Status::unavailable("this replica is stopping")) });
         Ok(Response::new(Box::pin(events.take_until(self.0.stop.clone().cancelled_owned()).chain(stops))))
     }
 }

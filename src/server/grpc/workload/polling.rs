@@ -59,7 +59,7 @@ impl PollSessions {
             return Err(over());
         }
         if !line.pace.take() {
-            return Err(Status::resource_exhausted("too many calls a second; ask less often"));
+            return Err(Status::resource_exhausted("this session makes too many calls per second; call less often"));
         }
         Ok((visit, line.told.clone()))
     }
@@ -72,16 +72,16 @@ fn over() -> Status {
 pub(super) async fn poll(door: &WorkloadRpc, uid: u32, request: pb::PollRequest) -> Result<pb::PollResponse, Status> {
     let (visit, line) = door.lines.of(&request.session, uid, &door.metrics.refusals)?;
     let Some(role) = hello::role(request.role) else {
-        return Err(Status::invalid_argument("role: it is not known to this version"));
+        return Err(Status::invalid_argument("role: this version does not know the value"));
     };
     let lease = door.hooks.runner.sessions.hear(&visit, role).map_err(|_| over())?;
     let Ok(mut told) = line.try_lock() else {
-        return Err(Status::failed_precondition("another poll of this session waits already"));
+        return Err(Status::failed_precondition("another poll of this session is waiting already"));
     };
     let waits = Duration::from_millis(request.wait_ms).min(lease / 2).min(WAITS_AT_MOST);
     let first = tokio::select! {
         first = timeout(waits, told.recv()) => first,
-        () = door.stop.cancelled() => return Err(Status::unavailable("this replica stops")),
+        () = door.stop.cancelled() => return Err(Status::unavailable("this replica is stopping")),
     };
     // A closed queue means a closed session.
     let mut found: Vec<ToWorkload> = match first {
@@ -105,7 +105,7 @@ pub(super) async fn report(
     request: pb::ReportRequest,
 ) -> Result<pb::ReportResponse, Status> {
     let (visit, _) = door.lines.of(&request.session, uid, &door.metrics.refusals)?;
-    let report = request.report.ok_or_else(|| Status::invalid_argument("report: is missing"))?;
+    let report = request.report.ok_or_else(|| Status::invalid_argument("report: the field is missing"))?;
     let wrong = |problem: pb::Problem| {
         Status::invalid_argument(format!("{}: {}", problem.place.unwrap_or_default(), problem.message))
     };

@@ -75,7 +75,7 @@ impl Stream {
                 },
                 told = self.told.recv() => self.tell(told).await,
                 Ok(()) = self.events.changed() => self.tell_events().await,
-                () = self.door.stop.cancelled() => self.go_away("this replica stops").await,
+                () = self.door.stop.cancelled() => self.go_away("this replica is stopping").await,
                 () = self.out.closed() => Err(StreamEnd::Gone),
             };
             if let Err(end) = turn {
@@ -100,14 +100,19 @@ impl Stream {
 
     async fn heard(&mut self, message: pb::FromWorkload) -> Result<(), StreamEnd> {
         if !self.pace.take() {
-            let most = format!("more than {MESSAGES_A_SECOND} messages a second; dial again, and say less");
+            let most = format!(
+                "this session sent more than {MESSAGES_A_SECOND} messages per second; connect again, and send fewer \
+                 messages"
+            );
             return Err(StreamEnd::With(Status::resource_exhausted(most)));
         }
         let sessions = &self.door.hooks.runner.sessions;
         match message.message {
             Some(From::Heartbeat(pb::Heartbeat { role })) => {
                 let Some(role) = hello::role(role) else {
-                    return self.say(To::Problem(problem("heartbeat.role", "it is not known to this version"))).await;
+                    return self
+                        .say(To::Problem(problem("heartbeat.role", "this version does not know the message")))
+                        .await;
                 };
                 let lease = sessions.hear(&self.visit, role)?;
                 self.say(To::Pong(pb::Pong { lease_ms: ms(lease) })).await
@@ -127,7 +132,7 @@ impl Stream {
             // A newer version may have more messages.
             None => {
                 sessions.hear(&self.visit, None)?;
-                self.say(To::Problem(problem("message", "it is not known to this version"))).await
+                self.say(To::Problem(problem("message", "this version does not know the message"))).await
             }
         }
     }
@@ -163,7 +168,7 @@ pub(super) fn new_pace() -> RateLimiter {
 }
 
 fn does_not_read() -> Status {
-    Status::resource_exhausted("this workload does not read what it is told; dial again")
+    Status::resource_exhausted("this workload does not read its messages; connect again")
 }
 
 fn problem(place: &str, message: &str) -> pb::Problem {

@@ -64,16 +64,20 @@ pub(super) fn look(folder: &Folder) -> FolderState {
         (Ok(Some(outcome)), ..) => FolderState::Ended(outcome),
         // A power cut leaves the request of a started attempt, and the other files perhaps missing or incomplete.
         (_, Ok(Some(request)), _) if is_elsewhere(&request) => {
-            lost("the machine or its container was restarted while it ran", lock)
+            lost("the VM or its container restarted while the hook ran", lock)
         }
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => lost(&error.to_string(), lock),
         (_, _, Ok(None)) => FolderState::NeverBegun { complaint: folder.complaint(), lock },
         (_, Ok(Some(_)), Ok(Some(_))) => {
             let complaint = folder.complaint();
-            let reason = if complaint.is_empty() { "its supervisor was killed while it ran" } else { &complaint };
+            let reason = if complaint.is_empty() {
+                "the supervisor of the hook was killed while the hook ran"
+            } else {
+                &complaint
+            };
             lost(reason, lock)
         }
-        (_, Ok(None), Ok(Some(_))) => lost("its request is gone", lock),
+        (_, Ok(None), Ok(Some(_))) => lost("the request of the hook is missing", lock),
     }
 }
 
@@ -137,16 +141,16 @@ fn spawn(shared: &RunningAttempts, folder: &Folder, lock: File) -> Result<Child,
         .stdout(Stdio::piped())
         .stderr(complaints)
         .spawn()
-        .map_err(|error| not_begun(&format!("cannot start its supervisor {}: {error}", program.display())))
+        .map_err(|error| not_begun(&format!("cannot start the supervisor {} of the hook: {error}", program.display())))
 }
 
 fn not_begun(reason: &str) -> HookOutcome {
-    HookOutcome::Blocked(format!("it was not started: {reason}"))
+    HookOutcome::Blocked(format!("the hook was not started: {reason}"))
 }
 
 pub(super) fn discard(folder: &Folder) {
     if let Err(error) = folder.discard() {
-        warn!(%error, "a hook's folder stays behind");
+        warn!(%error, "hook directory not removed");
     }
 }
 
@@ -263,11 +267,14 @@ async fn settle(shared: &RunningAttempts, attempt: &str, folder: &Folder, cancel
     }
     let (ended, lock) = match found {
         FolderState::Ended(outcome) => return outcome,
-        FolderState::Running => (HookOutcome::Unknown("somebody else holds its lock".to_owned()), None),
+        FolderState::Running => (HookOutcome::Unknown("another process holds the lock of the hook".to_owned()), None),
         FolderState::NeverBegun { lock, .. } if cancelled => (HookOutcome::Cancelled, Some(lock)),
         FolderState::NeverBegun { complaint, lock } => {
-            let reason =
-                if complaint.is_empty() { "its supervisor was killed before it could begin" } else { &complaint };
+            let reason = if complaint.is_empty() {
+                "the supervisor was killed before the start of the hook"
+            } else {
+                &complaint
+            };
             (not_begun(reason), Some(lock))
         }
         FolderState::Lost { mut reason, lock } => {
@@ -277,7 +284,7 @@ async fn settle(shared: &RunningAttempts, attempt: &str, folder: &Folder, cancel
             (HookOutcome::Lost(reason), lock)
         }
     };
-    warn!(attempt, %ended, folder = %folder.path().display(), "a hook was settled without its supervisor");
+    warn!(attempt, %ended, folder = %folder.path().display(), "hook outcome recorded without its supervisor");
     let outcome = OutcomeRecord { ended, at_ms: clock::now().0, progress: None };
     let settling = shared.on(folder, move |folder| {
         // The lock is released after the write, not before.
@@ -286,7 +293,7 @@ async fn settle(shared: &RunningAttempts, attempt: &str, folder: &Folder, cancel
     });
     let (settled, outcome) = settling.await;
     if let Err(error) = settled {
-        error!(attempt, %error, "a hook's outcome is known to this process only");
+        error!(attempt, %error, "hook outcome not written to the disk");
     }
     outcome
 }
@@ -296,7 +303,7 @@ async fn end_what_is_left(shared: &RunningAttempts, folder: &Folder) -> bool {
         Ok(Some(mark)) if mark.place == process::place() => process::end_session(mark.supervisor).await,
         Ok(_) => true,
         Err(error) => {
-            error!(%error, "whether a hook's processes are left cannot be found out");
+            error!(%error, "remaining processes of a hook not determined");
             true
         }
     }

@@ -38,7 +38,7 @@ impl Memory {
     /// started, so a simulated run is reproducible.
     pub fn complete(&self) {
         if let Err(error) = fs::remove_file(&self.mark) {
-            warn!(%error, mark = %self.mark.display(), "the folder of running hooks still counts as new");
+            warn!(%error, mark = %self.mark.display(), "mark of a new disk not removed");
         }
     }
 }

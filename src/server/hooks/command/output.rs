@@ -9,7 +9,7 @@ use crate::hooks::one_line;
 use crate::secrets::Secrets;
 
 const KEPT: usize = 64 * 1024;
-const NOTE: &str = "\n[allclear: what was printed after the first 64 KiB is not kept]\n";
+const NOTE: &str = "\n[allclear: output after the first 64 KiB is not kept]\n";
 /// The parsed length of a line; the rest is ignored.
 const LINE: usize = 4096;
 /// The longest text for the cluster.

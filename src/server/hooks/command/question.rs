@@ -38,7 +38,7 @@ pub struct Question<'a> {
 impl Question<'_> {
     /// The program's answer, if the program ends within `patience`; otherwise the reason for the missing answer.
     pub async fn ask(self, surroundings: &HookEnvironment, patience: Duration) -> Result<ProgramOutput, String> {
-        let late = || format!("it did not answer within {} ms", patience.as_millis());
+        let late = || format!("the command did not end within {} ms", patience.as_millis());
         let given = timeout(patience, Given::to(self.command)).await.map_err(|_| late())??;
         let mut child = self.start(surroundings, &given)?;
         let group = child.id();
@@ -52,7 +52,7 @@ impl Question<'_> {
 
     fn start(&self, surroundings: &HookEnvironment, given: &Given) -> Result<Child, String> {
         let [program, arguments @ ..] = self.command.argv.as_slice() else {
-            return Err("its command is empty".to_owned());
+            return Err("the command is empty".to_owned());
         };
         let identity = self.command.user.as_deref().map(RunAs::of).transpose()?;
         let mut process = Process::new(program);
@@ -76,7 +76,7 @@ impl Question<'_> {
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let (said, complaints) = tokio::join!(read(stdout), read(stderr));
         let (said, complaints) = (said?, complaints?);
-        let status = child.wait().await.map_err(|error| format!("cannot wait for it: {error}"))?;
+        let status = child.wait().await.map_err(|error| format!("cannot wait for the command: {error}"))?;
         let complaints = secrets.cut(&complaints);
         let complaint = complaints.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
         Ok(ProgramOutput { status, said, complaint: bounded(complaint) })
@@ -91,6 +91,6 @@ async fn read(stream: Option<impl AsyncRead + Unpin>) -> Result<String, String> 
         (&mut stream).take(ANSWER_LIMIT).read_to_end(&mut said).await?;
         tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
     };
-    read.await.map_err(|error| format!("cannot read it: {error}"))?;
+    read.await.map_err(|error| format!("cannot read its output: {error}"))?;
     Ok(String::from_utf8_lossy(&said).into_owned())
 }

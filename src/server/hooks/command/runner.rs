@@ -134,11 +134,11 @@ impl Runner {
         }
         if let Some(gone) = name.strip_prefix(GONE) {
             let _ = fs::remove_dir_all(self.shared.spool.join(name));
-            return info!(folder = gone, "removed what was left of a forgotten hook");
+            return info!(folder = gone, "files of a removed hook deleted");
         }
         let is_folder = || fs::symlink_metadata(self.shared.spool.join(name)).is_ok_and(|found| found.is_dir());
         let Some(attempt) = decode(name).filter(|_| is_folder()) else {
-            return warn!(name, spool = %self.shared.spool.display(), "not the folder of a hook; left alone");
+            return warn!(name, spool = %self.shared.spool.display(), "foreign entry in the hook directory ignored");
         };
         let folder = Folder::of(&self.shared.spool, &attempt);
         match attempt::look(&folder) {
@@ -172,13 +172,15 @@ impl Runner {
 
 fn acceptable(attempt: &str, left: Duration, running: usize) -> Result<(), HookOutcome> {
     if !is_usable(attempt) {
-        return Err(HookOutcome::Failed("the attempt's id is too long to be kept, or empty".to_owned()));
+        return Err(HookOutcome::Failed("the id of the attempt is empty or too long".to_owned()));
     }
     if left.is_zero() {
         return Err(HookOutcome::TimedOut);
     }
     if running >= MAX_RUNNING {
-        return Err(HookOutcome::Blocked(format!("it was not started: {running} hooks are running here already")));
+        return Err(HookOutcome::Blocked(format!(
+            "the hook was not started: {running} hooks are running on this replica already"
+        )));
     }
     Ok(())
 }

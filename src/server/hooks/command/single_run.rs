@@ -52,7 +52,7 @@ pub async fn run_alone(
             report = reports.recv() => match report.map(|report| report.news) {
                 Some(HookUpdate::Ended(ended)) => break ended,
                 Some(news) => hear(&news),
-                None => break HookOutcome::Lost("nobody runs it any more".to_owned()),
+                None => break HookOutcome::Lost("the run has ended without a result".to_owned()),
             },
         }
     };

@@ -12,11 +12,11 @@ const LOCK_EVERY: Duration = Duration::from_millis(20);
 
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolOpenError {
-    #[error("{} is in use by another replica; stop it, or give this one its own data_dir", .0.display())]
+    #[error("{} is in use by another replica; stop that replica, or give this replica its own data_dir", .0.display())]
     InUse(PathBuf),
-    #[error("the folder of running hooks cannot be used: {0}")]
+    #[error("the directory of running hooks cannot be used: {0}")]
     Unsafe(#[from] Unsafe),
-    #[error("the folder of running hooks cannot be used: {0}; check data_dir and its owner")]
+    #[error("the directory of running hooks cannot be used: {0}; check data_dir and its owner")]
     Spool(#[from] SpoolError),
 }
 

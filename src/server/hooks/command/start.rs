@@ -27,7 +27,7 @@ pub(super) async fn start(
     left: Duration,
 ) -> Result<Child, String> {
     let [program, arguments @ ..] = request.command.argv.as_slice() else {
-        return Err("its command is empty".to_owned());
+        return Err("the command is empty".to_owned());
     };
     let identity = request.command.user.as_deref().map(RunAs::of).transpose()?;
     let mut command = Command::new(program);
@@ -50,8 +50,8 @@ pub(super) async fn start(
                     sleep(ROOM_EVERY).await;
                     continue;
                 }
-                io::ErrorKind::NotFound => "no such program, or no interpreter for it".to_owned(),
-                io::ErrorKind::PermissionDenied => "it may not be executed".to_owned(),
+                io::ErrorKind::NotFound => "the program or its interpreter does not exist".to_owned(),
+                io::ErrorKind::PermissionDenied => "the program is not executable".to_owned(),
                 _ => error.to_string(),
             },
         };

@@ -70,13 +70,13 @@ pub fn supervise(folder: &Path) -> ExitCode {
 async fn run(folder: &Folder) -> Result<(), SpoolError> {
     let misuse = |wrong: &str| Err(io::Error::other(wrong.to_owned())).doing("run the attempt in", folder.path());
     if folder.lock()?.is_some() {
-        return misuse("its lock is not held: a supervisor is started by a replica");
+        return misuse("the lock of the attempt is not held: only a replica starts a supervisor");
     }
     // The session identifies the hook's processes if this process is killed, so no other process may be in the session.
     if setsid().is_err() && getsid(None) != Ok(getpid()) {
-        return misuse("it must not lead a process group");
+        return misuse("the supervisor must not lead a process group");
     }
-    let Some(request) = folder.read::<RunRecord>()? else { return misuse("there is no request") };
+    let Some(request) = folder.read::<RunRecord>()? else { return misuse("the request is missing") };
     handle_what_may_be_ignored();
     let mut terminate = signal(SignalKind::terminate()).doing("run the attempt in", folder.path())?;
     let supervisor = process::ProcessId::own().doing("run the attempt in", folder.path())?;
@@ -121,7 +121,9 @@ async fn attend(folder: &Folder, request: &RunRecord, cancelled: impl AsyncFnOnc
     let time_left = || request.ends_at.saturating_sub(clock::since_boot());
     let given = match timeout(time_left(), Given::to(&request.command)).await {
         Ok(Ok(given)) => given,
-        Ok(Err(why)) => return (HookOutcome::Blocked(format!("it was not started: {why}")), ProgressRecord::default()),
+        Ok(Err(why)) => {
+            return (HookOutcome::Blocked(format!("the hook was not started: {why}")), ProgressRecord::default());
+        }
         Err(_) => return (HookOutcome::TimedOut, ProgressRecord::default()),
     };
     let left = time_left();
@@ -220,13 +222,13 @@ async fn end(hook: &mut Child, ended: HookOutcome) -> HookOutcome {
 fn verdict(status: io::Result<ExitStatus>, last_complaint: &str) -> HookOutcome {
     let status = match status {
         Ok(status) => status,
-        Err(error) => return HookOutcome::Unknown(format!("its exit status cannot be had: {error}")),
+        Err(error) => return HookOutcome::Unknown(format!("the exit status of the hook is not available: {error}")),
     };
     match (status.code().and_then(|code| u8::try_from(code).ok()), status.signal()) {
         (Some(exit::DONE), _) => HookOutcome::Done,
         (Some(exit::NOT_APPLICABLE), _) => HookOutcome::NotApplicable,
         (Some(exit::NOT_DONE), _) => HookOutcome::NotDone,
-        (Some(exit::UNKNOWN), _) => HookOutcome::Unknown(or(last_complaint, "it says that nobody can tell")),
+        (Some(exit::UNKNOWN), _) => HookOutcome::Unknown(or(last_complaint, "the hook reports an unknown outcome")),
         (Some(exit::BLOCKED), _) => {
             HookOutcome::Blocked(or(last_complaint, "exit status 75, nothing on standard error"))
         }
@@ -238,7 +240,7 @@ fn verdict(status: io::Result<ExitStatus>, last_complaint: &str) -> HookOutcome 
             let said = if last_complaint.is_empty() { String::new() } else { format!(": {last_complaint}") };
             HookOutcome::Failed(format!("killed by {name}{said}"))
         }
-        (None, None) => HookOutcome::Unknown(format!("it ended strangely: {status}")),
+        (None, None) => HookOutcome::Unknown(format!("the hook ended with an unknown status: {status}")),
     }
 }
 

@@ -30,7 +30,7 @@ impl RunAs {
             Err(error) => return Err(unusable(error)),
         };
         if !geteuid().is_root() && user.uid != geteuid() {
-            return Err(format!("cannot run as user {name}: only a replica that runs as root can"));
+            return Err(format!("cannot run as user {name}: the replica has to run as root"));
         }
         let name = CString::new(name).map_err(|_| unusable(Errno::EINVAL))?;
         let groups = getgrouplist(&name, user.gid).map_err(unusable)?;
@@ -52,8 +52,11 @@ impl RunAs {
             return Ok(start());
         }
         if has_ambient_capabilities() {
-            let why = "this replica has ambient capabilities, which it needs not and would hand on";
-            return Err(format!("cannot change to user {}: {why}; take AmbientCapabilities= from its unit", self.uid));
+            let why = "this replica has ambient capabilities, and hooks would inherit these capabilities";
+            return Err(format!(
+                "cannot change to user {}: {why}; remove AmbientCapabilities= from the systemd unit",
+                self.uid
+            ));
         }
         let change = |error: Errno| format!("cannot change to user {}: {}", self.uid, error.desc());
         let user = getresuid().map_err(change)?;

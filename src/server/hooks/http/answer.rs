@@ -1,4 +1,4 @@
-//! Outcomes from the answers of a server (`README.md`, hooks over HTTP). A pure function from replies to outcomes.
+//! Outcomes from the answers of a server (`deploy/docs/hooks.md`, HTTP hooks). A pure function from replies to outcomes.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(super) fn to_the_post(reply: Result<Reply, ExchangeError>) -> ControlFlow<Ho
     Break(match reply.status {
         202 => match reply.location {
             Some(location) => return Continue(location),
-            None => HookOutcome::Unknown("202 without a Location: nobody can tell how it ends".to_owned()),
+            None => HookOutcome::Unknown("202 without a Location: the outcome of the hook cannot be read".to_owned()),
         },
         200..=299 => ended(&reply),
         // Nothing was begun, by these statuses; a 503 without `Retry-After` may come from a proxy whose server died.
@@ -59,7 +59,7 @@ fn ended(reply: &Reply) -> HookOutcome {
         return HookOutcome::Done;
     }
     let said: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
-    let reason = || said.get("reason").and_then(Value::as_str).unwrap_or("it gives no reason").to_owned();
+    let reason = || said.get("reason").and_then(Value::as_str).unwrap_or("the answer gives no reason").to_owned();
     match said.get("outcome").and_then(Value::as_str) {
         Some("done") => HookOutcome::Done,
         Some("not_applicable") => HookOutcome::NotApplicable,
@@ -67,7 +67,7 @@ fn ended(reply: &Reply) -> HookOutcome {
         Some("failed") => HookOutcome::Failed(reason()),
         Some("blocked") => HookOutcome::Blocked(reason()),
         Some("unknown") => HookOutcome::Unknown(reason()),
-        Some(other) => HookOutcome::Unknown(format!("{} with outcome {other:?}, which is none", line_of(reply.status))),
+        Some(other) => HookOutcome::Unknown(format!("{} with the unknown outcome {other:?}", line_of(reply.status))),
         None => HookOutcome::Unknown(format!(
             "{} without an outcome: {}",
             line_of(reply.status),
@@ -131,7 +131,7 @@ mod tests {
             (200, r#"{"outcome": "not_applicable"}"#, HookOutcome::NotApplicable),
             (200, r#"{"outcome": "not_done"}"#, HookOutcome::NotDone),
             (200, r#"{"outcome": "failed", "reason": "disk full"}"#, failed("disk full")),
-            (200, r#"{"outcome": "failed"}"#, failed("it gives no reason")),
+            (200, r#"{"outcome": "failed"}"#, failed("the answer gives no reason")),
             (200, r#"{"outcome": "blocked", "reason": "no standby"}"#, blocked("no standby")),
             (200, r#"{"outcome": "unknown", "reason": "lost it"}"#, HookOutcome::Unknown("lost it".into())),
             (400, "first\nsecond", failed("400 Bad Request: first")),

@@ -20,14 +20,17 @@ impl Facts {
     pub(super) fn of_standard_input() -> Result<Self, String> {
         let mut text = String::new();
         let read = io::stdin().lock().take(MAX_FACTS).read_to_string(&mut text);
-        read.map_err(|error| format!("its facts cannot be read from standard input: {error}"))?;
+        read.map_err(|error| format!("the facts of the hook cannot be read from standard input: {error}"))?;
         Self::read(&text)
     }
 
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let facts: Map<String, Value> = serde_json::from_str(text)
             .map_err(|error| format!("standard input is not the facts of a hook as JSON: {error}"))?;
-        let left = facts.get("time_left_ms").and_then(Value::as_u64).ok_or("`time_left_ms` is missing in its facts")?;
+        let left = facts
+            .get("time_left_ms")
+            .and_then(Value::as_u64)
+            .ok_or("`time_left_ms` is missing in the facts of the hook")?;
         // No hook runs for longer than a day.
         let left = Duration::from_millis(left).min(Duration::from_hours(24));
         Ok(Self { facts, deadline: Instant::now() + left })

@@ -75,7 +75,7 @@ async fn follow(server: &HookServer, facts: &Facts, job: &Url) -> HookOutcome {
             }
         }
     }
-    HookOutcome::Unknown("it had not ended by its deadline".to_owned())
+    HookOutcome::Unknown("the hook had not ended by its deadline".to_owned())
 }
 
 /// Reports changes only: each report is an entry of the log.

@@ -32,7 +32,7 @@ const MAX_BODY: usize = 64 * 1024;
 /// The protocol of the server's answers.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Adapter {
-    /// No adapter: the protocol of `README.md`, hooks over HTTP.
+    /// No adapter: the protocol of `deploy/docs/hooks.md`, HTTP hooks.
     #[default]
     None,
     /// The REST API of Patroni, by its base address.

@@ -41,7 +41,7 @@ impl HookServer {
 
     /// A URL that the server sent, if the URL has the server's own origin.
     pub(super) fn own(&self, location: &str) -> Result<Url, String> {
-        let elsewhere = || format!("it named {location:?}, which is not on {}", self.url.authority());
+        let elsewhere = || format!("the server named {location:?}, which is not on {}", self.url.authority());
         let url = self.url.join(location).map_err(|_| elsewhere())?;
         if url.origin() == self.url.origin() && url.username().is_empty() { Ok(url) } else { Err(elsewhere()) }
     }

@@ -149,14 +149,14 @@ impl SessionAttempt {
         let stop = self.stop.filter(|stop| now >= stop.at + STOPS_WITHIN)?;
         Some(match (stop.by_deadline, is_live && self.reach == Reach::Sent) {
             (true, true) => HookOutcome::TimedOut,
-            (true, false) => HookOutcome::Unknown("its workload was not there when its time was over".to_owned()),
-            (false, _) => HookOutcome::Unknown("its workload was told to stop, and did not answer".to_owned()),
+            (true, false) => HookOutcome::Unknown("the workload was disconnected at the deadline".to_owned()),
+            (false, _) => HookOutcome::Unknown("the workload did not answer the request to stop".to_owned()),
         })
     }
 }
 
 impl StopRequest {
     fn reason(self) -> &'static str {
-        if self.by_deadline { "its time is over" } else { "it is not wanted any more" }
+        if self.by_deadline { "the deadline has passed" } else { "the attempt is cancelled" }
     }
 }

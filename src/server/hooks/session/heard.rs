@@ -52,7 +52,7 @@ impl Sessions {
         let mut book = self.shared.change();
         let SessionTable { seats, attempts, reports, changes, .. } = &mut *book;
         if let Some(earlier) = seats.get_mut(name) {
-            earlier.end("another session of this workload took over");
+            earlier.end("another session of this workload replaced this session");
         }
         let mut seat = Session::new(greeting, token.clone(), line, now);
         for (key, attempt) in attempts.iter_mut().filter(|(_, attempt)| attempt.task.workload == *name) {
@@ -151,8 +151,8 @@ impl Sessions {
         if book.seats.get(name).is_some_and(Session::may_go)
             && let Some(mut seat) = book.seats.remove(name)
         {
-            seat.end("this workload is not registered any more");
-            book.on_session_lost(name, "its workload was unregistered while it ran");
+            seat.end("this workload is no longer registered");
+            book.on_session_lost(name, "the workload was unregistered while the attempt ran");
         }
         book.changes.send_replace(());
     }
@@ -168,7 +168,7 @@ impl Sessions {
     /// Dismisses a workload's report of an attempt without use in the cluster.
     pub fn dismiss_claim(&self, name: &WorkloadName, key: &str) {
         if let Some(seat) = self.shared.book().seats.get_mut(name) {
-            seat.dismiss_claim(key, "nobody waits for it any more");
+            seat.dismiss_claim(key, "the attempt is no longer needed");
         }
     }
 }

@@ -129,10 +129,11 @@ pub struct SessionRegistration {
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RegistrationError {
-    #[error("another session bears the name {0}; stop that one, or give this workload another name")]
+    #[error("another session has the name {0}; stop that session, or give this workload another name")]
     Taken(WorkloadName),
     #[error(
-        "{WORKLOAD_LIMIT} workloads are registered at this replica, which is the limit; unregister those that are gone"
+        "{WORKLOAD_LIMIT} workloads are registered at this replica, which is the limit; unregister workloads that no \
+         longer run"
     )]
     Full,
 }

@@ -98,7 +98,7 @@ impl Session {
         if self.lapsed.is_some() || now < self.heard + self.greeting.lease {
             return false;
         }
-        self.end("nothing was heard of this workload within its lease");
+        self.end("this workload sent nothing within its lease");
         self.lapsed = Some(now);
         self.greeting.known.clear();
         true

@@ -112,7 +112,7 @@ impl SessionTable {
             self.seats.iter_mut().filter_map(|(name, seat)| seat.expire_lease(now).then_some(name)).collect();
         let lapsed: Vec<WorkloadName> = lapsed.into_iter().cloned().collect();
         for name in &lapsed {
-            self.on_session_lost(name, "nothing was heard of its workload within its lease");
+            self.on_session_lost(name, "the workload sent nothing within its lease");
         }
         let expired = self.seats.values_mut().filter_map(|seat| seat.expire(now).then_some(())).count();
         if !lapsed.is_empty() || expired > 0 {
@@ -125,7 +125,7 @@ impl SessionTable {
                 end(&self.reports, key, attempt, ended);
             } else if attempt.has_reached_its_deadline(now) {
                 if attempt.reach == Reach::Unsent {
-                    let reason = format!("{} did not connect in time", attempt.task.workload);
+                    let reason = format!("the workload {} did not connect in time", attempt.task.workload);
                     end(&self.reports, key, attempt, HookOutcome::Blocked(reason));
                 } else {
                     stop(&mut self.seats, attempt, now, true);
@@ -156,7 +156,7 @@ impl SessionTable {
 }
 
 pub(super) fn not_known(name: &WorkloadName) -> HookOutcome {
-    HookOutcome::Lost(format!("{name} does not know of it; whether it was begun cannot be told"))
+    HookOutcome::Lost(format!("{name} does not know the attempt, so it is unknown whether the attempt was started"))
 }
 
 pub(super) fn not_connected(name: &WorkloadName) -> HookOutcome {
@@ -166,7 +166,7 @@ pub(super) fn not_connected(name: &WorkloadName) -> HookOutcome {
 pub(super) fn send(seat: &mut Session, attempt: &mut SessionAttempt) {
     if seat.tell(attempt.step()) {
         attempt.reach = Reach::Sent;
-        attempt.progress.is_over("given to its workload");
+        attempt.progress.is_over("sent to the workload");
     }
 }
 

@@ -160,7 +160,7 @@ async fn who_is_waited_for_is_told_and_so_is_that_it_came() {
     let (visit, mut told) = bench.dial(greeting("1"));
     assert_eq!(words(&mut told), ["step"]);
     let HookUpdate::Progress { text: Some(text), .. } = bench.reports.recv().await.unwrap().news else { panic!() };
-    assert_eq!(text, "given to its workload");
+    assert_eq!(text, "sent to the workload");
     bench.done(&visit, "a");
 }
 
@@ -171,7 +171,7 @@ async fn what_was_not_sent_is_cancelled_at_once_and_blocked_when_its_time_is_ove
     bench.sessions.cancel("a");
     assert_eq!(bench.end().await, HookOutcome::Cancelled);
     bench.run("b");
-    assert_eq!(bench.end().await, HookOutcome::Blocked("db did not connect in time".into()));
+    assert_eq!(bench.end().await, HookOutcome::Blocked("the workload db did not connect in time".into()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,20 +22,25 @@ pub(super) fn fill(
     state: &State,
     input: &PlanningInput,
 ) -> prometheus::Result<()> {
-    exposition.each("allclear_build_info", "The version that runs.", "version", [(env!("CARGO_PKG_VERSION"), 1.0)])?;
-    exposition.whether("allclear_ready", "This replica can do its part, as /readyz says.", view.is_ready().is_ok())?;
+    exposition.each(
+        "allclear_build_info",
+        "The running version of allclear.",
+        "version",
+        [(env!("CARGO_PKG_VERSION"), 1.0)],
+    )?;
+    exposition.whether("allclear_ready", "1 while this replica is ready, as in /readyz.", view.is_ready().is_ok())?;
     status(exposition, view, input)?;
     contacts(exposition, state, input)?;
     channel(exposition, input)?;
     let ahead = view.clock_difference_ms().unwrap_or(0);
     exposition.one(
         "allclear_clock_difference_seconds",
-        "By how much this wall clock is ahead of the cluster's time; 0 before it was measured.",
+        "The lead of this wall clock over the cluster's time; 0 before the first measurement.",
         seconds(Timestamp(ahead)),
     )?;
     exposition.one(
         "allclear_platform_clock_difference_seconds",
-        "By how much the cluster's time is at least ahead of the platform's; 0 while they may be the same.",
+        "The least lead of the cluster's time over Azure's time; 0 while the two times may be equal.",
         seconds(Timestamp(view.platform_difference_ms().unwrap_or(0))),
     )?;
     peers(exposition, view.tls())?;
@@ -46,19 +51,23 @@ pub(super) fn fill(
 #[allow(clippy::cast_precision_loss, reason = "exact up to nine thousand million million")]
 fn status(exposition: &Exposition, view: &View, input: &PlanningInput) -> prometheus::Result<()> {
     let status = view.raft_status();
-    exposition.whether("allclear_is_leader", "This replica leads and a quorum is behind it.", status.leads())?;
-    exposition.whether("allclear_has_quorum", "A leader with a quorum is heard, or is this replica.", input.quorum)?;
+    exposition.whether("allclear_is_leader", "1 while this replica is the leader with a quorum.", status.leads())?;
+    exposition.whether(
+        "allclear_has_quorum",
+        "1 while this replica follows, or is, a leader with a quorum.",
+        input.quorum,
+    )?;
     let role = status.role.as_str();
     let roles = ROLES.map(|each| (each, f64::from(u8::from(each == role))));
-    exposition.each("allclear_role", "1 for what this replica is in its cluster.", "role", roles)?;
-    exposition.one("allclear_raft_term", "The current term.", status.term as f64)?;
+    exposition.each("allclear_role", "1 for the role of this replica in its cluster.", "role", roles)?;
+    exposition.one("allclear_raft_term", "The current Raft term.", status.term as f64)?;
     exposition.one(
         "allclear_raft_applied_index",
-        "The last position of the log applied here.",
+        "The last position of the log that this replica has applied.",
         status.applied as f64,
     )?;
     let bytes = view.bytes_on_disk().unwrap_or(0);
-    exposition.one("allclear_log_size_bytes", "What log and snapshots take on the disk.", bytes as f64)
+    exposition.one("allclear_log_size_bytes", "The size of log and snapshots on the disk.", bytes as f64)
 }
 
 fn contacts(exposition: &Exposition, state: &State, input: &PlanningInput) -> prometheus::Result<()> {
@@ -66,24 +75,28 @@ fn contacts(exposition: &Exposition, state: &State, input: &PlanningInput) -> pr
     let voters = members.iter().filter(|name| !input.learners.contains(name)).count();
     exposition.one(
         "allclear_members",
-        "Replicas of the cluster, configured ones among them.",
+        "Replicas of the cluster, configured replicas included.",
         number(members.len()),
     )?;
-    exposition.one("allclear_voters", "Those of them that vote.", number(voters))?;
+    exposition.one("allclear_voters", "Replicas of the cluster with a vote.", number(voters))?;
     let reachable = number(members.len() - input.unreachable_members().len());
-    exposition.one("allclear_replicas_reachable", "Members that answer the leader, as known here.", reachable)?;
+    exposition.one(
+        "allclear_replicas_reachable",
+        "Members that answer the leader, as known to this replica.",
+        reachable,
+    )?;
     let healthy = input.peers.values().filter(|it| it.reachable && it.imds == ImdsHealth::Healthy).count();
     exposition.one(
         "allclear_metadata_channels_healthy",
-        "Members that answer and whose metadata endpoint works, as known here.",
+        "Members that answer and have a working metadata endpoint, as known to this replica.",
         number(healthy),
     )?;
     exposition.one(
         "allclear_replicas_suspect",
-        "Replicas that may be approving alone: they have yet to give account.",
+        "Suspect replicas: their isolated approvals may be missing in the log.",
         number(state.suspects().count()),
     )?;
-    exposition.whether("allclear_is_suspect", "This replica is one of them.", state.is_suspect(&input.me))
+    exposition.whether("allclear_is_suspect", "1 while this replica is suspect.", state.is_suspect(&input.me))
 }
 
 fn channel(exposition: &Exposition, input: &PlanningInput) -> prometheus::Result<()> {
@@ -91,7 +104,7 @@ fn channel(exposition: &Exposition, input: &PlanningInput) -> prometheus::Result
     let states = [ImdsHealth::Unknown, ImdsHealth::Healthy, ImdsHealth::Stalled];
     exposition.each(
         "allclear_metadata_channel",
-        "1 for how this VM's metadata endpoint is.",
+        "1 for the state of this VM's metadata endpoint.",
         "state",
         states.map(|each| (each.as_str(), f64::from(u8::from(each == own)))),
     )
@@ -102,14 +115,15 @@ fn peers(exposition: &Exposition, tls: Option<&Credentials>) -> prometheus::Resu
     let end = tls.and_then(Credentials::expires_at).map_or(0.0, seconds);
     exposition.one(
         "allclear_certificate_expiry_timestamp_seconds",
-        "When the certificate that this replica shows the others ends; 0 without one, or without an end.",
+        "The end of the certificate that this replica presents to other replicas; 0 without a certificate, or without \
+         an end.",
         end,
     )?;
     let none = || HandshakeError::NAMES.into_iter().map(|word| (word, 0)).collect();
     let counts: Vec<_> = tls.map_or_else(none, |tls| tls.refusals().collect());
     exposition.counted(
         "allclear_peer_refusals_total",
-        "Connections and calls between replicas that this one refused, or was refused (`by_peer`), by why.",
+        "Connections and calls between replicas that this replica refused, or the peer refused (`by_peer`), by reason.",
         "reason",
         counts,
     )
@@ -122,7 +136,7 @@ fn members(exposition: &Exposition, state: &State) -> prometheus::Result<()> {
     let of_state = |word: &str| all.iter().filter(|member| state.member_state(member) == word).count();
     exposition.each(
         "allclear_workload_members",
-        "Workloads of all VMs, by whether they serve.",
+        "Workloads of all VMs, by state of service.",
         "state",
         MEMBER_STATES.map(|word| (word, number(of_state(word)))),
     )?;
@@ -136,5 +150,10 @@ fn workloads(exposition: &Exposition, state: &State, input: &PlanningInput) -> p
     };
     let (there, away): (Vec<_>, Vec<_>) = state.workloads().partition(is_there);
     let values = [("connected", number(there.len())), ("away", number(away.len()))];
-    exposition.each("allclear_workloads", "Workloads of all VMs, by whether they can be prepared.", "state", values)
+    exposition.each(
+        "allclear_workloads",
+        "Workloads of all VMs, by connection: only connected workloads can be prepared.",
+        "state",
+        values,
+    )
 }

@@ -23,7 +23,7 @@ const EXPLAINED: usize = 100;
 pub(super) fn fill(exposition: &Exposition, state: &State, input: &PlanningInput) -> prometheus::Result<()> {
     let mut open: Vec<&Event> = state.open_events().filter(|event| !event.is_drill()).collect();
     open.sort_by_key(|event| event.first_seen());
-    exposition.one("allclear_drills_open", "Drills that go on; no other metric counts them as events.", {
+    exposition.one("allclear_drills_open", "Open drills; no other metric counts drills as events.", {
         number(state.open.len() - open.len())
     })?;
     stages(exposition, &open)?;
@@ -37,14 +37,14 @@ fn stages(exposition: &Exposition, open: &[&Event]) -> prometheus::Result<()> {
     let of = |stage: Stage| number(open.iter().filter(|event| event.stage() == stage).count());
     let stages = Stage::ALL.into_iter().filter(|stage| *stage != Stage::Closed);
     let values = stages.map(|stage| (stage.as_str(), of(stage)));
-    exposition.each("allclear_events_open", "Open events, by how far they are.", "stage", values)?;
+    exposition.each("allclear_events_open", "Open events, by stage.", "stage", values)?;
     let is_ours = |event: &&&Event| event.treatment.as_ref().is_none_or(|it| it.action != Action::Observe);
     let undecided = open.iter().filter(|event| event.stage() < Stage::Approved).filter(is_ours);
     let ends = undecided.map(|event| event.notice_ends()).min().map_or(0.0, seconds);
     exposition.one(
         "allclear_next_notice_end_timestamp_seconds",
-        "When the platform starts an event by itself that is not approved and not left to others, the first one; 0 if there \
-         is none.",
+        "The earliest end of the notice of an event that is not approved and not left to other approvers; Azure then \
+         starts the event; 0 without such an event.",
         ends,
     )
 }
@@ -61,12 +61,12 @@ fn blockers(exposition: &Exposition, open: &[&Event], state: &State, input: &Pla
     }
     exposition.each(
         "allclear_event_blocked_seconds",
-        "Of the events that wait for this, how long the longest has waited since its preparation could begin, since its \
-         announcement if it waits for no hook, or since its approval if that is given.",
+        "The longest wait of an event with this blocker: since its preparation could begin, since its announcement if \
+         the event waits for no hook, or since its approval if the event is approved.",
         "blocker",
         longest,
     )?;
-    exposition.each("allclear_events_blocked", "Open events that wait for this.", "blocker", counts)
+    exposition.each("allclear_events_blocked", "Open events with this blocker.", "blocker", counts)
 }
 
 /// Start of the wait; an event announced days ahead waits for its hooks since the earliest start of its preparation.
@@ -85,12 +85,12 @@ fn hooks(exposition: &Exposition, open: &[&Event], now: Timestamp) -> prometheus
     };
     let of = |phase: Phase| number(running().filter(|attempt| attempt.hook.phase == phase).count());
     let values = Phase::ALL.map(|phase| (phase.as_str(), of(phase)));
-    exposition.each("allclear_hooks_running", "Attempts of hooks that run, on all VMs.", "phase", values)?;
+    exposition.each("allclear_hooks_running", "Running attempts of hooks, on all VMs.", "phase", values)?;
     let expected = running().filter_map(|attempt| attempt.progress.as_ref()?.expected_end);
     let overdue = expected.map(|end| now.since(end)).max().unwrap_or_default();
     exposition.one(
         "allclear_hook_overdue_seconds",
-        "For how long the latest of them has run past the end that it expected.",
+        "The longest time of a running attempt past its expected end.",
         overdue.as_secs_f64(),
     )
 }
@@ -99,23 +99,23 @@ fn halts(exposition: &Exposition, open: &[&Event], state: &State, input: &Planni
     let pause = state.pause(input.now);
     let holds: Vec<_> = open.iter().filter_map(|event| event.hold(input.now)).collect();
     let ends = |until: Option<Timestamp>| until.map_or(0.0, seconds);
-    exposition.whether("allclear_paused", "An operator wants nothing to be approved.", pause.is_some())?;
+    exposition.whether("allclear_paused", "1 while an operator has paused all approvals.", pause.is_some())?;
     exposition.one(
         "allclear_pause_end_timestamp_seconds",
-        "When the pause ends; 0 if there is none.",
+        "The end of the pause; 0 without a pause.",
         ends(pause.as_ref().map(|pause| pause.until)),
     )?;
     exposition.one("allclear_holds", "Events that operators hold.", number(holds.len()))?;
     exposition.one(
         "allclear_hold_end_timestamp_seconds",
-        "When the last of these holds ends; 0 if there is none.",
+        "The end of the last hold; 0 without a hold.",
         ends(holds.iter().map(|hold| hold.until).max()),
     )?;
     let unaware = |number| unaware_replicas(state, input, number).len();
     let most = pause.iter().chain(&holds).map(|halt| unaware(halt.number)).max().unwrap_or_default();
     exposition.one(
         "allclear_halts_unacknowledged",
-        "Voters that may not know of the pause or of a hold and could approve against it, cut off.",
+        "Voters that have not acknowledged the pause or a hold, and could approve an event as an isolated replica.",
         number(most),
     )
 }
@@ -132,7 +132,7 @@ fn starts(exposition: &Exposition, open: &[&Event], state: &State) -> prometheus
     }
     exposition.each(
         "allclear_event_last_start_timestamp_seconds",
-        "When an event last started for this cause, as far as events are kept; 0 if none did.",
+        "The last start of an event for this cause, among the kept events; 0 without such an event.",
         "cause",
         last,
     )

@@ -1,19 +1,19 @@
-// An event's hooks as bars over one line of time, with what happened beside them as marks.
+// The chart of an event: hooks as bars over one time axis, and the event's stages as marks.
 
 import { outside, tree } from "./tree.js";
 import { instant, span, time, took } from "./words.js";
 
 const SIGNS = { done: "✓", not_applicable: "–", failed: "✕", blocked: "‖", unknown: "?", unreachable: "✕", timed_out: "✕" };
-const OUTCOMES = { not_applicable: "nothing to do", unknown: "nobody knows", blocked: "asks for patience", timed_out: "timed out" };
+const OUTCOMES = { not_applicable: "nothing to do", unknown: "outcome unknown", blocked: "blocked", timed_out: "timed out" };
 
-// `now` is when the line of time ends for a closed event.
+// For a closed event, `now` is the end of the time axis.
 export function chart(event, now, today, key) {
   const scale = scaleOf(event, now);
   const marks = marksOf(event, now, scale);
   const rows = event.hooks.map((hook) => bar(hook, scale, now, marks));
   return tree("div", { class: "chart", "data-key": `chart ${key}` },
     axis(marks, today),
-    rows.length > 0 ? tree("ol", { class: "hooks" }, rows) : tree("p", { class: "aside" }, "No hook has been begun."),
+    rows.length > 0 ? tree("ol", { class: "hooks" }, rows) : tree("p", { class: "aside" }, "No hook has started."),
     beyond(event, scale, today));
 }
 
@@ -22,7 +22,7 @@ function scaleOf(event, now) {
   const ends = [now, ...event.hooks.map((hook) => (hook.ended_at ? instant(hook.ended_at) : Math.max(instant(hook.deadline), now)))];
   let to = Math.max(from + 2000, ...ends);
   const notBefore = instant(event.not_before);
-  // as long as what happens remains to be seen beside it
+  // The axis reaches to NotBefore only while the bars stay readable.
   const isNear = notBefore > from && notBefore - from < 5 * (to - from);
   if (isNear && !event.outcome) to = Math.max(to, notBefore);
   return { from, to: to + (to - from) / 50, at(when) { return Math.min(100, Math.max(0, (100 * (when - this.from)) / (this.to - this.from))); } };
@@ -44,14 +44,14 @@ function marksOf(event, now, scale) {
   return marks.filter((mark) => mark && mark.at >= scale.from && mark.at <= scale.to).map((mark) => ({ ...mark, left: scale.at(mark.at) })).sort((a, b) => a.at - b.at);
 }
 
-// Labels that would stand over each other stand below each other.
+// Overlapping labels are placed in separate lanes.
 function axis(marks, today) {
   const width = Math.min(document.documentElement.clientWidth - 48, 900);
   const taken = [];
   const labels = marks.map((mark) => {
     const text = `${mark.text} ${time(mark.at, today)}`;
     const size = (100 * (text.length * 7.6 + 14)) / width;
-    // at the right edge the label stands at the other side of its mark
+    // At the right edge the label is placed to the left of the mark.
     const isTurned = mark.left + size > 100 && mark.left > size;
     const start = isTurned ? mark.left - size : mark.left;
     let lane = taken.findIndex((end) => end <= start);
@@ -62,7 +62,7 @@ function axis(marks, today) {
       ? tree("li", { class: `${kind} is-turned`, right: 100 - mark.left }, text)
       : tree("li", { class: kind, left: mark.left }, text);
   });
-  return tree("ul", { class: `axis lanes-${Math.min(taken.length, 6)}`, "aria-label": "Moments" }, labels);
+  return tree("ul", { class: `axis lanes-${Math.min(taken.length, 6)}`, "aria-label": "Points in time" }, labels);
 }
 
 function bar(hook, scale, now, marks) {
@@ -71,7 +71,7 @@ function bar(hook, scale, now, marks) {
   const deadline = instant(hook.deadline);
   const kind = hook.outcome ?? "running";
   const width = (a, b) => Math.max(0, scale.at(b) - scale.at(a));
-  const intent = { confirm: "is it done? ", undo: "taking back: " }[hook.intent] ?? "";
+  const intent = { confirm: "confirmation of ", undo: "undo of " }[hook.intent] ?? "";
   const elsewhere = hook.on !== hook.vm && [", run by ", outside(hook.on)];
   return tree("li", { "data-key": hook.attempt },
     tree("div", { class: "hook" },
@@ -79,7 +79,7 @@ function bar(hook, scale, now, marks) {
         intent, tree("strong", {}, hook.phase), " of ", outside(hook.workload), " on ", outside(hook.vm), elsewhere),
       tree("span", { class: `how is-${kind}` }, hook.outcome
         ? [`${OUTCOMES[kind] ?? kind} after ${took(to - from)}`, hook.reason && [": ", outside(hook.reason)]]
-        : [`has been running for ${span(now - from)}, `, now < deadline ? `stopped in ${span(deadline - now)} at the latest` : "its deadline is over",
+        : [`has been running for ${span(now - from)}, `, now < deadline ? `stopped in ${span(deadline - now)} at the latest` : "the deadline has passed",
           hook.progress && [": ", outside(hook.progress)]])),
     tree("div", { class: "track", "aria-hidden": "true" },
       marks.map((mark) => tree("i", { class: `tick is-${mark.kind}`, left: mark.left })),
@@ -92,5 +92,5 @@ function beyond(event, scale, today) {
   const notBefore = instant(event.not_before);
   const mayStart = ["announced", "preparing", "claimed", "approved"].includes(event.stage);
   if (!mayStart || !(notBefore > scale.to)) return null;
-  return tree("p", { class: "aside" }, `Beyond the right edge: the platform may start it at ${time(notBefore, today)} UTC.`);
+  return tree("p", { class: "aside" }, `Beyond the right edge: Azure may start the event at ${time(notBefore, today)} UTC.`);
 }

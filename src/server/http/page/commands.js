@@ -1,60 +1,60 @@
-// The commands that act on an event, to copy. The page itself changes nothing.
+// The commands for an event, ready to copy. The page is read only.
 
 import { plain, tree } from "./tree.js";
 import { instant, time } from "./words.js";
 
-// As a shell reads it; nothing where a name has letters that nobody can check by looking.
+// The text quoted for a shell; null if the text has characters that a reader cannot check by eye.
 function quoted(text) {
   if (/^[A-Za-z0-9._/#:@%+=,-]+$/.test(text)) return text.startsWith("-") ? null : text.includes("#") ? `'${text}'` : text;
   return plain(text) === text && !text.startsWith("-") ? `'${text.replaceAll("'", "'\\''")}'` : null;
 }
 
 const HELD_FOR = 2 * 3_600_000;
-// Where packages put the configuration.
+// The path is the one of the Debian package.
 const DOCTOR = "allclear doctor --config /etc/allclear/allclear.toml";
 
-// an operator decides without a quorum, and is told what that overrides
+// The explanation of an operator's approval without a quorum, with the blockers that the approval overrides.
 function approveAlone({ other_voters: others, overrides }) {
   const known = overrides.length ? plain(overrides.join("; ")) : "nothing";
-  return `Approve it on this replica alone: no hook runs for it, and ${plain(others.join(", "))} may have a quorum, hold it, or approve another event at the same time; what this replica knows against it: ${known}`;
+  return `Approve the event on this replica alone: no hook runs for the event, and ${plain(others.join(", "))} may have a quorum, hold the event, or approve another event at the same time; reasons against the approval that this replica knows: ${known}`;
 }
 
 export function commandsFor(event, status, now) {
   const id = quoted(event.id);
   if (id === null) {
-    return [tree("p", {}, "This event's id has letters that should not be copied into a shell: ask with ", tree("code", {}, "allclear events --json"), ".")];
+    return [tree("p", {}, "The id of this event has letters that should not be copied into a shell: use ", tree("code", {}, "allclear events --json"), ".")];
   }
   const code = event.blocker?.code;
   const hooks = (event.blocker?.hooks ?? []).filter((hook) => quoted(hook) !== null);
   const at = instant(event.not_before);
-  // what its notice starts nobody holds
-  const ends = at > now ? `; from ${time(at, now)} UTC on the platform may start it all the same` : "";
+  // A hold does not keep Azure from starting the event at the end of the notice.
+  const ends = at > now ? `; from ${time(at, now)} UTC on Azure may start the event regardless` : "";
   const isLong = at - now > HELD_FOR;
-  const [span, until] = isLong ? ["until its notice ends", new Date(at).toISOString()] : ["for two hours from now", "2h"];
-  // without a quorum whatever is asked for is refused
+  const [span, until] = isLong ? ["until the notice ends", new Date(at).toISOString()] : ["for two hours from now", "2h"];
+  // Without a quorum a replica refuses all commands.
   const isOpen = ["announced", "preparing"].includes(event.stage) && !event.drill && status.quorum;
-  // an approval overrules no hold, no pause and no disruption budget, and needs somebody who can post it
+  // An approval does not override a hold, a pause or the budget, and needs a replica with a healthy metadata channel.
   const mayApprove = isOpen && !event.hold && !status.paused && !["budget", "deciding", "no_healthy_channel"].includes(code);
-  // what is left to others is not approved from here anyway
+  // An observed event is never approved by this cluster, so a hold has no effect.
   const mayHalt = isOpen && code !== "observing" && !(at <= now);
   const why = "--reason \"why\"";
   const alone = event.blocker?.isolated_approval;
   const all = [
-    !status.quorum && ["See who is out of reach, on each of the VMs", "allclear status"],
-    ["no_quorum", "no_healthy_channel", "posting", "post_failed", "views_differ"].includes(code) && ["See what is wrong, on each of the VMs", DOCTOR],
+    !status.quorum && ["Find unreachable replicas, on each of the VMs", "allclear status"],
+    ["no_quorum", "no_healthy_channel", "posting", "post_failed", "views_differ"].includes(code) && ["Find the cause, on each of the VMs", DOCTOR],
     alone && [approveAlone(alone), `allclear approve ${id} --alone --revision ${event.revision} ${why}`],
-    event.drill && status.quorum && ["End the drill; what it took away is put back", `allclear drill --end ${id}`],
-    isOpen && event.hold && ["Release it: it is approved as soon as nothing else is in the way, and the platform may start it at once", `allclear release ${id} ${why}`],
-    status.paused && isOpen && ["End the pause: approvals go on, and the platform may start at once what is approved", `allclear resume ${why}`],
-    ...hooks.map((hook) => isOpen && [`Do not wait for the hook ${plain(hook)}; if it runs it is stopped. When nothing else is in the way, the event is approved`, `allclear skip ${id} ${quoted(hook)} ${why}`]),
-    mayApprove && ["Approve it now, without what is left of its preparation: the platform may start it at once. Refused where the event has changed meanwhile; look again then", `allclear approve ${id} --revision ${event.revision} ${why}`],
-    mayHalt && [`${event.hold ? "Hold it longer" : "Hold it"}: no approval from here ${span}; its members stay in service, or return${ends}`, `allclear hold ${id} --until ${until} ${why}`],
+    event.drill && status.quorum && ["End the drill; allclear restores the prepared workloads", `allclear drill --end ${id}`],
+    isOpen && event.hold && ["Release the event: allclear approves the event as soon as no other blocker remains, and Azure may start the event at once", `allclear release ${id} ${why}`],
+    status.paused && isOpen && ["End the pause: approvals continue, and Azure may start approved events at once", `allclear resume ${why}`],
+    ...hooks.map((hook) => isOpen && [`Skip the hook ${plain(hook)}: a running hook is stopped, and allclear approves the event when no other blocker remains`, `allclear skip ${id} ${quoted(hook)} ${why}`]),
+    mayApprove && ["Approve the event now, without the remaining preparation: Azure may start the event at once. The command is refused if the event has changed meanwhile; check the event again then", `allclear approve ${id} --revision ${event.revision} ${why}`],
+    mayHalt && [`${event.hold ? "Hold the event longer" : "Hold the event"}: allclear does not approve the event ${span}; the members of the event stay in service, or return${ends}`, `allclear hold ${id} --until ${until} ${why}`],
     mayHalt && [`Hold everything${status.paused ? " longer" : ""}: no approval of any event ${span}`, `allclear pause --until ${until} ${why}`],
-    ["Everything that is known of it", `allclear explain ${id}`],
+    ["Show all details of the event", `allclear explain ${id}`],
   ].filter(Boolean);
   const isGiven = ["claimed", "approved", "started"].includes(event.stage) && !event.drill && event.approvals.length > 0;
-  const stand = isGiven ? "Nothing can be held back any more: the approval is assigned to a replica, and posted until the platform takes it."
-    : !status.quorum ? `Before there is a quorum, no command can hold, release or approve anything${alone ? ", except on this replica alone" : ""}.` : null;
+  const stand = isGiven ? "No command can stop the approval any more: a replica has the approval, and posts the approval until Azure accepts it."
+    : !status.quorum ? `Without a quorum, no command can hold, release or approve an event${alone ? ", except on this replica alone" : ""}.` : null;
   return [
     stand && tree("p", { class: "stand" }, stand),
     tree("ul", { class: "commands" }, all.map(([what, command]) => tree("li", { "data-key": what },
@@ -63,7 +63,7 @@ export function commandsFor(event, status, now) {
   ];
 }
 
-// Only where the browser lets a page copy: over https, and on the machine itself.
+// Browsers allow a page to copy only over HTTPS and on localhost.
 function button(command, what) {
   if (!navigator.clipboard) return null;
   const press = async (pressed) => {

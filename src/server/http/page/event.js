@@ -1,9 +1,9 @@
-// One open event: why it is not approved yet, what happens next and when, how far it is, and what can be done.
+// One open event: its blocker, the next step with the time, the stages, and the commands.
 
 import { chart } from "./chart.js";
 import { commandsFor } from "./commands.js";
 import { fill, outside, tree } from "./tree.js";
-import { NOBODY, because, countdown, instant, isStuck, list, many, sentence, shortTimes, span, time, title, word } from "./words.js";
+import { because, countdown, instant, isStuck, list, many, sentence, shortTimes, span, time, title, word } from "./words.js";
 
 const STAGES = ["announced", "preparing", "claimed", "approved", "started", "restoring", "closed"];
 const SAID = {
@@ -12,15 +12,15 @@ const SAID = {
 };
 // A drill is never approved.
 const REHEARSED = ["announced", "preparing", "restoring", "closed"];
-// More than these would hide each other behind their commands.
+// With more open events, the commands of each event are collapsed.
 const FEW = 2;
-const SOURCES = { User: "asked for by a user of the cloud", Platform: "planned by the platform" };
+const SOURCES = { User: "initiated by a user", Platform: "planned by Azure" };
 
 export function drawEvents(section, status, now) {
   const { events } = status;
   fill(section,
     tree("h2", { id: "events-title" }, events.length ? `Open events (${events.length})` : "Open events"),
-    events.length === 0 && tree("p", { "data-key": "none" }, "None. What the platform announces appears here by itself."),
+    events.length === 0 && tree("p", { "data-key": "none" }, "None. Events that Azure announces appear here automatically."),
     events.map((event, place) => card(event, place, status, now)));
 }
 
@@ -34,7 +34,7 @@ function card(event, place, status, now) {
         event.drill ? `made up (${word(event.drill.mode)}), never approved` : SOURCES[event.source] ?? ["from ", outside(event.source)])),
     why(event, status, now),
     stages(event, now),
-    tree("h4", {}, "Hooks and moments"),
+    tree("h4", {}, "Hooks and points in time"),
     chart(event, now, now, event.id),
     event.drill && drill(event.drill),
     tree("details", { "data-key": "commands", open: status.events.length <= FEW },
@@ -43,12 +43,12 @@ function card(event, place, status, now) {
     log(event, now));
 }
 
-const said = ({ stage, blocker }) => (blocker?.code === "too_early" ? "Waits for its time" : SAID[stage] ?? word(stage));
+const said = ({ stage, blocker }) => (blocker?.code === "too_early" ? "Waits for the start of its preparation" : SAID[stage] ?? word(stage));
 
 function why(event, status, now) {
   const { blocker } = event;
   const isOpen = ["announced", "preparing"].includes(event.stage) || (event.stage === "claimed" && blocker?.code !== "posting");
-  const heading = isOpen ? (event.drill ? "What it waits for" : "Why it is not approved yet") : blocker ? "What it waits for" : "What happens now";
+  const heading = isOpen ? (event.drill ? "What the drill waits for" : "Why the event is not approved yet") : blocker ? "What the event waits for" : "What happens now";
   return tree("div", { class: `why ${isStuck(event) ? "is-bad" : "is-wait"}` },
     tree("h4", {}, heading),
     tree("p", { class: "because" }, outside(blocker ? because(blocker, status.events, now) : itself(event))),
@@ -58,41 +58,41 @@ function why(event, status, now) {
       blocker && row("Who can resolve it", outside(who(blocker.resolved_by)))));
 }
 
-const who = (by) => (by.startsWith("allclear ") ? `An operator, with ${by}.` : by === NOBODY ? "Nobody needs to." : sentence(by));
+const who = (by) => (by.startsWith("allclear ") ? `An operator, with ${by}.` : sentence(by));
 
 function itself(event) {
   if (event.stage === "started") {
-    const long = event.duration_s >= 0 ? ` It expects to take ${span(event.duration_s * 1000)}.` : " It does not say how long that takes.";
-    return `The platform is at work on ${list(event.resources)}.${long}`;
+    const long = event.duration_s >= 0 ? ` The expected duration is ${span(event.duration_s * 1000)}.` : " Azure gives no expected duration.";
+    return `Azure is working on ${list(event.resources)}.${long}`;
   }
-  if (event.stage === "restoring") return "It is over; what was prepared is put back.";
-  return isNaN(instant(event.not_before)) ? "Nothing." : "Nothing stands against it.";
+  if (event.stage === "restoring") return "The event is over; the prepared workloads are being restored.";
+  return isNaN(instant(event.not_before)) ? "No details are known." : "There is no blocker.";
 }
 
 function row(term, ...text) {
   return tree("div", {}, tree("dt", {}, term), tree("dd", {}, text));
 }
 
-// What comes last in it is to happen then.
+// The next step of the event. The time belongs to the last part of the sentence.
 function next({ next: what, until }, now) {
   const said = sentence(shortTimes(what, now));
   const at = instant(until);
   if (isNaN(at)) return row("What happens next", outside(said));
-  const when = `${at > now ? countdown(at, now) : "any moment now"} (${time(at, now)} UTC)`;
+  const when = `${at > now ? countdown(at, now) : "at any moment"} (${time(at, now)} UTC)`;
   return row("What happens next", outside(said.replace(/\.$/, "")), ": ", tree("time", { class: "count", datetime: until }, when), ".");
 }
 
-// What nobody can hold.
+// The end of the notice, from which Azure may start the event without an approval.
 function latest(event, now) {
   if (event.stage === "started" || event.stage === "restoring" || event.drill) return null;
   const at = instant(event.not_before);
-  if (isNaN(at)) return row("Its notice", "The platform gave no time that can be read; it may start when the usual notice of the type is over.");
-  // told above
+  if (isNaN(at)) return row("Notice", "Azure gave no readable time; Azure may start the event when the usual notice of the event type has ended.");
+  // The row above shows the same time.
   if (at > now && Math.abs(at - instant(event.blocker?.until)) < 1000) return null;
   const when = tree("time", { class: "count", datetime: event.not_before }, `${countdown(at, now)} (${time(at, now)} UTC)`);
-  return row("Its notice", at > now
-    ? ["Ends ", when, ". From then on the platform may start it by itself, approved or not."]
-    : ["Ended ", when, "; the platform may start it at any moment."]);
+  return row("Notice", at > now
+    ? ["Ends ", when, ". From then on Azure may start the event, approved or not."]
+    : ["Ended ", when, "; Azure may start the event at any moment."]);
 }
 
 function stages(event, now) {
@@ -110,27 +110,27 @@ function stages(event, now) {
 }
 
 function facts(event, now) {
-  const duration = event.duration_s >= 0 ? span(event.duration_s * 1000) : "the platform does not say";
+  const duration = event.duration_s >= 0 ? span(event.duration_s * 1000) : "not given by Azure";
   const treatment = event.treatment && `${event.treatment}${event.rule ? ` (rule: ${event.rule})` : ""}`;
   return tree("dl", { class: "facts" },
     row("Machines", outside(list(event.resources))),
-    row("The platform says", event.description ? outside(event.description) : "nothing more"),
+    row("Description by Azure", event.description ? outside(event.description) : "none"),
     row("Expected impact", duration),
     !event.drill && row("Notice ends", event.not_before ? `${time(instant(event.not_before), now)} UTC` : "unknown"),
     row("Treatment", treatment ? outside(treatment) : "not chosen yet"),
     event.hold && row("Held", `until ${time(instant(event.hold.until), now)} UTC by `, outside(`${event.hold.by}: ${event.hold.reason}`)),
     event.approvals.length > 0 && row("Approvals", event.approvals.map(({ approver, reason, outcome, detail }, place, all) => {
       const isOld = place + 1 < all.length || all.some((one) => one.outcome === "accepted");
-      const soFar = isOld ? "no answer so far" : "under way";
+      const soFar = isOld ? "no outcome yet" : "in progress";
       return tree("span", { class: "line" }, outside(`${approver} (${word(reason)}): ${word(outcome ?? soFar)}${detail ? `, ${detail}` : ""}`));
     })),
-    !event.drill && row("Seen by", outside(list(event.seen_by) || "nobody")),
+    !event.drill && row("Seen by", outside(list(event.seen_by) || "no replica")),
     row("Event id", tree("code", {}, outside(event.id))));
 }
 
 function drill({ who: by, steps }) {
   return [
-    tree("h4", {}, "Steps of the drill, asked for by ", outside(by)),
+    tree("h4", {}, "Steps of the drill, started by ", outside(by)),
     tree("ul", { class: "plain" }, steps.map((step) => tree("li", {}, tree("strong", {}, step.phase), " of ",
       outside(`${step.workload} on ${step.vm}`), ": ", word(step.result), step.reason && [": ", outside(step.reason)]))),
   ];
@@ -138,12 +138,12 @@ function drill({ who: by, steps }) {
 
 export function log(event, now) {
   return tree("details", { "data-key": "log" },
-    tree("summary", {}, `Everything that happened (${many(event.timeline.length, "entry", "entries")})`),
+    tree("summary", {}, `Timeline (${many(event.timeline.length, "entry", "entries")})`),
     tree("ol", { class: "log" }, event.timeline.map((step) => tree("li", {},
       tree("time", { datetime: step.at }, time(instant(step.at), now)), " ", outside(shortTimes(whole(step), now))))));
 }
 
-// Who and why are told where the entry itself does not.
+// The entry, with the actor and the reason if the entry's text lacks either.
 function whole({ what, who, why }) {
   const more = [who, why].filter((word) => word && !what.includes(word));
   return [what, ...more.map((word) => `(${word})`)].join(" ");

@@ -1,10 +1,10 @@
-// What the replica tells, and whether it still does.
+// The status stream of the replica, and its health.
 
 const AGAIN_AFTER = 2000;
-// The replica gives a sign of life every 2 s.
+// The replica sends a keep-alive every 2 s.
 const SILENCE = 10_000;
 
-// Calls tells(status), lives(time) with the cluster's time, and loses() when nothing is heard any more.
+// Calls tells(status) with each status, lives(time) with the cluster time, and loses() when the connection is lost.
 export function listen({ tells, lives, loses }) {
   let source;
   let heard = performance.now();
@@ -34,7 +34,7 @@ export function listen({ tells, lives, loses }) {
   open();
 }
 
-// The closed events, newest first; undefined where they could not be read.
+// The closed events, newest first; undefined if the request failed.
 export async function closedEvents() {
   try {
     const answer = await fetch("/v1/events", { signal: AbortSignal.timeout(SILENCE) });

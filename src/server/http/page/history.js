@@ -1,15 +1,15 @@
-// Closed events, the newest first.
+// Closed events, newest first.
 
 import { chart } from "./chart.js";
 import { log } from "./event.js";
 import { fill, outside, tree } from "./tree.js";
 import { instant, took, time, title, word } from "./words.js";
 
-// `closed` is null where it could not be read.
+// `closed` is null if the history could not be read.
 export function drawHistory(section, closed, now) {
   fill(section,
     tree("h2", { id: "history-title" }, "History"),
-    closed === null && tree("p", {}, "It could not be read."),
+    closed === null && tree("p", {}, "The history could not be read."),
     closed?.length === 0 && tree("p", {}, "No event has been closed yet."),
     tree("ul", { class: "history" }, (closed ?? []).map((event) => tree("li", { "data-key": event.id }, story(event, now)))));
 }
@@ -22,7 +22,7 @@ function story(event, now) {
   const posted = event.approvals.filter((approval) => approval.outcome === "accepted");
   const by = posted.length
     ? ["all-clear by ", outside(posted.map(({ approver, reason }) => `${approver} (${word(reason)})`).join(", "))]
-    : event.drill ? `made up (${word(event.drill.mode)}), never approved` : "no all-clear from here";
+    : event.drill ? `made up (${word(event.drill.mode)}), never approved` : "no all-clear by allclear";
   const cause = event.start_cause && `started because: ${word(event.start_cause)}, `;
   return tree("details", {},
     tree("summary", {},

@@ -1,4 +1,4 @@
-// Puts the page together: what the replica tells, drawn anew whenever it changes and every second.
+// The page as a whole. It is drawn again with each change of the status, and every second.
 
 import { ability, drawCluster } from "./page/cluster.js";
 import { drawEvents } from "./page/event.js";
@@ -34,7 +34,7 @@ draw();
 
 const openIds = (status) => (status?.events ?? []).map((event) => event.id).join("\n");
 
-// The browser's clock may be wrong; what is counted down is counted by the cluster's.
+// The browser's clock may be wrong, so countdowns use the cluster time.
 function lives(at) {
   known.ahead = instant(at) - Date.now();
   known.heardAt = Date.now();
@@ -65,7 +65,7 @@ function draw() {
   drawCluster(place("cluster"), status, now() - (known.heardAt + known.ahead));
 }
 
-// Told aloud once, when it changes.
+// Screen readers announce the text once, when the text changes.
 function speak(text) {
   if (place("spoken").textContent !== text) place("spoken").textContent = text;
 }
@@ -74,13 +74,13 @@ function drawHeader(status) {
   const lost = known.lostAt !== null;
   const connection = lost
     ? tree("p", { class: "connection is-lost" }, tree("span", { class: "mark", "aria-hidden": "true" }, "✕ "), "Not connected")
-    : tree("p", { class: "connection" }, status ? ["Live, as ", outside(status.replica), " sees it"] : "Connecting …");
+    : tree("p", { class: "connection" }, status ? ["Live, from ", outside(status.replica)] : "Connecting …");
   const old = lost && tree("p", { class: "notice is-bad", "data-key": "lost" },
     tree("strong", {}, "The connection to ", status ? outside(status.replica) : "the replica", " is lost. "),
     status
-      ? `What is shown is old: it is from ${time(known.heardAt + known.ahead, now())} UTC, ${span(Date.now() - known.heardAt)} ago. `
+      ? `The shown status is old: its time is ${time(known.heardAt + known.ahead, now())} UTC, ${span(Date.now() - known.heardAt)} ago. `
       : "Nothing is known yet. ",
-    "It is tried again every two seconds; the page of another replica may know more.");
+    "The page retries the connection every two seconds; the page of another replica may be up to date.");
   fill(place("header"),
     tree("div", { class: "bar-of-names" },
       tree("h1", {}, tree("span", { class: "product" }, "allclear"), " ", status ? outside(status.cluster) : ""),
@@ -89,7 +89,7 @@ function drawHeader(status) {
 }
 
 function verdict(status) {
-  const bad = { level: "bad", mark: "✕", label: "Needs you" };
+  const bad = { level: "bad", mark: "✕", label: "Action needed" };
   const wait = { level: "wait", mark: "●", label: "Under way" };
   if (status.outside_because) {
     return { ...bad, title: `${status.replica} takes no part in its cluster`, text: sentence(status.outside_because) };
@@ -102,7 +102,7 @@ function verdict(status) {
   }
   const { events } = status;
   if (events.length === 0 && ability(status).worries.length > 0) {
-    return { ...wait, mark: "!", label: "Look at this", title: "No maintenance is announced, but not all is well", text: null };
+    return { ...wait, mark: "!", label: "Check this", title: "No maintenance is announced, but there are warnings", text: null };
   }
   const out = status.members.filter((member) => member.state !== "in_service");
   if (events.length === 0 && out.length > 0) {
@@ -125,7 +125,7 @@ function verdict(status) {
     const why = events[0].blocker && because(events[0].blocker, events, now());
     return { ...level, title: `${title(events[0])} ${standing(events[0])}`, text: why && outside(why), spoken: why && plain(why) };
   }
-  const state = waiting.length ? `${waiting.length} of them not approved yet` : "none of them waits for an approval";
+  const state = waiting.length ? `${waiting.length} not approved yet` : "none waits for an approval";
   const text = tree("ul", { class: "meaning" }, lines.slice(0, MOST_LINES).map((line) => tree("li", {}, outside(line))));
   return { ...level, title: `${many(events.length, "event")} are open, ${state}`, text, spoken: plain(lines.slice(0, MOST_LINES).join(" ")) };
 }
@@ -141,8 +141,8 @@ function standing({ stage, blocker, drill }) {
 
 function paused({ by, until, reason }) {
   const at = instant(until);
-  return ["Nothing is approved until ", `${time(at, now())} UTC (${span(at - now())} more), asked for by `, outside(by),
-    ": ", outside(reason), ". The platform starts each event when its notice ends all the same. To end the pause: ",
+  return ["Nothing is approved until ", `${time(at, now())} UTC (${span(at - now())} more), by request of `, outside(by),
+    ": ", outside(reason), ". Azure starts each event when its notice ends, regardless of the pause. To end the pause: ",
     tree("code", {}, "allclear resume --reason \"why\"")];
 }
 
@@ -153,13 +153,13 @@ function withoutQuorum(status) {
   const needed = Math.floor(voters.length / 2) + 1;
   const leads = status.leader && status.leader !== status.replica;
   const points = [
-    leads && [outside(status.leader), ` leads, and too few of ${many(voters.length, "voter")} answer it; ${needed} are needed, itself among them.`],
-    !leads && reached.length >= needed && `Nobody leads at this moment, though ${reached.length} of ${many(voters.length, "voter")} answer; an election takes a second or two.`,
-    !leads && reached.length < needed && [outside(status.replica), ` reaches ${reached.length} of ${many(voters.length, "voter")}, itself among them; ${needed} are needed.`],
-    "No hook is begun, and no event is approved. One exception: of two voters the one that is left approves after a while what a user of the cloud asked for. Of more, an operator may approve an event on one replica alone. Each event says so below.",
-    "What the platform planned, it starts by itself when its notice ends.",
-    reached.length < needed && ["To end this, bring back ", outside((!leads && list(lost)) || "the other voters"), " or the network between. On each VM, ",
-      tree("code", {}, "allclear doctor --config /etc/allclear/allclear.toml"), " tells what is wrong."],
+    leads && [outside(status.leader), ` leads, and too few of ${many(voters.length, "voter")} answer the leader; ${needed} are needed, the leader included.`],
+    !leads && reached.length >= needed && `There is no leader at this moment, although ${reached.length} of ${many(voters.length, "voter")} answer; an election takes a second or two.`,
+    !leads && reached.length < needed && [outside(status.replica), ` reaches ${reached.length} of ${many(voters.length, "voter")}, itself included; ${needed} are needed.`],
+    "No hook starts, and no event is approved. One exception: the remaining one of two voters approves a user-initiated event after a while. With more voters, an operator may approve an event on one replica alone. Each event below shows its case.",
+    "Azure starts its planned events when their notice ends.",
+    reached.length < needed && ["To end this, bring back ", outside((!leads && list(lost)) || "the other voters"), " or the network between the voters. On each VM, ",
+      tree("code", {}, "allclear doctor --config /etc/allclear/allclear.toml"), " shows the cause."],
   ];
   return tree("ul", { class: "meaning" }, points.filter(Boolean).map((point) => tree("li", {}, point)));
 }
@@ -180,7 +180,7 @@ function drawFooter(status) {
   const zone = -new Date().getTimezoneOffset();
   const local = zone === 0 ? "" : ` (here UTC${zone < 0 ? "−" : "+"}${span(Math.abs(zone) * 60_000).replace(" 00 s", "").replace(" min", " min")})`;
   fill(place("footer"), tree("p", {}, "Times are UTC", local, `. Now it is ${time(now(), now())}. `,
-    "This page only shows. To act, use the command ", tree("code", {}, "allclear"), " on the VM of any replica. ",
-    `Version ${status.version}, `, "the same as data: ", tree("a", { href: "/v1/status" }, "status"), ", ",
+    "This page is read-only. To act, use the command ", tree("code", {}, "allclear"), " on the VM of any replica. ",
+    `Version ${status.version}, `, "machine-readable: ", tree("a", { href: "/v1/status" }, "status"), ", ",
     tree("a", { href: "/v1/events" }, "events"), "."));
 }

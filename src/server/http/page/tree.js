@@ -1,6 +1,6 @@
-// The page's tree: made anew from what is known, and laid over what is there. What comes from outside is only ever text.
+// The DOM tree: built from the status, then merged into the existing nodes. External values are inserted as text only.
 
-// tree("p", { class: "note" }, "text", other, [more]): attributes that are null, undefined or false are left out.
+// tree("p", { class: "note" }, "text", other, [more]): null, undefined or false attributes are left out.
 export function tree(name, attributes, ...children) {
   const node = document.createElement(name);
   for (const [key, value] of Object.entries(attributes ?? {})) {
@@ -12,7 +12,7 @@ export function tree(name, attributes, ...children) {
   return node;
 }
 
-// A table whose rows remain rows where they are shown as lines.
+// A table with explicit roles, so that rows remain rows on narrow screens, where CSS shows a row as lines.
 export function table(key, caption, columns, rows) {
   const cells = ([name, ...rest]) => [name, ...rest.map((cell, place) => (cell.setAttribute("data-name", columns[place + 1]), cell))];
   return tree("table", { role: "table", "data-key": key },
@@ -23,7 +23,7 @@ export function table(key, caption, columns, rows) {
       rows.map(([key, ...all]) => tree("tr", { role: "row", "data-key": key }, cells(all)))));
 }
 
-// A cell that says whether that is well.
+// A cell with a mark for good or bad.
 export function state(isWell, ...text) {
   return tree("td", { role: "cell", class: isWell ? "is-good" : "is-bad" },
     tree("span", { class: "mark", "aria-hidden": "true" }, isWell ? "✓ " : "✕ "), text);
@@ -34,18 +34,18 @@ export const cell = (...text) => tree("td", { role: "cell" }, text);
 export const rowHead = (name, beside) =>
   tree("th", { scope: "row", role: "rowheader" }, outside(name), tree("span", { class: "beside" }, beside));
 
-// From outside: kept apart from what stands around it, whichever way it is written.
+// An external text, isolated from the text direction of its surroundings.
 export function outside(text) {
   return tree("bdi", {}, plain(text));
 }
 
-// Letters that are not seen, or that turn others around, are written as their number.
+// Invisible and bidirectional control characters are replaced by their code point.
 export function plain(text) {
   return String(text ?? "").replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]/gu, (letter) =>
     letter === "\n" || letter === "\t" ? " " : `⟨U+${letter.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
-// Makes the children of a node these. A child that is there stays, with its focus and whether it is open.
+// Sets the children of a node. An existing child is kept, with its focus and its open state.
 export function fill(node, ...children) {
   lay(node, tree("div", {}, ...children));
 }
@@ -79,7 +79,7 @@ function patch(node, wanted) {
     return;
   }
   for (const { name } of [...node.attributes]) {
-    // whoever reads opens and closes
+    // The reader opens and closes details.
     if (!wanted.hasAttribute(name) && name !== "open") node.removeAttribute(name);
   }
   for (const { name, value } of wanted.attributes) {

@@ -1,10 +1,10 @@
-// Times, spans and sentences.
+// Texts for times, durations and sentences.
 
 const two = (number) => String(number).padStart(2, "0");
 
 export const instant = (text) => (text ? Date.parse(text) : NaN);
 
-// 03:12:44 UTC, with the day where it is another one than today's.
+// The time of day in UTC, as 03:12:44, after the date unless the date is today's.
 export function time(at, now) {
   if (!Number.isFinite(at)) return "unknown";
   const date = new Date(at);
@@ -23,7 +23,7 @@ export function span(ms) {
   return hours < 48 ? `${hours} h ${two(minutes % 60)} min` : `${Math.floor(hours / 24)} days ${hours % 24} h`;
 }
 
-// How long something took.
+// A past duration.
 export const took = (ms) => (ms < 10_000 ? `${(Math.max(0, ms) / 1000).toFixed(1)} s` : span(ms));
 
 export const countdown = (at, now) => (at > now ? `in ${span(at - now)}` : `${span(now - at)} ago`);
@@ -35,32 +35,32 @@ export function list(words) {
 
 export const sentence = (text) => {
   const trimmed = text.trim();
-  // a name is written as it is
-  const first = /^(all|an|another|approved|done|it|nobody|no|other|policy|preparation|the|this|too|when|whoever)\b/.test(trimmed)
+  // The first letter of a name stays.
+  const first = /^(all|an|another|no|policy|preparation|the|there|this|when)\b/.test(trimmed)
     ? trimmed.charAt(0).toUpperCase() : trimmed.charAt(0);
   return `${first}${trimmed.slice(1)}${/[.!?]$/.test(trimmed) ? "" : "."}`;
 };
 
 export const many = (count, one, more = `${one}s`) => `${count} ${count === 1 ? one : more}`;
 
-// Words of the program that are written with an underscore.
+// A word of the API without underscores.
 export const word = (text) => (text ?? "unknown").replaceAll("_", " ");
 
-// Times in sentences of the program, as they are shown here.
+// The text with RFC 3339 times in the page's format.
 export const shortTimes = (text, now) =>
   text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (at) => `${time(Date.parse(at), now)} UTC`);
 
-// As the replica says it.
-export const NOBODY = "nobody needs to";
+// The value of `resolved_by` that means no person is needed.
+export const NOBODY = "no action is necessary";
 
-// Waits for somebody: it does not go on by itself.
+// Whether the event waits for a person's action.
 export const isStuck = ({ blocker }) =>
   ["hook_failed", "no_quorum", "no_healthy_channel"].includes(blocker?.code) ||
   (["posting", "post_failed", "views_differ"].includes(blocker?.code) && blocker.resolved_by !== NOBODY);
 
 export const title = ({ type, resources, drill }) => `${drill ? "Drill: " : ""}${type} of ${list(resources) || "no machine"}`;
 
-// Why an event waits, in a sentence; ids of other events that are told beside what they are stand with the events.
+// The blocker as a sentence, without ids of other open events, because the page shows these ids with the events.
 export function because({ message }, events, now) {
   return sentence(shortTimes(events.reduce((text, event) => text.replaceAll(` (event ${event.id})`, ""), message), now));
 }

@@ -1,9 +1,9 @@
-// Workloads by group: the role of each, whether it serves, and what the group may still lose.
+// Workloads by group, with the role and state of each member, and the remaining budget of the group.
 
 import { cell, fill, outside, rowHead, state, table, tree } from "./tree.js";
 import { many, title } from "./words.js";
 
-// More than this nobody reads.
+// The limit of rows in a table.
 const MOST = 100;
 
 export function drawWorkloads(section, status) {
@@ -12,7 +12,7 @@ export function drawWorkloads(section, status) {
   const alone = status.workloads.filter((workload) => workload.group === null);
   fill(section,
     tree("h2", { id: "workloads-title" }, "Workloads"),
-    status.workloads.length === 0 && tree("p", {}, "None is registered: nothing has to be prepared."),
+    status.workloads.length === 0 && tree("p", {}, "No workload is registered, so allclear prepares nothing."),
     status.groups.map((group) => [
       tree("h3", { "data-key": `group ${group.name}` }, "Group ", outside(group.name)),
       tree("p", { "data-key": `budget ${group.name}` }, budget(group)),
@@ -20,12 +20,12 @@ export function drawWorkloads(section, status) {
     ]),
     alone.length > 0 && [
       tree("h3", { "data-key": "alone" }, "Without a group"),
-      tree("p", { "data-key": "budget alone" }, "However many of these are out, no event waits for them."),
+      tree("p", { "data-key": "budget alone" }, "No event waits for these workloads, whether in service or out."),
       members(alone, standings, new Set(), ""),
     ]);
 }
 
-// Why a member is out; null while it is in service.
+// The reason why a member is out of service; null while the member is in service.
 function standing({ state, by, owed }, { events }) {
   const event = events.find((event) => event.id === by);
   const name = event ? title(event) : by;
@@ -42,10 +42,10 @@ function standing({ state, by, owed }, { events }) {
 function budget({ max_unavailable: most, members }) {
   const out = members.filter((member) => member.unavailable_by !== null).length;
   const left = most - out;
-  const may = `At most ${most} of ${many(members.length, "member")} may be out at once. `;
-  if (out === 0) return [may, "None is out."];
+  const may = `At most ${most} of ${many(members.length, "member")} may be out of service at once. `;
+  if (out === 0) return [may, "All members are in service."];
   const isAre = out === 1 ? "is" : "are";
-  return [may, tree("strong", {}, `Now ${out} ${isAre} out${left > 0 ? `; ${left} more may be.` : ": no hook stops another one, and no event that names another is approved, before that changes."}`)];
+  return [may, tree("strong", {}, `Now ${out} ${isAre} out of service${left > 0 ? `; ${left} more may be.` : ": until a member returns, no hook stops another member, and no event for another member is approved."}`)];
 }
 
 function members(workloads, standings, unasked, group) {
@@ -58,7 +58,7 @@ function members(workloads, standings, unasked, group) {
 }
 
 function row({ name, vm, role, connected, phases }, why, asked) {
-  const serves = asked ? "in service" : "in service, as far as anybody can tell: nobody asks it";
+  const serves = asked ? "in service" : "in service, without a check by a ready hook";
   const what = why ? outside(why) : connected ? serves : "not connected";
   return [
     `${vm}\n${name}`,

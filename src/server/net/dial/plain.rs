@@ -24,8 +24,8 @@ pub fn dial(endpoint: &Endpoint, way: &Arc<DialTarget>) -> Channel {
 /// A channel that never opens, for a replica that has no certificates and may not use plain text.
 pub fn refuse(endpoint: &Endpoint, _: &Arc<DialTarget>) -> Channel {
     endpoint.connect_with_connector_lazy(service_fn(async |_: Uri| {
-        let why =
-            "this replica is a cluster of one: it needs `cluster.listen` and `[cluster.tls]` to talk to another one";
+        let why = "this replica is a cluster of one: a connection to another replica needs `cluster.listen` and \
+             `[cluster.tls]`";
         Err::<TokioIo<TcpStream>, _>(io::Error::new(io::ErrorKind::PermissionDenied, why))
     }))
 }

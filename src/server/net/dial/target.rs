@@ -88,7 +88,7 @@ impl DialTarget {
     {
         let gone = match self.addresses().await {
             Ok((addresses, outdated)) => happy_eyeballs(&addresses, attempt).await.map_err(|failed| match outdated {
-                Some(why) => format!("{why}; as before at {failed}"),
+                Some(why) => format!("{why}; the previous addresses failed: {failed}"),
                 None => failed,
             }),
             Err(why) => Err(why),
@@ -121,7 +121,7 @@ impl DialTarget {
         let answered = self.answered.clone().lock_owned().await;
         match &*answered {
             Some((at, answer)) if at.elapsed() < FRESH_FOR => answer.clone(),
-            _ => self.ask(answered).await.unwrap_or_else(|_| Err("the resolver broke off".into())),
+            _ => self.ask(answered).await.unwrap_or_else(|_| Err("the resolver ended without an answer".into())),
         }
     }
 
@@ -151,7 +151,7 @@ impl DialTarget {
                 told.push(address);
             }
         }
-        if told.is_empty() { Err("it has no address".into()) } else { Ok(told) }
+        if told.is_empty() { Err("the name has no address".into()) } else { Ok(told) }
     }
 
     fn known(&self) -> MutexGuard<'_, Vec<SocketAddr>> {

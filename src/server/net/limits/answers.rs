@@ -156,7 +156,7 @@ impl StreamedBody {
 }
 
 fn full() -> Status {
-    Status::resource_exhausted("too many answers are not read; ask again, or ask another replica")
+    Status::resource_exhausted("too many callers do not read their answers; try again, or use another replica")
 }
 
 #[cfg(test)]

@@ -96,12 +96,12 @@ async fn admit(State(calls): State<Arc<CallLimits>>, mut request: Request, next:
     let peer = request.extensions().get::<UdsConnectInfo>().and_then(|connected| connected.peer_cred);
     let who = peer.map_or(ClientKey::Anybody, |peer| ClientKey::User(peer.uid()));
     let Some(place) = calls.at_once.acquire(who) else {
-        return Status::resource_exhausted("too many calls are open; end some").into_http();
+        return Status::resource_exhausted("too many calls are open; end calls first").into_http();
     };
     if let Some(turns) = &calls.turns
         && !turns.wait(who).await
     {
-        return Status::resource_exhausted(format!("{who} asks too often; ask less")).into_http();
+        return Status::resource_exhausted(format!("{who} sends too many requests; send fewer")).into_http();
     }
     let response = answer(&calls.room, &reader, next.run(request).await).await;
     response.map(|body| {

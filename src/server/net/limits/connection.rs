@@ -123,10 +123,16 @@ impl<S> BoundedConnection<S> {
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         if self.is_lost || self.manners.footing.lost.as_mut().poll(context).is_ready() {
             self.is_lost = true;
-            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "it gave way to others"));
+            return Err(io::Error::new(
+                io::ErrorKind::ConnectionAborted,
+                "the connection was closed in favour of other connections",
+            ));
         }
         if self.is_waited_for && self.patience.as_mut().poll(context).is_ready() {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "nothing was read, or asked, for too long"));
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the client neither read nor sent anything for too long",
+            ));
         }
         Ok(())
     }
@@ -158,7 +164,7 @@ impl<S> BoundedConnection<S> {
     fn has_heard(&mut self, words: &[u8]) -> io::Result<()> {
         self.heard += words.len();
         if self.manners.longest_question.is_some_and(|longest| self.heard > longest) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a question is too long"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a request is too long"));
         }
         let wait = self.manners.measure.wait(words);
         self.hushed = (!wait.is_zero()).then(|| Box::pin(sleep(wait)));

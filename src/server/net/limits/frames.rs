@@ -130,7 +130,7 @@ mod tests {
         }
         // Calls that are broken off at once.
         let reset = unhindered(&[frame(HEADERS, 5, 60), frame(3, 0, 4)].concat());
-        assert!(reset < most, "{reset} calls were broken off");
+        assert!(reset < most, "{reset} calls were reset");
     }
 
     #[tokio::test(start_paused = true)]

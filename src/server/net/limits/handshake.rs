@@ -192,7 +192,7 @@ where
     }
 
     fn rejected(&self, who: ClientKey) {
-        self.turned_away.note(who, "it has connections open that say nothing");
+        self.turned_away.note(who, "the client has open connections without a request");
     }
 }
 
@@ -225,7 +225,7 @@ impl Acceptor<TcpStream> for Http1 {
         }
         let (stay, gone) = self.crowd.lock().unwrap_or_else(PoisonError::into_inner).acquire(who);
         if let Some(gone) = gone {
-            self.turned_away.note(gone, "it has too many connections open");
+            self.turned_away.note(gone, "the client has too many connections open");
         }
         let manners = ConnectionBounds {
             footing: stay.into(),
@@ -237,7 +237,7 @@ impl Acceptor<TcpStream> for Http1 {
     }
 
     fn rejected(&self, who: ClientKey) {
-        self.turned_away.note(who, "it has connections open that say nothing");
+        self.turned_away.note(who, "the client has open connections without a request");
     }
 }
 

@@ -67,7 +67,7 @@ impl RejectionLog {
 
     pub(super) fn no_place(&self, who: ClientKey) {
         (self.count)();
-        self.note(who, "it has too many connections open, or all have");
+        self.note(who, "the client has too many connections open, or all clients together have");
     }
 
     pub(super) fn note(&self, who: ClientKey, why: &'static str) {

@@ -104,7 +104,7 @@ impl HttpBody for CountedBody {
         if self.call.take(bytes) {
             return Poll::Ready(frame);
         }
-        let full = Status::resource_exhausted("too much is asked at once; ask again later");
+        let full = Status::resource_exhausted("the requests in progress are too large together; try again later");
         Poll::Ready(Some(Err(axum::Error::new(full))))
     }
 

@@ -26,21 +26,21 @@ pub struct Made {
 
 #[derive(Debug, thiserror::Error)]
 pub enum MakeError {
-    #[error("{0:?} is no name that a certificate can bear: {1}")]
+    #[error("{0:?} is not a valid name for a certificate: {1}")]
     Name(String, rcgen::Error),
-    #[error("a certificate cannot end in {0} days")]
+    #[error("a certificate cannot be valid for {0} days")]
     Days(u32),
-    #[error("the certificate is not that of an authority made by `allclear certs init`")]
+    #[error("the certificate is not the certificate of an authority made by `allclear certs init`")]
     NotOurs,
     #[error(
-        "the authority itself has expired; make a new one, and trust both until every replica has a new certificate"
+        "the authority has expired; make a new authority, and trust both until every replica has a new certificate"
     )]
     Expired,
-    #[error("the key is not one that can sign: {0}")]
+    #[error("the key cannot sign: {0}")]
     Key(rcgen::Error),
-    #[error("the key is not that of the authority's certificate")]
+    #[error("the key does not belong to the authority's certificate")]
     OtherKey,
-    #[error("no certificate could be made: {0}")]
+    #[error("cannot make the certificate: {0}")]
     Failed(#[from] rcgen::Error),
 }
 

@@ -106,7 +106,7 @@ impl Credentials {
                 let (since, looks) = before.map_or(((self.options.clock)(), 0), |before| (before.since, before.looks));
                 let looks = looks.saturating_add(1);
                 if looks == TOLD_AT {
-                    tracing::warn!(%why, "new certificates not loaded; the previous ones stay in use");
+                    tracing::warn!(%why, "new certificates not loaded; the previous certificates stay in use");
                 }
                 *unfit = Some(Spoilt { why, since, looks });
                 None

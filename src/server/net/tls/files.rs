@@ -97,9 +97,9 @@ impl Files {
         let unfit = |why: String| Unfit { key: KEY, path: self.key.clone(), why };
         let (bytes, mode) = bytes(&self.key).map_err(&unfit)?;
         if mode & TOO_OPEN != 0 {
-            let advice = "make it readable by the replica's user alone: chmod 600";
+            let advice = "restrict the file to the replica's user: chmod 600";
             return Err(unfit(format!(
-                "has mode {:04o}, so that others can take this replica's place; {advice}",
+                "has mode {:04o}, so other users can act as this replica; {advice}",
                 mode & 0o7777
             )));
         }
@@ -114,16 +114,16 @@ const NO_CERTIFICATE: &str = "holds no certificate in PEM";
 fn of_own(refusal: &HandshakeError) -> String {
     match refusal {
         HandshakeError::UnknownAuthority => {
-            "is signed by no authority in cluster.tls.ca; the certificates between them belong into this file".into()
+            "is signed by no authority in cluster.tls.ca; add the intermediate certificates to this file".into()
         }
-        HandshakeError::Expired => "has expired; renew it".into(),
-        HandshakeError::NotYetValid => "is not valid yet; look at this machine's clock".into(),
-        HandshakeError::OtherCluster(named) => format!("is of another cluster: it names {named}"),
+        HandshakeError::Expired => "has expired; renew the certificate".into(),
+        HandshakeError::NotYetValid => "is not valid yet; check the clock of this machine".into(),
+        HandshakeError::OtherCluster(named) => format!("is for another cluster: the certificate names {named}"),
         HandshakeError::Unnamed(named) => format!(
-            "names no replica of allclear: it names {named}; it has to name allclear://CLUSTER/replica/NAME as a URI, or \
-             the replica as a DNS name with cluster.tls.names = \"dns\""
+            "names no replica of allclear, but {named}; the certificate has to name allclear://CLUSTER/replica/NAME \
+             as a URI, or the replica as a DNS name with cluster.tls.names = \"dns\""
         ),
-        HandshakeError::WrongName { wanted, named } => format!("is not that of {wanted}: it names {named}"),
+        HandshakeError::WrongName { wanted, named } => format!("is not for {wanted}: the certificate names {named}"),
         other => format!("cannot be used: {other}"),
     }
 }
@@ -159,7 +159,7 @@ fn bytes(path: &Path) -> Result<(Vec<u8>, u32), String> {
         let file = File::open(path)?;
         let found = file.metadata()?;
         if found.is_dir() {
-            return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "the path is a directory"));
         }
         let mut bytes = Vec::new();
         file.take(MOST_BYTES).read_to_end(&mut bytes)?;

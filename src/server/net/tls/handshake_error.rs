@@ -8,31 +8,37 @@ use rustls::{AlertDescription, CertificateError, InvalidMessage, OtherError};
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HandshakeError {
-    #[error("it does not speak TLS; has it [cluster.tls]?")]
+    #[error("the peer does not use TLS; check that the peer has [cluster.tls]")]
     PlainText,
-    #[error("it shows no certificate")]
+    #[error("the peer presents no certificate")]
     NoCertificate,
-    #[error("its certificate is of an authority that cluster.tls.ca does not hold")]
+    #[error("the certificate of the peer is signed by an authority that is not in cluster.tls.ca")]
     UnknownAuthority,
-    #[error("its certificate has expired")]
+    #[error("the certificate of the peer has expired")]
     Expired,
-    #[error("its certificate is not valid yet; is its clock right, or this one?")]
+    #[error("the certificate of the peer is not valid yet; check the clocks of both machines")]
     NotYetValid,
-    #[error("its certificate is of another cluster: it names {0}")]
+    #[error("the certificate of the peer is for another cluster: the certificate names {0}")]
     OtherCluster(String),
-    #[error("its certificate names no replica of allclear: it names {0}")]
+    #[error("the certificate of the peer names no replica of allclear, but {0}")]
     Unnamed(String),
-    #[error("its certificate is not that of {wanted}: it names {named}")]
+    #[error("the certificate of the peer is not for {wanted}: the certificate names {named}")]
     WrongName { wanted: String, named: String },
-    #[error("it is neither configured here nor a member: it names {0}; add it to cluster.replicas")]
+    #[error(
+        "the peer is neither configured here nor a member: its certificate names {0}; add the peer to \
+             cluster.replicas"
+    )]
     UnknownReplica(String),
-    #[error("it is no member of the cluster: it names {0}; where an operator removed it, stop it or add it again")]
+    #[error(
+        "the peer is not a member of the cluster: its certificate names {0}; if an operator removed the peer, \
+             stop the peer or add the peer again"
+    )]
     NoMember(String),
-    #[error("it refuses this replica's certificate{0}")]
+    #[error("the peer refuses this replica's certificate{0}")]
     ByPeer(&'static str),
-    #[error("it did not end the handshake")]
+    #[error("the peer did not finish the handshake")]
     Unfinished,
-    #[error("it has too many connections open")]
+    #[error("the peer has too many connections open")]
     TooMany,
     #[error("{0}")]
     Other(String),
@@ -87,7 +93,7 @@ impl HandshakeError {
             Some(rustls::Error::NoCertificatesPresented) => Self::NoCertificate,
             Some(rustls::Error::InvalidCertificate(why)) => Self::of_certificate(why),
             Some(rustls::Error::AlertReceived(alert)) => Self::of_alert(*alert),
-            Some(other) => Self::Other(format!("no TLS 1.3 was agreed on: {other}")),
+            Some(other) => Self::Other(format!("no agreement on TLS 1.3: {other}")),
             None if error.kind() == io::ErrorKind::UnexpectedEof => Self::Unfinished,
             None => Self::Other(error.to_string()),
         }
@@ -100,19 +106,21 @@ impl HandshakeError {
             CertificateError::UnknownIssuer => Self::UnknownAuthority,
             CertificateError::Other(OtherError(told)) => match told.downcast_ref::<Self>() {
                 Some(refusal) => refusal.clone(),
-                None => Self::Other(format!("its certificate is not taken: {told}")),
+                None => Self::Other(format!("the certificate of the peer is not accepted: {told}")),
             },
-            other => Self::Other(format!("its certificate is not taken: {other}")),
+            other => Self::Other(format!("the certificate of the peer is not accepted: {other}")),
         }
     }
 
     fn of_alert(alert: AlertDescription) -> Self {
         match alert {
-            AlertDescription::CertificateExpired => Self::ByPeer(": it has expired, or is not valid yet"),
-            AlertDescription::UnknownCA => Self::ByPeer(": it does not know the authority"),
-            AlertDescription::CertificateUnknown => Self::ByPeer(": it does not take its names or its kind"),
+            AlertDescription::CertificateExpired => Self::ByPeer(": the certificate has expired, or is not valid yet"),
+            AlertDescription::UnknownCA => Self::ByPeer(": the peer does not know the authority"),
+            AlertDescription::CertificateUnknown => {
+                Self::ByPeer(": the peer does not accept the names or the kind of the certificate")
+            }
             AlertDescription::CertificateRequired | AlertDescription::BadCertificate => Self::ByPeer(""),
-            other => Self::Other(format!("it ended the handshake: {other:?}")),
+            other => Self::Other(format!("the peer ended the handshake: {other:?}")),
         }
     }
 
@@ -133,7 +141,7 @@ impl From<webpki::Error> for HandshakeError {
             webpki::Error::CertExpired { .. } => Self::Expired,
             webpki::Error::CertNotValidYet { .. } => Self::NotYetValid,
             webpki::Error::UnknownIssuer | webpki::Error::InvalidSignatureForPublicKey => Self::UnknownAuthority,
-            other => Self::Other(format!("its certificate is not taken: {other}")),
+            other => Self::Other(format!("the certificate of the peer is not accepted: {other}")),
         }
     }
 }

@@ -32,8 +32,8 @@ impl Excess {
     pub(super) fn new(registry: &Registry) -> prometheus::Result<Self> {
         let opts = Opts::new(
             "allclear_metadata_excess_total",
-            "What the metadata endpoint said beyond what is kept: `left_out` events for which a report has no room, and \
-             `waited` times a report had to wait because there was too much to report before it.",
+            "Content of the metadata endpoint above the limits: `left_out` events without room in a report, and \
+             `waited` delays of a report after too many earlier reports.",
         );
         let counts = registered(registry, IntCounterVec::new(opts, &["result"])?)?;
         for kind in [LEFT_OUT, WAITED] {
@@ -47,7 +47,7 @@ impl Excess {
         if events > 0 {
             self.counts.with_label_values(&[LEFT_OUT]).inc_by(events as u64);
             if self.note(0) {
-                tracing::warn!(events, "document over its limit: some events left out");
+                tracing::warn!(events, "document over its limit: events left out");
             }
         }
     }
@@ -57,7 +57,7 @@ impl Excess {
         if waits {
             self.counts.with_label_values(&[WAITED]).inc();
             if self.note(1) {
-                tracing::warn!("reports of documents delayed: the metadata service changes them too often");
+                tracing::warn!("reports of documents delayed: the metadata service changes the document too often");
             }
         }
     }

@@ -20,7 +20,8 @@ impl RefusalCounts {
     pub(super) fn new(registry: &Registry) -> prometheus::Result<Self> {
         let opts = Opts::new(
             "allclear_access_refusals_total",
-            "Calls, requests and connections that were refused on this machine and at the status port, by where and why.",
+            "Calls, requests and connections that this replica refused on this machine and at the status port, by \
+             place and reason.",
         );
         let counts = registered(registry, IntCounterVec::new(opts, &["door", "reason"])?)?;
         for each in RefusalKind::ALL {

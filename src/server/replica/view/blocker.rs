@@ -53,11 +53,11 @@ pub fn shown(blocker: &Blocker, event: &Event, state: &State, input: &PlanningIn
     }
     let next = match blocker {
         Blocker::Deciding | Blocker::HookFailed { .. } if event.is_drill() => {
-            "the drill ends, and what it took away is put back".into()
+            "the drill ends, and the prepared workloads are restored".into()
         }
         _ => next,
     };
-    let resolved_by = if event.is_drill() && input.quorum { "an operator, who may end the drill" } else { resolved_by };
+    let resolved_by = if event.is_drill() && input.quorum { "an operator, by ending the drill" } else { resolved_by };
     shown::Blocker {
         code: blocker.code().into(),
         message,
@@ -100,22 +100,22 @@ impl Teller<'_> {
         let notice_ends = Some(self.event.notice_ends());
         match blocker {
             Blocker::Deciding => Sentences::new(
-                "the leader is about to decide what to do",
+                "the leader has not decided yet",
                 None,
                 "the leader decides within a moment",
-                "nobody needs to",
+                "no action is necessary",
             ),
             Blocker::Observing => Sentences::new(
                 self.left_to_others(),
                 notice_ends,
                 self.platform(),
-                "an operator, who may approve it, or whoever else it is left to; for events to come, a policy rule",
+                "an operator, by approving the event, or another approver; for future events, a policy rule",
             ),
             Blocker::TooEarly { starts_at } => Sentences::new(
                 format!("the notice is long: preparation starts at {}", rfc3339(*starts_at)),
                 Some(*starts_at),
                 "preparation starts",
-                "an operator, who may approve it now; for events to come, policy.prepare_ahead",
+                "an operator, by approving the event now; for future events, policy.prepare_ahead",
             ),
             Blocker::HookWaiting { .. }
             | Blocker::ReplicaAway { .. }
@@ -125,38 +125,39 @@ impl Teller<'_> {
             | Blocker::WorkloadAway { .. }
             | Blocker::HookFailed { .. } => self.of_hook(blocker),
             Blocker::Budget { group, by, .. } => self.budget(group.as_ref(), by),
-            Blocker::Hold(halt) => self.halted(halt, "it is held", "hold", "an operator, with allclear release"),
+            Blocker::Hold(halt) => self.halted(halt, "the event is held", "hold", "an operator, with allclear release"),
             Blocker::Paused(halt) => {
                 self.halted(halt, "all approvals are paused", "pause", "an operator, with allclear resume")
             }
             Blocker::NoHealthyChannel => Sentences::new(
-                "no replica that sees the event has a working metadata endpoint",
+                "no reachable replica that lists the event has a working metadata endpoint",
                 notice_ends,
-                format!("approved as soon as one works again; otherwise {}", self.platform()),
-                "whoever runs the machines",
+                format!("the event is approved when an endpoint works again; otherwise {}", self.platform()),
+                "the operator of the VMs",
             ),
             Blocker::NoQuorum { forecast: takeover } => self.no_quorum(takeover.as_ref()),
             Blocker::Posting { approver, since, until } => Sentences::new(
                 format!("{approver} has been posting the approval since {}{}", rfc3339(*since), self.in_vain()),
                 Some(*until),
-                "done when the platform answers; if it does not, another replica is named",
+                "the event is approved when Azure accepts the post; without an answer, the leader assigns the \
+                 approval again",
                 self.who_helps_posts(),
             ),
             Blocker::PostFailed { approver, outcome, at, again_at } => Sentences::new(
                 format!("{}{}", not_taken(approver, outcome, *at), self.in_vain()),
                 Some(*again_at),
-                "it is posted again, by another replica if there is one",
+                "the approval is posted again, by another replica if possible",
                 self.who_helps_posts(),
             ),
             Blocker::WaitingForPlatform { since } => Sentences::new(
-                format!("approved since {}; the platform has not started the event yet", rfc3339(*since)),
+                format!("the event has been approved since {}, and Azure has not started the event yet", rfc3339(*since)),
                 notice_ends,
                 if self.input.now < self.event.notice_ends() {
-                    "the platform starts the event when the host is free, at the latest when its notice ends".into()
+                    "Azure starts the event when the host is free, at the latest when the notice ends".into()
                 } else {
                     self.platform()
                 },
-                "the platform",
+                "Azure",
             ),
         }
     }
@@ -167,13 +168,13 @@ impl Teller<'_> {
         match (self.tries(), lapsed) {
             (tries, 2..) => {
                 format!(
-                    "; so far {} tries were in vain, {} of them because nobody said in time what became of the post",
+                    "; {} earlier attempts failed, {} of them because the approver did not report the outcome in time",
                     tries + lapsed - 1,
                     lapsed - 1
                 )
             }
             (0 | 1, _) => String::new(),
-            (tries, _) => format!("; so far {tries} tries were in vain"),
+            (tries, _) => format!("; {tries} attempts have failed so far"),
         }
     }
 
@@ -183,9 +184,9 @@ impl Teller<'_> {
 
     fn who_helps_posts(&self) -> &'static str {
         if self.tries() < MANY_POSTS {
-            "nobody needs to"
+            "no action is necessary"
         } else {
-            "whoever runs the machines; it goes on by itself as soon as the platform takes it"
+            "the operator of the VMs; allclear continues as soon as Azure accepts the approval"
         }
     }
 
@@ -194,24 +195,28 @@ impl Teller<'_> {
     fn platform(&self) -> String {
         let out = last_call::overdraft(self.state, self.event);
         let out: Vec<String> = out.iter().map(ToString::to_string).collect();
-        let although = if out.is_empty() { String::new() } else { format!(", although {} is out,", out.join(" and ")) };
+        let although =
+            if out.is_empty() { String::new() } else { format!(", although {} is out of service,", out.join(" and ")) };
         if self.input.now < self.event.notice_ends() {
-            format!("the platform starts the event{although} when its notice ends")
+            format!("Azure starts the event{although} when the notice ends")
         } else {
-            format!("the notice is over, and the platform may start the event{although} at any moment")
+            format!("the notice has ended, and Azure may start the event{although} at any moment")
         }
     }
 
     fn left_to_others(&self) -> String {
         match self.event.treatment.as_ref().filter(|treatment| treatment.action == Action::Observe) {
             Some(treatment) if treatment.rule == PolicyInput::Foreign.name() => {
-                "it names no VM of this cluster, and policy leaves such events to others".into()
+                "the event names no VM of this cluster, and policy leaves such events to other approvers".into()
             }
-            Some(treatment) => format!("policy leaves this event to others, by the rule \"{}\"", treatment.rule),
+            Some(treatment) => {
+                format!("policy leaves this event to other approvers, by the rule \"{}\"", treatment.rule)
+            }
             None if self.state.observed_status(&self.event.announcement.id) == Some(&Status::Missing) => {
-                "no document lists it any more; it goes on if it is listed again, and is over otherwise".into()
+                "no document lists the event any more; the event is over, unless a document lists the event again"
+                    .into()
             }
-            None => "the platform does not list it as Scheduled, so there is nothing to approve".into(),
+            None => "Azure does not list the event as Scheduled, so there is nothing to approve".into(),
         }
     }
 
@@ -219,25 +224,31 @@ impl Teller<'_> {
         let by: Vec<String> = by.iter().map(|cause| self.cause(cause)).collect();
         let message = match group {
             Some(group) => {
-                format!("no further member of the group {group} may be out; this one waits for {}", by.join(", "))
+                format!(
+                    "no further member of the group {group} may be out of service; the event waits for {}",
+                    by.join(", ")
+                )
             }
-            None => format!("its member is being restored; it waits for {}", by.join(", ")),
+            None => format!("the workload of the event is being restored; the event waits for {}", by.join(", ")),
         };
         Sentences::new(
             message,
             Some(self.event.notice_ends()),
-            format!("prepared and approved when there is room; otherwise {}", self.platform()),
-            "whoever runs the machines; `allclear approve --over-budget` goes on in spite of it",
+            format!(
+                "the event is prepared and approved when enough members are in service; otherwise {}",
+                self.platform()
+            ),
+            "the operator of the VMs, or an operator with `allclear approve --over-budget`",
         )
     }
 
     fn cause(&self, cause: &SlotCause) -> String {
         match cause {
             SlotCause::Event(id) => self.named(id),
-            SlotCause::Returning(id) => format!("a member that is not restored yet after {}", self.named(id)),
-            SlotCause::Unreachable(name) => format!("{name}, which is unreachable"),
-            SlotCause::NotReady(member) => format!("{member}, which is not ready"),
-            SlotCause::Queue(id) => format!("{}, which comes first", self.named(id)),
+            SlotCause::Returning(id) => format!("a member that is not restored after {}", self.named(id)),
+            SlotCause::Unreachable(name) => format!("{name} (unreachable)"),
+            SlotCause::NotReady(member) => format!("{member} (not ready)"),
+            SlotCause::Queue(id) => format!("{} (earlier in the order)", self.named(id)),
         }
     }
 
@@ -256,16 +267,18 @@ impl Teller<'_> {
         } else {
             let names = list(&unaware);
             format!(
-                "{what} {halt}; not acknowledged yet by {names}: cut off, it may approve alone what a user of the cloud asked for"
+                "{what} {halt}; not acknowledged yet by {names}: an isolated replica among these may approve a \
+                 user-initiated event alone"
             )
         };
         let ends = self.event.notice_ends();
         let (until, next) = if halt.until < ends {
-            let next =
-                format!("the {noun} ends by itself, and the event is approved then, if nothing else is in the way");
+            let next = format!(
+                "the {noun} ends automatically, and the event is approved then, unless another blocker remains"
+            );
             (halt.until, next)
         } else {
-            (ends, format!("the {noun} cannot keep the platform from this: {}", self.platform()))
+            (ends, format!("the {noun} does not prevent the start: {}", self.platform()))
         };
         Sentences::new(message, Some(until), next, resolved_by)
     }
@@ -275,17 +288,21 @@ fn not_taken(approver: &VmName, outcome: &PostOutcome, at: Timestamp) -> String 
     let (at, why) = (rfc3339(at), detail(outcome).unwrap_or_default());
     match outcome {
         PostOutcome::Refused(_) => {
-            format!("the platform did not take the approval that {approver} posted at {at}: {why}")
+            format!("Azure did not accept the approval that {approver} posted at {at}: {why}")
         }
         PostOutcome::NotSent(_) => format!("{approver} could not post the approval at {at}: {why}"),
         PostOutcome::Withdrawn => {
-            format!("{approver} did not post the approval at {at}: it no longer saw the event as Scheduled")
+            format!(
+                "{approver} did not post the approval at {at}: its document no longer listed the event as \
+                     Scheduled"
+            )
         }
         PostOutcome::Differs => format!(
-            "{approver} did not post the approval at {at}: with its fresh document the event is not what was decided"
+            "{approver} did not post the approval at {at}: in its fresh document the event differs from the decided \
+             event"
         ),
         PostOutcome::Accepted | PostOutcome::Unknown(_) => {
-            format!("nobody knows whether the platform took the approval that {approver} posted at {at}: {why}")
+            format!("the outcome of the approval that {approver} posted to Azure at {at} is unknown: {why}")
         }
     }
 }

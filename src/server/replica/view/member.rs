@@ -35,10 +35,10 @@ fn shown(state: &State, member: &Member, group: Option<GroupName>) -> shown::Mem
 fn owed(state: &State, member: &Member, slot: &Slot) -> Option<String> {
     match slot.state {
         SlotState::Leaving | SlotState::Out if slot.needs_restore => {
-            Some("a restore, when no event keeps it out".into())
+            Some("a restore, when no event keeps the member out of service".into())
         }
         SlotState::Leaving | SlotState::Out => None,
-        SlotState::Gone => Some("another member of the group: its VM was deleted".into()),
+        SlotState::Gone => Some("another member of the group, because the VM of this member was deleted".into()),
         SlotState::Returning => Some(restore(state, member, slot)),
     }
 }
@@ -46,15 +46,15 @@ fn owed(state: &State, member: &Member, slot: &Slot) -> Option<String> {
 fn restore(state: &State, member: &Member, slot: &Slot) -> String {
     if let Some(failing) = state.failing_return(member) {
         let why = failing.outcome.reason().unwrap_or_else(|| failing.outcome.as_str());
-        return format!("{} failed and is tried again: {why}", failing.phase);
+        return format!("{} failed and is retried: {why}", failing.phase);
     }
     let attempts = state.open_event(&slot.by).into_iter().flat_map(|event| &event.attempts);
     let mut own = attempts.filter(|it| it.member == *member && it.stint == slot.stint && it.hook.phase == Phase::Ready);
     if !slot.needs_restore || own.next().is_some() {
-        return "its answer to whether it is ready".into();
+        return "the confirmation that the member is ready".into();
     }
     if state.is_unreachable(&member.vm) {
-        return "a restore, when its replica is back".into();
+        return "a restore, when the replica of the member is back".into();
     }
     "a restore".into()
 }

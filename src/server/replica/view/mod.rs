@@ -188,7 +188,7 @@ impl View {
         match self.inputs.planning_input().peers.get(&self.cluster.node.name).map(|contact| contact.imds) {
             Some(ImdsHealth::Healthy) => Ok(()),
             Some(ImdsHealth::Unknown | ImdsHealth::Stalled) | None => {
-                Err("the metadata endpoint gives no documents".into())
+                Err("the metadata endpoint returns no documents".into())
             }
         }
     }
@@ -196,7 +196,7 @@ impl View {
     /// The reason why this process no longer does useful work.
     pub fn stalled_loop(&self) -> Option<String> {
         let stuck = self.watchdog.stalled_loop()?;
-        Some(format!("the {} loop of this replica stands still", stuck.as_str()))
+        Some(format!("the {} loop of this replica has stalled", stuck.as_str()))
     }
 
     /// The changes by which a status becomes out of date.

@@ -21,18 +21,18 @@ pub(super) fn told(wish: &OperatorRecord) -> String {
     let (who, reason) = (&wish.who, &wish.reason);
     let what = match &wish.what {
         OperatorAction::Hold { until, no_hooks } => {
-            let hooks = if *no_hooks { ", hooks too," } else { "" };
+            let hooks = if *no_hooks { ", hooks included," } else { "" };
             format!("held{hooks} by {who} until {}", rfc3339(*until))
         }
         OperatorAction::Release => format!("released by {who}"),
         OperatorAction::Approve { revision, over_budget } => {
-            let over = if *over_budget { " whoever else is out" } else { "" };
+            let over = if *over_budget { ", over budget" } else { "" };
             format!("approved by {who} as of revision {revision}{over}")
         }
-        OperatorAction::Restored(member) => format!("{who} says that {member} is in service"),
+        OperatorAction::Restored(member) => format!("{member} reported as in service by {who}"),
         OperatorAction::Pause { until } => format!("all approvals paused by {who} until {}", rfc3339(*until)),
         OperatorAction::Resume => format!("approvals resumed by {who}"),
-        OperatorAction::ClusterChange(what) => format!("{who} asks: {what}"),
+        OperatorAction::ClusterChange(what) => format!("{who} requested: {what}"),
     };
     if reason.is_empty() { what } else { format!("{what}: {reason}") }
 }

@@ -70,11 +70,11 @@ fn beginning(event: &Event, steps: &mut Steps) {
     } else {
         let seen: Vec<_> = event.seen_by.iter().map(ToString::to_string).collect();
         let (seen, announced) = (seen.join(", "), &event.announcement);
-        let what = format!("{} by {} is seen", announced.kind, announced.source);
+        let what = format!("{} by {} was first seen", announced.kind, announced.source);
         steps.push((event.first_seen(), TimelineRank::Told, told_of(what, seen, None)));
     }
     if let (Some(treatment), Some(at)) = (&event.treatment, event.treated) {
-        let what = format!("policy chose to {} it, by the rule \"{}\"", treatment.action, treatment.rule);
+        let what = format!("policy chose the treatment {}, by the rule \"{}\"", treatment.action, treatment.rule);
         steps.push((at, TimelineRank::Chosen, told_of(what, "policy".into(), Some(treatment.rule.clone()))));
     }
 }
@@ -86,21 +86,20 @@ fn hooks(event: &Event, steps: &mut Steps) {
             let place = outcome_place(at, attempt.begun_at);
             steps.push((at, place, told_of(format!("{what}: {how}"), attempt.on.to_string(), why.map(Into::into))));
         };
-        let again = attempt
-            .blocked
-            .filter(|blocked| attempt.begun_at > blocked.since)
-            .map(|blocked| format!(" again; it was blocked {} times since {}", blocked.times, rfc3339(blocked.since)));
+        let again = attempt.blocked.filter(|blocked| attempt.begun_at > blocked.since).map(|blocked| {
+            format!(" again, after {} blocked attempts since {}", blocked.times, rfc3339(blocked.since))
+        });
         push(attempt.begun_at, format!("{} begins{}", attempt.intent, again.unwrap_or_default()), None);
         if let Some((outcome, at)) = &attempt.outcome {
             push(*at, said(outcome.as_str(), outcome.reason()), outcome.reason());
         }
         if let Some((outcome, at)) = &attempt.late {
-            push(*at, format!("{}, too late to count", outcome.as_str()), outcome.reason());
+            push(*at, format!("{}, ignored because the outcome came too late", outcome.as_str()), outcome.reason());
         }
     }
     for waiver in &event.waivers {
         let member = &waiver.member;
-        let what = format!("{} of {} on {}: not waited for", waiver.hook.phase, member.workload, member.vm);
+        let what = format!("{} of {} on {}: waived", waiver.hook.phase, member.workload, member.vm);
         let (place, step) = match &waiver.why {
             WaiverReason::Unreachable => {
                 let why = waiver.why.as_str();
@@ -129,7 +128,7 @@ fn approvals(event: &Event, steps: &mut Steps) {
     for takeover in &event.isolated_approvals {
         let lost: Vec<_> = takeover.out_of_reach.iter().map(ToString::to_string).collect();
         let (by, since, lost) = (takeover.approver.to_string(), rfc3339(takeover.alone_since), lost.join(", "));
-        let isolation = format!("no leader since {since}, out of reach: {lost}");
+        let isolation = format!("no leader since {since}, unreachable: {lost}");
         let step = match &takeover.requested_by {
             None => told_of(format!("{by} decides alone: {isolation}"), by.clone(), Some(isolation)),
             Some(RequestedBy { who, reason }) => {
@@ -147,7 +146,7 @@ fn approvals(event: &Event, steps: &mut Steps) {
             ));
         }
         let gives =
-            |at| (at, TimelineRank::Told, told_of(format!("{by} gives account of its approval"), by.clone(), None));
+            |at| (at, TimelineRank::Told, told_of(format!("{by} reported its isolated approval"), by.clone(), None));
         steps.extend(takeover.recorded.map(gives));
     }
 }
@@ -160,29 +159,32 @@ fn outcome_place(at: Timestamp, decided: Timestamp) -> TimelineRank {
 /// The event's start cause and ending, as far as known, and the impacts observed by the replicas of the event's VMs.
 fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
     for at in event.former_calls.iter().copied().chain(event.last_call_since) {
-        let what =
-            "last call: its service is moved away whoever else is out, because the platform is about to start it";
+        let what = "last call: the hooks move service away even over budget, because Azure is about to start the event";
         steps.push((at, TimelineRank::Decided, step_of(what.into())));
     }
     if let (Some(at), Some(cause)) = (event.entered_at(Stage::Started), event.start_cause()) {
         let early = warning::before_notice_ended(event, at);
         let (what, who) = match cause {
-            StartCause::Approved => ("it started because it was approved".into(), "this cluster"),
-            StartCause::NoticeExpired => ("it started because its notice ended".into(), "the platform"),
-            StartCause::Platform => ("it had started when it was first seen".into(), "the platform"),
-            StartCause::ApprovedElsewhere if is_theirs => {
-                (format!("somebody else approved it: it started {early}, and no replica did"), "somebody else")
-            }
+            StartCause::Approved => ("the event started because allclear approved the event".into(), "this cluster"),
+            StartCause::NoticeExpired => ("the event started because the notice ended".into(), "Azure"),
+            StartCause::Platform => ("the event had started when it was first seen".into(), "Azure"),
+            StartCause::ApprovedElsewhere if is_theirs => (
+                format!(
+                    "another approver approved the event: the event started {early}, and no replica of this cluster \
+                     approved the event"
+                ),
+                "another approver",
+            ),
             StartCause::ApprovedElsewhere => {
-                (format!("it started {early}, and no replica is known to have approved it"), "unknown")
+                (format!("the event started {early}, and no approval by a replica of this cluster is known"), "unknown")
             }
         };
         steps.push((at, TimelineRank::Told, told_of(what, who.into(), Some(cause.as_str().into()))));
     }
     let Some((over, ending)) = event.over_at().zip(event.ending) else { return };
-    steps.push((over, TimelineRank::Told, step_of(format!("it is over: {}", ending.as_str()))));
+    steps.push((over, TimelineRank::Told, step_of(format!("the event is over: {}", ending.as_str()))));
     for (vm, lasted) in &event.impacts {
-        let what = format!("{vm} observed that it did not run for {} ms", lasted.as_millis());
+        let what = format!("{vm} did not run for {} ms, by its own measurement", lasted.as_millis());
         steps.push((over, TimelineRank::Told, told_of(what, vm.to_string(), None)));
     }
 }
@@ -254,7 +256,7 @@ mod tests {
         let mut steps = Steps::new();
         stages(&event, &mut steps);
         hooks(&event, &mut steps);
-        let skipped = "drain of pg on db-0: not waited for, skipped by ada: known";
+        let skipped = "drain of pg on db-0: waived, skipped by ada: known";
         assert_eq!(in_order(steps), ["announced", skipped, "preparing", "claimed"]);
     }
 }

@@ -48,10 +48,10 @@ pub fn events_beyond(state: &State) -> Option<shown::Warning> {
     let beyond = beyond_the_limit(state);
     let first = beyond.first()?;
     let text = format!(
-        "{} announced events, {first} among them, are beyond the {OPEN_LIMIT} that this cluster keeps open \
-         ({OPEN_LIMIT_OF_OTHERS} where they name none of its VMs): they are \
-         neither prepared for nor approved until others close, and start when their notice ends; look for what \
-         announces so many, and prepare for them by hand",
+        "{} announced events, {first} among them, are above the limit of {OPEN_LIMIT} open events of this cluster \
+         ({OPEN_LIMIT_OF_OTHERS} for events without a VM of this cluster): allclear neither prepares nor approves \
+         these events until other events close, and Azure starts the events when their notice ends; find the source \
+         of so many events, and prepare for the events by hand",
         beyond.len()
     );
     let since = state.open_events().map(Event::first_seen).max().unwrap_or(state.now);
@@ -61,15 +61,18 @@ pub fn events_beyond(state: &State) -> Option<shown::Warning> {
 /// Warnings when this replica's metadata endpoint reports more than this replica keeps.
 pub(super) fn excess(excess: &Excess) -> impl Iterator<Item = shown::Warning> {
     let [left_out, waited] = excess.since();
-    let look = "look for what answers in the endpoint's place, or announces so many events of such a size";
+    let look = "check whether another program answers at the endpoint's address, and find the source of so many or \
+                such large events";
     let left_out = left_out.map(|since| {
-        let what = "the metadata endpoint of this VM lists more than there is room for: events that are not in the list \
-                    below are neither prepared for nor approved, and start when their notice ends";
+        let what = "the metadata endpoint of this VM lists more events than allclear keeps: allclear neither prepares \
+                    nor approves events that are missing in the list below, and Azure starts these events when their \
+                    notice ends";
         (since, format!("{what}; {look}"))
     });
     let waited = waited.map(|since| {
-        let what = "the metadata endpoint of this VM says so much that is new that it is told to the cluster late";
-        (since, format!("{what}, what concerns this cluster before the rest; {look}"))
+        let what = "the metadata endpoint of this VM changes its document so often that this replica reports the \
+                    changes late";
+        (since, format!("{what}, events of this cluster first; {look}"))
     });
     let warning = |(since, text)| shown::Warning { since: rfc3339(since), text, event: String::new() };
     left_out.into_iter().chain(waited).map(warning)
@@ -89,9 +92,9 @@ pub(super) fn policies_differ(policies: &PolicyFingerprints) -> Option<shown::Wa
     let (since, odd) = policies.odd_ones()?;
     let odd: Vec<_> = odd.iter().map(ToString::to_string).collect();
     let text = format!(
-        "the policy or the groups of {} are not those of the other replicas: only the leader's policy chooses, so what \
-         happens to an event changes with the leader; compare what `allclear check` shows under [policy] and [[group]] on \
-         them",
+        "the policy or the groups of {} differ from the other replicas: the leader's policy decides alone, so the \
+         treatment of an event changes with the leader; compare the sections [policy] and [[group]] of `allclear \
+         check` on all replicas",
         odd.join(" and ")
     );
     Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
@@ -103,9 +106,9 @@ pub(super) fn platform_time_differs(differences: &ClockSkew) -> Option<shown::Wa
     let which = if ahead_ms > 0 { "ahead of" } else { "behind" };
     let apart = Duration::from_millis(ahead_ms.unsigned_abs()).as_secs_f64();
     let text = format!(
-        "the cluster's time is {apart:.1} s {which} the platform's, as the metadata endpoint of this VM shows it, so ends \
-         of notices come earlier or later than they seem to; where no other replica shows that, look for what answers in \
-         the endpoint's place"
+        "the cluster's time is {apart:.1} s {which} Azure's time, by the metadata endpoint of this VM, so notices end \
+         earlier or later than shown; if no other replica shows this warning, check whether another program answers \
+         at the endpoint's address"
     );
     Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
 }
@@ -120,8 +123,8 @@ pub(super) fn overdrafts(state: &State, now: Timestamp) -> impl Iterator<Item = 
     let warning = |event: &Event| {
         let out: Vec<String> = last_call::overdraft(state, event).iter().map(ToString::to_string).collect();
         let text = format!(
-            "at {} the platform takes {} although {} is out: from {} on its hooks move away what they can, and nobody \
-             approves it before there is room",
+            "at {} Azure starts the event of {} although {} is out of service: from {} on the event's hooks move \
+             service away, and allclear does not approve the event before enough members are in service",
             rfc3339(event.notice_ends()),
             named(event, " and "),
             out.join(" and "),
@@ -139,12 +142,15 @@ pub fn restore_failed(state: &State, member: &Member) -> Option<String> {
     let slot = state.slots.get(member)?;
     let why = failing.outcome.reason().unwrap_or_else(|| failing.outcome.as_str());
     let others = slot.group.as_ref().map_or_else(String::new, |group| {
-        format!(" Until it is back it counts as out of {group}, and others of the group wait for it.")
+        format!(
+            " Until the member is back, the member counts as out of service in {group}, and other members of the \
+                 group wait."
+        )
     });
     Some(format!(
-        "{member} is not back after event {}: its {} has failed {} times since {}: {why}. It is tried again, at least \
-         once a minute.{others} Mend what it says; where it serves all the same, `allclear workload restored {} \
-         --reason TEXT` says so",
+        "{member} is not back after event {}: its {} hook has failed {} times since {}: {why}. allclear retries the \
+         hook at least once a minute.{others} Repair the cause; if the member already serves, run `allclear workload \
+         restored {} --reason TEXT`",
         slot.by,
         failing.phase,
         failing.times,
@@ -159,8 +165,8 @@ pub fn implausible_notices(state: &State) -> impl Iterator<Item = shown::Warning
         let shown = state.shown(&event.announcement.id)?;
         let NotBefore::At(not_before) = shown.not_before else { return None };
         let text = format!(
-            "event {} was first seen at {}, and its notice had ended at {}: nothing is counted from that. Compare the \
-             cluster's time with the platform's",
+            "event {} was first seen at {}, and its notice had ended at {}: allclear ignores this end of the notice. \
+             Compare the cluster's time with Azure's time",
             event.announcement.id,
             rfc3339(event.first_seen()),
             rfc3339(not_before),
@@ -175,13 +181,16 @@ pub fn implausible_notices(state: &State) -> impl Iterator<Item = shown::Warning
 pub(super) fn of_certificate(credentials: &Credentials, wall: Timestamp) -> Vec<shown::Warning> {
     let warning = |since: Timestamp, text: String| shown::Warning { since: rfc3339(since), text, event: String::new() };
     let unfit = credentials.unfit().map(|(since, why)| {
-        warning(since, format!("new certificates of this replica are not in use, but those from before: {why}"))
+        warning(
+            since,
+            format!("this replica uses its previous certificates, because the new certificates are not usable: {why}"),
+        )
     });
     let soon = credentials.expires_at().filter(|end| end.minus(RENEWED_BEFORE) <= wall).map(|end| {
         let verb = if end <= wall { "expired" } else { "expires" };
         let text = format!(
-            "the certificate of this replica {verb} at {}, and the others refuse it from then on: renew it \
-             (`allclear certs issue` where the authority is one of allclear's)",
+            "the certificate of this replica {verb} at {}, and the other replicas refuse the certificate from then \
+             on: renew the certificate (with `allclear certs issue` if `allclear certs` made the authority)",
             rfc3339(end)
         );
         warning(end.minus(RENEWED_BEFORE), text)
@@ -203,9 +212,10 @@ fn named(event: &Event, between: &str) -> String {
 fn second_approver(event: &Event, started: Timestamp) -> String {
     let announced = &event.announcement;
     format!(
-        "somebody else approved event {} ({} of {}): it was seen as started at {}, {}, and no replica of this cluster \
-         approved it; look for another agent that polls Scheduled Events on a VM of the same availability set, scale \
-         set or cloud service, or for automation that approves for it, and leave approving to one of the two",
+        "another approver approved event {} ({} of {}): the event was first seen as started at {}, {}, and no replica \
+         of this cluster approved the event; find the other agent that polls Scheduled Events on a VM of the same \
+         availability set, scale set or cloud service, or the automation that approves events, and keep only one \
+         approver",
         announced.id,
         announced.kind,
         named(event, ", "),
@@ -215,7 +225,7 @@ fn second_approver(event: &Event, started: Timestamp) -> String {
 }
 
 pub(super) fn before_notice_ended(event: &Event, started: Timestamp) -> String {
-    format!("{} s before its notice ended", event.notice_ends().since(started).as_secs())
+    format!("{} s before the notice ended", event.notice_ends().since(started).as_secs())
 }
 
 #[cfg(test)]
@@ -251,7 +261,11 @@ mod tests {
         assert_eq!(commit(Command::ReportDocument(ReportDocument { after: 0, document: listing(OPEN_LIMIT) })), None);
         let told =
             commit(Command::ReportDocument(ReportDocument { after: 1, document: listing(OPEN_LIMIT + 2) })).unwrap();
-        assert!(told.text.starts_with("2 announced events, 0256 among them, are beyond the 256 "), "{}", told.text);
+        assert!(
+            told.text.starts_with("2 announced events, 0256 among them, are above the limit of 256 "),
+            "{}",
+            told.text
+        );
         assert_eq!(told.since, rfc3339(Timestamp(7)));
         assert_eq!(commit(Command::ReportDocument(ReportDocument { after: 2, document: listing(OPEN_LIMIT) })), None);
     }
@@ -317,6 +331,9 @@ mod tests {
         let told = |minute: i64| overdrafts(&state, Timestamp(minute * 60_000)).next();
         assert_eq!(told(12), None);
         let text = told(13).unwrap().text;
-        assert!(text.starts_with("at 1970-01-01T00:15:00.000Z the platform takes b although pg on a is out"), "{text}");
+        assert!(
+            text.starts_with("at 1970-01-01T00:15:00.000Z Azure starts the event of b although pg on a is out"),
+            "{text}"
+        );
     }
 }

@@ -75,7 +75,7 @@ fn there_may_be_so_many_of_each() {
     let after = vec!["other".to_owned(); MAX_AFTER + 1];
     let known = (0..=MAX_KNOWN).map(|number| pb::Known { attempt: number.to_string(), outcome: None }).collect();
     let said = refused(pb::Hello { hooks, after, known, ..hello() });
-    for place in ["hooks: there are 33", "after: there are 33", "known: there are 257"] {
+    for place in ["hooks: 33 entries", "after: 33 entries", "known: 257 entries"] {
         assert!(said.contains(place), "{said}");
     }
 }

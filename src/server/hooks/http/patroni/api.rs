@@ -30,7 +30,7 @@ impl Api<'_> {
     pub(super) async fn look(&self) -> Result<PatroniView, String> {
         let body = self.get(&self.server.url, "cluster", LOOK_WITHIN).await;
         let cluster = body.and_then(|body| PatroniCluster::read(&body));
-        let cluster = cluster.map_err(|why| format!("Patroni cannot be asked about its cluster: {why}"))?;
+        let cluster = cluster.map_err(|why| format!("the cluster cannot be read from Patroni: {why}"))?;
         let mut view = PatroniView { cluster, leader: None, others: BTreeMap::new() };
         let Ok(leader) = view.cluster.leader() else { return Ok(view) };
         view.leader = self.leaders_status(leader).await;
@@ -46,9 +46,10 @@ impl Api<'_> {
 
     /// A member's status, requested at the member's address in `/cluster`.
     pub(super) async fn status_of(&self, member: &PatroniMember) -> Result<PatroniStatus, String> {
-        let url = self.url_of(member.api_url.as_deref()).ok_or("its address in /cluster cannot be asked")?;
+        let url =
+            self.url_of(member.api_url.as_deref()).ok_or("the address of the member in /cluster cannot be used")?;
         let status = PatroniStatus::read(&self.get(&url, "patroni", ASK_WITHIN).await?)?;
-        if status.is_of(&member.name) { Ok(status) } else { Err("another member answers there".to_owned()) }
+        if status.is_of(&member.name) { Ok(status) } else { Err("another member answers at this address".to_owned()) }
     }
 
     /// The status of a follower; a leader that answers at the follower's address is another member.
@@ -73,7 +74,7 @@ impl Api<'_> {
     /// The configuration that all members share.
     pub(super) async fn settings(&self) -> Result<Value, String> {
         let body = self.get(&self.server.url, "config", LOOK_WITHIN).await?;
-        serde_json::from_str(&body).map_err(|error| format!("its answer is not a configuration: {error}"))
+        serde_json::from_str(&body).map_err(|error| format!("Patroni's answer is not a configuration: {error}"))
     }
 
     /// Posts the switchover to the leader, or if unreachable to this hook's own Patroni.
@@ -128,7 +129,8 @@ pub(super) fn refusal(reply: &Reply) -> String {
     let advice = match reply.status {
         401 => "; set `username` and `password_file` of the hook as in `restapi.authentication` of Patroni",
         403 => {
-            "; set `cert` and `key` of the hook where Patroni wants a certificate, and see `restapi.allowlist` of Patroni"
+            "; set `cert` and `key` of the hook if Patroni requires a certificate, and check `restapi.allowlist` of \
+             Patroni"
         }
         _ => "",
     };

@@ -76,7 +76,8 @@ fn of_settings(view: &PatroniView, settings: &Value) -> Vec<String> {
     if let Some(planned) = view.cluster.scheduled_switchover.as_object() {
         let at = planned.get("at").and_then(Value::as_str).unwrap_or("some time");
         problems.push(format!(
-            "a switchover is scheduled for {at}, which one for an event would replace: `patronictl flush` it"
+            "a switchover is scheduled for {at}, and the switchover for an event would replace the scheduled one: \
+             cancel the scheduled switchover with `patronictl flush`"
         ));
     }
     let wants_synchronous = is_on(&settings["synchronous_mode"]) || settings["synchronous_mode"] == "quorum";
@@ -85,14 +86,14 @@ fn of_settings(view: &PatroniView, settings: &Value) -> Vec<String> {
         let heeds_it = numbers_of(version).is_some_and(|numbers| numbers < NONE_SYNCHRONOUS_IN_STANDBY_CLUSTERS);
         if wants_synchronous && heeds_it {
             problems.push(format!(
-                "synchronous_mode is on in a standby cluster, which Patroni {version} would not switch over: turn it off \
-                 here, or upgrade to 3.2 or later"
+                "synchronous_mode is on in a standby cluster, and Patroni {version} refuses a switchover there: turn \
+                 synchronous_mode off, or upgrade to 3.2 or later"
             ));
         }
     } else if wants_synchronous && !view.cluster.members.iter().any(PatroniMember::is_synchronous) {
         problems.push(
-            "replication is to be synchronous, and no standby is: nobody could take over; see `nosync` tags and \
-             pg_stat_replication"
+            "replication is configured as synchronous, and no standby is synchronous, so no standby could take over; \
+             check `nosync` tags and pg_stat_replication"
                 .to_owned(),
         );
     }
@@ -113,7 +114,8 @@ fn of_members(api: &Api<'_>, view: &PatroniView) -> Vec<String> {
     for (member, vm) in names.members() {
         let is_there = view.cluster.members.iter().any(|there| there.name.eq_ignore_ascii_case(member));
         if !is_there {
-            problems.push(format!("`members` has {member} on {vm}, which is no member of the Patroni cluster"));
+            problems
+                .push(format!("`members` lists {member} on {vm}, and {member} is not a member of the Patroni cluster"));
         }
     }
     problems.extend(of_peers(api, view, &own));
@@ -130,9 +132,11 @@ fn of_peers(api: &Api<'_>, view: &PatroniView, own: &VmName) -> Vec<String> {
     let members = || view.cluster.members.iter().filter_map(|member| Some((member, api.names.vm_of(&member.name)?)));
     let is_known = |vm: &VmName| vm == own || peers.contains(vm) || avoided.contains(vm);
     let strange = members().filter(|(_, vm)| !is_known(vm));
-    let strange = strange.map(|(member, vm)| format!("{} is on {vm}, where no replica has this workload", member.name));
+    let strange = strange.map(|(member, vm)| {
+        format!("{} is on {vm}, and the replica of that VM does not have this workload", member.name)
+    });
     let bare = peers.iter().filter(|vm| !members().any(|(_, on)| on == **vm));
-    let bare = bare.map(|vm| format!("no member of the Patroni cluster is on {vm}, which has this workload"));
+    let bare = bare.map(|vm| format!("no member of the Patroni cluster is on {vm}, and {vm} has this workload"));
     strange.chain(bare).collect()
 }
 
@@ -145,8 +149,8 @@ fn of_followers(view: &PatroniView) -> Vec<String> {
     let mut problems = Vec::new();
     if view.leader.is_none() {
         problems.push(format!(
-            "the leader {} does not answer GET /patroni at {}: whether a switchover stopped writes in vain nobody could \
-             tell",
+            "the leader {} does not answer GET /patroni at {}: after a failed switchover it would be unknown whether \
+             writes stopped",
             leader.name,
             leader.api_url.as_deref().unwrap_or("no address")
         ));
@@ -160,7 +164,7 @@ fn of_followers(view: &PatroniView) -> Vec<String> {
     }
     if may_lead == 0 {
         problems.push(
-            "no standby could take over now: one is needed that streams and is not tagged `nofailover` or \
+            "no standby could take over now: a standby has to stream, without the tags `nofailover` and \
              `failover_priority: 0`"
                 .to_owned(),
         );
@@ -173,7 +177,10 @@ async fn of_access(api: &Api<'_>, member: &PatroniMember) -> Vec<String> {
     let name = &member.name;
     let Some(url) = member_url(api, member) else {
         let address = member.api_url.as_deref().unwrap_or("none");
-        return vec![format!("{name} has the address {address} in /cluster, which is not asked: {}", UNASKED)];
+        return vec![format!(
+            "{name} has the address {address} in /cluster, and allclear does not use this address: {}",
+            UNASKED
+        )];
     };
     let mut problems = Vec::new();
     match api.status_of(member).await {
@@ -188,7 +195,7 @@ async fn of_access(api: &Api<'_>, member: &PatroniMember) -> Vec<String> {
     problems
 }
 
-const UNASKED: &str = "it begins with other than `http` of the hook, or the login would go there unencrypted";
+const UNASKED: &str = "the scheme differs from `http` of the hook, or the credentials would be sent unencrypted";
 
 fn member_url(api: &Api<'_>, member: &PatroniMember) -> Option<Url> {
     api.url_of(member.api_url.as_deref())

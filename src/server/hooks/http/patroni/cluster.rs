@@ -34,9 +34,9 @@ pub(super) struct PatroniMember {
 impl PatroniCluster {
     pub(super) fn read(body: &str) -> Result<Self, String> {
         let cluster: Self =
-            serde_json::from_str(body).map_err(|error| format!("its answer is not a cluster: {error}"))?;
+            serde_json::from_str(body).map_err(|error| format!("Patroni's answer is not a cluster: {error}"))?;
         if cluster.members.len() > MAX_MEMBERS {
-            return Err(format!("its cluster has more than {MAX_MEMBERS} members"));
+            return Err(format!("the Patroni cluster has more than {MAX_MEMBERS} members"));
         }
         Ok(cluster)
     }
@@ -46,7 +46,7 @@ impl PatroniCluster {
     pub(super) fn leader(&self) -> Result<&PatroniMember, String> {
         let is_up = |member: &&PatroniMember| ["running", "streaming", "in archive recovery"].contains(&&*member.state);
         let leader = self.members.iter().find(|member| is_leaders_role(&member.role));
-        leader.filter(is_up).ok_or_else(|| "the Patroni cluster has no leader now".to_owned())
+        leader.filter(is_up).ok_or_else(|| "the Patroni cluster has no leader at present".to_owned())
     }
 
     pub(super) fn followers<'a>(&'a self, leader: &'a PatroniMember) -> impl Iterator<Item = &'a PatroniMember> {

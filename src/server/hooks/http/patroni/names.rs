@@ -40,5 +40,5 @@ impl MemberVms {
 }
 
 pub(super) fn missing(member: &str) -> String {
-    format!("{member} is not in `members` of the hook: add it with its VM")
+    format!("{member} is not in `members` of the hook: add the member with its VM")
 }

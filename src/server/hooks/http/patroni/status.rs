@@ -26,9 +26,10 @@ pub(super) struct PatroniStatus {
 
 impl PatroniStatus {
     pub(super) fn read(body: &str) -> Result<Self, String> {
-        let said: Value = serde_json::from_str(body).map_err(|error| format!("its answer is not a status: {error}"))?;
+        let said: Value =
+            serde_json::from_str(body).map_err(|error| format!("Patroni's answer is not a status: {error}"))?;
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        let Some(role) = text(&said["role"]) else { return Err("its answer has no role".to_owned()) };
+        let Some(role) = text(&said["role"]) else { return Err("Patroni's answer has no role".to_owned()) };
         let xlog = &said["xlog"];
         let positions = ["location", "received_location", "replayed_location"].map(|name| xlog[name].as_u64());
         let senders = said["replication"].as_array().into_iter().flatten();

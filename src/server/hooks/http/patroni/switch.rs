@@ -93,11 +93,12 @@ async fn given_up(api: &Api<'_>, plan: &Switchover, candidate: &str, why: &str) 
     match (started, view.started()) {
         (Some(before), Some(after)) if *before == after => Ok(()),
         (Some(_), Some(_)) => Err(HookOutcome::Failed(format!(
-            "Patroni stopped PostgreSQL on {leader} for {candidate} in vain, and started it again there: {why}"
+            "Patroni stopped PostgreSQL on {leader} for a switchover to {candidate}, the switchover failed, and \
+             Patroni started PostgreSQL again on {leader}: {why}"
         ))),
         _ => Err(HookOutcome::Failed(format!(
-            "Patroni gave up the switchover to {candidate}, and whether it stopped PostgreSQL on {leader} for it nobody \
-             can tell: {why}"
+            "Patroni gave up the switchover to {candidate}, and it is unknown whether Patroni stopped PostgreSQL on \
+             {leader}: {why}"
         ))),
     }
 }
@@ -110,7 +111,7 @@ async fn await_switch(api: &Api<'_>, plan: &Switchover) -> HookOutcome {
             return ended;
         }
         if api.facts.time_left().is_zero() {
-            return HookOutcome::Unknown("no new leader was seen after the switchover".to_owned());
+            return HookOutcome::Unknown("no new leader appeared after the switchover".to_owned());
         }
         sleep(LOOK_EVERY.min(api.facts.time_left())).await;
     }

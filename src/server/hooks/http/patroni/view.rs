@@ -39,7 +39,7 @@ impl PatroniView {
         let vm = VmName::new(facts.text("vm"));
         // Without the VM's own member the members to avoid are unknown.
         if self.member_on(&vm, names).is_none() {
-            let why = "name each member and its VM in `members` of the hook, unless they are called the same";
+            let why = "name each member and its VM in `members` of the hook, unless the names are equal";
             return Err(HookOutcome::Failed(format!("no member of the Patroni cluster is on {vm}: {why}")));
         }
         let leader = self.cluster.leader().map_err(HookOutcome::Blocked)?;
@@ -73,9 +73,10 @@ impl PatroniView {
         let leader = self.cluster.leader().ok().filter(|leader| leader.name != former)?;
         Some(match names.is_going(&leader.name, facts) {
             Ok(false) => HookOutcome::Done,
-            Ok(true) => {
-                HookOutcome::Failed(format!("Patroni switched over to {}, which the event takes too", leader.name))
-            }
+            Ok(true) => HookOutcome::Failed(format!(
+                "Patroni switched over to {}, and the event affects that VM too",
+                leader.name
+            )),
             Err(why) => HookOutcome::Failed(format!("Patroni switched over to {}: {why}", leader.name)),
         })
     }
@@ -100,8 +101,8 @@ impl PatroniView {
             // Before 3.0.4 a streaming member has only the state "running".
             "running" if self.leader.as_ref().and_then(|leader| leader.sends_to(name)) != Some(false) => {}
             "running" if member.is_cascading() => {}
-            "running" => return Err(format!("{name} runs and does not stream from the leader")),
-            state => return Err(format!("{name} is not streaming but {state:?}")),
+            "running" => return Err(format!("{name} is running, and does not stream from the leader")),
+            state => return Err(format!("{name} is not streaming, but in the state {state:?}")),
         }
         let timeline = member.timeline().or_else(|| word?.timeline);
         let leaders = leader.timeline().or_else(|| self.leader.as_ref()?.timeline);
@@ -110,13 +111,13 @@ impl PatroniView {
             (Some(_), Some(_)) => return Err(format!("{name} is not on the leader's timeline")),
             // The leader of a standby cluster may not know its own timeline.
             (Some(_), None) if leader.is_standby_leader() => {}
-            _ => return Err(format!("whether {name} is on the leader's timeline is not known")),
+            _ => return Err(format!("the timeline of {name} or of the leader is unknown")),
         }
         match self.lag_of(member) {
             _ if member.lives_on_the_archive() => Ok(()),
             Some(lag) if lag <= SMALL_LAG => Ok(()),
             Some(lag) => Err(format!("{name} lags {lag} bytes behind")),
-            None => Err(format!("how far {name} lags behind is not known")),
+            None => Err(format!("the lag of {name} is unknown")),
         }
     }
 
@@ -151,9 +152,9 @@ impl PatroniView {
                 Err(why) => Err(why),
                 Ok(true) => Err(format!("{name} is on a VM to avoid")),
                 Ok(false) if synchronous_only && !member.is_synchronous() => {
-                    Err(format!("{name} is no synchronous standby"))
+                    Err(format!("{name} is not a synchronous standby"))
                 }
-                Ok(false) if member.never_leads() => Err(format!("{name} is tagged never to lead")),
+                Ok(false) if member.never_leads() => Err(format!("a tag excludes {name} from leadership")),
                 Ok(false) => self.follows(member, leader),
             };
             match objection {
@@ -191,7 +192,7 @@ impl PatroniView {
         self.follows(member, leader)?;
         match (self.others.get(&member.name).and_then(|word| word.position), target) {
             (Some(position), Some(target)) if position < target && !member.lives_on_the_archive() => {
-                Err(format!("{} has yet to receive {} bytes", member.name, target - position))
+                Err(format!("{} has not received {} bytes yet", member.name, target - position))
             }
             _ => Ok(()),
         }
@@ -201,8 +202,8 @@ impl PatroniView {
 /// The reason for a missing candidate.
 pub(super) fn nobody(unfit: &[String]) -> String {
     match unfit {
-        [] => "no standby to switch over to: the leader is alone".to_owned(),
-        unfit => format!("no standby to switch over to: {}", unfit.join(", ")),
+        [] => "no standby for a switchover: the leader has no standby".to_owned(),
+        unfit => format!("no standby for a switchover: {}", unfit.join(", ")),
     }
 }
 

@@ -84,7 +84,7 @@ async fn a_name_is_asked_for_again_at_the_next_dial_and_its_last_addresses_outli
     assert_eq!(way.addresses().await, Ok((at("10.0.0.9:7420"), outdated)));
     RESOLVER.says(Some(Ok(Vec::new())));
     later(&way);
-    assert!(way.addresses().await.unwrap().1.unwrap().ends_with("it has no address"));
+    assert!(way.addresses().await.unwrap().1.unwrap().ends_with("the name has no address"));
 }
 
 #[tokio::test]

@@ -10,8 +10,8 @@ use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::Member;
 
 /// The next step after the end of a hook, unless the hook fails permanently.
-const THEN: &str = "what is left is prepared, and the event approved";
-const OWNER_OR_OPERATOR: &str = "the owner of the workload, or an operator who skips it";
+const THEN: &str = "the remaining hooks run, and the event is approved";
+const OWNER_OR_OPERATOR: &str = "the owner of the workload, or an operator, by skipping the hook";
 
 impl Teller<'_> {
     pub(super) fn of_hook(&self, blocker: &Blocker) -> Sentences {
@@ -19,18 +19,18 @@ impl Teller<'_> {
             Blocker::HookRunning { member, hook, on, deadline, expected_end, .. } => {
                 let message = format!("the {} hook of {member} runs on {on}", hook.phase);
                 let (until, next) = self.in_time(*deadline, self.end_of_run(*expected_end));
-                Sentences::new(message, Some(until), next, "the hook, or an operator who skips it")
+                Sentences::new(message, Some(until), next, "the hook, or an operator, by skipping the hook")
             }
             Blocker::HookBlocked { member, hook, reason, retry_at } => {
-                let message = format!("the {} hook of {member} asks for patience: {reason}", hook.phase);
-                let (until, next) = self.in_time(*retry_at, "the hook is tried again".into());
+                let message = format!("the {} hook of {member} is blocked: {reason}", hook.phase);
+                let (until, next) = self.in_time(*retry_at, "the hook is retried".into());
                 Sentences::new(message, Some(until), next, OWNER_OR_OPERATOR)
             }
             Blocker::WorkloadAway { member, hook, since, .. } => {
                 let (phase, since) = (hook.phase, rfc3339(*since));
                 let message =
                     format!("the {phase} hook of {member} waits: the workload has not been connected since {since}");
-                self.without_its_end(message, "it is run when the workload dials in again", OWNER_OR_OPERATOR)
+                self.without_its_end(message, "the hook runs when the workload connects again", OWNER_OR_OPERATOR)
             }
             Blocker::ReplicaAway { member, hook, since, passed_over_at } => {
                 self.replica_away(member, *hook, *since, *passed_over_at)
@@ -38,8 +38,9 @@ impl Teller<'_> {
             Blocker::Unregistered { replica, passed_over_at } => self.unregistered(replica, *passed_over_at),
             Blocker::HookFailed { member, hook, reason, notice_ends } => {
                 let message = format!("the {} hook of {member} failed: {reason}", hook.phase);
-                let next = format!("no approval from here; {}", self.platform());
-                let resolved_by = "an operator who skips it or approves; for events to come, the owner of the workload";
+                let next = format!("allclear does not approve the event; {}", self.platform());
+                let resolved_by = "an operator, by skipping the hook or approving the event; for future events, the \
+                                   owner of the workload";
                 Sentences::new(message, Some(*notice_ends), next, resolved_by)
             }
             Blocker::HookWaiting { member, hook, from } => self.waiting(member, *hook, *from),
@@ -51,12 +52,18 @@ impl Teller<'_> {
     fn end_of_run(&self, expected_end: Option<Timestamp>) -> String {
         match expected_end {
             Some(expected) if expected > self.input.now => {
-                format!("the hook expects to end at {}; {THEN}; if it does not end, it is stopped", rfc3339(expected))
+                format!(
+                    "the hook expects to end at {}; {THEN}; if the hook does not end by its deadline, allclear \
+                         stops the hook",
+                    rfc3339(expected)
+                )
             }
             Some(expected) => {
-                format!("the hook, which expected to end at {}, is stopped at its deadline", rfc3339(expected))
+                format!("the hook expected to end at {}; allclear stops the hook at its deadline", rfc3339(expected))
             }
-            None => format!("when the hook has ended, {THEN}; if it does not end, it is stopped"),
+            None => format!(
+                "when the hook has ended, {THEN}; if the hook does not end by its deadline, allclear stops the hook"
+            ),
         }
     }
 
@@ -71,32 +78,34 @@ impl Teller<'_> {
         let message = match since {
             Some(since) => {
                 format!(
-                    "the {phase} hook of {member} waits for {vm}, which has been out of reach since {}",
+                    "the {phase} hook of {member} waits for {vm}: its replica has been unreachable since {}",
                     rfc3339(since)
                 )
             }
-            None => format!("the {phase} hook of {member} waits: no replica that could run it answers"),
+            None => format!("the {phase} hook of {member} waits: no replica that could run the hook is reachable"),
         };
-        let resolved_by = "whoever runs the machine, or an operator who skips it";
+        let resolved_by = "the operator of the VM, or an operator, by skipping the hook";
         match passed_over_at {
             Some(at) => {
                 let is_first = self.event.budget_ends().is_none_or(|ends| at < ends);
-                let otherwise = if is_first { "; if it does not, it is not waited for" } else { "" };
-                let (until, next) = self.in_time(at, format!("it is run when the replica answers again{otherwise}"));
+                let otherwise = if is_first { "; if the replica does not answer, the hook is waived" } else { "" };
+                let (until, next) =
+                    self.in_time(at, format!("the hook runs when the replica answers again{otherwise}"));
                 Sentences::new(message, Some(until), next, resolved_by)
             }
-            None => self.without_its_end(message, "it is run when the replica answers again", resolved_by),
+            None => self.without_its_end(message, "the hook runs when the replica answers again", resolved_by),
         }
     }
 
     fn unregistered(&self, replica: &VmName, passed_over_at: Option<Timestamp>) -> Sentences {
-        let message = format!("{replica} has yet to say what runs there, so nobody knows what is to be prepared");
+        let message =
+            format!("the replica on {replica} has not registered its workloads yet, so the hooks to run are unknown");
         let (until, otherwise) = match passed_over_at {
-            Some(at) => (at, format!("the event is approved without them, {}", self.why_then())),
+            Some(at) => (at, format!("the event is approved without these hooks, {}", self.why_then())),
             None => (self.event.notice_ends(), self.platform()),
         };
-        let next = format!("its hooks are run when its replica has registered; otherwise {otherwise}");
-        let resolved_by = "whoever runs the machine, or an operator who approves the event";
+        let next = format!("the hooks run when the replica has registered; otherwise {otherwise}");
+        let resolved_by = "the operator of the VM, or an operator, by approving the event";
         Sentences::new(message, Some(until), next, resolved_by)
     }
 
@@ -104,41 +113,50 @@ impl Teller<'_> {
         let phase = hook.phase;
         let last = self.event.forward_attempts_of(member, hook).next_back().and_then(|last| last.outcome.as_ref());
         let (message, next) = match last.map(|(outcome, _)| outcome) {
-            None => (format!("the {phase} hook of {member} has yet to run"), "the hook is started when its turn comes"),
+            None => (
+                format!("the {phase} hook of {member} has not started yet"),
+                "the hook starts when the hooks before it have completed",
+            ),
             Some(Outcome::Done) => {
                 let message =
-                    format!("the {phase} hook of {member} was done a while ago, and is asked whether it still is");
-                (message, "the hook is asked within a moment")
+                    format!("the {phase} hook of {member} completed some time ago and has to confirm its result");
+                (message, "allclear runs the confirmation in a moment")
             }
             Some(outcome) => {
                 let word = outcome.as_str().replace('_', " ");
                 let last = outcome.reason().map_or_else(|| word.clone(), |why| format!("{word}: {why}"));
-                let message = format!("the {phase} hook of {member} is tried again; its last attempt: {last}");
-                (message, "the hook is started again")
+                let message = format!("the {phase} hook of {member} is retried; its last attempt: {last}");
+                (message, "the hook is retried")
             }
         };
         let (until, next) = self.in_time(from, next.into());
-        Sentences::new(message, Some(until), next, "nobody needs to")
+        Sentences::new(message, Some(until), next, "no action is necessary")
     }
 
     /// The next step by `at`, and for an event with a budget also the approval at the end of the budget.
     fn in_time(&self, at: Timestamp, next: String) -> (Timestamp, String) {
         let Some(ends) = self.event.budget_ends() else { return (at, next) };
         let when = if at > self.input.now && at < ends { format!(" at {}", rfc3339(at)) } else { String::new() };
-        (ends, format!("{next}{when}; approved as soon as all is prepared, and at the latest, {}", self.why_then()))
+        (
+            ends,
+            format!(
+                "{next}{when}; the event is approved as soon as all hooks have completed, and at the latest, {}",
+                self.why_then()
+            ),
+        )
     }
 
     fn why_then(&self) -> String {
         match &self.event.treatment {
             Some(treatment) if !self.event.is_user_initiated() => format!("by the rule \"{}\"", treatment.rule),
-            _ => "because a user of the cloud asked for the event".into(),
+            _ => "because the event is user-initiated".into(),
         }
     }
 
     /// The sentences for a workload or replica that has to return first, at an unknown time.
     fn without_its_end(&self, message: String, next: &str, resolved_by: &'static str) -> Sentences {
         let (until, otherwise) = match self.event.budget_ends() {
-            Some(ends) => (ends, format!("the event is approved without it, {}", self.why_then())),
+            Some(ends) => (ends, format!("the event is approved without this hook, {}", self.why_then())),
             None => (self.event.notice_ends(), self.platform()),
         };
         Sentences::new(message, Some(until), format!("{next}; otherwise {otherwise}"), resolved_by)

@@ -13,14 +13,17 @@ impl Teller<'_> {
     /// Degradation level 4: the isolated approval by this replica, if no other replica returns before.
     pub(super) fn no_quorum(&self, takeover: Option<&ApprovalForecast>) -> Sentences {
         let message = if self.is_between_leaders() {
-            "nobody leads at this moment, though enough replicas answer; an election takes a second or two".into()
+            "there is no leader at this moment, although enough replicas answer; an election takes a second or two"
+                .into()
         } else {
-            format!("too few replicas can reach each other to decide anything{}", self.lost())
+            format!("there is no quorum: too few replicas can reach each other{}", self.lost())
         };
-        let on_its_own = || format!("when a quorum is back it goes on from where it is; otherwise {}", self.platform());
+        let on_its_own = || {
+            format!("when a quorum is back, the event continues from its present stage; otherwise {}", self.platform())
+        };
         let (message, until, next) = match takeover {
             Some(ApprovalForecast::From(at)) if *at > self.input.now => {
-                (message, *at, "this replica approves the event alone, unless a quorum is back before".into())
+                (message, *at, "this replica approves the event alone, unless a quorum is back by then".into())
             }
             Some(ApprovalForecast::From(at)) => {
                 (message, *at, "this replica is about to approve the event alone, unless a quorum is back".into())
@@ -28,30 +31,31 @@ impl Teller<'_> {
             Some(ApprovalForecast::Not(obstacle)) => {
                 let (until, next) = match obstacle {
                     IsolatedBlocker::Held(halt) | IsolatedBlocker::Paused(halt) => {
-                        let next = "when a quorum is back it goes on from where it is; this replica looks at it anew when that ends";
+                        let next = "when a quorum is back, the event continues from its present stage; this replica \
+                                    decides again when the hold or pause ends";
                         (halt.until, next.into())
                     }
                     _ => (self.event.notice_ends(), on_its_own()),
                 };
                 let obstacle = self.obstacle(obstacle);
-                (format!("{message}; this replica does not approve it alone, because {obstacle}"), until, next)
+                (format!("{message}; this replica does not approve the event alone, because {obstacle}"), until, next)
             }
             // A drill does not start.
             None if self.event.is_drill() => {
-                (message, self.input.now, "when a quorum is back it goes on from where it is".into())
+                (message, self.input.now, "when a quorum is back, the event continues from its present stage".into())
             }
             None => (message, self.event.notice_ends(), on_its_own()),
         };
         let resolved_by = match takeover {
             Some(ApprovalForecast::From(_)) => {
-                "whoever runs the machines: bring replicas or the network back; only to stop this replica keeps it from \
-                 approving"
+                "the operator of the VMs: bring replicas or the network back; to prevent the approval, stop this \
+                 replica"
             }
             Some(ApprovalForecast::Not(_)) if self.overridden().is_some() => {
-                "whoever runs the machines: bring replicas or the network back; or an operator, who may approve it on this \
-                 replica alone"
+                "the operator of the VMs: bring replicas or the network back; or an operator, by approving the event \
+                 on this replica alone"
             }
-            _ => "whoever runs the machines: bring replicas or the network back",
+            _ => "the operator of the VMs: bring replicas or the network back",
         };
         Sentences::new(message, Some(until), next, resolved_by)
     }
@@ -77,7 +81,7 @@ impl Teller<'_> {
         match obstacle {
             IsolatedBlocker::OtherEvent(id) => format!("{} is open in the same group", self.named(id)),
             IsolatedBlocker::OtherApproval(id) => {
-                format!("this replica approved {}, which is not over", self.named(id))
+                format!("this replica approved {}, and that event is not over", self.named(id))
             }
             IsolatedBlocker::Held(Suspension { until, .. }) | IsolatedBlocker::Paused(Suspension { until, .. }) => {
                 format!("{obstacle}, until {}", rfc3339(*until))
@@ -100,8 +104,8 @@ impl Teller<'_> {
         let lost = self.input.isolated.as_ref().map(|alone| alone.unreachable_voters(&self.input.me));
         match lost.as_deref().unwrap_or_default() {
             [] => String::new(),
-            [one] => format!(": {one} is out of reach"),
-            all => format!(": {} are out of reach", list(all)),
+            [one] => format!(": {one} is unreachable"),
+            all => format!(": {} are unreachable", list(all)),
         }
     }
 }

@@ -98,9 +98,12 @@ fn drain() -> (Member, HookId) {
 fn the_end_of_a_hold_is_not_told_as_the_time_of_the_start() {
     let event = event(Source::Platform, Vec::new());
     let shorter = told(&Blocker::Hold(halt(10)), &event, 1);
-    assert_eq!(shorter.next, "the hold ends by itself, and the event is approved then, if nothing else is in the way");
+    assert_eq!(
+        shorter.next,
+        "the hold ends automatically, and the event is approved then, unless another blocker remains"
+    );
     let longer = told(&Blocker::Paused(halt(60)), &event, 1);
-    assert!(longer.next.ends_with("the platform starts the event when its notice ends"), "{}", longer.next);
+    assert!(longer.next.ends_with("Azure starts the event when the notice ends"), "{}", longer.next);
     for (told, minutes) in [(shorter, 10), (longer, 15)] {
         assert_eq!(told.until, Some(rfc3339(after(minutes))));
     }
@@ -113,9 +116,9 @@ fn what_has_passed_is_not_told_as_still_to_come() {
     let failed = Blocker::HookFailed { member, hook, reason: "no".into(), notice_ends: event.notice_ends() };
     let (before, afterwards) = (told(&failed, &event, 14), told(&failed, &event, 16));
     assert_eq!(before.until, Some(rfc3339(after(15))));
-    assert_eq!(before.next, "no approval from here; the platform starts the event when its notice ends");
+    assert_eq!(before.next, "allclear does not approve the event; Azure starts the event when the notice ends");
     assert_eq!(afterwards.until, None);
-    assert!(afterwards.next.contains("the notice is over"), "{}", afterwards.next);
+    assert!(afterwards.next.contains("the notice has ended"), "{}", afterwards.next);
 
     let (member, hook) = drain();
     let running = Blocker::HookRunning {
@@ -160,14 +163,15 @@ fn who_wants_an_event_soon_is_not_said_to_be_somebody_when_a_rule_says_so() {
     let of_users = event(Source::User, Vec::new());
     let users = told(&blocked(), &of_users, 0);
     let expected = format!(
-        "the hook is tried again at {}; approved as soon as all is prepared, and at the latest, because a user",
+        "the hook is retried at {}; the event is approved as soon as all hooks have completed, and at the latest, \
+         because the event is user-initiated",
         rfc3339(after(1))
     );
     assert!(users.next.starts_with(&expected), "{users:?}");
     assert_eq!(users.until, of_users.budget_ends().map(rfc3339));
     let platforms = told(&blocked(), &event(Source::Platform, vec![brief()]), 0).next;
     assert!(platforms.contains("and at the latest, by the rule \"brief\""), "{platforms}");
-    assert_eq!(told(&blocked(), &event(Source::Platform, Vec::new()), 0).next, "the hook is tried again");
+    assert_eq!(told(&blocked(), &event(Source::Platform, Vec::new()), 0).next, "the hook is retried");
 }
 
 #[test]
@@ -189,16 +193,23 @@ fn a_hook_that_is_tried_again_says_why_and_one_whose_replica_is_gone_says_which(
         late: None,
     });
     let again = told(&Blocker::HookWaiting { member: member.clone(), hook, from: after(2) }, &event, 1);
-    assert!(again.message.ends_with("is tried again; its last attempt: failed: connection refused"), "{again:?}");
+    assert!(again.message.ends_with("is retried; its last attempt: failed: connection refused"), "{again:?}");
     let away = |at| {
         let blocker = Blocker::ReplicaAway { member: drain().0, hook, since: Some(SEEN), passed_over_at: Some(at) };
         told(&blocker, &event, 0)
     };
     let (soon, late) = (away(after(1)), away(after(2)));
-    assert!(soon.message.contains("waits for db-1, which has been out of reach since"), "{}", soon.message);
-    let not_then = format!("if it does not, it is not waited for at {}; approved as soon as", rfc3339(after(1)));
+    assert!(soon.message.contains("waits for db-1: its replica has been unreachable since"), "{}", soon.message);
+    let not_then = format!(
+        "if the replica does not answer, the hook is waived at {}; the event is approved as soon as",
+        rfc3339(after(1))
+    );
     assert!(soon.next.contains(&not_then), "{}", soon.next);
-    assert!(late.next.starts_with("it is run when the replica answers again; approved as soon as"), "{}", late.next);
+    assert!(
+        late.next.starts_with("the hook runs when the replica answers again; the event is approved as soon as"),
+        "{}",
+        late.next
+    );
     assert_eq!((soon.until, soon.hooks), (event.budget_ends().map(rfc3339), vec!["db-1/postgres/drain".to_owned()]));
 }
 
@@ -209,13 +220,13 @@ fn who_has_yet_to_register_is_named_with_what_happens_without_it() {
         told(&Blocker::Unregistered { replica, passed_over_at }, &event(source, rules), 0)
     };
     let platforms = unregistered(Source::Platform, Vec::new(), None);
-    assert!(platforms.message.starts_with("db-1 has yet to say what runs there"), "{platforms:?}");
-    assert!(platforms.next.ends_with("otherwise the platform starts the event when its notice ends"), "{platforms:?}");
+    assert!(platforms.message.starts_with("the replica on db-1 has not registered its workloads yet"), "{platforms:?}");
+    assert!(platforms.next.ends_with("otherwise Azure starts the event when the notice ends"), "{platforms:?}");
     let users = unregistered(Source::User, Vec::new(), Some(after(1)));
-    assert!(users.next.ends_with("without them, because a user of the cloud asked for the event"), "{users:?}");
+    assert!(users.next.ends_with("without these hooks, because the event is user-initiated"), "{users:?}");
     assert_eq!((users.until, users.hooks), (Some(rfc3339(after(1))), Vec::new()));
     let by_a_rule = unregistered(Source::Platform, vec![brief()], Some(after(1)));
-    assert!(by_a_rule.next.ends_with("without them, by the rule \"brief\""), "{by_a_rule:?}");
+    assert!(by_a_rule.next.ends_with("without these hooks, by the rule \"brief\""), "{by_a_rule:?}");
 }
 
 #[test]
@@ -228,7 +239,7 @@ fn a_post_that_was_not_taken_says_why_and_when_the_next_one_is() {
     let refused = failed(PostOutcome::Refused(503));
     assert!(refused.message.ends_with(": HTTP status 503") && refused.message.contains("db-2"), "{refused:?}");
     assert_eq!(refused.until, Some(rfc3339(after(2))));
-    assert!(failed(PostOutcome::Unknown("timed out".into())).message.starts_with("nobody knows whether"));
+    assert!(failed(PostOutcome::Unknown("timed out".into())).message.starts_with("the outcome of the approval"));
     assert!(failed(PostOutcome::NotSent("stopped".into())).message.contains("could not post"));
 }
 
@@ -245,12 +256,12 @@ fn other_events_are_told_by_what_they_are_and_voters_by_their_names() {
     let message_of = |blocker: &Blocker| {
         shown(blocker, &event, &state, &PlanningInput { isolated: isolated.clone(), ..input(1) }).message
     };
-    let expected = "Reboot of db-1 (event e-2), db-2, which is unreachable";
+    let expected = "Reboot of db-1 (event e-2), db-2 (unreachable)";
     assert!(message_of(&budget).ends_with(expected), "{}", message_of(&budget));
     let refused =
         Blocker::NoQuorum { forecast: Some(ApprovalForecast::Not(IsolatedBlocker::OtherEvent(EventId::new("e-2")))) };
     let message = message_of(&refused);
-    assert!(message.contains("decide anything: db-1 and db-2 are out of reach"), "{message}");
+    assert!(message.contains("reach each other: db-1 and db-2 are unreachable"), "{message}");
     assert!(message.ends_with("because Reboot of db-1 (event e-2) is open in the same group"), "{message}");
 }
 
@@ -262,11 +273,15 @@ fn an_election_is_not_told_as_a_loss_and_what_was_made_up_does_not_start() {
     let isolated = Some(IsolatedView { voters: input(1).members, reached, ..IsolatedView::default() });
     let input = PlanningInput { isolated, quorum: false, ..input(1) };
     let without_quorum = |event: &Event| shown(&Blocker::NoQuorum { forecast: None }, event, &State::default(), &input);
-    assert!(without_quorum(&event).message.starts_with("nobody leads at this moment"), "{:?}", without_quorum(&event));
+    assert!(
+        without_quorum(&event).message.starts_with("there is no leader at this moment"),
+        "{:?}",
+        without_quorum(&event)
+    );
     assert_eq!(without_quorum(&event).until, Some(rfc3339(after(15))));
     event.drill = Some(Drill { mode: Mode::Rehearsal, who: "uid 0 on db-0".into() });
     assert_eq!(
         (without_quorum(&event).next.as_str(), without_quorum(&event).until),
-        ("when a quorum is back it goes on from where it is", None)
+        ("when a quorum is back, the event continues from its present stage", None)
     );
 }

@@ -99,7 +99,8 @@ fn without_a_candidate_nothing_is_switched_and_each_objection_is_told() {
     let Err(HookOutcome::Blocked(why)) = candidate(&stopped, &json!({ "avoid_vms": ["db-2"] })) else {
         panic!("it is blocked")
     };
-    let expected = "no standby to switch over to: db-1 is not streaming but \"stopped\", db-2 is on a VM to avoid";
+    let expected = "no standby for a switchover: db-1 is not streaming, but in the state \"stopped\", db-2 is on a VM \
+                    to avoid";
     assert_eq!(why, expected);
 }
 
@@ -200,7 +201,7 @@ fn a_member_that_never_leads_may_live_on_the_archive() {
         rejoined(&read(&with(1, &changes)), Some(u64::MAX))
     };
     assert_eq!(archive(&json!({ "nofailover": true, "nostream": true })), Ok(()));
-    assert_eq!(archive(&json!({})), Err("db-1 is not streaming but \"in archive recovery\"".into()));
+    assert_eq!(archive(&json!({})), Err("db-1 is not streaming, but in the state \"in archive recovery\"".into()));
 }
 
 /// `/cluster` is as old as Patroni's last loop, so a lag of zero may be outdated.
@@ -226,8 +227,8 @@ fn what_the_cluster_leaves_open_members_say_themselves() {
     for (replication, expected) in [
         (json!([sender("db-1", "streaming"), sender("db-2", "streaming")]), Ok(())),
         (json!([sender("DB-1", "streaming")]), Ok(())),
-        (json!([sender("db-1", "catchup")]), Err("db-1 runs and does not stream from the leader".to_owned())),
-        (Value::Null, Err("db-1 runs and does not stream from the leader".to_owned())),
+        (json!([sender("db-1", "catchup")]), Err("db-1 is running, and does not stream from the leader".to_owned())),
+        (Value::Null, Err("db-1 is running, and does not stream from the leader".to_owned())),
     ] {
         let view = PatroniView { leader: leader(&replication), ..read(&running) };
         assert_eq!(rejoined(&view, None), expected, "{replication}");
