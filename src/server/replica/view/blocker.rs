@@ -150,7 +150,10 @@ impl Teller<'_> {
                 self.who_helps_posts(),
             ),
             Blocker::WaitingForPlatform { since } => Sentences::new(
-                format!("the event has been approved since {}, and Azure has not started the event yet", rfc3339(*since)),
+                format!(
+                    "the event has been approved since {}, and Azure has not started the event yet",
+                    rfc3339(*since)
+                ),
                 notice_ends,
                 if self.input.now < self.event.notice_ends() {
                     "Azure starts the event when the host is free, at the latest when the notice ends".into()
