@@ -22,7 +22,7 @@ async fn whatever_is_said_from_outside_is_only_ever_text() {
     browser.until_it_says(&[evil, "⟨U+202E⟩backwards⟨U+202C⟩", "failed: <script>window.caught = 3</script>"]).await;
     let (code, _, err) = cluster.says(1, &["hold", &id, "--until", "1h", "--reason", &format!("{evil}\u{202e}")]);
     assert_eq!(code, 0, "{err}");
-    browser.until_it_says(&["Held", "The event is held by", "&lt;⟨U+202E⟩"]).await;
+    browser.until_it_says(&["Held", "The event is held, until", "&lt;⟨U+202E⟩"]).await;
     let strangers = "return [window.caught ?? null, document.images.length, document.scripts.length, document.title]";
     let strangers = browser.run(strangers).await;
     assert_eq!((&strangers[0], &strangers[1], &strangers[2]), (&json!(null), &json!(0), &json!(1)), "{strangers}");

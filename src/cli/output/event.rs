@@ -111,10 +111,7 @@ fn verdict(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event)
     let advice = advice(reader, event, blocker);
     if matches!(event.stage.as_str(), "claimed" | "approved") {
         page.heading("WHAT YOU CAN DO");
-        page.line(
-            2,
-            &[plain("a hold has no effect any more: a replica posts the approval until Azure accepts the approval")],
-        );
+        page.line(2, &[plain("a hold has no effect any more: a replica has the approval")]);
         if matches!(blocker.code.as_str(), "posting" | "post_failed" | "views_differ") {
             page.line(2, &[plain("find the fault, on each of the VMs")]);
             page.verbatim(6, &bold(DOCTOR));
@@ -165,7 +162,7 @@ fn background(blocker: &shown::Blocker) -> Option<&'static str> {
         "hook_failed" => "the hook is declared to hold the event when it fails (on_failure = \"hold\")",
         "budget" => "max_unavailable of a group limits how many members may be out of service at once",
         "no_quorum" => {
-            "more than half of the voters must agree on each decision; until then, operators are refused too"
+            "more than half of the voters must agree on each decision; only `approve --alone` works without them"
         }
         "no_healthy_channel" => "approvals are posted to the metadata endpoint of a VM, and no endpoint answers",
         "observing" => "no hook runs for the event, and no replica approves the event automatically",
@@ -181,8 +178,8 @@ pub(super) fn stage(stage: &str) -> &'static str {
         "preparing" => "the workloads are prepared before the approval",
         "claimed" => "the approval is assigned to a replica, and this replica posts it",
         "approved" => "Azure has accepted the approval",
-        "started" => "Azure carries out the event; workloads are restored when the event has ended",
-        "restoring" => "the event has ended, and workloads are restored",
+        "started" => "Azure carries out the event; the restore of the workloads begins when the event has ended",
+        "restoring" => "the event has ended, and the workloads are being restored",
         "closed" => "nothing is left to do",
         _ => "a stage that this version does not know",
     }

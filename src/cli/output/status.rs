@@ -64,7 +64,8 @@ fn ability(page: &mut TextBuilder, reader: &OutputContext, status: &shown::Statu
         };
         page.line(0, &[red(format!("cluster {cluster} CANNOT ACT")), plain(how)]);
         let until = "nothing is decided until more than half of the voters reach each other; but one replica of a pair \
-                     may approve user-initiated events by itself, and an operator may approve any event: see `next`";
+                     may approve user-initiated events by itself, and an operator may approve an event with `approve --alone`: \
+                     see `allclear explain`";
         page.line(2, &[plain(until)]);
     }
     if !sees_events {

@@ -12,7 +12,7 @@ use crate::model::time::Timestamp;
 use crate::model::treatment::Action;
 use crate::model::workload::{Phase, RunsOn};
 use crate::schedule::constraints;
-use crate::schedule::failure::{holding_failure_among, hook_failed};
+use crate::schedule::failure::{failure_before_last_call, holding_failure_among, hook_failed};
 use crate::schedule::required;
 use crate::schedule::slot_taking;
 use crate::schedule::slots;
@@ -111,6 +111,12 @@ pub(crate) fn clearance_of_preparation(state: &State, event: &Event, now: Timest
         return last.map_or(Clearance::Clear(Reason::BudgetSpent), |attempt| {
             Clearance::Blocked(self::hook_running_blocker(event, attempt))
         });
+    }
+    // Without this blocker the event would seem to be retried, although no hook runs before the last call.
+    if slots::waits_for_last_call(event)
+        && let Some(failed) = failure_before_last_call(state, event, &steps, now)
+    {
+        return Clearance::Blocked(failed);
     }
     // No disruptive hook begins before the event has slots.
     if event.slots_since.is_none()

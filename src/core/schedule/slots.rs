@@ -81,15 +81,23 @@ pub fn is_ready_for_slots(state: &State, event: &Event, now: Timestamp) -> bool 
     let is_awaited = event.stage() <= Stage::Preparing
         && !event.has_isolated_approval()
         && (event.is_drill() || state.observed_status(&event.announcement.id) == Some(&Status::Scheduled));
-    let is_worn_out = event.times_given_back >= GIVES_BACK_AT_MOST && !is_overruled;
     acts && is_due
         && is_awaited
-        && !is_worn_out
+        && !gave_back_too_often(event)
         && match hindrance(state, event, now) {
             None => true,
             Some(Hindrance::Lasting) => false,
             Some(Hindrance::Passing { since }) => now.since(since) < event.give_back_after(),
         }
+}
+
+/// Whether only the last call or an operator prepares the event: the event gave its slots back too often (R6).
+pub fn waits_for_last_call(event: &Event) -> bool {
+    gave_back_too_often(event) && event.slots_since.is_none() && event.last_call_since.is_none()
+}
+
+fn gave_back_too_often(event: &Event) -> bool {
+    event.times_given_back >= GIVES_BACK_AT_MOST && !event.is_approved_by_operator()
 }
 
 /// A condition beside missing slots that keeps an event from going on.

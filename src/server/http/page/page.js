@@ -156,7 +156,7 @@ function withoutQuorum(status) {
     leads && [outside(status.leader), ` leads, and too few of ${many(voters.length, "voter")} answer the leader; ${needed} are needed, the leader included.`],
     !leads && reached.length >= needed && `There is no leader at this moment, although ${reached.length} of ${many(voters.length, "voter")} answer; an election takes a second or two.`,
     !leads && reached.length < needed && [outside(status.replica), ` reaches ${reached.length} of ${many(voters.length, "voter")}, itself included; ${needed} are needed.`],
-    "No hook starts, and no event is approved. One exception: the remaining one of two voters approves a user-initiated event after a while. With more voters, an operator may approve an event on one replica alone. Each event below shows its case.",
+    "No hook starts, and no event is approved. One exception: the remaining one of two voters approves a user-initiated event after a while. An operator may approve an event on one replica alone. Each event below shows its case.",
     "Azure starts its planned events when their notice ends.",
     reached.length < needed && ["To end this, bring back ", outside((!leads && list(lost)) || "the other voters"), " or the network between the voters. On each VM, ",
       tree("code", {}, "allclear doctor --config /etc/allclear/allclear.toml"), " shows the cause."],

@@ -115,7 +115,8 @@ impl Teller<'_> {
                 format!("the notice is long: preparation starts at {}", rfc3339(*starts_at)),
                 Some(*starts_at),
                 "preparation starts",
-                "an operator, by approving the event now; for future events, policy.prepare_ahead",
+                "no action is necessary; an operator may approve the event now, without its hooks; for future events, \
+                 policy.prepare_ahead",
             ),
             Blocker::HookWaiting { .. }
             | Blocker::ReplicaAway { .. }
@@ -241,7 +242,8 @@ impl Teller<'_> {
                 "the event is prepared and approved when enough members are in service; otherwise {}",
                 self.platform()
             ),
-            "the operator of the VMs, or an operator with `allclear approve --over-budget`",
+            "the operator of the VMs, by returning the members to service; an operator, by `allclear approve \
+                 --over-budget`, which lets Azure take one more member away",
         )
     }
 
@@ -266,12 +268,13 @@ impl Teller<'_> {
     fn halted(&self, halt: &Suspension, what: &str, noun: &str, resolved_by: &'static str) -> Sentences {
         let unaware: Vec<_> = unaware_replicas(self.state, self.input, halt.number);
         let message = if unaware.is_empty() {
-            format!("{what} {halt}")
+            format!("{what}, until {}, {halt}", rfc3339(halt.until))
         } else {
             let names = list(&unaware);
             format!(
-                "{what} {halt}; not acknowledged yet by {names}: an isolated replica among these may approve a \
-                 user-initiated event alone"
+                "{what}, until {}, {halt}; not acknowledged yet by {names}: an isolated replica among these may \
+                 approve a user-initiated event alone",
+                rfc3339(halt.until)
             )
         };
         let ends = self.event.notice_ends();

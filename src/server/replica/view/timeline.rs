@@ -184,7 +184,11 @@ fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
     let Some((over, ending)) = event.over_at().zip(event.ending) else { return };
     steps.push((over, TimelineRank::Told, step_of(format!("the event is over: {}", ending.as_str()))));
     for (vm, lasted) in &event.impacts {
-        let what = format!("{vm} did not run for {} ms, by its own measurement", lasted.as_millis());
+        let what = if lasted.is_zero() {
+            format!("{vm} ran without a pause, by its own measurement")
+        } else {
+            format!("{vm} did not run for {} ms, by its own measurement", lasted.as_millis())
+        };
         steps.push((over, TimelineRank::Told, told_of(what, vm.to_string(), None)));
     }
 }

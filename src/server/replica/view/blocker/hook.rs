@@ -8,6 +8,7 @@ use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::Member;
+use allclear_core::schedule::slots;
 
 /// The next step after the end of a hook, unless the hook fails permanently.
 const THEN: &str = "the remaining hooks run, and the event is approved";
@@ -38,7 +39,12 @@ impl Teller<'_> {
             Blocker::Unregistered { replica, passed_over_at } => self.unregistered(replica, *passed_over_at),
             Blocker::HookFailed { member, hook, reason, notice_ends } => {
                 let message = format!("the {} hook of {member} failed: {reason}", hook.phase);
-                let next = format!("allclear does not approve the event; {}", self.platform());
+                let again = if slots::waits_for_last_call(self.event) {
+                    "the members are back in service, and the hook runs again shortly before the notice ends; "
+                } else {
+                    ""
+                };
+                let next = format!("allclear does not approve the event; {again}{}", self.platform());
                 let resolved_by = "an operator, by skipping the hook or approving the event; for future events, the \
                                    owner of the workload";
                 Sentences::new(message, Some(*notice_ends), next, resolved_by)
@@ -130,7 +136,13 @@ impl Teller<'_> {
             }
         };
         let (until, next) = self.in_time(from, next.into());
-        Sentences::new(message, Some(until), next, "no action is necessary")
+        let is_retried = last.is_some_and(|(outcome, _)| *outcome != Outcome::Done);
+        Sentences::new(
+            message,
+            Some(until),
+            next,
+            if is_retried { OWNER_OR_OPERATOR } else { "no action is necessary" },
+        )
     }
 
     /// The next step by `at`, and for an event with a budget also the approval at the end of the budget.
