@@ -62,9 +62,25 @@ fn every_hook_is_done_and_one_all_clear_is_given() {
         assert_eq!(hooks.len(), 1, "{phase}: {report}");
         assert_eq!(hooks[0]["outcome"], "done", "{phase}");
     }
+    let times: Vec<f64> =
+        stderr(&output).lines().filter_map(|line| line.split_once(" s  ")?.0.trim().parse().ok()).collect();
+    assert!(times.len() > 15 && times.is_sorted(), "{}", stderr(&output));
     for told in ["announces Redeploy by User of db-0", "receives the approval from db-", "closed"] {
         assert!(stderr(&output).contains(told), "{told}: {}", stderr(&output));
     }
+}
+
+#[test]
+fn a_demo_ends_with_what_to_do_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = allclear(&["demo"], &[("TMPDIR", folder.path().to_str().unwrap())]);
+    let told = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{told}\n{}", stderr(&output));
+    let next = told.split_once("\nNext:\n").expect(told).1;
+    assert!(next.contains(" demo --keep") && next.contains("docs/install.md"), "{next}");
+    assert!(!told.contains('\x1b'), "{told}");
+    assert_eq!(told.matches("policy chose the treatment").count(), 1, "{told}");
+    assert_eq!(told.matches("was first seen").count(), 1, "{told}");
 }
 
 #[test]

@@ -9,12 +9,13 @@ mod run;
 mod takeover;
 mod writes;
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
+use clap::ValueEnum as _;
 use primary::Primary;
 use run::DemoRun;
 use tokio::runtime::Builder;
@@ -36,6 +37,11 @@ const TAKEOVER_NOTICE: Duration = Duration::from_secs(30);
 /// The target duration for a demo with servers. PostgreSQL's switch begins only while 25 s are left, and a slow
 /// machine takes seconds to begin the switch.
 const SERVERS_NOTICE: Duration = Duration::from_mins(1);
+
+/// The start of the terminal's line, which is cleared.
+const CLEARED: &str = "\r\x1b[2K";
+/// Letters of a progress line, which has to fit into one line of a terminal.
+const PROGRESS_LETTERS: usize = 78;
 
 /// Plays an event from the announcement to the end: a fake cloud, three replicas and a sample workload, all local
 #[derive(clap::Args)]
@@ -144,12 +150,35 @@ impl Demo {
         }
     }
 
+    /// What to do next.
+    fn next(&self) -> Vec<String> {
+        let program = std::env::args().next().unwrap_or_else(|| "allclear".into());
+        let servers = ServerKind::value_variants().iter().find(|kind| self.with.is_none() && kind.lacks().is_ok());
+        let with = servers.and_then(|kind| Some((kind, kind.to_possible_value()?))).map(|(kind, value)| {
+            format!("  {program} demo --with {:<10} the event with servers of {}", value.get_name(), kind.system().name)
+        });
+        let keep = (!self.keep).then(|| format!("  {program} demo --keep            the status page and the commands"));
+        let install =
+            "  deploy/docs/install.md in the source, docs/install.md in the package: allclear beside your database";
+        std::iter::once("Next:".to_owned()).chain(with).chain(keep).chain([install.to_owned()]).collect()
+    }
+
     /// Runs the demo; returns whether all went well. After a failure the folder stays, unless no event was played.
     async fn show(&self, scenario: &CloudScenario, workload: &SampleWorkload, folder: &Path) -> anyhow::Result<bool> {
         let stop = asked_to_stop()?;
         tokio::pin!(stop);
         let speed = speed(scenario, self.notice());
-        let tell = |line: &str| if self.json { say(line) } else { print(&format!("{line}\n")) };
+        let is_live = !self.json && std::io::stdout().is_terminal();
+        let tell = |line: &str| match (self.json, is_live) {
+            (true, _) => say(line),
+            (false, true) => print(&format!("{CLEARED}{line}\n")),
+            (false, false) => print(&format!("{line}\n")),
+        };
+        let progress = |wait: &str| {
+            if is_live {
+                print(&format!("{CLEARED}{}", wait.chars().take(PROGRESS_LETTERS).collect::<String>()));
+            }
+        };
         for line in &introduced(scenario, workload, speed) {
             tell(line);
         }
@@ -158,11 +187,15 @@ impl Demo {
             () = &mut stop => Err(anyhow!("a signal stopped the demo")),
         };
         let mut stage = set_up?;
+        if self.keep {
+            tell(&format!("the status page: {}", page(&stage)));
+        }
         let play = DemoRun {
             stage: &mut stage,
             scenario,
             kills_leader: self.kill_leader,
             tell: &tell,
+            progress: &progress,
             primary: Primary::default(),
             moves: Vec::new(),
             takeover: None,
@@ -180,7 +213,11 @@ impl Demo {
             stage.processes().for_each(|process| say(process.tail()));
             stage.servers.iter().flat_map(Servers::tails).for_each(say);
         }
+        progress("");
         print(&if self.json { serde_json::to_string(&report)? + "\n" } else { report.told() });
+        if report.ok && !self.json {
+            print(&format!("\n{}\n", self.next().join("\n")));
+        }
         if self.keep {
             say(kept(&stage));
             stop.await;
@@ -216,6 +253,10 @@ fn introduced(scenario: &CloudScenario, workload: &SampleWorkload, speed: NonZer
         lines.push("the servers are set up, which takes some seconds: a primary on db-0, and two standbys".into());
     }
     lines
+}
+
+fn page(stage: &LocalCluster) -> String {
+    stage.replicas.first().map_or_else(String::new, |replica| format!("http://{}/", replica.status))
 }
 
 fn kept(stage: &LocalCluster) -> String {

@@ -1,7 +1,8 @@
-//! Steps of the events, each printed once, in the order of time: steps of the cloud, of the cluster, and of a
-//! database and its clients.
+//! Steps of the events, each printed once, in the order of time: steps of the cloud, of the cluster, of a database and
+//! its clients, and of the demo itself.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use crate::fake_cloud::Post;
 use crate::local_cluster::members::MemberReport;
@@ -20,27 +21,34 @@ struct NarratedStep {
     what: String,
 }
 
+/// A step is printed when the cluster's last report is this much younger: the report has every earlier step.
+const SETTLED_AFTER: Duration = Duration::from_secs(1);
+/// A step is printed at this age, also without a report.
+const PRINTED_AFTER: Duration = Duration::from_secs(5);
+
 #[derive(Default)]
 pub(super) struct Narration {
     told: BTreeSet<(EventId, Timestamp, String)>,
     /// When the latest event was announced: the zero of steps without an event.
     zero: Option<Timestamp>,
+    /// The lines that are not printed yet, each with its time and its order at that time.
+    pending: Vec<(Timestamp, u8, String)>,
 }
 
 impl Narration {
-    /// Lines for the steps that were not printed before.
-    pub(super) fn news(
+    /// Adds the steps that are not known yet.
+    pub(super) fn add(
         &mut self,
         events: &[PlatformEvent],
         posts: &[Post],
         sight: &ClusterSnapshot,
         said: &[MemberReport],
-    ) -> Vec<String> {
+    ) {
         let mut steps = Vec::new();
         for event in events {
             steps.extend(by_the_cloud(event, posts));
             let known = sight.event(&event.id).map(|event| event.timeline.as_slice()).unwrap_or_default();
-            steps.extend(known.iter().filter_map(|step| {
+            steps.extend(known.iter().filter(|step| !repeats(&step.what)).filter_map(|step| {
                 let at = clock::from_rfc3339(&step.at)?;
                 Some(NarratedStep { event: event.id.clone(), at, who: "cluster", what: step.what.clone() })
             }));
@@ -52,20 +60,42 @@ impl Narration {
             let text = told(Some(event.announced_at), step.at, &names(&event.plan.resources), step.who, &step.what);
             Some((step.at, rank(&step.what), text))
         };
-        let mut lines: Vec<_> = steps.iter().filter_map(line).collect();
-        lines.extend(said.iter().map(|said| {
+        self.pending.extend(steps.iter().filter_map(line));
+        self.pending.extend(said.iter().map(|said| {
             let is_about = |event: &&PlatformEvent| event.plan.resources.contains(&VmName::new(&said.vm));
             let event = events.iter().rfind(is_about).or(events.last());
             (said.at, 0, told(event.map(|event| event.announced_at), said.at, &said.vm, said.who, &said.what))
         }));
-        lines.sort_by_key(|(at, rank, _)| (*at, *rank));
-        lines.into_iter().map(|(_, _, text)| text).collect()
     }
 
-    /// A line for an action of the demo itself.
-    pub(super) fn own(&self, what: &str) -> String {
-        told(self.zero, clock::now(), "", "demo", what)
+    /// Adds an action of the demo itself.
+    pub(super) fn add_own(&mut self, what: &str) {
+        let now = clock::now();
+        self.pending.push((now, 0, told(self.zero, now, "", "demo", what)));
     }
+
+    /// Takes the lines in the order of time, as far as no earlier line can follow.
+    pub(super) fn settled(&mut self, sight: &ClusterSnapshot) -> Vec<String> {
+        let reported = sight.answers().filter_map(|(_, answer)| clock::from_rfc3339(&answer.status.now)).max();
+        let settled = reported.map(|at| at.minus(SETTLED_AFTER));
+        self.taken(settled.unwrap_or_default().max(clock::now().minus(PRINTED_AFTER)))
+    }
+
+    /// Takes all lines.
+    pub(super) fn all(&mut self) -> Vec<String> {
+        self.taken(Timestamp(i64::MAX))
+    }
+
+    fn taken(&mut self, until: Timestamp) -> Vec<String> {
+        self.pending.sort_by_key(|(at, rank, _)| (*at, *rank));
+        let settled = self.pending.partition_point(|(at, ..)| *at <= until);
+        self.pending.drain(..settled).map(|(_, _, text)| text).collect()
+    }
+}
+
+/// A stage that another line of the timeline explains: the first sight, the policy's choice, the approval, the start.
+fn repeats(what: &str) -> bool {
+    ["announced", "preparing", "claimed", "approved", "started"].contains(&what)
 }
 
 fn told(zero: Option<Timestamp>, at: Timestamp, vms: &str, who: &str, what: &str) -> String {
@@ -132,8 +162,6 @@ pub(super) fn called(event: &PlatformEvent) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::local_cluster::snapshot::{ReplicaSnapshot, ReplicaStatus};
     use allclear_core::model::document::{EventType, Source};
@@ -164,22 +192,36 @@ mod tests {
     fn everything_is_told_once_and_in_the_order_in_which_it_makes_sense() {
         let mut story = Narration::default();
         let steps = [(1_200, "announced"), (1_500, "closed"), (1_500, "restore on db-0: done")];
-        let told = story.news(&[announced()], &[], &sight(&steps), &[]);
+        story.add(&[announced()], &[], &sight(&steps), &[]);
+        let told = story.all();
         let expected = [
             "   0.00 s  db-0         cloud    announces Reboot by User of db-0; starts automatically after 20.0 s",
-            "   0.20 s  db-0         cluster  announced",
             "   0.50 s  db-0         cluster  restore on db-0: done",
             "   0.50 s  db-0         cluster  closed",
         ];
         assert_eq!(told, expected);
-        assert_eq!(story.news(&[announced()], &[], &sight(&steps), &[]), Vec::<String>::new());
+        story.add(&[announced()], &[], &sight(&steps), &[]);
+        assert_eq!(story.all(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_step_waits_until_no_earlier_step_can_follow() {
+        let mut story = Narration::default();
+        story.add_own("later");
+        let earlier = [(1_200, "restore on db-0: done")];
+        story.add(&[announced()], &[], &sight(&earlier), &[]);
+        let told = story.settled(&ClusterSnapshot::default());
+        assert!(told.len() == 2 && told[1].ends_with("restore on db-0: done"), "{told:?}");
+        assert!(story.all()[0].ends_with("later"));
     }
 
     #[test]
     fn what_the_cloud_does_is_told_where_the_cluster_knows_nothing() {
         let mut event = announced();
         event.ended = Some((Timestamp(3_000), EventEnd::Cancelled));
-        let told = Narration::default().news(&[event], &[], &ClusterSnapshot::default(), &[]);
+        let mut story = Narration::default();
+        story.add(&[event], &[], &ClusterSnapshot::default(), &[]);
+        let told = story.all();
         assert_eq!(told.last().unwrap(), "   2.00 s  db-0         cloud    cancels the event: the event is gone");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use tokio::time::sleep;
 
 use super::checks;
@@ -31,6 +31,8 @@ pub(super) struct DemoRun<'a> {
     pub(super) kills_leader: bool,
     /// Prints a line of the narration.
     pub(super) tell: &'a dyn Fn(&str),
+    /// Shows the present wait on a terminal, below the narration.
+    pub(super) progress: &'a dyn Fn(&str),
     pub(super) primary: Primary,
     /// The first write after each move of the servers' primary.
     pub(super) moves: Vec<LatestWrite>,
@@ -59,25 +61,46 @@ impl DemoRun<'_> {
         let mut story = Narration::default();
         let leader = sight.leader().map(|(leader, _)| leader.to_owned()).unwrap_or_default();
         let primary = self.primary.now().map_or_else(String::new, |vm| format!("; {vm} is the database's primary"));
-        (self.tell)(&story.own(&format!("the replicas are ready, {leader} leads{primary}")));
+        story.add_own(&format!("the replicas are ready, {leader} leads{primary}"));
+        self.print(&story.all());
         self.stage.cloud.play(self.scenario)?;
         let limit = clock::monotonic().plus(PLAY_WITHIN);
-        while !self.is_over(sight) {
+        let played = loop {
+            if self.is_over(sight) {
+                break Ok(());
+            }
             if clock::monotonic() > limit {
-                bail!("the events are not over after {} s", PLAY_WITHIN.as_secs());
+                break Err(anyhow!("the events are not over after {} s", PLAY_WITHIN.as_secs()));
             }
             sleep(LOOK_EVERY).await;
-            let mut said = self.look(lines, sight)?;
-            said.extend(self.stage.follow_the_cloud().await?);
-            let news = story.news(&self.stage.cloud.events(), &self.stage.cloud.posts(), sight, &said);
-            for line in &news {
-                (self.tell)(line);
+            if let Err(error) = self.observe(lines, sight, &mut story).await {
+                break Err(error);
             }
-            if self.kills_leader {
-                let told = self.take_over(sight).await?;
-                for what in &told {
-                    (self.tell)(&story.own(what));
-                }
+            self.print(&story.settled(sight));
+            (self.progress)(&progress(sight));
+        };
+        self.print(&story.all());
+        played
+    }
+
+    fn print(&self, lines: &[String]) {
+        for line in lines {
+            (self.tell)(line);
+        }
+    }
+
+    async fn observe(
+        &mut self,
+        lines: &StatusClients,
+        sight: &mut ClusterSnapshot,
+        story: &mut Narration,
+    ) -> anyhow::Result<()> {
+        let mut said = self.look(lines, sight)?;
+        said.extend(self.stage.follow_the_cloud().await?);
+        story.add(&self.stage.cloud.events(), &self.stage.cloud.posts(), sight, &said);
+        if self.kills_leader {
+            for what in self.take_over(sight).await? {
+                story.add_own(&what);
             }
         }
         Ok(())
@@ -200,4 +223,17 @@ impl DemoRun<'_> {
             folder: None,
         }
     }
+}
+
+/// The wait of the first open event, for a terminal.
+fn progress(sight: &ClusterSnapshot) -> String {
+    let events = || sight.answers().flat_map(|(_, answer)| &answer.status.events);
+    let waits = events().find_map(|event| Some((event, event.blocker.as_ref()?)));
+    if let Some((event, blocker)) = waits {
+        return format!("{} waits: {}", event.r#type, blocker.message);
+    }
+    let under_way = events().find(|event| event.stage == "started");
+    under_way.map_or_else(String::new, |event| {
+        format!("{}: the restore begins when five polls no longer list the event", event.r#type)
+    })
 }
