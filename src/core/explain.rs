@@ -14,6 +14,7 @@ use crate::plan::registration::unregistered_blocker;
 use crate::planning_input::PlanningInput;
 use crate::schedule::clearance::{clearance, clearance_of_preparation};
 use crate::schedule::required;
+use crate::schedule::slots;
 
 /// Why the event has not started, for people; `None` without a reason to wait.
 pub fn explain(state: &State, event: &Event, input: &PlanningInput) -> Option<Blocker> {
@@ -66,6 +67,9 @@ fn post_failed(event: &Event, last: &Claim) -> Option<Blocker> {
 /// Reachability is not in the log.
 fn replica_away(state: &State, event: &Event, input: &PlanningInput, found: &Blocker) -> Option<Blocker> {
     let Blocker::HookWaiting { member, hook, .. } = found else { return None };
+    if slots::waits_for_last_call(event) {
+        return None;
+    }
     let steps = required::required_steps(state, event);
     let step = steps.iter().find(|step| step.member == *member && step.id == *hook)?;
     if placement::replica_for_step(state, event, step, Intent::Run, input).is_some() {

@@ -249,7 +249,7 @@ async fn of_a_pair_the_secondary_approves_nothing_that_is_held_before_the_hold_e
     let refuses = |event: &Event| {
         let said = event.blocker.as_ref().filter(|blocker| blocker.code == "no_quorum");
         said.is_some_and(|said| {
-            said.message.contains("the event is held, until") && said.message.contains("wait for the backup")
+            said.message.contains("the event is held by") && said.message.contains("wait for the backup")
         })
     };
     let event = cluster.until_event(secondary, &id, "left alone", refuses).await;

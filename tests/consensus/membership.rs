@@ -47,7 +47,7 @@ async fn a_cluster_of_one_grows_to_two_and_shrinks_again() {
     cluster.propose("db-0", "alone").await;
     let (consensus, address) = (cluster.at("db-0").consensus.clone(), cluster.addresses[1].1.clone());
     let silent = consensus.add_member("db-1", &address).await;
-    assert!(matches!(&silent, Err(RequestError::Refused(why)) if why.ends_with(" first")), "{silent:?}");
+    assert!(matches!(&silent, Err(RequestError::Refused(why)) if why.ends_with("start db-1 first")), "{silent:?}");
     let last = "db-0 is the only voter; without db-0 there would be no quorum";
     assert_eq!(consensus.remove_member("db-0").await, Err(RequestError::Refused(last.into())));
     let nobody = "db-1 is not a member of this cluster";

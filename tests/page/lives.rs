@@ -55,7 +55,7 @@ async fn a_whole_event_is_shown_without_a_reload_and_its_commands_do_what_they_s
     browser.until_it_says(&["Redeploy of db-0 is under way", "out of service: Redeploy of db-0"]).await;
     browser
         .until_it_says(&[
-            "until a member returns, no hook stops another member, and no event for another member is approved",
+            "until fewer members are out of service, no hook stops another member, and no event for another member is approved",
         ])
         .await;
     cluster.cloud.finish(&id).await;

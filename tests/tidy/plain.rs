@@ -24,7 +24,7 @@ const COUNTED: &[&str] = &[
     "others",
 ];
 
-/// The limits per 100 words: for everything, and for what users read.
+/// The limits per 1,000 words: for everything, and for what users read.
 pub(super) const OF_ALL: usize = 45;
 pub(super) const OF_USERS: usize = 40;
 /// The limit for one file with more than `SHORT` words.

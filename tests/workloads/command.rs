@@ -114,7 +114,7 @@ async fn a_program_that_cannot_be_started_is_failed_with_its_name() {
             vec!["no-such-program-on-the-path"],
             "cannot start no-such-program-on-the-path: the program or its interpreter does not exist".to_owned(),
         ),
-        (vec![plain], format!("cannot start {plain}: the program is not executable")),
+        (vec![plain], format!("cannot start {plain}: the program may not be executed")),
         (vec!["/bin/echo", "a\0b"], "cannot start /bin/echo: ".to_owned()),
         (vec![], "the command is empty".to_owned()),
     ] {

@@ -113,21 +113,15 @@ fn holding(reader: &OutputContext, event: &shown::Event, code: &str) -> Vec<Advi
         let all_the_same = notice_ends.map_or_else(String::new, |at| {
             format!("; Azure may still start the event at {}", moments::moment(reader.now, at))
         });
-        // A longer hold begins where the present hold ends.
-        let held = event.hold.as_ref().and_then(|hold| from_rfc3339(&hold.until));
-        let (longer, for_how_long, ends) = match held {
-            Some(end) => (" longer", "for two hours more", rfc3339(end.plus(HELD_FOR))),
-            None => ("", span, until.clone()),
-        };
-        if held.zip(notice_ends).is_none_or(|(held, notice_ends)| held < notice_ends) {
-            let does = format!(
-                "hold the event{longer}: no approval {for_how_long}; the members stay in service, or return{all_the_same}"
-            );
-            add(does, reader.command("hold", &[id, "--until", &ends], true));
-        }
-        if code != "paused" {
-            let pause = reader.command("pause --until", &[&until], true);
-            add(format!("pause all approvals: no approval of any event {span}"), pause);
+        // A second hold or pause replaces the first, and could end earlier.
+        if event.hold.is_none() {
+            let does =
+                format!("hold the event: no approval {span}; the members stay in service, or return{all_the_same}");
+            add(does, reader.command("hold", &[id, "--until", &until], true));
+            if code != "paused" {
+                let pause = reader.command("pause --until", &[&until], true);
+                add(format!("pause all approvals: no approval of any event {span}"), pause);
+            }
         }
     }
     all
@@ -184,8 +178,7 @@ mod tests {
 
     fn offered_when(code: &str, is_held: bool, notice_ends: Option<i64>) -> Vec<String> {
         let reader = OutputContext { paper: Terminal::PLAIN, now: Timestamp(0), at: " --endpoint /s".into() };
-        let until = rfc3339(Timestamp(7_200_000));
-        let hold = is_held.then(|| shown::Pause { until, ..Default::default() });
+        let hold = is_held.then(shown::Pause::default);
         let not_before = notice_ends.map(|at| rfc3339(Timestamp(at)));
         let (id, stage) = ("e".into(), "preparing".into());
         let event = shown::Event { id, stage, revision: 7, hold, not_before, ..Default::default() };
@@ -203,12 +196,6 @@ mod tests {
             "allclear hold e --until 1970-01-01T02:30:00.000Z"
         );
         assert_eq!(offered_when("deciding", false, Some(-1)), [""; 0]);
-        let while_held = offered_when("hold", true, Some(7_100_000));
-        assert_eq!(
-            while_held,
-            ["allclear release e", "allclear pause --until 2h"],
-            "the hold is longer than the notice"
-        );
     }
 
     #[test]
@@ -217,7 +204,7 @@ mod tests {
         let approve = "allclear approve e --revision 7";
         for (code, wanted) in [
             ("hook_failed", &["allclear skip e 'db-0/postgres/drain#2'", approve, hold, pause][..]),
-            ("hold", &["allclear release e", "allclear hold e --until 1970-01-01T04:00:00.000Z", pause]),
+            ("hold", &["allclear release e"]),
             ("paused", &["allclear resume", hold]),
             ("budget", &["allclear workload list", "allclear approve e --revision 7 --over-budget", hold, pause]),
             ("too_early", &[approve, hold, pause]),

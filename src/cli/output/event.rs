@@ -111,7 +111,7 @@ fn verdict(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event)
     let advice = advice(reader, event, blocker);
     if matches!(event.stage.as_str(), "claimed" | "approved") {
         page.heading("WHAT YOU CAN DO");
-        page.line(2, &[plain("a hold has no effect any more: a replica has the approval")]);
+        page.line(2, &[plain("a hold has no effect any more: the approval is assigned or given")]);
         if matches!(blocker.code.as_str(), "posting" | "post_failed" | "views_differ") {
             page.line(2, &[plain("find the fault, on each of the VMs")]);
             page.verbatim(6, &bold(DOCTOR));
@@ -162,7 +162,7 @@ fn background(blocker: &shown::Blocker) -> Option<&'static str> {
         "hook_failed" => "the hook is declared to hold the event when it fails (on_failure = \"hold\")",
         "budget" => "max_unavailable of a group limits how many members may be out of service at once",
         "no_quorum" => {
-            "more than half of the voters must agree on each decision; only `approve --alone` works without them"
+            "more than half of the voters must agree on each decision; until then, hold, release and skip are refused"
         }
         "no_healthy_channel" => "approvals are posted to the metadata endpoint of a VM, and no endpoint answers",
         "observing" => "no hook runs for the event, and no replica approves the event automatically",

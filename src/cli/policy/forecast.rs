@@ -261,12 +261,13 @@ fn in_the_end(state: &State, event: &Event, action: Action) -> String {
             "allclear approves the event as soon as nothing else blocks the event: there is nothing to prepare".into()
         }
         (Action::Prepare, Some(budget)) => format!(
-            "allclear approves the event {} after its groups have room, even if hooks still run; but a permanently \
-             failed hook with on_failure = hold defers the approval until Azure starts the event at {notice_ends}",
+            "allclear approves the event {} after its groups have room, even if hooks have not run; but after a \
+             permanently failed hook with on_failure = hold, allclear does not approve the event, and Azure starts the \
+             event at {notice_ends}",
             humantime::format_duration(budget)
         ),
         (Action::Prepare, None) => {
-            format!("an unfinished hook defers the approval until Azure starts the event at {notice_ends}")
+            format!("while a hook is unfinished, allclear does not approve; Azure starts the event at {notice_ends}")
         }
     }
 }

@@ -111,6 +111,8 @@ fn skip(state: &mut State, id: &EventId, member: &Member, hook: HookId, asker: R
     let why = WaiverReason::Skipped { who: asker.who.into(), reason: asker.reason.into() };
     let event = open(state, id)?;
     event.waivers.push(Waiver { member: member.clone(), hook, why, at: now });
+    // The operator removed a reason for which the event gave its slots back (R6).
+    event.times_given_back = 0;
     event.revision += 1;
     state.operator_seq += 1;
     Ok(())

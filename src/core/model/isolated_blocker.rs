@@ -63,7 +63,7 @@ impl fmt::Display for IsolatedBlocker {
                 write!(f, "the event names {vm}, and the replica on that VM is not known to be lost")
             }
             Self::OwnMemberOut(workload) => write!(f, "the workload {workload} of this replica is not in service"),
-            Self::HookFailed => f.write_str("a hook of the event failed"),
+            Self::HookFailed => f.write_str("a hook of the event failed, and holds the event"),
             Self::HookMayRun(_) => f.write_str("a hook of the event may still run"),
             Self::OtherEvent(id) => write!(f, "event {id} is open in the same group"),
             Self::Approved => f.write_str("the event is approved already"),
@@ -79,7 +79,7 @@ impl fmt::Display for IsolatedBlocker {
             }
             Self::JournalFull => f.write_str("the journal of this replica is full"),
             Self::LedElsewhere(name) => write!(f, "{name} follows a leader, and the leader decides"),
-            Self::TooSoon(_) => f.write_str("this replica lost its leader too short a time ago"),
+            Self::TooSoon(_) => f.write_str("this replica has had no leader for too short a time"),
             Self::NoVoter => f.write_str("this replica is not a voter"),
         }
     }

@@ -12,7 +12,7 @@ use crate::model::time::Timestamp;
 use crate::model::treatment::Action;
 use crate::model::workload::{Phase, RunsOn};
 use crate::schedule::constraints;
-use crate::schedule::failure::{failure_before_last_call, holding_failure_among, hook_failed};
+use crate::schedule::failure::{blocker_before_last_call, holding_failure_among, hook_failed};
 use crate::schedule::required;
 use crate::schedule::slot_taking;
 use crate::schedule::slots;
@@ -104,6 +104,12 @@ pub(crate) fn clearance_of_preparation(state: &State, event: &Event, now: Timest
     if let Some(failed) = holding_failure_among(event, &steps, now) {
         return Clearance::Blocked(failed);
     }
+    // No hook runs before the last call, so a hook of the earlier stints is the reason, and not a retry.
+    if slots::waits_for_last_call(event)
+        && let Some(blocker) = blocker_before_last_call(state, event, &steps, now)
+    {
+        return Clearance::Blocked(blocker);
+    }
     if event.budget_ends().is_some_and(|ends| now >= ends) {
         // No hook runs when the approval is posted.
         let mut running = event.attempts.iter().filter(|attempt| attempt.outcome.is_none());
@@ -111,12 +117,6 @@ pub(crate) fn clearance_of_preparation(state: &State, event: &Event, now: Timest
         return last.map_or(Clearance::Clear(Reason::BudgetSpent), |attempt| {
             Clearance::Blocked(self::hook_running_blocker(event, attempt))
         });
-    }
-    // Without this blocker the event would seem to be retried, although no hook runs before the last call.
-    if slots::waits_for_last_call(event)
-        && let Some(failed) = failure_before_last_call(state, event, &steps, now)
-    {
-        return Clearance::Blocked(failed);
     }
     // No disruptive hook begins before the event has slots.
     if event.slots_since.is_none()

@@ -6,15 +6,19 @@ use crate::model::event::Event;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::workload::OnFailure;
-use crate::schedule::last_call::last_call_lead;
+use crate::schedule::last_call;
 use crate::schedule::required;
 use crate::schedule::step::Step;
 use crate::schedule::step_state;
 use crate::schedule::step_state::StepState;
 
-/// The hook with exhausted attempts that holds the event, also during an undo of the hook.
+/// The hook with exhausted attempts that holds the event, also during an undo of the hook. After the event gave its
+/// slots back, the failure still counts, until the hook runs again.
 pub fn holding_failure(state: &State, event: &Event, now: Timestamp) -> Option<Blocker> {
-    holding_failure_among(event, &required::required_steps(state, event), now)
+    let steps = required::required_steps(state, event);
+    let gave_back = event.times_given_back > 0 && event.slots_since.is_none();
+    holding_failure_among(event, &steps, now)
+        .or_else(|| if gave_back { former_failure(event, &steps, now) } else { None })
 }
 
 pub(crate) fn holding_failure_among(event: &Event, steps: &[Step<'_>], now: Timestamp) -> Option<Blocker> {
@@ -25,29 +29,46 @@ pub(crate) fn holding_failure_among(event: &Event, steps: &[Step<'_>], now: Time
     steps.iter().find_map(held_by)
 }
 
-/// The hook for which an event gave its slots back and waits for its last call, in which the hook runs again.
-pub(crate) fn failure_before_last_call(
+/// The blocker of an event that waits for its last call: a hook that failed, otherwise a blocked hook, otherwise the
+/// first open hook. `None` without an open hook.
+pub(crate) fn blocker_before_last_call(
     state: &State,
     event: &Event,
     steps: &[Step<'_>],
     now: Timestamp,
 ) -> Option<Blocker> {
-    let is_open = |step: &&Step<'_>| !matches!(step_state::step_state(event, step, now), StepState::Satisfied);
-    let holds = steps.iter().filter(|step| step.on_failure == OnFailure::Hold).filter(is_open);
-    let failed = |step: &Step<'_>| {
-        let last = event.forward_attempts_of(&step.member, step.id).next_back()?;
-        let (outcome, _) = last.outcome.as_ref()?;
-        match outcome {
-            Outcome::Done | Outcome::NotApplicable => None,
-            Outcome::Blocked(reason) => {
-                let (member, hook, reason) = (step.member.clone(), step.id, reason.clone());
-                let retry_at = event.notice_ends().minus(last_call_lead(state, event));
-                Some(Blocker::HookBlocked { member, hook, reason, retry_at })
-            }
-            outcome => Some(hook_failed(event, step, outcome.reason().unwrap_or(outcome.as_str()))),
+    let runs_at = || last_call::begins_at(state, event);
+    let blocked = |step: &Step<'_>| match last_outcome(event, step)? {
+        Outcome::Blocked(reason) => {
+            let (member, hook, reason) = (step.member.clone(), step.id, reason.clone());
+            Some(Blocker::HookBlocked { member, hook, reason, retry_at: runs_at() })
         }
+        _ => None,
     };
-    holds.into_iter().find_map(failed)
+    let waiting = |step: &Step<'_>| {
+        let (member, hook) = (step.member.clone(), step.id);
+        Blocker::HookWaiting { member, hook, from: runs_at() }
+    };
+    let open = || steps.iter().filter(|step| is_open(event, step, now));
+    former_failure(event, steps, now).or_else(|| open().find_map(blocked)).or_else(|| open().next().map(waiting))
+}
+
+/// The hook that held the event when the event gave its slots back.
+fn former_failure(event: &Event, steps: &[Step<'_>], now: Timestamp) -> Option<Blocker> {
+    let holds = steps.iter().filter(|step| step.on_failure == OnFailure::Hold && is_open(event, step, now));
+    holds.into_iter().find_map(|step| match last_outcome(event, step)? {
+        Outcome::Done | Outcome::NotApplicable | Outcome::Blocked(_) | Outcome::Cancelled => None,
+        outcome => Some(hook_failed(event, step, outcome.reason().unwrap_or(outcome.as_str()))),
+    })
+}
+
+fn is_open(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
+    !matches!(step_state::step_state(event, step, now), StepState::Satisfied)
+}
+
+fn last_outcome<'a>(event: &'a Event, step: &Step<'_>) -> Option<&'a Outcome> {
+    let last = event.forward_attempts_of(&step.member, step.id).next_back()?;
+    last.outcome.as_ref().map(|(outcome, _)| outcome)
 }
 
 pub(crate) fn hook_failed(event: &Event, step: &Step<'_>, reason: &str) -> Blocker {

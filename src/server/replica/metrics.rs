@@ -109,7 +109,7 @@ impl Metrics {
                 &registry,
                 IntCounter::new(
                     "allclear_journal_failures_total",
-                    "Failed writes of the journal of isolated approvals; nothing is approved after a failed write.",
+                    "Failed writes of the journal of isolated approvals; the approval of a failed write is not posted.",
                 )?,
             )?,
             notices: counters(

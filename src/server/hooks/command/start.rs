@@ -51,7 +51,7 @@ pub(super) async fn start(
                     continue;
                 }
                 io::ErrorKind::NotFound => "the program or its interpreter does not exist".to_owned(),
-                io::ErrorKind::PermissionDenied => "the program is not executable".to_owned(),
+                io::ErrorKind::PermissionDenied => "the program may not be executed".to_owned(),
                 _ => error.to_string(),
             },
         };

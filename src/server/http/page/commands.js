@@ -31,9 +31,6 @@ export function commandsFor(event, status, now) {
   const ends = at > now ? `; from ${time(at, now)} UTC on Azure may start the event regardless` : "";
   const isLong = at - now > HELD_FOR;
   const [span, until] = isLong ? ["until the notice ends", new Date(at).toISOString()] : ["for two hours from now", "2h"];
-  // A longer hold begins where the present hold ends.
-  const held = event.hold && instant(event.hold.until);
-  const [heldSpan, heldUntil] = held ? ["for two hours more", new Date(held + HELD_FOR).toISOString()] : [span, until];
   // Without a quorum a replica refuses all commands.
   const isOpen = ["announced", "preparing"].includes(event.stage) && !event.drill && status.quorum;
   // An approval does not override a hold, a pause or the budget, and needs a replica with a healthy metadata channel.
@@ -51,12 +48,13 @@ export function commandsFor(event, status, now) {
     status.paused && isOpen && ["End the pause: approvals continue, and Azure may start approved events at once", `allclear resume ${why}`],
     ...hooks.map((hook) => isOpen && [`Skip the hook ${plain(hook)}: a running hook is stopped, and allclear approves the event when no other blocker remains`, `allclear skip ${id} ${quoted(hook)} ${why}`]),
     mayApprove && ["Approve the event now, without the remaining preparation: Azure may start the event at once. The command is refused if the event has changed meanwhile; check the event again then", `allclear approve ${id} --revision ${event.revision} ${why}`],
-    mayHalt && !(held >= at) && [`${event.hold ? "Hold the event longer" : "Hold the event"}: allclear does not approve the event ${heldSpan}; the members of the event stay in service, or return${ends}`, `allclear hold ${id} --until ${heldUntil} ${why}`],
-    mayHalt && !status.paused && [`Hold everything: no approval of any event ${span}`, `allclear pause --until ${until} ${why}`],
+    // A second hold or pause replaces the first, and could end earlier.
+    mayHalt && !event.hold && [`Hold the event: allclear does not approve the event ${span}; the members of the event stay in service, or return${ends}`, `allclear hold ${id} --until ${until} ${why}`],
+    mayHalt && !event.hold && !status.paused && [`Hold everything: no approval of any event ${span}`, `allclear pause --until ${until} ${why}`],
     ["Show all details of the event", `allclear explain ${id}`],
   ].filter(Boolean);
   const isGiven = ["claimed", "approved", "started"].includes(event.stage) && !event.drill && event.approvals.length > 0;
-  const stand = isGiven ? "No command can stop the approval any more: a replica has the approval."
+  const stand = isGiven ? "No command can stop the approval any more: the approval is assigned or given."
     : !status.quorum ? `Without a quorum, no command can hold or release an event${alone ? "; an operator may approve the event on this replica alone" : ", and none can approve the event"}.` : null;
   return [
     stand && tree("p", { class: "stand" }, stand),

@@ -45,7 +45,7 @@ function budget({ max_unavailable: most, members }) {
   const may = `At most ${most} of ${many(members.length, "member")} may be out of service at once. `;
   if (out === 0) return [may, "All members are in service."];
   const isAre = out === 1 ? "is" : "are";
-  return [may, tree("strong", {}, `Now ${out} ${isAre} out of service${left > 0 ? `; ${left} more may be.` : ": until a member returns, no hook stops another member, and no event for another member is approved."}`)];
+  return [may, tree("strong", {}, `Now ${out} ${isAre} out of service${left > 0 ? `; ${left} more may be.` : ": until fewer members are out of service, no hook stops another member, and no event for another member is approved."}`)];
 }
 
 function members(workloads, standings, unasked, group) {

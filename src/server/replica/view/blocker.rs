@@ -242,8 +242,8 @@ impl Teller<'_> {
                 "the event is prepared and approved when enough members are in service; otherwise {}",
                 self.platform()
             ),
-            "the operator of the VMs, by returning the members to service; an operator, by `allclear approve \
-                 --over-budget`, which lets Azure take one more member away",
+            "the operator of the VMs, if members are out of service; an operator, by `allclear approve \
+                 --over-budget`, which lets Azure take further members away",
         )
     }
 

@@ -185,7 +185,7 @@ fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
     steps.push((over, TimelineRank::Told, step_of(format!("the event is over: {}", ending.as_str()))));
     for (vm, lasted) in &event.impacts {
         let what = if lasted.is_zero() {
-            format!("{vm} ran without a pause, by its own measurement")
+            format!("{vm} measured no pause of its own")
         } else {
             format!("{vm} did not run for {} ms, by its own measurement", lasted.as_millis())
         };

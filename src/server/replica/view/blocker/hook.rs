@@ -40,7 +40,7 @@ impl Teller<'_> {
             Blocker::HookFailed { member, hook, reason, notice_ends } => {
                 let message = format!("the {} hook of {member} failed: {reason}", hook.phase);
                 let again = if slots::waits_for_last_call(self.event) {
-                    "the members are back in service, and the hook runs again shortly before the notice ends; "
+                    "the hook may run again shortly before the notice ends; "
                 } else {
                     ""
                 };
@@ -117,11 +117,19 @@ impl Teller<'_> {
 
     fn waiting(&self, member: &Member, hook: HookId, from: Timestamp) -> Sentences {
         let phase = hook.phase;
+        if slots::waits_for_last_call(self.event) {
+            let message = format!(
+                "the {phase} hook of {member} waits: the event could not continue, and gave its slots back twice"
+            );
+            let next = format!("the hook may run shortly before the notice ends; {}", self.platform());
+            let resolved_by = "an operator, by skipping the hook or approving the event";
+            return Sentences::new(message, Some(from), next, resolved_by);
+        }
         let last = self.event.forward_attempts_of(member, hook).next_back().and_then(|last| last.outcome.as_ref());
         let (message, next) = match last.map(|(outcome, _)| outcome) {
             None => (
                 format!("the {phase} hook of {member} has not started yet"),
-                "the hook starts when the hooks before it have completed",
+                "the hook starts in its turn, after the hooks before it",
             ),
             Some(Outcome::Done) => {
                 let message =
