@@ -12,8 +12,8 @@ use crate::schedule::step::Step;
 use crate::schedule::step_state;
 use crate::schedule::step_state::StepState;
 
-/// The hook with exhausted attempts that holds the event, also during an undo of the hook. After the event gave its
-/// slots back, the failure still counts, until the hook runs again.
+/// The hook with exhausted attempts that holds the event, also during an undo of the hook. A failure before the return
+/// of the slots still counts, until the hook runs again.
 pub fn holding_failure(state: &State, event: &Event, now: Timestamp) -> Option<Blocker> {
     let steps = required::required_steps(state, event);
     let gave_back = event.times_given_back > 0 && event.slots_since.is_none();
@@ -29,8 +29,8 @@ pub(crate) fn holding_failure_among(event: &Event, steps: &[Step<'_>], now: Time
     steps.iter().find_map(held_by)
 }
 
-/// The blocker of an event that waits for its last call: a hook that failed, otherwise a blocked hook, otherwise the
-/// first open hook. `None` without an open hook.
+/// The blocker of an event before the last call: a failed hook, otherwise a blocked hook, otherwise the first open hook.
+/// `None` without an open hook.
 pub(crate) fn blocker_before_last_call(
     state: &State,
     event: &Event,
@@ -53,7 +53,7 @@ pub(crate) fn blocker_before_last_call(
     former_failure(event, steps, now).or_else(|| open().find_map(blocked)).or_else(|| open().next().map(waiting))
 }
 
-/// The hook that held the event when the event gave its slots back.
+/// The failed hook of an earlier stint.
 fn former_failure(event: &Event, steps: &[Step<'_>], now: Timestamp) -> Option<Blocker> {
     let holds = steps.iter().filter(|step| step.on_failure == OnFailure::Hold && is_open(event, step, now));
     holds.into_iter().find_map(|step| match last_outcome(event, step)? {
