@@ -4,16 +4,13 @@ extern crate alloc;
 
 pub mod app;
 pub mod config;
-pub mod consensus;
 pub mod exit;
 pub mod export;
-pub mod files;
 pub mod grpc;
-pub mod hooks;
 pub mod http;
-pub mod http_client;
-pub mod imds;
-pub mod net;
 pub mod replica;
-pub mod secrets;
 pub mod signals;
+
+pub use allclear_cluster::{consensus, net};
+pub use allclear_effects::{hooks, http_client, imds, secrets};
+pub use allclear_files as files;

@@ -7,7 +7,7 @@ pub mod pb;
 
 /// The OpenAPI description of a replica's HTTP API.
 #[cfg(feature = "replica")]
-pub const OPENAPI: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
+pub const OPENAPI: &str = include_str!("generated/openapi.json");
 
 /// Size of a message in bytes, as sent.
 pub fn size(message: &impl prost::Message) -> usize {

@@ -1,4 +1,4 @@
-//! Allowed imports between modules of the replica's crate, and the modules of each foreign crate. Between crates, Cargo
+//! Allowed imports between modules of the replica's crates, and the modules of each foreign crate. Between crates, Cargo
 //! checks the dependencies. The tables are the architecture's.
 
 use super::source::Source;
@@ -162,11 +162,11 @@ pub(super) fn to_foreign_crates(source: &Source) -> Vec<(usize, String)> {
 #[test]
 fn a_door_that_is_not_there_is_found() {
     let bad = [
-        ("src/server/net/dial/a.rs", "use crate::config::Config;"),
+        ("src/cluster/net/dial/a.rs", "use crate::config::Config;"),
         ("src/server/http/page/mod.rs", "use crate::{replica::View, consensus::Log};"),
         ("src/server/http/page/mod.rs", "use super::super::consensus::Log;"),
-        ("src/server/imds/mod.rs", "use super::config;"),
-        ("src/server/imds/poll.rs", "fn f() -> crate::config::Config {}"),
+        ("src/effects/imds/mod.rs", "use super::config;"),
+        ("src/effects/imds/poll.rs", "fn f() -> crate::config::Config {}"),
         ("src/server/attic/a.rs", ""),
     ];
     for (path, text) in bad {
@@ -177,7 +177,7 @@ fn a_door_that_is_not_there_is_found() {
             "src/server/http/page/mod.rs",
             "use crate::replica::View; use super::super::net::tls::Caller; use super::config;",
         ),
-        ("src/server/imds/mod.rs", "// crate::config is not for us\n#[cfg(test)]\nmod tests { use crate::config; }"),
+        ("src/effects/imds/mod.rs", "// crate::config is not for us\n#[cfg(test)]\nmod tests { use crate::config; }"),
         ("src/server/app.rs", "use crate::{replica, config::{self, Config}};"),
         ("src/cli/run.rs", "use crate::config;"),
     ];

@@ -1,7 +1,9 @@
 //! Claim: the code keeps its rules: the allowed imports, the places where clock and environment are read, the lengths
-//! of files and functions, and the entries at the top. Each rule works on texts and is shown to fail on a bad text.
+//! of files and functions, the entries at the top, and the origin of the generated code. Each rule works on texts and is
+//! shown to fail on a bad text.
 
 mod dependency_rules;
+mod generated;
 mod lengths;
 mod plain;
 mod reads;

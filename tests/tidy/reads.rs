@@ -5,12 +5,12 @@ use super::source::Source;
 /// The places where the clock may be read, each with a reason.
 const CLOCK: &[(&str, &str)] = &[
     ("src/server/replica/clock.rs", "its module"),
-    ("src/server/net/dial/", "measures how old the answer of a resolver is"),
-    ("src/server/consensus/", "measures how long peers are silent"),
-    ("src/server/net/limits/", "bounds how often and for how long"),
-    ("src/server/imds/", "measures how long the endpoint takes to answer"),
+    ("src/cluster/net/dial/", "measures how old the answer of a resolver is"),
+    ("src/cluster/consensus/", "measures how long peers are silent"),
+    ("src/cluster/net/limits/", "bounds how often and for how long"),
+    ("src/effects/imds/", "measures how long the endpoint takes to answer"),
     ("src/client/", "keeps the deadlines of what it is asked for"),
-    ("src/server/hooks/", "keeps the deadlines of running hooks"),
+    ("src/effects/hooks/", "keeps the deadlines of running hooks"),
     ("src/lab/bench/", "measures"),
     ("src/sim/main.rs", "tells how long it took"),
     ("src/lab/testbed/", "measures how long clients wait for servers"),
@@ -20,7 +20,7 @@ const CLOCK: &[(&str, &str)] = &[
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("src/server/config/", "its module"),
     ("src/build.rs", "cargo says there what it builds"),
-    ("src/wire/build.rs", "cargo says there what it builds"),
+    ("src/cluster/consensus/recorded_tests.rs", "whether long tests run"),
 ];
 
 pub(super) fn of_the_clock(source: &Source) -> Vec<(usize, String)> {

@@ -9,10 +9,20 @@ pub(super) struct Source {
     pub(super) text: String,
 }
 
-/// The crate whose modules have rules.
-const SERVER: &str = "src/server/";
+/// The crates of a replica, whose modules have rules. `server` exports the modules of the other two under their names.
+const OF_REPLICA: [&str; 3] = ["src/cluster/", "src/effects/", "src/server/"];
 /// Crates inside the program's folder.
-const CRATES: [&str; 6] = ["src/client/", "src/core/", "src/lab/", SERVER, "src/sim/", "src/wire/"];
+const CRATES: [&str; 9] = [
+    "src/client/",
+    "src/cluster/",
+    "src/core/",
+    "src/effects/",
+    "src/files/",
+    "src/lab/",
+    "src/server/",
+    "src/sim/",
+    "src/wire/",
+];
 
 /// A word, `::`, or one other character.
 pub(super) struct Token {
@@ -41,9 +51,9 @@ impl Source {
         self.path.strip_prefix(self.package()).unwrap_or(&self.path)
     }
 
-    /// The module of `<module>/…` or `<module>.rs` in the replica's crate; `None` in crates without modules.
+    /// The module of `<module>/…` or `<module>.rs` in a crate of the replica; `None` in crates without modules.
     pub(super) fn module(&self) -> Option<&str> {
-        self.module_in(SERVER)
+        OF_REPLICA.iter().find_map(|package| self.module_in(package))
     }
 
     /// As `module`, of the crate in the folder `package`.
@@ -216,10 +226,11 @@ pub(super) fn every_text(root: &Path) -> Vec<Source> {
     paths.iter().filter_map(text).collect()
 }
 
+/// Every file below the path, without the generated code.
 fn collect(path: &Path, paths: &mut Vec<std::path::PathBuf>) {
     if path.is_file() {
         paths.push(path.to_owned());
-    } else if path.is_dir() {
+    } else if path.is_dir() && !path.ends_with("wire/generated") {
         for entry in std::fs::read_dir(path).unwrap() {
             collect(&entry.unwrap().path(), paths);
         }

@@ -1,8 +1,8 @@
 //! The demo's folder, and the processes of the folder.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -36,16 +36,11 @@ pub(crate) fn make_to_pass() -> io::Result<PathBuf> {
 
 fn make_in(usual: &Path, mode: u32) -> io::Result<PathBuf> {
     let parent = if usual.as_os_str().len() > LONGEST - 30 { Path::new("/tmp") } else { usual };
-    let own = getpid();
-    for number in 0..TRIES {
-        let path = parent.join(format!("allclear-demo-{own}-{number}"));
-        match DirBuilder::new().mode(mode).create(&path) {
-            Ok(()) => return Ok(path),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
-        }
-    }
-    Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("too many demos are left in {}", parent.display())))
+    let folder = tempfile::Builder::new()
+        .prefix(&format!("allclear-demo-{}-", getpid()))
+        .permissions(Permissions::from_mode(mode))
+        .tempdir_in(parent)?;
+    Ok(folder.keep())
 }
 
 /// Kills every process that still runs for this folder: hooks, which continue when their replica ends, and servers

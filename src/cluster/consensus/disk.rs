@@ -22,7 +22,6 @@ use super::term_check::OwnTerm;
 use super::unstable_log::UnstableLog;
 use super::weights::Weights;
 use super::{checked, integrity};
-use crate::files;
 use allclear_wire::pb::allclear::raft::v1::{Identity, Vote};
 
 /// The format, raised when an older program could no longer read the data of a newer program.
@@ -61,7 +60,7 @@ impl Disk {
         let io = |source| OpenError::Io { path: directory.into(), source };
         let path = directory.join(FILE);
         if replica.is_some() {
-            files::own_files(directory)?;
+            allclear_files::own_files(directory)?;
         } else if !path.try_exists().map_err(io)? {
             return Err(OpenError::NothingStored { path: directory.into() });
         }

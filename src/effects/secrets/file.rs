@@ -4,15 +4,13 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::Path;
 
-use crate::files;
-
 /// The limit in bytes; keys, tokens and addresses are shorter.
 const LONGEST: u64 = 8 * 1024;
 
 /// Reads a secret without trailing blanks and line break. Only root, this process's user and the file's group may have
 /// access to the file.
 pub async fn read(path: &Path) -> Result<String, String> {
-    read_for(path, files::own_uid()).await
+    read_for(path, allclear_files::own_uid()).await
 }
 
 /// Reads a secret as [`read`], for the user `uid`.
@@ -29,7 +27,7 @@ fn read_now(path: &Path, uid: u32) -> Result<String, String> {
     if !found.is_file() {
         return Err(wrong("is not a regular file"));
     }
-    files::check_secret(path, uid).map_err(|why| why.to_string())?;
+    allclear_files::check_secret(path, uid).map_err(|why| why.to_string())?;
     let mut text = String::new();
     let length = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
     let length = length.map_err(|error| wrong(&error.to_string()))?;
@@ -77,7 +75,7 @@ mod tests {
         assert_eq!(read(&path).await.as_deref(), Ok("key"));
         symlink(&path, &link).unwrap();
         assert_eq!(read(&link).await.as_deref(), Ok("key"), "one's own link");
-        if files::own_uid() != 0 {
+        if allclear_files::own_uid() != 0 {
             return;
         }
         std::os::unix::fs::lchown(&link, Some(64_218), None).unwrap();

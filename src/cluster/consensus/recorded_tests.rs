@@ -25,6 +25,11 @@ use super::types::{
     LogId, Membership, Proposed, RaftEntry, RaftMember, RaftVote, SnapshotMeta, StoredMembership, Types,
 };
 
+/// Whether long tests run, as in the tests of processes.
+pub(super) fn runs_long_tests() -> bool {
+    ["CI", "ALLCLEAR_LONG"].iter().any(|name| std::env::var_os(name).is_some())
+}
+
 /// The bytes of a file; its clones are the same file.
 #[derive(Clone, Debug)]
 pub(super) struct Image(Arc<RwLock<Vec<u8>>>);

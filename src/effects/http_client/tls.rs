@@ -10,8 +10,6 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::files;
-
 /// The certificate with which a client authenticates itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClientCertificate {
@@ -51,7 +49,7 @@ pub(super) fn read(
         None => builder.with_no_client_auth(),
         Some(ClientCertificate { certificate, key }) => {
             found(key)?;
-            files::check_secret(key, uid).map_err(|why| why.to_string())?;
+            allclear_files::check_secret(key, uid).map_err(|why| why.to_string())?;
             let private_key = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
             let config = builder.with_client_auth_cert(certificates(certificate, uid)?, private_key);
             config.map_err(|error| wrong(certificate, &error))?
@@ -64,7 +62,7 @@ pub(super) fn read(
 
 fn certificates(path: &Path, uid: u32) -> Result<Vec<CertificateDer<'static>>, String> {
     found(path)?;
-    files::check_way_for(path, uid).map_err(|why| why.to_string())?;
+    allclear_files::check_way_for(path, uid).map_err(|why| why.to_string())?;
     let certificates = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match certificates.map_err(|error| wrong(path, &error))? {
         none if none.is_empty() => Err(wrong(path, &"contains no certificate in PEM")),

@@ -13,7 +13,6 @@ use rustls::ClientConfig;
 use super::address::is_confidential;
 use super::reason;
 use super::tls::{self, ClientCertificate};
-use crate::files;
 use crate::secrets::{self, Secrets};
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
@@ -58,7 +57,7 @@ impl HttpClient {
     /// # Errors
     /// The file that cannot be read or trusted, or a login that would be sent unencrypted to another machine.
     pub async fn new(url: &Url, options: &Options) -> Result<Self, String> {
-        Self::for_user(url, options, files::own_uid()).await
+        Self::for_user(url, options, allclear_files::own_uid()).await
     }
 
     /// Makes a client as [`HttpClient::new`], for requests as the user `uid`, who may own the files.
@@ -122,7 +121,7 @@ impl Login {
 /// The builder of the metadata service's client. The service speaks plain HTTP: the client trusts no certificate
 /// authority, so every `https` request fails.
 pub fn plain() -> Result<ClientBuilder, String> {
-    Ok(builder(tls::read(false, None, None, files::own_uid())?))
+    Ok(builder(tls::read(false, None, None, allclear_files::own_uid())?))
 }
 
 fn builder(tls: ClientConfig) -> ClientBuilder {

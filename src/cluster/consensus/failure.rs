@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::files::Unsafe;
+use allclear_files::Unsafe;
 
 /// The reason why a replica could not be opened.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,7 @@
 //! The OpenAPI description: `proto/openapi.json` has the paths; the schemas come from the messages that are served as
 //! JSON, with the comments of the `.proto` files.
 
+use anyhow::{Context as _, Result, bail};
 use protox::prost_reflect::{DescriptorPool, FieldDescriptor, FileDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value, json};
 
@@ -9,17 +10,17 @@ const PACKAGE: &str = "allclear.operator.v1";
 /// The messages in answers; messages inside of these are added.
 const SERVED: [&str; 3] = ["Status", "EventList", "Event"];
 
-pub(super) fn document(paths: &str, descriptors: &DescriptorPool) -> Result<String, crate::Failure> {
+pub(super) fn document(paths: &str, descriptors: &DescriptorPool) -> Result<String> {
     let mut document: Value = serde_json::from_str(paths)?;
-    let schemas = document["components"]["schemas"].as_object_mut().ok_or("no schemas to add to")?;
+    let schemas = document["components"]["schemas"].as_object_mut().context("no schemas to add to")?;
     for name in SERVED {
         let message = descriptors.get_message_by_name(&format!("{PACKAGE}.{name}"));
-        add(&message.ok_or_else(|| format!("{PACKAGE} has no {name}"))?, schemas)?;
+        add(&message.with_context(|| format!("{PACKAGE} has no {name}"))?, schemas)?;
     }
-    Ok(document.to_string())
+    Ok(format!("{document:#}\n"))
 }
 
-fn add(message: &MessageDescriptor, schemas: &mut Map<String, Value>) -> Result<(), String> {
+fn add(message: &MessageDescriptor, schemas: &mut Map<String, Value>) -> Result<()> {
     let name = name(message);
     if schemas.contains_key(&name) {
         return Ok(());
@@ -38,7 +39,7 @@ fn add(message: &MessageDescriptor, schemas: &mut Map<String, Value>) -> Result<
     Ok(())
 }
 
-fn property(field: &FieldDescriptor, schemas: &mut Map<String, Value>) -> Result<Value, String> {
+fn property(field: &FieldDescriptor, schemas: &mut Map<String, Value>) -> Result<Value> {
     let item = match field.kind() {
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::String => json!({ "type": "string" }),
@@ -47,7 +48,7 @@ fn property(field: &FieldDescriptor, schemas: &mut Map<String, Value>) -> Result
             add(&message, schemas)?;
             json!({ "$ref": format!("#/components/schemas/{}", name(&message)) })
         }
-        other => return Err(format!("{}: no schema is known for {other:?}", field.full_name())),
+        other => bail!("{}: no schema is known for {other:?}", field.full_name()),
     };
     Ok(match field {
         _ if field.is_list() => json!({ "type": "array", "items": item }),

@@ -14,7 +14,6 @@ use webpki::KeyUsage;
 use super::chain;
 use super::handshake_error::HandshakeError;
 use super::names::{CertificateNames, CertificatePolicy};
-use crate::files;
 use allclear_core::model::time::Timestamp;
 
 const CERT: &str = "cluster.tls.cert";
@@ -150,7 +149,7 @@ fn certificates_of(key: &'static str, path: &Path) -> Result<Vec<TrustAnchor<'st
 
 /// Fails if another user could replace the file.
 fn exchangeable(path: &Path) -> Result<(), String> {
-    files::check_way(path).map_err(|why| format!("cannot be trusted: {why}"))
+    allclear_files::check_way(path).map_err(|why| format!("cannot be trusted: {why}"))
 }
 
 /// The whole file and its mode.

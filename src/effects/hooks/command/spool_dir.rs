@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::spool::{self, SpoolError};
-use crate::files::{self, Unsafe};
+use allclear_files::{self, Unsafe};
 
 const LOCK_TRIES: u32 = 50;
 const LOCK_EVERY: Duration = Duration::from_millis(20);
@@ -23,7 +23,7 @@ pub enum SpoolOpenError {
 /// Creates the folder if missing, and closes the folder to other users. Returns the absolute path, because supervisors
 /// have another working directory.
 pub(super) fn make(spool: &Path) -> Result<PathBuf, SpoolOpenError> {
-    Ok(files::own_folder(spool)?)
+    Ok(allclear_files::own_folder(spool)?)
 }
 
 /// Takes the spool's lock. A process between fork and exec at the end of the previous replica may hold the lock a

@@ -1,0 +1,8 @@
+//! What a replica does on its machine and asks other systems: hooks, the metadata service, and requests over HTTP.
+
+extern crate alloc;
+
+pub mod hooks;
+pub mod http_client;
+pub mod imds;
+pub mod secrets;
