@@ -12,7 +12,7 @@ use tonic::transport::Endpoint;
 use super::calls::Door;
 use super::cluster::Cluster;
 use super::somebody::{
-    ALLOWED, Answers, GROUP, STRANGER, calls_of, every_call, every_call_as, is_root, polls_as, refused, runs_as, told,
+    ALLOWED, Answers, GROUP, STRANGER, calls_of, every_call, every_call_as, polls_as, refused, runs_as, told,
 };
 
 fn open(path: &Path, mode: u32) {
@@ -38,7 +38,7 @@ fn code<'a>(answers: &'a Answers, path: &str) -> &'a str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn at_the_operators_socket_only_root_and_the_replicas_own_user_are_heard() {
-    if !is_root() {
+    if !crate::left_out::is_root() {
         return;
     }
     let cluster = Cluster::of(&["db-0"]).start().await;
@@ -77,7 +77,7 @@ async fn at_the_operators_socket_only_root_and_the_replicas_own_user_are_heard()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn at_the_workloads_socket_a_member_of_its_group_is_heard_only_where_it_is_configured() {
-    if !is_root() {
+    if !crate::left_out::is_root() {
         return;
     }
     let cluster = Cluster::of(&["db-0"]).also("workloads.allow_uids", "[65532]").start().await;
@@ -116,7 +116,7 @@ async fn operators_and_workloads_are_kept_apart_also_for_root() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_belongs_to_the_user_that_registered_it() {
-    if !is_root() {
+    if !crate::left_out::is_root() {
         return;
     }
     let cluster = Cluster::of(&["db-0"]).also("workloads.allow_uids", "[65532]").start().await;

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use super::cluster::Cluster;
-use super::somebody::{STRANGER, is_root};
+use super::somebody::STRANGER;
 
 fn set(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
@@ -88,7 +88,7 @@ async fn what_somebody_else_could_exchange_is_refused_and_left_as_it_is() {
     set(&folder, 0o777);
     is_refused(&mut cluster, "chmod o-w it");
     set(&folder, 0o755);
-    if is_root() {
+    if crate::left_out::is_root() {
         for path in [&stored, &data, &data.join("hooks"), &cluster.configuration(0)] {
             chown(path, Some(STRANGER), Some(STRANGER)).unwrap();
             is_refused(&mut cluster, &format!("{} belongs to uid {STRANGER}", path.display()));

@@ -5,7 +5,7 @@ use tonic::transport::Endpoint;
 use super::calls::{Door, call};
 use super::cluster::Cluster;
 use super::pki::{Pki, address, credentials, refused as refused_for};
-use super::somebody::{STRANGER, calls_of, every_call, every_call_as, is_root};
+use super::somebody::{STRANGER, calls_of, every_call, every_call_as};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_port_takes_what_operators_and_workloads_ask_for_at_their_sockets() {
@@ -42,7 +42,7 @@ async fn a_replicas_certificate_makes_nobody_an_operator_or_a_workload() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_user_of_the_machine_has_no_certificate_and_cannot_speak_for_a_replica() {
-    if !is_root() {
+    if !crate::left_out::is_root() {
         return;
     }
     let pki = Pki::new();

@@ -27,14 +27,6 @@ const EXPECTED: [&str; 2] =
 /// For each call `None` if answered, or the refusal: code and message.
 pub(crate) type Answers = BTreeMap<String, Option<(String, String)>>;
 
-pub(crate) fn is_root() -> bool {
-    let is_root = nix::unistd::geteuid().is_root();
-    if !is_root {
-        println!("SKIPPED: only root can be somebody else");
-    }
-    is_root
-}
-
 /// Every existing call, as the user of this process.
 pub(crate) async fn every_call(address: &str) -> Answers {
     let declared = methods().into_iter().map(|(_, path)| path);

@@ -72,6 +72,7 @@ fn every_hook_is_done_and_one_all_clear_is_given() {
 
 #[test]
 fn a_demo_ends_with_what_to_do_next() {
+    crate::left_out::long!();
     let folder = tempfile::tempdir().unwrap();
     let output = allclear(&["demo"], &[("TMPDIR", folder.path().to_str().unwrap())]);
     let told = stdout(&output);
@@ -85,6 +86,7 @@ fn a_demo_ends_with_what_to_do_next() {
 
 #[test]
 fn a_hook_goes_on_when_the_leader_is_killed_and_is_not_run_again() {
+    crate::left_out::long!();
     let (_, report) = play(&["--kill-leader"]);
     let takeover = &report["takeover"];
     assert_ne!(takeover["new_leader"], takeover["old_leader"]);
@@ -100,6 +102,7 @@ fn a_hook_goes_on_when_the_leader_is_killed_and_is_not_run_again() {
 
 #[test]
 fn maintenance_that_is_called_off_is_put_back() {
+    crate::left_out::long!();
     let (_, report) = play(&["--scenario", "canceled-maintenance"]);
     let event = &report["events"][0];
     assert_eq!((&event["platform"], &event["stage"]), (&"cancelled".into(), &"closed".into()));
@@ -108,6 +111,7 @@ fn maintenance_that_is_called_off_is_put_back() {
 
 #[test]
 fn a_deletion_ends_though_those_who_are_deleted_hear_of_nothing_any_more() {
+    crate::left_out::long!();
     let (_, report) = play(&["--scenario", "terminate"]);
     let events = report["events"].as_array().unwrap();
     assert!(events.iter().all(|event| event["stage"] == "closed" && event["posts_taken"] == 1), "{report}");

@@ -35,6 +35,7 @@ fn is_a_wave_that_went_well(report: &Value, told: &str) {
 
 #[test]
 fn a_wave_moves_the_primary_of_the_example_twice_at_the_most() {
+    crate::left_out::long!();
     let (output, report) = play_with(&["--scenario", "wave"], &[]);
     is_a_wave_that_went_well(&report, stderr(&output));
 }

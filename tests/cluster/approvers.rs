@@ -128,27 +128,28 @@ async fn strike(blow: Blow, moment: Moment, approver: Approver) {
 }
 
 macro_rules! strikes {
-    ($($name:ident: $blow:ident, $moment:ident, $approver:ident;)*) => {
+    ($($name:ident: $blow:ident, $moment:ident, $approver:ident $(, $long:ident)?;)*) => {
         $(#[tokio::test]
         async fn $name() {
+            $(crate::left_out::$long!();)?
             strike(Blow::$blow, Moment::$moment, Approver::$approver).await;
         })*
     };
 }
 
 strikes! {
-    a_leader_that_is_killed_before_its_post_is_replaced: Kill, Before, Leader;
-    a_leader_that_is_killed_during_its_post_is_replaced: Kill, During, Leader;
+    a_leader_that_is_killed_before_its_post_is_replaced: Kill, Before, Leader, long;
+    a_leader_that_is_killed_during_its_post_is_replaced: Kill, During, Leader, long;
     a_leader_that_is_killed_after_its_post_is_replaced: Kill, After, Leader;
-    a_leader_that_is_frozen_before_its_post_is_replaced: Freeze, Before, Leader;
-    a_leader_that_is_frozen_during_its_post_is_replaced: Freeze, During, Leader;
-    a_leader_that_is_frozen_after_its_post_is_replaced: Freeze, After, Leader;
-    an_approver_that_does_not_lead_and_is_killed_before_its_post_is_replaced: Kill, Before, Follower;
-    an_approver_that_does_not_lead_and_is_killed_during_its_post_is_replaced: Kill, During, Follower;
-    an_approver_that_does_not_lead_and_is_killed_after_its_post_is_replaced: Kill, After, Follower;
-    an_approver_that_does_not_lead_and_is_frozen_before_its_post_is_replaced: Freeze, Before, Follower;
-    an_approver_that_does_not_lead_and_is_frozen_during_its_post_is_replaced: Freeze, During, Follower;
-    an_approver_that_does_not_lead_and_is_frozen_after_its_post_is_replaced: Freeze, After, Follower;
-    an_approver_that_is_killed_is_replaced_though_the_leader_is_blind: Kill, Before, FollowerOfABlindLeader;
+    a_leader_that_is_frozen_before_its_post_is_replaced: Freeze, Before, Leader, long;
+    a_leader_that_is_frozen_during_its_post_is_replaced: Freeze, During, Leader, long;
+    a_leader_that_is_frozen_after_its_post_is_replaced: Freeze, After, Leader, long;
+    an_approver_that_does_not_lead_and_is_killed_before_its_post_is_replaced: Kill, Before, Follower, long;
+    an_approver_that_does_not_lead_and_is_killed_during_its_post_is_replaced: Kill, During, Follower, long;
+    an_approver_that_does_not_lead_and_is_killed_after_its_post_is_replaced: Kill, After, Follower, long;
+    an_approver_that_does_not_lead_and_is_frozen_before_its_post_is_replaced: Freeze, Before, Follower, long;
+    an_approver_that_does_not_lead_and_is_frozen_during_its_post_is_replaced: Freeze, During, Follower, long;
+    an_approver_that_does_not_lead_and_is_frozen_after_its_post_is_replaced: Freeze, After, Follower, long;
+    an_approver_that_is_killed_is_replaced_though_the_leader_is_blind: Kill, Before, FollowerOfABlindLeader, long;
     an_approver_that_is_frozen_is_replaced_though_the_leader_is_blind: Freeze, During, FollowerOfABlindLeader;
 }

@@ -11,7 +11,7 @@ use super::workload::hook;
 async fn a_leader_whose_cable_is_pulled_is_replaced_and_the_event_is_approved_once() {
     let namespaces = match Namespaces::make(3) {
         Ok(namespaces) => namespaces,
-        Err(why) => return println!("skipped, no network namespaces can be made here: {why}"),
+        Err(why) => return crate::left_out::is_forbidden(&format!("network namespaces ({why})")),
     };
     let plan = Cluster::of(&["db-0", "db-1", "db-2"]).workload("database", vec![hook("drain").waits_for("gate")]);
     let plan = plan.may_lose(2, "database");

@@ -184,16 +184,19 @@ async fn an_endpoint_that_answers_after_a_second_is_no_dead_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_answers_after_six_seconds_is_no_dead_one() {
+    crate::left_out::long!();
     answers_after(6_000).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_answers_after_four_seconds_is_no_dead_one() {
+    crate::left_out::long!();
     answers_after(4_000).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_answers_after_nine_seconds_is_no_dead_one() {
+    crate::left_out::long!();
     answers_after(9_000).await;
 }
 

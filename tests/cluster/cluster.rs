@@ -23,8 +23,17 @@ use crate::machine_share::Share;
 
 /// Far beyond the duration of any operation on a loaded machine; only a failing test waits this long.
 const LIMIT: Duration = Duration::from_mins(2);
-/// Pause between two checks of a condition.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// The pause between two checks of a condition grows with the wait: a check costs the replica several milliseconds of
+/// processor time, and a tenth more delay costs nothing.
+fn pause(began: Instant) -> Duration {
+    (began.elapsed() / 10).clamp(Duration::from_millis(20), Duration::from_millis(250))
+}
+
+/// How soon a replica ends that is asked to: within the five seconds of the documents where `ALLCLEAR_TIMED` says that
+/// the machine is idle. A replica that waited for a hook would not end at all.
+pub(crate) fn ends_within() -> Duration {
+    Duration::from_secs(if std::env::var_os("ALLCLEAR_TIMED").is_some() { 5 } else { 60 })
+}
 
 pub(crate) struct Cluster {
     pub(crate) cloud: Cloud,
@@ -313,7 +322,7 @@ impl Cluster {
                 }
                 last = Some(status);
             }
-            sleep(LOOK_AGAIN).await;
+            sleep(pause(began)).await;
         }
         panic!("replica {place} is not {what}; its status: {last:#?}");
     }
@@ -334,7 +343,7 @@ impl Cluster {
                 }
                 last = Some(event);
             }
-            sleep(LOOK_AGAIN).await;
+            sleep(pause(began)).await;
         }
         panic!("replica {place} does not show event {id} {what}; it shows: {last:#?}");
     }
@@ -360,7 +369,7 @@ impl Cluster {
         let began = Instant::now();
         while !holds().await {
             assert!(began.elapsed() < LIMIT, "waited in vain: {what}");
-            sleep(LOOK_AGAIN).await;
+            sleep(pause(began)).await;
         }
     }
 
@@ -377,7 +386,7 @@ impl Cluster {
                 return stories.swap_remove(0);
             }
             assert!(began.elapsed() < LIMIT, "the replicas tell different stories: {stories:#?}");
-            sleep(LOOK_AGAIN).await;
+            sleep(pause(began)).await;
         }
     }
 

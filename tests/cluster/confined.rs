@@ -5,7 +5,6 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-use nix::unistd::geteuid;
 use serde_json::json;
 
 use super::cluster::{Cluster, Plan};
@@ -54,16 +53,9 @@ async fn of_nobody(plan: Plan, processes: u32) -> Cluster {
     cluster
 }
 
-fn may_be_somebody_else() -> bool {
-    if !geteuid().is_root() {
-        println!("skipped: only root can start a replica as somebody else");
-    }
-    geteuid().is_root()
-}
-
 #[tokio::test]
 async fn a_hook_of_the_replicas_own_user_cannot_look_into_the_replica() {
-    if !may_be_somebody_else() {
+    if !crate::left_out::is_root() {
         return;
     }
     let plan = Cluster::of(&["db-0"]).workload("database", vec![hook("drain")]).script(CURIOUS);
@@ -75,7 +67,8 @@ async fn a_hook_of_the_replicas_own_user_cannot_look_into_the_replica() {
 
 #[tokio::test]
 async fn a_hook_that_forks_without_end_leaves_the_replica_at_work() {
-    if !may_be_somebody_else() {
+    crate::left_out::long!();
+    if !crate::left_out::is_root() {
         return;
     }
     let drain = hook("drain").with("timeout = \"4s\"").with("attempts = 2");

@@ -114,16 +114,19 @@ async fn end(cluster: &Cluster, id: &str) {
 
 #[tokio::test]
 async fn a_leader_that_is_cut_off_is_replaced_and_posts_nothing() {
+    crate::left_out::long!();
     cut_while_hooks_run(Cluster::cut_off).await;
 }
 
 #[tokio::test]
 async fn a_leader_whose_connections_are_reset_is_replaced_and_posts_nothing() {
+    crate::left_out::long!();
     cut_while_hooks_run(Cluster::cut_off_loudly).await;
 }
 
 #[tokio::test]
 async fn a_leader_that_hears_and_is_not_heard_is_replaced_and_posts_nothing() {
+    crate::left_out::long!();
     cut_while_hooks_run(Cluster::mute).await;
 }
 
@@ -161,10 +164,12 @@ async fn a_leader_that_is_cut_off_right_after_its_claim_posts_nothing_and_follow
 
 #[tokio::test]
 async fn a_leader_that_nobody_hears_right_after_its_claim_posts_nothing_and_follows_when_it_is_back() {
+    crate::left_out::long!();
     cut_after_the_claim(Cluster::mute).await;
 }
 
 #[tokio::test]
 async fn a_leader_that_hears_nobody_right_after_its_claim_posts_nothing_and_follows_when_it_is_back() {
+    crate::left_out::long!();
     cut_after_the_claim(Cluster::deafen).await;
 }

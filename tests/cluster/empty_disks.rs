@@ -55,6 +55,7 @@ async fn ends_well(cluster: &Cluster, other: usize, id: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hook_that_a_machine_had_begun_is_not_begun_again_when_it_comes_back_with_an_empty_disk() {
+    crate::left_out::long!();
     let (mut cluster, affected, other, id) = in_the_middle_of_a_hook().await;
     let name = format!("db-{affected}");
     let old = node(&cluster, other, &name);
@@ -68,6 +69,7 @@ async fn a_hook_that_a_machine_had_begun_is_not_begun_again_when_it_comes_back_w
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nor_when_only_what_it_kept_of_its_hooks_is_lost() {
+    crate::left_out::long!();
     let (mut cluster, affected, other, id) = in_the_middle_of_a_hook().await;
     cluster.kill(affected);
     cluster.kill_hooks();
@@ -138,6 +140,7 @@ async fn a_voter_that_lost_its_disk_votes_again_without_an_operator() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn so_does_the_leader() {
+    crate::left_out::long!();
     let mut cluster = three().await;
     let lost = cluster.leader(0).await;
     let other = (lost + 1) % 3;

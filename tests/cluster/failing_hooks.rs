@@ -76,6 +76,7 @@ async fn a_hook_that_is_still_running_when_the_users_patience_ends_is_overruled(
 
 #[tokio::test]
 async fn a_restore_that_says_unknown_has_ended_and_is_tried_again_as_one_that_failed() {
+    crate::left_out::long!();
     let doubtful = hook("restore").exits(13, "nobody can tell").with("attempts = 2");
     let cluster = Cluster::with_hooks(vec![hook("drain"), doubtful]).await;
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;

@@ -28,10 +28,10 @@ struct Clocks {
 }
 
 impl Clocks {
-    /// Prints a message and returns `None` where clocks cannot be set.
+    /// `None` where clocks cannot be set.
     fn of(vms: &[&'static str]) -> Option<(Self, Plan)> {
         let Some(library) = faketime() else {
-            println!("SKIPPED: clocks cannot be set without libfaketime.so.1; install the package libfaketime");
+            crate::left_out::lacks("libfaketime");
             return None;
         };
         let clocks = Self { folder: TempDir::with_prefix("clocks").unwrap() };
@@ -144,6 +144,7 @@ async fn of_three_a_clock_that_jumps_at_any_stage_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_pair_a_clock_that_jumps_at_any_stage_changes_nothing() {
+    crate::left_out::long!();
     is_prepared_while_clocks_jump(&PAIR).await;
 }
 
@@ -185,10 +186,12 @@ async fn is_prepared_while_clocks_never_rest(vms: &[&'static str], seed: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_three_clocks_that_never_rest_change_nothing() {
+    crate::left_out::long!();
     is_prepared_while_clocks_never_rest(&THREE, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_pair_clocks_that_never_rest_change_nothing() {
+    crate::left_out::long!();
     is_prepared_while_clocks_never_rest(&PAIR, 2).await;
 }

@@ -40,6 +40,7 @@ async fn a_learner_approves_what_only_it_sees() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn leadership_never_goes_to_a_learner_before_a_blow() {
+    crate::left_out::long!();
     let mut cluster = three_vote().start().await;
     let leader = cluster.leader(4).await;
     let others: Vec<usize> = (0..3).filter(|place| *place != leader).collect();

@@ -106,6 +106,7 @@ async fn of_three_events_announced_together_one_member_is_out_at_a_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_five_members_two_are_out_at_a_time() {
+    crate::left_out::long!();
     let cluster = members(&["db-0", "db-1", "db-2", "db-3", "db-4"]).may_lose(2, "database").start().await;
     let orders = [0, 1, 2, 3, 4].map(|vm| reboot("Platform", &[vm], "10m"));
     let events = play(&cluster, &orders).await;
@@ -115,6 +116,7 @@ async fn of_five_members_two_are_out_at_a_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn standbys_with_known_roles_and_an_event_of_a_user_between_them_wait_for_each_other() {
+    crate::left_out::long!();
     let cluster = members(&THREE).with_primary("db-0").may_lose(1, "database").start().await;
     let are_known = |status: &Status| status.workloads.iter().all(|each| each.role != "unknown");
     cluster.until(0, "knows the roles", are_known).await;
@@ -129,6 +131,7 @@ async fn standbys_with_known_roles_and_an_event_of_a_user_between_them_wait_for_
 /// The platform takes both members of the first event at once, so no other member may be out; the third member follows.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_names_two_members_goes_alone() {
+    crate::left_out::long!();
     let cluster = members(&THREE).may_lose(1, "database").start().await;
     let orders = [reboot("Platform", &[0, 1], "10m"), reboot("Platform", &[2], "10m")];
     let events = play(&cluster, &orders).await;
@@ -195,6 +198,7 @@ async fn while_a_restore_fails_nobody_else_is_stopped_and_then_everything_goes_o
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_says_that_a_member_serves_whose_restore_fails() {
+    crate::left_out::long!();
     let cluster = members(&THREE).may_lose(1, "database").start().await;
     let (first, second) = with_a_broken_disk(&cluster).await;
     let _ = std::fs::remove_file(stopped(&cluster, "db-0"));
@@ -232,6 +236,7 @@ async fn a_member_that_somebody_stopped_makes_others_wait_until_it_is_ready() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_held_event_lets_its_member_return_and_prepares_it_again_when_it_is_released() {
+    crate::left_out::long!();
     let slow = vec![hook("drain"), hook("shutdown").waits_for("gate"), hook("restore"), hook("ready")];
     let plan = Cluster::of(&THREE).script(SCRIPT).workload("database", slow).may_lose(1, "database");
     let cluster = plan.also("policy.give_back_after", "2s").start().await;

@@ -49,6 +49,7 @@ async fn goes_on(cluster: &Cluster, id: &str) -> Event {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_is_missing_before_anything_was_begun_for_it_is_begun_when_it_is_back() {
+    crate::left_out::long!();
     let cluster = three().await;
     let first = cluster.cloud.announce(redeploy(0)).await;
     cluster.until_true("the first one's turn", async || cluster.hooks.begun() == ["drain", "shutdown"]).await;
@@ -125,16 +126,19 @@ async fn goes_on_while_posts(fault: Value, stages: [&str; 2]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_is_missing_while_its_approval_is_posted_goes_on_when_it_is_back() {
+    crate::left_out::long!();
     goes_on_while_posts(json!({ "kind": "hang" }), ["claimed"; 2]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_is_missing_while_its_approval_is_refused_goes_on_when_it_is_back() {
+    crate::left_out::long!();
     goes_on_while_posts(json!({ "kind": "status", "status": 429 }), ["claimed", "preparing"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approved_event_that_is_missing_stays_approved() {
+    crate::left_out::long!();
     let cluster = three().await;
     let id = cluster.cloud.announce(redeploy(0)).await;
     goes_on(&cluster, &id).await;

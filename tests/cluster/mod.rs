@@ -72,10 +72,12 @@ use crate::workloads::server;
 /// This test and the next are here for their names: tests begin in the order of names, and these two take longest.
 #[tokio::test]
 async fn a_failover_has_its_effect_once_and_its_event_one_all_clear_whatever_is_lost() {
+    crate::left_out::long!();
     trial::play().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_nemesis_breaks_no_promise_and_everything_comes_right_in_the_end() {
+    crate::left_out::long!();
     nemesis::play().await;
 }

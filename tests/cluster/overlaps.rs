@@ -25,6 +25,7 @@ async fn knows_that_it_hangs(cluster: &Cluster, vm: &str) {
 /// Users reboot the VMs of two hanging databases: both reboot, in turn, though no hook of these VMs ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_databases_that_hang_are_rebooted_one_after_the_other() {
+    crate::left_out::long!();
     let plan = members(&THREE).may_lose(1, "database").also("policy.user_budget", "8s");
     let cluster = plan.start().await;
     for vm in ["db-1", "db-2"] {
@@ -82,11 +83,13 @@ async fn two_events_of_one_member() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_events_of_one_member_and_one_of_another() {
+    crate::left_out::long!();
     overlap(&[(&[0], "Platform", "12m"), (&[1], "User", "15m"), (&[0], "User", "10m")]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_of_all_members_and_one_of_each() {
+    crate::left_out::long!();
     overlap(&[(&[0, 1, 2], "Platform", "12m"), (&[0], "Platform", "10m"), (&[1], "Platform", "11m")]).await;
 }
 
@@ -97,12 +100,14 @@ async fn events_that_share_a_member_in_a_ring() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_of_two_members_before_one_of_the_third() {
+    crate::left_out::long!();
     overlap(&[(&[2], "User", "15m"), (&[0, 1], "Platform", "10m"), (&[1], "Platform", "13m")]).await;
 }
 
 /// The event in the middle is held: the other events proceed, and the held event proceeds after its release.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_three_that_an_operator_holds_keeps_nobody_waiting() {
+    crate::left_out::long!();
     let cluster = members(&THREE).may_lose(1, "database").also("policy.give_back_after", "2s").start().await;
     let (code, _, said) = cluster.says(0, &["pause", "--until", "1h", "--reason", "all at once"]);
     assert_eq!(code, 0, "{said}");
@@ -133,6 +138,7 @@ async fn one_of_three_that_an_operator_holds_keeps_nobody_waiting() {
 /// A VM that is gone for longer than events are remembered is not waited for, and is restored after its return.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_vm_that_returns_after_its_event_was_given_up_is_restored() {
+    crate::left_out::long!();
     let plan = members(&THREE).may_lose(1, "database");
     let plan =
         plan.also("metadata.stall_after", "2s").also("metadata.stale_after", "3s").also("metadata.forget_after", "5s");

@@ -82,6 +82,11 @@ impl Plan {
         self
     }
 
+    /// A lease of four seconds, and heartbeats that may take 750 ms: no load of the machine costs the leader a follower.
+    pub(crate) fn keeps_its_leader(self) -> Self {
+        self.also("cluster.heartbeat", "1s").also("cluster.election_timeout", "2s")
+    }
+
     /// Further environment variables of each replica: another wall clock, say.
     pub(crate) fn environments(mut self, environments: Vec<Vec<(&'static str, String)>>) -> Self {
         self.environments = environments;

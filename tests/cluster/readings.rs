@@ -84,6 +84,7 @@ fn without_numbers(line: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_event_of_one_vm_waits_for_is_told_with_what_can_be_done() {
+    crate::left_out::long!();
     let rule = "[[policy.rule]]\nname = \"not ours\"\ntype = [\"Freeze\"]\ntreatment = \"observe\"\n";
     let cluster = Cluster::of(&["db-0"])
         .workload("database", vec![hook("drain").waits_for("gate"), hook("restore")])
@@ -146,6 +147,7 @@ async fn hooks_that_hold_an_event_are_told_with_the_command_to_skip_each() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_event_waits_for_in_others_is_told() {
+    crate::left_out::long!();
     let mut cluster = Cluster::with_hooks(vec![hook("restore")]).await;
     let order = |vm: usize, notice: &str| json!({ "type": "Reboot", "source": "Platform", "vm": vm, "notice": notice });
     let first = cluster.cloud.announce(order(0, "14m")).await;

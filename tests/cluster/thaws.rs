@@ -80,6 +80,7 @@ async fn a_hook_that_was_frozen_with_its_replica_is_not_run_again_but_asked_for(
 /// The other replicas need not wait for a hanging machine that a user wants restarted.
 #[tokio::test]
 async fn a_hook_that_was_frozen_while_others_approved_is_not_run_again_either() {
+    crate::left_out::long!();
     let order = json!({ "type": "Reboot", "source": "User", "vm": FROZEN });
     let vm = Vm::in_the_middle(Moment::BeforeTheEffect, order, Manner::Careful).await;
     vm.freeze().await;
@@ -96,6 +97,7 @@ async fn a_hook_that_was_frozen_while_others_approved_is_not_run_again_either() 
 /// Positive control: the repeated effect is detected.
 #[tokio::test]
 async fn a_frozen_workload_that_says_without_looking_that_nothing_is_done_has_its_effect_again() {
+    crate::left_out::long!();
     let order = json!({ "type": "Reboot", "source": "Platform", "vm": FROZEN });
     let vm = Vm::in_the_middle(Moment::AfterTheEffect, order, Manner::Careless).await;
     vm.freeze().await;

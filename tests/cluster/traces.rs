@@ -127,6 +127,7 @@ async fn an_event_is_one_trace_of_all_its_replicas_and_each_hook_is_told_of_its_
 
 #[tokio::test]
 async fn a_collector_that_is_down_delays_nothing_and_gets_the_trace_when_it_is_back() {
+    crate::left_out::long!();
     let address = free_addresses(1).remove(0);
     let cluster = traced(&address, "").await;
     played(&cluster).await;

@@ -43,6 +43,7 @@ async fn of_nine_replicas_seven_vote_and_two_follow_as_learners() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_learner_that_starts_late_is_brought_in_when_it_answers() {
+    crate::left_out::long!();
     let mut cluster = with_three_voters(&NINE[..5]);
     for name in &NINE[..4] {
         cluster.start(name).await;

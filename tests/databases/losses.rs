@@ -7,6 +7,7 @@ use super::writers::Writers;
 
 #[tokio::test]
 async fn writes_that_no_other_member_has_are_lost_with_the_primary() {
+    crate::left_out::long!();
     if !is_installed::<Postgresql>() {
         return;
     }

@@ -9,12 +9,11 @@ use serde_json::Value;
 
 use super::{done, program, shipped, told};
 
-/// The Python installation of `.ci/manifests`; without this installation the tests report that they were skipped.
+/// The Python installation of `.ci/manifests`.
 fn python() -> Option<PathBuf> {
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/manifests/bin/python3");
-    assert!(python.exists() || std::env::var_os("CI").is_none(), "run .ci/manifests");
     if !python.exists() {
-        eprintln!("skipped: .ci/manifests has not installed what reads YAML");
+        crate::left_out::lacks("the schemas of Kubernetes");
     }
     python.exists().then_some(python)
 }

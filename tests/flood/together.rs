@@ -109,7 +109,8 @@ async fn everything_at_once_costs_no_leader_no_approval_and_little_memory() {
     let plan = Cluster::of(&["db-0", "db-1", "db-2"])
         .tables(pki.tables(""))
         .also("metadata.poll_interval", "100ms")
-        .also("workloads.allow_uids", "[64220]");
+        .also("workloads.allow_uids", "[64220]")
+        .keeps_its_leader();
     assert_eq!(STRANGER, 64_220);
     let mut cluster = plan.workload("database", vec![hook("drain")]).start().await;
     let (stolen, member) = (credentials(&pki, "db-2"), credentials(&pki, "db-1"));

@@ -69,6 +69,7 @@ async fn stays_small(cluster: &Cluster) {
 
 #[tokio::test]
 async fn what_operators_ask_and_do_not_read() {
+    crate::left_out::long!();
     let _alone = alone().await;
     let cluster = knows_many_events().await;
     let door = socket(&cluster, "operator");
@@ -94,6 +95,7 @@ async fn what_workloads_ask_and_do_not_read() {
 /// Over HTTP/2, which the status port does not serve, and over HTTP/1.1 with the maximum number of connections.
 #[tokio::test]
 async fn what_is_asked_of_the_status_port_and_not_read() {
+    crate::left_out::long!();
     let _alone = alone().await;
     let cluster = knows_many_events().await;
     let door = status(&cluster);
@@ -124,6 +126,7 @@ pub(crate) fn reflection(service: &'static str) -> impl Fn(u32) -> Vec<u8> {
 
 #[tokio::test]
 async fn what_is_asked_between_replicas_in_plain_text_and_not_read() {
+    crate::left_out::long!();
     let _alone = alone().await;
     let cluster = knows_many_events().await;
     let door = between_replicas(&cluster);
@@ -134,6 +137,7 @@ async fn what_is_asked_between_replicas_in_plain_text_and_not_read() {
 /// A member's certificate gives no exemption.
 #[tokio::test]
 async fn what_a_member_asks_and_does_not_read() {
+    crate::left_out::long!();
     let _alone = alone().await;
     let pki = Pki::new();
     let cluster = Cluster::of(&["db-0", "db-1", "db-2"]).tables(pki.tables("")).start().await;

@@ -36,6 +36,7 @@ async fn until_told(cluster: &Cluster, place: usize, wanted: &[(&str, f64)]) -> 
 
 #[tokio::test]
 async fn the_whole_life_of_an_event_is_counted_once_over_all_replicas() {
+    crate::left_out::long!();
     let hooks = vec![hook("checkpoint"), hook("drain").waits_for("gate").expects(0), hook("restore")];
     let cluster = Cluster::with_hooks(hooks).await;
     let order = json!({ "type": "Reboot", "vm": "db-0", "start_delay": "24h" });
@@ -129,6 +130,7 @@ async fn until_at(cluster: &Cluster, series: &str) {
 
 #[tokio::test]
 async fn who_acts_for_another_counts_on_which_rung() {
+    crate::left_out::long!();
     // On a slow machine, a leader must not be mistaken for a silent leader.
     let patient = Cluster::of(&["db-0", "db-1", "db-2"]).also("cluster.heartbeat", "250ms");
     let mut cluster = patient.also("cluster.election_timeout", "2s").start().await;
@@ -178,6 +180,7 @@ async fn a_secondary_that_approves_alone_counts_it_and_nobody_else_does() {
 
 #[tokio::test]
 async fn who_posts_for_a_leader_that_sees_nothing_counts_it() {
+    crate::left_out::long!();
     let cluster = Cluster::of(&["db-0", "db-1", "db-2"]).also("metadata.stall_after", "2s").start().await;
     let leader = cluster.leader(0).await;
     let nothing = json!({ "vm": format!("db-{leader}"), "fault": { "kind": "empty" }, "on": "get" });

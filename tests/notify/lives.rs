@@ -75,6 +75,7 @@ async fn each_receiver_is_told_a_whole_life_once_though_three_replicas_could_tel
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_is_killed_while_it_tells_leaves_it_to_the_next_under_the_same_id() {
+    crate::left_out::long!();
     let grid = Inbox::open().await;
     let mut cluster = plan(&table("grid", &grid.url, "")).start().await;
     grid.is_in(Mood::Hangs);

@@ -110,6 +110,7 @@ async fn an_approval_given_alone_is_told_at_once_by_its_giver_and_by_nobody_agai
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stalled_channel_is_told_once() {
+    crate::left_out::long!();
     let grid = Inbox::open().await;
     let tables = table("grid", &grid.url, "topics = [\"channel_stalled\"]");
     let cluster = plan(&tables).also("metadata.stall_after", "3s").start().await;

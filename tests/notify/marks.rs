@@ -92,6 +92,7 @@ fn receivers(folder: &Path, angry: &Inbox) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_secret_stands_anywhere_whatever_fails_and_however_much_is_logged() {
+    crate::left_out::long!();
     let folder = TempDir::new().unwrap();
     let angry = Inbox::open().await;
     angry.is_in(Mood::Answers(500));

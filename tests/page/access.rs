@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::browser::{Browser, skipped};
+use super::browser::Browser;
 use super::cluster::Cluster;
 use super::workload::hook;
 
@@ -15,7 +15,7 @@ const ENTER: &str = "\u{e007}";
 fn axe() -> Option<String> {
     let axe = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(AXE));
     if axe.is_err() {
-        skipped("there is no target/page/axe.min.js; .ci/browser fetches it");
+        crate::left_out::lacks("axe-core");
     }
     axe.ok()
 }
@@ -77,6 +77,7 @@ async fn a_page_that_is_broken_on_purpose_is_found() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_mouse_one_gets_to_the_events_and_keeps_ones_place() {
+    crate::left_out::long!();
     let Some(browser) = Browser::start().await else { return };
     let cluster = Cluster::with_hooks(vec![hook("drain").waits_for("gate")]).await;
     let id = cluster.cloud.announce(json!({ "type": "Redeploy", "vm": 0 })).await;

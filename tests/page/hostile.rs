@@ -68,6 +68,7 @@ async fn the_browser_is_told_to_take_nothing_from_elsewhere() {
 /// DNS rebinding: a foreign name resolves to the replica's address.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_of_a_name_that_is_made_to_lead_here_reads_nothing() {
+    crate::left_out::long!();
     let Some(browser) = Browser::start().await else { return };
     let cluster = Cluster::of(&["db-0"]).start().await;
     let own = &cluster.replicas[0].page;

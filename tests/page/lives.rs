@@ -69,6 +69,7 @@ async fn a_whole_event_is_shown_without_a_reload_and_its_commands_do_what_they_s
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hook_that_nobody_waits_for_any_more_is_skipped_as_the_page_says() {
+    crate::left_out::long!();
     let Some(browser) = Browser::start().await else { return };
     let failing = hook("drain").exits(1, "no standby is near enough").with("attempts = 1");
     let cluster = Cluster::with_hooks(vec![failing]).await;

@@ -8,6 +8,7 @@ use super::workload::hook;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_without_a_quorum_says_so_and_what_that_means() {
+    crate::left_out::long!();
     let Some(browser) = Browser::start().await else { return };
     let mut cluster = Cluster::with_hooks(vec![hook("drain").waits_for("gate")]).await;
     browser.open(&format!("{}/", cluster.replicas[0].page)).await;
@@ -26,6 +27,7 @@ async fn a_replica_without_a_quorum_says_so_and_what_that_means() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_whose_replica_is_gone_says_since_when_it_is_old_and_comes_back_by_itself() {
+    crate::left_out::long!();
     let Some(browser) = Browser::start().await else { return };
     let mut cluster = Cluster::with_hooks(vec![]).await;
     browser.open(&format!("{}/", cluster.replicas[0].page)).await;

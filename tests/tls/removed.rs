@@ -75,6 +75,7 @@ async fn takes_an_event_through(cluster: &Cluster, place: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_removed_replicas_certificate_ends_nothing_though_every_configuration_names_it() {
+    crate::left_out::long!();
     let pki = Pki::new();
     let mut cluster = started(&pki).await;
     let (thief, member) = (credentials(&pki, "db-2"), credentials(&pki, "db-1"));

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use allclear::hooks::{HookCommand, HookEnvironment, HookOutcome, Runner};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-use nix::unistd::geteuid;
 
 use crate::workloads::bench::{Bench, end, task};
 
@@ -16,13 +15,6 @@ async fn run_under(bench: &Bench, before: &str, hook: &HookCommand) -> HookOutco
     let (runner, mut reports) = Runner::open(&bench.spool(), wrapper, HookEnvironment::default()).unwrap();
     runner.run(&task(), hook);
     end(&mut reports).await
-}
-
-fn is_root(what: &str) -> bool {
-    if !geteuid().is_root() {
-        println!("skipped: only root can {what}");
-    }
-    geteuid().is_root()
 }
 
 #[tokio::test]
@@ -55,7 +47,7 @@ async fn a_hook_begins_in_the_same_way_however_its_replica_was_started() {
 
 #[tokio::test]
 async fn ambient_capabilities_do_not_reach_a_hook_of_another_user() {
-    if !is_root("give capabilities away") {
+    if !crate::left_out::is_root() {
         return;
     }
     let ambient = "exec setpriv --inh-caps=+net_raw --ambient-caps=+net_raw";
@@ -74,7 +66,7 @@ async fn ambient_capabilities_do_not_reach_a_hook_of_another_user() {
 
 #[tokio::test]
 async fn a_hook_of_another_user_reads_nothing_of_its_replica_or_of_another_hook() {
-    if !is_root("run hooks as somebody else") {
+    if !crate::left_out::is_root() {
         return;
     }
     let bench = Bench::new();
@@ -106,7 +98,7 @@ async fn a_spool_of_somebody_else_is_refused_and_an_open_one_is_closed() {
     fs::set_permissions(bench.spool(), Permissions::from_mode(0o777)).unwrap();
     drop(bench.open());
     assert_eq!(fs::metadata(bench.spool()).unwrap().permissions().mode() & 0o777, 0o700);
-    if !is_root("give a folder away") {
+    if !crate::left_out::is_root() {
         return;
     }
     chown(bench.spool(), Some(65534), Some(65534)).unwrap();

@@ -11,13 +11,17 @@ use tokio::time::sleep;
 use crate::workloads::bench::{ATTEMPT, Bench, end, lives, next, task, until};
 use crate::workloads::stand_in;
 
-const MOMENTS: u32 = 30;
 const STEP: Duration = Duration::from_micros(400);
 const SCRIPT: &str = "echo $$ >> $BENCH/ran; sleep 0.003";
 
+/// 30 moments, or 10 where long tests do not run.
+fn moments() -> impl Iterator<Item = u32> {
+    (0..30).step_by(if crate::left_out::runs_long_tests() { 1 } else { 3 })
+}
+
 #[tokio::test]
 async fn whenever_a_replica_is_killed_its_hook_runs_once_and_the_outcome_is_found() {
-    for moment in 0..MOMENTS {
+    for moment in moments() {
         let bench = Bench::new();
         let before = stand_in::replica(&bench, SCRIPT);
         until(|| bench.path("asked").exists()).await;
@@ -33,10 +37,10 @@ async fn whenever_a_replica_is_killed_its_hook_runs_once_and_the_outcome_is_foun
 
 #[tokio::test]
 async fn whenever_a_supervisor_is_killed_the_outcome_is_true_and_nobody_is_left() {
-    for moment in 0..MOMENTS {
+    for moment in moments() {
         let bench = Bench::new();
         let (runner, mut reports) = bench.open();
-        runner.run(&task(), &bench.shell(&format!("{SCRIPT}; echo progress: slept; exec sleep 0.2")));
+        runner.run(&task(), &bench.shell(&format!("{SCRIPT}; echo progress: slept; exec sleep 60")));
         sleep(STEP * moment).await;
         kill_supervisor(&bench).await;
         let ended = loop {

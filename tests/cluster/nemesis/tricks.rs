@@ -22,11 +22,11 @@ impl Tricks {
         let folder = TempDir::with_prefix("actricks").unwrap();
         let faketime = faketime();
         if faketime.is_none() {
-            println!("SKIPPED: clocks are not set, for there is no libfaketime.so.1; install the package libfaketime");
+            crate::left_out::lacks("libfaketime");
         }
         let sync = compiled(folder.path());
         if sync.is_none() {
-            println!("SKIPPED: no sync fails, for there is no C compiler `cc`");
+            crate::left_out::lacks("cc");
         }
         Self { folder, faketime, sync }
     }

@@ -12,6 +12,7 @@ use super::{MariaDb, asked_by_socket, by_socket, call};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_fit_target_it_is_blocked_with_the_reason_for_each_and_nothing_changes() {
+    crate::left_out::long!();
     if !is_installed::<MariaDb>() {
         return;
     }
@@ -49,6 +50,7 @@ async fn a_target_that_does_not_answer_is_passed_over() {
 /// Replicas which found no primary try again after a minute; here after an hour.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_of_a_primary_that_was_away_for_a_moment_can_take_over_at_once() {
+    crate::left_out::long!();
     if !is_installed::<MariaDb>() {
         return;
     }

@@ -141,6 +141,7 @@ fn start(trio: &ThreeNodeBed, vm: &DatabaseVm) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn behind_a_pooler_the_primary_moves_and_no_client_sees_an_error() {
+    crate::left_out::long!();
     if !is_installed::<Pooled>() {
         return;
     }

@@ -38,6 +38,7 @@ fn is_found(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_a_switch_would_stumble_over_is_found_by_the_check_before_it() {
+    crate::left_out::long!();
     if !is_installed::<Redis>() {
         return;
     }
@@ -78,6 +79,7 @@ async fn whatever_a_switch_would_stumble_over_is_found_by_the_check_before_it() 
 /// The account may do all but the last steps; everything is still writable when the missing right is found.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_right_that_is_missing_is_found_before_anything_is_stopped() {
+    crate::left_out::long!();
     if !is_installed::<Redis>() {
         return;
     }

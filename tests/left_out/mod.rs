@@ -1,0 +1,113 @@
+//! Tests that do not run, because they take long or because a tool is missing. The last test of the program lists them,
+//! with the command for each.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::{Mutex, PoisonError};
+
+/// What a test lacks, and the command that provides it.
+type Lack = (String, &'static str);
+
+static LEFT_OUT: Mutex<BTreeMap<Lack, usize>> = Mutex::new(BTreeMap::new());
+
+const INSTALLS_ALL: &str = ".ci/tools";
+const AS_ROOT: &str = "sudo -E env PATH=\"$PATH\" cargo test --test processes";
+const AS_USER: &str = "cargo test --test processes, without sudo";
+const RUNS_LONG: &str = "ALLCLEAR_LONG=1 cargo test --test processes";
+
+/// Ends a long test, unless long tests are wanted: `ALLCLEAR_LONG` or `CI` is set.
+macro_rules! long {
+    () => {
+        if crate::left_out::is_unwanted() {
+            return;
+        }
+    };
+}
+pub(crate) use long;
+
+/// Whether a long test ends at once; the test is counted.
+pub(crate) fn is_unwanted() -> bool {
+    let is_unwanted = !runs_long_tests();
+    if is_unwanted {
+        count("time", RUNS_LONG);
+    }
+    is_unwanted
+}
+
+pub(crate) fn runs_long_tests() -> bool {
+    ["CI", "ALLCLEAR_LONG"].iter().any(|name| std::env::var_os(name).is_some())
+}
+
+/// Counts a test without a tool. Where CI is set, the absence is a failure.
+pub(crate) fn lacks(tool: &str) {
+    assert!(std::env::var_os("CI").is_none(), "{tool} is missing, and CI is set: {INSTALLS_ALL} installs it");
+    count(tool, INSTALLS_ALL);
+}
+
+/// Whether the test runs as root; counts a test that does not.
+pub(crate) fn is_root() -> bool {
+    let is_root = nix::unistd::geteuid().is_root();
+    if !is_root {
+        count("the rights of root", AS_ROOT);
+    }
+    is_root
+}
+
+/// Whether the test runs as another user than root; counts a test that does not.
+pub(crate) fn is_ordinary_user() -> bool {
+    let is_root = nix::unistd::geteuid().is_root();
+    if is_root {
+        count("an ordinary user", AS_USER);
+    }
+    !is_root
+}
+
+/// Counts a test that the kernel or the container does not permit.
+pub(crate) fn is_forbidden(what: &str) {
+    count(what, AS_ROOT);
+}
+
+fn count(lack: &str, command: &'static str) {
+    let mut left_out = LEFT_OUT.lock().unwrap_or_else(PoisonError::into_inner);
+    *left_out.entry((lack.to_owned(), command)).or_default() += 1;
+}
+
+/// A line for each command, with the number of tests and what they lack.
+fn list(left_out: &BTreeMap<Lack, usize>) -> String {
+    let mut by_command: BTreeMap<&str, (usize, Vec<&str>)> = BTreeMap::new();
+    for ((lack, command), tests) in left_out {
+        let (all, lacks) = by_command.entry(command).or_default();
+        *all += tests;
+        lacks.push(lack);
+    }
+    let mut text = String::new();
+    for (command, (tests, lacks)) in by_command {
+        let tests = if tests == 1 { "1 test".to_owned() } else { format!("{tests} tests") };
+        writeln!(text, "left out: {tests} without {}. Run: {command}", lacks.join(", ")).unwrap();
+    }
+    text
+}
+
+/// Tests begin in the order of their names, so every other test has begun before this one.
+pub(crate) fn print() {
+    let text = list(&LEFT_OUT.lock().unwrap_or_else(PoisonError::into_inner));
+    // The test harness captures `println`, and not this.
+    let _ = write!(std::io::stderr(), "{text}");
+}
+
+#[test]
+fn the_list_has_a_line_for_each_command() {
+    let lack = |lack: &str, command| (lack.to_owned(), command);
+    let left_out = BTreeMap::from([
+        (lack("etcd", INSTALLS_ALL), 2),
+        (lack("promtool", INSTALLS_ALL), 1),
+        (lack("the rights of root", AS_ROOT), 1),
+    ]);
+    assert_eq!(
+        list(&left_out),
+        "left out: 3 tests without etcd, promtool. Run: .ci/tools\n\
+         left out: 1 test without the rights of root. Run: sudo -E env PATH=\"$PATH\" cargo test --test processes\n"
+    );
+    assert_eq!(list(&BTreeMap::new()), "");
+}

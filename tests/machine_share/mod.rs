@@ -1,0 +1,121 @@
+//! Shares of the machine: tests share the machine, except measuring tests, of which each runs alone.
+//!
+//! A test waiting for exclusive use holds nothing needed by the running tests, so a sharing test never waits for a test
+//! which still waits for exclusive use.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::thread;
+
+use tokio::sync::Notify;
+
+struct Use {
+    shares: usize,
+    /// The thread of the test with exclusive use, named like the test.
+    alone: Option<String>,
+}
+
+struct Machine {
+    used: Mutex<Use>,
+    /// Notifies when a share or the exclusive use is released.
+    given_back: Notify,
+}
+
+static MACHINE: Machine = Machine::new();
+
+/// Releases the share on drop.
+pub(crate) struct Share(&'static Machine);
+
+/// Releases the exclusive use on drop.
+pub(crate) struct Alone(&'static Machine);
+
+fn own_name() -> Option<String> {
+    thread::current().name().map(str::to_owned)
+}
+
+/// Waits until no other test has exclusive use.
+pub(crate) async fn share() -> Share {
+    MACHINE.share().await
+}
+
+/// Waits until there are no shares. `None` at once where long tests do not run: the others measure no time.
+pub(crate) async fn alone() -> Option<Alone> {
+    if crate::left_out::runs_long_tests() { Some(MACHINE.alone().await) } else { None }
+}
+
+impl Machine {
+    const fn new() -> Self {
+        Self { used: Mutex::new(Use { shares: 0, alone: None }), given_back: Notify::const_new() }
+    }
+
+    fn used(&self) -> MutexGuard<'_, Use> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn share(&'static self) -> Share {
+        self.granted(|used| {
+            let is_free = used.alone.is_none() || used.alone == own_name();
+            used.shares += usize::from(is_free);
+            is_free
+        })
+        .await;
+        Share(self)
+    }
+
+    async fn alone(&'static self) -> Alone {
+        self.granted(|used| {
+            let is_free = used.shares == 0 && used.alone.is_none();
+            if is_free {
+                used.alone = own_name();
+            }
+            is_free
+        })
+        .await;
+        Alone(self)
+    }
+
+    async fn granted(&self, take: impl Fn(&mut Use) -> bool) {
+        loop {
+            let mut given_back = std::pin::pin!(self.given_back.notified());
+            given_back.as_mut().enable();
+            if take(&mut self.used()) {
+                return;
+            }
+            given_back.await;
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.0.used().shares -= 1;
+        self.0.given_back.notify_waiters();
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        self.0.used().alone = None;
+        self.0.given_back.notify_waiters();
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_alone_shares_with_nobody_but_itself() {
+    let machine: &'static Machine = Box::leak(Box::new(Machine::new()));
+    let alone = machine.alone().await;
+    let own = machine.share().await;
+    let (asks, asked) = std::sync::mpsc::channel();
+    let other = thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let mut share = std::pin::pin!(machine.share());
+            let first = std::future::poll_fn(|context| Poll::Ready(share.as_mut().poll(context).is_ready())).await;
+            asks.send(first).unwrap();
+            drop(share.await);
+        });
+    });
+    assert!(!asked.recv().unwrap(), "somebody shares it");
+    drop((own, alone));
+    other.join().unwrap();
+}
