@@ -6,7 +6,6 @@ use super::{allclear, stderr, stdout};
 
 #[test]
 fn what_an_idle_cluster_costs_is_told_with_the_floor_of_each_figure() {
-    crate::left_out::long!();
     let output = allclear(&["bench", "--only", "idle", "--seconds", "2", "--json"], &[]);
     assert!(output.status.success(), "{}", stderr(&output));
     let figures: Vec<Value> = serde_json::from_str(stdout(&output)).unwrap();

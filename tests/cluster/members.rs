@@ -131,7 +131,6 @@ async fn standbys_with_known_roles_and_an_event_of_a_user_between_them_wait_for_
 /// The platform takes both members of the first event at once, so no other member may be out; the third member follows.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_names_two_members_goes_alone() {
-    crate::left_out::long!();
     let cluster = members(&THREE).may_lose(1, "database").start().await;
     let orders = [reboot("Platform", &[0, 1], "10m"), reboot("Platform", &[2], "10m")];
     let events = play(&cluster, &orders).await;
@@ -198,7 +197,6 @@ async fn while_a_restore_fails_nobody_else_is_stopped_and_then_everything_goes_o
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_says_that_a_member_serves_whose_restore_fails() {
-    crate::left_out::long!();
     let cluster = members(&THREE).may_lose(1, "database").start().await;
     let (first, second) = with_a_broken_disk(&cluster).await;
     let _ = std::fs::remove_file(stopped(&cluster, "db-0"));
@@ -236,7 +234,6 @@ async fn a_member_that_somebody_stopped_makes_others_wait_until_it_is_ready() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_held_event_lets_its_member_return_and_prepares_it_again_when_it_is_released() {
-    crate::left_out::long!();
     let slow = vec![hook("drain"), hook("shutdown").waits_for("gate"), hook("restore"), hook("ready")];
     let plan = Cluster::of(&THREE).script(SCRIPT).workload("database", slow).may_lose(1, "database");
     let cluster = plan.also("policy.give_back_after", "2s").start().await;
