@@ -84,7 +84,7 @@ fn list(left_out: &BTreeMap<Lack, usize>) -> String {
     let mut text = String::new();
     for (command, (tests, lacks)) in by_command {
         let tests = if tests == 1 { "1 test".to_owned() } else { format!("{tests} tests") };
-        writeln!(text, "left out: {tests} without {}. Run: {command}", lacks.join(", ")).unwrap();
+        writeln!(text, "left out: {tests} for lack of {}. Run: {command}", lacks.join(", ")).unwrap();
     }
     text
 }
@@ -106,8 +106,8 @@ fn the_list_has_a_line_for_each_command() {
     ]);
     assert_eq!(
         list(&left_out),
-        "left out: 3 tests without etcd, promtool. Run: .ci/tools\n\
-         left out: 1 test without the rights of root. Run: sudo -E env PATH=\"$PATH\" cargo test --test processes\n"
+        "left out: 3 tests for lack of etcd, promtool. Run: .ci/tools\n\
+         left out: 1 test for lack of the rights of root. Run: sudo -E env PATH=\"$PATH\" cargo test --test processes\n"
     );
     assert_eq!(list(&BTreeMap::new()), "");
 }
