@@ -14,6 +14,7 @@ use allclear_server::consensus::OpenError;
 const LET_GO_WITHIN: Duration = Duration::from_secs(1);
 
 pub(super) fn run(file: &Configured) -> Result<(), Exit> {
+    allclear_server::exit::end_at_a_panic();
     files::check_way(&file.path).map_err(|why| misused(format_args!("the configuration cannot be trusted: {why}")))?;
     let config = file.load()?;
     if let Some(why) = app::confidence::told_to_all(&config, &file.path) {

@@ -45,6 +45,16 @@ pub fn failed(why: impl fmt::Display) -> Exit {
     Exit::Failed
 }
 
+/// From now on a panic in any thread or task ends the process, in every build. A replica without one of its tasks would
+/// hold its lease and approve nothing; the service manager starts an ended replica again.
+pub fn end_at_a_panic() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        usual(panic);
+        std::process::abort();
+    }));
+}
+
 /// The runtime of asynchronous commands.
 pub fn runtime() -> Result<Runtime, Exit> {
     Runtime::new().map_err(|error| failed(format_args!("cannot start: {error}")))

@@ -2,6 +2,10 @@
 //! their own, for a service manager that would otherwise retry for ever.
 
 use std::net::TcpListener;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Stdio};
+
+use nix::sys::signal::Signal;
 
 use super::allclear;
 use super::doctor::Bench;
@@ -11,6 +15,22 @@ fn runs(bench: &Bench, text: &str) -> (Option<i32>, String) {
     let path = written(bench.folder.path(), text);
     let output = allclear(&["run", "--config", &path], &[]);
     (output.status.code(), stderr(&output).to_owned())
+}
+
+#[test]
+fn a_panic_of_one_task_ends_the_process() {
+    const PANICS: &str = "ALLCLEAR_TEST_PANICS";
+    if std::env::var_os(PANICS).is_some() {
+        allclear_server::exit::end_at_a_panic();
+        let runtime = allclear_server::exit::runtime().unwrap();
+        let ended = runtime.block_on(async { tokio::spawn(async { panic!("on purpose") }).await });
+        panic!("the process outlived the task: {ended:?}");
+    }
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    again.args(["--exact", crate::own_test!(a_panic_of_one_task_ends_the_process), "--nocapture"]);
+    let output = again.env(PANICS, "1").stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.signal(), Some(Signal::SIGABRT as i32), "{output:?}");
+    assert!(stderr(&output).contains("on purpose") && !stderr(&output).contains("outlived"), "{output:?}");
 }
 
 #[test]

@@ -275,7 +275,7 @@ fn kept(stage: &LocalCluster) -> String {
     )
 }
 
-/// A panic ends a release build without cleanup, so the hook cleans up.
+/// A panic ends the program of packages without cleanup, so the hook cleans up.
 fn end_all_at_a_panic(folder: PathBuf) {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
