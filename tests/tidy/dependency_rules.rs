@@ -132,10 +132,10 @@ pub(super) fn within_core(source: &Source) -> Vec<(usize, String)> {
     findings
 }
 
-/// The module that a path enters: the segment after the crate's root.
+/// The module that a path enters: the segment after the root of the own crate, or of a crate of the replica.
 fn entered<'p>(source: &Source, path: &'p [String]) -> Option<&'p str> {
     let ups = path.iter().take_while(|segment| *segment == "super").count();
-    let is_root = path.first()? == "crate";
+    let is_root = ["crate", "allclear_cluster", "allclear_effects"].contains(&path.first()?.as_str());
     let next = if is_root {
         1
     } else if ups > 0 && ups >= source.depth() {
@@ -167,6 +167,8 @@ fn a_door_that_is_not_there_is_found() {
         ("src/server/http/page/mod.rs", "use super::super::consensus::Log;"),
         ("src/effects/imds/mod.rs", "use super::config;"),
         ("src/effects/imds/poll.rs", "fn f() -> crate::config::Config {}"),
+        ("src/server/http/page/mod.rs", "use allclear_cluster::consensus::Log;"),
+        ("src/server/grpc/a.rs", "fn f() -> allclear_effects::imds::Approval {}"),
         ("src/server/attic/a.rs", ""),
     ];
     for (path, text) in bad {
