@@ -1,4 +1,4 @@
-//! All suites that start processes, servers or whole clusters. One program: one pool of threads runs them.
+//! All suites that start processes, servers or whole clusters, in one program with one pool of threads.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -26,13 +26,7 @@ const LIMIT: Duration = Duration::from_mins(2);
 /// The pause between two checks of a condition grows with the wait: a check costs the replica several milliseconds of
 /// processor time, and a tenth more delay costs nothing.
 fn pause(began: Instant) -> Duration {
-    (began.elapsed() / 10).clamp(Duration::from_millis(20), Duration::from_millis(250))
-}
-
-/// How soon a replica ends that is asked to: within the five seconds of the documents where `ALLCLEAR_TIMED` says that
-/// the machine is idle. A replica that waited for a hook would not end at all.
-pub(crate) fn ends_within() -> Duration {
-    Duration::from_secs(if std::env::var_os("ALLCLEAR_TIMED").is_some() { 5 } else { 60 })
+    (began.elapsed() / 10).clamp(Duration::from_millis(20), Duration::from_millis(100))
 }
 
 pub(crate) struct Cluster {

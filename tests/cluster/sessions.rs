@@ -150,7 +150,7 @@ async fn a_replica_that_was_killed_takes_up_what_its_workload_knows() {
 async fn a_replica_that_is_stopped_sends_its_workloads_away_and_takes_them_up_again() {
     let (mut cluster, id, mut database, step) = in_the_middle(database(&[Drain])).await;
     let (took, status) = cluster.stop(0);
-    assert!(status.success() && took < super::cluster::ends_within(), "{status} after {took:?}");
+    assert!(status.success() && took < std::time::Duration::from_secs(5), "{status} after {took:?}");
     let said = database.next().await;
     assert!(matches!(said, Ok(Told::GoAway(_))), "{said:?}");
     cluster.start(0);

@@ -14,7 +14,8 @@ use crate::machine_share::alone;
 /// Number of events without the flood, and again during the flood; more events give better figures.
 const EVENTS: &str = "ALLCLEAR_FLOOD";
 const IN_EVERY_RUN: usize = 3;
-/// Maximum delay of an approval by the flood, asserted where `ALLCLEAR_FLOOD` asks for figures of an idle machine.
+/// Maximum delay of an approval by the flood, in a run on a shared machine; the claimed figure needs an idle machine.
+const LATER_AT_MOST: Duration = Duration::from_secs(5);
 const LATER_IN_TIME: Duration = Duration::from_millis(100);
 /// Debug builds need more memory.
 const MEMORY: u64 = if cfg!(debug_assertions) { 160 << 20 } else { 64 << 20 };
@@ -78,7 +79,8 @@ async fn a_flood_at_every_door_costs_little_memory_and_delays_no_approval() {
     let (median_calm, median_flooded) = (calm[count / 2], flooded[count / 2]);
     let later = median_flooded.saturating_sub(median_calm);
     println!("later by {later:?}");
-    assert!(asked.is_none() || later < LATER_IN_TIME, "approved {later:?} later");
+    let at_most = if asked.is_some() { LATER_IN_TIME } else { LATER_AT_MOST };
+    assert!(later < at_most, "approved {later:?} later");
     assert!(peak < MEMORY, "{:.1} MiB", memory::mib(peak));
     let after = cluster.until(victim, "led", |status| status.quorum && status.leader.is_some()).await;
     assert_eq!(after.term, term, "leadership was lost");

@@ -1,12 +1,12 @@
-//! Tests that do not run, because they take long or because a tool is missing. The last test of the program lists them,
-//! with the command for each.
+//! The tests that were left out, for lack of time or of a tool. The last test of the program prints a list, with a
+//! command for each lack.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-/// What a test lacks, and the command that provides it.
+/// A tool, right or time, and the command that provides the tool, right or time.
 type Lack = (String, &'static str);
 
 static LEFT_OUT: Mutex<BTreeMap<Lack, usize>> = Mutex::new(BTreeMap::new());
@@ -26,7 +26,7 @@ macro_rules! long {
 }
 pub(crate) use long;
 
-/// Whether a long test ends at once; the test is counted.
+/// Whether a long test ends at once. Counts the test.
 pub(crate) fn is_unwanted() -> bool {
     let is_unwanted = !runs_long_tests();
     if is_unwanted {
@@ -45,7 +45,7 @@ pub(crate) fn lacks(tool: &str) {
     count(tool, INSTALLS_ALL);
 }
 
-/// Whether the test runs as root; counts a test that does not.
+/// Whether the test runs as root. Counts a test of another user.
 pub(crate) fn is_root() -> bool {
     let is_root = nix::unistd::geteuid().is_root();
     if !is_root {
@@ -54,7 +54,7 @@ pub(crate) fn is_root() -> bool {
     is_root
 }
 
-/// Whether the test runs as another user than root; counts a test that does not.
+/// Whether the test runs as an ordinary user. Counts a test of root.
 pub(crate) fn is_ordinary_user() -> bool {
     let is_root = nix::unistd::geteuid().is_root();
     if is_root {
@@ -63,7 +63,7 @@ pub(crate) fn is_ordinary_user() -> bool {
     !is_root
 }
 
-/// Counts a test that the kernel or the container does not permit.
+/// Counts a test without a right in this kernel or container.
 pub(crate) fn is_forbidden(what: &str) {
     count(what, AS_ROOT);
 }
@@ -73,7 +73,7 @@ fn count(lack: &str, command: &'static str) {
     *left_out.entry((lack.to_owned(), command)).or_default() += 1;
 }
 
-/// A line for each command, with the number of tests and what they lack.
+/// A line for each command, with the number of tests and the lacks.
 fn list(left_out: &BTreeMap<Lack, usize>) -> String {
     let mut by_command: BTreeMap<&str, (usize, Vec<&str>)> = BTreeMap::new();
     for ((lack, command), tests) in left_out {
@@ -92,7 +92,7 @@ fn list(left_out: &BTreeMap<Lack, usize>) -> String {
 /// Tests begin in the order of their names, so every other test has begun before this one.
 pub(crate) fn print() {
     let text = list(&LEFT_OUT.lock().unwrap_or_else(PoisonError::into_inner));
-    // The test harness captures `println`, and not this.
+    // The test harness captures `println`, and no direct write.
     let _ = write!(std::io::stderr(), "{text}");
 }
 
