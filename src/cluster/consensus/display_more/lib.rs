@@ -1,7 +1,7 @@
 //! The part of the crate `display-more` that openraft calls: options, results, slices and sets in log lines.
 //!
-//! The published crate also prints dates in a time zone, and its dependencies build tables of all time zones: a tenth
-//! of the time of a first build, for lines that a replica writes at the level `debug`.
+//! The published crate also prints dates in a time zone, and its dependencies build tables of all time zones: a
+//! twentieth of the time of a first build, for lines that a replica writes at the level `debug`.
 
 use std::collections::BTreeSet;
 use std::fmt::{Display, Formatter, Result as Written};
