@@ -32,8 +32,8 @@ use allclear_wire::pb::allclear::operator::v1::Status;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// An election takes a fraction of a second, and is measured.
 const LEADER_LOOK_EVERY: Duration = Duration::from_millis(5);
-const READY_WITHIN: Duration = Duration::from_mins(1);
-const EVENT_WITHIN: Duration = Duration::from_mins(1);
+const READY_WITHIN: Duration = Duration::from_mins(5);
+const EVENT_WITHIN: Duration = Duration::from_mins(5);
 
 /// Measures the latency and the cost of a cluster, and prints each figure beside a lower bound
 #[derive(clap::Args)]

@@ -38,6 +38,8 @@ const TAKEOVER_NOTICE: Duration = Duration::from_secs(30);
 /// machine takes seconds to begin the switch.
 const SERVERS_NOTICE: Duration = Duration::from_mins(1);
 
+const SHORTEST_NOTICE: Duration = Duration::from_secs(5);
+
 /// The start of the terminal's line, which is cleared.
 const CLEARED: &str = "\r\x1b[2K";
 /// Letters of a progress line, which has to fit into one line of a terminal.
@@ -62,6 +64,10 @@ pub struct Demo {
     /// Kills the leader while a hook runs, and starts the replica again 2 s later
     #[arg(long)]
     kill_leader: bool,
+    /// The length of the shortest notice, as on your clock: a slow or busy machine needs a longer one, and the demo then
+    /// takes longer too [default: 20s; with --kill-leader: 30s; with --with: 1m]
+    #[arg(long, value_name = "DURATION", value_parser = read_notice)]
+    notice: Option<Duration>,
     /// Keeps everything running at the end, until you press Ctrl-C
     #[arg(long)]
     keep: bool,
@@ -141,7 +147,9 @@ impl Demo {
 
     /// The target duration of the scenario's shortest notice.
     fn notice(&self) -> Duration {
-        if self.with.is_some() {
+        if let Some(notice) = self.notice {
+            notice
+        } else if self.with.is_some() {
             SERVERS_NOTICE
         } else if self.kill_leader {
             TAKEOVER_NOTICE
@@ -167,7 +175,8 @@ impl Demo {
     async fn show(&self, scenario: &CloudScenario, workload: &SampleWorkload, folder: &Path) -> anyhow::Result<bool> {
         let stop = asked_to_stop()?;
         tokio::pin!(stop);
-        let speed = speed(scenario, self.notice());
+        let notice = self.notice();
+        let speed = speed(scenario, notice);
         let is_live = !self.json && std::io::stdout().is_terminal();
         let tell = |line: &str| match (self.json, is_live) {
             (true, _) => say(line),
@@ -201,7 +210,7 @@ impl Demo {
             takeover: None,
         };
         let report = tokio::select! {
-            report = play.run(speed.get()) => Some(report),
+            report = play.run(speed.get(), notice) => Some(report),
             () = &mut stop => None,
         };
         let Some(mut report) = report else {
@@ -227,6 +236,14 @@ impl Demo {
     }
 }
 
+fn read_notice(text: &str) -> Result<Duration, String> {
+    let notice = humantime::parse_duration(text).map_err(|error| format!("{error}; write for example 2m"))?;
+    if notice < SHORTEST_NOTICE {
+        return Err(format!("too short for any hook; use at least {} s", SHORTEST_NOTICE.as_secs()));
+    }
+    Ok(notice)
+}
+
 /// Errors are ignored: without a reader, the exit status still has the result.
 fn print(text: &str) {
     let mut out = std::io::stdout().lock();
@@ -235,7 +252,7 @@ fn print(text: &str) {
 
 /// The speed at which the shortest notice becomes short enough to watch.
 fn speed(scenario: &CloudScenario, notice: Duration) -> NonZeroU32 {
-    let times = scenario.shortest_notice().as_secs() / notice.as_secs();
+    let times = scenario.shortest_notice().as_millis() / notice.as_millis().max(1);
     u32::try_from(times).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
 }
 

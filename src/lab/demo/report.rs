@@ -129,6 +129,14 @@ impl DemoReport {
             }
         }
         lines.extend(self.missing.iter().map(|missing| format!("MISSING: {missing}")));
+        let is_too_late = |event: &EventReport| event.known.start_cause.as_deref() == Some("notice_expired");
+        if !self.ok && self.events.iter().any(is_too_late) {
+            lines.push(
+                "The notice ended before the hooks were done: this machine is slow or busy. Try a longer notice, with \
+                 --notice 2m"
+                    .into(),
+            );
+        }
         lines.extend(self.folder.iter().map(|folder| format!("Logs and configurations are left in {folder}")));
         lines.join("\n") + "\n"
     }

@@ -20,9 +20,10 @@ use crate::testbed::writers::LatestWrite;
 use allclear_server::replica::clock;
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-const READY_WITHIN: Duration = Duration::from_mins(1);
-/// Timeout of all events together.
-const PLAY_WITHIN: Duration = Duration::from_mins(3);
+/// A busy machine takes as long as this until the servers' hooks have reported all roles.
+const READY_WITHIN: Duration = Duration::from_mins(3);
+/// Timeout of all events together, in notices.
+const PLAY_WITHIN: u32 = 9;
 
 /// One running demo.
 pub(super) struct DemoRun<'a> {
@@ -42,11 +43,11 @@ pub(super) struct DemoRun<'a> {
 impl DemoRun<'_> {
     /// Runs from the forming of the cluster to the closing of the events. Faults are in the report, also when the run
     /// is aborted.
-    pub(super) async fn run(mut self, speed: u32) -> DemoReport {
+    pub(super) async fn run(mut self, speed: u32, notice: Duration) -> DemoReport {
         let mut sight = ClusterSnapshot::default();
         let lines = StatusClients::to(&self.stage.replicas);
         let mut missing = Vec::new();
-        if let Err(error) = self.play(&lines, &mut sight).await {
+        if let Err(error) = self.play(&lines, &mut sight, notice * PLAY_WITHIN).await {
             missing.push(format!("{error:#}"));
         }
         let writes = self.settle().await.unwrap_or_else(|error| {
@@ -56,7 +57,12 @@ impl DemoRun<'_> {
         self.report(speed, &sight, writes, missing)
     }
 
-    async fn play(&mut self, lines: &StatusClients, sight: &mut ClusterSnapshot) -> anyhow::Result<()> {
+    async fn play(
+        &mut self,
+        lines: &StatusClients,
+        sight: &mut ClusterSnapshot,
+        within: Duration,
+    ) -> anyhow::Result<()> {
         self.until_ready(lines, sight).await?;
         let mut story = Narration::default();
         let leader = sight.leader().map(|(leader, _)| leader.to_owned()).unwrap_or_default();
@@ -64,13 +70,13 @@ impl DemoRun<'_> {
         story.add_own(&format!("the replicas are ready, {leader} leads{primary}"));
         self.print(&story.all());
         self.stage.cloud.play(self.scenario)?;
-        let limit = clock::monotonic().plus(PLAY_WITHIN);
+        let limit = clock::monotonic().plus(within);
         let played = loop {
             if self.is_over(sight) {
                 break Ok(());
             }
             if clock::monotonic() > limit {
-                break Err(anyhow!("the events are not over after {} s", PLAY_WITHIN.as_secs()));
+                break Err(anyhow!("the events are not over after {} s", within.as_secs()));
             }
             sleep(LOOK_EVERY).await;
             if let Err(error) = self.observe(lines, sight, &mut story).await {

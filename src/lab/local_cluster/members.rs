@@ -21,7 +21,7 @@ use allclear_server::replica::clock;
 
 /// The group in which the members register.
 pub(super) const GROUP: &str = "kv";
-const PRIMARY_WITHIN: Duration = Duration::from_secs(20);
+const PRIMARY_WITHIN: Duration = Duration::from_mins(2);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Capacity of the queue of unread lines; further lines are dropped.
 const LINES: usize = 256;

@@ -21,7 +21,7 @@ const STARTERS: [&str; 2] = ["setsid", "setpriv"];
 /// to measure an outage of this length.
 const REST: Duration = Duration::from_millis(1);
 /// Time until every client has written some more rows, and until every member has all rows.
-const SETTLED_WITHIN: Duration = Duration::from_secs(30);
+const SETTLED_WITHIN: Duration = Duration::from_mins(2);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A loopback address other than the source address of outgoing connections, so that no connection takes a server's
 /// port while the server is down.
