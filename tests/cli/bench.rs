@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use super::{allclear, stderr, stdout};
+use super::{allclear, stage, stderr, stdout};
 
 #[test]
 fn what_an_idle_cluster_costs_is_told_with_the_floor_of_each_figure() {
+    let _stage = stage();
     let output = allclear(&["bench", "--only", "idle", "--seconds", "2", "--json"], &[]);
     assert!(output.status.success(), "{}", stderr(&output));
     let figures: Vec<Value> = serde_json::from_str(stdout(&output)).unwrap();
@@ -32,6 +33,7 @@ fn what_an_idle_cluster_costs_is_told_with_the_floor_of_each_figure() {
 #[test]
 fn a_claim_outlives_the_leader() {
     crate::left_out::long!();
+    let _stage = stage();
     let output = allclear(&["bench", "--only", "claims", "--events", "1", "--json"], &[]);
     assert!(output.status.success(), "{}", stderr(&output));
     let figures: Vec<Value> = serde_json::from_str(stdout(&output)).unwrap();
@@ -45,6 +47,7 @@ fn a_claim_outlives_the_leader() {
 #[test]
 fn many_replicas_approve_though_one_is_lost() {
     crate::left_out::long!();
+    let _stage = stage();
     let output =
         allclear(&["bench", "--only", "many", "--replicas", "9", "--events", "1", "--seconds", "1", "--json"], &[]);
     assert!(output.status.success(), "{}", stderr(&output));

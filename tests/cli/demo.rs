@@ -9,7 +9,10 @@ use allclear::testbed::processes;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::{allclear, program, stderr, stdout};
+use super::{allclear, program, stage, stderr, stdout};
+
+/// Enough for all hooks on a machine that does much else.
+const NOTICE: [&str; 2] = ["--notice", "1m"];
 
 fn play(arguments: &[&str]) -> (Output, Value) {
     play_with(arguments, &[])
@@ -17,12 +20,14 @@ fn play(arguments: &[&str]) -> (Output, Value) {
 
 /// Runs the demo with its own folder for temporary files, and asserts that nothing is left.
 pub(crate) fn play_with(arguments: &[&str], environment: &[(&str, &str)]) -> (Output, Value) {
+    let _stage = stage();
     let folder = tempfile::tempdir().unwrap();
     // Servers run as another user, and this user needs access through the folder.
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let temporary = folder.path().to_str().unwrap();
-    let output =
-        allclear(&[&["demo", "--json"], arguments].concat(), &[&[("TMPDIR", temporary)], environment].concat());
+    let notice: &[&str] = if arguments.contains(&"--notice") { &[] } else { &NOTICE };
+    let arguments = [&["demo", "--json"], notice, arguments].concat();
+    let output = allclear(&arguments, &[&[("TMPDIR", temporary)], environment].concat());
     let report: Value = serde_json::from_str(stdout(&output)).unwrap();
     assert_eq!(report["missing"], Value::Array(Vec::new()), "{}", stderr(&output));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -73,8 +78,10 @@ fn every_hook_is_done_and_one_all_clear_is_given() {
 #[test]
 fn a_demo_ends_with_what_to_do_next() {
     crate::left_out::long!();
+    let _stage = stage();
     let folder = tempfile::tempdir().unwrap();
-    let output = allclear(&["demo"], &[("TMPDIR", folder.path().to_str().unwrap())]);
+    let arguments = [&["demo"], NOTICE.as_slice()].concat();
+    let output = allclear(&arguments, &[("TMPDIR", folder.path().to_str().unwrap())]);
     let told = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{told}\n{}", stderr(&output));
     let next = told.split_once("\nNext:\n").expect(told).1;
@@ -118,6 +125,25 @@ fn a_deletion_ends_though_those_who_are_deleted_hear_of_nothing_any_more() {
 }
 
 #[test]
+fn a_notice_that_is_too_short_for_the_hooks_is_told_with_what_to_do() {
+    crate::left_out::long!();
+    let _stage = stage();
+    let folder = tempfile::tempdir().unwrap();
+    let output = allclear(&["demo", "--notice", "5s"], &[("TMPDIR", folder.path().to_str().unwrap())]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(stdout(&output).contains("Try a longer notice, with --notice 2m"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_notice_in_which_no_hook_can_run_starts_nothing() {
+    for notice in ["4s", "0s", "soon"] {
+        let output = allclear(&["demo", "--notice", notice], &[]);
+        assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
+        assert!(stderr(&output).contains("--notice <DURATION>"), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn an_unknown_scenario_starts_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let temporary = folder.path().to_str().unwrap();
@@ -130,12 +156,13 @@ fn an_unknown_scenario_starts_nothing() {
 /// The demo is stopped while hooks run; such hooks continue by themselves if only their replicas end.
 #[test]
 fn nothing_is_left_of_a_demo_that_is_stopped() {
+    let _stage = stage();
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(program());
     command.args(["demo", "--kill-leader"]).env_clear().env("TMPDIR", folder.path()).stdin(Stdio::null());
     let mut demo = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let hook_runs = || processes_that_name(folder.path()).iter().any(|arguments| arguments.contains("demo-hook"));
-    let saw_a_hook = (0..1200).any(|_| hook_runs() || super::pause());
+    let saw_a_hook = super::comes_true(hook_runs);
     super::signal(demo.id(), Signal::SIGINT);
     let status = demo.wait().unwrap();
     assert!(saw_a_hook);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
 
-use super::{allclear, free_addresses, pause, program, stderr, stdout, written};
+use super::{allclear, free_addresses, program, stderr, stdout, written};
 
 /// Killed when the test is over, however the test ends.
 pub(super) struct Running(Child);
@@ -182,7 +182,7 @@ fn beside_a_running_replica_its_ports_and_sockets_are_its_own_and_its_peer_is_me
         let told = allclear(&["status", "--json", "--endpoint", &operator], &[]);
         stdout(&told).contains("\"quorum\":true")
     };
-    assert!((0..1200).any(|_| is_up() || pause()), "no cluster was formed");
+    assert!(super::comes_true(is_up), "no cluster was formed");
     let (code, findings) = bench.asked(&text);
     assert!(code == Some(0), "{findings:#?}");
     assert_eq!(

@@ -16,11 +16,12 @@ mod usage;
 mod wave;
 
 use crate::clients::python;
+use crate::machine_share::{Share, share};
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Command, Output};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -29,6 +30,11 @@ use tokio::net::TcpSocket;
 /// Runs the program to its end, with only the given environment.
 fn allclear(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     Command::new(program()).args(arguments).env_clear().envs(environment.iter().copied()).output().unwrap()
+}
+
+/// The share of a test whose program starts a whole cluster.
+fn stage() -> Share {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(share())
 }
 
 fn program() -> &'static str {
@@ -59,10 +65,16 @@ fn signal(pid: u32, signal: Signal) {
     kill(Pid::from_raw(i32::try_from(pid).unwrap()), signal).unwrap();
 }
 
-/// Sleeps between two checks of an awaited condition; always false, for use in a search.
-fn pause() -> bool {
-    std::thread::sleep(Duration::from_millis(50));
-    false
+/// Waits until this holds; false after five minutes, as long as no step takes even on a busy machine.
+fn comes_true(mut holds: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + Duration::from_mins(5);
+    while !holds() {
+        if Instant::now() > end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    true
 }
 
 fn stdout(output: &Output) -> &str {

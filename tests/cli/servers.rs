@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::demo::{nothing_is_left, of_phase, play_with};
-use super::{allclear, program, stderr, stdout};
+use super::{allclear, program, stage, stderr, stdout};
 
 const PATH: (&str, &str) = ("PATH", "/usr/bin:/bin");
 
@@ -37,7 +37,7 @@ fn the_primary_of_postgresql_moves_before_its_machine_goes_down_and_no_write_is_
     if !is_installed("postgres", &POSTGRESQL) {
         return;
     }
-    let (output, report) = play_with(&["--with", "postgres"], &[PATH]);
+    let (output, report) = play_with(&["--with", "postgres", "--notice", "2m"], &[PATH]);
     let writes = &report["writes"];
     assert!(writes["acknowledged"].as_u64().unwrap() > 0, "{writes}");
     let members = writes["members"].as_array().unwrap();
@@ -65,9 +65,11 @@ fn a_demo_of_redis_can_be_read_where_there_is_no_terminal() {
     if !is_installed("redis", &REDIS) {
         return;
     }
+    let _stage = stage();
     let folder = folder_to_pass();
     let temporary = folder.path().to_str().unwrap();
-    let output = allclear(&["demo", "--with", "redis", "--scenario", "user-reboot"], &[PATH, ("TMPDIR", temporary)]);
+    let arguments = ["demo", "--with", "redis", "--scenario", "user-reboot", "--notice", "2m"];
+    let output = allclear(&arguments, &[PATH, ("TMPDIR", temporary)]);
     assert_eq!(output.status.code(), Some(0), "{}\n{}", stdout(&output), stderr(&output));
     for line in [
         "Redis acknowledged ",
@@ -93,13 +95,14 @@ fn is_stopped(name: &str, system: &System, is_time: impl Fn(&Path) -> bool) {
     if !is_installed(name, system) {
         return;
     }
+    let _stage = stage();
     let folder = folder_to_pass();
     let mut command = Command::new(program());
     command.args(["demo", "--with", name]).env_clear().envs([PATH]).env("TMPDIR", folder.path());
     let mut demo = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let of_demo = |entry: std::io::Result<std::fs::DirEntry>| Some(entry.ok()?.path());
     let is_time = || std::fs::read_dir(folder.path()).unwrap().filter_map(of_demo).any(|path| is_time(&path));
-    let saw_it = (0..1200).any(|_| is_time() || super::pause());
+    let saw_it = super::comes_true(is_time);
     super::signal(demo.id(), Signal::SIGINT);
     let status = demo.wait().unwrap();
     assert!(saw_it);

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::demo::{nothing_is_left, of_phase, play_with, processes_that_name};
-use super::{allclear, program, python, stderr, stdout};
+use super::{allclear, program, python, stage, stderr, stdout};
 
 /// Three events, each with its all-clear and its hooks, and a primary moved out of their way.
 fn is_a_wave_that_went_well(report: &Value, told: &str) {
@@ -65,6 +65,7 @@ fn a_program_that_is_no_database_ends_the_demo_with_what_it_said() {
 /// A shell that starts the database and waits for the database would leave the database behind.
 #[test]
 fn no_member_is_left_of_a_demo_that_is_stopped() {
+    let _stage = stage();
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("member");
     std::fs::write(&script, format!("{} demo-kv \"$@\" & wait", program())).unwrap();
@@ -75,7 +76,7 @@ fn no_member_is_left_of_a_demo_that_is_stopped() {
     command.env_clear().env("TMPDIR", &temporary).stdin(Stdio::null());
     let mut demo = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let members = || processes_that_name(&temporary).iter().filter(|arguments| arguments.contains(" demo-kv ")).count();
-    let saw_all = (0..1200).any(|_| members() == 3 || super::pause());
+    let saw_all = super::comes_true(|| members() == 3);
     super::signal(demo.id(), Signal::SIGINT);
     let status = demo.wait().unwrap();
     assert!(saw_all);
