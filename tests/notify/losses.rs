@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::cluster::Cluster;
 use super::inbox::{Inbox, Mood, Post};
-use super::told::{are_cloud_events_told_once, counted, plan, table};
+use super::told::{announce_elsewhere, are_cloud_events_told_once, counted, plan, table};
 
 const LIFE: [&str; 4] = ["announced", "all_clear", "started", "closed"];
 
@@ -18,7 +18,7 @@ async fn receivers_that_fail_or_hang_delay_neither_the_event_nor_each_other_and_
     let tables: String = tables.iter().map(|(name, inbox)| table(name, &inbox.url, &quiet)).collect();
     let cluster = plan(&tables).start().await;
     cluster.hooks.open("gate");
-    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": "db-0" })).await;
+    let (_, id) = announce_elsewhere(&cluster).await;
     cluster.until_stage(0, &id, "started").await;
     cluster.cloud.finish(&id).await;
     cluster.closed_everywhere(&id).await;
@@ -48,7 +48,7 @@ async fn what_is_refused_for_good_is_not_told_again_and_holds_up_nothing() {
     let cluster = plan(&table("picky", &picky.url, &format!("topics = {LIFE:?}"))).start().await;
     picky.is_in(Mood::Answers(413));
     cluster.hooks.open("gate");
-    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": "db-0" })).await;
+    let (_, id) = announce_elsewhere(&cluster).await;
     cluster.until_stage(0, &id, "started").await;
     picky.until("three refused", |posts| posts.len() >= 3).await;
     picky.is_in(Mood::Takes);
