@@ -16,6 +16,7 @@ extern crate allclear_proof as allclear;
 mod action;
 mod clusters;
 mod effect;
+mod explore;
 mod larger;
 mod mutant;
 mod rogues;
