@@ -15,7 +15,7 @@ use crate::clients::python;
 use crate::clients::replica::Replica;
 
 /// No operation takes this long, however busy the machine is.
-pub(crate) const LIMIT: Duration = Duration::from_mins(1);
+pub(crate) const LIMIT: Duration = Duration::from_mins(2);
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// The language of the workload.

@@ -289,7 +289,8 @@ async fn a_leader_that_is_stopped_hands_over_and_an_approver_finishes_its_post()
 
 #[tokio::test]
 async fn a_hook_that_does_not_die_is_not_started_beside_itself() {
-    let stubborn = hook("drain").waits_for("gate").with("timeout = \"1s\"").with("attempts = 3");
+    // The supervisor has to stop before it can end the hook itself.
+    let stubborn = hook("drain").waits_for("gate").with("timeout = \"10s\"").with("attempts = 3");
     let cluster = Cluster::with_hooks(vec![stubborn, hook("restore")]).await;
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;
     cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;

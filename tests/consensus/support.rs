@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// Far beyond the duration of any operation on a loaded machine; only a failing test waits this long.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_mins(2);
 
 /// The lines applied so far, as readers of a replica see them.
 pub(crate) type Lines = Arc<Mutex<Shown>>;
@@ -186,9 +186,18 @@ impl Cluster {
     pub(crate) async fn start_with(&mut self, options: Options) -> Result<(), OpenError> {
         let name = options.replica.clone();
         let address = self.addresses.iter().find(|(other, _)| *other == name).unwrap().1.clone();
-        let state_machine = Ledger { is_newer: self.newer.contains(&name), ..Ledger::default() };
-        let shown = Arc::clone(&state_machine.shown);
-        let (consensus, routes) = Consensus::open(options, state_machine).await?;
+        let (is_newer, shown) = (self.newer.contains(&name), Lines::default());
+        // A process that another test starts holds all open files for a moment, the lock of the directory too.
+        let began = Instant::now();
+        let (consensus, routes) = loop {
+            let state_machine = Ledger { is_newer, shown: shown.clone(), ..Ledger::default() };
+            match Consensus::open(options.clone(), state_machine).await {
+                Err(OpenError::InUse { .. }) if began.elapsed() < LIMIT => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                opened => break opened?,
+            }
+        };
         let stop = CancellationToken::new();
         let served = tokio::spawn(consensus::serve(bind(&address).await, None, routes, stop.clone()));
         self.replicas.insert(name, Replica { consensus, shown, stop, served });

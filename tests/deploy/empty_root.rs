@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use super::cloud::Cloud;
 use super::{done, shipped, told};
 
-const LIMIT: Duration = Duration::from_mins(1);
+const LIMIT: Duration = Duration::from_mins(2);
 
 struct Contained {
     replica: Child,

@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 
 use super::program;
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_mins(2);
 
 struct Replica(Child);
 

@@ -7,7 +7,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 /// Longer than any step here takes on a machine under load.
-pub(super) const LIMIT: Duration = Duration::from_secs(30);
+pub(super) const LIMIT: Duration = Duration::from_mins(2);
 
 pub(super) struct Stage {
     pub(super) cloud: Running,

@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use crate::hostile::dice::{Dice, rounds};
 use crate::hostile::{memory, mutate};
 
-const LIMIT: Duration = Duration::from_mins(1);
+const LIMIT: Duration = Duration::from_mins(2);
 /// Maximum length of a hook's output in the log: 300 characters, and a mark for omitted text.
 const LONGEST: usize = 301;
 

@@ -17,7 +17,7 @@ use crate::hostile::calls::{Door, call, methods};
 use crate::hostile::dice::{Dice, rounds};
 use crate::hostile::message::{change, parse, write};
 
-const LIMIT: Duration = Duration::from_mins(1);
+const LIMIT: Duration = Duration::from_mins(2);
 /// Time to wait for answers of a call that may stay open without end.
 const LISTENED: Duration = Duration::from_millis(150);
 const LONGEST_REFUSAL: usize = 4_000;
