@@ -44,7 +44,7 @@ async fn approvals(cluster: &Cluster, vm: usize, count: usize) -> Vec<Duration> 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_at_every_door_costs_little_memory_and_delays_no_approval() {
-    crate::left_out::long!();
+    crate::left_out::flood!();
     let _alone = alone().await;
     let asked = std::env::var(EVENTS).ok().map(|text| text.parse().expect("a number of events"));
     let count = asked.unwrap_or(IN_EVERY_RUN);

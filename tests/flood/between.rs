@@ -146,14 +146,14 @@ fn three() -> Plan {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frames_that_ask_for_nothing_cost_little_in_plain_text() {
-    crate::left_out::long!();
+    crate::left_out::flood!();
     let _alone = alone().await;
     is_flooded(&three().also("cluster.insecure", "true").start().await, &Way::PlainText).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frames_that_ask_for_nothing_cost_little_from_a_member() {
-    crate::left_out::long!();
+    crate::left_out::flood!();
     let _alone = alone().await;
     let pki = Pki::new();
     is_flooded(&three().tables(pki.tables("")).start().await, &Way::As("db-1", pki)).await;

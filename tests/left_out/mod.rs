@@ -15,6 +15,9 @@ const INSTALLS_ALL: &str = ".ci/tools";
 const AS_ROOT: &str = "sudo -E env PATH=\"$PATH\" cargo test --test processes";
 const AS_USER: &str = "cargo test --test processes, without sudo";
 const RUNS_LONG: &str = "ALLCLEAR_LONG=1 cargo test --test processes";
+/// The variable has the number of approvals that are measured.
+const FLOOD: &str = "ALLCLEAR_FLOOD";
+const RUNS_FLOODS: &str = "ALLCLEAR_FLOOD=3 cargo test --test processes flood::";
 
 /// Ends a long test, unless long tests are wanted: `ALLCLEAR_LONG` or `CI` is set.
 macro_rules! long {
@@ -25,6 +28,28 @@ macro_rules! long {
     };
 }
 pub(crate) use long;
+
+/// Ends a flood, unless floods are wanted: each has the machine to itself for half a minute.
+macro_rules! flood {
+    () => {
+        if crate::left_out::is_unwanted_flood() {
+            return;
+        }
+    };
+}
+pub(crate) use flood;
+
+pub(crate) fn is_unwanted_flood() -> bool {
+    let is_unwanted = !runs_floods();
+    if is_unwanted {
+        count("a machine to itself", RUNS_FLOODS);
+    }
+    is_unwanted
+}
+
+pub(crate) fn runs_floods() -> bool {
+    std::env::var_os(FLOOD).is_some()
+}
 
 /// Whether a long test ends at once. Counts the test.
 pub(crate) fn is_unwanted() -> bool {
