@@ -92,6 +92,7 @@ impl Range {
 pub enum PolicyInput<'a> {
     AlreadyStarted,
     Rule(&'a Rule),
+    Recommendation,
     Foreign,
     User,
     BriefFreeze,
@@ -110,6 +111,8 @@ pub enum PolicyCondition<'a> {
     Notice(Range),
     /// None of the event's resources is a member of this cluster.
     Foreign,
+    /// The event is advice, or is not.
+    Recommendation(bool),
 }
 
 /// The treatment of an event, and its derivation.
@@ -128,7 +131,7 @@ pub fn treatment_of(policy: &Policy, event: &Announcement, members: &[VmName], n
 
 /// Chooses the treatment with an explanation: the first case with no unmet condition matches.
 pub fn explain<'a>(policy: &'a Policy, event: &Announcement, members: &[VmName], now: Timestamp) -> Choice<'a> {
-    let defaults = [PolicyInput::Foreign, PolicyInput::User, PolicyInput::BriefFreeze];
+    let defaults = [PolicyInput::Recommendation, PolicyInput::Foreign, PolicyInput::User, PolicyInput::BriefFreeze];
     let cases =
         [PolicyInput::AlreadyStarted].into_iter().chain(policy.rules.iter().map(PolicyInput::Rule)).chain(defaults);
     let mut passed_over = Vec::new();
@@ -148,6 +151,7 @@ impl<'a> PolicyInput<'a> {
         match self {
             Self::AlreadyStarted => "default: already started",
             Self::Rule(rule) => &rule.name,
+            Self::Recommendation => "default: recommendation",
             Self::Foreign => "default: foreign",
             Self::User => "default: user-initiated",
             Self::BriefFreeze => "default: brief freeze",
@@ -160,8 +164,9 @@ impl<'a> PolicyInput<'a> {
         const USER: &[Source] = &[Source::User];
         const FREEZE: &[EventType] = &[EventType::Freeze];
         match self {
-            Self::AlreadyStarted => alloc::vec![PolicyCondition::Started],
+            Self::AlreadyStarted => alloc::vec![PolicyCondition::Started, PolicyCondition::Recommendation(false)],
             Self::Rule(rule) => rule.conditions(),
+            Self::Recommendation => alloc::vec![PolicyCondition::Recommendation(true)],
             Self::Foreign => alloc::vec![PolicyCondition::Foreign],
             Self::User => alloc::vec![PolicyCondition::Source(USER)],
             Self::BriefFreeze => {
@@ -179,7 +184,7 @@ impl<'a> PolicyInput<'a> {
             Self::AlreadyStarted => (Action::Prepare, alloc::vec![Phase::Failover], None),
             Self::Rule(rule) => (rule.action, rule.phases.clone().unwrap_or_else(usual), rule.budget),
             Self::Foreign if user && policy.foreign == Foreign::ApproveUser => (Action::Approve, Vec::new(), None),
-            Self::Foreign => (Action::Observe, Vec::new(), None),
+            Self::Recommendation | Self::Foreign => (Action::Observe, Vec::new(), None),
             Self::User => (Action::Prepare, usual(), Some(policy.user_budget)),
             Self::BriefFreeze | Self::Other => (Action::Prepare, usual(), None),
         };
@@ -207,6 +212,7 @@ impl PolicyCondition<'_> {
             Self::Resources(named) => event.resources.iter().any(|vm| named.contains(vm)),
             Self::Duration(range) => range.holds(event.duration),
             Self::Notice(range) => range.holds(notice(event, now)),
+            Self::Recommendation(is) => event.kind.is_recommendation() == *is,
             Self::Foreign => !event.resources.iter().any(|resource| members.contains(resource)),
         }
     }

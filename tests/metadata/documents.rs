@@ -92,13 +92,16 @@ fn no_status_but_200_brings_a_document() {
         let read = read_document(status, EMPTY.as_bytes());
         match status {
             300..=399 => assert_eq!(read, Err(NoInformation::Redirect { code: status })),
+            403 | 421 => assert_eq!(read, Err(NoInformation::NotAllowed { code: status })),
+            404 => assert!(matches!(read, Err(NoInformation::VersionRefused { .. }))),
+            502 => assert_eq!(read, Err(NoInformation::BadGateway)),
             _ => assert!(matches!(read, Err(NoInformation::Status { code, .. }) if code == status), "{status}"),
         }
     }
 }
 
 #[test]
-fn only_the_vendors_object_is_a_refusal_of_the_version() {
+fn of_the_400s_only_the_vendors_object_is_a_refusal_of_the_version() {
     let object = br#"{"error":"Bad request. api-version is invalid","newest-versions":["2025-04-07","2024-07-17"]}"#;
     assert_eq!(
         read_document(400, object),
@@ -108,7 +111,7 @@ fn only_the_vendors_object_is_a_refusal_of_the_version() {
         })
     );
     for (status, body) in
-        [(400, &b"{}"[..]), (400, b""), (400, br#"{"error":"no header"}"#), (404, object), (500, object)]
+        [(400, &b"{}"[..]), (400, b""), (400, br#"{"error":"no header"}"#), (405, object), (500, object)]
     {
         assert!(matches!(read_document(status, body), Err(NoInformation::Status { code, .. }) if code == status));
     }
@@ -117,9 +120,21 @@ fn only_the_vendors_object_is_a_refusal_of_the_version() {
 #[test]
 fn every_reason_is_worded_for_people() {
     let long = format!(r#"{{"error":"{}"}}"#, "x".repeat(100_000));
-    for (status, body) in [(200, &b""[..]), (200, b"<"), (200, b"1"), (200, b"{}"), (302, b""), (500, long.as_bytes())]
-    {
+    for (status, body) in [
+        (200, &b""[..]),
+        (200, b"<"),
+        (200, b"1"),
+        (200, b"{}"),
+        (302, b""),
+        (403, b""),
+        (404, b""),
+        (421, b""),
+        (500, long.as_bytes()),
+        (502, b""),
+    ] {
         let text = read_document(status, body).unwrap_err().to_string();
         assert!(text.contains("metadata endpoint") && text.len() < 500, "{text}");
+        let is_guarded = matches!(status, 403 | 421 | 502);
+        assert_eq!(text.contains("Metadata Security Protocol"), is_guarded, "{text}");
     }
 }

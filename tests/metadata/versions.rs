@@ -33,6 +33,22 @@ async fn a_refused_version_falls_back_and_the_version_in_use_is_told() {
 }
 
 #[tokio::test]
+async fn a_404_is_a_refusal_too_with_or_without_a_list_of_versions() {
+    for body in ["", "<html>Not found</html>", r#"{"error":"Not found","newest-versions":["2017-08-01"]}"#] {
+        let taken = "2017-08-01";
+        let server = Server::start(
+            move |request| if request.line.ends_with(taken) { says(200, EMPTY) } else { says(404, body) },
+        )
+        .await;
+        let endpoint = endpoint(&server);
+        for _ in 0..2 {
+            assert!(matches!(endpoint.poll().await, Err(NoInformation::VersionRefused { .. })));
+        }
+        assert_eq!(endpoint.poll().await.unwrap().version.to_string(), taken);
+    }
+}
+
+#[tokio::test]
 async fn no_version_is_tried_that_the_service_only_lists() {
     let server = service_of("2025-04-07").await;
     let endpoint = endpoint(&server);
@@ -55,20 +71,42 @@ async fn a_400_for_another_reason_does_not_change_the_version() {
 
 #[tokio::test]
 async fn a_fallback_is_logged_as_a_warning_with_both_versions() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let (log, _guard) = Log::kept();
     let server = service_of("2019-08-01").await;
     endpoint(&server).poll().await.unwrap_err();
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let text = log.text();
     for part in ["WARN", "refused=2020-07-01", "next=2019-08-01", "api_version"] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
 
+#[tokio::test]
+async fn an_endpoint_that_serves_no_version_is_logged_once_for_each() {
+    let (log, _guard) = Log::kept();
+    let server = Server::saying(says(404, "")).await;
+    let endpoint = endpoint(&server);
+    for _ in 0..10 {
+        endpoint.poll().await.unwrap_err();
+    }
+    assert_eq!(log.text().matches("WARN").count(), 3, "{}", log.text());
+}
+
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    /// What this thread logs, as long as the guard is kept.
+    fn kept() -> (Self, tracing::subscriber::DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -6,7 +6,7 @@ use allclear_core::model::document::Announcement;
 use allclear_core::model::event::Event;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::RunsOn;
-use allclear_core::policy::{Choice, Policy, PolicyCondition, Range, notice};
+use allclear_core::policy::{Choice, Policy, PolicyCondition, PolicyInput, Range, notice};
 use allclear_core::schedule::skip_reason::SkipReason;
 use allclear_core::schedule::step::Step;
 
@@ -24,15 +24,18 @@ pub(super) fn matched(choice: &Choice<'_>, policy: &Policy, event: &Announcement
     if conditions.is_empty() {
         return vec!["the rule matches every event".into()];
     }
-    conditions.iter().map(|condition| said(condition, event, now, true)).collect()
+    let told = conditions.iter().filter(|condition| **condition != PolicyCondition::Recommendation(false));
+    told.map(|condition| said(condition, event, now, true)).collect()
 }
 
 pub(super) fn passed_over(choice: &Choice<'_>, event: &Announcement, now: Timestamp) -> Vec<PassedOver> {
-    let told = |(case, unmet): &(allclear_core::policy::PolicyInput<'_>, PolicyCondition<'_>)| PassedOver {
+    let told = |(case, unmet): &(PolicyInput<'_>, PolicyCondition<'_>)| PassedOver {
         rule: case.name().into(),
         because: said(unmet, event, now, false),
     };
-    choice.passed_over.iter().map(told).collect()
+    // Nearly every event is none, and needs no line about it.
+    let is_told = |(case, _): &&(PolicyInput<'_>, _)| !matches!(case, PolicyInput::Recommendation);
+    choice.passed_over.iter().filter(is_told).map(told).collect()
 }
 
 fn said(condition: &PolicyCondition<'_>, event: &Announcement, now: Timestamp, holds: bool) -> String {
@@ -50,6 +53,8 @@ fn said(condition: &PolicyCondition<'_>, event: &Announcement, now: Timestamp, h
         }
         PolicyCondition::Duration(range) => ranged("duration", event.duration, *range, is),
         PolicyCondition::Notice(range) => ranged("notice", notice(event, now), *range, is),
+        PolicyCondition::Recommendation(is) if holds == *is => format!("the type {} is a recommendation", event.kind),
+        PolicyCondition::Recommendation(_) => format!("the type {} is no recommendation", event.kind),
         PolicyCondition::Foreign if holds => "the event names no member of this cluster".into(),
         PolicyCondition::Foreign => "the event names a member of this cluster".into(),
     }

@@ -262,6 +262,11 @@ impl EventType {
         Duration::from_secs(seconds)
     }
 
+    /// Advice of the platform, which stops no VM: of the known names, `SpotRebalanceRecommendation`.
+    pub fn is_recommendation(&self) -> bool {
+        matches!(self, Self::Other(word) if word.to_ascii_lowercase().contains("recommendation"))
+    }
+
     /// A greater number is the harsher type.
     const fn harm(&self) -> u8 {
         match self {

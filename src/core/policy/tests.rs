@@ -68,6 +68,24 @@ fn a_freeze_is_brief_below_the_limit_only_and_when_its_duration_is_known() {
 }
 
 #[test]
+fn a_recommendation_is_observed_unless_a_rule_names_it() {
+    for source in [Source::Platform, Source::User] {
+        for status in [Status::Scheduled, Status::Started] {
+            let kind = EventType::parse("SpotRebalanceRecommendation");
+            let advice = Announcement { status: status.clone(), ..event(kind.clone(), source.clone()) };
+            let treatment = chosen(&Policy::default(), &advice);
+            assert_eq!((treatment.action, &*treatment.rule), (Action::Observe, "default: recommendation"));
+            let own = Rule { event_types: alloc::vec![kind], ..rule("move away early") };
+            assert_eq!(
+                chosen(&Policy { rules: alloc::vec![own], ..Policy::default() }, &advice).rule,
+                "move away early"
+            );
+        }
+    }
+    assert_eq!(chosen(&Policy::default(), &event(EventType::parse("Hibernate"), Source::Platform)).rule, "default");
+}
+
+#[test]
 fn the_first_rule_that_matches_wins_and_the_unknown_matches_no_range() {
     let below = |seconds| Some(Range { at_least: None, below: Some(Duration::from_secs(seconds)) });
     let rules = alloc::vec![
@@ -107,6 +125,7 @@ fn every_case_before_the_one_that_matches_is_told_with_its_first_condition_that_
         ("default: already started", PolicyCondition::Started),
         ("freezes", PolicyCondition::Source(&policy.rules[0].sources)),
         ("elsewhere", PolicyCondition::Resources(&policy.rules[1].resources)),
+        ("default: recommendation", PolicyCondition::Recommendation(true)),
         ("default: foreign", PolicyCondition::Foreign),
         ("default: user-initiated", PolicyCondition::Source(&[Source::User])),
         ("default: brief freeze", PolicyCondition::Duration(brief)),

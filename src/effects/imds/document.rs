@@ -25,7 +25,7 @@ const MAX_SAID: usize = 256;
 /// # Errors
 /// [`NoInformation`] for all answers but status 200 with JSON, an integer incarnation and an `Events` array.
 pub fn read(status: u16, body: &[u8]) -> Result<Document, NoInformation> {
-    let fields = accepted(status, body)?;
+    let fields = accepted(status, body).map_err(of_version)?;
     // The value is not used: incarnations restart and jump. Its presence distinguishes a document from other JSON.
     if !fields.get("DocumentIncarnation").is_some_and(is_integer) {
         return Err(NoInformation::NoIncarnation);
@@ -124,7 +124,15 @@ fn is_integer(incarnation: &Value) -> bool {
     }
 }
 
-/// The reason for any status but 200 and the redirects. Only an object with `newest-versions` is about the api-version:
+/// The service has this path in every version: 404 means that the requested version is not served.
+fn of_version(why: NoInformation) -> NoInformation {
+    match why {
+        NoInformation::Status { code: 404, said } => NoInformation::VersionRefused { said, newest: Vec::new() },
+        why => why,
+    }
+}
+
+/// The reason for any status but 200 and the redirects. Of the 400s only an object with `newest-versions` is about the api-version:
 /// other 400s (a missing header, a proxy in between) must not change the requested version.
 fn refusal(code: u16, body: &[u8]) -> NoInformation {
     let fields = json::read(body).unwrap_or_default();
@@ -137,6 +145,8 @@ fn refusal(code: u16, body: &[u8]) -> NoInformation {
             let newest = versions.iter().filter_map(Value::as_str).take(16).map(|version| shown(version, 32)).collect();
             NoInformation::VersionRefused { said, newest }
         }
+        _ if matches!(code, 403 | 421) => NoInformation::NotAllowed { code },
+        _ if code == 502 => NoInformation::BadGateway,
         _ => NoInformation::Status { code, said },
     }
 }

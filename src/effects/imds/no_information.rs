@@ -27,8 +27,8 @@ pub enum NoInformation {
     TooLarge { limit: usize },
     #[error("the instance metadata names no VM (compute.name); set [replica] name to the name that events list")]
     NoName,
-    /// 400 with the vendor's api-version object.
-    #[error("the metadata endpoint refuses the configured api-version ({said}); the endpoint offers {}", newest.join(", "))]
+    /// 400 with the vendor's api-version object, or 404.
+    #[error("the metadata endpoint refuses the requested api-version ({said}){}", offers(newest))]
     VersionRefused { said: String, newest: Vec<String> },
     /// Redirects are not followed: the service sends none, so a redirect comes from another server.
     #[error(
@@ -36,6 +36,20 @@ pub enum NoInformation {
          endpoint"
     )]
     Redirect { code: u16 },
+    /// 403 or 421 of the Metadata Security Protocol: an agent on the VM checks who asks.
+    #[error(
+        "the metadata endpoint answered with status {code}: the Metadata Security Protocol of this VM does not let \
+         allclear ask; add the program and the user of allclear to the allow-list, with the privileges \
+         /metadata/scheduledevents and /metadata/instance; /var/lib/azure-proxy-agent/ProxyAgent.Connection.log lists \
+         the refused requests"
+    )]
+    NotAllowed { code: u16 },
+    /// 502: the service or, under the Metadata Security Protocol, the agent on the VM.
+    #[error(
+        "the metadata endpoint answered with status 502: under the Metadata Security Protocol the agent of this VM does \
+         not reach the service; /var/lib/azure-proxy-agent/ProxyAgent.Connection.log says why; the request is retried"
+    )]
+    BadGateway,
     /// `said` is the vendor's `error` text, or nothing.
     #[error("the metadata endpoint answered with status {code} ({said}); the request is retried")]
     Status { code: u16, said: String },
@@ -71,10 +85,11 @@ impl NoInformation {
             Self::NoName => "no_name",
             Self::VersionRefused { .. } => "version_refused",
             Self::Redirect { .. } => "redirect",
+            Self::NotAllowed { .. } => "not_allowed",
             Self::Status { code: 410, .. } => "moving",
             Self::Status { code: 429, .. } => "throttled",
             Self::Status { code: 400..=499, .. } => "client_error",
-            Self::Status { code: 500..=599, .. } => "server_error",
+            Self::BadGateway | Self::Status { code: 500..=599, .. } => "server_error",
             Self::Status { .. } => "other_status",
             Self::Timeout { .. } => "timeout",
             Self::Refused => "refused",
@@ -92,6 +107,8 @@ impl NoInformation {
             self,
             Self::VersionRefused { .. }
                 | Self::Redirect { .. }
+                | Self::NotAllowed { .. }
+                | Self::BadGateway
                 | Self::Status { .. }
                 | Self::Timeout { .. }
                 | Self::Refused
@@ -111,4 +128,9 @@ impl NoInformation {
     pub const fn is_failure(&self) -> bool {
         !matches!(self, Self::GaveWay)
     }
+}
+
+/// The versions that the endpoint offers instead.
+fn offers(newest: &[String]) -> String {
+    if newest.is_empty() { String::new() } else { format!("; the endpoint offers {}", newest.join(", ")) }
 }

@@ -13,6 +13,8 @@ pub(super) struct VersionFallback {
     /// The configured version first, then its fallbacks.
     versions: Vec<ApiVersion>,
     current: usize,
+    /// Refusals since the last document; each version's refusal is logged once.
+    refusals: usize,
     answers_under_fallback: u32,
     answered: bool,
 }
@@ -21,7 +23,7 @@ impl VersionFallback {
     pub(super) fn new(configured: ApiVersion) -> Self {
         let fallbacks = configured.fallbacks().collect::<Vec<_>>();
         let versions = core::iter::once(configured).chain(fallbacks).collect();
-        Self { versions, current: 0, answers_under_fallback: 0, answered: false }
+        Self { versions, current: 0, refusals: 0, answers_under_fallback: 0, answered: false }
     }
 
     pub(super) fn version(&self) -> ApiVersion {
@@ -36,6 +38,7 @@ impl VersionFallback {
     /// Records a document.
     pub(super) fn answered(&mut self) {
         self.answered = true;
+        self.refusals = 0;
         if self.current > 0 {
             self.answers_under_fallback += 1;
             if self.answers_under_fallback >= ANSWERS_UNDER_FALLBACK {
@@ -52,6 +55,10 @@ impl VersionFallback {
         if let NoInformation::VersionRefused { newest, .. } = why {
             let refused = self.version().to_string();
             self.turn_to((self.current + 1) % self.versions.len());
+            self.refusals = self.refusals.saturating_add(1);
+            if self.refusals > self.versions.len() {
+                return;
+            }
             tracing::warn!(
                 %refused,
                 next = %self.version(),
