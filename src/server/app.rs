@@ -49,6 +49,10 @@ use allclear_core::model::id::VmName;
 use allclear_core::model::version::VERSION;
 use allclear_core::model::workload::Workload;
 use allclear_core::observation::Patience;
+use allclear_wire::pb::allclear::cluster::v1::{consensus_server, contact_server};
+use allclear_wire::pb::allclear::operator::v1::operator_server;
+use allclear_wire::pb::allclear::raft::v1::raft_server;
+use allclear_wire::pb::allclear::workload::v1::workloads_server;
 
 /// The time limit of the shutdown after SIGTERM; unfinished work is recovered at the next start.
 const STOP_WITHIN: Duration = Duration::from_secs(4);
@@ -191,7 +195,10 @@ fn serve(
     let for_workloads = grpc::workload_routes(shared, hooks.clone(), view.clone(), stop.clone());
     drop(entered);
     let contact = grpc::contact_service(inputs.clone(), observer.clone());
-    let between_replicas = grpc::with_health_and_reflection(routes.add_service(contact));
+    let between_replicas = grpc::with_health_and_reflection(
+        routes.add_service(contact),
+        &[raft_server::SERVICE_NAME, consensus_server::SERVICE_NAME, contact_server::SERVICE_NAME],
+    );
     if let Some(listener) = listeners.cluster {
         let serving = consensus::serve(listener, tls.clone(), between_replicas, stop.clone());
         servers.spawn(logged("cluster.listen", serving));
@@ -204,12 +211,12 @@ fn serve(
     servers.spawn_on(logged("status.listen", serving), answering);
     if let Some(listener) = listeners.workloads {
         let guard = UidPolicy::of_workloads(&config.registration.uids(), metrics.clone());
-        let routes = grpc::with_health_and_reflection(for_workloads);
+        let routes = grpc::with_health_and_reflection(for_workloads, &[workloads_server::SERVICE_NAME]);
         let serving = grpc::serve(listener, routes, guard, stop.clone());
         servers.spawn_on(logged("workloads.socket", serving), answering);
     }
     let guard = UidPolicy::of_operators(metrics.clone());
-    let routes = grpc::with_health_and_reflection(for_operators);
+    let routes = grpc::with_health_and_reflection(for_operators, &[operator_server::SERVICE_NAME]);
     let serving = grpc::serve(listeners.operator, routes, guard, stop.clone());
     servers.spawn_on(logged("operator.socket", serving), answering);
     servers.spawn(grpc::report_status(inputs.clone(), observer.clone(), watchdog.clone(), stop.clone()));

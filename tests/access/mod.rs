@@ -4,6 +4,7 @@
 //! logged. The attacks are tried on processes of the real program, by processes of other users; the latter needs root.
 
 mod callers;
+mod described;
 mod files;
 mod ports;
 mod sockets;

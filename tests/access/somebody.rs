@@ -21,8 +21,11 @@ pub(crate) const GROUP: u32 = 65_530;
 /// Only a failing test waits this long.
 const LIMIT: Duration = Duration::from_mins(2);
 /// Calls common to every gRPC server; each of them is called.
-const EXPECTED: [&str; 2] =
-    ["/grpc.health.v1.Health/Check", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"];
+const EXPECTED: [&str; 3] = [
+    "/grpc.health.v1.Health/Check",
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+];
 
 /// For each call `None` if answered, or the refusal: code and message.
 pub(crate) type Answers = BTreeMap<String, Option<(String, String)>>;
