@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt as _;
 
-use super::output::USUAL_ENDPOINT;
+use super::asker::Asker;
 use super::policy::read_event;
-use super::query::{answered, print};
+use super::query::{answered, endpoint_of_user, print, read_endpoint};
 use super::{Exit, examples, misused, say};
 use allclear_core::model::document::{EventType, NotBefore};
 use allclear_server::config;
@@ -25,7 +25,7 @@ pub(super) struct DrillCommand {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The replica's operator socket; by default the socket of the configuration, or /run/allclear/operator.sock
-    #[arg(long, value_name = "SOCKET")]
+    #[arg(long, value_name = "SOCKET", value_parser = read_endpoint)]
     endpoint: Option<PathBuf>,
     /// The event: a type (Freeze, Reboot, Redeploy, Preempt, Terminate), or a JSON file with one event
     #[arg(value_name = "EVENT", required_unless_present = "end")]
@@ -42,6 +42,8 @@ pub(super) struct DrillCommand {
     /// Runs only hooks that declare `dry_run`, and lists the other hooks
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    asker: Asker,
     /// Prints JSON
     #[arg(long)]
     json: bool,
@@ -52,12 +54,13 @@ impl DrillCommand {
         let endpoint = match (&self.endpoint, &self.config) {
             (Some(endpoint), _) => endpoint.clone(),
             (None, Some(path)) => config::load(path, config::environment()).map_err(misused)?.operator.socket,
-            (None, None) => USUAL_ENDPOINT.into(),
+            (None, None) => endpoint_of_user().map_err(misused)?,
         };
+        let name = self.asker.name();
         if let Some(id) = self.end.clone() {
             let request = shown::EndDrillRequest { id };
             let ended = async {
-                OperatorConnection::connect(&endpoint)
+                OperatorConnection::connect_as(&endpoint, name.as_deref())
                     .await?
                     .change(async |client| client.end_drill(request).await)
                     .await
@@ -66,7 +69,7 @@ impl DrillCommand {
         }
         let request = self.request(self.event.as_deref().unwrap_or_default()).map_err(misused)?;
         let went_well = answered(async {
-            let event = drill(&endpoint, request).await?;
+            let event = drill(&endpoint, name.as_deref(), request).await?;
             print(self.json, &event, told).map(|()| went_well(&event))
         })?;
         if went_well { Ok(()) } else { Err(Exit::Failed) }
@@ -111,8 +114,12 @@ impl DrillCommand {
 }
 
 /// Begins the drill, prints its progress, and returns the closed event.
-async fn drill(endpoint: &Path, request: shown::DrillRequest) -> Result<shown::Event, OperatorClientError> {
-    let mut asking = OperatorConnection::connect(endpoint).await?;
+async fn drill(
+    endpoint: &Path,
+    name: Option<&str>,
+    request: shown::DrillRequest,
+) -> Result<shown::Event, OperatorClientError> {
+    let mut asking = OperatorConnection::connect_as(endpoint, name).await?;
     let mut changes = Box::pin(asking.watch().await?);
     let id = asking.change(async |client| client.drill(request).await).await?.id;
     say(format_args!("{id} begins; nothing is approved, and Ctrl-C does not end the drill"));

@@ -12,17 +12,7 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 /// Prints page after page.
 pub(super) async fn all(endpoint: &Path, since: Option<Timestamp>) -> Result<(), OperatorClientError> {
     let mut asking = OperatorConnection::connect(endpoint).await?;
-    let since = since.map(rfc3339);
-    let mut after = String::new();
-    loop {
-        let request = shown::ListEventsRequest { all: true, after, since: since.clone() };
-        let page = asking.query(async |client| client.list_events(request).await).await?;
-        print(&page.events).map_err(OperatorClientError::Output)?;
-        match page.next {
-            Some(next) => after = next,
-            None => return Ok(()),
-        }
-    }
+    asking.all_events(since.map(rfc3339), |events| print(&events).map_err(OperatorClientError::Output)).await
 }
 
 fn print(events: &[shown::Event]) -> Result<(), String> {

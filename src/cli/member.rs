@@ -3,6 +3,7 @@
 
 use clap::Subcommand;
 
+use super::asker::Asker;
 use super::query::Target;
 use super::restore::Restore;
 use super::{Exit, output};
@@ -25,6 +26,8 @@ pub(super) enum MemberSubcommand {
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
         #[command(flatten)]
+        asker: Asker,
+        #[command(flatten)]
         target: Target,
     },
     /// Removes a member, running or stopped
@@ -40,6 +43,8 @@ pub(super) enum MemberSubcommand {
         /// Your reason, kept in the log
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
+        #[command(flatten)]
+        asker: Asker,
         #[command(flatten)]
         target: Target,
     },
@@ -58,6 +63,8 @@ pub(super) enum Leader {
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
         #[command(flatten)]
+        asker: Asker,
+        #[command(flatten)]
         target: Target,
     },
 }
@@ -71,9 +78,10 @@ impl MemberSubcommand {
                 },
                 |members| output::members(&target.reader(), members),
             ),
-            Self::Add { name, address, reason, target } => {
+            Self::Add { name, address, reason, asker, target } => {
                 let request = shown::AddMemberRequest { name: name.clone(), address, reason };
                 target.change(
+                    &asker,
                     async |client| client.add_member(request).await,
                     |added| {
                         if added.voter {
@@ -84,10 +92,10 @@ impl MemberSubcommand {
                     },
                 )
             }
-            Self::Remove { name, gone, reason, target } => {
+            Self::Remove { name, gone, reason, asker, target } => {
                 let request = shown::RemoveMemberRequest { name: name.clone(), gone, reason };
                 let told = |_: &_| format!("{name} is no member any more\n");
-                target.change(async |client| client.remove_member(request).await, told)
+                target.change(&asker, async |client| client.remove_member(request).await, told)
             }
             Self::Restore(restore) => restore.run(),
         }
@@ -96,9 +104,9 @@ impl MemberSubcommand {
 
 impl Leader {
     pub(super) fn run(self) -> Result<(), Exit> {
-        let Self::Transfer { replica: name, reason, target } = self;
+        let Self::Transfer { replica: name, reason, asker, target } = self;
         let request = shown::TransferLeaderRequest { name, reason };
         let told = |transferred: &shown::TransferLeaderResponse| format!("{} leads\n", transferred.leader);
-        target.change(async |client| client.transfer_leader(request).await, told)
+        target.change(&asker, async |client| client.transfer_leader(request).await, told)
     }
 }

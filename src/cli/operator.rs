@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
+use super::asker::Asker;
 use super::query::Target;
 use super::{Exit, examples, output};
 use allclear_server::replica::clock::{from_rfc3339, rfc3339};
@@ -95,41 +96,49 @@ pub(super) struct OperatorArguments {
     #[arg(long, value_name = "TEXT")]
     reason: String,
     #[command(flatten)]
+    asker: Asker,
+    #[command(flatten)]
     target: Target,
 }
 
 impl OperatorCommand {
     pub(super) fn run(self) -> Result<(), Exit> {
         match self {
-            Self::Hold { event, until, no_hooks, asked: OperatorArguments { reason, target } } => {
+            Self::Hold { event, until, no_hooks, asked: OperatorArguments { reason, asker, target } } => {
                 let what = format!("{event} is held");
                 let request = shown::HoldRequest { event, until: Some(until), reason, no_hooks };
                 let told = |held: &shown::HoldResponse| halted(&what, held.hold.as_ref());
-                target.change(async |client| client.hold(request).await, told)
+                target.change(&asker, async |client| client.hold(request).await, told)
             }
-            Self::Release { event, asked: OperatorArguments { reason, target } } => {
+            Self::Release { event, asked: OperatorArguments { reason, asker, target } } => {
                 let request = shown::ReleaseRequest { event, reason };
                 let told = |released: &shown::ReleaseResponse| now("released", released.event.as_ref());
-                target.change(async |client| client.release(request).await, told)
+                target.change(&asker, async |client| client.release(request).await, told)
             }
-            Self::Pause { until, asked: OperatorArguments { reason, target } } => {
+            Self::Pause { until, asked: OperatorArguments { reason, asker, target } } => {
                 let request = shown::PauseRequest { until: Some(until), reason };
-                target.change(async |client| client.pause(request).await, paused)
+                target.change(&asker, async |client| client.pause(request).await, paused)
             }
-            Self::Resume(OperatorArguments { reason, target }) => {
+            Self::Resume(OperatorArguments { reason, asker, target }) => {
                 let request = shown::ResumeRequest { reason };
-                target.change(async |client| client.resume(request).await, |_| "approvals are resumed\n".into())
+                target.change(&asker, async |client| client.resume(request).await, |_| "approvals are resumed\n".into())
             }
-            Self::Approve { event, revision, alone, over_budget, asked: OperatorArguments { reason, target } } => {
+            Self::Approve {
+                event,
+                revision,
+                alone,
+                over_budget,
+                asked: OperatorArguments { reason, asker, target },
+            } => {
                 let done = if alone { "approved without a quorum" } else { "approved" };
                 let request = shown::ApproveRequest { event, revision, reason, alone, over_budget };
                 let told = |approved: &shown::ApproveResponse| now(done, approved.event.as_ref());
-                target.change(async |client| client.approve(request).await, told)
+                target.change(&asker, async |client| client.approve(request).await, told)
             }
-            Self::Skip { event, hook, asked: OperatorArguments { reason, target } } => {
+            Self::Skip { event, hook, asked: OperatorArguments { reason, asker, target } } => {
                 let request = shown::SkipRequest { event, hook, reason };
                 let told = |it: &shown::SkipResponse| now(&format!("skipped {}", it.hook), it.event.as_ref());
-                target.change(async |client| client.skip(request).await, told)
+                target.change(&asker, async |client| client.skip(request).await, told)
             }
         }
     }

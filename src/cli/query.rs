@@ -9,12 +9,14 @@ use futures_util::StreamExt as _;
 use serde::Serialize;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::asker::Asker;
 use super::output::{self, OutputContext, USUAL_ENDPOINT};
 use super::{Exit, examples, runtime, say};
 use allclear_core::model::time::Timestamp;
+use allclear_server::config::{self, ENDPOINT};
 use allclear_server::grpc::client::{Client, OperatorClientError, OperatorConnection, RpcResult};
 use allclear_server::http::sanitize::harmless_json;
-use allclear_server::replica::clock::{self, from_rfc3339};
+use allclear_server::replica::clock::{self, from_rfc3339, rfc3339};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Interval at which a terminal is updated without a change of the status, for ages and remaining times.
@@ -23,8 +25,8 @@ const SHOW_AGAIN: Duration = Duration::from_secs(1);
 /// The replica to query, and the output format.
 #[derive(clap::Args)]
 pub(super) struct Target {
-    /// The replica's operator socket
-    #[arg(long, value_name = "SOCKET", default_value = USUAL_ENDPOINT)]
+    /// The replica's operator socket: a path, also with unix: in front
+    #[arg(long, value_name = "SOCKET", env = ENDPOINT, default_value = USUAL_ENDPOINT, value_parser = read_endpoint)]
     endpoint: PathBuf,
     /// Prints JSON
     #[arg(long)]
@@ -48,10 +50,15 @@ impl Target {
     /// Changes the replica's state, and prints the answer.
     pub(super) fn change<T: Serialize>(
         &self,
+        asker: &Asker,
         call: impl AsyncFnOnce(&mut Client) -> RpcResult<T>,
         told: impl FnOnce(&T) -> String,
     ) -> Result<(), Exit> {
-        self.look(async |asking| asking.change(call).await, told)
+        let name = asker.name();
+        answered(async {
+            let mut asking = OperatorConnection::connect_as(&self.endpoint, name.as_deref()).await?;
+            print(self.json, &asking.change(call).await?, told)
+        })
     }
 }
 
@@ -88,10 +95,19 @@ pub(super) struct Events {
     /// Lists at most this number of events: the newest
     #[arg(long, value_name = "NUMBER")]
     limit: Option<usize>,
+    /// Lists only the events that name this VM
+    #[arg(long, value_name = "NAME")]
+    vm: Option<String>,
+    /// Lists only the events of this type: Freeze, Reboot, Redeploy, Preempt or Terminate
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// Lists only the events with a hook that failed, and the events that Azure started at the end of their notice
+    #[arg(long)]
+    failed: bool,
     #[command(flatten)]
     target: Target,
     /// Prints all recorded events in full, one JSON object per line, the oldest first
-    #[arg(long, conflicts_with_all = ["open", "limit", "json"])]
+    #[arg(long, conflicts_with_all = ["open", "limit", "vm", "kind", "failed", "json"])]
     export: bool,
 }
 
@@ -124,22 +140,56 @@ impl Events {
             return answered(super::export::all(&self.target.endpoint, self.since));
         }
         self.target.look(
-            async |asking| Ok(self.chosen(asking.events().await?)),
+            async |asking| Ok(self.chosen(self.listed(asking).await?)),
             |events| output::events(&self.target.reader(), events),
         )
     }
 
+    /// The open events and the most recent closed ones; or all events, if older events may be wanted.
+    async fn listed(&self, asking: &mut OperatorConnection) -> Result<Vec<shown::Event>, OperatorClientError> {
+        let wants_older = self.since.is_some() || self.limit.is_some() || self.has_filter();
+        if self.open || !wants_older {
+            return Ok(asking.events().await?.events);
+        }
+        let mut all = Vec::new();
+        asking
+            .all_events(self.since.map(rfc3339), |events| {
+                all.extend(events.into_iter().filter(|event| self.fits(event)));
+                Ok(())
+            })
+            .await?;
+        Ok(all)
+    }
+
+    fn has_filter(&self) -> bool {
+        self.vm.is_some() || self.kind.is_some() || self.failed
+    }
+
+    fn fits(&self, event: &shown::Event) -> bool {
+        let names = |vm: &String| event.resources.iter().any(|named| named.eq_ignore_ascii_case(vm));
+        let is_of = |kind: &String| event.r#type.eq_ignore_ascii_case(kind);
+        self.vm.as_ref().is_none_or(names)
+            && self.kind.as_ref().is_none_or(is_of)
+            && (!self.failed || has_failed(event))
+    }
+
     /// The newest events last, in the order of the list.
-    fn chosen(&self, list: shown::EventList) -> shown::EventList {
+    fn chosen(&self, mut events: Vec<shown::Event>) -> shown::EventList {
         let is_open = |event: &shown::Event| event.stage != "closed";
         let newest = |event: &shown::Event| event.timeline.last().and_then(|step| from_rfc3339(&step.at));
         let is_recent =
             |event: &shown::Event| self.since.is_none_or(|since| newest(event).is_none_or(|at| at >= since));
-        let mut events = list.events;
-        events.retain(|event| is_open(event) || (!self.open && is_recent(event)));
+        events.retain(|event| self.fits(event) && (is_open(event) || (!self.open && is_recent(event))));
         let beyond = events.len().saturating_sub(self.limit.unwrap_or(usize::MAX));
         shown::EventList { events: events.split_off(beyond), next: None }
     }
+}
+
+/// Whether a hook failed, or Azure started the event at the end of the notice.
+fn has_failed(event: &shown::Event) -> bool {
+    let is_failure = |outcome: &str| matches!(outcome, "failed" | "timed_out" | "unknown");
+    event.hooks.iter().filter_map(|hook| hook.outcome.as_deref()).any(is_failure)
+        || event.start_cause.as_deref() == Some("notice_expired")
 }
 
 async fn watch(target: &Target) -> Result<(), OperatorClientError> {
@@ -175,6 +225,28 @@ fn screenful(text: &str, height: Option<usize>) -> String {
         screen += "\x1b[K\n";
     }
     screen + "\x1b[J"
+}
+
+/// A path, or `unix:///path` as other clients of gRPC write it.
+pub(super) fn read_endpoint(text: &str) -> Result<PathBuf, String> {
+    let path = text.strip_prefix("unix://").or_else(|| text.strip_prefix("unix:")).unwrap_or(text);
+    let is_port = |(_, port): (&str, &str)| port.parse::<u16>().is_ok();
+    if path.is_empty() {
+        Err("write the path of a replica's operator socket".into())
+    } else if !path.contains('/') && path.rsplit_once(':').is_some_and(is_port) {
+        Err("commands use the operator socket of a replica on this machine, not a port: write a path or unix:///path"
+            .into())
+    } else {
+        Ok(path.into())
+    }
+}
+
+/// The endpoint without an option: of the environment, or the usual one.
+pub(super) fn endpoint_of_user() -> Result<PathBuf, String> {
+    config::endpoint().map_or_else(
+        || Ok(USUAL_ENDPOINT.into()),
+        |text| read_endpoint(&text).map_err(|why| format!("{ENDPOINT}: {why}")),
+    )
 }
 
 /// `2h`, counted back from now; or RFC 3339.

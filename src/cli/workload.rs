@@ -3,6 +3,7 @@
 
 use clap::Subcommand;
 
+use super::asker::Asker;
 use super::query::Target;
 use super::{Exit, output};
 use allclear_server::grpc::client::OperatorConnection;
@@ -22,6 +23,8 @@ pub(super) enum WorkloadSubcommand {
         #[arg(long, value_name = "TEXT")]
         reason: String,
         #[command(flatten)]
+        asker: Asker,
+        #[command(flatten)]
         target: Target,
     },
 }
@@ -33,10 +36,10 @@ impl WorkloadSubcommand {
                 let members = async |asking: &mut OperatorConnection| Ok(asking.status().await?.members);
                 target.look(members, |members| output::workloads(&target.reader(), members))
             }
-            Self::Restored { workload, reason, target } => {
+            Self::Restored { workload, reason, asker, target } => {
                 let request = shown::DeclareRestoredRequest { workload: workload.clone(), reason };
                 let told = |_: &shown::DeclareRestoredResponse| format!("{workload} counts as in service\n");
-                target.change(async |client| client.declare_restored(request).await, told)
+                target.change(&asker, async |client| client.declare_restored(request).await, told)
             }
         }
     }

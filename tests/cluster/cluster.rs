@@ -22,6 +22,7 @@ use super::workload::Hooks;
 use crate::machine_share::Share;
 
 /// Far beyond the duration of any operation on a loaded machine; only a failing test waits this long.
+pub(crate) const OPERATOR: &str = "nightshift";
 const LIMIT: Duration = Duration::from_mins(2);
 /// The pause between two checks of a condition grows with the wait: a check costs the replica several milliseconds of
 /// processor time, and a tenth more delay costs nothing.
@@ -218,10 +219,13 @@ impl Cluster {
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
-    /// Runs a command of the program against a replica; returns exit code, standard output and standard error.
+    /// Runs a command of the program against a replica, as the user `OPERATOR`; returns exit code, standard output and
+    /// standard error.
     pub(crate) fn says(&self, place: usize, arguments: &[&str]) -> (i32, String, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_allclear"))
             .args(arguments)
+            .env_remove("SUDO_USER")
+            .env("LOGNAME", OPERATOR)
             .arg("--endpoint")
             .arg(&self.replicas[place].socket)
             .output()

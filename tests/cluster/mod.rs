@@ -7,6 +7,7 @@ mod approvers;
 mod cables;
 mod changed_hooks;
 mod changes;
+mod choices;
 mod clocks;
 pub(crate) mod cloud;
 #[expect(clippy::module_inception, reason = "what the suite plays with")]

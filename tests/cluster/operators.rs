@@ -3,7 +3,7 @@
 use allclear::wire::pb::allclear::operator::v1::Event;
 use serde_json::{Value, json};
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, OPERATOR};
 use super::workload::hook;
 
 const ALL: [&str; 3] = ["db-0", "db-1", "db-2"];
@@ -35,7 +35,7 @@ pub(crate) fn refused(cluster: &Cluster, place: usize, arguments: &[&str]) -> St
 
 /// The timeline's name for the caller of a replica.
 pub(crate) fn who(place: usize) -> String {
-    format!("uid {} on db-{place}", nix::unistd::geteuid())
+    format!("{OPERATOR} (uid {}) on db-{place}", nix::unistd::geteuid())
 }
 
 pub(crate) fn waits_for(event: &Event, code: &str) -> bool {

@@ -18,6 +18,20 @@ pub fn log_filter() -> String {
     set("ALLCLEAR_LOG").or_else(|| set("RUST_LOG")).unwrap_or_else(|| LOG_DEFAULT.to_owned())
 }
 
+/// The environment variable with the operator socket that commands use.
+pub const ENDPOINT: &str = "ALLCLEAR_ENDPOINT";
+
+/// The operator socket of the environment, for commands without `--endpoint`.
+pub fn endpoint() -> Option<String> {
+    std::env::var(ENDPOINT).ok()
+}
+
+/// The name of the person at the terminal; under `sudo` the name of the person who called it. A question to a directory
+/// service may take minutes when the network is down, so only the environment is read.
+pub fn login_name() -> Option<String> {
+    ["SUDO_USER", "LOGNAME", "USER"].into_iter().find_map(|name| std::env::var(name).ok())
+}
+
 /// True if `NO_COLOR` is set to a non-empty value.
 pub fn colours_refused() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())

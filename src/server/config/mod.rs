@@ -32,7 +32,7 @@ use std::path::Path;
 
 pub use cluster::{ClusterConfig, PeerAddress, ReplicaConfig};
 pub use env::{Env, NOT_SHOWN};
-pub use environment::{colours_refused, environment, log_filter};
+pub use environment::{ENDPOINT, colours_refused, endpoint, environment, log_filter, login_name};
 pub use error::{ConfigError, ConfigErrors, Hidden, Location};
 pub use hook::{ConfiguredHook, HookTarget};
 pub use http::Http;

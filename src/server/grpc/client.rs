@@ -6,8 +6,11 @@ use std::time::Duration;
 use futures_util::{Stream, StreamExt as _};
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
+use tonic::metadata::{BinaryMetadataValue, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Response, Status};
+use tonic::{Code, Request, Response, Status};
 
 use crate::net::tls::cause;
 use allclear_wire::pb::allclear::operator::v1 as shown;
@@ -41,7 +44,23 @@ fn hint(why: &str) -> &'static str {
     }
 }
 
-pub type Client = OperatorClient<Channel>;
+/// The header with the name of the person who asks.
+pub(super) const ASKED_BY: &str = "allclear-asked-by-bin";
+
+/// Adds the name of the person who asks to every call.
+#[derive(Clone)]
+pub struct Introduction(Option<BinaryMetadataValue>);
+
+impl Interceptor for Introduction {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(name) = self.0.clone() {
+            request.metadata_mut().insert_bin(ASKED_BY, name);
+        }
+        Ok(request)
+    }
+}
+
+pub type Client = OperatorClient<InterceptedService<Channel, Introduction>>;
 pub type RpcResult<T> = Result<Response<T>, Status>;
 
 /// A connection to one replica.
@@ -52,12 +71,18 @@ pub struct OperatorConnection {
 
 impl OperatorConnection {
     pub async fn connect(path: &Path) -> Result<Self, OperatorClientError> {
+        Self::connect_as(path, None).await
+    }
+
+    /// Connects on behalf of a person. The replica records the name as the caller says it, beside the user id.
+    pub async fn connect_as(path: &Path, name: Option<&str>) -> Result<Self, OperatorClientError> {
         let no_answer = |why: String| OperatorClientError::NoAnswer { path: path.into(), why };
         let address = format!("unix://{}", path.display());
         let endpoint = Endpoint::from_shared(address).map_err(|error| no_answer(error.to_string()))?;
         let connected = endpoint.connect_timeout(ANSWER_WITHIN).connect().await;
         let channel = connected.map_err(|error| no_answer(cause(&error)))?;
-        Ok(Self { path: path.into(), client: Client::new(channel) })
+        let introduction = Introduction(name.map(|name| MetadataValue::from_bytes(name.as_bytes())));
+        Ok(Self { path: path.into(), client: OperatorClient::with_interceptor(channel, introduction) })
     }
 
     pub async fn status(&mut self) -> Result<shown::Status, OperatorClientError> {
@@ -66,6 +91,25 @@ impl OperatorConnection {
 
     pub async fn events(&mut self) -> Result<shown::EventList, OperatorClientError> {
         self.query(async |client| client.list_events(shown::ListEventsRequest::default()).await).await
+    }
+
+    /// Takes all events that the cluster keeps, or the events with changes since this time (RFC 3339), page by page, the
+    /// oldest first.
+    pub async fn all_events(
+        &mut self,
+        since: Option<String>,
+        mut take: impl FnMut(Vec<shown::Event>) -> Result<(), OperatorClientError>,
+    ) -> Result<(), OperatorClientError> {
+        let mut after = String::new();
+        loop {
+            let request = shown::ListEventsRequest { all: true, after, since: since.clone() };
+            let page = self.query(async |client| client.list_events(request).await).await?;
+            take(page.events)?;
+            match page.next {
+                Some(next) => after = next,
+                None => return Ok(()),
+            }
+        }
     }
 
     pub async fn event(&mut self, id: &str) -> Result<shown::Event, OperatorClientError> {

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt as _, stream};
 use tokio_util::sync::CancellationToken;
+use tonic::metadata::MetadataMap;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
+use super::client::ASKED_BY;
 use super::drill;
-use super::operator_actions::{OperatorCall, event_id, hook_named, reason};
-use super::refusal::{refused, unknown};
+use super::operator_actions::{OperatorCall, hook_named, reason};
+use super::refusal::{not_selected, refused, unknown};
 use super::uid_policy::caller;
 use crate::replica::SharedParts;
 use crate::replica::clock::from_rfc3339;
@@ -31,6 +33,8 @@ use allclear_wire::pb::allclear::operator::v1::operator_server::{self, OperatorS
 const MAX_MESSAGE_BYTES: usize = 512 << 10;
 /// The maximal length of a VM's name.
 const MAX_NAME_BYTES: usize = 255;
+/// The maximal length of a person's name.
+const MAX_PERSON_BYTES: usize = 64;
 
 struct OperatorService {
     view: View,
@@ -49,15 +53,16 @@ pub fn operator_routes(view: View, shared: &SharedParts, stop: CancellationToken
 }
 
 impl OperatorService {
-    /// The call with the caller's name in logs: the peer of the socket.
+    /// The call with the caller's name in logs: the name that the caller gives, and the user of the peer of the socket.
     fn asked<T>(&self, request: Request<T>) -> (OperatorCall<'_>, T) {
         let uid = caller(request.extensions()).map_or_else(|| "unknown uid".into(), |(uid, _)| format!("uid {uid}"));
+        let who = given_name(request.metadata()).map_or_else(|| uid.clone(), |name| format!("{name} ({uid})"));
         let asking = OperatorCall {
             cluster: &self.cluster,
             inputs: &self.inputs,
             isolated_requests: &self.isolated_requests,
             view: &self.view,
-            who: format!("{uid} on {}", self.cluster.node.name),
+            who: format!("{who} on {}", self.cluster.node.name),
         };
         (asking, request.into_inner())
     }
@@ -67,6 +72,14 @@ impl OperatorService {
         let recorded = self.cluster.propose(&command).await;
         recorded.map(drop).map_err(|error| refused(&error, error.is_refusal()))
     }
+}
+
+/// The name that a caller gives, if the name can be shown.
+fn given_name(metadata: &MetadataMap) -> Option<String> {
+    let bytes = metadata.get_bin(ASKED_BY)?.to_bytes().ok()?;
+    let name = std::str::from_utf8(&bytes).ok()?.trim();
+    let fits = (1..=MAX_PERSON_BYTES).contains(&name.len()) && !name.chars().any(char::is_control);
+    fits.then(|| name.to_owned())
 }
 
 /// Checks a replica's name by the rules of the configuration.
@@ -103,9 +116,7 @@ impl operator_server::Operator for OperatorService {
 
     async fn get_event(&self, request: Request<shown::GetEventRequest>) -> Answer<shown::Event> {
         let id = request.into_inner().id;
-        let unknown =
-            || Status::not_found(format!("no event {id:?} is known here; `allclear events` lists the known events"));
-        self.view.event(&id).map(Response::new).ok_or_else(unknown)
+        self.view.select_event(&id).map(Response::new).map_err(|error| not_selected(&error))
     }
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<shown::Status, Status>> + Send>>;
@@ -207,7 +218,7 @@ impl operator_server::Operator for OperatorService {
 
     async fn hold(&self, request: Request<shown::HoldRequest>) -> Answer<shown::HoldResponse> {
         let (asking, request) = self.asked(request);
-        let (event, until) = (event_id(&request.event)?, asking.end(request.until).await?);
+        let (event, until) = (asking.event(&request.event)?, asking.end(request.until).await?);
         asking
             .ask(
                 OperatorRequest::Hold { event: event.clone(), until, no_hooks: request.no_hooks },
@@ -221,7 +232,7 @@ impl operator_server::Operator for OperatorService {
 
     async fn release(&self, request: Request<shown::ReleaseRequest>) -> Answer<shown::ReleaseResponse> {
         let (asking, request) = self.asked(request);
-        let event = event_id(&request.event)?;
+        let event = asking.event(&request.event)?;
         asking.ask(OperatorRequest::Release { event: event.clone() }, reason(&request.reason)?).await?;
         Ok(Response::new(shown::ReleaseResponse { event: Some(asking.shown(&event)?) }))
     }
@@ -248,7 +259,7 @@ impl operator_server::Operator for OperatorService {
 
     async fn approve(&self, request: Request<shown::ApproveRequest>) -> Answer<shown::ApproveResponse> {
         let (asking, request) = self.asked(request);
-        let event = event_id(&request.event)?;
+        let event = asking.event(&request.event)?;
         if request.alone {
             return asking.approve_alone(event, request.revision, reason(&request.reason)?).await.map(Response::new);
         }
@@ -282,7 +293,7 @@ impl operator_server::Operator for OperatorService {
 
     async fn skip(&self, request: Request<shown::SkipRequest>) -> Answer<shown::SkipResponse> {
         let (asking, request) = self.asked(request);
-        let event = event_id(&request.event)?;
+        let event = asking.event(&request.event)?;
         let reason = reason(&request.reason)?;
         asking.catch_up().await?;
         let state = self.cluster.state();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tonic::Status;
 
-use super::refusal::{refusal, refused, unknown};
+use super::refusal::{not_selected, refusal, refused, unknown};
 use crate::replica::clock::from_rfc3339;
 use crate::replica::cluster::ClusterHandle;
 use crate::replica::input_source::InputSource;
@@ -16,6 +16,7 @@ use crate::replica::view::View;
 use allclear_core::isolation::unaware_replicas::unaware_replicas;
 use allclear_core::model::command::{ApplyResult, Command, RequestAction};
 use allclear_core::model::event::Event;
+use allclear_core::model::event_lookup::NotSelected;
 use allclear_core::model::id::EventId;
 use allclear_core::model::operator::OperatorRequest;
 use allclear_core::model::state::State;
@@ -125,6 +126,19 @@ impl OperatorCall<'_> {
         let _ = timeout(ACKNOWLEDGED_WITHIN, know).await;
     }
 
+    /// The id of the selected event. An id that is unknown here may be known to the leader.
+    pub(super) fn event(&self, given: &str) -> Result<EventId, Status> {
+        let fits = (1..=MAX_ID_BYTES).contains(&given.len()) && !given.chars().any(char::is_control);
+        if !fits {
+            return Err(Status::failed_precondition(format!("{given:?} is not the id of an event")));
+        }
+        match self.view.state().select_event(given) {
+            Ok(event) => Ok(event.announcement.id.clone()),
+            Err(NotSelected::Unknown { .. }) => Ok(EventId::new(given)),
+            Err(several @ NotSelected::Ambiguous { .. }) => Err(not_selected(&several)),
+        }
+    }
+
     pub(super) fn shown(&self, event: &EventId) -> Result<shown::Event, Status> {
         self.view.event(event.as_str()).ok_or_else(|| unknown(&self.cluster.state(), event))
     }
@@ -165,15 +179,6 @@ fn is_fulfilled(state: &State, what: &OperatorRequest) -> bool {
         OperatorRequest::Restored { member } => !state.slots.contains_key(member),
         OperatorRequest::Resume => state.pause(state.now).is_none(),
         OperatorRequest::Hold { .. } | OperatorRequest::Pause { .. } | OperatorRequest::ClusterChange { .. } => false,
-    }
-}
-
-pub(super) fn event_id(given: &str) -> Result<EventId, Status> {
-    let fits = (1..=MAX_ID_BYTES).contains(&given.len()) && !given.chars().any(char::is_control);
-    if fits {
-        Ok(EventId::new(given))
-    } else {
-        Err(Status::failed_precondition(format!("{given:?} is not the id of an event")))
     }
 }
 

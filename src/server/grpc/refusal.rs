@@ -7,6 +7,7 @@ use tonic::Status;
 use crate::replica::clock::rfc3339;
 use allclear_core::model::command::Rejection;
 use allclear_core::model::event::Event;
+use allclear_core::model::event_lookup::NotSelected;
 use allclear_core::model::id::EventId;
 use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::operator::{OperatorRequest, Suspension};
@@ -17,12 +18,20 @@ pub(super) fn refused(error: &impl Display, is_refusal: bool) -> Status {
     if is_refusal { Status::failed_precondition(error.to_string()) } else { Status::aborted(error.to_string()) }
 }
 
+/// The status for a text that selects no event.
+pub(super) fn not_selected(error: &NotSelected) -> Status {
+    match error {
+        NotSelected::Unknown { .. } => Status::not_found(error.to_string()),
+        NotSelected::Ambiguous { .. } => Status::failed_precondition(error.to_string()),
+    }
+}
+
 /// The status for an event that is closed or never existed.
 pub(super) fn unknown(state: &State, event: &EventId) -> Status {
     if state.event(event).is_some() {
         return Status::failed_precondition(format!("event {event} is closed"));
     }
-    Status::not_found(format!("no event {:?} is known here; `allclear events` lists the known events", event.as_str()))
+    not_selected(&NotSelected::Unknown { given: event.to_string() })
 }
 
 /// The status of a rejected request, by the state that this replica has applied since.

@@ -19,6 +19,7 @@ use super::{metrics, page, watch};
 use crate::net::limits::{ClientKey, Maker, serve_http1};
 use crate::replica::metrics::RefusalKind;
 use crate::replica::view::View;
+use allclear_core::model::event_lookup::NotSelected;
 
 /// Serves until `stop`.
 pub async fn serve(listener: TcpListener, view: View, names: HostNames, stop: CancellationToken) -> io::Result<()> {
@@ -83,9 +84,12 @@ impl RequestGuard {
 }
 
 async fn event(State(view): State<View>, Path(id): Path<String>) -> Response {
-    match view.event(&id) {
-        Some(event) => Json(event).into_response(),
-        None => problem(StatusCode::NOT_FOUND, "no such event is known here; /v1/events lists the known events"),
+    match view.select_event(&id) {
+        Ok(event) => Json(event).into_response(),
+        Err(NotSelected::Unknown { .. }) => {
+            problem(StatusCode::NOT_FOUND, "no such event is known here; /v1/events lists the known events")
+        }
+        Err(several @ NotSelected::Ambiguous { .. }) => problem(StatusCode::NOT_FOUND, &several.to_string()),
     }
 }
 

@@ -29,6 +29,7 @@ use super::watchdog::Watchdog;
 use crate::consensus::{RaftRole, RaftStatus};
 use crate::net::tls::Credentials;
 use allclear_core::isolation::reconciliation::with_local_facts;
+use allclear_core::model::event_lookup::NotSelected;
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::isolated_approval::JournalEntry;
 use allclear_core::model::isolation::ImdsHealth;
@@ -160,6 +161,12 @@ impl View {
     pub fn event(&self, id: &str) -> Option<shown::Event> {
         let (state, input) = self.inputs();
         Some(event::shown(&state, state.event(&EventId::new(id))?, &input))
+    }
+
+    /// The event with this id, or the one event whose id begins so.
+    pub fn select_event(&self, given: &str) -> Result<shown::Event, NotSelected> {
+        let (state, input) = self.inputs();
+        Ok(event::shown(&state, state.select_event(given)?, &input))
     }
 
     /// The committed state, with this replica's observations and actions in isolation that are not in the log yet.
