@@ -1,6 +1,7 @@
 //! The fields of each api-version, and the requests that are refused.
 
 use reqwest::Method;
+use reqwest::header::HeaderValue;
 use serde_json::{Value, json};
 
 use crate::fake_cloud::stage::Stage;
@@ -42,6 +43,9 @@ async fn every_version_shows_its_own_types_fields_and_names() {
         assert_eq!(kinds(&events), KINDS[..shown], "{version}");
         assert_eq!(fields(&events[0]), extra, "{version}");
         assert_eq!(events[0]["Resources"][0], name, "{version}");
+        let date = events[0]["NotBefore"].as_str().unwrap();
+        let is_iso = date.len() == 20 && date.ends_with('Z');
+        assert_eq!((is_iso, date.ends_with(" GMT")), (version == "2017-03-01", version != "2017-03-01"), "{date}");
     }
     stage.cloud.shutdown().await;
 }
@@ -86,6 +90,42 @@ async fn unknown_versions_are_refused_with_json_that_has_no_events() {
         let body = reply.json();
         assert!(body["error"].is_string() && body["newest-versions"].is_array() && body["Events"].is_null(), "{body}");
     }
+    stage.cloud.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_may_serve_one_version_alone() {
+    let stage = Stage::open(&["db-0"]).await;
+    for status in [404, 400] {
+        let fault = json!({ "kind": "serves", "version": "2019-08-01", "status": status });
+        stage.order("/faults", json!({ "fault": fault })).await;
+        for (version, expected) in [("2020-07-01", status), ("2019-08-01", 200)] {
+            let reply = stage.ask(Method::GET, &stage.events_url("db-0", version), None).await.unwrap();
+            assert_eq!(reply.status, expected, "{version}");
+        }
+        stage.control(Method::DELETE, "/faults", None).await;
+    }
+    stage.cloud.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_the_client_has_is_not_sent_again() {
+    let stage = Stage::open(&["db-0"]).await;
+    let url = stage.events_url("db-0", "2020-07-01");
+    let ask = async |mark: Option<HeaderValue>| {
+        let mut request = stage.http.get(&url).header("Metadata", "true");
+        if let Some(mark) = mark {
+            request = request.header("If-None-Match", mark);
+        }
+        request.send().await.unwrap()
+    };
+    let first = ask(None).await;
+    let mark = first.headers()["etag"].clone();
+    assert_eq!(ask(Some(mark.clone())).await.status(), 304);
+    assert_eq!(ask(None).await.status(), 200);
+    all_kinds(&stage).await;
+    let changed = ask(Some(mark.clone())).await;
+    assert!(changed.status() == 200 && changed.headers()["etag"] != mark);
     stage.cloud.shutdown().await;
 }
 

@@ -8,6 +8,8 @@ pub(super) struct EmulatedResponse {
     pub(super) status: u16,
     pub(super) content_type: &'static str,
     pub(super) body: Bytes,
+    /// The mark of a document, for `If-None-Match`.
+    pub(super) etag: Option<String>,
     pub(super) ending: ResponseEnd,
 }
 
@@ -26,7 +28,7 @@ pub(super) enum ResponseEnd {
 
 impl EmulatedResponse {
     pub(super) fn text(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Self {
-        Self { status, content_type, body: body.into(), ending: ResponseEnd::Whole }
+        Self { status, content_type, body: body.into(), etag: None, ending: ResponseEnd::Whole }
     }
 
     pub(super) fn json(status: u16, body: &Value) -> Self {

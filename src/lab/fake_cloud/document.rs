@@ -50,7 +50,7 @@ fn row(event: &Announcement, version: EmulatedVersion) -> EventRow<'_> {
         event_type: event.kind.as_str(),
         resource_type: &event.resource_type,
         resources: event.resources.iter().map(|name| format!("{underscore}{name}")).collect(),
-        not_before: dates::not_before(event.not_before),
+        not_before: dates::not_before(event.not_before, version.has_iso_times()),
         description: version.has_description().then_some(&event.description),
         event_source: version.has_source().then_some(event.source.as_str()),
         duration_in_seconds: version.has_duration().then(|| event.duration.map_or(-1, seconds)),

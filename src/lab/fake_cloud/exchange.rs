@@ -99,6 +99,7 @@ async fn read(vm: VmName, request: Request) -> ImdsRequest {
         query: parts.uri.query().unwrap_or_default().to_owned(),
         has_header: parts.headers.get("metadata").is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true")),
         is_forwarded: parts.headers.contains_key("x-forwarded-for"),
+        if_none_match: parts.headers.get(header::IF_NONE_MATCH).and_then(|mark| Some(mark.to_str().ok()?.to_owned())),
         body: body.ok().and_then(Result::ok),
     }
 }
@@ -157,6 +158,9 @@ fn deliver(answer: EmulatedResponse, line: &ConnectionEnd, date: String) -> Resp
     map.insert(header::DATE, HeaderValue::try_from(date).unwrap_or(HeaderValue::from_static("")));
     // The full length also for a cut body, so that the client can detect the cut.
     map.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    if let Some(etag) = answer.etag.and_then(|etag| HeaderValue::try_from(etag).ok()) {
+        map.insert(header::ETAG, etag);
+    }
     if status == StatusCode::FOUND {
         // A path that does not exist: a client following the redirect appears in the request log.
         map.insert(header::LOCATION, HeaderValue::from_static("/redirected"));

@@ -34,6 +34,11 @@ pub(super) enum FaultRule {
     Status {
         status: u16,
     },
+    /// The endpoint serves only this api-version, and answers others with this status: 400 or 404.
+    Serves {
+        version: String,
+        status: u16,
+    },
     /// The connection is reset before the request takes effect.
     Reset,
     /// A redirect to a path that does not exist; a client following the redirect appears in the request log.
@@ -138,6 +143,9 @@ impl FaultRule {
             }
             Self::Lies { events, resources } if *events > MOST_LIES || *resources > MOST_LIES => {
                 mistakes.push(format!("events and resources: at most {MOST_LIES} of each"));
+            }
+            Self::Serves { status, .. } if !matches!(status, 400 | 404) => {
+                mistakes.push(format!("{status}: the platform refuses a version with 400 or 404"));
             }
             Self::Status { status } if !(200..600).contains(status) => {
                 mistakes.push(format!("{status} is no final HTTP status; use one from 200 to 599"));

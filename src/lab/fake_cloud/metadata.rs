@@ -1,6 +1,8 @@
 //! The answers of an endpoint: the checks of the real service, the document, and the faults that change an answer.
 //! This module only decides; `exchange` has the waiting and the sockets.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use bytes::Bytes;
 use serde_json::json;
 
@@ -22,6 +24,8 @@ pub(super) struct ImdsRequest {
     /// Whether the request has the header that the service demands.
     pub(super) has_header: bool,
     pub(super) is_forwarded: bool,
+    /// The mark of the document that the client has.
+    pub(super) if_none_match: Option<String>,
     /// `None` when the body was too large or incomplete.
     pub(super) body: Option<Bytes>,
 }
@@ -54,7 +58,7 @@ impl Tenant {
         asked: &ImdsRequest,
         fault: Option<&Switched>,
     ) -> EmulatedResponse {
-        if let Some(answer) = fault.and_then(|switched| instead_of_answer(&switched.fault)) {
+        if let Some(answer) = fault.and_then(|switched| instead_of_answer(&switched.fault, asked)) {
             if asked.is_post() {
                 self.note_unheard(seq, asked);
             }
@@ -91,20 +95,24 @@ impl Tenant {
             None if is_of_instance && asked.version().is_some() => self.instance(&asked.vm),
             None => no_version(),
             Some(_) if asked.is_post() => self.approval(now, seq, asked),
-            Some(version) => self.document(now, &asked.vm, version, fault),
+            Some(version) => self.document(now, asked, version, fault),
         }
     }
 
     fn document(
         &mut self,
         now: Timestamp,
-        vm: &VmName,
+        asked: &ImdsRequest,
         version: EmulatedVersion,
         fault: Option<&Switched>,
     ) -> EmulatedResponse {
-        let Some(current) = self.cloud.poll(now, vm) else { return EmulatedResponse::error(404, "no such VM") };
+        let Some(current) = self.cloud.poll(now, &asked.vm) else { return EmulatedResponse::error(404, "no such VM") };
         let notice = fault.and_then(|switched| switched.stale.as_ref()).unwrap_or(&current);
-        EmulatedResponse::text(200, "application/json; charset=utf-8", document::written(notice, version))
+        let text = document::written(notice, version);
+        let etag = Some(etag_of(&text));
+        let is_known = asked.if_none_match == etag;
+        let (status, body) = if is_known { (304, String::new()) } else { (200, text) };
+        EmulatedResponse { etag, ..EmulatedResponse::text(status, "application/json; charset=utf-8", body) }
     }
 
     fn instance(&self, vm: &VmName) -> EmulatedResponse {
@@ -113,9 +121,19 @@ impl Tenant {
     }
 }
 
+/// Equal for equal documents: an incarnation may return with another document.
+fn etag_of(text: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    format!("\"{:016x}\"", hasher.finish())
+}
+
 /// The answer of faults that keep a request from the platform.
-fn instead_of_answer(fault: &FaultRule) -> Option<EmulatedResponse> {
+fn instead_of_answer(fault: &FaultRule, asked: &ImdsRequest) -> Option<EmulatedResponse> {
     match fault {
+        FaultRule::Serves { version, .. } if asked.version() == Some(version) => None,
+        FaultRule::Serves { status: 400, .. } => Some(no_version()),
+        FaultRule::Serves { status, .. } => Some(EmulatedResponse::error(*status, "Not found")),
         FaultRule::Hang => Some(EmulatedResponse::none(ResponseEnd::Never)),
         FaultRule::Status { status } => Some(EmulatedResponse::error(*status, "the fake cloud was told to answer so")),
         FaultRule::Reset => Some(EmulatedResponse::none(ResponseEnd::Reset)),

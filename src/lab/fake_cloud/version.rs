@@ -23,6 +23,11 @@ impl EmulatedVersion {
         self.0 < "2017-08-01"
     }
 
+    /// The earliest version writes times as ISO 8601, later versions as RFC 1123.
+    pub(super) fn has_iso_times(self) -> bool {
+        self.0 < "2017-08-01"
+    }
+
     pub(super) fn has_description(self) -> bool {
         self.0 >= "2019-04-01"
     }
