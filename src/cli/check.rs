@@ -8,6 +8,16 @@ use allclear_core::model::id::VmName;
 use allclear_server::app::{confidence, credentials};
 
 pub(super) fn check(file: &Configured) -> Result<(), Exit> {
+    let checked = printed(file);
+    match checked {
+        Ok(()) => say("valid"),
+        Err(Exit::Usage) => say("invalid"),
+        Err(_) => {}
+    }
+    checked
+}
+
+fn printed(file: &Configured) -> Result<(), Exit> {
     let config = file.load()?;
     let name = config.replica.name.as_ref().map(VmName::as_str);
     if let Some(Err(unfit)) = credentials::look(&config, name) {

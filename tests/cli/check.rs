@@ -19,7 +19,7 @@ fn example(folder: &Path) -> String {
 fn a_valid_configuration_is_printed_as_a_file_that_says_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let first = allclear(&["check", "--config", &example(folder.path())], &[]);
-    assert_eq!((first.status.code(), stderr(&first)), (Some(0), ""));
+    assert_eq!((first.status.code(), stderr(&first)), (Some(0), "valid\n"));
     let again = allclear(&["check", "--config", &written(folder.path(), stdout(&first))], &[]);
     assert_eq!(stdout(&first), stdout(&again));
     assert_eq!(again.status.code(), Some(0));
@@ -37,7 +37,7 @@ fn every_mistake_is_on_standard_error_with_its_line() {
         "environment variable ALLCLEAR__CLUSTER__MAX_VOTERS: `cluster.max_voters` is 8".to_owned(),
     ];
     let lines: Vec<_> = stderr(&output).lines().collect();
-    assert_eq!(lines.len(), starts.len(), "{lines:#?}");
+    assert_eq!((lines.len(), lines.last()), (starts.len() + 1, Some(&"invalid")), "{lines:#?}");
     for (line, start) in lines.iter().zip(&starts) {
         assert!(line.starts_with(start), "{line}\n{start}");
     }

@@ -87,6 +87,21 @@ impl Plan {
         self.also("cluster.heartbeat", "1s").also("cluster.election_timeout", "2s")
     }
 
+    /// The groups of all workloads, where one group is defined: a configuration defines all its groups, or none.
+    fn groups(&self) -> String {
+        let others = self.tables.concat();
+        if self.spare.is_none() && !others.contains("[[group]]") {
+            return String::new();
+        }
+        let names = self.workloads.iter().map(|(name, ..)| *name);
+        let missing = names.filter(|name| !others.contains(&format!("name = \"{name}s\"")));
+        let members =
+            |name: &str| self.spare.filter(|(workload, _)| *workload == name).map_or(1, |(_, members)| members);
+        missing.fold(String::new(), |text, name| {
+            text + &format!("[[group]]\nname = \"{name}s\"\nmax_unavailable = {}\n", members(name))
+        })
+    }
+
     /// Further environment variables of each replica: another wall clock, say.
     pub(crate) fn environments(mut self, environments: Vec<Vec<(&'static str, String)>>) -> Self {
         self.environments = environments;
@@ -188,8 +203,7 @@ impl Plan {
             }
         }
         let links = self.has_links.then(|| Links::between(&addresses));
-        let group = |(workload, members)| format!("[[group]]\nname = \"{workload}s\"\nmax_unavailable = {members}\n");
-        let groups = self.spare.map(group).unwrap_or_default();
+        let groups = self.groups();
         let workloads = self.workloads.iter().map(|(name, after, each)| hooks.table(name, after, each));
         let tables = groups + &workloads.collect::<String>();
         let mut replicas = Vec::new();

@@ -61,7 +61,7 @@ pub(super) fn read(document: &Value, reading: Reading<'_>) -> Option<Config> {
         let tracing = table.table("tracing", tracing::read).flatten();
         let policy = table.table_or_empty("policy", policy::read);
         let groups = policy::read_groups(table);
-        let workloads = workload::read_all(table);
+        let workloads = workload::read_all(table, groups.as_deref());
         let receivers = notify::read_all(table);
         let cluster = cluster?;
         let policy = Policy { repost_after: cluster.repost_after, ..policy? };

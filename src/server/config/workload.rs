@@ -11,7 +11,7 @@ use super::role::{self, RoleConfig};
 use super::scalar;
 use allclear_core::model::id::{GroupName, WorkloadName};
 use allclear_core::model::state::WORKLOAD_LIMIT;
-use allclear_core::model::workload::Phase;
+use allclear_core::model::workload::{Group, Phase};
 
 /// The interval of `ready` checks for a workload with a `ready` hook, also outside of events.
 const READY_INTERVAL: Duration = Duration::from_secs(10);
@@ -50,8 +50,11 @@ impl ConfiguredWorkload {
     }
 }
 
-/// Reads all workloads; `None` if one lacks a required key.
-pub(super) fn read_all(table: &mut TomlTable<'_>) -> Option<Vec<ConfiguredWorkload>> {
+/// Reads all workloads; `None` if one lacks a required key. `groups` is `None` if a group has a mistake of its own.
+pub(super) fn read_all(
+    table: &mut TomlTable<'_>,
+    groups: Option<&[(Group, Vec<u32>)]>,
+) -> Option<Vec<ConfiguredWorkload>> {
     let read = table.tables("workload", read_workload);
     if read.len() > WORKLOAD_LIMIT {
         let message = format!(
@@ -64,19 +67,39 @@ pub(super) fn read_all(table: &mut TomlTable<'_>) -> Option<Vec<ConfiguredWorklo
     table.refuse_repeats("workload", read.iter().flatten().map(|read| &read.name));
     let named: Vec<_> = read.iter().flatten().collect();
     refuse_circles(table, &named);
+    // Without any `[[group]]` every group has the defaults.
+    if let Some(groups) = groups.filter(|groups| !groups.is_empty()) {
+        let known: Vec<&str> = groups.iter().map(|(group, _)| group.name.0.as_str()).collect();
+        named.iter().filter_map(|read| read.group.as_ref()).for_each(|group| refuse_undefined(table, group, &known));
+    }
     read.into_iter().map(|read| read?.workload).collect()
+}
+
+fn refuse_undefined(table: &TomlTable<'_>, group: &Located<String>, known: &[&str]) {
+    if known.contains(&group.value.as_str()) {
+        return;
+    }
+    let advice = match scalar::nearest(&group.value, known) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None => format!("add a `[[group]]` of this name; the groups are {}", known.join(", ")),
+    };
+    table.mistake(
+        &group.place,
+        format!("`workload.group` {:?} is no group of this configuration: {advice}", group.value),
+    );
 }
 
 /// The fields for comparing workloads, also present if a hook is wrong.
 struct ReadWorkload {
     name: Located<String>,
+    group: Option<Located<String>>,
     after: Vec<Located<String>>,
     workload: Option<ConfiguredWorkload>,
 }
 
 fn read_workload(table: &mut TomlTable<'_>) -> Option<ReadWorkload> {
     let name = table.required("name", scalar::name, "every workload needs its own name");
-    let group = table.optional("group", scalar::name).map(GroupName);
+    let group = table.found("group", scalar::name);
     let after = table.list("after", scalar::name).unwrap_or_default();
     let source = table.table("role", role::read_source).flatten();
     let every = scalar::duration(Duration::from_millis(100)..=Duration::from_hours(1));
@@ -99,7 +122,7 @@ fn read_workload(table: &mut TomlTable<'_>) -> Option<ReadWorkload> {
     let name = name?;
     let workload = hooks.map(|hooks| ConfiguredWorkload {
         name: WorkloadName(name.value.clone()),
-        group,
+        group: group.as_ref().map(|group| GroupName(group.value.clone())),
         after: after.iter().map(|name| WorkloadName(name.value.clone())).collect(),
         role: source.map(|source| RoleConfig {
             source,
@@ -109,7 +132,7 @@ fn read_workload(table: &mut TomlTable<'_>) -> Option<ReadWorkload> {
         allow_uids,
         hooks,
     });
-    Some(ReadWorkload { name, after, workload })
+    Some(ReadWorkload { name, group, after, workload })
 }
 
 /// Rejects two hooks with the same name in one phase, because the names must differ.
