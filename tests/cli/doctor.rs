@@ -227,7 +227,8 @@ fn a_metadata_endpoint_that_is_not_one_is_told() {
     let unnamed = bench.text().replace(&bench.endpoint, &format!("http://{nobody}")).replace("name = \"db-0\"\n", "");
     let (code, findings) = bench.asked(&unnamed);
     assert!(code == Some(1) && any(&findings, "the name of this VM is not known"), "{findings:#?}");
-    bench.warns(&bench.alone().replace("\"db-0\"", "\"db-7\""), "calls this VM db-0");
+    // No event would ever name this replica.
+    bench.fails(&bench.alone().replace("\"db-0\"", "\"db-7\""), "name", "calls this VM db-0");
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn called(config: &Config, told: Result<VmName, NoInformation>) -> Finding {
         }
         (Some(name), Ok(told)) => {
             let what = format!("replica.name is {name}, but the instance metadata calls this VM {told}");
-            Finding::warn(CHECK, what, "events use the name of the instance metadata: set replica.name to this name")
+            Finding::fail(CHECK, what, "events use the name of the instance metadata: set replica.name to this name")
         }
         (Some(name), Err(why)) => {
             let what = format!("replica.name is {name}; Azure's name for this VM is not known ({why})");
