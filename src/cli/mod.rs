@@ -2,6 +2,7 @@
 //!
 //! Results go to standard output, all messages for people to standard error.
 
+mod approve;
 mod asker;
 mod certs;
 mod check;

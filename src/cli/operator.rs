@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
+use super::approve;
 use super::asker::Asker;
 use super::query::Target;
 use super::{Exit, examples, output};
@@ -63,7 +64,8 @@ pub(super) enum OperatorCommand {
         /// The event's id
         #[arg(value_name = "EVENT")]
         event: String,
-        /// The event's revision in `allclear explain`; the command is refused if the event has changed since then
+        /// The event's revision in `allclear explain`; the command is refused if the event has changed since then. On a
+        /// terminal, without this option, the command shows what an approval skips, and asks
         #[arg(long, value_name = "NUMBER")]
         revision: Option<u64>,
         /// Approves the event without a quorum, on the queried replica. This replica follows no leader, runs no hooks,
@@ -146,6 +148,9 @@ impl OperatorCommand {
 
 /// `90s`, `2h`, `1h 30m`, counted from now; or RFC 3339.
 fn end(text: &str) -> Result<End, String> {
+                let asks = revision.is_none() && !alone && approve::is_answerable();
+                let revision = if asks { target.confirmed(&event)? } else { revision };
+                let request = shown::ApproveRequest { event, revision, reason, alone, over_budget };
     let when = if let Ok(span) = humantime::parse_duration(text) {
         match u64::try_from(span.as_millis()) {
             Ok(ms) if span > Duration::ZERO => When::AfterMs(ms),

@@ -9,6 +9,7 @@ use futures_util::StreamExt as _;
 use serde::Serialize;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::approve;
 use super::asker::Asker;
 use super::output::{self, OutputContext, USUAL_ENDPOINT};
 use super::{Exit, examples, runtime, say};
@@ -45,6 +46,19 @@ impl Target {
         told: impl FnOnce(&T) -> String,
     ) -> Result<(), Exit> {
         answered(async { print(self.json, &ask(&mut OperatorConnection::connect(&self.endpoint).await?).await?, told) })
+    }
+
+    /// Shows the consequences of an approval, and asks. Returns the revision that the person has seen.
+    pub(super) fn confirmed(&self, event: &str) -> Result<Option<u64>, Exit> {
+        let (event, status) = answered(async {
+            let mut asking = OperatorConnection::connect(&self.endpoint).await?;
+            Ok((asking.event(event).await?, asking.status().await?))
+        })?;
+        if approve::is_confirmed(&event, &status) {
+            return Ok(Some(event.revision));
+        }
+        say("nothing is approved");
+        Err(Exit::Failed)
     }
 
     /// Changes the replica's state, and prints the answer.

@@ -35,7 +35,6 @@ pub(crate) fn report_progress(
         return Err(Rejection::Repeated);
     }
     attempt.progress = Some(progress.clone());
-    event.revision += 1;
     Ok(())
 }
 
@@ -60,7 +59,6 @@ pub(crate) fn extend_attempt(
         return Err(Rejection::NotDue);
     }
     known.deadline = deadline.min(ends);
-    event.revision += 1;
     Ok(())
 }
 
@@ -83,13 +81,14 @@ pub(crate) fn finish_attempt(
         return Err(Rejection::Late);
     }
     attempt.outcome = Some((outcome.clone(), now));
+    let is_as_before = attempt.is_blocked() && attempt.blocked.is_some();
     if attempt.is_blocked() {
         let first = BlockedCount { times: 0, since: attempt.begun_at };
         let BlockedCount { times, since } = attempt.blocked.unwrap_or(first);
         attempt.blocked = Some(BlockedCount { times: times.saturating_add(1), since });
     }
     let (member, stint, phase) = (attempt.member.clone(), attempt.stint, attempt.hook.phase);
-    event.revision += 1;
+    event.revision += u64::from(!is_as_before);
     // A restore to be cancelled that succeeded regardless: the member is no longer sick.
     if let Some(slot) = state.slots.get_mut(&member)
         && phase == Phase::Restore

@@ -213,15 +213,16 @@ impl Event {
 
     /// Adds an attempt. A new run of a blocked hook replaces the blocked attempt.
     pub(crate) fn begin(&mut self, begun: Attempt) {
-        self.revision += 1;
         let last = self.attempts.iter_mut().rev().find(|it| it.hook == begun.hook && it.member == begun.member);
         let is_again = |it: &Attempt| {
             let is_same = (it.intent, it.stint, &it.on) == (begun.intent, begun.stint, &begun.on);
             is_same && it.is_blocked()
         };
-        match last.filter(|it| is_again(it)) {
-            Some(last) => *last = Attempt { blocked: last.blocked, ..begun },
-            None => self.attempts.push(begun),
+        if let Some(last) = last.filter(|it| is_again(it)) {
+            *last = Attempt { blocked: last.blocked, ..begun };
+        } else {
+            self.revision += 1;
+            self.attempts.push(begun);
         }
     }
 
