@@ -73,6 +73,11 @@ Example:
 
 `allclear explain 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11` shows the revision and the whole command.";
 
+pub(super) const RETRY: &str = "\
+Examples:
+  allclear retry 7B4C33D2 postgres/drain --reason 'the disk has room again'
+  allclear retry 7B4C33D2 'db-0/postgres/drain#2' --reason 'the disk has room again'";
+
 pub(super) const SKIP: &str = "\
 Examples:
   allclear skip 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11 postgres/drain --reason 'clients are gone'

@@ -1,4 +1,4 @@
-//! `allclear hold`, `release`, `pause`, `resume`, `approve` and `skip`: operators' requests about events. Any replica
+//! `allclear hold`, `release`, `pause`, `resume`, `approve`, `retry` and `skip`: operators' requests about events. Any replica
 //! accepts these commands.
 
 use std::fmt::Write as _;
@@ -78,6 +78,20 @@ pub(super) enum OperatorCommand {
         #[command(flatten)]
         asked: OperatorArguments,
     },
+    /// Runs a failed hook of an event again, once the cause of the failure is mended
+    ///
+    /// The hook has all its attempts again.
+    #[command(after_help = examples::RETRY)]
+    Retry {
+        /// The event's id
+        #[arg(value_name = "EVENT")]
+        event: String,
+        /// The hook: WORKLOAD/PHASE or VM/WORKLOAD/PHASE; #2 at the end means the second hook of the phase
+        #[arg(value_name = "HOOK")]
+        hook: String,
+        #[command(flatten)]
+        asked: OperatorArguments,
+    },
     /// Stops waiting for one hook of an event; a running hook is stopped
     #[command(after_help = examples::SKIP)]
     Skip {
@@ -133,9 +147,16 @@ impl OperatorCommand {
                 asked: OperatorArguments { reason, asker, target },
             } => {
                 let done = if alone { "approved without a quorum" } else { "approved" };
-                let request = shown::ApproveRequest { event, revision, reason, alone, over_budget };
                 let told = |approved: &shown::ApproveResponse| now(done, approved.event.as_ref());
+                let asks = revision.is_none() && !alone && approve::is_answerable();
+                let revision = if asks { target.confirmed(&event)? } else { revision };
+                let request = shown::ApproveRequest { event, revision, reason, alone, over_budget };
                 target.change(&asker, async |client| client.approve(request).await, told)
+            }
+            Self::Retry { event, hook, asked: OperatorArguments { reason, asker, target } } => {
+                let request = shown::RetryRequest { event, hook, reason };
+                let told = |it: &shown::RetryResponse| now(&format!("{} runs again", it.hook), it.event.as_ref());
+                target.change(&asker, async |client| client.retry(request).await, told)
             }
             Self::Skip { event, hook, asked: OperatorArguments { reason, asker, target } } => {
                 let request = shown::SkipRequest { event, hook, reason };
@@ -148,9 +169,6 @@ impl OperatorCommand {
 
 /// `90s`, `2h`, `1h 30m`, counted from now; or RFC 3339.
 fn end(text: &str) -> Result<End, String> {
-                let asks = revision.is_none() && !alone && approve::is_answerable();
-                let revision = if asks { target.confirmed(&event)? } else { revision };
-                let request = shown::ApproveRequest { event, revision, reason, alone, over_budget };
     let when = if let Ok(span) = humantime::parse_duration(text) {
         match u64::try_from(span.as_millis()) {
             Ok(ms) if span > Duration::ZERO => When::AfterMs(ms),

@@ -310,6 +310,7 @@ fn operator_requests(random: &mut Random, scenario: &mut Scenario, announced: &[
             (5, ScenarioRequest::Resume),
             (20, ScenarioRequest::Approve(place)),
             (15, ScenarioRequest::Skip(place)),
+            (15, ScenarioRequest::Retry(place)),
         ]);
         let at = near(random, announced, scenario.heal_at);
         let what = ScenarioAction::Wish(random.index(scenario.replicas), wish);

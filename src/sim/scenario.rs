@@ -76,6 +76,8 @@ pub enum ScenarioRequest {
     Approve(usize),
     /// The first hook that is not settled.
     Skip(usize),
+    /// The first hook that failed.
+    Retry(usize),
 }
 
 /// A fault, at a machine if the fault is local, and for a duration if the fault lasts.

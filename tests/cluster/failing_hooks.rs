@@ -1,10 +1,10 @@
 //! Hooks that fail, are blocked, or never end.
 
-use allclear::wire::pb::allclear::operator::v1::Status;
+use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use serde_json::json;
 
 use super::cluster::Cluster;
-use super::operators::done;
+use super::operators::{done, happened, refused, who};
 use super::workload::hook;
 
 #[tokio::test]
@@ -31,6 +31,31 @@ async fn a_hook_that_fails_and_holds_is_never_overruled_and_the_event_is_put_bac
     assert_eq!(cluster.hooks.begun(), ["checkpoint", "drain", "restore"]);
     assert_eq!(event.approvals, []);
     assert_eq!(cluster.cloud.posts().await.len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_hook_runs_again_when_an_operator_has_mended_the_cause() {
+    let waits = hook("drain").waits_for("room").with("timeout = \"1s\"").with("attempts = 1");
+    let cluster = Cluster::with_hooks(vec![waits, hook("restore")]).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;
+    let has_failed = |event: &Event| event.blocker.as_ref().is_some_and(|blocker| blocker.code == "hook_failed");
+    cluster.until_event(1, &id, "failed", has_failed).await;
+    let (_, offered, _) = cluster.says(1, &["explain", &id]);
+    let place = |command: &str| offered.find(command).unwrap_or_else(|| panic!("{command}: {offered}"));
+    assert!(place("allclear retry") < place("allclear skip") && place("allclear skip") < place("allclear approve"));
+
+    cluster.hooks.open("room");
+    let retry = ["retry", &id[..8], "database/drain", "--reason", "the disk has room"];
+    let out = done(&cluster, 2, &retry);
+    assert!(out.contains("db-0/database/drain runs again"), "{out}");
+    let event = cluster.until_stage(0, &id, "started").await;
+    assert_eq!((event.approvals.len(), event.approvals[0].reason.as_str()), (1, "prepared"));
+    assert_eq!(cluster.hooks.ended(), ["drain"]);
+    let what = format!("drain of database on db-0 to run again, by {}", who(2));
+    assert!(happened(&event, [&what, "the disk has room"]), "{event:#?}");
+    let late = refused(&cluster, 1, &retry);
+    assert!(late.contains(&id), "{late}");
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
 }
 
 #[tokio::test]

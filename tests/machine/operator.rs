@@ -3,7 +3,7 @@
 //! ```text
 //! hold EVENT until=SPAN [why…]    release EVENT [why…]    pause until=SPAN [why…]    resume [why…]    SPAN from now
 //! approve EVENT [REVISION] [why…]: as of this revision, or the current revision
-//! skip EVENT VM W PHASE [why…]    wish [change…]    wishes: the requests about no single event
+//! skip EVENT VM W PHASE [why…]    retry EVENT VM W PHASE [why…]    wish [change…]    wishes: the requests about no single event
 //! knows VM N: the VM has acknowledged requests up to N    unaware N: replicas which may not know of request N
 //! ```
 
@@ -47,10 +47,15 @@ impl World {
                 OperatorRequest::Approve { event, revision: named.unwrap_or(current), over_budget }
             }
             "restored" => OperatorRequest::Restored { member: member(next()?, next()?) },
-            "skip" => {
+            "skip" | "retry" => {
                 let (event, vm) = (EventId::new(next()?), next()?);
                 let (name, phase) = (next()?, next()?);
-                OperatorRequest::Skip { event, member: member(vm, name), hook: hook(phase)? }
+                let (member, hook) = (member(vm, name), hook(phase)?);
+                if word == "skip" {
+                    OperatorRequest::Skip { event, member, hook }
+                } else {
+                    OperatorRequest::Retry { event, member, hook }
+                }
             }
             _ => OperatorRequest::ClusterChange { what: rest.into() },
         };

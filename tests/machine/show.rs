@@ -214,6 +214,7 @@ pub(crate) fn event(event: &Event) -> String {
         let what = match what {
             OperatorAction::Hold { until, .. } => format!("hold until {}", time(*until)),
             OperatorAction::Approve { revision, .. } => format!("approve as of revision {revision}"),
+            OperatorAction::Retry { member, hook: id, .. } => format!("retry of {}", hook(member, *id, Intent::Run)),
             other => format!("{other:?}").to_lowercase(),
         };
         let _ = writeln!(text, "  wish {number} at {}: {what}, by {who}: {reason}", time(*at));

@@ -56,6 +56,9 @@ pub(crate) struct World {
     pub(crate) journals: BTreeMap<VmName, Vec<JournalEntry>>,
 }
 
+/// The words of requests of operators.
+const REQUESTS: [&str; 9] = ["hold", "release", "pause", "resume", "approve", "skip", "retry", "wish", "restored"];
+
 impl World {
     pub(crate) fn new() -> Self {
         let input = PlanningInput {
@@ -133,7 +136,7 @@ impl World {
             "ended" => self.ended(rest),
             "account" => self.account(rest),
             "lead_without" => self.lead_without(rest),
-            "hold" | "release" | "pause" | "resume" | "approve" | "skip" | "wish" | "restored" => self.ask(word, rest),
+            _ if REQUESTS.contains(&word) => self.ask(word, rest),
             "knows" => self.knows(rest),
             "unaware" => self.unaware(rest),
             "wishes" => Ok(self.wishes()),

@@ -325,11 +325,11 @@ fn asks(cluster: &Cluster, world: &World) -> Vec<Action> {
         if let Some(workload) = &cluster.workload {
             let member = Member { vm: event.announcement.resources[0].clone(), workload: workload.name.clone() };
             let hooks = workload.hooks_of(Phase::Drain);
-            found.extend(hooks.map(|(hook, _)| OperatorRequest::Skip {
-                event: id.clone(),
-                member: member.clone(),
-                hook,
-            }));
+            for (hook, _) in hooks {
+                let (event, member) = (id.clone(), member.clone());
+                found.push(OperatorRequest::Skip { event: event.clone(), member: member.clone(), hook });
+                found.push(OperatorRequest::Retry { event, member, hook });
+            }
         }
     }
     found.into_iter().map(Action::Ask).collect()

@@ -204,7 +204,8 @@ fn wishes() -> Vec<Command> {
         OperatorRequest::Resume,
         OperatorRequest::Approve { event: event.clone(), revision: 23, over_budget: true },
         OperatorRequest::Restored { member: member("postgres") },
-        OperatorRequest::Skip { event, member: member("postgres"), hook },
+        OperatorRequest::Skip { event: event.clone(), member: member("postgres"), hook },
+        OperatorRequest::Retry { event, member: member("postgres"), hook },
         OperatorRequest::ClusterChange { what: "leadership to go to db-1".into() },
     ];
     let ask = |what| {

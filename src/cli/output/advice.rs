@@ -68,6 +68,10 @@ pub(super) fn advice(reader: &OutputContext, event: &shown::Event, blocker: &sho
         _ => {}
     }
     for hook in &blocker.hooks {
+        if code == "hook_failed" {
+            let does = format!("run {hook} again, once the cause of the failure is mended");
+            add(does, reader.command("retry", &[id, hook], true));
+        }
         let does =
             format!("skip {hook}: a running hook is stopped, and the event is approved if nothing else blocks it");
         add(does, reader.command("skip", &[id, hook], true));
@@ -203,7 +207,16 @@ mod tests {
         let (hold, pause) = ("allclear hold e --until 2h", "allclear pause --until 2h");
         let approve = "allclear approve e --revision 7";
         for (code, wanted) in [
-            ("hook_failed", &["allclear skip e 'db-0/postgres/drain#2'", approve, hold, pause][..]),
+            (
+                "hook_failed",
+                &[
+                    "allclear retry e 'db-0/postgres/drain#2'",
+                    "allclear skip e 'db-0/postgres/drain#2'",
+                    approve,
+                    hold,
+                    pause,
+                ][..],
+            ),
             ("hold", &["allclear release e"]),
             ("paused", &["allclear resume", hold]),
             ("budget", &["allclear workload list", "allclear approve e --revision 7 --over-budget", hold, pause]),

@@ -17,6 +17,7 @@ use crate::model::state::State;
 use crate::model::suspension::last;
 use crate::model::time::Timestamp;
 use crate::model::workload::Member;
+use crate::schedule::failure;
 use crate::schedule::required;
 use crate::schedule::step_state;
 use crate::schedule::step_state::StepState;
@@ -44,6 +45,7 @@ pub(crate) fn request_action(state: &mut State, what: &OperatorRequest, asker: R
             Ok(())
         }
         OperatorRequest::Skip { event, member, hook } => skip(state, event, member, *hook, asker),
+        OperatorRequest::Retry { event, member, hook } => retry(state, event, member, *hook, asker),
         OperatorRequest::ClusterChange { what } => {
             record_request(state, asker, OperatorAction::ClusterChange(what.clone()));
             Ok(())
@@ -115,6 +117,27 @@ fn skip(state: &mut State, id: &EventId, member: &Member, hook: HookId, asker: R
     event.times_given_back = 0;
     event.revision += 1;
     state.operator_seq += 1;
+    Ok(())
+}
+
+/// Lets a hook that failed and holds the event run again, with all its attempts.
+fn retry(state: &mut State, id: &EventId, member: &Member, hook: HookId, asker: Requester<'_>) -> Applied {
+    let now = state.now;
+    let event = undecided(state, id)?;
+    let steps = required::required_steps(state, event);
+    let step = steps.iter().find(|step| step.member == *member && step.id == hook).ok_or(Rejection::NotDue)?;
+    if !failure::is_holding(event, step, now) {
+        return Err(Rejection::Repeated);
+    }
+    // The hook must not run beside its undo, and needs some time.
+    let all = || event.attempts_of(member, hook);
+    if all().any(|attempt| attempt.outcome.is_none()) || now >= event.notice_ends().minus(event.margin()) {
+        return Err(Rejection::NotNow);
+    }
+    let after = all().map(|attempt| attempt.id).max().ok_or(Rejection::NotDue)?;
+    record_for_event(state, id, asker, OperatorAction::Retry { member: member.clone(), hook, after })?;
+    // The operator removed a reason for which the event gave its slots back (R6).
+    open(state, id)?.times_given_back = 0;
     Ok(())
 }
 

@@ -169,10 +169,11 @@ impl Event {
     }
 
     /// When the event is approved although not every hook is settled: the budget counts from the time at which the
-    /// event has all slots (R9).
+    /// event has all slots (R9), and anew from an operator's retry of a hook.
     pub fn budget_ends(&self) -> Option<Timestamp> {
         let budget = self.treatment.as_ref().and_then(|treatment| treatment.budget)?;
-        Some(self.slots_since?.max(self.preparation_starts()).plus(budget))
+        let from = self.slots_since?.max(self.preparation_starts());
+        Some(self.last_retry().map_or(from, |at| from.max(at)).plus(budget))
     }
 
     /// Hooks end this long before the notice ends.

@@ -1,7 +1,7 @@
 //! Requests of operators, and their records in the state.
 
 use crate::model::hook_id::HookId;
-use crate::model::id::EventId;
+use crate::model::id::{AttemptId, EventId};
 use crate::model::time::Timestamp;
 use crate::model::workload::Member;
 use alloc::string::String;
@@ -49,6 +49,12 @@ pub enum OperatorRequest {
         member: Member,
         hook: HookId,
     },
+    /// This hook failed, its cause is mended, and the hook is to run again.
+    Retry {
+        event: EventId,
+        member: Member,
+        hook: HookId,
+    },
     /// A request about members or leadership: carried out elsewhere, and recorded in the log.
     ClusterChange {
         what: String,
@@ -66,6 +72,7 @@ impl OperatorRequest {
             Self::Approve { .. } => "approve",
             Self::Restored { .. } => "restored",
             Self::Skip { .. } => "skip",
+            Self::Retry { .. } => "retry",
             Self::ClusterChange { .. } => "cluster_change",
         }
     }
@@ -85,11 +92,25 @@ pub struct OperatorRecord {
 /// A request as stored: with its event, or beside all events. A skipped hook is a waiver.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum OperatorAction {
-    Hold { until: Timestamp, no_hooks: bool },
+    Hold {
+        until: Timestamp,
+        no_hooks: bool,
+    },
     Release,
-    Approve { revision: u64, over_budget: bool },
+    Approve {
+        revision: u64,
+        over_budget: bool,
+    },
+    /// The attempts of this hook up to and including `after` no longer count.
+    Retry {
+        member: Member,
+        hook: HookId,
+        after: AttemptId,
+    },
     Restored(Member),
-    Pause { until: Timestamp },
+    Pause {
+        until: Timestamp,
+    },
     Resume,
     ClusterChange(String),
 }
@@ -132,6 +153,7 @@ impl OperatorRecord {
             | OperatorAction::Approve { .. }
             | OperatorAction::Resume
             | OperatorAction::Restored(_)
+            | OperatorAction::Retry { .. }
             | OperatorAction::ClusterChange(_) => return None,
         };
         let Self { number, who: by, reason, .. } = self.clone();

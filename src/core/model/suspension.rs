@@ -3,6 +3,7 @@
 use crate::model::attempt::{Waiver, WaiverReason};
 use crate::model::event::Event;
 use crate::model::hook_id::HookId;
+use crate::model::id::AttemptId;
 use crate::model::lifecycle::Stage;
 use crate::model::operator::{OperatorAction, OperatorRecord, Suspension};
 use crate::model::state::State;
@@ -33,6 +34,20 @@ impl Event {
         let last = last(&self.operator_records, OperatorRecord::holds_or_approves);
         let is_it = |wish: &OperatorRecord| matches!(wish.what, OperatorAction::Approve { over_budget: true, .. });
         self.is_approved_by_operator() && last.is_some_and(is_it)
+    }
+
+    /// The last attempt of this hook before an operator's last retry. Attempts up to and including it no longer count.
+    pub fn retried_after(&self, member: &Member, hook: HookId) -> Option<AttemptId> {
+        self.operator_records.iter().rev().find_map(|record| match &record.what {
+            OperatorAction::Retry { member: of, hook: what, after } if of == member && *what == hook => Some(*after),
+            _ => None,
+        })
+    }
+
+    /// The time of an operator's last retry of any hook.
+    pub(crate) fn last_retry(&self) -> Option<Timestamp> {
+        let retries = |record: &OperatorRecord| matches!(record.what, OperatorAction::Retry { .. });
+        last(&self.operator_records, retries).map(|record| record.at)
     }
 
     /// An operator skipped this hook.

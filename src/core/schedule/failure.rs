@@ -21,6 +21,13 @@ pub fn holding_failure(state: &State, event: &Event, now: Timestamp) -> Option<B
         .or_else(|| if gave_back { former_failure(event, &steps, now) } else { None })
 }
 
+/// Whether this hook has failed and holds the event.
+pub(crate) fn is_holding(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
+    let gave_back = event.times_given_back > 0 && event.slots_since.is_none();
+    let step = core::slice::from_ref(step);
+    holding_failure_among(event, step, now).is_some() || gave_back && former_failure(event, step, now).is_some()
+}
+
 pub(crate) fn holding_failure_among(event: &Event, steps: &[Step<'_>], now: Timestamp) -> Option<Blocker> {
     let held_by = |step: &Step<'_>| match step_state::state_without_undo(event, step, now) {
         StepState::Failed(reason) if step.on_failure == OnFailure::Hold => Some(hook_failed(event, step, &reason)),
@@ -67,7 +74,8 @@ fn is_open(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
 }
 
 fn last_outcome<'a>(event: &'a Event, step: &Step<'_>) -> Option<&'a Outcome> {
-    let last = event.forward_attempts_of(&step.member, step.id).next_back()?;
+    let retried = event.retried_after(&step.member, step.id);
+    let last = event.forward_attempts_of(&step.member, step.id).next_back().filter(|last| Some(last.id) > retried)?;
     last.outcome.as_ref().map(|(outcome, _)| outcome)
 }
 

@@ -56,7 +56,9 @@ pub fn state_without_undo<'a>(event: &Event, step: &Step<'a>, now: Timestamp) ->
     }
     let ends = event.latest_end_of_phase(step.id.phase);
     let out_of_time = ends.is_some_and(|ends| now >= ends);
-    let last = step.forward().next_back();
+    let retried = event.retried_after(&step.member, step.id);
+    let counted = || step.forward().filter(move |attempt| Some(attempt.id) > retried);
+    let last = counted().next_back();
     // A prepared workload is restored when the workload connects again.
     if step.when_disconnected == Some(OnAbsent::Skip)
         && step.id.phase < Phase::Restore
@@ -65,13 +67,18 @@ pub fn state_without_undo<'a>(event: &Event, step: &Step<'a>, now: Timestamp) ->
         return StepState::Satisfied;
     }
     let Some(last) = last else {
+        // A retry for which there was no time has changed nothing.
+        let before = step.forward().next_back().filter(|_| out_of_time).and_then(|last| last.outcome.as_ref());
+        if let Some((outcome, _)) = before {
+            return StepState::Failed(outcome.reason().unwrap_or_else(|| outcome.as_str()).into());
+        }
         let from = if step.id.phase < Phase::Restore { event.first_seen() } else { now };
         return due(Intent::Run, from, None, out_of_time);
     };
     let Some((outcome, at)) = &last.outcome else {
         return StepState::Running(last);
     };
-    let runs = step.forward().filter(|attempt| counts_as_try(attempt)).count();
+    let runs = counted().filter(|attempt| counts_as_try(attempt)).count();
     let failed = || {
         if ends.is_some_and(|ends| is_cut_short(last, outcome, *at, ends)) {
             return StepState::OutOfTime;

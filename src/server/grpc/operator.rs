@@ -291,6 +291,18 @@ impl operator_server::Operator for OperatorService {
         Ok(Response::new(shown::DeclareRestoredResponse {}))
     }
 
+    async fn retry(&self, request: Request<shown::RetryRequest>) -> Answer<shown::RetryResponse> {
+        let (asking, request) = self.asked(request);
+        let event = asking.event(&request.event)?;
+        let reason = reason(&request.reason)?;
+        asking.catch_up().await?;
+        let state = self.cluster.state();
+        let known = state.open_event(&event).ok_or_else(|| unknown(&state, &event))?;
+        let (hook, step) = hook_named(&state, known, &request.hook)?;
+        asking.ask(OperatorRequest::Retry { event: event.clone(), member: step.member, hook: step.id }, reason).await?;
+        Ok(Response::new(shown::RetryResponse { hook, event: Some(asking.shown(&event)?) }))
+    }
+
     async fn skip(&self, request: Request<shown::SkipRequest>) -> Answer<shown::SkipResponse> {
         let (asking, request) = self.asked(request);
         let event = asking.event(&request.event)?;

@@ -175,6 +175,9 @@ fn is_fulfilled(state: &State, what: &OperatorRequest) -> bool {
         OperatorRequest::Skip { event, member, hook } => {
             state.event(event).is_some_and(|event| event.is_skipped(member, *hook))
         }
+        OperatorRequest::Retry { event, member, hook } => {
+            state.event(event).is_some_and(|event| event.retried_after(member, *hook).is_some())
+        }
         OperatorRequest::Release { event } => state.event(event).is_some_and(|event| event.hold(state.now).is_none()),
         OperatorRequest::Restored { member } => !state.slots.contains_key(member),
         OperatorRequest::Resume => state.pause(state.now).is_none(),

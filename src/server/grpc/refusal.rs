@@ -40,6 +40,7 @@ pub(super) fn refusal(state: &State, what: &OperatorRequest, why: Rejection) -> 
         OperatorRequest::Hold { event, .. }
         | OperatorRequest::Release { event }
         | OperatorRequest::Approve { event, .. }
+        | OperatorRequest::Retry { event, .. }
         | OperatorRequest::Skip { event, .. } => event,
         OperatorRequest::Restored { member } => {
             return Status::failed_precondition(match why {
@@ -72,6 +73,14 @@ fn about(state: &State, event: &Event, what: &OperatorRequest, why: Rejection) -
         (Rejection::Repeated, OperatorRequest::Release { .. }) => "is not held".into(),
         (Rejection::Repeated, OperatorRequest::Skip { .. }) => {
             "does not wait for that hook: the hook is done or skipped already".into()
+        }
+        (Rejection::Repeated, OperatorRequest::Retry { .. }) => {
+            "is not blocked by a failure of that hook: only a hook that failed in all its attempts is run again".into()
+        }
+        (Rejection::NotNow, OperatorRequest::Retry { .. }) => {
+            "has no time left for that hook before its notice ends, or an attempt or an undo of the hook is under way: \
+             repeat the command when it has ended"
+                .into()
         }
         (Rejection::Repeated, _) => "was approved by an operator already".into(),
         (Rejection::Held, _) => {

@@ -1,10 +1,11 @@
 //! An operator sends a request to a replica, and receives whether the request was accepted.
 
-use allclear_core::schedule::required;
+use allclear_core::schedule::{failure, required};
 use std::time::Duration;
 
 use super::ModelContext;
 use crate::scenario::ScenarioRequest;
+use allclear_core::model::blocker::Blocker;
 use allclear_core::model::command::{ApplyResult, Command, RequestAction};
 use allclear_core::model::event::Event;
 use allclear_core::model::operator::OperatorRequest;
@@ -36,6 +37,14 @@ fn asked(here: &ModelContext, wish: ScenarioRequest) -> Option<OperatorRequest> 
         ScenarioRequest::Resume => OperatorRequest::Resume,
         ScenarioRequest::Approve(place) => {
             OperatorRequest::Approve { event: id(place)?, revision: event(place)?.revision, over_budget: false }
+        }
+        ScenarioRequest::Retry(place) => {
+            let Blocker::HookFailed { member, hook, .. } =
+                failure::holding_failure(&state, event(place)?, here.time())?
+            else {
+                return None;
+            };
+            OperatorRequest::Retry { event: id(place)?, member, hook }
         }
         ScenarioRequest::Skip(place) => {
             let event = event(place)?;

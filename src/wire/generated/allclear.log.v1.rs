@@ -812,11 +812,22 @@ pub struct OperatorRecord {
     /// With an approval: regardless of other members of its groups that are out.
     #[prost(bool, tag = "13")]
     pub over_budget: bool,
-    #[prost(oneof = "operator_record::Variant", tags = "5, 6, 7, 8, 9, 10, 11")]
+    #[prost(oneof = "operator_record::Variant", tags = "5, 6, 7, 8, 9, 10, 11, 14")]
     pub variant: ::core::option::Option<operator_record::Variant>,
 }
 /// Nested message and enum types in `OperatorRecord`.
 pub mod operator_record {
+    /// A failed hook is to run again.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Retry {
+        #[prost(message, optional, tag = "1")]
+        pub member: ::core::option::Option<super::Member>,
+        #[prost(message, optional, tag = "2")]
+        pub hook: ::core::option::Option<super::HookId>,
+        /// The last attempt that no longer counts.
+        #[prost(uint64, tag = "3")]
+        pub after: u64,
+    }
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Variant {
         /// The event is not to be approved before this time.
@@ -838,6 +849,8 @@ pub mod operator_record {
         /// The member is in service, regardless of its restore.
         #[prost(message, tag = "11")]
         Restored(super::Member),
+        #[prost(message, tag = "14")]
+        Retry(Retry),
     }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1096,7 +1109,7 @@ pub struct Entry {
 pub struct Command {
     #[prost(
         oneof = "command::Variant",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 24, 25, 18, 19, 20, 21, 30, 31, 32, 33, 34, 35, 36, 40, 50, 60, 70, 71, 72, 73, 74, 37, 80, 81, 82"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 24, 25, 18, 19, 20, 21, 30, 31, 32, 33, 34, 35, 36, 38, 40, 50, 60, 70, 71, 72, 73, 74, 37, 80, 81, 82"
     )]
     pub variant: ::core::option::Option<command::Variant>,
 }
@@ -1396,6 +1409,20 @@ pub mod command {
         #[prost(string, tag = "5")]
         pub who: ::prost::alloc::string::String,
     }
+    /// This failed hook is to run again.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Retry {
+        #[prost(string, tag = "1")]
+        pub event_id: ::prost::alloc::string::String,
+        #[prost(message, optional, tag = "2")]
+        pub member: ::core::option::Option<super::Member>,
+        #[prost(message, optional, tag = "3")]
+        pub hook: ::core::option::Option<super::HookId>,
+        #[prost(string, tag = "4")]
+        pub reason: ::prost::alloc::string::String,
+        #[prost(string, tag = "5")]
+        pub who: ::prost::alloc::string::String,
+    }
     /// The member is in service, regardless of its restore.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct Restored {
@@ -1524,6 +1551,8 @@ pub mod command {
         Skip(Skip),
         #[prost(message, tag = "36")]
         ClusterChange(ClusterChange),
+        #[prost(message, tag = "38")]
+        Retry(Retry),
         #[prost(message, tag = "40")]
         DecommissionReplica(DecommissionReplica),
         #[prost(message, tag = "50")]

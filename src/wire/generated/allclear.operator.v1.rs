@@ -689,6 +689,26 @@ pub struct ApproveResponse {
 }
 #[derive(serde::Serialize, serde::Deserialize)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RetryRequest {
+    #[prost(string, tag = "1")]
+    pub event: ::prost::alloc::string::String,
+    /// As in SkipRequest.
+    #[prost(string, tag = "2")]
+    pub hook: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RetryResponse {
+    /// The full name.
+    #[prost(string, tag = "1")]
+    pub hook: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub event: ::core::option::Option<Event>,
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SkipRequest {
     #[prost(string, tag = "1")]
     pub event: ::prost::alloc::string::String,
@@ -1049,6 +1069,28 @@ pub mod operator_client {
                 .insert(GrpcMethod::new("allclear.operator.v1.Operator", "Skip"));
             self.inner.unary(req, path, codec).await
         }
+        /// Lets a failed hook that holds its event run again, with all its attempts, once the cause of the failure is mended.
+        pub async fn retry(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RetryRequest>,
+        ) -> std::result::Result<tonic::Response<super::RetryResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/allclear.operator.v1.Operator/Retry",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("allclear.operator.v1.Operator", "Retry"));
+            self.inner.unary(req, path, codec).await
+        }
         /// The member counts as in service, whatever the state of its restore. Its slot is free.
         pub async fn declare_restored(
             &mut self,
@@ -1274,6 +1316,11 @@ pub mod operator_server {
             &self,
             request: tonic::Request<super::SkipRequest>,
         ) -> std::result::Result<tonic::Response<super::SkipResponse>, tonic::Status>;
+        /// Lets a failed hook that holds its event run again, with all its attempts, once the cause of the failure is mended.
+        async fn retry(
+            &self,
+            request: tonic::Request<super::RetryRequest>,
+        ) -> std::result::Result<tonic::Response<super::RetryResponse>, tonic::Status>;
         /// The member counts as in service, whatever the state of its restore. Its slot is free.
         async fn declare_restored(
             &self,
@@ -1861,6 +1908,49 @@ pub mod operator_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SkipSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/allclear.operator.v1.Operator/Retry" => {
+                    #[allow(non_camel_case_types)]
+                    struct RetrySvc<T: Operator>(pub Arc<T>);
+                    impl<T: Operator> tonic::server::UnaryService<super::RetryRequest>
+                    for RetrySvc<T> {
+                        type Response = super::RetryResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RetryRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Operator>::retry(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RetrySvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -16,6 +16,10 @@ impl Stored for OperatorRecord {
             OperatorAction::Hold { until, .. } => Variant::HoldUntilUnixMs(until.store()),
             OperatorAction::Release => Variant::Release(pb::Nothing {}),
             OperatorAction::Approve { revision, .. } => Variant::ApproveRevision(*revision),
+            OperatorAction::Retry { member, hook, after } => {
+                let (member, hook) = (Some(member.store()), Some(hook.store()));
+                Variant::Retry(pb::operator_record::Retry { member, hook, after: after.store() })
+            }
             OperatorAction::Restored(member) => Variant::Restored(member.store()),
             OperatorAction::Pause { until } => Variant::PauseUntilUnixMs(until.store()),
             OperatorAction::Resume => Variant::Resume(pb::Nothing {}),
@@ -41,6 +45,11 @@ impl Stored for OperatorRecord {
             Variant::ApproveRevision(revision) => {
                 OperatorAction::Approve { revision, over_budget: message.over_budget }
             }
+            Variant::Retry(retry) => OperatorAction::Retry {
+                member: take!(retry.member required at "member"),
+                hook: take!(retry.hook required at "hook"),
+                after: take!(retry.after at "after"),
+            },
             Variant::Restored(member) => OperatorAction::Restored(restored(member, "restored")?),
             Variant::PauseUntilUnixMs(until) => OperatorAction::Pause { until: Timestamp(until) },
             Variant::Resume(pb::Nothing {}) => OperatorAction::Resume,

@@ -247,6 +247,9 @@ fn wished(wish: &OperatorRecord) -> Moment {
         OperatorAction::Approve { revision, .. } => ("approve", Some(number("allclear.event.revision", *revision))),
         OperatorAction::Pause { until } => ("pause", Some(text("allclear.until", rfc3339(*until)))),
         OperatorAction::Resume => ("resume", None),
+        OperatorAction::Retry { member, hook, .. } => {
+            ("retry", Some(text("allclear.hook", format!("{member}/{}", hook.phase))))
+        }
         OperatorAction::Restored(member) => ("restored", Some(text("allclear.member", member.to_string()))),
         OperatorAction::ClusterChange(what) => ("wish", Some(text("allclear.wish", what))),
     };

@@ -29,6 +29,9 @@ pub(super) fn told(wish: &OperatorRecord) -> String {
             let over = if *over_budget { ", over budget" } else { "" };
             format!("approved by {who} as of revision {revision}{over}")
         }
+        OperatorAction::Retry { member, hook, .. } => {
+            format!("{} of {} on {} to run again, by {who}", hook.phase, member.workload, member.vm)
+        }
         OperatorAction::Restored(member) => format!("{member} reported as in service by {who}"),
         OperatorAction::Pause { until } => format!("all approvals paused by {who} until {}", rfc3339(*until)),
         OperatorAction::Resume => format!("approvals resumed by {who}"),

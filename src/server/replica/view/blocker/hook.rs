@@ -45,8 +45,8 @@ impl Teller<'_> {
                     ""
                 };
                 let next = format!("allclear does not approve the event; {again}{}", self.platform());
-                let resolved_by = "an operator, by skipping the hook or approving the event; for future events, the \
-                                   owner of the workload";
+                let resolved_by = "an operator, by letting the hook run again once the cause is mended, or by skipping \
+                                   the hook or approving the event; for future events, the owner of the workload";
                 Sentences::new(message, Some(*notice_ends), next, resolved_by)
             }
             Blocker::HookWaiting { member, hook, from } => self.waiting(member, *hook, *from),
