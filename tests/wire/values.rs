@@ -370,6 +370,23 @@ pub(crate) fn wished_state() -> State {
     State { history: VecDeque::from([event.into()]), operator_seq: 7, operator_records: of_all, ..State::default() }
 }
 
+/// Retries were stored later than members.
+pub(crate) fn retried_state() -> State {
+    let hook = HookId { phase: Phase::Failover, key: 7 };
+    let retry = OperatorRecord {
+        number: 8,
+        at: Timestamp(NOW),
+        who: "ada (uid 0) on db-0".into(),
+        reason: "the standby is up".into(),
+        what: OperatorAction::Retry { member: member("postgres"), hook, after: AttemptId(12) },
+    };
+    let event = Event {
+        operator_records: vec![retry],
+        ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
+    };
+    State { history: VecDeque::from([event.into()]), operator_seq: 8, ..State::default() }
+}
+
 pub(crate) fn told() -> Vec<Delivery> {
     let of = |notice: &str, receiver: &str| Delivery { notice: notice.into(), receiver: receiver.into() };
     vec![of("A-1@1/announced", "chat"), of("A-1@1/announced", "grid"), of("db-1/channel_stalled/490896", "chat")]
