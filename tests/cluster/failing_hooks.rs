@@ -15,7 +15,7 @@ async fn a_hook_that_fails_and_holds_is_never_overruled_and_the_event_is_put_bac
         .also("policy.margin", "1s")
         .start()
         .await;
-    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0, "notice": 8000 })).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0, "notice": 25_000 })).await;
     let held = cluster
         .until_event(1, &id, "held", |event| {
             event.blocker.as_ref().is_some_and(|blocker| blocker.code == "hook_failed")
@@ -35,7 +35,7 @@ async fn a_hook_that_fails_and_holds_is_never_overruled_and_the_event_is_put_bac
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_hook_runs_again_when_an_operator_has_mended_the_cause() {
-    let waits = hook("drain").waits_for("room").with("timeout = \"1s\"").with("attempts = 1");
+    let waits = hook("drain").waits_for("room").with("timeout = \"10s\"").with("attempts = 1");
     let cluster = Cluster::with_hooks(vec![waits, hook("restore")]).await;
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;
     let has_failed = |event: &Event| event.blocker.as_ref().is_some_and(|blocker| blocker.code == "hook_failed");
