@@ -93,7 +93,7 @@ fn no_status_but_200_brings_a_document() {
         match status {
             300..=399 => assert_eq!(read, Err(NoInformation::Redirect { code: status })),
             403 | 421 => assert_eq!(read, Err(NoInformation::NotAllowed { code: status })),
-            404 => assert!(matches!(read, Err(NoInformation::VersionRefused { .. }))),
+            404 => assert!(matches!(read, Err(NoInformation::NotServed { .. }))),
             502 => assert_eq!(read, Err(NoInformation::BadGateway)),
             _ => assert!(matches!(read, Err(NoInformation::Status { code, .. }) if code == status), "{status}"),
         }

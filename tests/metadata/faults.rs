@@ -36,7 +36,7 @@ async fn every_status_of_the_table_is_survived() {
         (400, "", "client_error"),
         (400, r#"{"error":"Bad request. Required metadata header not specified"}"#, "client_error"),
         (403, "", "not_allowed"),
-        (404, "<html>Not found</html>", "version_refused"),
+        (404, "<html>Not found</html>", "not_served"),
         (405, "", "client_error"),
         (410, "", "moving"),
         (421, "", "not_allowed"),

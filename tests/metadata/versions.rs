@@ -33,7 +33,7 @@ async fn a_refused_version_falls_back_and_the_version_in_use_is_told() {
 }
 
 #[tokio::test]
-async fn a_404_is_a_refusal_too_with_or_without_a_list_of_versions() {
+async fn three_times_404_in_a_row_is_a_refusal_too_with_or_without_a_list_of_versions() {
     for body in ["", "<html>Not found</html>", r#"{"error":"Not found","newest-versions":["2017-08-01"]}"#] {
         let taken = "2017-08-01";
         let server = Server::start(
@@ -41,8 +41,8 @@ async fn a_404_is_a_refusal_too_with_or_without_a_list_of_versions() {
         )
         .await;
         let endpoint = endpoint(&server);
-        for _ in 0..2 {
-            assert!(matches!(endpoint.poll().await, Err(NoInformation::VersionRefused { .. })));
+        for _ in 0..6 {
+            assert!(matches!(endpoint.poll().await, Err(NoInformation::NotServed { .. })));
         }
         assert_eq!(endpoint.poll().await.unwrap().version.to_string(), taken);
     }
@@ -85,7 +85,7 @@ async fn an_endpoint_that_serves_no_version_is_logged_once_for_each() {
     let (log, _guard) = Log::kept();
     let server = Server::saying(says(404, "")).await;
     let endpoint = endpoint(&server);
-    for _ in 0..10 {
+    for _ in 0..20 {
         endpoint.poll().await.unwrap_err();
     }
     assert_eq!(log.text().matches("WARN").count(), 3, "{}", log.text());

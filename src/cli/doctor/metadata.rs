@@ -11,8 +11,8 @@ use allclear_server::imds::{Endpoint, NoInformation, Polled, Timeouts};
 const CHECK: &str = "metadata";
 /// The first document may take two minutes; a person at the terminal does not wait so long.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// The configured api-version, and the fallback versions.
-const VERSIONS: usize = 3;
+/// The configured api-version and two fallback versions, each with three answers 404.
+const REFUSALS: usize = 9;
 
 /// The findings, and the name that this replica will have.
 pub(super) async fn findings(config: &Config) -> (Option<String>, Vec<Finding>) {
@@ -38,8 +38,8 @@ fn configured(config: &Config) -> Option<String> {
 async fn events(config: &Config, endpoint: &Endpoint) -> Finding {
     let address = &config.metadata.endpoint;
     let mut polled = endpoint.poll().await;
-    for _ in 1..VERSIONS {
-        if !matches!(polled, Err(NoInformation::VersionRefused { .. })) {
+    for _ in 0..REFUSALS {
+        if !matches!(polled, Err(NoInformation::VersionRefused { .. } | NoInformation::NotServed { .. })) {
             break;
         }
         polled = endpoint.poll().await;

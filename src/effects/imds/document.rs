@@ -124,10 +124,10 @@ fn is_integer(incarnation: &Value) -> bool {
     }
 }
 
-/// The service has this path in every version: 404 means that the requested version is not served.
+/// The service has this path in every version, so 404 may be about the requested version.
 fn of_version(why: NoInformation) -> NoInformation {
     match why {
-        NoInformation::Status { code: 404, said } => NoInformation::VersionRefused { said, newest: Vec::new() },
+        NoInformation::Status { code: 404, said } => NoInformation::NotServed { said },
         why => why,
     }
 }

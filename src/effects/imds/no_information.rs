@@ -27,9 +27,15 @@ pub enum NoInformation {
     TooLarge { limit: usize },
     #[error("the instance metadata names no VM (compute.name); set [replica] name to the name that events list")]
     NoName,
-    /// 400 with the vendor's api-version object, or 404.
-    #[error("the metadata endpoint refuses the requested api-version ({said}){}", offers(newest))]
+    /// 400 with the vendor's api-version object.
+    #[error("the metadata endpoint refuses the requested api-version ({said}); the endpoint offers {}", newest.join(", "))]
     VersionRefused { said: String, newest: Vec<String> },
+    /// 404: public handlers take it for a version that is not served, and it says less than the object of a 400.
+    #[error(
+        "the metadata endpoint answered with status 404 ({said}): it does not serve the requested api-version, or another \
+         program answers at its address; after three such answers in a row allclear requests an older version"
+    )]
+    NotServed { said: String },
     /// Redirects are not followed: the service sends none, so a redirect comes from another server.
     #[error(
         "the metadata endpoint answered with a redirect ({code}), and allclear follows no redirects; check [metadata] \
@@ -84,6 +90,7 @@ impl NoInformation {
             Self::TooLarge { .. } => "too_large",
             Self::NoName => "no_name",
             Self::VersionRefused { .. } => "version_refused",
+            Self::NotServed { .. } => "not_served",
             Self::Redirect { .. } => "redirect",
             Self::NotAllowed { .. } => "not_allowed",
             Self::Status { code: 410, .. } => "moving",
@@ -106,6 +113,7 @@ impl NoInformation {
         !matches!(
             self,
             Self::VersionRefused { .. }
+                | Self::NotServed { .. }
                 | Self::Redirect { .. }
                 | Self::NotAllowed { .. }
                 | Self::BadGateway
@@ -128,9 +136,4 @@ impl NoInformation {
     pub const fn is_failure(&self) -> bool {
         !matches!(self, Self::GaveWay)
     }
-}
-
-/// The versions that the endpoint offers instead.
-fn offers(newest: &[String]) -> String {
-    if newest.is_empty() { String::new() } else { format!("; the endpoint offers {}", newest.join(", ")) }
 }

@@ -9,12 +9,17 @@ use super::version::ApiVersion;
 /// must not hide features of the configured version for the rest of the run.
 const ANSWERS_UNDER_FALLBACK: u32 = 3600;
 
+/// Answers 404 in a row that count as a refusal: one 404 in passing must not hide features for an hour.
+const NOT_SERVED_IN_A_ROW: u32 = 3;
+
 pub(super) struct VersionFallback {
     /// The configured version first, then its fallbacks.
     versions: Vec<ApiVersion>,
     current: usize,
     /// Refusals since the last document; each version's refusal is logged once.
     refusals: usize,
+    /// Answers 404 in a row, since the last refusal.
+    not_served: u32,
     answers_under_fallback: u32,
     answered: bool,
 }
@@ -23,7 +28,7 @@ impl VersionFallback {
     pub(super) fn new(configured: ApiVersion) -> Self {
         let fallbacks = configured.fallbacks().collect::<Vec<_>>();
         let versions = core::iter::once(configured).chain(fallbacks).collect();
-        Self { versions, current: 0, refusals: 0, answers_under_fallback: 0, answered: false }
+        Self { versions, current: 0, refusals: 0, not_served: 0, answers_under_fallback: 0, answered: false }
     }
 
     pub(super) fn version(&self) -> ApiVersion {
@@ -39,6 +44,7 @@ impl VersionFallback {
     pub(super) fn answered(&mut self) {
         self.answered = true;
         self.refusals = 0;
+        self.not_served = 0;
         if self.current > 0 {
             self.answers_under_fallback += 1;
             if self.answers_under_fallback >= ANSWERS_UNDER_FALLBACK {
@@ -52,21 +58,29 @@ impl VersionFallback {
     /// again.
     pub(super) fn failed(&mut self, why: &NoInformation) {
         self.answered |= why.answered();
+        self.not_served = if let NoInformation::NotServed { .. } = why { self.not_served + 1 } else { 0 };
         if let NoInformation::VersionRefused { newest, .. } = why {
-            let refused = self.version().to_string();
-            self.turn_to((self.current + 1) % self.versions.len());
-            self.refusals = self.refusals.saturating_add(1);
-            if self.refusals > self.versions.len() {
-                return;
-            }
-            tracing::warn!(
-                %refused,
-                next = %self.version(),
-                offered = newest.join(" "),
-                "api-version refused by the metadata endpoint; an older api-version hides some event types and \
-                 fields: set [metadata] api_version to a version that the endpoint accepts"
-            );
+            self.refused(newest);
+        } else if self.not_served == NOT_SERVED_IN_A_ROW {
+            self.not_served = 0;
+            self.refused(&[]);
         }
+    }
+
+    fn refused(&mut self, newest: &[String]) {
+        let refused = self.version().to_string();
+        self.turn_to((self.current + 1) % self.versions.len());
+        self.refusals = self.refusals.saturating_add(1);
+        if self.refusals > self.versions.len() {
+            return;
+        }
+        tracing::warn!(
+            %refused,
+            next = %self.version(),
+            offered = newest.join(" "),
+            "api-version refused by the metadata endpoint; an older api-version hides some event types and fields: set \
+             [metadata] api_version to a version that the endpoint accepts"
+        );
     }
 
     fn turn_to(&mut self, index: usize) {
@@ -100,9 +114,12 @@ mod tests {
     #[test]
     fn no_other_failure_changes_the_version() {
         let mut fallback = VersionFallback::new(ApiVersion::newest());
+        let not_served = NoInformation::NotServed { said: String::new() };
+        assert_eq!(versions_after(&mut fallback, &not_served, 2), ["2020-07-01", "2020-07-01"]);
         for why in [NoInformation::EmptyBody, NoInformation::Status { code: 400, said: String::new() }] {
             assert_eq!(versions_after(&mut fallback, &why, 2), ["2020-07-01", "2020-07-01"]);
         }
+        assert_eq!(versions_after(&mut fallback, &not_served, 3), ["2020-07-01", "2020-07-01", "2019-08-01"]);
     }
 
     #[test]
