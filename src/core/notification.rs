@@ -70,7 +70,13 @@ fn waits_for(state: &State, event: &Event, input: &PlanningInput) -> Option<Stri
         return None;
     }
     let code = blocker.code();
-    Some(blocker.hook(state).map_or_else(|| code.to_string(), |hook| format!("{code}/{hook}")))
+    // A hook that fails again after an operator's retry is a new notification: the operator may be asleep by then.
+    let retried = match &blocker {
+        Blocker::HookFailed { member, hook, .. } => event.retry_of(member, *hook),
+        _ => None,
+    };
+    let again = retried.map_or_else(String::new, |(_, number)| format!("/retry-{number}"));
+    Some(blocker.hook(state).map_or_else(|| code.to_string(), |hook| format!("{code}/{hook}{again}")))
 }
 
 /// All notifications of the last hour that the leader has to send, in the order of the changes; delivered notifications

@@ -36,12 +36,19 @@ impl Event {
         self.is_approved_by_operator() && last.is_some_and(is_it)
     }
 
-    /// The last attempt of this hook before an operator's last retry. Attempts up to and including it no longer count.
-    pub fn retried_after(&self, member: &Member, hook: HookId) -> Option<AttemptId> {
+    /// The last attempt of this hook before an operator's last retry of the hook, and the number of the request.
+    /// Attempts up to this one no longer count.
+    pub(crate) fn retry_of(&self, member: &Member, hook: HookId) -> Option<(AttemptId, u64)> {
         self.operator_records.iter().rev().find_map(|record| match &record.what {
-            OperatorAction::Retry { member: of, hook: what, after } if of == member && *what == hook => Some(*after),
+            OperatorAction::Retry { member: of, hook: what, after } if of == member && *what == hook => {
+                Some((*after, record.number))
+            }
             _ => None,
         })
+    }
+
+    pub fn retried_after(&self, member: &Member, hook: HookId) -> Option<AttemptId> {
+        self.retry_of(member, hook).map(|(after, _)| after)
     }
 
     /// The time of an operator's last retry of any hook.

@@ -6,16 +6,21 @@ use crate::apply::notification::NAME_LIMIT;
 use crate::apply::notification::RECEIVERS;
 use crate::apply::notification::REMEMBERED;
 use crate::apply::notification::REMEMBERED_FOR;
+use crate::model::attempt::Outcome;
 use crate::model::claim::{Claim, PostOutcome, Reason};
 use crate::model::command::{ApplyResult, Command, Entry};
+use crate::model::command::{BeginAttempt, ChooseTreatment, FinishAttempt, RequestAction};
 use crate::model::command::{RecordDeliveries, RegisterWorkloads, Rejection, ReportDocument};
 use crate::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
 use crate::model::drill::{Drill, Mode};
-use crate::model::id::AttemptId;
+use crate::model::hook_id::HookId;
+use crate::model::id::{AttemptId, WorkloadName};
 use crate::model::isolated_approval::IsolatedApproval;
 use crate::model::notification::Delivery;
+use crate::model::operator::OperatorRequest;
+use crate::model::workload::{Hook, Intent, OnAbsent, Origin, Phase, Workload};
 use crate::planning_input::{PeerHealth, Timing};
-use crate::policy::Policy;
+use crate::policy::{Policy, treatment_of};
 use alloc::collections::BTreeSet;
 
 const SEEN: Timestamp = Timestamp(1_000_000_000);
@@ -136,6 +141,72 @@ fn an_event_is_blocked_when_it_has_waited_for_the_same_for_long_enough() {
     assert_eq!(blocked(&waits, SEEN.plus(MINUTE)), [""; 0]);
     waits.forget();
     assert_eq!(blocked(&waits, SEEN.plus(9 * MINUTE)), [""; 0]);
+}
+
+/// A cluster in which the drain of `w` on `a` has failed.
+fn with_failed_drain() -> State {
+    let mut state = State::default();
+    let drain = Hook { max_attempts: 1, ..Hook::of(Phase::Drain) };
+    let w = Workload {
+        name: WorkloadName("w".into()),
+        group: None,
+        after: Vec::new(),
+        hooks: alloc::vec![drain],
+        origin: Origin::Configured,
+        on_absent: OnAbsent::Hold,
+    };
+    let registered = RegisterWorkloads { workloads: alloc::vec![w], groups: Vec::new() };
+    let treatment = treatment_of(&Policy::default(), &announcement(), &[vm("a")], SEEN);
+    for command in [
+        Command::RegisterWorkloads(registered),
+        Command::ReportDocument(ReportDocument { after: 0, document: Document::new(alloc::vec![announcement()]) }),
+        Command::ChooseTreatment(ChooseTreatment { event: EventId::new("e"), treatment }),
+    ] {
+        assert_eq!(apply(&mut state, &Entry { at: SEEN, by: vm("a"), command }), ApplyResult::Applied);
+    }
+    fail_drain(&mut state);
+    state
+}
+
+fn the_drain(state: &State) -> (Member, HookId) {
+    let workload = &state.replicas[&vm("a")].workloads[0];
+    (workload.on(&vm("a")), workload.hooks_of(Phase::Drain).next().unwrap().0)
+}
+
+fn fail_drain(state: &mut State) {
+    let (member, hook) = the_drain(state);
+    let (event, on, deadline) = (EventId::new("e"), vm("a"), SEEN.plus(MINUTE));
+    let begun = BeginAttempt { event: event.clone(), member, hook, intent: Intent::Run, on, deadline };
+    assert_eq!(
+        apply(state, &Entry { at: SEEN, by: vm("a"), command: Command::BeginAttempt(begun) }),
+        ApplyResult::Applied
+    );
+    let attempt = state.open[&event].attempts.last().unwrap().id;
+    let failed = FinishAttempt { event, attempt, outcome: Outcome::Failed("the disk is full".into()) };
+    assert_eq!(
+        apply(state, &Entry { at: SEEN, by: vm("a"), command: Command::FinishAttempt(failed) }),
+        ApplyResult::Applied
+    );
+}
+
+#[test]
+fn a_hook_that_fails_again_after_a_retry_is_told_again() {
+    let mut state = with_failed_drain();
+    let mut waits = BlockedSince::default();
+    let mut told = |state: &State| {
+        waits.update(state, &input(SEEN));
+        ids(state, &input(SEEN.plus(MINUTE)), &waits).pop().unwrap()
+    };
+    let first = told(&state);
+    assert!(first.ends_with("/blocked/hook_failed/a/w/drain"), "{first}");
+    let (member, hook) = the_drain(&state);
+    let what = OperatorRequest::Retry { event: EventId::new("e"), member, hook };
+    let retry = Command::RequestAction(RequestAction { what, who: "ada".into(), reason: "room was made".into() });
+    assert_eq!(apply(&mut state, &Entry { at: SEEN, by: vm("a"), command: retry }), ApplyResult::Applied);
+    let waits_for_its_run = told(&state);
+    assert!(!waits_for_its_run.contains("hook_failed"), "{waits_for_its_run}");
+    fail_drain(&mut state);
+    assert_eq!(told(&state), format!("{first}/retry-1"));
 }
 
 #[test]
