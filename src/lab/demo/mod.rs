@@ -39,6 +39,7 @@ const TAKEOVER_NOTICE: Duration = Duration::from_secs(30);
 const SERVERS_NOTICE: Duration = Duration::from_mins(1);
 
 const SHORTEST_NOTICE: Duration = Duration::from_secs(5);
+const LONGEST_NOTICE: Duration = Duration::from_hours(1);
 
 /// The start of the terminal's line, which is cleared.
 const CLEARED: &str = "\r\x1b[2K";
@@ -238,10 +239,13 @@ impl Demo {
 
 fn read_notice(text: &str) -> Result<Duration, String> {
     let notice = humantime::parse_duration(text).map_err(|error| format!("{error}; write for example 2m"))?;
-    if notice < SHORTEST_NOTICE {
-        return Err(format!("too short for any hook; use at least {} s", SHORTEST_NOTICE.as_secs()));
+    match notice {
+        short if short < SHORTEST_NOTICE => {
+            Err(format!("too short for any hook; use at least {} s", SHORTEST_NOTICE.as_secs()))
+        }
+        long if long > LONGEST_NOTICE => Err("too long to wait for; use at most 1h".into()),
+        notice => Ok(notice),
     }
-    Ok(notice)
 }
 
 /// Errors are ignored: without a reader, the exit status still has the result.
