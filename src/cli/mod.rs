@@ -8,6 +8,7 @@ mod certs;
 mod check;
 mod doctor;
 mod drill;
+mod events;
 mod examples;
 mod export;
 mod hook;

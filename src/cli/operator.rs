@@ -82,28 +82,10 @@ pub(super) enum OperatorCommand {
     ///
     /// The hook has all its attempts again.
     #[command(after_help = examples::RETRY)]
-    Retry {
-        /// The event's id
-        #[arg(value_name = "EVENT")]
-        event: String,
-        /// The hook: WORKLOAD/PHASE or VM/WORKLOAD/PHASE; #2 at the end means the second hook of the phase
-        #[arg(value_name = "HOOK")]
-        hook: String,
-        #[command(flatten)]
-        asked: OperatorArguments,
-    },
+    Retry(HookArguments),
     /// Stops waiting for one hook of an event; a running hook is stopped
     #[command(after_help = examples::SKIP)]
-    Skip {
-        /// The event's id
-        #[arg(value_name = "EVENT")]
-        event: String,
-        /// The hook: WORKLOAD/PHASE or VM/WORKLOAD/PHASE; #2 at the end means the second hook of the phase
-        #[arg(value_name = "HOOK")]
-        hook: String,
-        #[command(flatten)]
-        asked: OperatorArguments,
-    },
+    Skip(HookArguments),
 }
 
 #[derive(clap::Args)]
@@ -115,6 +97,19 @@ pub(super) struct OperatorArguments {
     asker: Asker,
     #[command(flatten)]
     target: Target,
+}
+
+/// One hook of an event.
+#[derive(clap::Args)]
+pub(super) struct HookArguments {
+    /// The event's id
+    #[arg(value_name = "EVENT")]
+    event: String,
+    /// The hook: WORKLOAD/PHASE or VM/WORKLOAD/PHASE; #2 at the end means the second hook of the phase
+    #[arg(value_name = "HOOK")]
+    hook: String,
+    #[command(flatten)]
+    asked: OperatorArguments,
 }
 
 impl OperatorCommand {
@@ -153,12 +148,12 @@ impl OperatorCommand {
                 let request = shown::ApproveRequest { event, revision, reason, alone, over_budget };
                 target.change(&asker, async |client| client.approve(request).await, told)
             }
-            Self::Retry { event, hook, asked: OperatorArguments { reason, asker, target } } => {
+            Self::Retry(HookArguments { event, hook, asked: OperatorArguments { reason, asker, target } }) => {
                 let request = shown::RetryRequest { event, hook, reason };
                 let told = |it: &shown::RetryResponse| now(&format!("{} runs again", it.hook), it.event.as_ref());
                 target.change(&asker, async |client| client.retry(request).await, told)
             }
-            Self::Skip { event, hook, asked: OperatorArguments { reason, asker, target } } => {
+            Self::Skip(HookArguments { event, hook, asked: OperatorArguments { reason, asker, target } }) => {
                 let request = shown::SkipRequest { event, hook, reason };
                 let told = |it: &shown::SkipResponse| now(&format!("skipped {}", it.hook), it.event.as_ref());
                 target.change(&asker, async |client| client.skip(request).await, told)

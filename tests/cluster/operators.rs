@@ -1,5 +1,8 @@
 //! Commands of operators, sent to any replica: holds, pauses, approvals and skipped hooks.
 
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
 use allclear::wire::pb::allclear::operator::v1::Event;
 use serde_json::{Value, json};
 
@@ -160,6 +163,40 @@ async fn an_operator_approves_what_they_have_seen_though_a_hook_hangs() {
     assert!(happened(&event, [&format!("approved by {} as of revision {revision}", who(1)), why]), "{event:#?}");
     assert_eq!(cluster.hooks.ended(), ["restore"]);
     assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+/// Runs a command at a terminal, and gives this answer.
+fn at_a_terminal(cluster: &Cluster, place: usize, command: &str, answer: &str) -> (Option<i32>, String) {
+    let line =
+        format!("{} {command} --endpoint {}", env!("CARGO_BIN_EXE_allclear"), cluster.replicas[place].socket.display());
+    let mut script = Command::new("script");
+    let script = script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env("LOGNAME", OPERATOR);
+    let mut script = script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    writeln!(script.stdin.take().unwrap(), "{answer}").unwrap();
+    let output = script.wait_with_output().unwrap();
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_a_terminal_an_approval_says_what_it_skips_and_asks() {
+    let cluster = Cluster::of(&ALL)
+        .workload("database", vec![hook("drain").exits(3, "no room").with("attempts = 1"), hook("restore")])
+        .with_primary("db-0")
+        .start()
+        .await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;
+    cluster.until_event(1, &id, "failed", |event| waits_for(event, "hook_failed")).await;
+    let command = format!("approve {id} --reason accepted");
+    let (code, said) = at_a_terminal(&cluster, 1, &command, "n");
+    for part in ["no room", "skips what is left of: db-0/database/drain", "db-0 holds the primary of databases"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(code == Some(1) && said.contains("nothing is approved"), "{said}");
+    assert_eq!(cluster.cloud.posts().await.len(), 0);
+    let (code, said) = at_a_terminal(&cluster, 1, &command, "y");
+    assert_eq!(code, Some(0), "{said}");
+    let event = cluster.until_stage(2, &id, "started").await;
+    assert_eq!((event.approvals.len(), event.approvals[0].reason.as_str()), (1, "operator"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

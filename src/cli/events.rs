@@ -1,0 +1,104 @@
+//! `allclear events`: the list of events, for people or as JSON.
+
+use super::output;
+use super::query::{Target, answered};
+use super::{Exit, examples, export};
+use allclear_core::model::time::Timestamp;
+use allclear_server::grpc::client::{OperatorClientError, OperatorConnection};
+use allclear_server::replica::clock::{self, from_rfc3339, rfc3339};
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+/// Lists the open events and the most recent closed ones
+#[derive(clap::Args)]
+#[command(after_help = examples::EVENTS)]
+pub(super) struct Events {
+    /// Lists only the open events
+    #[arg(long)]
+    open: bool,
+    /// Lists only events with changes since this time: 2h (ago), or 2026-01-31T12:00:00Z; open events are always listed
+    #[arg(long, value_name = "SPAN|TIME", value_parser = since)]
+    since: Option<Timestamp>,
+    /// Lists at most this number of events: the newest
+    #[arg(long, value_name = "NUMBER")]
+    limit: Option<usize>,
+    /// Lists only the events that name this VM
+    #[arg(long, value_name = "NAME")]
+    vm: Option<String>,
+    /// Lists only the events of this type: Freeze, Reboot, Redeploy, Preempt or Terminate
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// Lists only the events with a hook that failed, and the events that Azure started at the end of their notice
+    #[arg(long)]
+    failed: bool,
+    #[command(flatten)]
+    target: Target,
+    /// Prints all recorded events in full, one JSON object per line, the oldest first
+    #[arg(long, conflicts_with_all = ["open", "limit", "vm", "kind", "failed", "json"])]
+    export: bool,
+}
+
+impl Events {
+    pub(super) fn run(self) -> Result<(), Exit> {
+        if self.export {
+            return answered(export::all(&self.target.endpoint, self.since));
+        }
+        self.target.look(
+            async |asking| Ok(self.chosen(self.listed(asking).await?)),
+            |events| output::events(&self.target.reader(), events),
+        )
+    }
+
+    /// The open events and the most recent closed ones; or all events, if older events may be wanted.
+    async fn listed(&self, asking: &mut OperatorConnection) -> Result<Vec<shown::Event>, OperatorClientError> {
+        let wants_older = self.since.is_some() || self.limit.is_some() || self.has_filter();
+        if self.open || !wants_older {
+            return Ok(asking.events().await?.events);
+        }
+        let mut all = Vec::new();
+        asking
+            .all_events(self.since.map(rfc3339), |events| {
+                all.extend(events.into_iter().filter(|event| self.fits(event)));
+                Ok(())
+            })
+            .await?;
+        Ok(all)
+    }
+
+    fn has_filter(&self) -> bool {
+        self.vm.is_some() || self.kind.is_some() || self.failed
+    }
+
+    fn fits(&self, event: &shown::Event) -> bool {
+        let names = |vm: &String| event.resources.iter().any(|named| named.eq_ignore_ascii_case(vm));
+        let is_of = |kind: &String| event.r#type.eq_ignore_ascii_case(kind);
+        self.vm.as_ref().is_none_or(names)
+            && self.kind.as_ref().is_none_or(is_of)
+            && (!self.failed || has_failed(event))
+    }
+
+    /// The newest events last, in the order of the list.
+    fn chosen(&self, mut events: Vec<shown::Event>) -> shown::EventList {
+        let is_open = |event: &shown::Event| event.stage != "closed";
+        let newest = |event: &shown::Event| event.timeline.last().and_then(|step| from_rfc3339(&step.at));
+        let is_recent =
+            |event: &shown::Event| self.since.is_none_or(|since| newest(event).is_none_or(|at| at >= since));
+        events.retain(|event| self.fits(event) && (is_open(event) || (!self.open && is_recent(event))));
+        let beyond = events.len().saturating_sub(self.limit.unwrap_or(usize::MAX));
+        shown::EventList { events: events.split_off(beyond), next: None }
+    }
+}
+
+/// Whether a hook failed, or Azure started the event at the end of the notice.
+fn has_failed(event: &shown::Event) -> bool {
+    let is_failure = |outcome: &str| matches!(outcome, "failed" | "timed_out" | "unknown");
+    event.hooks.iter().filter_map(|hook| hook.outcome.as_deref()).any(is_failure)
+        || event.start_cause.as_deref() == Some("notice_expired")
+}
+
+/// `2h`, counted back from now; or RFC 3339.
+fn since(text: &str) -> Result<Timestamp, String> {
+    if let Ok(span) = humantime::parse_duration(text) {
+        return Ok(clock::now().minus(span));
+    }
+    from_rfc3339(text).ok_or_else(|| "write a duration (2h, 1d) or a time (2026-01-31T12:00:00Z)".into())
+}
