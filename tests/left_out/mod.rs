@@ -14,15 +14,15 @@ static LEFT_OUT: Mutex<BTreeMap<Lack, usize>> = Mutex::new(BTreeMap::new());
 const INSTALLS_ALL: &str = ".ci/tools";
 const AS_ROOT: &str = "sudo -E env PATH=\"$PATH\" cargo test --test processes";
 const AS_USER: &str = "cargo test --test processes, without sudo";
-const RUNS_LONG: &str = "ALLCLEAR_LONG=1 cargo test --test processes";
+pub(crate) const RUNS_LONG: &str = "ALLCLEAR_LONG=1 cargo test --test processes";
 /// The variable has the number of approvals that are measured.
 const FLOOD: &str = "ALLCLEAR_FLOOD";
-const RUNS_FLOODS: &str = "ALLCLEAR_FLOOD=3 cargo test --test processes flood::";
+pub(crate) const RUNS_FLOODS: &str = "ALLCLEAR_FLOOD=3 cargo test --test processes flood::";
 
 /// Ends a long test, unless long tests are wanted: `ALLCLEAR_LONG` or `CI` is set.
 macro_rules! long {
     () => {
-        if crate::left_out::is_unwanted() {
+        if crate::left_out::is_unwanted(crate::left_out::runs_long_tests(), "time", crate::left_out::RUNS_LONG) {
             return;
         }
     };
@@ -32,32 +32,27 @@ pub(crate) use long;
 /// Ends a flood, unless floods are wanted: each has the machine to itself for half a minute.
 macro_rules! flood {
     () => {
-        if crate::left_out::is_unwanted_flood() {
+        if crate::left_out::is_unwanted(
+            crate::left_out::runs_floods(),
+            "a machine to itself",
+            crate::left_out::RUNS_FLOODS,
+        ) {
             return;
         }
     };
 }
 pub(crate) use flood;
 
-pub(crate) fn is_unwanted_flood() -> bool {
-    let is_unwanted = !runs_floods();
-    if is_unwanted {
-        count("a machine to itself", RUNS_FLOODS);
-    }
-    is_unwanted
-}
-
 pub(crate) fn runs_floods() -> bool {
     std::env::var_os(FLOOD).is_some()
 }
 
-/// Whether a long test ends at once. Counts the test.
-pub(crate) fn is_unwanted() -> bool {
-    let is_unwanted = !runs_long_tests();
-    if is_unwanted {
-        count("time", RUNS_LONG);
+/// Whether the test ends at once. Counts the test.
+pub(crate) fn is_unwanted(is_wanted: bool, lack: &str, command: &'static str) -> bool {
+    if !is_wanted {
+        count(lack, command);
     }
-    is_unwanted
+    !is_wanted
 }
 
 pub(crate) fn runs_long_tests() -> bool {

@@ -17,8 +17,8 @@ pub(crate) fn table(name: &str, url: &str, more: &str) -> String {
     format!("[[notify]]\nname = \"{name}\"\nurl = \"{url}\"\nblocked_after = \"1s\"\n{more}\n")
 }
 
-/// Three replicas with these tables, and with a hook that waits at a gate. A new leader repeats a notification that the
-/// leader before it may not have recorded, so the leader stays the leader.
+/// Three replicas with these tables, and with a hook that waits at a gate. The leader keeps its office: a new leader
+/// repeats a notification whose record may be missing.
 pub(crate) fn plan(tables: &str) -> Plan {
     Cluster::of(&["db-0", "db-1", "db-2"])
         .keeps_its_leader()

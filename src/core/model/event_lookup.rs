@@ -9,17 +9,17 @@ use super::event::Event;
 use super::id::EventId;
 use super::state::State;
 
-/// The beginning of an id has at least this number of letters: a shorter one is a slip of the hand.
+/// A beginning of an id has at least this number of letters: a shorter text is a slip of the hand.
 const SHORTEST_BEGINNING: usize = 4;
-/// An error names at most so many events.
+/// The maximal number of events that an error names.
 const MOST_NAMED: usize = 5;
 
 /// The reason why a text selects no event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NotSelected {
-    /// No event has this id, or an id that begins so.
+    /// No event has this id, or an id with this beginning.
     Unknown { given: String },
-    /// Several ids begin so.
+    /// Several ids have this beginning.
     Ambiguous { given: String, events: Vec<EventId> },
 }
 
@@ -44,8 +44,8 @@ impl fmt::Display for NotSelected {
 }
 
 impl State {
-    /// The event with this id; or the one event whose id begins so, first among the open events, then among the closed
-    /// events.
+    /// The event with this id, or the only event with this beginning of an id: among the open events, or else among the
+    /// closed events.
     pub fn select_event(&self, given: &str) -> Result<&Event, NotSelected> {
         let id = EventId::new(given);
         if let Some(event) = self.event(&id) {

@@ -3,9 +3,10 @@
 use crate::model::attempt::Outcome;
 use crate::model::blocker::Blocker;
 use crate::model::event::Event;
+use crate::model::hook_id::HookId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::model::workload::OnFailure;
+use crate::model::workload::{Member, OnFailure};
 use crate::schedule::last_call;
 use crate::schedule::required;
 use crate::schedule::step::Step;
@@ -19,6 +20,12 @@ pub fn holding_failure(state: &State, event: &Event, now: Timestamp) -> Option<B
     let gave_back = event.times_given_back > 0 && event.slots_since.is_none();
     holding_failure_among(event, &steps, now)
         .or_else(|| if gave_back { former_failure(event, &steps, now) } else { None })
+}
+
+/// Whether this hook of this member has failed and holds the event.
+pub fn is_holding_by(state: &State, event: &Event, member: &Member, hook: HookId, now: Timestamp) -> bool {
+    let steps = required::required_steps(state, event);
+    steps.iter().any(|step| step.member == *member && step.id == hook && is_holding(event, step, now))
 }
 
 /// Whether this hook has failed and holds the event.

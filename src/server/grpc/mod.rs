@@ -7,6 +7,7 @@ mod drill;
 mod imds_report;
 mod leader_query;
 mod leader_time;
+mod names;
 mod operator;
 mod operator_actions;
 mod probe;

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt as _, stream};
 use tokio_util::sync::CancellationToken;
-use tonic::metadata::MetadataMap;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
-use super::client::ASKED_BY;
 use super::drill;
-use super::operator_actions::{OperatorCall, hook_named, reason};
-use super::refusal::{not_selected, refused, unknown};
+use super::names::{given_name, name};
+use super::operator_actions::{OperatorCall, reason};
+use super::refusal::{not_selected, refused};
 use super::uid_policy::caller;
 use crate::replica::SharedParts;
 use crate::replica::clock::from_rfc3339;
@@ -22,7 +21,7 @@ use crate::replica::isolated_requests::IsolatedRequests;
 use crate::replica::view::{PageStart, View};
 use allclear_core::model::command::{ApplyResult, ClearSuspect, Command, ExcludeReplica, ReadmitReplica, bounded};
 use allclear_core::model::event::Event;
-use allclear_core::model::id::{EventId, VmName, WorkloadName};
+use allclear_core::model::id::{VmName, WorkloadName};
 use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::operator::OperatorRequest;
 use allclear_core::model::workload::Member;
@@ -31,10 +30,6 @@ use allclear_wire::pb::allclear::operator::v1::operator_server::{self, OperatorS
 
 /// The longest message is a drill's, with up to 1,000 VMs.
 const MAX_MESSAGE_BYTES: usize = 512 << 10;
-/// The maximal length of a VM's name.
-const MAX_NAME_BYTES: usize = 255;
-/// The maximal length of a person's name.
-const MAX_PERSON_BYTES: usize = 64;
 
 struct OperatorService {
     view: View,
@@ -71,24 +66,6 @@ impl OperatorService {
     async fn record(&self, command: Command) -> Result<(), Status> {
         let recorded = self.cluster.propose(&command).await;
         recorded.map(drop).map_err(|error| refused(&error, error.is_refusal()))
-    }
-}
-
-/// The name that a caller gives, if the name can be shown.
-fn given_name(metadata: &MetadataMap) -> Option<String> {
-    let bytes = metadata.get_bin(ASKED_BY)?.to_bytes().ok()?;
-    let name = std::str::from_utf8(&bytes).ok()?.trim();
-    let fits = (1..=MAX_PERSON_BYTES).contains(&name.len()) && !name.chars().any(char::is_control);
-    fits.then(|| name.to_owned())
-}
-
-/// Checks a replica's name by the rules of the configuration.
-fn name(given: String) -> Result<String, Status> {
-    let is_name = (1..=MAX_NAME_BYTES).contains(&given.len()) && given.chars().all(|letter| letter.is_ascii_graphic());
-    if is_name {
-        Ok(given)
-    } else {
-        Err(Status::failed_precondition(format!("{given:?} is not the name of a replica")))
     }
 }
 
@@ -212,7 +189,8 @@ impl operator_server::Operator for OperatorService {
     }
 
     async fn end_drill(&self, request: Request<shown::EndDrillRequest>) -> Answer<shown::EndDrillResponse> {
-        drill::end(&self.cluster, EventId::new(&request.into_inner().id)).await?;
+        let (asking, request) = self.asked(request);
+        drill::end(&self.cluster, asking.event(&request.id)?).await?;
         Ok(Response::new(shown::EndDrillResponse {}))
     }
 
@@ -292,26 +270,16 @@ impl operator_server::Operator for OperatorService {
     }
 
     async fn retry(&self, request: Request<shown::RetryRequest>) -> Answer<shown::RetryResponse> {
-        let (asking, request) = self.asked(request);
-        let event = asking.event(&request.event)?;
-        let reason = reason(&request.reason)?;
-        asking.catch_up().await?;
-        let state = self.cluster.state();
-        let known = state.open_event(&event).ok_or_else(|| unknown(&state, &event))?;
-        let (hook, step) = hook_named(&state, known, &request.hook)?;
-        asking.ask(OperatorRequest::Retry { event: event.clone(), member: step.member, hook: step.id }, reason).await?;
-        Ok(Response::new(shown::RetryResponse { hook, event: Some(asking.shown(&event)?) }))
+        let (asking, shown::RetryRequest { event, hook, reason }) = self.asked(request);
+        let retry = |event, member, hook| OperatorRequest::Retry { event, member, hook };
+        let (hook, event) = asking.ask_about_hook(&event, &hook, &reason, retry).await?;
+        Ok(Response::new(shown::RetryResponse { hook, event: Some(event) }))
     }
 
     async fn skip(&self, request: Request<shown::SkipRequest>) -> Answer<shown::SkipResponse> {
-        let (asking, request) = self.asked(request);
-        let event = asking.event(&request.event)?;
-        let reason = reason(&request.reason)?;
-        asking.catch_up().await?;
-        let state = self.cluster.state();
-        let known = state.open_event(&event).ok_or_else(|| unknown(&state, &event))?;
-        let (hook, step) = hook_named(&state, known, &request.hook)?;
-        asking.ask(OperatorRequest::Skip { event: event.clone(), member: step.member, hook: step.id }, reason).await?;
-        Ok(Response::new(shown::SkipResponse { hook, event: Some(asking.shown(&event)?) }))
+        let (asking, shown::SkipRequest { event, hook, reason }) = self.asked(request);
+        let skip = |event, member, hook| OperatorRequest::Skip { event, member, hook };
+        let (hook, event) = asking.ask_about_hook(&event, &hook, &reason, skip).await?;
+        Ok(Response::new(shown::SkipResponse { hook, event: Some(event) }))
     }
 }

@@ -1,7 +1,7 @@
 //! An operator's requests about events: checked, proposed as one entry with the operator and the reason, and answered
 //! in words.
 
-use allclear_core::schedule::required;
+use allclear_core::schedule::{failure, required};
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
@@ -17,10 +17,12 @@ use allclear_core::isolation::unaware_replicas::unaware_replicas;
 use allclear_core::model::command::{ApplyResult, Command, RequestAction};
 use allclear_core::model::event::Event;
 use allclear_core::model::event_lookup::NotSelected;
+use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::EventId;
 use allclear_core::model::operator::OperatorRequest;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::Member;
 use allclear_core::schedule::step::Step;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 use allclear_wire::pb::allclear::operator::v1::end::When;
@@ -80,6 +82,23 @@ impl OperatorCall<'_> {
                 .map_err(|_| Status::aborted("the request is in force, but this replica has lost the quorum since")),
             ApplyResult::Rejected(why) => Err(refusal(&self.cluster.state(), &what, why)),
         }
+    }
+
+    /// Proposes a request about one hook of an event. Returns the full name of the hook, and the event.
+    pub(super) async fn ask_about_hook(
+        &self,
+        event: &str,
+        hook: &str,
+        why: &str,
+        request: impl FnOnce(EventId, Member, HookId) -> OperatorRequest,
+    ) -> Result<(String, shown::Event), Status> {
+        let (event, reason) = (self.event(event)?, reason(why)?);
+        self.catch_up().await?;
+        let state = self.cluster.state();
+        let known = state.open_event(&event).ok_or_else(|| unknown(&state, &event))?;
+        let (name, step) = hook_named(&state, known, hook)?;
+        self.ask(request(event.clone(), step.member, step.id), reason).await?;
+        Ok((name, self.shown(&event)?))
     }
 
     /// Proposes the command, and repeats after the loss of a leader that may have accepted the command: a
@@ -175,9 +194,10 @@ fn is_fulfilled(state: &State, what: &OperatorRequest) -> bool {
         OperatorRequest::Skip { event, member, hook } => {
             state.event(event).is_some_and(|event| event.is_skipped(member, *hook))
         }
-        OperatorRequest::Retry { event, member, hook } => {
-            state.event(event).is_some_and(|event| event.retried_after(member, *hook).is_some())
-        }
+        OperatorRequest::Retry { event, member, hook } => state.event(event).is_some_and(|event| {
+            let still_fails = failure::is_holding_by(state, event, member, *hook, state.now);
+            event.retried_after(member, *hook).is_some() && !still_fails
+        }),
         OperatorRequest::Release { event } => state.event(event).is_some_and(|event| event.hold(state.now).is_none()),
         OperatorRequest::Restored { member } => !state.slots.contains_key(member),
         OperatorRequest::Resume => state.pause(state.now).is_none(),
@@ -195,7 +215,7 @@ pub(super) fn reason(given: &str) -> Result<String, Status> {
 }
 
 /// Finds the one hook of this name that the event still requires.
-pub(super) fn hook_named<'a>(state: &'a State, event: &'a Event, given: &str) -> Result<(String, Step<'a>), Status> {
+fn hook_named<'a>(state: &'a State, event: &'a Event, given: &str) -> Result<(String, Step<'a>), Status> {
     let steps = required::required_steps(state, event).into_iter();
     let mut named: Vec<(String, Step<'_>)> = steps.map(|step| (state.hook_name(&step.member, step.id), step)).collect();
     let all: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();

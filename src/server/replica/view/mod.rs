@@ -163,7 +163,7 @@ impl View {
         Some(event::shown(&state, state.event(&EventId::new(id))?, &input))
     }
 
-    /// The event with this id, or the one event whose id begins so.
+    /// The event with this id, or the only event with this beginning of an id.
     pub fn select_event(&self, given: &str) -> Result<shown::Event, NotSelected> {
         let (state, input) = self.inputs();
         Ok(event::shown(&state, state.select_event(given)?, &input))
