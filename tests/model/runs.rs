@@ -181,6 +181,12 @@ fn an_event_grows() {
 }
 
 #[test]
+fn operators_retry_the_failed_hook_of_one_of_two_events() {
+    check(asked(1, patient(1, of_a_group(&[&[0], &[1]], cluster(2, Source::Platform, Some(one_step()))))));
+    check(asked(1, Cluster { failures: Some(1), ..cluster(2, Source::User, Some(reversible())) }));
+}
+
+#[test]
 fn operators_hold_one_of_two_events() {
     check(asked(1, patient(0, of_a_group(&[&[0], &[1]], cluster(2, Source::Platform, Some(one_step()))))));
 }

@@ -801,7 +801,7 @@ pub struct OperatorRecord {
     pub number: u64,
     #[prost(int64, tag = "2")]
     pub at_unix_ms: i64,
-    /// The uid of the socket's peer and the asked replica.
+    /// The name that the caller gave, if any, the uid of the socket's peer, and the asked replica.
     #[prost(string, tag = "3")]
     pub who: ::prost::alloc::string::String,
     #[prost(string, tag = "4")]
