@@ -208,7 +208,8 @@ fn is_back(before: &State, event: &Event) -> bool {
     event.drill.is_none() && event.over_at().is_some() && before.is_listed(&event.announcement.id)
 }
 
-/// S8: only a hook that ran and is not done is undone, when the event is over, or for a failover before the claim.
+/// S8: only a hook that ran and is not done is undone, when the event is over, or for a failover while no approval may
+/// have arrived: an event whose claim was refused waits as before the claim.
 fn is_undone_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool {
     let (member, id) = (&attempt.member, attempt.hook);
     let first = before.slots.get(member).map_or(0, |slot| slot.first_stint);
@@ -218,7 +219,8 @@ fn is_undone_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool {
     let is_done = matches!(last_outcome(before, first, attempt), None | Some(Outcome::Done | Outcome::NotApplicable));
     let is_back = is_back(before, event);
     let returns = before.slots.get(member).is_some_and(|slot| slot.events.is_empty()) && !is_back;
-    let is_awaited = id.phase == Phase::Failover && event.entered.iter().all(|(stage, _)| *stage < Stage::Claimed);
+    let has_begun = event.entered.iter().any(|(stage, _)| *stage > Stage::Claimed);
+    let is_awaited = id.phase == Phase::Failover && !has_begun && !event.claims.iter().any(claimed::may_be_told);
     attempt.intent == Intent::Undo && (!has_run || is_done || !(returns || is_awaited))
 }
 
