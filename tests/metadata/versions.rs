@@ -1,10 +1,12 @@
 //! A refused api-version: two fallbacks, with a log message.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use allclear::core::model::id::EventId;
 use allclear::imds::NoInformation;
+use tracing::Dispatch;
+use tracing::subscriber::NoSubscriber;
 
 use super::server::Server;
 use super::{EMPTY, endpoint, says};
@@ -96,7 +98,12 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     /// What this thread logs, as long as the guard is kept.
+    ///
+    /// With only one `Dispatch` in the process, tracing asks the thread that comes first to a log line whether anybody
+    /// wants it. A thread of another test says no, for all threads. With a second `Dispatch`, tracing asks both.
     fn kept() -> (Self, tracing::subscriber::DefaultGuard) {
+        static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
+        LazyLock::force(&SECOND);
         let log = Self::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
