@@ -40,7 +40,7 @@ pub(super) async fn start(
     let give_up = Instant::now() + left.min(ROOM_WITHIN);
     loop {
         let started = match &identity {
-            Some(identity) => identity.wear(|| command.spawn())?,
+            Some(identity) => identity.spawn(&mut command)?,
             None => command.spawn(),
         };
         let why = match started {

@@ -1,16 +1,13 @@
-//! Starting a hook as another user.
-//!
-//! The standard library drops all supplementary groups when changing the user, so the supervisor changes its own ids
-//! during the start. The new program cannot return to the previous ids; the supervisor can, by its saved ids.
+//! Starting a hook as another user, with all groups of that user.
 
 use std::ffi::CString;
-use std::fs;
+use std::io;
 use std::path::PathBuf;
 
 use nix::errno::Errno;
-use nix::unistd::{
-    Gid, Uid, User, geteuid, getgrouplist, getgroups, getresgid, getresuid, setgroups, setresgid, setresuid,
-};
+use nix::unistd::{Gid, Uid, User, geteuid, getgrouplist, getgroups, getresgid, setgroups, setresgid};
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+use tokio::process::Child;
 
 /// The user of a hook.
 pub(super) struct RunAs {
@@ -46,40 +43,33 @@ impl RunAs {
         }
     }
 
-    /// Calls `start`, which starts a process, while this process has that user's ids.
-    pub(super) fn wear<T>(&self, start: impl FnOnce() -> T) -> Result<T, String> {
+    /// Starts the program as this user.
+    ///
+    /// The user ids of this process stay root's, because the new program may signal every process of its own user. The
+    /// standard library removes all further groups from a program with another user, unless this process lacks the
+    /// capability to change groups: so this process takes over the groups first, and gives up the capability.
+    pub(super) fn spawn(&self, program: &mut tokio::process::Command) -> Result<io::Result<Child>, String> {
         if self.uid == geteuid() {
-            return Ok(start());
-        }
-        if has_ambient_capabilities() {
-            let why = "this replica has ambient capabilities, and hooks would inherit these capabilities";
-            return Err(format!(
-                "cannot change to user {}: {why}; remove AmbientCapabilities= from the systemd unit",
-                self.uid
-            ));
+            return Ok(program.spawn());
         }
         let change = |error: Errno| format!("cannot change to user {}: {}", self.uid, error.desc());
-        let user = getresuid().map_err(change)?;
+        let of_thread = |error: rustix::io::Errno| change(Errno::from_raw(error.raw_os_error()));
         let group = getresgid().map_err(change)?;
         let groups = getgroups().map_err(change)?;
+        let held = capabilities(None).map_err(of_thread)?;
+        let without = CapabilitySets { effective: held.effective.difference(CapabilitySet::SETGID), ..held };
         let changed = setgroups(&self.groups)
             .and_then(|()| setresgid(self.gid, self.gid, group.effective))
-            .and_then(|()| setresuid(self.uid, self.uid, user.effective));
-        let started = changed.map(|()| start());
-        // The user first: only root may change the rest. The saved ids make this allowed.
-        let back = setresuid(user.real, user.effective, user.saved)
-            .and_then(|()| setresgid(group.real, group.effective, group.saved))
-            .and_then(|()| setgroups(&groups));
-        // A supervisor still running as the user can nevertheless watch its hook. The supervisor's files are accessible
-        // to root only, so a failure to write the outcome is reported by the supervisor itself.
+            .map_err(change)
+            .and_then(|()| set_capabilities(None, without).map_err(of_thread));
+        let started = changed.map(|()| program.uid(self.uid.as_raw()).spawn());
+        let back = set_capabilities(None, held)
+            .map_err(of_thread)
+            .and_then(|()| setresgid(group.real, group.effective, group.saved).map_err(change))
+            .and_then(|()| setgroups(&groups).map_err(change));
+        // A supervisor with the user's groups can nevertheless watch its hook. The supervisor's files are accessible to
+        // root only, so a failure to write the outcome is reported by the supervisor itself.
         let _ = back;
-        started.map_err(change)
+        started
     }
-}
-
-/// The saved id stays root's until the program begins, so the kernel would not remove ambient capabilities.
-fn has_ambient_capabilities() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ambient = status.lines().find_map(|line| line.strip_prefix("CapAmb:"));
-    ambient.is_some_and(|set| set.trim().contains(|digit| digit != '0'))
 }
