@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
-use super::output::{sentence, summary};
+use super::output::{blockers, sentence, summary};
+use allclear_server::replica::view::primaries;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Whether a person can answer.
@@ -12,9 +13,9 @@ pub(super) fn is_answerable() -> bool {
 }
 
 /// Asks, and returns whether the answer is yes.
-pub(super) fn is_confirmed(event: &shown::Event, status: &shown::Status) -> bool {
+pub(super) fn is_confirmed(event: &shown::Event) -> bool {
     let mut terminal = std::io::stderr().lock();
-    let asked = write!(terminal, "{}Approve it now? [y/N] ", consequences(event, status));
+    let asked = write!(terminal, "{}Approve it now? [y/N] ", consequences(event));
     if asked.and_then(|()| terminal.flush()).is_err() {
         return false;
     }
@@ -26,19 +27,17 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-fn consequences(event: &shown::Event, status: &shown::Status) -> String {
+fn consequences(event: &shown::Event) -> String {
     let mut text = format!("{}\n", summary(event));
-    if let Some(blocker) = &event.blocker {
+    for blocker in blockers(event) {
         let _ = writeln!(text, "It waits: {}", sentence(&blocker.message));
-        if !blocker.hooks.is_empty() {
-            let _ = writeln!(text, "An approval skips what is left of: {}", sentence(&blocker.hooks.join(", ")));
-        }
     }
-    let is_named = |vm: &str| event.resources.iter().any(|named| named.eq_ignore_ascii_case(vm));
-    for primary in status.workloads.iter().filter(|workload| workload.role == "primary" && is_named(&workload.vm)) {
-        let group = primary.group.as_ref().unwrap_or(&primary.name);
-        let _ =
-            writeln!(text, "{}", sentence(&format!("{} holds the primary of {group}, which goes down.", primary.vm)));
+    let hooks: Vec<&str> = blockers(event).flat_map(|blocker| &blocker.hooks).map(String::as_str).collect();
+    if !hooks.is_empty() {
+        let _ = writeln!(text, "An approval skips what is left of: {}", sentence(&hooks.join(", ")));
+    }
+    for primary in primaries(event) {
+        let _ = writeln!(text, "{}, which goes down.", sentence(&primary));
     }
     text.push_str("Azure may start the event at once, and nobody can take the approval back.\n");
     text
@@ -55,20 +54,22 @@ mod tests {
             hooks: vec!["db-0/pg/failover".into()],
             ..Default::default()
         };
-        let event = shown::Event { resources: vec!["DB-0".into()], blocker: Some(blocker), ..Default::default() };
-        let workload = |vm: &str, role: &str| shown::Workload {
-            name: "pg".into(),
+        let down = |vm: &str, role: &str| shown::TakenDown {
+            workload: "pg".into(),
             group: Some("orders-db".into()),
             vm: vm.into(),
             role: role.into(),
             ..Default::default()
         };
-        let workloads = vec![workload("db-0", "primary"), workload("db-1", "replica"), workload("db-10", "primary")];
-        let told = consequences(&event, &shown::Status { workloads, ..Default::default() });
-        for line in ["no standby", "skips what is left of: db-0/pg/failover", "db-0 holds the primary of orders-db"] {
+        let takes_down = vec![down("db-0", "primary"), down("db-1", "replica")];
+        let event = shown::Event { takes_down, blocker: Some(blocker), ..Default::default() };
+        let told = consequences(&event);
+        for line in
+            ["no standby", "skips what is left of: db-0/pg/failover", "db-0 holds the primary of orders-db, which"]
+        {
             assert!(told.contains(line), "{line}: {told}");
         }
-        assert!(!told.contains("db-1 ") && !told.contains("db-10"), "{told}");
+        assert!(!told.contains("db-1"), "{told}");
     }
 
     #[test]

@@ -199,8 +199,9 @@ fn halted(what: &str, halt: Option<&shown::Pause>) -> String {
 
 /// The completed request, and the event's state.
 fn now(done: &str, event: Option<&shown::Event>) -> String {
-    let waits = event.and_then(|event| event.blocker.as_ref());
-    let waits = waits.map(|blocker| format!("waits: {}\n", output::sentence(&blocker.message))).unwrap_or_default();
+    let waits = event.into_iter().flat_map(output::blockers);
+    let waits =
+        waits.fold(String::new(), |told, blocker| format!("{told}waits: {}\n", output::sentence(&blocker.message)));
     event.map_or_else(|| format!("{done}\n"), |event| format!("{done}: {}\n{waits}", output::summary(event)))
 }
 

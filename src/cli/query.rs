@@ -48,11 +48,8 @@ impl Target {
 
     /// Shows the consequences of an approval, and asks. Returns the revision that the person has seen.
     pub(super) fn confirmed(&self, event: &str) -> Result<Option<u64>, Exit> {
-        let (event, status) = answered(async {
-            let mut asking = OperatorConnection::connect(&self.endpoint).await?;
-            Ok((asking.event(event).await?, asking.status().await?))
-        })?;
-        if approve::is_confirmed(&event, &status) {
+        let event = answered(async { OperatorConnection::connect(&self.endpoint).await?.event(event).await })?;
+        if approve::is_confirmed(&event) {
             return Ok(Some(event.revision));
         }
         say("nothing is approved");

@@ -1,25 +1,123 @@
-//! The reason why an event has not started, for people (`SPEC.md` 12): from the event's clearance, and from facts
-//! outside the log.
+//! The reasons why an event has not started, for people (`SPEC.md` 12): from the event's clearance, and from facts
+//! outside the log. Several reasons may hold at once, and an operator has to know each.
 
 use crate::isolation::approval;
 use crate::model::blocker::{Blocker, Clearance};
 use crate::model::claim::Claim;
+use crate::model::document::Status;
 use crate::model::event::Event;
 use crate::model::lifecycle::Stage;
 use crate::model::state::State;
-use crate::model::time::to_the_second;
-use crate::model::workload::Intent;
+use crate::model::time::{Timestamp, to_the_second};
+use crate::model::treatment::Action;
+use crate::model::workload::{Intent, Member, OnFailure};
 use crate::plan::placement;
 use crate::plan::registration::unregistered_blocker;
 use crate::planning_input::PlanningInput;
-use crate::schedule::clearance::{clearance, clearance_of_preparation};
+use crate::schedule::clearance::{blocker_of_step, clearance, clearance_of_preparation};
+use crate::schedule::failure::hook_failed;
 use crate::schedule::required;
 use crate::schedule::slots;
+use crate::schedule::step::Step;
+use crate::schedule::step_state;
+use crate::schedule::step_state::StepState;
+use alloc::vec::Vec;
 
-/// Why the event has not started, for people; `None` without a reason to wait.
-pub fn explain(state: &State, event: &Event, input: &PlanningInput) -> Option<Blocker> {
-    let found = waits_for(state, event, input)?;
-    Some(replica_away(state, event, input, &found).unwrap_or(found))
+/// Why the event has not started, for people: each blocker, the one to act on first in front; empty without a reason to
+/// wait.
+pub fn explain(state: &State, event: &Event, input: &PlanningInput) -> Vec<Blocker> {
+    let Some(found) = waits_for(state, event, input) else { return Vec::new() };
+    let found = replica_away(state, event, input, &found).unwrap_or(found);
+    let mut all = Vec::from([found]);
+    if matches!(event.stage(), Stage::Announced | Stage::Preparing) {
+        for other in further_blockers(state, event, input) {
+            if !all.iter().any(|known| is_same(known, &other)) {
+                all.push(other);
+            }
+        }
+        all.sort_by_key(urgency);
+    }
+    all
+}
+
+/// The blockers that would remain if the first one were removed.
+fn further_blockers(state: &State, event: &Event, input: &PlanningInput) -> Vec<Blocker> {
+    let now = input.now;
+    let mut all = Vec::new();
+    let hooks = blocking_hooks(state, event, now);
+    if event.is_drill() {
+        return if input.quorum { hooks } else { all };
+    }
+    all.extend(event.hold(now).map(Blocker::Hold));
+    let is_scheduled = state.observed_status(&event.announcement.id) == Some(&Status::Scheduled);
+    let Some(treatment) = event.treatment.as_ref().filter(|_| is_scheduled) else { return all };
+    let is_overruled = event.is_approved_by_operator();
+    if treatment.action == Action::Observe && !is_overruled {
+        all.push(Blocker::Observing);
+        return all;
+    }
+    all.extend(state.pause(now).map(Blocker::Paused));
+    let is_prepared = treatment.action == Action::Prepare && !is_overruled;
+    if !input.quorum {
+        // Reports of running hooks do not arrive here, so only a permanent failure is certain.
+        all.extend(hooks.into_iter().filter(|hook| is_prepared && matches!(hook, Blocker::HookFailed { .. })));
+        return all;
+    }
+    if is_prepared {
+        if let Clearance::Blocked(blocker) = clearance_of_preparation(state, event, now) {
+            let blocker = replica_away(state, event, input, &blocker).unwrap_or(blocker);
+            // A hook that only has to start is no further reason.
+            all.extend(Some(blocker).filter(|it| !matches!(it, Blocker::HookWaiting { .. })));
+        }
+        all.extend(hooks.into_iter().filter(|_| now >= event.preparation_starts()));
+    }
+    if input.approver(state, &event.announcement.id).is_none() {
+        all.push(Blocker::NoHealthyChannel);
+    }
+    all
+}
+
+/// For each workload, the first hook that failed permanently and holds the event, is blocked, or waits for a
+/// disconnected workload.
+fn blocking_hooks(state: &State, event: &Event, now: Timestamp) -> Vec<Blocker> {
+    let mut all: Vec<(Member, Blocker)> = Vec::new();
+    for step in required::required_steps(state, event) {
+        if all.iter().any(|(member, _)| *member == step.member) {
+            continue;
+        }
+        if let Some(blocker) = blocking_hook(state, event, &step, now) {
+            all.push((step.member, blocker));
+        }
+    }
+    all.into_iter().map(|(_, blocker)| blocker).collect()
+}
+
+fn blocking_hook(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Blocker> {
+    match step_state::state_without_undo(event, step, now) {
+        StepState::Failed(reason) if step.on_failure == OnFailure::Hold => Some(hook_failed(event, step, &reason)),
+        _ => blocker_of_step(state, event, step, now)
+            .filter(|it| matches!(it, Blocker::HookBlocked { .. } | Blocker::WorkloadAway { .. })),
+    }
+}
+
+/// Whether both are the same reason; their times and texts may differ.
+fn is_same(one: &Blocker, other: &Blocker) -> bool {
+    one.code() == other.code() && one.of_hook() == other.of_hook()
+}
+
+/// The lower, the sooner somebody has to act. Without a quorum nothing is decided; a failed hook does not mend itself; a
+/// hold or a pause is known to whoever asked for it; the rest goes on by itself.
+fn urgency(blocker: &Blocker) -> u8 {
+    match blocker {
+        Blocker::NoQuorum { .. } => 0,
+        Blocker::HookFailed { .. } => 1,
+        Blocker::NoHealthyChannel => 2,
+        Blocker::HookBlocked { .. } | Blocker::WorkloadAway { .. } | Blocker::ReplicaAway { .. } => 3,
+        Blocker::Hold(_) => 4,
+        Blocker::Paused(_) => 5,
+        Blocker::Budget { .. } => 6,
+        _ => 7,
+    }
 }
 
 fn waits_for(state: &State, event: &Event, input: &PlanningInput) -> Option<Blocker> {

@@ -7,13 +7,14 @@ use crate::model::event::Event;
 use crate::model::id::{EventId, VmName};
 use crate::model::isolation::ImdsHealth;
 use crate::model::lifecycle::Stage;
-use crate::model::notification::{Notification, NotificationKind, TOLD_WITHIN};
-use crate::model::slot::Slot;
+use crate::model::notification::{Notification, NotificationKind, RESOLVED, TOLD_WITHIN};
+use crate::model::slot::{Slot, SlotCause};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::workload::Member;
 use crate::planning_input::PlanningInput;
-use alloc::collections::BTreeMap;
+use crate::schedule::slots;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::string::ToString as _;
@@ -27,66 +28,127 @@ const ACCOUNT_FIRST: Duration = Duration::from_secs(10);
 /// The number of open events whose blocker is computed, oldest first.
 const EXPLAINED: usize = 100;
 
-/// Time since which each open event waits for the current blocker. The log does not contain this time, so every leader
-/// counts anew.
-#[derive(Default, Debug)]
-pub struct BlockedSince(BTreeMap<EventId, BlockedWait>);
+/// A resolution is sent after this long without the blocker: a blocker may be gone for a moment only.
+const RESOLVED_AFTER: Duration = Duration::from_secs(10);
 
-#[derive(Debug)]
-struct BlockedWait {
-    what: String,
-    since: Timestamp,
+/// Time since which each open event waits for a person, by event and blocker, and time since which it no longer does.
+/// The log does not contain these times, so every leader counts anew.
+#[derive(Default, Debug)]
+pub struct BlockedSince {
+    waiting: BTreeMap<(EventId, String), Timestamp>,
+    /// Blockers that a receiver was told of, and that are gone.
+    gone: BTreeMap<(EventId, String), Timestamp>,
 }
 
 impl BlockedSince {
     pub fn update(&mut self, state: &State, input: &PlanningInput) {
         let mut open: Vec<&Event> = state.open_events().filter(|event| !event.is_drill()).collect();
         open.sort_by_key(|event| event.first_seen());
-        let waiting = |event: &&Event| Some((event.announcement.id.clone(), waits_for(state, event, input)?));
-        let waiting: BTreeMap<EventId, String> = open.iter().take(EXPLAINED).filter_map(waiting).collect();
-        self.0.retain(|id, wait| waiting.get(id) == Some(&wait.what));
-        for (id, what) in waiting {
-            self.0.entry(id).or_insert(BlockedWait { what, since: input.now });
+        let mut waiting = BTreeSet::new();
+        for event in open.iter().take(EXPLAINED) {
+            let id = &event.announcement.id;
+            waiting.extend(what_needs_a_person(state, event, input).into_iter().map(|what| (id.clone(), what)));
+        }
+        let gone: BTreeSet<(EventId, String)> =
+            recent_events(state, input.now).flat_map(|event| told_blockers(state, event)).collect();
+        self.waiting.retain(|key, _| waiting.contains(key));
+        self.gone.retain(|key, _| gone.contains(key) && !waiting.contains(key));
+        for key in gone.difference(&waiting) {
+            self.gone.entry(key.clone()).or_insert(input.now);
+        }
+        for key in waiting {
+            self.waiting.entry(key).or_insert(input.now);
         }
     }
 
     pub fn forget(&mut self) {
-        self.0.clear();
+        *self = Self::default();
     }
 
     fn longer_than<'a>(&'a self, state: &'a State, span: Duration) -> impl Iterator<Item = Notification> + use<'a> {
-        let notice = move |(id, wait): (&EventId, &BlockedWait)| {
-            Some(Notification::blocked(state.open_event(id)?, &wait.what, wait.since.plus(span)))
+        let notice = move |((id, what), since): (&(EventId, String), &Timestamp)| {
+            Some(Notification::blocked(state.open_event(id)?, what, since.plus(span)))
         };
-        self.0.iter().filter_map(notice)
+        self.waiting.iter().filter_map(notice)
+    }
+
+    fn resolved<'a>(&'a self, state: &'a State) -> impl Iterator<Item = Notification> + use<'a> {
+        let notice = move |((id, what), since): (&(EventId, String), &Timestamp)| {
+            let blocked = Notification::blocked(state.event(id)?, what, *since);
+            Some(blocked.resolved(since.plus(RESOLVED_AFTER)))
+        };
+        self.gone.iter().filter_map(notice)
     }
 }
 
-/// The blocker, if a person could act on the blocker; `None` while the event waits for a time, or for the platform or
-/// another approver.
-fn waits_for(state: &State, event: &Event, input: &PlanningInput) -> Option<String> {
-    let blocker = explain(state, event, input)?;
-    if matches!(blocker, Blocker::TooEarly { .. } | Blocker::Observing | Blocker::WaitingForPlatform { .. }) {
-        return None;
+/// The blockers of an event that were told and are not resolved yet.
+fn told_blockers(state: &State, event: &Event) -> impl Iterator<Item = (EventId, String)> {
+    let id = event.announcement.id.clone();
+    let head = Notification::blocked(event, "", Timestamp(0)).id;
+    let of_event = state.deliveries.range(head.clone()..).map_while(move |(told, _)| told.strip_prefix(&head));
+    of_event.filter(|what| !what.ends_with(RESOLVED)).map(move |what| (id.clone(), what.into()))
+}
+
+/// The blockers on which a person has to act, by code and hook. A blocker that a receiver was told of and that was
+/// resolved has a new name when it comes back.
+fn what_needs_a_person(state: &State, event: &Event, input: &PlanningInput) -> Vec<String> {
+    let blockers = explain(state, event, input);
+    let needed = blockers.iter().filter_map(|blocker| {
+        let code = code_for_a_person(event, blocker)?;
+        // A hook that fails again after an operator's retry is a new notification: the operator may be asleep by then.
+        let retried = match blocker {
+            Blocker::HookFailed { member, hook, .. } => event.retry_of(member, *hook),
+            _ => None,
+        };
+        let again = retried.map_or_else(String::new, |(_, number)| format!("/retry-{number}"));
+        let what = blocker.hook(state).map_or_else(|| code.to_string(), |hook| format!("{code}/{hook}{again}"));
+        let is_resolved = |what: &str| {
+            let blocked = Notification::blocked(event, what, input.now);
+            state.deliveries.contains_key(&blocked.resolved(input.now).id)
+        };
+        let mut names = core::iter::once(what.clone()).chain((2_u32..).map(|time| format!("{what}/{time}")));
+        names.find(|name| !is_resolved(name))
+    });
+    needed.collect()
+}
+
+/// The code of a blocker on which a person has to act. Nobody has to act while an event waits for a time, for the
+/// platform or another approver, for a hook that runs, for another event, or because an operator asked for it.
+fn code_for_a_person(event: &Event, blocker: &Blocker) -> Option<&'static str> {
+    match blocker {
+        Blocker::TooEarly { .. }
+        | Blocker::Observing
+        | Blocker::WaitingForPlatform { .. }
+        | Blocker::Hold(_)
+        | Blocker::Paused(_) => None,
+        // A hook that is asked again after "blocked" is still blocked.
+        Blocker::HookRunning { attempt, .. } => {
+            let attempt = event.attempts.iter().find(|it| it.id == *attempt)?;
+            attempt.blocked_since().map(|_| "hook_blocked")
+        }
+        Blocker::HookWaiting { .. } => slots::waits_for_last_call(event).then(|| blocker.code()),
+        Blocker::Budget { by, .. } => {
+            let is_sick = |cause: &SlotCause| matches!(cause, SlotCause::Unreachable(_) | SlotCause::NotReady(_));
+            by.iter().any(is_sick).then(|| blocker.code())
+        }
+        _ => Some(blocker.code()),
     }
-    let code = blocker.code();
-    // A hook that fails again after an operator's retry is a new notification: the operator may be asleep by then.
-    let retried = match &blocker {
-        Blocker::HookFailed { member, hook, .. } => event.retry_of(member, *hook),
-        _ => None,
-    };
-    let again = retried.map_or_else(String::new, |(_, number)| format!("/retry-{number}"));
-    Some(blocker.hook(state).map_or_else(|| code.to_string(), |hook| format!("{code}/{hook}{again}")))
+}
+
+fn recent_events(state: &State, now: Timestamp) -> impl Iterator<Item = &Event> {
+    let is_recent = move |event: &&Event| event.entered_at(Stage::Closed).is_none_or(|at| now.since(at) < TOLD_WITHIN);
+    let all = state.open_events().chain(state.closed_events().rev().take_while(is_recent));
+    all.filter(|event| !event.is_drill())
 }
 
 /// All notifications of the last hour that the leader has to send, in the order of the changes; delivered notifications
 /// are included.
 pub fn due(state: &State, input: &PlanningInput, waits: &BlockedSince, blocked_after: Duration) -> Vec<Notification> {
     let now = input.now;
-    let is_recent = |event: &&Event| event.entered_at(Stage::Closed).is_none_or(|at| now.since(at) < TOLD_WITHIN);
-    let events = state.open_events().chain(state.closed_events().rev().take_while(is_recent));
-    let of_events = events.filter(|event| !event.is_drill()).flat_map(of_event);
-    let all = of_events.chain(waits.longer_than(state, blocked_after)).chain(failing(state)).chain(stalled(input));
+    let of_events = recent_events(state, now).flat_map(of_event);
+    let blocked = waits.longer_than(state, blocked_after).chain(waits.resolved(state));
+    let others = failing(state).chain(restored(state, now)).chain(stalled(input)).chain(healed(state, input));
+    let all = of_events.chain(blocked).chain(others);
     let mut due: Vec<Notification> = all.filter(|notice| notice.is_due(now)).collect();
     due.sort_unstable();
     due
@@ -115,6 +177,32 @@ fn failing(state: &State) -> impl Iterator<Item = Notification> {
         Some(Notification::restore_failed(member, slot.stint, failing.since))
     };
     state.slots.iter().filter_map(notice)
+}
+
+/// Members whose failed restore was told, and that are back or in another stint.
+fn restored(state: &State, now: Timestamp) -> impl Iterator<Item = Notification> {
+    let members = state.replicas.iter().flat_map(|(vm, replica)| replica.workloads.iter().map(|it| it.on(vm)));
+    members.flat_map(move |member| {
+        let failing = state.failing_return(&member).and_then(|_| state.slots.get(&member)).map(|slot| slot.stint);
+        let told = Notification::restore_failed(&member, 0, now);
+        let head: String = told.id.strip_suffix('0').unwrap_or(&told.id).into();
+        let stints = state.deliveries.range(head.clone()..).map_while(|(id, _)| id.strip_prefix(&head)?.parse().ok());
+        let over = stints.filter(|stint: &u64| Some(*stint) != failing);
+        over.map(|stint| Notification::restore_failed(&member, stint, now).resolved(now)).collect::<Vec<_>>()
+    })
+}
+
+/// Replicas whose stalled channel was told, and works again.
+fn healed(state: &State, input: &PlanningInput) -> impl Iterator<Item = Notification> {
+    let is_well = |name: &&VmName| {
+        input.peers.get(*name).is_some_and(|contact| contact.reachable && contact.imds == ImdsHealth::Healthy)
+    };
+    input.members.iter().filter(is_well).filter_map(|name| {
+        let head = format!("{name}/{}/", NotificationKind::ChannelStalled);
+        let told = state.deliveries.range(head.clone()..).map_while(|(id, _)| id.strip_prefix(&head)?.parse().ok());
+        let last: i64 = told.last()?;
+        Some(Notification::stalled_in_hour(name, last, input.now).resolved(input.now))
+    })
 }
 
 fn stalled(input: &PlanningInput) -> impl Iterator<Item = Notification> {

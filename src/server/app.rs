@@ -113,9 +113,8 @@ pub async fn run_until(
     let (cluster, inputs) = (shared.inputs.cluster.clone(), shared.inputs.clone());
     let observer = Arc::new(observer(&config.metadata, endpoint, metrics.clone()));
     let calls = known_calls(&config, &spool)?;
-    let are_traced = config.tracing.is_some();
     let runner = HookRunner::new(commands, sessions);
-    let hooks = Arc::new(HookExecutor::new(runner, calls, are_traced, inputs, metrics.clone()));
+    let hooks = Arc::new(HookExecutor::new(runner, calls, config.tracing.is_some(), inputs, metrics.clone()));
     let configured: Vec<Workload> = config.workloads.iter().map(config::ConfiguredWorkload::registered).collect();
     let questions = questions::all(&config, &name);
     let view = View::new(&shared);
@@ -124,7 +123,8 @@ pub async fn run_until(
     let sockets = listeners.paths(&config);
     // Not `stop`: a post in progress still has to be confirmed and recorded.
     let serving = CancellationToken::new();
-    let telling = notices::tell(shared.clone(), view.clone(), config.receivers.clone(), serving.clone());
+    let (receivers, page) = (config.receivers.clone(), config.status.page());
+    let telling = notices::tell(shared.clone(), view.clone(), receivers, page, serving.clone());
     let answers = Serving {
         config: &config,
         tls,

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Writes a line at the begin and a line at the end of a hook; waits for the file `WAIT_FOR`, prints `SAYS`, and exits
+/// Writes a line at the begin and a line at the end of a hook; waits for the file `WAIT_FOR`, is blocked without the file
+/// `BLOCKED_UNTIL`, prints `SAYS`, and exits
 /// with `EXITS`. An undo completes at once.
 const SCRIPT: &str = r#"#!/bin/sh
 log="$FOLDER/hooks.log"
@@ -13,6 +14,7 @@ echo "$ALLCLEAR_VM $ALLCLEAR_WORKLOAD $ALLCLEAR_PHASE begin $ALLCLEAR_INTENT $AL
 [ "$ALLCLEAR_INTENT" != undo ] || exit 0
 [ -z "$EXPECTS" ] || echo "expect: $EXPECTS"
 [ -z "$WAIT_FOR" ] || while [ ! -e "$FOLDER/$WAIT_FOR" ]; do sleep 0.02; done
+[ -z "$BLOCKED_UNTIL" ] || [ -e "$FOLDER/$BLOCKED_UNTIL" ] || { echo "$BLOCKED_UNTIL is closed" >&2; exit 75; }
 [ -z "$SAYS" ] || echo "$SAYS" >&2
 echo "$ALLCLEAR_VM $ALLCLEAR_WORKLOAD $ALLCLEAR_PHASE end $ALLCLEAR_INTENT $ALLCLEAR_ATTEMPT" >> "$log"
 exit ${EXITS:-0}
@@ -65,6 +67,12 @@ impl Hook {
     /// The hook does not end before `Hooks::open` is called with the same name.
     pub(crate) fn waits_for(mut self, gate: &str) -> Self {
         self.env.push(("WAIT_FOR", gate.into()));
+        self
+    }
+
+    /// The hook is blocked until `Hooks::open` is called with the same name.
+    pub(crate) fn blocked_until(mut self, gate: &str) -> Self {
+        self.env.push(("BLOCKED_UNTIL", gate.into()));
         self
     }
 

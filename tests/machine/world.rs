@@ -121,8 +121,9 @@ impl World {
             "errands" => self.errands(rest),
             "explain" => {
                 let event = self.event(rest)?;
-                let blocker = explain(&self.state, event, &self.input);
-                Ok(format!("{}\n", blocker.map_or("nothing to wait for".into(), |blocker| show::blocker(&blocker))))
+                let blockers = explain(&self.state, event, &self.input);
+                let told: Vec<String> = blockers.iter().map(show::blocker).collect();
+                Ok(format!("{}\n", if told.is_empty() { "nothing to wait for".into() } else { told.join("; also ") }))
             }
             "show" => Ok(show::event(self.event(rest)?)),
             "events" => Ok(self.events()),

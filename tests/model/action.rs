@@ -393,7 +393,7 @@ pub(crate) fn is_quiet(cluster: &Cluster, world: &World) -> bool {
 /// The disruption budget blocks the claim of an event.
 pub(crate) fn is_held(world: &World) -> bool {
     let input = world.planning_input();
-    let mut blockers = world.log.open_events().filter_map(|event| explain(&world.log, event, &input));
+    let mut blockers = world.log.open_events().flat_map(|event| explain(&world.log, event, &input));
     blockers.any(|blocker| matches!(blocker, Blocker::Budget { .. }))
 }
 

@@ -60,7 +60,7 @@ async fn what_is_refused_for_good_is_not_told_again_and_holds_up_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_quorum_is_told_by_all_who_lost_it_under_one_id() {
     let grid = Inbox::open().await;
-    let tables = table("grid", &grid.url, "topics = [\"quorum_lost\"]");
+    let tables = table("grid", &grid.url, "topics = [\"quorum_lost\", \"resolved\"]");
     let vms = ["db-0", "db-1", "db-2", "db-3"];
     let mut cluster = Cluster::of(&vms).tables(vec![tables; 4]).start().await;
     let leader = cluster.leader(0).await;
@@ -76,8 +76,12 @@ async fn a_lost_quorum_is_told_by_all_who_lost_it_under_one_id() {
     cluster.start(leader);
     cluster.start(others[0]);
     cluster.ready().await;
+    let over = grid.until("the end of the loss", |posts| posts.iter().any(|post| post.topic() == "resolved")).await;
+    let over = over.iter().find(|post| post.topic() == "resolved").unwrap().json();
+    assert_eq!(over["data"]["resolves"], one["id"]);
+    assert!(over["data"]["text"].as_str().unwrap().contains("has a quorum again"), "{over}");
     cluster.a_few_polls_later().await;
-    assert_eq!(counted(&grid.posts()).len(), 1);
+    assert_eq!(counted(&grid.posts()).len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -112,7 +116,7 @@ async fn an_approval_given_alone_is_told_at_once_by_its_giver_and_by_nobody_agai
 async fn a_stalled_channel_is_told_once() {
     crate::left_out::long!();
     let grid = Inbox::open().await;
-    let tables = table("grid", &grid.url, "topics = [\"channel_stalled\"]");
+    let tables = table("grid", &grid.url, "topics = [\"channel_stalled\", \"resolved\"]");
     let cluster = plan(&tables).also("metadata.stall_after", "3s").start().await;
     let leader = cluster.leader(0).await;
     let name = format!("db-{}", (leader + 1) % 3);
@@ -123,6 +127,9 @@ async fn a_stalled_channel_is_told_once() {
     assert_eq!(event["data"]["replica"], name);
     assert!(event["data"]["text"].as_str().unwrap().contains("has returned no document since"), "{event}");
     cluster.cloud.clear_faults().await;
+    let over = grid.until("its end", |posts| posts.iter().any(|post| post.topic() == "resolved")).await;
+    let over = over.iter().find(|post| post.topic() == "resolved").unwrap().json();
+    assert_eq!((&over["subject"], &over["data"]["resolves"]), (&event["subject"], &event["id"]));
     cluster.a_few_polls_later().await;
     are_cloud_events_told_once(&grid.posts());
 }

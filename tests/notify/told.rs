@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::cluster::{Cluster, Plan};
 use super::inbox::Post;
-use super::workload::hook;
+use super::workload::{Hook, hook};
 
 /// One `[[notify]]` table.
 pub(crate) fn table(name: &str, url: &str, more: &str) -> String {
@@ -20,10 +20,21 @@ pub(crate) fn table(name: &str, url: &str, more: &str) -> String {
 /// Three replicas with these tables, and with a hook that waits at a gate. The leader keeps its office: a new leader
 /// repeats a notification whose record may be missing.
 pub(crate) fn plan(tables: &str) -> Plan {
-    Cluster::of(&["db-0", "db-1", "db-2"])
-        .keeps_its_leader()
-        .workload("database", vec![hook("drain").waits_for("gate")])
-        .tables(vec![tables.to_owned(); 3])
+    plan_of(hook("drain").waits_for("gate"), tables)
+}
+
+/// As `plan`, with a hook that is blocked until the gate is open.
+pub(crate) fn blocked_plan(tables: &str) -> Plan {
+    plan_of(hook("drain").blocked_until("gate"), tables)
+}
+
+fn plan_of(hook: Hook, tables: &str) -> Plan {
+    Cluster::of(&["db-0", "db-1", "db-2"]).keeps_its_leader().workload("database", vec![hook]).tables(vec![
+        tables
+            .to_owned(
+            );
+        3
+    ])
 }
 
 /// Announces an event of a VM whose replica does not lead, so that the leader stays the leader.

@@ -53,7 +53,7 @@ const CORE: &[&[&str]] = &[
     &["isolation"],
     &["plan", "assignments", "leadership"],
     &["procedure"],
-    &["explain", "notification", "start_cause", "timings", "blocking_hooks"],
+    &["explain", "known_roles", "notification", "start_cause", "timings"],
     &[
         "observation",
         "report_limits",

@@ -36,17 +36,49 @@ impl OutputContext {
     }
 }
 
-/// Commands for the current blocker come first.
-pub(super) fn advice(reader: &OutputContext, event: &shown::Event, blocker: &shown::Blocker) -> Vec<Advice> {
+/// The event's blockers, the one to act on first in front.
+pub(in crate::cli) fn blockers(event: &shown::Event) -> impl Iterator<Item = &shown::Blocker> {
+    event.blocker.iter().chain(&event.other_blockers)
+}
+
+/// Commands for each blocker, in the order of the blockers, and then the commands for the whole event.
+pub(super) fn advice(reader: &OutputContext, event: &shown::Event) -> Vec<Advice> {
+    let id = event.id.as_str();
+    if event.drill.is_some() {
+        let does = "end the drill; every prepared workload is restored".into();
+        return vec![Advice { does, command: reader.command("drill --end", &[id], false) }];
+    }
+    let mut all: Vec<Advice> = blockers(event).flat_map(|blocker| removing(reader, event, blocker)).collect();
+    // Without a quorum a replica refuses the other commands.
+    if has(event, "no_quorum") || !is_undecided(event) {
+        return all;
+    }
+    all.extend(approving(reader, event));
+    all.extend(holding(reader, event));
+    all
+}
+
+fn has(event: &shown::Event, code: &str) -> bool {
+    blockers(event).any(|blocker| blocker.code == code)
+}
+
+/// Commands that remove one blocker.
+fn removing(reader: &OutputContext, event: &shown::Event, blocker: &shown::Blocker) -> Vec<Advice> {
     let mut all = Vec::new();
     let mut add = |does: String, command: String| all.push(Advice { does, command });
     let id = event.id.as_str();
-    if event.drill.is_some() {
-        add("end the drill; every prepared workload is restored".into(), reader.command("drill --end", &[id], false));
-        return all;
-    }
     let code = blocker.code.as_str();
     match code {
+        "no_quorum" => {
+            add("show which replicas are unreachable, on each of the VMs".into(), reader.command("status", &[], false));
+            add("find the fault, on each unreachable VM".into(), DOCTOR.into());
+            if let Some(alone) = &blocker.isolated_approval {
+                let revision = event.revision.to_string();
+                add(approve_alone(alone), reader.command("approve", &[id, "--alone", "--revision", &revision], true));
+            }
+        }
+        // Without a quorum a replica refuses the commands below.
+        _ if has(event, "no_quorum") => {}
         "hold" => {
             let does = "end the hold: if nothing else blocks the event, it is approved, and Azure may start it at once";
             add(does.into(), of(reader, "release", id));
@@ -55,19 +87,14 @@ pub(super) fn advice(reader: &OutputContext, event: &shown::Event, blocker: &sho
             "end the pause: approvals continue, and Azure may start an approved event at once".into(),
             reader.command("resume", &[], true),
         ),
-        "no_quorum" => {
-            add("show which replicas are unreachable, on each of the VMs".into(), reader.command("status", &[], false));
-            add("find the fault, on each unreachable VM".into(), DOCTOR.into());
-            if let Some(alone) = &blocker.isolated_approval {
-                let revision = event.revision.to_string();
-                add(approve_alone(alone), reader.command("approve", &[id, "--alone", "--revision", &revision], true));
-            }
-            return all;
-        }
         "no_healthy_channel" => add("find the fault, on each of the VMs".into(), DOCTOR.into()),
+        "budget" => {
+            let does = "show which members are out of service, and which hooks are owed";
+            add(does.into(), reader.command("workload list", &[], false));
+        }
         _ => {}
     }
-    for hook in &blocker.hooks {
+    for hook in blocker.hooks.iter().filter(|_| !has(event, "no_quorum")) {
         if code == "hook_failed" {
             let does = format!("run {hook} again, once the cause of the failure is mended");
             add(does, reader.command("retry", &[id, hook], true));
@@ -76,40 +103,35 @@ pub(super) fn advice(reader: &OutputContext, event: &shown::Event, blocker: &sho
             format!("skip {hook}: a running hook is stopped, and the event is approved if nothing else blocks it");
         add(does, reader.command("skip", &[id, hook], true));
     }
-    if !is_undecided(event) {
-        return all;
-    }
-    let revision = event.revision.to_string();
-    let approve = reader.command("approve", &[id, "--revision", &revision], true);
-    match code {
-        "budget" => {
-            let over = reader.command("approve", &[id, "--revision", &revision, "--over-budget"], true);
-            let does = "show which members are out of service, and which hooks are owed";
-            add(does.into(), reader.command("workload list", &[], false));
-            let does = "approve the event although other members of its groups are out of service, without the rest of \
-                        the preparation";
-            add(does.into(), over);
-        }
-        "hold" | "paused" | "deciding" | "no_healthy_channel" => {}
-        _ => {
-            let does = "approve the event now, without the rest of the preparation; running hooks are stopped, and \
-                        Azure may start the event at once (refused if the event has changed: run explain again)";
-            add(does.into(), approve);
-        }
-    }
-    all.extend(holding(reader, event, code));
     all
 }
 
+/// The command for an approval that would not be refused.
+fn approving(reader: &OutputContext, event: &shown::Event) -> Option<Advice> {
+    let (id, revision) = (event.id.as_str(), event.revision.to_string());
+    if ["hold", "paused", "deciding", "no_healthy_channel"].into_iter().any(|code| has(event, code)) {
+        return None;
+    }
+    if has(event, "budget") {
+        let does = "approve the event although other members of its groups are out of service, without the rest of the \
+                    preparation";
+        let over = reader.command("approve", &[id, "--revision", &revision, "--over-budget"], true);
+        return Some(Advice { does: does.into(), command: over });
+    }
+    let does = "approve the event now, without the rest of the preparation; running hooks are stopped, and Azure may \
+                start the event at once (refused if the event has changed: run explain again)";
+    Some(Advice { does: does.into(), command: reader.command("approve", &[id, "--revision", &revision], true) })
+}
+
 /// Commands that keep the event from being approved.
-fn holding(reader: &OutputContext, event: &shown::Event, code: &str) -> Vec<Advice> {
+fn holding(reader: &OutputContext, event: &shown::Event) -> Vec<Advice> {
     let mut all = Vec::new();
     let mut add = |does: String, command: String| all.push(Advice { does, command });
     let id = event.id.as_str();
     // An event that is only observed is never approved from here, and a hold has no effect after the end of the
     // notice.
     let notice_ends = event.not_before.as_deref().and_then(from_rfc3339);
-    if code != "observing" && notice_ends.is_none_or(|at| at > reader.now) {
+    if !has(event, "observing") && notice_ends.is_none_or(|at| at > reader.now) {
         let (span, until) = match notice_ends {
             Some(at) if at.since(reader.now) > HELD_FOR => ("until the notice ends", rfc3339(at)),
             _ => ("for two hours from now", "2h".into()),
@@ -122,7 +144,7 @@ fn holding(reader: &OutputContext, event: &shown::Event, code: &str) -> Vec<Advi
             let does =
                 format!("hold the event: no approval {span}; the members stay in service, or return{all_the_same}");
             add(does, reader.command("hold", &[id, "--until", &until], true));
-            if code != "paused" {
+            if !has(event, "paused") {
                 let pause = reader.command("pause --until", &[&until], true);
                 add(format!("pause all approvals: no approval of any event {span}"), pause);
             }
@@ -177,18 +199,25 @@ mod tests {
     }
 
     fn offered(code: &str, is_held: bool) -> Vec<String> {
-        offered_when(code, is_held, None)
+        offered_beside(code, &[], is_held, None)
     }
 
     fn offered_when(code: &str, is_held: bool, notice_ends: Option<i64>) -> Vec<String> {
+        offered_beside(code, &[], is_held, notice_ends)
+    }
+
+    fn offered_beside(code: &str, others: &[&str], is_held: bool, notice_ends: Option<i64>) -> Vec<String> {
         let reader = OutputContext { paper: Terminal::PLAIN, now: Timestamp(0), at: " --endpoint /s".into() };
         let hold = is_held.then(shown::Pause::default);
         let not_before = notice_ends.map(|at| rfc3339(Timestamp(at)));
         let (id, stage) = ("e".into(), "preparing".into());
-        let event = shown::Event { id, stage, revision: 7, hold, not_before, ..Default::default() };
         let hooks = if code.starts_with("hook_") { vec!["db-0/postgres/drain#2".into()] } else { Vec::new() };
         let blocker = shown::Blocker { code: code.into(), hooks, ..Default::default() };
-        let commands = advice(&reader, &event, &blocker).into_iter().map(|advice| advice.command);
+        let mut event =
+            shown::Event { id, stage, revision: 7, hold, not_before, blocker: Some(blocker), ..Default::default() };
+        let other = |code: &&str| shown::Blocker { code: (*code).into(), ..Default::default() };
+        event.other_blockers = others.iter().map(other).collect();
+        let commands = advice(&reader, &event).into_iter().map(|advice| advice.command);
         commands.map(|command| command.replace(" --reason 'WHY'", "").replace(" --endpoint /s", "")).collect()
     }
 
@@ -200,6 +229,16 @@ mod tests {
             "allclear hold e --until 1970-01-01T02:30:00.000Z"
         );
         assert_eq!(offered_when("deciding", false, Some(-1)), [""; 0]);
+    }
+
+    #[test]
+    fn what_removes_each_blocker_is_offered_and_nothing_that_another_blocker_forbids() {
+        let hook = "e 'db-0/postgres/drain#2'";
+        let (retry, skip) = (format!("allclear retry {hook}"), format!("allclear skip {hook}"));
+        assert_eq!(offered_beside("hook_failed", &["hold"], true, None), [&retry, &skip, "allclear release e"]);
+        let wanted = [&retry, &skip, "allclear resume", "allclear hold e --until 2h"];
+        assert_eq!(offered_beside("hook_failed", &["paused"], false, None), wanted);
+        assert_eq!(offered_beside("no_quorum", &["hold", "hook_failed"], true, None), ["allclear status", DOCTOR]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::moments;
 use super::page::{Span, TextBuilder, bold, faint, green, plain, red, yellow};
 use super::text::{OutputContext, how_far, summary, what};
 use allclear_server::replica::clock::from_rfc3339;
+use allclear_server::replica::view::primaries;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Width of the names at the left.
@@ -42,7 +43,8 @@ pub(in crate::cli) fn all_open(reader: &OutputContext, list: &shown::EventList) 
     for event in &list.events {
         page.line(0, &[plain(summary(event))]);
         if let Some(blocker) = &event.blocker {
-            page.line(4, &[plain(format!("waits: {}", moments::within(reader.now, &blocker.message)))]);
+            let more = more_blockers(event);
+            page.line(4, &[plain(format!("waits: {}{more}", moments::within(reader.now, &blocker.message)))]);
         }
         page.verbatim(4, &faint(reader.command("explain", &[&event.id], false)));
     }
@@ -57,6 +59,14 @@ fn head(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
     entry("event", event.id.clone());
     if let Some(drill) = drill {
         entry("DRILL", drill);
+    }
+    let primaries = primaries(event);
+    if !primaries.is_empty() {
+        entry("PRIMARY", primaries.join("; "));
+    }
+    if !event.takes_down.is_empty() {
+        let down = |it: &shown::TakenDown| format!("{} on {} ({})", it.workload, it.vm, it.role);
+        entry("takes down", event.takes_down.iter().map(down).collect::<Vec<_>>().join(", "));
     }
     if !event.description.is_empty() {
         entry("description", event.description.clone());
@@ -104,11 +114,10 @@ fn verdict(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event)
         entry("its notice", left);
     }
     entry("who can help", blocker.resolved_by.clone());
-    if let Some(hold) = event.hold.as_ref().filter(|_| blocker.code != "hold") {
-        let until = moments::written(reader.now, &hold.until);
-        entry("also held", format!("by {} until {until}: {}", hold.by, hold.reason));
+    for other in &event.other_blockers {
+        entry("also", format!("{} ({})", moments::within(reader.now, &other.message), other.code));
     }
-    let advice = advice(reader, event, blocker);
+    let advice = advice(reader, event);
     if matches!(event.stage.as_str(), "claimed" | "approved") {
         page.heading("WHAT YOU CAN DO");
         page.line(2, &[plain("a hold has no effect any more: the approval is assigned or given")]);
@@ -122,6 +131,15 @@ fn verdict(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event)
             page.line(2, &[plain(advice.does)]);
             page.verbatim(6, &bold(advice.command));
         }
+    }
+}
+
+/// The number of further blockers, after the text of the first.
+fn more_blockers(event: &shown::Event) -> String {
+    match event.other_blockers.len() {
+        0 => String::new(),
+        1 => " (and 1 other reason)".into(),
+        many => format!(" (and {many} other reasons)"),
     }
 }
 

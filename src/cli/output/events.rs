@@ -1,5 +1,6 @@
 //! `allclear events`, for people: open events first, then the most recent closed events.
 
+use super::advice::blockers;
 use super::moments;
 use super::page::{TextBuilder, faint, plain};
 use super::text::{OutputContext, how_far};
@@ -30,11 +31,14 @@ pub(in crate::cli) fn events(reader: &OutputContext, list: &shown::EventList) ->
     page.into_text()
 }
 
-/// The event's blocker, which is more precise than the stage, or else the stage.
+/// The event's blockers, which are more precise than the stage, or else the stage.
 fn state(event: &shown::Event) -> String {
     match &event.blocker {
         Some(blocker) if blocker.code == "waiting_for_platform" => "approved, not started yet".into(),
-        Some(blocker) => format!("waits: {}", blocker.code),
+        Some(_) => {
+            let codes: Vec<&str> = blockers(event).map(|blocker| blocker.code.as_str()).collect();
+            format!("waits: {}", codes.join(", "))
+        }
         None => how_far(event),
     }
 }

@@ -10,6 +10,7 @@ mod status;
 mod text;
 mod workloads;
 
+pub(super) use self::advice::blockers;
 pub(super) use self::event::{all_open, event};
 pub(super) use self::events::events;
 pub(super) use self::members::members;

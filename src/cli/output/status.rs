@@ -7,6 +7,7 @@ use super::page::{Span, TextBuilder, bold, faint, green, plain, red, yellow};
 use super::text::{OutputContext, how_far, what};
 use super::{event, moments};
 use allclear_server::replica::clock_skew::WARN_ABOVE;
+use allclear_server::replica::view::primaries;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Width of the names before the blocker of an open event.
@@ -31,7 +32,7 @@ pub(in crate::cli) fn status(reader: &OutputContext, status: &shown::Status) -> 
     page.table(2, &replicas(status));
     if !status.workloads.is_empty() {
         page.heading("WORKLOADS");
-        page.table(2, &workloads(status));
+        page.table(2, &workloads(reader, status));
     }
     page.into_text()
 }
@@ -108,9 +109,15 @@ fn held_back(status: &shown::Status) -> Option<String> {
 fn short(page: &mut TextBuilder, reader: &OutputContext, open: &shown::Event) {
     let drill = open.drill.as_ref().map(|drill| format!(" (DRILL, {})", drill.mode)).unwrap_or_default();
     page.line(2, &[plain(format!("{}{drill} ", open.id)), bold(what(open)), plain(format!(": {}", how_far(open)))]);
+    for primary in primaries(open) {
+        page.entry(4, "primary:", NAMES, &[bold(moments::within(reader.now, &primary))]);
+    }
     match &open.blocker {
         Some(blocker) => {
             page.entry(4, "waits:", NAMES, &[plain(moments::within(reader.now, &blocker.message))]);
+            for other in &open.other_blockers {
+                page.entry(4, "also:", NAMES, &[plain(moments::within(reader.now, &other.message))]);
+            }
             page.entry(4, "next:", NAMES, &[plain(event::next(reader, blocker))]);
             if let Some(left) = event::if_nothing_changes(reader, open, blocker) {
                 page.entry(4, "its notice:", NAMES, &[plain(left)]);
@@ -184,7 +191,19 @@ fn clock(ahead_ms: i64) -> Option<String> {
     (apart > WARN_ABOVE).then(|| format!("CLOCK {:.1} s {which} the cluster's clock", apart.as_secs_f64()))
 }
 
-fn workloads(status: &shown::Status) -> Vec<Vec<Span>> {
+/// The role, or the last report with its age.
+fn role(reader: &OutputContext, workload: &shown::Workload) -> Span {
+    match &workload.last_role {
+        Some(shown::LastRole { role, unreachable_since: Some(since) }) => {
+            plain(format!("unknown ({role} before {})", moments::written(reader.now, since)))
+        }
+        Some(_) => plain("unknown (primary, as another member says)"),
+        None if workload.role == "primary" => bold("primary"),
+        None => plain(&workload.role),
+    }
+}
+
+fn workloads(reader: &OutputContext, status: &shown::Status) -> Vec<Vec<Span>> {
     let mut sorted: Vec<&shown::Workload> = status.workloads.iter().collect();
     sorted.sort_by_key(|workload| (&workload.group, &workload.name, &workload.vm));
     let mut rows = vec![["GROUP", "NAME", "VM", "ROLE", "CONNECTED", "HOOKS FOR"].map(faint).to_vec()];
@@ -194,7 +213,7 @@ fn workloads(status: &shown::Status) -> Vec<Vec<Span>> {
             plain(workload.group.as_deref().unwrap_or("-")),
             plain(&workload.name),
             plain(&workload.vm),
-            if workload.role == "primary" { bold("primary") } else { plain(&workload.role) },
+            role(reader, workload),
             connected,
             plain(workload.phases.join(", ")),
         ]);

@@ -175,7 +175,7 @@ fn forecast(config: &Config, state: &State, seen: &Announcement, input: &Plannin
         in_the_end: in_the_end(state, event, treatment.action),
         hooks,
         left_out,
-        waits_for: explain(state, event, input).map(|blocker| told::shown(&blocker, event, state, input)),
+        waits_for: explain(state, event, input).first().map(|blocker| told::shown(blocker, event, state, input)),
     })
 }
 

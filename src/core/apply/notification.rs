@@ -2,9 +2,10 @@
 
 use crate::apply::access::Applied;
 use crate::model::command::Rejection;
-use crate::model::notification::{Delivery, DeliveryRecord};
+use crate::model::notification::{Delivery, DeliveryRecord, Notification};
 use crate::model::state::State;
 use alloc::collections::BTreeSet;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -15,6 +16,9 @@ pub(crate) const REMEMBERED: usize = 4_096;
 pub(crate) const REMEMBERED_FOR: Duration = Duration::from_hours(2);
 
 pub(crate) const NAME_LIMIT: usize = 512;
+
+/// In the ids of `Notification::blocked`.
+const BLOCKED: &str = "/blocked/";
 
 pub(crate) const RECEIVERS: usize = 16;
 
@@ -27,7 +31,14 @@ pub(crate) fn record_deliveries(state: &mut State, told: &[Delivery]) -> Applied
     if news.is_empty() {
         return Err(Rejection::Repeated);
     }
-    state.deliveries.retain(|_, noted| now.since(noted.at) < REMEMBERED_FOR);
+    // What an open event waits for stays known as told, until the resolution is told.
+    let open = state.open_events().map(|event| Notification::blocked(event, "", now).id);
+    let open: BTreeSet<String> = open.collect();
+    let is_of_open = |id: &str| {
+        let head = id.find(BLOCKED).and_then(|at| id.get(..at + BLOCKED.len()));
+        head.is_some_and(|head| open.contains(head))
+    };
+    state.deliveries.retain(|id, noted| now.since(noted.at) < REMEMBERED_FOR || is_of_open(id));
     for Delivery { notice, receiver } in news {
         if state.deliveries.len() >= REMEMBERED && !state.deliveries.contains_key(notice) {
             continue;

@@ -105,17 +105,22 @@ pub enum Blocker {
 }
 
 impl Blocker {
-    /// The operators' name of the hook that the event waits for.
-    pub fn hook(&self, state: &State) -> Option<String> {
+    /// The hook that the event waits for.
+    pub(crate) fn of_hook(&self) -> Option<(&Member, HookId)> {
         match self {
             Self::HookWaiting { member, hook, .. }
             | Self::ReplicaAway { member, hook, .. }
             | Self::HookRunning { member, hook, .. }
             | Self::HookBlocked { member, hook, .. }
             | Self::WorkloadAway { member, hook, .. }
-            | Self::HookFailed { member, hook, .. } => Some(state.hook_name(member, *hook)),
+            | Self::HookFailed { member, hook, .. } => Some((member, *hook)),
             _ => None,
         }
+    }
+
+    /// The operators' name of the hook that the event waits for.
+    pub fn hook(&self, state: &State) -> Option<String> {
+        self.of_hook().map(|(member, hook)| state.hook_name(member, hook))
     }
 }
 

@@ -10,6 +10,9 @@ use alloc::format;
 use alloc::string::String;
 use core::time::Duration;
 
+/// The end of the id of a resolution, after the id of the resolved notification.
+pub const RESOLVED: &str = "/resolved";
+
 /// A notification is delivered within this time of its timestamp, or not at all.
 pub const TOLD_WITHIN: Duration = Duration::from_hours(1);
 
@@ -17,7 +20,7 @@ pub const TOLD_WITHIN: Duration = Duration::from_hours(1);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum NotificationKind {
     Announced,
-    /// The event has waited for the same reason for longer than `blocked_after`.
+    /// The event has waited for the same person or repair for longer than `blocked_after`.
     Blocked,
     /// A replica acted for another replica: by leading instead of a silent leader, or by an isolated approval.
     Takeover,
@@ -28,6 +31,8 @@ pub enum NotificationKind {
     RestoreFailed,
     ChannelStalled,
     QuorumLost,
+    /// What an earlier notification reported is over.
+    Resolved,
 }
 
 string_enum!(NotificationKind {
@@ -40,6 +45,7 @@ string_enum!(NotificationKind {
     RestoreFailed => "restore_failed",
     ChannelStalled => "channel_stalled",
     QuorumLost => "quorum_lost",
+    Resolved => "resolved",
 });
 
 /// A change that other systems are notified of, once.
@@ -79,6 +85,18 @@ impl Notification {
         Self { id: format!("{}/{what}", notice.id), ..notice }
     }
 
+    /// What this notification reported is over.
+    #[must_use]
+    pub fn resolved(&self, at: Timestamp) -> Self {
+        let id = format!("{}{RESOLVED}", self.id);
+        Self { at, kind: NotificationKind::Resolved, subject: self.subject.clone(), id }
+    }
+
+    /// The id of the notification that this one resolves; `None` for other notifications.
+    pub fn resolves(&self) -> Option<&str> {
+        self.id.strip_suffix(RESOLVED).filter(|_| self.kind == NotificationKind::Resolved)
+    }
+
     /// One notification for each stint of the member.
     pub(crate) fn restore_failed(member: &Member, stint: u64, since: Timestamp) -> Self {
         let id = format!("{}/{}/{stint}", member.path(), NotificationKind::RestoreFailed);
@@ -112,27 +130,24 @@ impl Notification {
     /// knows.
     pub(crate) fn stalled(replica: &VmName, since: Timestamp) -> Self {
         let hours = since.0.div_euclid(i64::try_from(TOLD_WITHIN.as_millis()).unwrap_or(i64::MAX));
+        Self::stalled_in_hour(replica, hours, since)
+    }
+
+    pub(crate) fn stalled_in_hour(replica: &VmName, hours: i64, at: Timestamp) -> Self {
         let id = format!("{replica}/{}/{hours}", NotificationKind::ChannelStalled);
-        Self {
-            at: since,
-            kind: NotificationKind::ChannelStalled,
-            subject: NotificationSubject::Replica(replica.clone()),
-            id,
-        }
+        Self { at, kind: NotificationKind::ChannelStalled, subject: NotificationSubject::Replica(replica.clone()), id }
     }
 
     /// Every replica knows the subject, so the log records the delivery. Other notifications are sent by each replica
     /// that knows the subject.
     pub fn is_recorded_in_log(&self) -> bool {
         match (self.kind, &self.subject) {
-            (NotificationKind::QuorumLost, _) | (NotificationKind::Takeover, NotificationSubject::Replica(_)) => false,
-            (
-                _,
-                NotificationSubject::Event(_)
-                | NotificationSubject::Member(_)
-                | NotificationSubject::Replica(_)
-                | NotificationSubject::Cluster,
-            ) => true,
+            (NotificationKind::QuorumLost, _)
+            | (NotificationKind::Takeover, NotificationSubject::Replica(_))
+            | (_, NotificationSubject::Cluster) => false,
+            (_, NotificationSubject::Event(_) | NotificationSubject::Member(_) | NotificationSubject::Replica(_)) => {
+                true
+            }
         }
     }
 

@@ -203,10 +203,73 @@ fn a_hook_that_fails_again_after_a_retry_is_told_again() {
     let what = OperatorRequest::Retry { event: EventId::new("e"), member, hook };
     let retry = Command::RequestAction(RequestAction { what, who: "ada".into(), reason: "room was made".into() });
     assert_eq!(apply(&mut state, &Entry { at: SEEN, by: vm("a"), command: retry }), ApplyResult::Applied);
-    let waits_for_its_run = told(&state);
-    assert!(!waits_for_its_run.contains("hook_failed"), "{waits_for_its_run}");
+    assert!(!told(&state).contains("hook_failed"), "it waits for its run, and for nobody");
     fail_drain(&mut state);
     assert_eq!(told(&state), format!("{first}/retry-1"));
+}
+
+#[test]
+fn what_was_told_of_a_wait_is_resolved_and_a_wait_that_comes_back_is_told_again() {
+    let (mut state, mut waits) = (with(event()), BlockedSince::default());
+    let at = |seconds: u32| SEEN.plus(Duration::from_secs(1) * seconds);
+    let mut told = |state: &State, now, is_listed: bool| {
+        // An event that nobody lists waits for nothing that a person could do.
+        let mut seen = state.clone();
+        if !is_listed {
+            seen.open.clear();
+            let mut closed = event();
+            closed.entered.extend([(Stage::Closed, now)]);
+            seen.history.push_back(closed.into());
+        }
+        waits.update(&seen, &input(now));
+        let all = ids(&seen, &input(now), &waits);
+        let is_new = |id: &String| id.contains("/blocked/") && !seen.is_delivered(id, "chat");
+        all.into_iter().filter(is_new).collect::<Vec<_>>()
+    };
+    let blocked = format!("e@{}/blocked/deciding", SEEN.0);
+    let resolved = format!("{blocked}/resolved");
+    assert_eq!(told(&state, at(0), true), [""; 0]);
+    // Nobody was told, so nobody is told of the end.
+    assert_eq!(told(&state, at(30), false), [""; 0]);
+    assert_eq!(told(&state, at(50), false), [""; 0]);
+    assert_eq!(told(&state, at(60), true), [""; 0]);
+    assert_eq!(told(&state, at(120), true), core::slice::from_ref(&blocked));
+    note(&mut state, at(120), &[(&blocked, "chat")]);
+    assert_eq!(told(&state, at(130), false), [""; 0]);
+    // A wait that was gone for a moment is the same wait.
+    assert_eq!(told(&state, at(135), true), [""; 0]);
+    assert_eq!(told(&state, at(140), false), [""; 0]);
+    assert_eq!(told(&state, at(150), false), core::slice::from_ref(&resolved));
+    note(&mut state, at(150), &[(&resolved, "chat")]);
+    assert_eq!(told(&state, at(160), true), [""; 0]);
+    assert_eq!(told(&state, at(220), true), [format!("{blocked}/2")]);
+}
+
+#[test]
+fn only_what_a_person_has_to_act_on_is_a_wait() {
+    let state = with_failed_drain();
+    let event = &state.open[&EventId::new("e")];
+    let (member, hook) = the_drain(&state);
+    let code = |blocker: Blocker| code_for_a_person(event, &blocker);
+    let budget = |by: SlotCause| Blocker::Budget { group: None, by: alloc::vec![by], notice_ends: SEEN };
+    assert_eq!(code(budget(SlotCause::Event(EventId::new("f")))), None);
+    assert_eq!(code(budget(SlotCause::NotReady(member.clone()))), Some("budget"));
+    assert_eq!(code(Blocker::HookWaiting { member: member.clone(), hook, from: SEEN }), None);
+    let (reason, retry_at) = (String::new(), SEEN);
+    assert_eq!(code(Blocker::HookBlocked { member, hook, reason, retry_at }), Some("hook_blocked"));
+}
+
+#[test]
+fn a_restore_and_a_channel_that_were_told_are_resolved_once_they_are_well() {
+    let mut state = with_failed_drain();
+    let stalled = format!("b/channel_stalled/{}", SEEN.0 / 3_600_000);
+    let told = |state: &State| -> Vec<String> {
+        let all = ids_at(state, SEEN.plus(MINUTE)).into_iter();
+        all.filter(|id| id.ends_with("/resolved")).collect()
+    };
+    assert_eq!(told(&state), [""; 0]);
+    note(&mut state, SEEN, &[(&stalled, "chat"), ("a/w/restore_failed/7", "chat")]);
+    assert_eq!(told(&state), ["a/w/restore_failed/7/resolved".to_owned(), format!("{stalled}/resolved")]);
 }
 
 #[test]
@@ -267,6 +330,18 @@ fn what_was_told_is_remembered_for_each_receiver_as_long_as_it_could_be_told_aga
     assert_eq!(state.deliveries.len(), 3);
     assert_eq!(note(&mut state, SEEN.plus(REMEMBERED_FOR), &[("four", "grid")]), ApplyResult::Applied);
     assert_eq!(state.deliveries.keys().map(String::as_str).collect::<Vec<_>>(), ["four", "three"]);
+}
+
+#[test]
+fn what_an_open_event_waits_for_is_remembered_until_the_event_is_over() {
+    let mut state = with(event());
+    let blocked = format!("e@{}/blocked/deciding", SEEN.0);
+    note(&mut state, SEEN, &[(&blocked, "chat"), ("f@1/blocked/deciding", "chat")]);
+    note(&mut state, SEEN.plus(REMEMBERED_FOR), &[("new", "chat")]);
+    assert_eq!(state.deliveries.keys().map(String::as_str).collect::<Vec<_>>(), [&blocked, "new"]);
+    state.open.clear();
+    note(&mut state, SEEN.plus(REMEMBERED_FOR), &[("newer", "chat")]);
+    assert_eq!(state.deliveries.len(), 2);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::reader::TomlTable;
 use super::scalar;
+use crate::http_client::Url;
 use allclear_core::ownership::Grants;
 
 /// `[status]`: the page, JSON and metrics over HTTP; read only.
@@ -13,6 +14,15 @@ pub struct StatusConfig {
     pub listen: SocketAddr,
     /// Additional host names for requests, beside the addresses and the default names.
     pub host_names: Vec<String>,
+    /// The address of the page for people, as notifications show it.
+    pub url: Option<Url>,
+}
+
+impl StatusConfig {
+    /// The address of the page for people, as text.
+    pub fn page(&self) -> Option<String> {
+        self.url.as_ref().map(ToString::to_string)
+    }
 }
 
 /// `[operator]`: gRPC for operators.
@@ -48,7 +58,8 @@ impl Registration {
 pub(super) fn read_status(table: &mut TomlTable<'_>) -> StatusConfig {
     let listen = table.or("listen", scalar::listen, SocketAddr::from((Ipv4Addr::LOCALHOST, 7421)));
     let host_names = table.list("host_names", scalar::host_name);
-    StatusConfig { listen, host_names: host_names.into_iter().flatten().map(|name| name.value).collect() }
+    let url = table.optional("url", scalar::url);
+    StatusConfig { listen, host_names: host_names.into_iter().flatten().map(|name| name.value).collect(), url }
 }
 
 pub(super) fn read_operator(table: &mut TomlTable<'_>) -> Operator {

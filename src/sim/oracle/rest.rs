@@ -172,7 +172,7 @@ impl World {
             if last.is_some_and(|claim| now > claim.until.plus(SETTLED_WITHIN)) && is_able() {
                 return self.broke(Property::L4, format!("a claim of {id} outlives its lease"));
             }
-            if event.stage() < Stage::Started && explain(state, event, &leader.planning_input()).is_none() {
+            if event.stage() < Stage::Started && explain(state, event, &leader.planning_input()).is_empty() {
                 return self.broke(Property::L1, format!("nobody can say what {id} waits for"));
             }
         }
@@ -211,7 +211,7 @@ impl World {
         };
         let patience = self.scenario.policy.user_budget + ELECTION;
         if !is_accepted && self.now().since(announced) > patience {
-            let why = state.open_event(&id).and_then(|event| explain(state, event, &leader.planning_input()));
+            let why = state.open_event(&id).map(|event| explain(state, event, &leader.planning_input()));
             let what = format!("an event that a user asked for is not approved within its budget: {why:?}");
             return self.broke(Property::L3, what);
         }

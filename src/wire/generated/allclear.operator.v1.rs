@@ -215,6 +215,36 @@ pub struct Workload {
     pub connected: bool,
     #[prost(string, repeated, tag = "6")]
     pub phases: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The last report, if `role` is unknown because the report is old.
+    #[prost(message, optional, tag = "7")]
+    pub last_role: ::core::option::Option<LastRole>,
+}
+/// A report of a role that does not count any more.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LastRole {
+    /// primary, replica
+    #[prost(string, tag = "1")]
+    pub role: ::prost::alloc::string::String,
+    /// Since when the replica of the VM is unreachable; absent if another member of the group reports the primary too.
+    #[prost(string, optional, tag = "2")]
+    pub unreachable_since: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// A workload that an event, and so its approval, takes down.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TakenDown {
+    #[prost(string, tag = "1")]
+    pub workload: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub vm: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "3")]
+    pub group: ::core::option::Option<::prost::alloc::string::String>,
+    /// As in Workload.
+    #[prost(string, tag = "4")]
+    pub role: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "5")]
+    pub last_role: ::core::option::Option<LastRole>,
 }
 #[derive(serde::Serialize, serde::Deserialize)]
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -249,7 +279,7 @@ pub struct Event {
     pub rule: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(uint64, tag = "12")]
     pub revision: u64,
-    /// Absent when the event waits for nothing.
+    /// The blocker to act on first; absent when the event waits for nothing.
     #[prost(message, optional, tag = "13")]
     pub blocker: ::core::option::Option<Blocker>,
     #[prost(message, repeated, tag = "14")]
@@ -277,6 +307,12 @@ pub struct Event {
     /// The measured times so far.
     #[prost(message, optional, tag = "50")]
     pub measures: ::core::option::Option<Measures>,
+    /// The remaining blockers, the one to act on first in front.
+    #[prost(message, repeated, tag = "51")]
+    pub other_blockers: ::prost::alloc::vec::Vec<Blocker>,
+    /// The workloads on the VMs of the event.
+    #[prost(message, repeated, tag = "52")]
+    pub takes_down: ::prost::alloc::vec::Vec<TakenDown>,
 }
 /// Milliseconds by the cluster's time.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -352,7 +388,7 @@ pub struct Blocker {
     /// The person or system that can remove the blocker.
     #[prost(string, tag = "5")]
     pub resolved_by: ::prost::alloc::string::String,
-    /// The hooks for which the event waits, in the form of Skip.
+    /// The hook for which the event waits, in the form of Skip; empty for other blockers.
     #[prost(string, repeated, tag = "6")]
     pub hooks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Absent unless an operator may approve the event on this replica without a quorum.

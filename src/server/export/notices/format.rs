@@ -46,6 +46,7 @@ const fn kind(topic: NotificationKind) -> &'static str {
         NotificationKind::RestoreFailed => "allclear.member.restore_failed.v1",
         NotificationKind::ChannelStalled => "allclear.replica.channel_stalled.v1",
         NotificationKind::QuorumLost => "allclear.cluster.quorum_lost.v1",
+        NotificationKind::Resolved => "allclear.cluster.resolved.v1",
     }
 }
 

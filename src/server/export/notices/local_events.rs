@@ -31,20 +31,25 @@ pub(super) async fn watch_takeovers(board: &PendingNotifications) {
     }
 }
 
-/// Adds one notification for each loss of the quorum, and none for its return.
+/// Adds one notification for each loss of the quorum, and one for its return, which only receivers get that were told
+/// of the loss by this replica.
 pub(super) async fn watch_quorum(board: &PendingNotifications) {
     loop {
         board.cluster.wait_quorum_lost(LOST_AFTER).await;
-        tell_of_loss(board);
+        let lost = tell_of_loss(board);
         board.cluster.wait_quorum().await;
         board.withdraw(NotificationKind::QuorumLost);
+        if let Some(lost) = lost {
+            let text = format!("resolved: {} has a quorum again", board.cluster.node.name);
+            board.add(lost.resolved(board.cluster.time.now()), text);
+        }
     }
 }
 
 /// Adds the notification. Without a known leader there was no quorum to lose.
-fn tell_of_loss(board: &PendingNotifications) {
+fn tell_of_loss(board: &PendingNotifications) -> Option<Notification> {
     let state = board.cluster.state();
-    let Some(known) = &state.leadership else { return };
+    let known = state.leadership.as_ref()?;
     let text = format!(
         "{} has had no quorum for {} s, so that replica decides nothing; its last known leader is {}, in term {}",
         board.cluster.node.name,
@@ -52,5 +57,7 @@ fn tell_of_loss(board: &PendingNotifications) {
         known.by,
         known.term
     );
-    board.add(Notification::quorum_lost(known, board.cluster.time.now()), text);
+    let lost = Notification::quorum_lost(known, board.cluster.time.now());
+    board.add(lost.clone(), text);
+    Some(lost)
 }

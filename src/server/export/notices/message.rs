@@ -4,12 +4,13 @@ use serde_json::{Map, Value, json};
 
 use super::pending::PendingNotifications;
 use crate::replica::clock::rfc3339;
-use crate::replica::view::warning;
+use crate::replica::view::{primaries, warning};
 use allclear_core::model::notification::{Notification, NotificationKind, NotificationSubject};
 use allclear_core::model::time::Timestamp;
+use allclear_wire::pb::allclear::operator::v1 as operator;
 
 /// Fields of an event's status in a message, without the fields that grow with time.
-const SHOWN: [&str; 17] = [
+const SHOWN: [&str; 19] = [
     "id",
     "type",
     "source",
@@ -23,6 +24,8 @@ const SHOWN: [&str; 17] = [
     "rule",
     "revision",
     "blocker",
+    "other_blockers",
+    "takes_down",
     "approvals",
     "outcome",
     "start_cause",
@@ -43,28 +46,45 @@ pub(super) struct OutgoingMessage {
 
 pub(super) fn of(notice: &Notification, board: &PendingNotifications) -> OutgoingMessage {
     let cluster = &board.cluster;
-    let (subject, event) = match &notice.subject {
-        NotificationSubject::Event(id) => (id.to_string(), shown(id.as_str(), board)),
-        NotificationSubject::Member(member) => (member.path(), Value::Null),
-        NotificationSubject::Replica(name) => (name.to_string(), Value::Null),
-        NotificationSubject::Cluster => (cluster.node.cluster.clone(), Value::Null),
+    let none = || (Value::Null, Vec::new());
+    let (subject, (event, primaries)) = match &notice.subject {
+        NotificationSubject::Event(id) => {
+            let known = board.view.event(id.as_str());
+            (id.to_string(), (shown(id.as_str(), known.as_ref()), known.map_or_else(Vec::new, |it| primaries(&it))))
+        }
+        NotificationSubject::Member(member) => (member.path(), none()),
+        NotificationSubject::Replica(name) => (name.to_string(), none()),
+        NotificationSubject::Cluster => (cluster.node.cluster.clone(), none()),
     };
     let sentence = board.own_text(notice).unwrap_or_else(|| match &notice.subject {
-        NotificationSubject::Event(_) => of_event(notice, &event),
+        NotificationSubject::Event(_) => of_event(notice, &event, &primaries),
+        NotificationSubject::Member(member) if notice.kind == NotificationKind::Resolved => {
+            format!("resolved: {member} no longer waits for a restore that failed")
+        }
         NotificationSubject::Member(member) => warning::restore_failed(&cluster.state(), member)
             .unwrap_or_else(|| format!("the restore of {member} failed, and the member is back in service meanwhile")),
+        NotificationSubject::Replica(name) if notice.kind == NotificationKind::Resolved => {
+            format!("resolved: the metadata endpoint of {name} returns documents again")
+        }
         NotificationSubject::Replica(name) => format!(
             "the metadata endpoint of {name} has returned no document since {}, so {name} receives no events",
             rfc3339(notice.at)
         ),
         NotificationSubject::Cluster => notice.kind.to_string(),
     });
-    let text = format!("{}: {sentence}", cluster.node.cluster);
+    let more = further_help(notice, board.page.as_deref()).map_or_else(String::new, |help| format!(". {help}"));
+    let text = format!("{}: {sentence}{more}", cluster.node.cluster);
     let mut data = Map::new();
     data.insert("text".into(), text.clone().into());
     data.insert("cluster".into(), cluster.node.cluster.clone().into());
     data.insert("topic".into(), notice.kind.as_str().into());
     data.insert("told_by".into(), cluster.node.name.to_string().into());
+    if let Some(resolved) = notice.resolves() {
+        data.insert("resolves".into(), resolved.into());
+    }
+    if let Some(page) = &board.page {
+        data.insert("page".into(), page.as_str().into());
+    }
     if let NotificationSubject::Replica(name) = &notice.subject {
         data.insert("replica".into(), name.to_string().into());
     }
@@ -85,8 +105,8 @@ pub(super) fn of(notice: &Notification, board: &PendingNotifications) -> Outgoin
     }
 }
 
-fn shown(id: &str, board: &PendingNotifications) -> Value {
-    let event = board.view.event(id).and_then(|event| serde_json::to_value(event).ok());
+fn shown(id: &str, event: Option<&operator::Event>) -> Value {
+    let event = event.and_then(|event| serde_json::to_value(event).ok());
     let Some(Value::Object(mut event)) = event else { return json!({ "id": id }) };
     event.retain(|key, _| SHOWN.contains(&key.as_str()));
     if let Some(Value::Array(approvals)) = event.get_mut("approvals") {
@@ -96,23 +116,29 @@ fn shown(id: &str, board: &PendingNotifications) -> Value {
 }
 
 /// The sentence of an event, from the facts known at sending, which may be later than the notification.
-fn of_event(notice: &Notification, event: &Value) -> String {
+fn of_event(notice: &Notification, event: &Value, primaries: &[String]) -> String {
     let word = |key: &str| event[key].as_str().unwrap_or("unknown").to_owned();
     let vms: Vec<&str> = event["resources"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let what = format!("{} of {} (event {})", word("type"), vms.join(", "), word("id"));
+    let down = primaries.iter().fold(String::new(), |told, primary| told + "; " + primary);
     match notice.kind {
         NotificationKind::Announced => {
             let not_before = event["not_before"].as_str().map_or_else(String::new, |at| format!(", not before {at}"));
-            format!("{what} is announced by {}{not_before}", word("source"))
+            format!("{what} is announced by {}{not_before}{down}", word("source"))
         }
-        NotificationKind::Blocked => {
-            let told = |key: &str| event["blocker"][key].as_str().unwrap_or_default().to_owned();
-            let (message, next, resolved_by) = (told("message"), told("next"), told("resolved_by"));
-            match event["blocker"]["until"].as_str() {
-                _ if message.is_empty() => format!("{what} was blocked for a long time"),
-                Some(until) => format!("{what} is blocked: {message}; {next} ({until}); who can help: {resolved_by}"),
-                None => format!("{what} is blocked: {message}; {next}; who can help: {resolved_by}"),
-            }
+        NotificationKind::Blocked => match blocker_of(notice, event)["message"].as_str() {
+            Some(message) => format!("{what} needs a person: {message}{down}"),
+            None => format!("{what} needed a person for a while"),
+        },
+        NotificationKind::Resolved => {
+            let reason = waited_for(notice).unwrap_or_default();
+            let (code, hook) = reason.split_once('/').unwrap_or((reason, ""));
+            let of_hook = if hook.is_empty() { String::new() } else { format!(" ({hook})") };
+            let stage = word("stage");
+            format!(
+                "resolved: {what} no longer waits because of {}{of_hook}; its stage is {stage}",
+                code.replace('_', " ")
+            )
         }
         NotificationKind::Takeover => {
             format!("{what}: {} approved the event alone, without a quorum", accepted(event, "approver"))
@@ -125,6 +151,43 @@ fn of_event(notice: &Notification, event: &Value) -> String {
         NotificationKind::Closed => format!("{what} is over, and no restore is outstanding ({})", word("outcome")),
         NotificationKind::RestoreFailed | NotificationKind::ChannelStalled | NotificationKind::QuorumLost => what,
     }
+}
+
+/// What a person runs and opens to find out more, for notifications on which a person has to act.
+fn further_help(notice: &Notification, page: Option<&str>) -> Option<String> {
+    let command = match (notice.kind, &notice.subject) {
+        (NotificationKind::Blocked, NotificationSubject::Event(id)) => {
+            // A shell could read other characters in its own way.
+            let is_plain = id.as_str().chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-');
+            let id = if is_plain { format!(" {id}") } else { String::new() };
+            format!("allclear explain{id}")
+        }
+        (NotificationKind::RestoreFailed, _) => "allclear workload list".into(),
+        (NotificationKind::ChannelStalled | NotificationKind::QuorumLost, _) => "allclear doctor".into(),
+        _ => return None,
+    };
+    let opened = page.map_or_else(String::new, |page| format!(", or open {page}"));
+    Some(format!("Run `{command}` on one of the VMs{opened}"))
+}
+
+/// The blocker of a notification: its code, and its hook after a slash.
+fn waited_for(notice: &Notification) -> Option<&str> {
+    let id = notice.resolves().unwrap_or(&notice.id);
+    id.split_once("/blocked/").map(|(_, what)| what)
+}
+
+/// The blocker of the notification among the blockers of the event; the first one if that blocker is gone.
+fn blocker_of<'a>(notice: &Notification, event: &'a Value) -> &'a Value {
+    let what = waited_for(notice).unwrap_or_default();
+    let (code, hook) = what.split_once('/').unwrap_or((what, ""));
+    let others = event["other_blockers"].as_array().into_iter().flatten();
+    let all: Vec<&Value> = core::iter::once(&event["blocker"]).chain(others).collect();
+    let is_of_hook = |blocker: &&&Value| {
+        let name = blocker["hooks"][0].as_str().unwrap_or_default();
+        !name.is_empty() && hook.starts_with(name)
+    };
+    let same = all.iter().find(|blocker| blocker["code"] == code && (hook.is_empty() || is_of_hook(blocker)));
+    same.or_else(|| all.iter().find(is_of_hook)).copied().unwrap_or(&event["blocker"])
 }
 
 /// A field of the accepted approval, or of the last approval.
@@ -148,7 +211,7 @@ mod tests {
             subject: NotificationSubject::Event(EventId::new("e")),
             id: "i".into(),
         };
-        of_event(&notice, event)
+        of_event(&notice, event, &[])
     }
 
     #[test]
@@ -163,8 +226,7 @@ mod tests {
         let what = "Reboot of db-0, db-1 (event A-1)";
         let by = "is announced by User, not before 2026-01-01T00:00:00Z";
         assert_eq!(told(NotificationKind::Announced, &event), format!("{what} {by}"));
-        let waits = "is blocked: the drain hook runs; the hook ends; who can help: the hook";
-        assert_eq!(told(NotificationKind::Blocked, &event), format!("{what} {waits}"));
+        assert_eq!(told(NotificationKind::Blocked, &event), format!("{what} needs a person: the drain hook runs"));
         assert_eq!(told(NotificationKind::AllClear, &event), format!("db-2 gave the all-clear for {what} (prepared)"));
         assert_eq!(told(NotificationKind::Started, &event), format!("{what} has started (approved)"));
         assert_eq!(
@@ -172,5 +234,34 @@ mod tests {
             format!("{what} is over, and no restore is outstanding (completed)")
         );
         assert_eq!(told(NotificationKind::Closed, &json!({ "id": "e" })).matches("unknown").count(), 2);
+    }
+
+    #[test]
+    fn what_is_told_of_a_blocker_is_its_own_and_its_end_names_it() {
+        let blocked = Notification {
+            at: Timestamp(0),
+            kind: NotificationKind::Blocked,
+            subject: NotificationSubject::Event(EventId::new("A-1")),
+            id: "A-1@7/blocked/hook_failed/db-0/pg/failover/retry-3".into(),
+        };
+        let of =
+            |code: &str, message: &str, hooks: &[&str]| json!({ "code": code, "message": message, "hooks": hooks });
+        let event = json!({
+            "id": "A-1", "type": "Reboot", "resources": ["db-0"], "stage": "preparing",
+            "blocker": of("hook_failed", "no disk", &["db-1/pg/drain"]),
+            "other_blockers": [of("hold", "held", &[]), of("hook_failed", "no standby", &["db-0/pg/failover"])],
+        });
+        let what = "Reboot of db-0 (event A-1)";
+        assert_eq!(
+            of_event(&blocked, &event, &["db-0 holds the primary of orders-db".into()]),
+            format!("{what} needs a person: no standby; db-0 holds the primary of orders-db")
+        );
+        let over = blocked.resolved(Timestamp(1));
+        assert_eq!(over.resolves(), Some(blocked.id.as_str()));
+        let told = "no longer waits because of hook failed (db-0/pg/failover/retry-3); its stage is preparing";
+        assert_eq!(of_event(&over, &event, &[]), format!("resolved: {what} {told}"));
+        let help = further_help(&blocked, Some("https://db.example.com/")).unwrap();
+        assert_eq!(help, "Run `allclear explain a-1` on one of the VMs, or open https://db.example.com/");
+        assert_eq!(further_help(&over, None), None);
     }
 }

@@ -23,12 +23,19 @@ use self::receiver::Receiver;
 use crate::replica::SharedParts;
 use crate::replica::view::View;
 
-/// Delivers notifications until `stop`; without receivers the task ends at once.
-pub async fn tell(shared: SharedParts, view: View, receivers: Vec<Receiver>, stop: CancellationToken) {
+/// Delivers notifications until `stop`; without receivers the task ends at once. `page` is the address of the status
+/// page for people.
+pub async fn tell(
+    shared: SharedParts,
+    view: View,
+    receivers: Vec<Receiver>,
+    page: Option<String>,
+    stop: CancellationToken,
+) {
     if receivers.is_empty() {
         return;
     }
-    let board = PendingNotifications::new(&shared, view);
+    let board = PendingNotifications::new(&shared, view, page);
     let deliveries = join_all(receivers.iter().map(|receiver| delivery::deliver(&board, receiver)));
     let everything = async {
         tokio::join!(

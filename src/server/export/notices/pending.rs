@@ -22,6 +22,8 @@ use allclear_core::notification::{BlockedSince, due};
 
 /// A previous leader may still be sending, and records its deliveries within this time.
 const LEFT_TO_THE_LAST: Duration = Duration::from_secs(2);
+/// A receiver is told of the return of a quorum that was lost for less than this.
+const LOSS_KEPT_FOR: Duration = Duration::from_hours(24);
 /// The maximal number of notifications kept that only this replica knows.
 const OWN_LIMIT: usize = 64;
 
@@ -31,6 +33,7 @@ pub(super) struct PendingNotifications {
     journal: Arc<ApprovalJournal>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) view: View,
+    pub(super) page: Option<String>,
     kept: Mutex<PendingState>,
     changes: watch::Sender<()>,
 }
@@ -47,10 +50,12 @@ struct DeliveryMark {
     at: Timestamp,
     /// The log has the delivery, or does not need the record.
     is_noted: bool,
+    /// How long the mark may be needed.
+    kept_for: Duration,
 }
 
 impl PendingNotifications {
-    pub(super) fn new(shared: &SharedParts, view: View) -> Self {
+    pub(super) fn new(shared: &SharedParts, view: View, page: Option<String>) -> Self {
         let SharedParts { inputs, journal, metrics, .. } = shared.clone();
         Self {
             cluster: inputs.cluster.clone(),
@@ -58,6 +63,7 @@ impl PendingNotifications {
             journal,
             metrics,
             view,
+            page,
             kept: Mutex::default(),
             changes: watch::Sender::new(()),
         }
@@ -99,14 +105,16 @@ impl PendingNotifications {
             waits.forget();
         }
         let mut kept = self.kept();
-        kept.told.retain(|_, mark| input.now.since(mark.at) < TOLD_WITHIN);
+        kept.told.retain(|_, mark| input.now.since(mark.at) < mark.kept_for);
         kept.own.retain(|(notice, _)| input.now.since(notice.at) < TOLD_WITHIN);
         pending.extend(kept.own.iter().map(|(notice, _)| notice.clone()));
         let mut seen = BTreeSet::new();
+        let is_told = |id: &str| {
+            state.is_delivered(id, &receiver.name) || kept.told.contains_key(&(id.into(), receiver.name.clone()))
+        };
         pending.retain(|notice| {
-            let is_told = state.is_delivered(&notice.id, &receiver.name)
-                || kept.told.contains_key(&(notice.id.clone(), receiver.name.clone()));
-            receiver.topics.contains(&notice.kind) && !is_told && seen.insert(notice.id.clone())
+            let is_meant = receiver.topics.contains(&notice.kind) && notice.resolves().is_none_or(&is_told);
+            is_meant && !is_told(&notice.id) && seen.insert(notice.id.clone())
         });
         pending.sort_unstable();
         pending
@@ -131,7 +139,9 @@ impl PendingNotifications {
 
     /// Marks a notification as delivered, or as rejected permanently.
     pub(super) fn told(&self, notice: &Notification, receiver: &Receiver) {
-        let mark = DeliveryMark { at: notice.at, is_noted: !notice.is_recorded_in_log() };
+        // Only this mark tells at the return of the quorum who was told of the loss.
+        let kept_for = if notice.kind == NotificationKind::QuorumLost { LOSS_KEPT_FOR } else { TOLD_WITHIN };
+        let mark = DeliveryMark { at: notice.at, is_noted: !notice.is_recorded_in_log(), kept_for };
         self.kept().told.insert((notice.id.clone(), receiver.name.clone()), mark);
         self.changes.send_replace(());
     }

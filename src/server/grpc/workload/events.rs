@@ -118,7 +118,9 @@ fn of(event: &Event, state: &State, input: &PlanningInput) -> pb::Event {
         description: announcement.description.clone(),
         duration_ms: announcement.duration.map(ms),
         stage: event.stage().to_string(),
-        blocker: explain(state, event, input).map(|found| view::blocker::shown(&found, event, state, input).message),
+        blocker: explain(state, event, input)
+            .first()
+            .map(|found| view::blocker::shown(found, event, state, input).message),
         revision: event.revision,
     }
 }

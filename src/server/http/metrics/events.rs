@@ -1,7 +1,7 @@
 //! Gauges of open events: stage, blocker and waiting time; and operators' holds and pauses. An event's id is never a
 //! label.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::exposition::{Exposition, number};
 use crate::replica::metrics::seconds;
@@ -53,11 +53,16 @@ fn blockers(exposition: &Exposition, open: &[&Event], state: &State, input: &Pla
     let mut longest: BTreeMap<&str, f64> = Blocker::CODES.iter().map(|code| (*code, 0.0)).collect();
     let mut counts = longest.clone();
     for event in open.iter().take(EXPLAINED) {
-        let Some(blocker) = explain(state, event, input) else { continue };
-        let waited = input.now.since(waiting_since(event, &blocker)).as_secs_f64();
-        let known = longest.entry(blocker.code()).or_default();
-        *known = known.max(waited);
-        *counts.entry(blocker.code()).or_default() += 1.0;
+        let mut codes = BTreeSet::new();
+        for blocker in explain(state, event, input) {
+            let waited = input.now.since(waiting_since(event, &blocker)).as_secs_f64();
+            let known = longest.entry(blocker.code()).or_default();
+            *known = known.max(waited);
+            // Two hooks of one event are one blocked event.
+            if codes.insert(blocker.code()) {
+                *counts.entry(blocker.code()).or_default() += 1.0;
+            }
+        }
     }
     exposition.each(
         "allclear_event_blocked_seconds",
@@ -66,7 +71,12 @@ fn blockers(exposition: &Exposition, open: &[&Event], state: &State, input: &Pla
         "blocker",
         longest,
     )?;
-    exposition.each("allclear_events_blocked", "Open events with this blocker.", "blocker", counts)
+    exposition.each(
+        "allclear_events_blocked",
+        "Open events with this blocker; an event with several blockers counts for each.",
+        "blocker",
+        counts,
+    )
 }
 
 /// Start of the wait; an event announced days ahead waits for its hooks since the earliest start of its preparation.

@@ -1,7 +1,7 @@
 // The commands for an event, ready to copy. The page is read only.
 
 import { plain, tree } from "./tree.js";
-import { instant, time } from "./words.js";
+import { blockersOf, instant, time } from "./words.js";
 
 // The text quoted for a shell; null if the text has characters that a reader cannot check by eye.
 function quoted(text) {
@@ -24,8 +24,10 @@ export function commandsFor(event, status, now) {
   if (id === null) {
     return [tree("p", {}, "The id of this event has letters that should not be copied into a shell: use ", tree("code", {}, "allclear events --json"), ".")];
   }
-  const code = event.blocker?.code;
-  const hooks = (event.blocker?.hooks ?? []).filter((hook) => quoted(hook) !== null);
+  const blockers = blockersOf(event);
+  const has = (...codes) => blockers.some(({ code }) => codes.includes(code));
+  const hooks = blockers.flatMap(({ code, hooks: names }) => names.map((name) => ({ name, isFailed: code === "hook_failed" })))
+    .filter(({ name }) => quoted(name) !== null);
   const at = instant(event.not_before);
   // A hold does not keep Azure from starting the event at the end of the notice.
   const ends = at > now ? `; from ${time(at, now)} UTC on Azure may start the event regardless` : "";
@@ -34,19 +36,22 @@ export function commandsFor(event, status, now) {
   // Without a quorum a replica refuses all commands.
   const isOpen = ["announced", "preparing"].includes(event.stage) && !event.drill && status.quorum;
   // An approval does not override a hold, a pause or the budget, and needs a replica with a healthy metadata channel.
-  const mayApprove = isOpen && !event.hold && !status.paused && !["budget", "deciding", "no_healthy_channel"].includes(code);
+  const mayApprove = isOpen && !event.hold && !status.paused && !has("budget", "deciding", "no_healthy_channel");
   // An observed event is never approved by this cluster, so a hold has no effect.
-  const mayHalt = isOpen && code !== "observing" && !(at <= now);
+  const mayHalt = isOpen && !has("observing") && !(at <= now);
   const why = "--reason \"why\"";
   const alone = event.blocker?.isolated_approval;
   const all = [
     !status.quorum && ["Find unreachable replicas, on each of the VMs", "allclear status"],
-    ["no_quorum", "no_healthy_channel", "posting", "post_failed", "views_differ"].includes(code) && ["Find the cause, on each of the VMs", DOCTOR],
+    has("no_quorum", "no_healthy_channel", "posting", "post_failed", "views_differ") && ["Find the cause, on each of the VMs", DOCTOR],
     alone && [approveAlone(alone), `allclear approve ${id} --alone --revision ${event.revision} ${why}`],
     event.drill && status.quorum && ["End the drill; allclear restores the prepared workloads", `allclear drill --end ${id}`],
+    ...hooks.flatMap(({ name, isFailed }) => [
+      isOpen && isFailed && [`Run the hook ${plain(name)} again, once the cause of its failure is mended`, `allclear retry ${id} ${quoted(name)} ${why}`],
+      isOpen && [`Skip the hook ${plain(name)}: a running hook is stopped, and allclear approves the event when no other blocker remains`, `allclear skip ${id} ${quoted(name)} ${why}`],
+    ]),
     isOpen && event.hold && ["Release the event: allclear approves the event as soon as no other blocker remains, and Azure may start the event at once", `allclear release ${id} ${why}`],
     status.paused && isOpen && ["End the pause: approvals continue, and Azure may start approved events at once", `allclear resume ${why}`],
-    ...hooks.map((hook) => isOpen && [`Skip the hook ${plain(hook)}: a running hook is stopped, and allclear approves the event when no other blocker remains`, `allclear skip ${id} ${quoted(hook)} ${why}`]),
     mayApprove && ["Approve the event now, without the remaining preparation: Azure may start the event at once. The command is refused if the event has changed meanwhile; check the event again then", `allclear approve ${id} --revision ${event.revision} ${why}`],
     // A second hold or pause replaces the first, and could end earlier.
     mayHalt && !event.hold && [`Hold the event: allclear does not approve the event ${span}; the members of the event stay in service, or return${ends}`, `allclear hold ${id} --until ${until} ${why}`],

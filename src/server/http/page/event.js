@@ -3,7 +3,7 @@
 import { chart } from "./chart.js";
 import { commandsFor } from "./commands.js";
 import { fill, outside, tree } from "./tree.js";
-import { because, countdown, instant, isStuck, list, many, sentence, shortTimes, span, time, title, word } from "./words.js";
+import { because, countdown, instant, isStuck, list, many, primaries, sentence, shortTimes, span, time, title, word } from "./words.js";
 
 const STAGES = ["announced", "preparing", "claimed", "approved", "started", "restoring", "closed"];
 const SAID = {
@@ -32,6 +32,7 @@ function card(event, place, status, now) {
       tree("p", { class: "badges" },
         tree("span", { class: "stage" }, said(event)), " ",
         event.drill ? `made up (${word(event.drill.mode)}), never approved` : SOURCES[event.source] ?? ["from ", outside(event.source)])),
+    primaries(event, now).map((primary) => tree("p", { class: "primary", "data-key": primary }, tree("strong", {}, outside(primary)))),
     why(event, status, now),
     stages(event, now),
     tree("h4", {}, "Hooks and points in time"),
@@ -55,7 +56,8 @@ function why(event, status, now) {
     tree("dl", {},
       blocker && next(blocker, now),
       latest(event, now),
-      blocker && row("Who can resolve it", outside(who(blocker.resolved_by)))));
+      blocker && row("Who can resolve it", outside(who(blocker.resolved_by))),
+      event.other_blockers.map((other) => row("It also waits", outside(because(other, status.events, now)), " Who can resolve it: ", outside(who(other.resolved_by))))));
 }
 
 const who = (by) => (by.startsWith("allclear ") ? `An operator, with ${by}.` : sentence(by));
@@ -114,6 +116,7 @@ function facts(event, now) {
   const treatment = event.treatment && `${event.treatment}${event.rule ? ` (rule: ${event.rule})` : ""}`;
   return tree("dl", { class: "facts" },
     row("Machines", outside(list(event.resources))),
+    event.takes_down.length > 0 && row("Takes down", outside(list(event.takes_down.map(({ workload, vm, role }) => `${workload} on ${vm} (${role})`)))),
     row("Description by Azure", event.description ? outside(event.description) : "none"),
     row("Expected impact", duration),
     !event.drill && row("Notice ends", event.not_before ? `${time(instant(event.not_before), now)} UTC` : "unknown"),

@@ -97,6 +97,9 @@ function verdict(status) {
   if (!status.quorum) {
     return { ...bad, title: "No quorum: the cluster cannot decide", text: withoutQuorum(status) };
   }
+  if (!status.replicas.some(({ member, reachable, metadata }) => member && reachable && metadata === "healthy")) {
+    return { ...bad, title: "Nobody sees events: no metadata endpoint answers", text: blind() };
+  }
   if (status.paused) {
     return { ...wait, label: "Paused", title: "All approvals are paused", text: paused(status.paused) };
   }
@@ -128,6 +131,12 @@ function verdict(status) {
   const state = waiting.length ? `${waiting.length} not approved yet` : "none waits for an approval";
   const text = tree("ul", { class: "meaning" }, lines.slice(0, MOST_LINES).map((line) => tree("li", {}, outside(line))));
   return { ...level, title: `${many(events.length, "event")} are open, ${state}`, text, spoken: plain(lines.slice(0, MOST_LINES).join(" ")) };
+}
+
+// Without a document nothing is announced, prepared or approved, and events start all the same.
+function blind() {
+  return ["No replica receives documents from Azure's metadata endpoint. New events are not seen, and nothing is approved; Azure starts each event when its notice ends. Run on each of the VMs: ",
+    tree("code", {}, "allclear doctor --config /etc/allclear/allclear.toml")];
 }
 
 function standing({ stage, blocker, drill }) {

@@ -1,7 +1,7 @@
 // Workloads by group, with the role and state of each member, and the remaining budget of the group.
 
 import { cell, fill, outside, rowHead, state, table, tree } from "./tree.js";
-import { many, title } from "./words.js";
+import { instant, many, time, title } from "./words.js";
 
 // The limit of rows in a table.
 const MOST = 100;
@@ -57,14 +57,23 @@ function members(workloads, standings, unasked, group) {
   ];
 }
 
-function row({ name, vm, role, connected, phases }, why, asked) {
+// The role, or the last report, which may be old.
+function known({ role, last_role: last }) {
+  if (role === "primary") return tree("strong", {}, role);
+  if (!last) return role;
+  const since = instant(last.unreachable_since);
+  return isNaN(since) ? "unknown (primary, as another member says)" : `unknown (${last.role} before ${time(since, since)} UTC)`;
+}
+
+function row(workload, why, asked) {
+  const { name, vm, connected, phases } = workload;
   const serves = asked ? "in service" : "in service, without a check by a ready hook";
   const what = why ? outside(why) : connected ? serves : "not connected";
   return [
     `${vm}\n${name}`,
     rowHead(name, phases.length ? phases.join(", ") : "no hooks"),
     cell(outside(vm)),
-    cell(role === "primary" ? tree("strong", {}, role) : role),
+    cell(known(workload)),
     state(connected && !why, what),
   ];
 }

@@ -5,11 +5,9 @@ mod hook;
 mod quorum;
 
 use allclear_core::schedule::last_call;
-use std::fmt::Write as _;
 
 use super::post_detail::detail;
 use crate::replica::clock::rfc3339;
-use allclear_core::blocking_hooks::blocking_hooks;
 use allclear_core::isolation::unaware_replicas::unaware_replicas;
 use allclear_core::model::blocker::Blocker;
 use allclear_core::model::claim::PostOutcome;
@@ -27,30 +25,10 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// From this number on, failed posts are no accident.
 const MANY_POSTS: usize = 3;
-/// The number of blocking hooks named beside the first.
-const MOST_VETOES: usize = 3;
 
 pub fn shown(blocker: &Blocker, event: &Event, state: &State, input: &PlanningInput) -> shown::Blocker {
     let teller = Teller { event, state, input };
-    let Sentences { mut message, until, next, resolved_by } = teller.sentences(blocker);
-    let mut hooks: Vec<String> = blocker.hook(state).into_iter().collect();
-    if blocker.code().starts_with("hook_") {
-        let others: Vec<_> =
-            blocking_hooks(state, event, input.now).into_iter().filter(|veto| veto != blocker).collect();
-        for other in others.iter().take(MOST_VETOES) {
-            let _ = write!(message, "; {}", teller.sentences(other).message);
-        }
-        if others.len() > MOST_VETOES {
-            let _ = write!(message, "; and {} more", others.len() - MOST_VETOES);
-        }
-        hooks.extend(
-            others
-                .iter()
-                .filter_map(|other| other.hook(state))
-                .filter(|other| !hooks.contains(other))
-                .collect::<Vec<_>>(),
-        );
-    }
+    let Sentences { message, until, next, resolved_by } = teller.sentences(blocker);
     let next = match blocker {
         Blocker::Deciding | Blocker::HookFailed { .. } if event.is_drill() => {
             "the drill ends, and the prepared workloads are restored".into()
@@ -65,7 +43,7 @@ pub fn shown(blocker: &Blocker, event: &Event, state: &State, input: &PlanningIn
         until: until.filter(|until| *until > input.now).map(rfc3339),
         next,
         resolved_by: resolved_by.into(),
-        hooks,
+        hooks: blocker.hook(state).into_iter().collect(),
         isolated_approval: teller.isolated_approval(blocker),
     }
 }

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use super::post_detail::detail;
-use super::{blocker, drill, operator_record, timeline};
+use super::{blocker, drill, last_role, operator_record, timeline};
 use crate::replica::clock::rfc3339;
 use allclear_core::explain::explain;
+use allclear_core::known_roles::{TakenDown, taken_down};
 use allclear_core::model::attempt::Attempt;
 use allclear_core::model::claim::Claim;
 use allclear_core::model::document::{NotBefore, Status};
 use allclear_core::model::event::{Ending, Event};
 use allclear_core::model::id::VmName;
+use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::state::State;
 use allclear_core::planning_input::PlanningInput;
 use allclear_core::start_cause::StartCause;
@@ -18,6 +20,8 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 
 pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput) -> shown::Event {
     let announcement = &event.announcement;
+    let blockers = explain(state, event, input);
+    let mut blockers = blockers.iter().map(|found| blocker::shown(found, event, state, input));
     shown::Event {
         id: announcement.id.to_string(),
         r#type: announcement.kind.to_string(),
@@ -34,7 +38,13 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput) -> show
         treatment: event.treatment.as_ref().map(|treatment| treatment.action.to_string()),
         rule: event.treatment.as_ref().map(|treatment| treatment.rule.clone()),
         revision: event.revision,
-        blocker: explain(state, event, input).map(|found| blocker::shown(&found, event, state, input)),
+        blocker: blockers.next(),
+        other_blockers: blockers.collect(),
+        takes_down: if event.stage() < Stage::Restoring {
+            taken_down(state, event, input).iter().map(down).collect()
+        } else {
+            Vec::new()
+        },
         hooks: event.attempts.iter().map(|attempt| hook(state, event, attempt)).collect(),
         approvals: event.claims.iter().map(|claim| approval(event, claim)).chain(takeovers(event)).collect(),
         outcome: event.ending.map(Ending::as_str).map(Into::into),
@@ -44,6 +54,16 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput) -> show
         seen_by: event.seen_by.iter().map(ToString::to_string).collect(),
         hold: event.hold(input.now).map(|hold| operator_record::shown(&hold, state, input)),
         measures: Some(measures(event)),
+    }
+}
+
+fn down(found: &TakenDown<'_>) -> shown::TakenDown {
+    shown::TakenDown {
+        workload: found.member.workload.to_string(),
+        vm: found.member.vm.to_string(),
+        group: found.group.map(ToString::to_string),
+        role: found.role.role.as_str().into(),
+        last_role: last_role(found.role),
     }
 }
 

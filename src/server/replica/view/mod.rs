@@ -9,6 +9,7 @@ mod member;
 mod operator_record;
 mod page;
 mod post_detail;
+mod primary;
 mod timeline;
 pub mod warning;
 
@@ -19,6 +20,7 @@ use tokio::sync::watch;
 pub use self::event::status;
 pub use self::page::PageStart;
 pub use self::post_detail::detail;
+pub use self::primary::primaries;
 use super::SharedParts;
 use super::clock::{self, rfc3339};
 use super::cluster::ClusterHandle;
@@ -29,6 +31,7 @@ use super::watchdog::Watchdog;
 use crate::consensus::{RaftRole, RaftStatus};
 use crate::net::tls::Credentials;
 use allclear_core::isolation::reconciliation::with_local_facts;
+use allclear_core::known_roles::{KnownRole, known_role};
 use allclear_core::model::event_lookup::NotSelected;
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::isolated_approval::JournalEntry;
@@ -271,9 +274,16 @@ fn replicas(inputs: &InputSource, state: &State, input: &PlanningInput) -> Vec<s
     all.iter().map(shown).collect()
 }
 
+fn last_role(known: KnownRole) -> Option<shown::LastRole> {
+    let last = known.last?;
+    Some(shown::LastRole { role: last.role.as_str().into(), unreachable_since: last.unreachable_since.map(rfc3339) })
+}
+
 fn workloads(state: &State, input: &PlanningInput) -> Vec<shown::Workload> {
     let shown = |vm: &VmName, workload: &Workload| {
-        let condition = state.condition(&workload.on(vm)).unwrap_or_default();
+        let member = workload.on(vm);
+        let condition = state.condition(&member).unwrap_or_default();
+        let role = known_role(state, input, &member);
         let mut phases: Vec<_> = workload.hooks.iter().map(|hook| hook.phase).collect();
         phases.sort_unstable();
         phases.dedup();
@@ -281,7 +291,8 @@ fn workloads(state: &State, input: &PlanningInput) -> Vec<shown::Workload> {
             name: workload.name.to_string(),
             group: workload.group.as_ref().map(ToString::to_string),
             vm: vm.to_string(),
-            role: condition.role.as_str().into(),
+            role: role.role.as_str().into(),
+            last_role: last_role(role),
             connected: condition.connected && input.reaches(vm),
             phases: phases.iter().map(ToString::to_string).collect(),
         }

@@ -1,0 +1,112 @@
+//! Roles of unreachable replicas, and of two replicas that report the primary.
+
+use super::*;
+use crate::apply::apply;
+use crate::model::command::{ApplyResult, Command, Entry, RegisterWorkloads, UpdateConditions};
+use crate::model::document::{Announcement, EventType, NotBefore, Source, Status};
+use crate::model::id::{EventId, VmName, WorkloadName};
+use crate::model::isolation::ImdsHealth;
+use crate::model::workload::{Condition, Hook, OnAbsent, Origin};
+use crate::planning_input::{PeerHealth, Timing};
+use crate::policy::Policy;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use core::time::Duration;
+
+const NOW: Timestamp = Timestamp(1_000_000);
+const SINCE: Timestamp = Timestamp(940_000);
+
+/// Two members of one group, with these roles, and with a failover hook or without.
+fn with(roles: [Role; 2], has_failover: bool) -> State {
+    let mut state = State::default();
+    for (vm, role) in ["a", "b"].map(VmName::new).into_iter().zip(roles) {
+        let hooks = if has_failover { alloc::vec![Hook::of(Phase::Failover)] } else { Vec::new() };
+        let name = WorkloadName("w".into());
+        let workload = Workload {
+            name: name.clone(),
+            group: Some(GroupName("orders".into())),
+            after: Vec::new(),
+            hooks,
+            origin: Origin::Configured,
+            on_absent: OnAbsent::Hold,
+        };
+        let condition = Condition { role, ..Condition::default() };
+        for command in [
+            Command::RegisterWorkloads(RegisterWorkloads { workloads: alloc::vec![workload], groups: Vec::new() }),
+            Command::UpdateConditions(UpdateConditions { conditions: alloc::vec![(name, condition)] }),
+        ] {
+            assert_eq!(apply(&mut state, &Entry { at: SINCE, by: vm.clone(), command }), ApplyResult::Applied);
+        }
+    }
+    state
+}
+
+fn input(reachable: &[&str]) -> PlanningInput {
+    let contact = |name: &str| PeerHealth {
+        reachable: reachable.contains(&name),
+        since: SINCE,
+        imds: ImdsHealth::Healthy,
+        imds_since: SINCE,
+        document_age: Some(Duration::ZERO),
+        answers_in: Duration::ZERO,
+        operator_seq: 0,
+    };
+    PlanningInput {
+        now: NOW,
+        me: VmName::new("a"),
+        peers: ["a", "b"].map(|name| (VmName::new(name), contact(name))).into(),
+        members: ["a", "b"].map(VmName::new).into(),
+        learners: BTreeSet::new(),
+        versions: BTreeMap::new(),
+        quorum: true,
+        leading_since: SINCE,
+        leader: None,
+        isolated: None,
+        policy: Policy::default(),
+        timing: Timing::default(),
+    }
+}
+
+fn roles(state: &State, input: &PlanningInput) -> [KnownRole; 2] {
+    let event = Event::first_seen_as(
+        Announcement {
+            id: EventId::new("e"),
+            status: Status::Scheduled,
+            kind: EventType::Reboot,
+            source: Source::User,
+            resource_type: String::new(),
+            resources: ["a", "b"].map(VmName::new).into(),
+            not_before: NotBefore::Unknown,
+            description: String::new(),
+            duration: None,
+        },
+        VmName::new("a"),
+        NOW,
+    );
+    let down = taken_down(state, &event, input);
+    [down[0].role, down[1].role]
+}
+
+const fn certain(role: Role) -> KnownRole {
+    KnownRole { role, last: None }
+}
+
+const fn old(role: Role, unreachable_since: Option<Timestamp>) -> KnownRole {
+    KnownRole { role: Role::Unknown, last: Some(LastRole { role, unreachable_since }) }
+}
+
+#[test]
+fn the_role_of_an_unreachable_replica_is_an_old_one() {
+    let state = with([Role::Replica, Role::Primary], true);
+    assert_eq!(roles(&state, &input(&["a", "b"])), [certain(Role::Replica), certain(Role::Primary)]);
+    assert_eq!(roles(&state, &input(&["a"])), [certain(Role::Replica), old(Role::Primary, Some(SINCE))]);
+}
+
+#[test]
+fn there_are_never_two_primaries_where_a_failover_moves_one() {
+    let both = [Role::Primary, Role::Primary];
+    assert_eq!(roles(&with(both, true), &input(&["a", "b"])), [old(Role::Primary, None); 2]);
+    assert_eq!(roles(&with(both, true), &input(&["a"])), [certain(Role::Primary), old(Role::Primary, Some(SINCE))]);
+    // A group without a failover may have as many primaries as it likes.
+    assert_eq!(roles(&with(both, false), &input(&["a", "b"])), [certain(Role::Primary); 2]);
+}

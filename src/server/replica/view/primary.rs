@@ -1,0 +1,44 @@
+//! Sentences about the primaries that an event takes down.
+
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+/// One sentence for each primary that is, or may be, on a VM of the event.
+pub fn primaries(event: &shown::Event) -> Vec<String> {
+    event.takes_down.iter().filter_map(primary).collect()
+}
+
+fn primary(down: &shown::TakenDown) -> Option<String> {
+    let (vm, of) = (&down.vm, down.group.as_ref().unwrap_or(&down.workload));
+    if down.role == "primary" {
+        return Some(format!("{vm} holds the primary of {of}"));
+    }
+    let last = down.last_role.as_ref().filter(|last| last.role == "primary")?;
+    Some(match &last.unreachable_since {
+        Some(since) => format!("{vm} held the primary of {of} before {vm} became unreachable at {since}"),
+        None => format!("{vm} or another member holds the primary of {of}: both say so"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_primary_is_told_with_what_is_known_of_it() {
+        let down = |role: &str, last: Option<Option<&str>>| shown::TakenDown {
+            workload: "pg".into(),
+            vm: "db-0".into(),
+            group: Some("orders-db".into()),
+            role: role.into(),
+            last_role: last
+                .map(|since| shown::LastRole { role: "primary".into(), unreachable_since: since.map(Into::into) }),
+        };
+        let told = |down| primaries(&shown::Event { takes_down: vec![down], ..Default::default() });
+        assert_eq!(told(down("primary", None)), ["db-0 holds the primary of orders-db"]);
+        assert_eq!(told(down("replica", None)), [""; 0]);
+        let left = "db-0 held the primary of orders-db before db-0 became unreachable at 03:12";
+        assert_eq!(told(down("unknown", Some(Some("03:12")))), [left]);
+        let both = "db-0 or another member holds the primary of orders-db: both say so";
+        assert_eq!(told(down("unknown", Some(None))), [both]);
+    }
+}
