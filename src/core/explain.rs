@@ -77,8 +77,8 @@ fn further_blockers(state: &State, event: &Event, input: &PlanningInput) -> Vec<
     all
 }
 
-/// For each workload, the first hook that failed permanently and holds the event, is blocked, or waits for a
-/// disconnected workload.
+/// For each workload, the first hook that failed permanently and holds the event, was not run in time, is blocked, or
+/// waits for a disconnected workload.
 fn blocking_hooks(state: &State, event: &Event, now: Timestamp) -> Vec<Blocker> {
     let mut all: Vec<(Member, Blocker)> = Vec::new();
     for step in required::required_steps(state, event) {
@@ -95,8 +95,9 @@ fn blocking_hooks(state: &State, event: &Event, now: Timestamp) -> Vec<Blocker> 
 fn blocking_hook(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Blocker> {
     match step_state::state_without_undo(event, step, now) {
         StepState::Failed(reason) if step.on_failure == OnFailure::Hold => Some(hook_failed(event, step, &reason)),
-        _ => blocker_of_step(state, event, step, now)
-            .filter(|it| matches!(it, Blocker::HookBlocked { .. } | Blocker::WorkloadAway { .. })),
+        _ => blocker_of_step(state, event, step, now).filter(|it| {
+            matches!(it, Blocker::HookNotRun { .. } | Blocker::HookBlocked { .. } | Blocker::WorkloadAway { .. })
+        }),
     }
 }
 
@@ -110,7 +111,7 @@ fn is_same(one: &Blocker, other: &Blocker) -> bool {
 fn urgency(blocker: &Blocker) -> u8 {
     match blocker {
         Blocker::NoQuorum { .. } => 0,
-        Blocker::HookFailed { .. } => 1,
+        Blocker::HookFailed { .. } | Blocker::HookNotRun { .. } => 1,
         Blocker::NoHealthyChannel => 2,
         Blocker::HookBlocked { .. } | Blocker::WorkloadAway { .. } | Blocker::ReplicaAway { .. } => 3,
         Blocker::Hold(_) => 4,

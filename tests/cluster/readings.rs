@@ -133,7 +133,7 @@ async fn hooks_that_hold_an_event_are_told_with_the_command_to_skip_each() {
         .await;
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 0 })).await;
     let mut readings = Readings::default();
-    let both = |event: &Event| event.blocker.as_ref().is_some_and(|blocker| blocker.hooks.len() == 2);
+    let both = |event: &Event| event.blocker.iter().chain(&event.other_blockers).count() == 2;
     cluster.until_event(0, &id, "held by both", both).await;
     let skips = ["db-0/queue/drain --reason", "db-0/database/drain --reason"];
     readings.read_with(&cluster, 0, &id, ("hook_failed", &skips)).await;

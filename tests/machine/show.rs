@@ -159,6 +159,9 @@ pub(crate) fn blocker(blocker: &Blocker) -> String {
         Blocker::HookFailed { member, hook, reason, notice_ends } => {
             format!("{code}: {}, {reason}, notice ends at {}", of(member, *hook), time(*notice_ends))
         }
+        Blocker::HookNotRun { member, hook, notice_ends } => {
+            format!("{code}: {}, notice ends at {}", of(member, *hook), time(*notice_ends))
+        }
         Blocker::Budget { group, by, notice_ends } => {
             let by: Vec<_> = by.iter().map(ToString::to_string).collect();
             let group = group.as_ref().map_or_else(|| "no group".into(), ToString::to_string);

@@ -69,6 +69,12 @@ pub enum Blocker {
         reason: String,
         notice_ends: Timestamp,
     },
+    /// The time for preparation ended before the hook ever ran.
+    HookNotRun {
+        member: Member,
+        hook: HookId,
+        notice_ends: Timestamp,
+    },
     /// With the event's members too many members of the group would be out at once.
     Budget {
         /// `None` for a member without a group that waits for its own restore.
@@ -113,7 +119,8 @@ impl Blocker {
             | Self::HookRunning { member, hook, .. }
             | Self::HookBlocked { member, hook, .. }
             | Self::WorkloadAway { member, hook, .. }
-            | Self::HookFailed { member, hook, .. } => Some((member, *hook)),
+            | Self::HookFailed { member, hook, .. }
+            | Self::HookNotRun { member, hook, .. } => Some((member, *hook)),
             _ => None,
         }
     }
@@ -133,6 +140,7 @@ variant_names!(Blocker, code, CODES {
     Self::HookRunning { .. } => "hook_running",
     Self::HookBlocked { .. } | Self::WorkloadAway { .. } => "hook_blocked",
     Self::HookFailed { .. } => "hook_failed",
+    Self::HookNotRun { .. } => "hook_not_run",
     Self::Budget { .. } => "budget",
     Self::Hold(_) => "hold",
     Self::Paused(_) => "paused",

@@ -175,7 +175,10 @@ pub(crate) fn blocker_of_step(state: &State, event: &Event, step: &Step<'_>, now
             }))
         }
         StepState::OutOfTime => {
-            let last = step.forward().next_back().and_then(|last| last.outcome.as_ref());
+            let Some(last) = step.forward().next_back() else {
+                return Some(Blocker::HookNotRun { member, hook, notice_ends: event.notice_ends() });
+            };
+            let last = last.outcome.as_ref();
             let reason = last.and_then(|(outcome, _)| outcome.reason());
             Some(hook_failed(
                 event,

@@ -58,7 +58,7 @@ export const blockersOf = ({ blocker, other_blockers: others }) => (blocker ? [b
 
 // Whether the event waits for a person's action.
 export const isStuck = (event) => blockersOf(event).some(({ code, resolved_by: by }) =>
-  ["hook_failed", "no_quorum", "no_healthy_channel"].includes(code) ||
+  ["hook_failed", "hook_not_run", "no_quorum", "no_healthy_channel"].includes(code) ||
   (["posting", "post_failed", "views_differ"].includes(code) && by !== NOBODY));
 
 // A sentence for each primary that is, or may be, on a machine of the event.

@@ -30,7 +30,7 @@ pub fn shown(blocker: &Blocker, event: &Event, state: &State, input: &PlanningIn
     let teller = Teller { event, state, input };
     let Sentences { message, until, next, resolved_by } = teller.sentences(blocker);
     let next = match blocker {
-        Blocker::Deciding | Blocker::HookFailed { .. } if event.is_drill() => {
+        Blocker::Deciding | Blocker::HookFailed { .. } | Blocker::HookNotRun { .. } if event.is_drill() => {
             "the drill ends, and the prepared workloads are restored".into()
         }
         _ => next,
@@ -102,7 +102,8 @@ impl Teller<'_> {
             | Blocker::HookRunning { .. }
             | Blocker::HookBlocked { .. }
             | Blocker::WorkloadAway { .. }
-            | Blocker::HookFailed { .. } => self.of_hook(blocker),
+            | Blocker::HookFailed { .. }
+            | Blocker::HookNotRun { .. } => self.of_hook(blocker),
             Blocker::Budget { group, by, .. } => self.budget(group.as_ref(), by),
             Blocker::Hold(halt) => self.halted(halt, "the event is held", "hold", "an operator, with allclear release"),
             Blocker::Paused(halt) => {

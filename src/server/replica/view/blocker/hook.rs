@@ -49,6 +49,16 @@ impl Teller<'_> {
                                    the hook or approving the event; for future events, the owner of the workload";
                 Sentences::new(message, Some(*notice_ends), next, resolved_by)
             }
+            Blocker::HookNotRun { member, hook, notice_ends } => {
+                let message = format!(
+                    "the {} hook of {member} was not run: the time for preparation ended before its turn",
+                    hook.phase
+                );
+                let next = format!("allclear does not approve the event; {}", self.platform());
+                let resolved_by = "an operator, by skipping the hook or approving the event; for future events, \
+                                   policy.prepare_ahead";
+                Sentences::new(message, Some(*notice_ends), next, resolved_by)
+            }
             Blocker::HookWaiting { member, hook, from } => self.waiting(member, *hook, *from),
             _ => Sentences::new(blocker.code(), None, "", ""),
         }
