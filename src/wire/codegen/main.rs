@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use protox::prost_reflect::DescriptorPool;
+use protox::prost_reflect::prost_types::{FileDescriptorProto, FileDescriptorSet};
 use ring::digest::{SHA256, digest};
 
 const PROTOS: &str = "proto";
@@ -66,11 +67,27 @@ fn generate() -> Result<BTreeMap<String, Vec<u8>>> {
         .out_dir(folder.path())
         .compile_fds(descriptors.clone())?;
     let mut files = files_in(folder.path())?;
-    files.insert("descriptors.bin".into(), prost::Message::encode_to_vec(&descriptors));
+    files.insert("descriptors.bin".into(), prost::Message::encode_to_vec(&of_services(&descriptors)));
     let pool = DescriptorPool::from_file_descriptor_set(descriptors)?;
     files.insert("openapi.json".into(), openapi::document(&fs::read_to_string(PATHS)?, &pool)?.into_bytes());
     files.insert("sources.sha256".into(), digests(&sources)?.into_bytes());
     Ok(files)
+}
+
+/// The files that define services, and the files these import, without comments. Every start of a replica reads them.
+fn of_services(all: &FileDescriptorSet) -> FileDescriptorSet {
+    let mut wanted: Vec<&str> =
+        all.file.iter().filter(|file| !file.service.is_empty()).map(|file| file.name()).collect();
+    let mut place = 0;
+    while let Some(name) = wanted.get(place) {
+        let imports = all.file.iter().filter(|file| file.name() == *name).flat_map(|file| &file.dependency);
+        let new: Vec<&str> = imports.map(String::as_str).filter(|import| !wanted.contains(import)).collect();
+        wanted.extend(new);
+        place += 1;
+    }
+    let kept = all.file.iter().filter(|file| wanted.contains(&file.name()));
+    let file = kept.map(|file| FileDescriptorProto { source_code_info: None, ..file.clone() }).collect();
+    FileDescriptorSet { file }
 }
 
 /// A line for each source, as `sha256sum` prints it. A test compares these lines, and needs no compiler for it.
