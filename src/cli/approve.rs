@@ -14,16 +14,21 @@ pub(super) fn is_answerable() -> bool {
 
 /// Asks, and returns whether the answer is yes.
 pub(super) fn is_confirmed(event: &shown::Event) -> bool {
+    is_yes(&format!("{}Approve it now? [y/N] ", consequences(event)))
+}
+
+/// Prints the question, and returns whether the answer is yes.
+pub(super) fn is_yes(question: &str) -> bool {
     let mut terminal = std::io::stderr().lock();
-    let asked = write!(terminal, "{}Approve it now? [y/N] ", consequences(event));
+    let asked = terminal.write_all(question.as_bytes());
     if asked.and_then(|()| terminal.flush()).is_err() {
         return false;
     }
     let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer).is_ok_and(|_| is_yes(&answer))
+    std::io::stdin().lock().read_line(&mut answer).is_ok_and(|_| means_yes(&answer))
 }
 
-fn is_yes(answer: &str) -> bool {
+fn means_yes(answer: &str) -> bool {
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
@@ -74,7 +79,7 @@ mod tests {
 
     #[test]
     fn only_a_yes_is_a_yes() {
-        assert!(["y\n", "Y", " yes \n", "YES"].iter().all(|answer| is_yes(answer)));
-        assert!(["", "\n", "n", "no", "yep", "y y"].iter().all(|answer| !is_yes(answer)));
+        assert!(["y\n", "Y", " yes \n", "YES"].iter().all(|answer| means_yes(answer)));
+        assert!(["", "\n", "n", "no", "yep", "y y"].iter().all(|answer| !means_yes(answer)));
     }
 }

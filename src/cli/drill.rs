@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt as _;
 
+use super::approve::{is_answerable, is_yes};
 use super::asker::Asker;
+use super::output::sentence;
 use super::policy::read_event;
 use super::query::{answered, endpoint_of_user, print, read_endpoint};
 use super::{Exit, examples, misused, say};
@@ -15,6 +17,7 @@ use allclear_core::model::document::{EventType, NotBefore};
 use allclear_server::config;
 use allclear_server::grpc::client::{OperatorClientError, OperatorConnection};
 use allclear_server::replica::clock::rfc3339;
+use allclear_server::replica::view::primaries;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Rehearses a made-up event: the hooks run, nothing is approved, and every workload is restored
@@ -40,8 +43,11 @@ pub(super) struct DrillCommand {
     #[arg(long, value_name = "SOURCE", default_value = "Platform")]
     source: String,
     /// Runs only hooks that declare `dry_run`, and lists the other hooks
-    #[arg(long)]
+    #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
+    /// Runs the hooks without a question, also if a primary moves
+    #[arg(long)]
+    yes: bool,
     #[command(flatten)]
     asker: Asker,
     /// Prints JSON
@@ -67,11 +73,18 @@ impl DrillCommand {
             };
             return answered(ended).map(drop);
         }
-        let request = self.request(self.event.as_deref().unwrap_or_default()).map_err(misused)?;
+        let mut request = self.request(self.event.as_deref().unwrap_or_default()).map_err(misused)?;
+        if !self.dry_run && !self.yes {
+            request.dry_run = !may_move_primaries(&endpoint, &request.resources)?;
+        }
         let went_well = answered(async {
-            let event = drill(&endpoint, name.as_deref(), request).await?;
+            let event = drill(&endpoint, name.as_deref(), request.clone()).await?;
             print(self.json, &event, told).map(|()| went_well(&event))
         })?;
+        let status = answered(async { OperatorConnection::connect(&endpoint).await?.status().await })?;
+        for place in places_of_primaries(&status, &request.resources) {
+            say(place);
+        }
         if went_well { Ok(()) } else { Err(Exit::Failed) }
     }
 
@@ -111,6 +124,52 @@ impl DrillCommand {
             ..asked
         })
     }
+}
+
+/// Whether the drill may run the hooks: asks at a terminal if a VM of the drill holds a primary. Without a terminal
+/// such a drill needs `--yes`.
+fn may_move_primaries(endpoint: &Path, vms: &[String]) -> Result<bool, Exit> {
+    let status = answered(async { OperatorConnection::connect(endpoint).await?.status().await })?;
+    let held = held_primaries(&status, vms);
+    if held.is_empty() {
+        return Ok(true);
+    }
+    let held = held.join("; ");
+    if !is_answerable() {
+        return Err(misused(format!(
+            "{held}: the drill moves the primary; add --yes to run the hooks, or --dry-run to list them"
+        )));
+    }
+    let stays = "The drill moves the primary. It stays where the failover puts it: allclear does not move it back.";
+    let may = is_yes(&format!("{}.\n{stays}\nRun the hooks? Otherwise a dry run lists them. [y/N] ", sentence(&held)));
+    if !may {
+        say("a dry run: only hooks that declare dry_run run");
+    }
+    Ok(may)
+}
+
+/// A sentence for each primary that is, or may be, on one of the VMs.
+fn held_primaries(status: &shown::Status, vms: &[String]) -> Vec<String> {
+    let is_named = |workload: &&shown::Workload| vms.iter().any(|vm| vm.eq_ignore_ascii_case(&workload.vm));
+    let down = |workload: &shown::Workload| shown::TakenDown {
+        workload: workload.name.clone(),
+        vm: workload.vm.clone(),
+        group: workload.group.clone(),
+        role: workload.role.clone(),
+        last_role: workload.last_role.clone(),
+    };
+    let takes_down = status.workloads.iter().filter(is_named).map(down).collect();
+    primaries(&shown::Event { takes_down, ..Default::default() })
+}
+
+/// Where the primary of each group of the drill is now.
+fn places_of_primaries(status: &shown::Status, vms: &[String]) -> Vec<String> {
+    let is_named = |workload: &&shown::Workload| vms.iter().any(|vm| vm.eq_ignore_ascii_case(&workload.vm));
+    let groups: BTreeSet<&String> =
+        status.workloads.iter().filter(is_named).filter_map(|workload| workload.group.as_ref()).collect();
+    let primaries = status.workloads.iter().filter(|workload| workload.role == "primary");
+    let of_drill = primaries.filter_map(|it| Some((it.group.as_ref().filter(|group| groups.contains(group))?, &it.vm)));
+    of_drill.map(|(group, vm)| sentence(&format!("the primary of {group} is on {vm} now, and stays there"))).collect()
 }
 
 /// Begins the drill, prints its progress, and returns the closed event.

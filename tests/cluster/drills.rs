@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::cluster::Cluster;
 use super::dialled::{self, Dialled};
+use super::operators::at_a_terminal;
 use super::workload::{hook, usual_hooks};
 
 /// How a drill ended: exit status, standard output, standard error.
@@ -154,4 +155,34 @@ async fn a_workload_that_dialled_in_takes_part_and_is_told_that_it_is_a_drill() 
     }
     cluster.a_few_polls_later().await;
     assert_eq!(cluster.cloud.posts().await, [] as [Value; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drill_that_moves_a_primary_asks_first_and_says_where_it_stays() {
+    let cluster = Cluster::of(&["db-0", "db-1"])
+        .workload("database", vec![hook("failover"), hook("restore")])
+        .with_primary("db-0")
+        .start()
+        .await;
+    let is_known = |status: &Status| status.workloads.iter().any(|workload| workload.role == "primary");
+    cluster.until(1, "which is the primary", is_known).await;
+    let (code, _, said) = ended(cluster.asks(1, "drill", &["Reboot", "--vm", "db-0"])).await;
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("db-0 holds the primary of databases") && said.contains("--yes"), "{said}");
+    assert_eq!(cluster.hooks.begun(), [""; 0]);
+
+    let command = "drill Reboot --vm db-0";
+    let (code, said) = at_a_terminal(&cluster, 1, command, "n");
+    assert!(said.contains("It stays where the failover puts it") && said.contains("a dry run"), "{code:?} {said}");
+    assert_eq!(cluster.hooks.begun(), [""; 0]);
+    let (code, said) = at_a_terminal(&cluster, 1, command, "y");
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(cluster.hooks.begun(), ["failover", "restore"]);
+    let (code, out, said) = ended(cluster.asks(1, "drill", &["Reboot", "--vm", "db-0", "--yes"])).await;
+    assert_eq!(code, 0, "{out}{said}");
+    // These hooks move nothing.
+    assert!(said.contains("the primary of databases is on db-0 now"), "{said}");
+    // Without a primary there is nothing to ask.
+    let (code, out, said) = ended(cluster.asks(1, "drill", &["Reboot", "--vm", "db-1"])).await;
+    assert_eq!(code, 0, "{out}{said}");
 }

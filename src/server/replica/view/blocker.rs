@@ -93,8 +93,8 @@ impl Teller<'_> {
                 format!("the notice is long: preparation starts at {}", rfc3339(*starts_at)),
                 Some(*starts_at),
                 "preparation starts",
-                "no action is necessary; an operator may approve the event now, without its hooks; for future events, \
-                 policy.prepare_ahead",
+                "no action is necessary; an operator may let the event be prepared at an earlier time, with all hooks; \
+                 for future events, policy.prepare_ahead",
             ),
             Blocker::HookWaiting { .. }
             | Blocker::ReplicaAway { .. }
@@ -176,6 +176,9 @@ impl Teller<'_> {
     /// The start by the platform, which cannot be held, and the members then out of service beside the event's own;
     /// `until` is the end of the notice.
     fn platform(&self) -> String {
+        if self.event.is_drill() {
+            return "the drill ends when its time is over".into();
+        }
         let out = last_call::overdraft(self.state, self.event);
         let out: Vec<String> = out.iter().map(ToString::to_string).collect();
         let although =
@@ -185,6 +188,11 @@ impl Teller<'_> {
         } else {
             format!("the notice has ended, and Azure may start the event{although} at any moment")
         }
+    }
+
+    /// The end of a preparation that goes well.
+    fn goal(&self) -> &'static str {
+        if self.event.is_drill() { "the drill goes on" } else { "the event is prepared and approved" }
     }
 
     fn left_to_others(&self) -> String {
@@ -217,10 +225,7 @@ impl Teller<'_> {
         Sentences::new(
             message,
             Some(self.event.notice_ends()),
-            format!(
-                "the event is prepared and approved when enough members are in service; otherwise {}",
-                self.platform()
-            ),
+            format!("{} when enough members are in service; otherwise {}", self.goal(), self.platform()),
             "the operator of the VMs, if members are out of service; an operator, by `allclear approve \
                  --over-budget`, which lets Azure take further members away",
         )

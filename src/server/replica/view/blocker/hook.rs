@@ -10,8 +10,6 @@ use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::Member;
 use allclear_core::schedule::slots;
 
-/// The next step after the end of a hook, unless the hook fails permanently.
-const THEN: &str = "the remaining hooks run, and the event is approved";
 const OWNER_OR_OPERATOR: &str = "the owner of the workload, or an operator, by skipping the hook";
 
 impl Teller<'_> {
@@ -69,17 +67,28 @@ impl Teller<'_> {
         match expected_end {
             Some(expected) if expected > self.input.now => {
                 format!(
-                    "the hook expects to end at {}; {THEN}; if the hook does not end by its deadline, allclear \
-                         stops the hook",
-                    rfc3339(expected)
+                    "the hook expects to end at {}; {}; if the hook does not end by its deadline, allclear stops the \
+                     hook",
+                    rfc3339(expected),
+                    self.then()
                 )
             }
             Some(expected) => {
                 format!("the hook expected to end at {}; allclear stops the hook at its deadline", rfc3339(expected))
             }
             None => format!(
-                "when the hook has ended, {THEN}; if the hook does not end by its deadline, allclear stops the hook"
+                "when the hook has ended, {}; if the hook does not end by its deadline, allclear stops the hook",
+                self.then()
             ),
+        }
+    }
+
+    /// The next step after the end of a hook, unless the hook fails permanently.
+    fn then(&self) -> &'static str {
+        if self.event.is_drill() {
+            "the remaining hooks run, and the drill ends"
+        } else {
+            "the remaining hooks run, and the event is approved"
         }
     }
 
@@ -165,7 +174,7 @@ impl Teller<'_> {
 
     /// The next step by `at`, and for an event with a budget also the approval at the end of the budget.
     fn in_time(&self, at: Timestamp, next: String) -> (Timestamp, String) {
-        let Some(ends) = self.event.budget_ends() else { return (at, next) };
+        let Some(ends) = self.event.budget_ends().filter(|_| !self.event.is_drill()) else { return (at, next) };
         let when = if at > self.input.now && at < ends { format!(" at {}", rfc3339(at)) } else { String::new() };
         (
             ends,
@@ -185,7 +194,7 @@ impl Teller<'_> {
 
     /// The sentences for a workload or replica that has to return first, at an unknown time.
     fn without_its_end(&self, message: String, next: &str, resolved_by: &'static str) -> Sentences {
-        let (until, otherwise) = match self.event.budget_ends() {
+        let (until, otherwise) = match self.event.budget_ends().filter(|_| !self.event.is_drill()) {
             Some(ends) => (ends, format!("the event is approved without this hook, {}", self.why_then())),
             None => (self.event.notice_ends(), self.platform()),
         };

@@ -110,6 +110,45 @@ fn the_end_of_a_hold_is_not_told_as_the_time_of_the_start() {
 }
 
 #[test]
+fn a_drill_is_told_without_the_platform_and_without_an_approval() {
+    let drill = Some(Drill { mode: Mode::Rehearsal, who: "uid 0".into() });
+    let attempt = AttemptId(1);
+    let (on, since, deadline, notice_ends) = (VmName::new("db-1"), SEEN, after(5), after(15));
+    let (reason, retry_at) = (String::new(), after(2));
+    for source in [Source::Platform, Source::User] {
+        let event = Event { drill: drill.clone(), ..event(source, Vec::new()) };
+        let (member, hook) = drain();
+        let running = |expected_end| Blocker::HookRunning {
+            attempt,
+            member: member.clone(),
+            hook,
+            on: on.clone(),
+            since,
+            deadline,
+            expected_end,
+        };
+        let all = [
+            running(None),
+            running(Some(after(2))),
+            Blocker::HookFailed { member: member.clone(), hook, reason: reason.clone(), notice_ends },
+            Blocker::HookNotRun { member: member.clone(), hook, notice_ends },
+            Blocker::HookBlocked { member: member.clone(), hook, reason: reason.clone(), retry_at },
+            Blocker::HookWaiting { member: member.clone(), hook, from: since },
+            Blocker::WorkloadAway { member: member.clone(), hook, since, notice_ends },
+            Blocker::ReplicaAway { member, hook, since: None, passed_over_at: None },
+            Blocker::Budget { group: None, by: vec![SlotCause::Unreachable(on.clone())], notice_ends },
+            Blocker::NoQuorum { forecast: None },
+            Blocker::Deciding,
+        ];
+        for blocker in all {
+            let told = told(&blocker, &event, 1);
+            let text = format!("{}; {}; {}", told.message, told.next, told.resolved_by);
+            assert!(!text.contains("Azure") && !text.contains("approve"), "{text}");
+        }
+    }
+}
+
+#[test]
 fn what_has_passed_is_not_told_as_still_to_come() {
     let event = event(Source::Platform, Vec::new());
     let (member, hook) = drain();
