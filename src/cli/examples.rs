@@ -16,8 +16,9 @@ Examples:
   allclear status                  shows whether the cluster can act, and why open events wait
   allclear status --json | jq .quorum
   allclear status --endpoint /run/allclear/operator.sock
+  allclear status --check          one line for a monitoring system
 
-Exit status: 0 answered, 3 no replica answers";
+Exit status: 0 answered, 3 no replica answers. With --check: 0 good, 1 warning, 2 critical, 3 no replica answers";
 
 pub(super) const EVENTS: &str = "\
 Examples:
@@ -73,6 +74,13 @@ Example:
 
 `allclear explain 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11` shows the revision and the whole command.";
 
+pub(super) const PREPARE: &str = "\
+Examples:
+  allclear prepare 6C2E9F04-… --reason 'nobody works now'
+  allclear prepare 6C2E9F04-… --at 2026-01-31T02:00:00Z --reason 'the quiet hour'
+
+Exit status: 0 done, 1 unknown event, 3 no replica answers, 4 refused";
+
 pub(super) const RETRY: &str = "\
 Examples:
   allclear retry 7B4C33D2 postgres/drain --reason 'the disk has room again'
@@ -87,6 +95,7 @@ pub(super) const DRILL: &str = "\
 Examples:
   allclear drill Reboot --vm db-1                rehearses a reboot of db-1 with the real hooks
   allclear drill Reboot --vm db-1 --dry-run      runs only hooks that declare dry_run, and lists the other hooks
+  allclear drill Reboot --vm db-0 --yes          also moves a primary without a question
   allclear drill --end drill-1                   ends the drill early
 
 The drill continues if you interrupt this command; `allclear explain` shows the progress. A real event ends the drill.

@@ -12,7 +12,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::approve;
 use super::asker::Asker;
 use super::events::Events;
-use super::output::{self, OutputContext, USUAL_ENDPOINT};
+use super::output::{self, Health, OutputContext, USUAL_ENDPOINT};
 use super::{Exit, examples, runtime, say};
 use allclear_server::config::{self, ENDPOINT};
 use allclear_server::grpc::client::{Client, OperatorClientError, OperatorConnection, RpcResult};
@@ -75,7 +75,16 @@ impl Target {
 pub(super) enum Query {
     /// Shows whether the cluster can act, why open events wait, and which replicas answer
     #[command(after_help = examples::STATUS)]
-    Status(Target),
+    Status {
+        /// For a monitoring system: prints one line, and exits with 0 (good), 1 (warning), 2 (critical) or 3 (no answer)
+        #[arg(long, conflicts_with = "watch")]
+        check: bool,
+        /// As `allclear watch`
+        #[arg(long)]
+        watch: bool,
+        #[command(flatten)]
+        target: Target,
+    },
     Events(Events),
     /// Shows why an event is not approved yet, which step follows automatically and when, and which commands help
     #[command(after_help = examples::EXPLAIN)]
@@ -94,7 +103,9 @@ pub(super) enum Query {
 impl Query {
     pub(super) fn run(self) -> Result<(), Exit> {
         match self {
-            Self::Status(target) => {
+            Self::Status { check: true, target, .. } => check(&target),
+            Self::Status { watch: true, target, .. } | Self::Watch(target) => answered(watch(&target)),
+            Self::Status { target, .. } => {
                 target.look(OperatorConnection::status, |status| output::status(&target.reader(), status))
             }
             Self::Events(events) => events.run(),
@@ -109,8 +120,19 @@ impl Query {
                 },
                 |open| output::all_open(&target.reader(), open),
             ),
-            Self::Watch(target) => answered(watch(&target)),
         }
+    }
+}
+
+/// Ends with the exit codes that monitoring systems expect.
+fn check(target: &Target) -> Result<(), Exit> {
+    let status = answered(async { OperatorConnection::connect(&target.endpoint).await?.status().await });
+    let status = status.map_err(|_| Exit::NoReplica)?;
+    answered(async { print(target.json, &status, output::health_line) })?;
+    match output::health(&status) {
+        Health::Ok => Ok(()),
+        Health::Warning => Err(Exit::Failed),
+        Health::Critical => Err(Exit::Usage),
     }
 }
 

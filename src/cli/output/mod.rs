@@ -3,6 +3,7 @@
 mod advice;
 mod event;
 mod events;
+mod health;
 mod members;
 pub(super) mod moments;
 pub(super) mod page;
@@ -13,6 +14,7 @@ mod workloads;
 pub(super) use self::advice::blockers;
 pub(super) use self::event::{all_open, event};
 pub(super) use self::events::events;
+pub(super) use self::health::{Health, health, line as health_line};
 pub(super) use self::members::members;
 pub(super) use self::status::status;
 pub(super) use self::text::{OutputContext, USUAL_ENDPOINT, sentence, summary};

@@ -1,0 +1,149 @@
+//! `allclear status --check`, for monitoring systems: one line, and how bad it is.
+
+use super::advice::blockers;
+use super::text::what;
+use allclear_server::http::sanitize::sanitize;
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+/// As monitoring systems count, from good to bad.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(in crate::cli) enum Health {
+    Ok,
+    /// Somebody should look, and nothing is in danger yet.
+    Warning,
+    /// The cluster cannot do its work, or an event waits for a person.
+    Critical,
+}
+
+/// The line, without control characters.
+pub(in crate::cli) fn line(status: &shown::Status) -> String {
+    let (health, reasons) = judged(status);
+    let word = match health {
+        Health::Ok => "OK",
+        Health::Warning => "WARNING",
+        Health::Critical => "CRITICAL",
+    };
+    let open = match status.events.len() {
+        0 => "no open events".into(),
+        1 => "one open event".into(),
+        count => format!("{count} open events"),
+    };
+    let all = if reasons.is_empty() { open } else { reasons.join("; ") };
+    format!("{word}: cluster {}: {}\n", sanitize(&status.cluster), sanitize(&all))
+}
+
+pub(in crate::cli) fn health(status: &shown::Status) -> Health {
+    judged(status).0
+}
+
+/// The worst of the reasons, and all reasons, the worst in front.
+fn judged(status: &shown::Status) -> (Health, Vec<String>) {
+    let mut reasons = critical(status);
+    let health = if reasons.is_empty() { Health::Ok } else { Health::Critical };
+    let warnings = warnings(status);
+    let health = if warnings.is_empty() { health } else { health.max(Health::Warning) };
+    reasons.extend(warnings);
+    (health, reasons)
+}
+
+fn critical(status: &shown::Status) -> Vec<String> {
+    let mut all = Vec::new();
+    if let Some(why) = &status.outside_because {
+        all.push(format!("{} takes no part: {why}", status.replica));
+    } else if !status.quorum {
+        all.push("no quorum, so nothing is decided".into());
+    }
+    let sees = |replica: &shown::Replica| replica.member && replica.reachable && replica.metadata == "healthy";
+    if !status.replicas.iter().any(sees) {
+        all.push("nobody sees events: no metadata endpoint answers".into());
+    }
+    for event in status.events.iter().filter(|event| event.drill.is_none()) {
+        let urgent = blockers(event)
+            .find(|it| matches!(it.code.as_str(), "hook_failed" | "hook_not_run" | "no_healthy_channel"));
+        if let Some(blocker) = urgent {
+            all.push(format!("{} waits for a person: {}", what(event), blocker.message));
+        }
+    }
+    let is_failing = |member: &&shown::MemberState| {
+        member.state == "returning" && member.owed.as_ref().is_some_and(|owed| owed.contains("failed"))
+    };
+    let failing = status.members.iter().filter(is_failing);
+    all.extend(failing.map(|member| format!("{} on {} could not be restored", member.workload, member.vm)));
+    all
+}
+
+fn warnings(status: &shown::Status) -> Vec<String> {
+    let mut all = Vec::new();
+    if let Some(pause) = &status.paused {
+        all.push(format!("all approvals are paused by {} until {}", pause.by, pause.until));
+    }
+    for event in &status.events {
+        if let Some(hold) = &event.hold {
+            all.push(format!("{} is held by {} until {}", what(event), hold.by, hold.until));
+        }
+    }
+    for replica in status.replicas.iter().filter(|replica| replica.member) {
+        if !replica.reachable {
+            all.push(format!("{} is unreachable", replica.name));
+        } else if replica.metadata != "healthy" {
+            all.push(format!("{} receives no documents", replica.name));
+        }
+    }
+    let unready = status.members.iter().filter(|member| member.state == "not_ready");
+    all.extend(unready.map(|member| format!("{} on {} is not ready", member.workload, member.vm)));
+    all.extend(status.warnings.iter().map(|warning| warning.text.clone()));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn well() -> shown::Status {
+        let replica = |name: &str| shown::Replica {
+            name: name.into(),
+            member: true,
+            voter: true,
+            reachable: true,
+            metadata: "healthy".into(),
+            ..Default::default()
+        };
+        let replicas = ["db-0", "db-1", "db-2"].map(replica).into();
+        shown::Status { cluster: "orders".into(), quorum: true, replicas, ..Default::default() }
+    }
+
+    fn told(change: impl FnOnce(&mut shown::Status)) -> String {
+        let mut status = well();
+        change(&mut status);
+        line(&status)
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_in_one_line_the_worst_first() {
+        assert_eq!(line(&well()), "OK: cluster orders: no open events\n");
+        assert_eq!(told(|it| it.replicas[1].reachable = false), "WARNING: cluster orders: db-1 is unreachable\n");
+        assert!(told(|it| it.quorum = false).starts_with("CRITICAL: cluster orders: no quorum"));
+        let blind = told(|it| it.replicas.iter_mut().for_each(|replica| replica.metadata = "stalled".into()));
+        assert!(blind.starts_with("CRITICAL: cluster orders: nobody sees events"), "{blind}");
+        let held = told(|it| {
+            let blocker = |code: &str| shown::Blocker {
+                code: code.into(),
+                message: "no\u{1b} disk".into(),
+                ..Default::default()
+            };
+            let event = shown::Event {
+                r#type: "Reboot".into(),
+                source: "User".into(),
+                resources: vec!["db-0".into()],
+                blocker: Some(blocker("hold")),
+                other_blockers: vec![blocker("hook_failed")],
+                hold: Some(shown::Pause { by: "ada".into(), until: "noon".into(), ..Default::default() }),
+                ..Default::default()
+            };
+            it.events.push(event);
+        });
+        let wanted =
+            "Reboot of db-0 by User waits for a person: no  disk; Reboot of db-0 by User is held by ada until noon";
+        assert_eq!(held, format!("CRITICAL: cluster orders: {wanted}\n"));
+    }
+}
