@@ -111,7 +111,7 @@ pub async fn run_until(
     let shared =
         SharedParts::new(ClusterHandle { node, consensus, committed, time }, journal, metrics.clone(), version);
     let (cluster, inputs) = (shared.inputs.cluster.clone(), shared.inputs.clone());
-    let observer = Arc::new(observer(&config.metadata, endpoint, metrics.clone()));
+    let observer = Arc::new(observer(&config.metadata, endpoint.clone(), metrics.clone()));
     let calls = known_calls(&config, &spool)?;
     let runner = HookRunner::new(commands, sessions);
     let hooks = Arc::new(HookExecutor::new(runner, calls, config.tracing.is_some(), inputs, metrics.clone()));
@@ -123,8 +123,7 @@ pub async fn run_until(
     let sockets = listeners.paths(&config);
     // Not `stop`: a post in progress still has to be confirmed and recorded.
     let serving = CancellationToken::new();
-    let (receivers, page) = (config.receivers.clone(), config.status.page());
-    let telling = notices::tell(shared.clone(), view.clone(), receivers, page, serving.clone());
+    let naming = identity::watch_name(name.clone(), endpoint.clone(), metrics.clone(), serving.clone());
     let answers = Serving {
         config: &config,
         tls,
@@ -136,7 +135,8 @@ pub async fn run_until(
         answering,
     };
     let servers = serve(answers, listeners, routes);
-    servers.spawn(telling);
+    servers.spawn(naming);
+    servers.spawn(telling(&config, &shared, &view, &serving));
     if let Some(collector) = config.tracing.clone() {
         servers.spawn(traces::export(cluster.clone(), metrics, collector, serving.clone()));
     }
@@ -153,6 +153,17 @@ pub async fn run_until(
         Some(fatal) => bail!("this replica cannot continue: {fatal}"),
         None => Ok(()),
     }
+}
+
+/// The task that sends notifications.
+fn telling(
+    config: &Config,
+    shared: &SharedParts,
+    view: &View,
+    stop: &CancellationToken,
+) -> impl Future<Output = ()> + use<> {
+    let (receivers, page) = (config.receivers.clone(), config.status.page());
+    notices::tell(shared.clone(), view.clone(), receivers, page, stop.clone())
 }
 
 async fn name(config: &Config, endpoint: &Endpoint) -> VmName {

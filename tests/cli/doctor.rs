@@ -393,3 +393,24 @@ fn a_wrong_configuration_is_told_as_by_check() {
     assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
     assert!(stderr(&output).contains("did you mean `margin`"), "{}", stderr(&output));
 }
+
+#[test]
+fn a_replica_under_another_name_than_its_vm_says_so_while_it_runs() {
+    let bench = Bench::new();
+    let misnamed = bench.alone().replace("name = \"db-0\"", "name = \"db-9\"");
+    let _running = bench.run(&misnamed);
+    let socket = bench.path("operator");
+    let deadline = std::time::Instant::now() + std::time::Duration::from_mins(2);
+    loop {
+        let status = allclear(&["status", "--endpoint", &socket], &[]);
+        if stdout(&status).contains("Azure calls this VM db-0") {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "{}{}", stdout(&status), stderr(&status));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    // For a monitoring system too.
+    let check = allclear(&["status", "--check", "--endpoint", &socket], &[]);
+    assert!(stdout(&check).contains("Azure calls this VM db-0"), "{}", stdout(&check));
+    assert!(matches!(check.status.code(), Some(1 | 2)), "{check:?}");
+}

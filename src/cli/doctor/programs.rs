@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use nix::unistd::{AccessFlags, User, access, geteuid};
+use nix::unistd::{AccessFlags, Uid, User, access, geteuid};
 
 use super::finding::Finding;
 use allclear_server::config::{self, Config, ConfiguredHook, ConfiguredRoleSource, HookTarget};
@@ -119,13 +119,7 @@ pub(super) fn may(file: &Path, user: Option<&str>, access_flag: AccessFlags, bit
 
 fn user(name: &str) -> Finding {
     match User::from_name(name) {
-        Ok(Some(user)) if geteuid().is_root() || user.uid == geteuid() => {
-            Finding::ok(CHECK, format!("the user {name} of hooks exists (uid {})", user.uid))
-        }
-        Ok(Some(user)) => {
-            let what = format!("hooks run as {name} (uid {}), and only root may start them so", user.uid);
-            Finding::warn(CHECK, what, "run the replica as root, or leave `user` out")
-        }
+        Ok(Some(user)) => becoming(name, user.uid, geteuid()),
         Ok(None) => {
             Finding::fail(CHECK, format!("the user {name} of hooks does not exist"), "add the user, or correct `user`")
         }
@@ -134,5 +128,34 @@ fn user(name: &str) -> Finding {
             format!("the user {name} of hooks cannot be looked up: {}", error.desc()),
             "check the users of this machine: `getent passwd`",
         ),
+    }
+}
+
+/// Whether a replica of the user `own` can start hooks as `user`.
+fn becoming(name: &str, user: Uid, own: Uid) -> Finding {
+    if own.is_root() || user == own {
+        return Finding::ok(CHECK, format!("the user {name} of hooks exists (uid {user})"));
+    }
+    let what =
+        format!("hooks run as {name} (uid {user}), and uid {own} cannot become {name}: every such hook would fail");
+    let advice = format!(
+        "run the replica and doctor as root, or both as {name}; or leave `user` out. If the replica already runs as \
+         root, run doctor as root too"
+    );
+    Finding::fail(CHECK, what, advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Severity;
+    use super::*;
+
+    #[test]
+    fn a_user_that_the_replica_cannot_become_is_a_fault() {
+        let [root, db, other] = [0, 70, 71].map(Uid::from_raw);
+        for own in [root, db] {
+            assert!(becoming("postgres", db, own).verdict == Severity::Ok, "{own}");
+        }
+        assert_eq!(becoming("postgres", db, other).verdict, Severity::Fail);
     }
 }

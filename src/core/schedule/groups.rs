@@ -1,5 +1,6 @@
 //! Groups: their members, their limits, and the members that are out of service.
 
+use crate::model::document::Source;
 use crate::model::event::Event;
 use crate::model::id::{GroupName, VmName};
 use crate::model::slot::SlotCause;
@@ -72,6 +73,14 @@ pub(crate) fn by_group<'a>(state: &'a State, event: &Event) -> BTreeMap<&'a Grou
         }
     }
     groups
+}
+
+/// The groups of which an event of the platform takes several VMs at once, with these VMs: the VMs are on one host.
+pub fn on_one_host<'a>(state: &'a State, event: &Event) -> Vec<(&'a GroupName, BTreeSet<VmName>)> {
+    let is_of_host = event.announcement.source == Source::Platform && !event.is_drill();
+    let groups = by_group(state, event).into_iter().filter(|_| is_of_host);
+    let vms = groups.map(|(group, members)| (group, members.into_iter().map(|member| member.vm).collect()));
+    vms.filter(|(_, vms): &(_, BTreeSet<VmName>)| vms.len() > 1).collect()
 }
 
 /// Groups of the members affected by an event; reported ahead of the last call.

@@ -1,14 +1,22 @@
 //! The name and the endpoint of this replica, and the other replicas, from the configuration.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
 
 use crate::config;
 use crate::imds::{BadEndpoint, Endpoint, Timeouts};
+use crate::replica::metrics::Metrics;
 use allclear_core::model::id::VmName;
 
 /// The pause between two queries for the VM's own name.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(2);
+
+/// The pauses between two comparisons of the names, after an answer and without one.
+const COMPARED_EVERY: Duration = Duration::from_hours(1);
+const COMPARED_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
 /// A mistake only another configuration can repair: a restart would not help.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +39,21 @@ pub(super) async fn own_name(endpoint: &Endpoint) -> VmName {
         }
         tokio::time::sleep(ASK_AGAIN_AFTER).await;
     }
+}
+
+/// Compares the name of this replica with Azure's name of this VM, until `stop`.
+pub(super) async fn watch_name(own: VmName, endpoint: Arc<Endpoint>, metrics: Arc<Metrics>, stop: CancellationToken) {
+    let compared = async {
+        loop {
+            let told = endpoint.name().await;
+            let wait = if told.is_ok() { COMPARED_EVERY } else { COMPARED_AGAIN_AFTER };
+            if let Ok(told) = told {
+                metrics.vm_name.note(&own, told);
+            }
+            tokio::time::sleep(wait).await;
+        }
+    };
+    stop.run_until_cancelled(compared).await;
 }
 
 /// The address of a replica without a listener for other replicas.

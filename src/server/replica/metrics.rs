@@ -5,6 +5,7 @@ mod excess;
 mod labels;
 mod refusals;
 mod registration;
+mod vm_name;
 
 use prometheus::proto::MetricFamily;
 use prometheus::{Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
@@ -15,6 +16,7 @@ pub use self::excess::Excess;
 pub use self::labels::{DeliveryLabel, ExportLabel, RefusalKind, TakeoverLevel};
 pub use self::refusals::RefusalCounts;
 use self::registration::registered;
+use self::vm_name::VmNameCheck;
 use super::clock;
 use allclear_core::model::attempt::Outcome;
 use allclear_core::model::claim::{PostOutcome, Reason};
@@ -47,6 +49,7 @@ pub struct Metrics {
     takeover_levels: broadcast::Sender<TakeoverLevel>,
     pub refusals: RefusalCounts,
     pub excess: Excess,
+    pub vm_name: VmNameCheck,
 }
 
 fn tell_its_start(registry: &Registry) -> prometheus::Result<()> {
@@ -60,12 +63,14 @@ fn approvals() -> HistogramOpts {
     HistogramOpts::new("allclear_announce_to_approval_seconds", help)
 }
 
+fn hook_durations() -> HistogramOpts {
+    HistogramOpts::new("allclear_hook_duration_seconds", "From the log entry of an attempt to its end.")
+}
+
 impl Metrics {
     pub fn new() -> prometheus::Result<Self> {
         let registry = Registry::new();
         tell_its_start(&registry)?;
-        let hook_opts =
-            HistogramOpts::new("allclear_hook_duration_seconds", "From the log entry of an attempt to its end.");
         let counters =
             |name, help, labels: &[&str]| registered(&registry, IntCounterVec::new(Opts::new(name, help), labels)?);
         let metrics = Self {
@@ -81,7 +86,7 @@ impl Metrics {
             )?,
             hook_durations: registered(
                 &registry,
-                HistogramVec::new(hook_opts.buckets(HOOK_BUCKETS.into()), &["phase"])?,
+                HistogramVec::new(hook_durations().buckets(HOOK_BUCKETS.into()), &["phase"])?,
             )?,
             announce_to_approval: registered(
                 &registry,
@@ -126,6 +131,7 @@ impl Metrics {
             takeover_levels: broadcast::Sender::new(RUNGS_KEPT),
             refusals: RefusalCounts::new(&registry)?,
             excess: Excess::new(&registry)?,
+            vm_name: VmNameCheck::new(&registry)?,
             registry,
         };
         metrics.begin_at_zero();

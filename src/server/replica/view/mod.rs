@@ -131,9 +131,11 @@ impl View {
         let mut warnings = if knows { warning::second_approvals(&state, now) } else { Vec::new() };
         warnings.drain(..warnings.len().saturating_sub(warning::MOST));
         warnings.extend(warning::failed_restores(&state));
+        warnings.extend(warning::shared_hosts(&state));
         warnings.extend(warning::overdrafts(&state, now));
         warnings.extend(warning::events_beyond(&state));
         warnings.extend(warning::implausible_notices(&state));
+        warnings.extend(warning::other_vm_name(&self.cluster.node.name, self.metrics.vm_name.differs()));
         warnings.extend(warning::excess(&self.metrics.excess));
         warnings.extend(warning::platform_time_differs(&self.inputs.peers.differences));
         warnings.extend(warning::policies_differ(&self.inputs.peers.policies));

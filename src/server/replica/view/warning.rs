@@ -1,6 +1,8 @@
 //! Warnings: conditions for an operator to check. Warnings block nothing.
 
+use allclear_core::schedule::groups::on_one_host;
 use allclear_core::schedule::last_call;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::net::tls::Credentials;
@@ -11,6 +13,7 @@ use crate::replica::policy_fingerprints::PolicyFingerprints;
 use allclear_core::apply::report::{beyond_the_limit, is_implausible};
 use allclear_core::model::document::NotBefore;
 use allclear_core::model::event::Event;
+use allclear_core::model::id::{GroupName, VmName};
 use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::slot::Slot;
 use allclear_core::model::state::{OPEN_LIMIT, OPEN_LIMIT_OF_OTHERS, State};
@@ -55,6 +58,17 @@ pub fn events_beyond(state: &State) -> Option<shown::Warning> {
         beyond.len()
     );
     let since = state.open_events().map(Event::first_seen).max().unwrap_or(state.now);
+    Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
+}
+
+/// The warning when Azure calls this VM by another name.
+pub(super) fn other_vm_name(own: &VmName, told: Option<(Timestamp, VmName)>) -> Option<shown::Warning> {
+    let (since, told) = told?;
+    let text = format!(
+        "replica.name is {own}, but Azure calls this VM {told}: events of {told} count as events outside of this \
+         cluster, so allclear does not prepare this VM; set replica.name to {told}, also in cluster.replicas on every \
+         replica, and restart"
+    );
     Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
 }
 
@@ -111,6 +125,24 @@ pub(super) fn platform_time_differs(differences: &ClockSkew) -> Option<shown::Wa
          at the endpoint's address"
     );
     Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
+}
+
+/// Warnings of events that take several members of a group at once.
+pub(super) fn shared_hosts(state: &State) -> impl Iterator<Item = shown::Warning> {
+    let of_event = move |event: &Event| {
+        let warning = |(group, vms): (&GroupName, BTreeSet<VmName>)| {
+            let vms: Vec<String> = vms.iter().map(ToString::to_string).collect();
+            let text = format!(
+                "{} of group {group} are on the same host, and one event takes them all: put the members of a group \
+                 into different fault domains or zones",
+                vms.join(" and ")
+            );
+            let (since, event) = (rfc3339(event.first_seen()), event.announcement.id.to_string());
+            shown::Warning { since, text, event }
+        };
+        on_one_host(state, event).into_iter().map(warning).collect::<Vec<_>>()
+    };
+    state.open_events().flat_map(of_event)
 }
 
 /// Warnings of events near their last call while other members of the events' groups are out of service.
@@ -295,8 +327,12 @@ mod tests {
         );
     }
 
-    #[test]
-    fn that_the_platform_takes_a_member_beside_one_that_is_out_is_told_ahead() {
+    fn commit(state: &mut State, by: &str, command: Command) {
+        apply(state, &Entry { at: Timestamp(0), by: VmName::new(by), command });
+    }
+
+    /// The VMs `a` and `b` with one group.
+    fn of_two_members() -> State {
         let mut state = State::default();
         let workload = || Workload {
             name: WorkloadName("pg".into()),
@@ -306,16 +342,35 @@ mod tests {
             origin: Origin::Configured,
             on_absent: OnAbsent::Hold,
         };
-        let commit = |state: &mut State, by: &str, command| {
-            apply(state, &Entry { at: Timestamp(0), by: VmName::new(by), command });
-        };
         for vm in ["a", "b"] {
-            commit(
-                &mut state,
-                vm,
-                Command::RegisterWorkloads(RegisterWorkloads { workloads: vec![workload()], groups: Vec::new() }),
-            );
+            let registered = RegisterWorkloads { workloads: vec![workload()], groups: Vec::new() };
+            commit(&mut state, vm, Command::RegisterWorkloads(registered));
         }
+        state
+    }
+
+    #[test]
+    fn members_that_one_event_of_the_platform_takes_are_on_one_host() {
+        let told = |source: &str, vms: &str| {
+            let mut state = of_two_members();
+            let body = format!(
+                r#"{{"DocumentIncarnation":1,"Events":[{{"EventId":"e","EventType":"Reboot","EventStatus":"Scheduled",
+                "ResourceType":"VirtualMachine","Resources":[{vms}],"EventSource":"{source}","NotBefore":""}}]}}"#
+            );
+            let document = read_document(200, body.as_bytes()).unwrap();
+            commit(&mut state, "b", Command::ReportDocument(ReportDocument { after: 0, document }));
+            shared_hosts(&state).map(|warning| warning.text).collect::<Vec<_>>()
+        };
+        let [text] = &told("Platform", r#""a","b""#)[..] else { panic!("one warning") };
+        assert!(text.starts_with("a and b of group orders are on the same host"), "{text}");
+        assert_eq!(told("Platform", r#""a""#), [""; 0]);
+        // A user may reboot VMs of several hosts at once.
+        assert_eq!(told("User", r#""a","b""#), [""; 0]);
+    }
+
+    #[test]
+    fn that_the_platform_takes_a_member_beside_one_that_is_out_is_told_ahead() {
+        let mut state = of_two_members();
         commit(
             &mut state,
             "b",
