@@ -1,5 +1,7 @@
 //! The OpenAPI description covers the served answers completely.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
@@ -72,6 +74,22 @@ async fn every_route_and_every_field_is_described() {
         let mut found = Vec::new();
         differences(&document, &json!({ "$ref": format!("#/components/schemas/{name}") }), &value, name, &mut found);
         assert_eq!(found, Vec::<String>::new());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_operation_has_a_name_and_every_refusal_is_described() {
+    let cluster = Cluster::of(&["db-0"]).start().await;
+    let document: Value = serde_json::from_str(&cluster.page(0, "/openapi.json").await.1).unwrap();
+    let operations: Vec<&Value> = document["paths"].as_object().unwrap().values().map(|path| &path["get"]).collect();
+    let names: BTreeSet<&str> = operations.iter().map(|it| it["operationId"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), operations.len());
+    assert!(document["servers"][0]["url"].is_string());
+    for operation in operations {
+        for code in ["400", "403", "405", "421", "429"] {
+            let name = operation["responses"][code]["$ref"].as_str().unwrap().trim_start_matches('#');
+            assert!(document.pointer(name).unwrap()["description"].is_string(), "{name}");
+        }
     }
 }
 

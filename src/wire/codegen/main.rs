@@ -77,7 +77,7 @@ fn generate() -> Result<BTreeMap<String, Vec<u8>>> {
 /// The files that define services, and the files these import, without comments. Every start of a replica reads them.
 fn of_services(all: &FileDescriptorSet) -> FileDescriptorSet {
     let mut wanted: Vec<&str> =
-        all.file.iter().filter(|file| !file.service.is_empty()).map(|file| file.name()).collect();
+        all.file.iter().filter(|file| !file.service.is_empty()).map(FileDescriptorProto::name).collect();
     let mut place = 0;
     while let Some(name) = wanted.get(place) {
         let imports = all.file.iter().filter(|file| file.name() == *name).flat_map(|file| &file.dependency);
