@@ -78,6 +78,18 @@ pub(super) enum OperatorCommand {
         #[command(flatten)]
         asked: OperatorArguments,
     },
+    /// Prepares an event ahead of its usual time, with all hooks; the event is approved when it is prepared
+    #[command(after_help = examples::PREPARE)]
+    Prepare {
+        /// The event's id
+        #[arg(value_name = "EVENT")]
+        event: String,
+        /// The start of the preparation: 2h (from now), or 2026-01-31T12:00:00Z [default: now]
+        #[arg(long, value_name = "SPAN|TIME", value_parser = end)]
+        at: Option<End>,
+        #[command(flatten)]
+        asked: OperatorArguments,
+    },
     /// Runs a failed hook of an event again, once the cause of the failure is mended
     ///
     /// The hook has all its attempts again.
@@ -147,6 +159,11 @@ impl OperatorCommand {
                 let revision = if asks { target.confirmed(&event)? } else { revision };
                 let request = shown::ApproveRequest { event, revision, reason, alone, over_budget };
                 target.change(&asker, async |client| client.approve(request).await, told)
+            }
+            Self::Prepare { event, at, asked: OperatorArguments { reason, asker, target } } => {
+                let request = shown::PrepareRequest { event, at, reason };
+                let told = |it: &shown::PrepareResponse| now("the preparation starts early", it.event.as_ref());
+                target.change(&asker, async |client| client.prepare(request).await, told)
             }
             Self::Retry(HookArguments { event, hook, asked: OperatorArguments { reason, asker, target } }) => {
                 let request = shown::RetryRequest { event, hook, reason };

@@ -166,7 +166,7 @@ async fn an_operator_approves_what_they_have_seen_though_a_hook_hangs() {
 }
 
 /// Runs a command at a terminal, and gives this answer.
-fn at_a_terminal(cluster: &Cluster, place: usize, command: &str, answer: &str) -> (Option<i32>, String) {
+pub(crate) fn at_a_terminal(cluster: &Cluster, place: usize, command: &str, answer: &str) -> (Option<i32>, String) {
     let line =
         format!("{} {command} --endpoint {}", env!("CARGO_BIN_EXE_allclear"), cluster.replicas[place].socket.display());
     let mut script = Command::new("script");
@@ -335,4 +335,29 @@ async fn who_moved_leadership_and_why_is_in_the_timeline() {
     let event = cluster.event(2, &id).await.unwrap();
     let moved = format!("{} requested: transfer of leadership to {heir}", who(2));
     assert!(happened(&event, [&moved, "its disk is slow"]), "{event:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_with_days_of_notice_is_prepared_when_an_operator_wants_it() {
+    let cluster = Cluster::with_hooks(vec![hook("failover"), hook("drain"), hook("restore")]).await;
+    let order = json!({ "type": "Redeploy", "source": "Platform", "vm": 0, "notice": "72h" });
+    let id = cluster.cloud.announce(order).await;
+    cluster.until_event(1, &id, "put off", |event| waits_for(event, "too_early")).await;
+    let (_, offered, _) = cluster.says(1, &["explain", &id]);
+    let place = |command: &str| offered.find(command).unwrap_or_else(|| panic!("{command}: {offered}"));
+    assert!(place("allclear prepare") < place("allclear approve"), "{offered}");
+    let late = refused(&cluster, 1, &["prepare", &id, "--at", "72h", "--reason", "why"]);
+    assert!(late.contains("on without this command"), "{late}");
+    done(&cluster, 1, &["prepare", &id, "--at", "24h", "--reason", "the quiet hour"]);
+    let event = cluster.until_event(2, &id, "still put off", |event| waits_for(event, "too_early")).await;
+    let in_a_day = |event: &Event| event.blocker.as_ref().is_some_and(|it| it.message.contains("starts at"));
+    assert!(in_a_day(&event) && cluster.hooks.begun() == [""; 0], "{event:#?}");
+
+    let out = done(&cluster, 1, &["prepare", &id[..8], "--reason", "nobody works now"]);
+    assert!(out.contains("the preparation starts early"), "{out}");
+    let event = cluster.until_stage(0, &id, "started").await;
+    assert_eq!(cluster.hooks.ended(), ["failover", "drain"]);
+    assert_eq!((event.approvals.len(), event.approvals[0].reason.as_str()), (1, "prepared"));
+    assert!(happened(&event, [&format!("on, by {}", who(1)), "nobody works now"]), "{event:#?}");
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! hold EVENT until=SPAN [why…]    release EVENT [why…]    pause until=SPAN [why…]    resume [why…]    SPAN from now
+//! prepare EVENT [until=SPAN] [why…]: from SPAN from now on
 //! approve EVENT [REVISION] [why…]: as of this revision, or the current revision
 //! skip EVENT VM W PHASE [why…]    retry EVENT VM W PHASE [why…]    wish [change…]    wishes: the requests about no single event
 //! knows VM N: the VM has acknowledged requests up to N    unaware N: replicas which may not know of request N
@@ -36,6 +37,7 @@ impl World {
             "release" => OperatorRequest::Release { event: EventId::new(next()?) },
             "pause" => OperatorRequest::Pause { until },
             "resume" => OperatorRequest::Resume,
+            "prepare" => OperatorRequest::Prepare { event: EventId::new(next()?), from: until },
             "approve" => {
                 let event = EventId::new(next()?);
                 let current = self.state.open.get(&event).map_or(0, |event| event.revision);

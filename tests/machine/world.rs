@@ -57,7 +57,8 @@ pub(crate) struct World {
 }
 
 /// The words of requests of operators.
-const REQUESTS: [&str; 9] = ["hold", "release", "pause", "resume", "approve", "skip", "retry", "wish", "restored"];
+const REQUESTS: [&str; 10] =
+    ["hold", "release", "pause", "resume", "approve", "skip", "prepare", "retry", "wish", "restored"];
 
 impl World {
     pub(crate) fn new() -> Self {

@@ -25,7 +25,7 @@ use crate::wire::record::Record;
 use crate::wire::values::{
     NOW, announcement, cache, conditions, departed_state, dialled, dialled_state, document, drilled_state,
     grouped_state, groups, journal, led_state, measured_state, member, members_state, notified_state, postgres,
-    retried_state, rich_state, told, treatment, wished_state,
+    prepared_state, retried_state, rich_state, told, treatment, wished_state,
 };
 
 /// Every sample under the name of its golden bytes.
@@ -59,6 +59,7 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     samples.push(("state members".into(), Record::State(members_state())));
     samples.push(("state notified".into(), Record::State(notified_state())));
     samples.push(("state retried".into(), Record::State(retried_state())));
+    samples.push(("state prepared".into(), Record::State(prepared_state())));
     samples
 }
 
@@ -206,6 +207,7 @@ fn wishes() -> Vec<Command> {
         OperatorRequest::Approve { event: event.clone(), revision: 23, over_budget: true },
         OperatorRequest::Restored { member: member("postgres") },
         OperatorRequest::Skip { event: event.clone(), member: member("postgres"), hook },
+        OperatorRequest::Prepare { event: event.clone(), from: Timestamp(NOW + 60_000) },
         OperatorRequest::Retry { event, member: member("postgres"), hook },
         OperatorRequest::ClusterChange { what: "leadership to go to db-1".into() },
     ];

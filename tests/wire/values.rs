@@ -373,15 +373,24 @@ pub(crate) fn wished_state() -> State {
 /// Retries were stored later than members.
 pub(crate) fn retried_state() -> State {
     let hook = HookId { phase: Phase::Failover, key: 7 };
-    let retry = OperatorRecord {
+    state_with(OperatorAction::Retry { member: member("postgres"), hook, after: AttemptId(12) })
+}
+
+/// Early preparations were stored later than retries.
+pub(crate) fn prepared_state() -> State {
+    state_with(OperatorAction::Prepare { from: Timestamp(NOW) })
+}
+
+fn state_with(what: OperatorAction) -> State {
+    let record = OperatorRecord {
         number: 8,
         at: Timestamp(NOW),
         who: "ada (uid 0) on db-0".into(),
         reason: "the standby is up".into(),
-        what: OperatorAction::Retry { member: member("postgres"), hook, after: AttemptId(12) },
+        what,
     };
     let event = Event {
-        operator_records: vec![retry],
+        operator_records: vec![record],
         ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
     };
     State { history: VecDeque::from([event.into()]), operator_seq: 8, ..State::default() }

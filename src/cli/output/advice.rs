@@ -87,6 +87,11 @@ fn removing(reader: &OutputContext, event: &shown::Event, blocker: &shown::Block
             "end the pause: approvals continue, and Azure may start an approved event at once".into(),
             reader.command("resume", &[], true),
         ),
+        "too_early" => {
+            let does = "prepare the event now, or --at a time, with all hooks; it is approved when it is prepared, and \
+                        Azure may start it at once";
+            add(does.into(), of(reader, "prepare", id));
+        }
         "no_healthy_channel" => add("find the fault, on each of the VMs".into(), DOCTOR.into()),
         "budget" => {
             let does = "show which members are out of service, and which hooks are owed";
@@ -259,7 +264,7 @@ mod tests {
             ("hold", &["allclear release e"]),
             ("paused", &["allclear resume", hold]),
             ("budget", &["allclear workload list", "allclear approve e --revision 7 --over-budget", hold, pause]),
-            ("too_early", &[approve, hold, pause]),
+            ("too_early", &["allclear prepare e", approve, hold, pause]),
             ("observing", &[approve]),
             ("no_quorum", &["allclear status", DOCTOR]),
             ("no_healthy_channel", &[DOCTOR, hold, pause]),

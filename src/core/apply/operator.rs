@@ -16,6 +16,7 @@ use crate::model::operator::{HOLD_AT_MOST, OPERATOR_RECORD_LIMIT, OperatorAction
 use crate::model::state::State;
 use crate::model::suspension::last;
 use crate::model::time::Timestamp;
+use crate::model::treatment::Action;
 use crate::model::workload::Member;
 use crate::schedule::failure;
 use crate::schedule::required;
@@ -45,6 +46,7 @@ pub(crate) fn request_action(state: &mut State, what: &OperatorRequest, asker: R
             Ok(())
         }
         OperatorRequest::Skip { event, member, hook } => skip(state, event, member, *hook, asker),
+        OperatorRequest::Prepare { event, from } => prepare(state, event, *from, asker),
         OperatorRequest::Retry { event, member, hook } => retry(state, event, member, *hook, asker),
         OperatorRequest::ClusterChange { what } => {
             record_request(state, asker, OperatorAction::ClusterChange(what.clone()));
@@ -120,6 +122,22 @@ fn skip(state: &mut State, id: &EventId, member: &Member, hook: HookId, asker: R
     Ok(())
 }
 
+/// Lets the preparation start at this time, ahead of its usual start.
+fn prepare(state: &mut State, id: &EventId, from: Timestamp, asker: Requester<'_>) -> Applied {
+    let now = state.now;
+    let event = undecided(state, id)?;
+    if event.is_drill() || event.treatment.as_ref().is_none_or(|treatment| treatment.action != Action::Prepare) {
+        return Err(Rejection::NotDue);
+    }
+    if now >= event.preparation_starts() {
+        return Err(Rejection::Repeated);
+    }
+    if from >= event.usual_preparation_start() {
+        return Err(Rejection::NotNow);
+    }
+    record_for_event(state, id, asker, OperatorAction::Prepare { from: from.max(now) })
+}
+
 /// Lets a hook that failed and holds the event run again, with all its attempts.
 fn retry(state: &mut State, id: &EventId, member: &Member, hook: HookId, asker: Requester<'_>) -> Applied {
     let now = state.now;
@@ -169,8 +187,12 @@ fn next(state: &mut State, asker: Requester<'_>, what: OperatorAction) -> Operat
 /// Adds a record and drops the oldest beyond the limits; records in force stay.
 fn push_record(wishes: &mut Vec<OperatorRecord>, wish: OperatorRecord) {
     wishes.push(wish);
-    let kinds =
-        [OperatorRecord::holds_or_releases, OperatorRecord::holds_or_approves, OperatorRecord::pauses_or_resumes];
+    let kinds = [
+        OperatorRecord::holds_or_releases,
+        OperatorRecord::holds_or_approves,
+        OperatorRecord::pauses_or_resumes,
+        OperatorRecord::prepares,
+    ];
     while wishes.len() > OPERATOR_RECORD_LIMIT || wishes.iter().map(OperatorRecord::bytes).sum::<usize>() > WISHES_BYTES
     {
         let in_force = kinds.map(|kind| last(wishes, kind).map(|wish| wish.number));

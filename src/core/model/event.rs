@@ -164,6 +164,12 @@ impl Event {
     }
 
     pub fn preparation_starts(&self) -> Timestamp {
+        let usual = self.usual_preparation_start();
+        self.asked_to_prepare_from().map_or(usual, |from| from.max(self.first_seen()).min(usual))
+    }
+
+    /// The start of the preparation by policy.
+    pub fn usual_preparation_start(&self) -> Timestamp {
         let ahead = self.treatment.as_ref().and_then(|treatment| treatment.ahead);
         ahead.map_or(self.first_seen(), |ahead| self.notice_ends().minus(ahead).max(self.first_seen()))
     }

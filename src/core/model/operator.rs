@@ -49,6 +49,11 @@ pub enum OperatorRequest {
         member: Member,
         hook: HookId,
     },
+    /// The preparation of the event is to start at this time, ahead of its usual start.
+    Prepare {
+        event: EventId,
+        from: Timestamp,
+    },
     /// This hook failed, its cause is mended, and the hook is to run again.
     Retry {
         event: EventId,
@@ -72,6 +77,7 @@ impl OperatorRequest {
             Self::Approve { .. } => "approve",
             Self::Restored { .. } => "restored",
             Self::Skip { .. } => "skip",
+            Self::Prepare { .. } => "prepare",
             Self::Retry { .. } => "retry",
             Self::ClusterChange { .. } => "cluster_change",
         }
@@ -100,6 +106,9 @@ pub enum OperatorAction {
     Approve {
         revision: u64,
         over_budget: bool,
+    },
+    Prepare {
+        from: Timestamp,
     },
     /// The attempts of this hook up to and including `after` no longer count.
     Retry {
@@ -141,6 +150,10 @@ impl OperatorRecord {
         matches!(self.what, OperatorAction::Hold { .. } | OperatorAction::Approve { .. })
     }
 
+    pub(crate) const fn prepares(&self) -> bool {
+        matches!(self.what, OperatorAction::Prepare { .. })
+    }
+
     pub(crate) const fn pauses_or_resumes(&self) -> bool {
         matches!(self.what, OperatorAction::Pause { .. } | OperatorAction::Resume)
     }
@@ -153,6 +166,7 @@ impl OperatorRecord {
             | OperatorAction::Approve { .. }
             | OperatorAction::Resume
             | OperatorAction::Restored(_)
+            | OperatorAction::Prepare { .. }
             | OperatorAction::Retry { .. }
             | OperatorAction::ClusterChange(_) => return None,
         };

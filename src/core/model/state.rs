@@ -219,6 +219,7 @@ impl State {
             OperatorAction::Release
             | OperatorAction::Approve { .. }
             | OperatorAction::Resume
+            | OperatorAction::Prepare { .. }
             | OperatorAction::Retry { .. }
             | OperatorAction::Restored(_)
             | OperatorAction::ClusterChange(_) => wish.at,

@@ -36,6 +36,14 @@ impl Event {
         self.is_approved_by_operator() && last.is_some_and(is_it)
     }
 
+    /// The time from which an operator wants the event prepared.
+    pub fn asked_to_prepare_from(&self) -> Option<Timestamp> {
+        match last(&self.operator_records, OperatorRecord::prepares)?.what {
+            OperatorAction::Prepare { from } => Some(from),
+            _ => None,
+        }
+    }
+
     /// The last attempt of this hook before an operator's last retry of the hook, and the number of the request.
     /// Attempts up to this one no longer count.
     pub(crate) fn retry_of(&self, member: &Member, hook: HookId) -> Option<(AttemptId, u64)> {

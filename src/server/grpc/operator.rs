@@ -269,6 +269,14 @@ impl operator_server::Operator for OperatorService {
         Ok(Response::new(shown::DeclareRestoredResponse {}))
     }
 
+    async fn prepare(&self, request: Request<shown::PrepareRequest>) -> Answer<shown::PrepareResponse> {
+        let (asking, request) = self.asked(request);
+        let now = shown::End { when: Some(shown::end::When::AfterMs(0)) };
+        let (event, from) = (asking.event(&request.event)?, asking.end(request.at.or(Some(now))).await?);
+        asking.ask(OperatorRequest::Prepare { event: event.clone(), from }, reason(&request.reason)?).await?;
+        Ok(Response::new(shown::PrepareResponse { event: Some(asking.shown(&event)?) }))
+    }
+
     async fn retry(&self, request: Request<shown::RetryRequest>) -> Answer<shown::RetryResponse> {
         let (asking, shown::RetryRequest { event, hook, reason }) = self.asked(request);
         let retry = |event, member, hook| OperatorRequest::Retry { event, member, hook };

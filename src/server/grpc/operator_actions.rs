@@ -194,6 +194,9 @@ fn is_fulfilled(state: &State, what: &OperatorRequest) -> bool {
         OperatorRequest::Skip { event, member, hook } => {
             state.event(event).is_some_and(|event| event.is_skipped(member, *hook))
         }
+        OperatorRequest::Prepare { event, from } => {
+            state.event(event).is_some_and(|event| event.asked_to_prepare_from() == Some(*from))
+        }
         OperatorRequest::Retry { event, member, hook } => state.event(event).is_some_and(|event| {
             let still_fails = failure::is_holding_by(state, event, member, *hook, state.now);
             event.retried_after(member, *hook).is_some() && !still_fails

@@ -40,6 +40,7 @@ pub(super) fn refusal(state: &State, what: &OperatorRequest, why: Rejection) -> 
         OperatorRequest::Hold { event, .. }
         | OperatorRequest::Release { event }
         | OperatorRequest::Approve { event, .. }
+        | OperatorRequest::Prepare { event, .. }
         | OperatorRequest::Retry { event, .. }
         | OperatorRequest::Skip { event, .. } => event,
         OperatorRequest::Restored { member } => {
@@ -73,6 +74,18 @@ fn about(state: &State, event: &Event, what: &OperatorRequest, why: Rejection) -
         (Rejection::Repeated, OperatorRequest::Release { .. }) => "is not held".into(),
         (Rejection::Repeated, OperatorRequest::Skip { .. }) => {
             "does not wait for that hook: the hook is done or skipped already".into()
+        }
+        (Rejection::Repeated, OperatorRequest::Prepare { .. }) => {
+            format!("is being prepared since {}", rfc3339(event.preparation_starts()))
+        }
+        (Rejection::NotNow, OperatorRequest::Prepare { .. }) => {
+            format!(
+                "is prepared from {} on without this command; give an earlier time",
+                rfc3339(event.preparation_starts())
+            )
+        }
+        (Rejection::NotDue, OperatorRequest::Prepare { .. }) => {
+            "is not prepared by policy, or is a drill: `allclear explain` names the treatment".into()
         }
         (Rejection::Repeated, OperatorRequest::Retry { .. }) => {
             "is not blocked by a failure of that hook: only a hook that failed in all its attempts is run again".into()

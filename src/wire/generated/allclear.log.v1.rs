@@ -812,7 +812,7 @@ pub struct OperatorRecord {
     /// With an approval: regardless of other members of its groups that are out.
     #[prost(bool, tag = "13")]
     pub over_budget: bool,
-    #[prost(oneof = "operator_record::Variant", tags = "5, 6, 7, 8, 9, 10, 11, 14")]
+    #[prost(oneof = "operator_record::Variant", tags = "5, 6, 7, 8, 9, 10, 11, 14, 15")]
     pub variant: ::core::option::Option<operator_record::Variant>,
 }
 /// Nested message and enum types in `OperatorRecord`.
@@ -851,6 +851,9 @@ pub mod operator_record {
         Restored(super::Member),
         #[prost(message, tag = "14")]
         Retry(Retry),
+        /// The preparation of the event is to start at this time.
+        #[prost(int64, tag = "15")]
+        PrepareFromUnixMs(i64),
     }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1109,7 +1112,7 @@ pub struct Entry {
 pub struct Command {
     #[prost(
         oneof = "command::Variant",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 24, 25, 18, 19, 20, 21, 30, 31, 32, 33, 34, 35, 36, 38, 40, 50, 60, 70, 71, 72, 73, 74, 37, 80, 81, 82"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 24, 25, 18, 19, 20, 21, 30, 31, 32, 33, 34, 35, 36, 38, 39, 40, 50, 60, 70, 71, 72, 73, 74, 37, 80, 81, 82"
     )]
     pub variant: ::core::option::Option<command::Variant>,
 }
@@ -1409,6 +1412,18 @@ pub mod command {
         #[prost(string, tag = "5")]
         pub who: ::prost::alloc::string::String,
     }
+    /// The preparation of the event is to start at this time, ahead of its usual start.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Prepare {
+        #[prost(string, tag = "1")]
+        pub event_id: ::prost::alloc::string::String,
+        #[prost(int64, tag = "2")]
+        pub from_unix_ms: i64,
+        #[prost(string, tag = "3")]
+        pub reason: ::prost::alloc::string::String,
+        #[prost(string, tag = "4")]
+        pub who: ::prost::alloc::string::String,
+    }
     /// This failed hook is to run again.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct Retry {
@@ -1553,6 +1568,8 @@ pub mod command {
         ClusterChange(ClusterChange),
         #[prost(message, tag = "38")]
         Retry(Retry),
+        #[prost(message, tag = "39")]
+        Prepare(Prepare),
         #[prost(message, tag = "40")]
         DecommissionReplica(DecommissionReplica),
         #[prost(message, tag = "50")]

@@ -725,6 +725,24 @@ pub struct ApproveResponse {
 }
 #[derive(serde::Serialize, serde::Deserialize)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PrepareRequest {
+    #[prost(string, tag = "1")]
+    pub event: ::prost::alloc::string::String,
+    /// The start of the preparation; absent for now.
+    #[prost(message, optional, tag = "2")]
+    pub at: ::core::option::Option<End>,
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PrepareResponse {
+    /// Contains the remaining blocker.
+    #[prost(message, optional, tag = "1")]
+    pub event: ::core::option::Option<Event>,
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RetryRequest {
     #[prost(string, tag = "1")]
     pub event: ::prost::alloc::string::String,
@@ -1105,6 +1123,31 @@ pub mod operator_client {
                 .insert(GrpcMethod::new("allclear.operator.v1.Operator", "Skip"));
             self.inner.unary(req, path, codec).await
         }
+        /// Starts the preparation of an event ahead of its usual start, with all hooks. The event is approved when prepared.
+        pub async fn prepare(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PrepareRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PrepareResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/allclear.operator.v1.Operator/Prepare",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("allclear.operator.v1.Operator", "Prepare"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Lets a failed hook that holds its event run again, with all its attempts, once the cause of the failure is mended.
         pub async fn retry(
             &mut self,
@@ -1352,6 +1395,11 @@ pub mod operator_server {
             &self,
             request: tonic::Request<super::SkipRequest>,
         ) -> std::result::Result<tonic::Response<super::SkipResponse>, tonic::Status>;
+        /// Starts the preparation of an event ahead of its usual start, with all hooks. The event is approved when prepared.
+        async fn prepare(
+            &self,
+            request: tonic::Request<super::PrepareRequest>,
+        ) -> std::result::Result<tonic::Response<super::PrepareResponse>, tonic::Status>;
         /// Lets a failed hook that holds its event run again, with all its attempts, once the cause of the failure is mended.
         async fn retry(
             &self,
@@ -1944,6 +1992,49 @@ pub mod operator_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SkipSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/allclear.operator.v1.Operator/Prepare" => {
+                    #[allow(non_camel_case_types)]
+                    struct PrepareSvc<T: Operator>(pub Arc<T>);
+                    impl<T: Operator> tonic::server::UnaryService<super::PrepareRequest>
+                    for PrepareSvc<T> {
+                        type Response = super::PrepareResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PrepareRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Operator>::prepare(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PrepareSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

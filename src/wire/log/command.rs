@@ -108,6 +108,7 @@ commands! {
     Approve(approve) { event: event_id, revision: revision, over_budget: over_budget }
     Restored(restored) { member: member required }
     Skip(skip) { event: event_id, member: member required, hook: hook required }
+    Prepare(prepare) { event: event_id, from: from_unix_ms }
     Retry(retry) { event: event_id, member: member required, hook: hook required }
     ClusterChange(cluster_change) { what: what }
 }

@@ -16,6 +16,7 @@ impl Stored for OperatorRecord {
             OperatorAction::Hold { until, .. } => Variant::HoldUntilUnixMs(until.store()),
             OperatorAction::Release => Variant::Release(pb::Nothing {}),
             OperatorAction::Approve { revision, .. } => Variant::ApproveRevision(*revision),
+            OperatorAction::Prepare { from } => Variant::PrepareFromUnixMs(from.store()),
             OperatorAction::Retry { member, hook, after } => {
                 let (member, hook) = (Some(member.store()), Some(hook.store()));
                 Variant::Retry(pb::operator_record::Retry { member, hook, after: after.store() })
@@ -45,6 +46,7 @@ impl Stored for OperatorRecord {
             Variant::ApproveRevision(revision) => {
                 OperatorAction::Approve { revision, over_budget: message.over_budget }
             }
+            Variant::PrepareFromUnixMs(from) => OperatorAction::Prepare { from: Timestamp(from) },
             Variant::Retry(retry) => OperatorAction::Retry {
                 member: take!(retry.member required at "member"),
                 hook: take!(retry.hook required at "hook"),

@@ -200,7 +200,7 @@ fn note(dice: &mut Dice) -> Command {
 
 fn asked(dice: &mut Dice, state: &State) -> OperatorRequest {
     let event = event(dice, state);
-    match dice.below(9) {
+    match dice.below(10) {
         0 => OperatorRequest::Hold { event, until: time(dice, state), no_hooks: dice.once_in(3) },
         1 => OperatorRequest::Release { event },
         2 => OperatorRequest::Pause { until: time(dice, state) },
@@ -211,6 +211,7 @@ fn asked(dice: &mut Dice, state: &State) -> OperatorRequest {
             OperatorRequest::Approve { event, revision, over_budget: dice.once_in(4) }
         }
         5 => OperatorRequest::Skip { event, member: member(dice), hook: hook_id(dice) },
+        8 => OperatorRequest::Prepare { event, from: time(dice, state) },
         7 => OperatorRequest::Retry { event, member: member(dice), hook: hook_id(dice) },
         6 => OperatorRequest::Restored { member: member(dice) },
         _ => OperatorRequest::ClusterChange { what: "leadership".into() },

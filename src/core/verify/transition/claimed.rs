@@ -70,6 +70,7 @@ fn is_halted(before: &State, event: &Event, claim: &Claim) -> bool {
         OperatorAction::Release
         | OperatorAction::Approve { .. }
         | OperatorAction::Resume
+        | OperatorAction::Prepare { .. }
         | OperatorAction::Retry { .. }
         | OperatorAction::Restored(_)
         | OperatorAction::ClusterChange(_) => false,

@@ -46,6 +46,7 @@ export function commandsFor(event, status, now) {
     has("no_quorum", "no_healthy_channel", "posting", "post_failed", "views_differ") && ["Find the cause, on each of the VMs", DOCTOR],
     alone && [approveAlone(alone), `allclear approve ${id} --alone --revision ${event.revision} ${why}`],
     event.drill && status.quorum && ["End the drill; allclear restores the prepared workloads", `allclear drill --end ${id}`],
+    isOpen && has("too_early") && ["Prepare the event now, or at a time with --at, with all hooks: allclear approves the event when it is prepared, and Azure may start it at once", `allclear prepare ${id} ${why}`],
     ...hooks.flatMap(({ name, isFailed }) => [
       isOpen && isFailed && [`Run the hook ${plain(name)} again, once the cause of its failure is mended`, `allclear retry ${id} ${quoted(name)} ${why}`],
       isOpen && [`Skip the hook ${plain(name)}: a running hook is stopped, and allclear approves the event when no other blocker remains`, `allclear skip ${id} ${quoted(name)} ${why}`],
