@@ -10,7 +10,7 @@ async fn a_directory_of_somebody_else_is_refused_and_left_alone() {
     cluster.start("db-0").await;
     let node = cluster.at("db-0").consensus.node_id();
 
-    let again = cluster.start_with(cluster.options("db-0")).await;
+    let again = cluster.open_once(cluster.options("db-0")).await;
     assert!(matches!(again, Err(OpenError::InUse { .. })), "{again:?}");
     cluster.stop("db-0").await;
 

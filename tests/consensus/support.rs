@@ -204,6 +204,11 @@ impl Cluster {
         Ok(())
     }
 
+    /// Opens the data directory once, without waiting for whoever has it.
+    pub(crate) async fn open_once(&self, options: Options) -> Result<(), OpenError> {
+        Consensus::open(options, Ledger::default()).await.map(drop)
+    }
+
     pub(crate) async fn start_all(&mut self) {
         for (name, _) in self.addresses.clone() {
             self.start(&name).await;
