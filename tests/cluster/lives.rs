@@ -94,3 +94,22 @@ async fn a_replica_that_is_stopped_ends_within_five_seconds_and_leaves_no_event_
     assert_eq!(cluster.hooks.begun(), ["drain", "restore"]);
     assert_eq!(cluster.cloud.posts().await.len(), 1);
 }
+
+/// Errors wake people. An event, and the stop of one replica after the other, are no reason.
+#[tokio::test]
+async fn a_clean_life_and_a_clean_stop_leave_no_error_in_the_log() {
+    let mut cluster = Cluster::with_hooks(vec![hook("drain"), hook("restore")]).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;
+    cluster.until_stage(1, &id, "started").await;
+    cluster.cloud.finish(&id).await;
+    cluster.closed_everywhere(&id).await;
+    for place in 0..3 {
+        let (_, status) = cluster.stop(place);
+        assert!(status.success(), "{status}");
+    }
+    for place in 0..3 {
+        let log = cluster.log(place);
+        let errors: Vec<_> = log.lines().filter(|line| line.contains("\"level\":\"ERROR\"")).collect();
+        assert!(log.contains("\"level\":\"INFO\"") && errors.is_empty(), "{errors:#?}");
+    }
+}

@@ -53,32 +53,40 @@ fn flipped(image: &[u8], bit: usize) -> Vec<u8> {
     image
 }
 
-fn flip_bits(every: usize) {
+/// The disk of a replica that was killed or closed.
+fn flip_bits(of: fn(&Life) -> &Vec<u8>, every: usize) {
     let runtime = runtime();
     let life = live(&runtime);
-    let mut failed = Vec::new();
-    let mut count = 0;
-    for (how, image) in [("killed", &life.killed), ("closed", &life.closed)] {
-        for bit in bits(image, every) {
-            count += 1;
-            if let Some(wrong) = tried(&runtime, &life, flipped(image, bit), Some(life.writes)) {
-                failed.push(format!("{how}, byte {} bit {}: {wrong:.300}", bit / 8, bit % 8));
-            }
+    let (image, mut failed, mut count) = (of(&life), Vec::new(), 0);
+    for bit in bits(image, every) {
+        count += 1;
+        if let Some(wrong) = tried(&runtime, &life, flipped(image, bit), Some(life.writes)) {
+            failed.push(format!("byte {} bit {}: {wrong:.300}", bit / 8, bit % 8));
         }
     }
     println!("{count} flipped bits");
     assert!(failed.is_empty(), "{} of {count}:\n{}", failed.len(), failed[..failed.len().min(20)].join("\n"));
 }
 
+fn some_bytes() -> usize {
+    if runs_long_tests() { 127 } else { 1_021 }
+}
+
 #[test]
-fn a_flipped_bit_is_refused_or_makes_no_difference() {
-    flip_bits(if runs_long_tests() { 127 } else { 1_021 });
+fn a_flipped_bit_is_refused_or_makes_no_difference_after_a_kill() {
+    flip_bits(|life| &life.killed, some_bytes());
+}
+
+#[test]
+fn a_flipped_bit_is_refused_or_makes_no_difference_after_a_stop() {
+    flip_bits(|life| &life.closed, some_bytes());
 }
 
 #[test]
 #[ignore = "takes many minutes"]
 fn a_flipped_bit_in_any_byte_is_refused_or_makes_no_difference() {
-    flip_bits(1);
+    flip_bits(|life| &life.killed, 1);
+    flip_bits(|life| &life.closed, 1);
 }
 
 #[test]
