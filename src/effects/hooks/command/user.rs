@@ -57,19 +57,19 @@ impl RunAs {
         let group = getresgid().map_err(change)?;
         let groups = getgroups().map_err(change)?;
         let held = capabilities(None).map_err(of_thread)?;
+        if !held.effective.contains(CapabilitySet::SETUID | CapabilitySet::SETGID) {
+            return Err(format!("cannot change to user {}: the replica lacks CAP_SETUID or CAP_SETGID", self.uid));
+        }
         let without = CapabilitySets { effective: held.effective.difference(CapabilitySet::SETGID), ..held };
         let changed = setgroups(&self.groups)
             .and_then(|()| setresgid(self.gid, self.gid, group.effective))
             .map_err(change)
             .and_then(|()| set_capabilities(None, without).map_err(of_thread));
         let started = changed.map(|()| program.uid(self.uid.as_raw()).spawn());
-        let back = set_capabilities(None, held)
-            .map_err(of_thread)
-            .and_then(|()| setresgid(group.real, group.effective, group.saved).map_err(change))
-            .and_then(|()| setgroups(&groups).map_err(change));
-        // A supervisor with the user's groups can nevertheless watch its hook. The supervisor's files are accessible to
-        // root only, so a failure to write the outcome is reported by the supervisor itself.
-        let _ = back;
+        // Each by itself, whatever failed above. A supervisor with the user's groups can nevertheless watch its hook.
+        let _ = set_capabilities(None, held);
+        let _ = setresgid(group.real, group.effective, group.saved);
+        let _ = setgroups(&groups);
         started
     }
 }
