@@ -70,6 +70,8 @@ pub struct Rule {
     /// `None`: the default phases of the event's type.
     pub phases: Option<Vec<Phase>>,
     pub budget: Option<Duration>,
+    /// Preparation starts this long before NotBefore; `None`: as for events without a rule.
+    pub prepare_ahead: Option<Duration>,
 }
 
 /// From `at_least` on, up to but without `below`. An unknown value matches no range.
@@ -188,12 +190,17 @@ impl<'a> PolicyInput<'a> {
             Self::User => (Action::Prepare, usual(), Some(policy.user_budget)),
             Self::BriefFreeze | Self::Other => (Action::Prepare, usual(), None),
         };
+        let ahead = match self {
+            Self::Rule(Rule { prepare_ahead: Some(ahead), .. }) => Some(*ahead),
+            _ if user => None,
+            _ => Some(policy.prepare_ahead),
+        };
         Treatment {
             action,
             rule: self.name().into(),
             phases,
             budget,
-            ahead: if user { None } else { Some(policy.prepare_ahead) },
+            ahead,
             only_named_freezes: matches!(self, Self::BriefFreeze),
             margin: policy.margin,
             give_back_after: policy.give_back_after,

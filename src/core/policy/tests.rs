@@ -31,6 +31,7 @@ fn rule(name: &str) -> Rule {
         action: Action::Approve,
         phases: None,
         budget: None,
+        prepare_ahead: None,
     }
 }
 
@@ -133,4 +134,21 @@ fn every_case_before_the_one_that_matches_is_told_with_its_first_condition_that_
     assert_eq!(told, expected);
     assert_eq!(choice.case.name(), "default");
     assert_eq!(choice.treatment.rule, "default");
+}
+
+#[test]
+fn a_rule_may_prepare_earlier_than_the_policy() {
+    let hours = Duration::from_hours;
+    let early = Rule {
+        event_types: alloc::vec![EventType::Redeploy],
+        action: Action::Prepare,
+        prepare_ahead: Some(hours(6)),
+        ..rule("early")
+    };
+    let policy = Policy { rules: alloc::vec![early], ..Policy::default() };
+    let ahead = |kind, source| chosen(&policy, &event(kind, source)).ahead;
+    assert_eq!(ahead(EventType::Redeploy, Source::Platform), Some(hours(6)));
+    assert_eq!(ahead(EventType::Redeploy, Source::User), Some(hours(6)));
+    assert_eq!(ahead(EventType::Reboot, Source::Platform), Some(policy.prepare_ahead));
+    assert_eq!(ahead(EventType::Reboot, Source::User), None);
 }

@@ -40,6 +40,17 @@ pub(super) fn read(table: &mut TomlTable<'_>) -> Option<Policy> {
         table.mistake(&table.place_of(if table.has("margin") { "margin" } else { "prepare_ahead" }), message);
     }
     table.refuse_repeats("rule", rules.iter().flatten().map(|(name, _)| name));
+    for (name, ahead) in rules.iter().flatten().filter_map(|(name, rule)| Some((name, rule.prepare_ahead?))) {
+        if ahead < policy.margin {
+            let margin = humantime::format_duration(policy.margin);
+            let message = format!(
+                "`policy.rule.prepare_ahead` of {:?} is shorter than `policy.margin` ({margin}): hooks would have to \
+                 end before their start",
+                name.value
+            );
+            table.mistake(&name.place, message);
+        }
+    }
     let rules = rules.into_iter().map(|rule| rule.map(|(_, rule)| rule)).collect::<Option<_>>()?;
     Some(Policy { rules, ..policy })
 }
@@ -62,8 +73,9 @@ fn read_rule(table: &mut TomlTable<'_>) -> Option<(Located<String>, Rule)> {
         table.mistake(&table.place_of("phases"), message);
     }
     let budget = table.optional("budget", scalar::duration(Duration::ZERO..=WEEK));
+    let prepare_ahead = table.optional("prepare_ahead", scalar::duration(Duration::ZERO..=WEEK));
     if let Some(Located { value: treatment @ (Action::Approve | Action::Observe), .. }) = treatment {
-        for key in ["phases", "budget"].into_iter().filter(|key| table.has(key)) {
+        for key in ["phases", "budget", "prepare_ahead"].into_iter().filter(|key| table.has(key)) {
             let word = treatment.as_str();
             let message = format!("`policy.rule.{key}` has no effect: the treatment {word:?} prepares nothing");
             table.mistake(&table.place_of(key), message);
@@ -80,6 +92,7 @@ fn read_rule(table: &mut TomlTable<'_>) -> Option<(Located<String>, Rule)> {
         action: treatment?.value,
         phases: phases.map(values),
         budget,
+        prepare_ahead,
     };
     Some((name, rule))
 }
