@@ -98,7 +98,7 @@ resource network 'Microsoft.Network/virtualNetworks@2023-11-01' = {
 }
 
 // One approval counts for every VM of the event, and each VM receives the events of the whole set.
-resource availabilitySet 'Microsoft.Compute/availabilitySets@2024-03-01' = {
+resource availabilitySet 'Microsoft.Compute/availabilitySets@2025-04-01' = {
   name: 'db'
   location: location
   sku: {
@@ -107,6 +107,18 @@ resource availabilitySet 'Microsoft.Compute/availabilitySets@2024-03-01' = {
   properties: {
     platformFaultDomainCount: 2
     platformUpdateDomainCount: 3
+    // Azure itself approves nothing: an event that starts before the hooks have run costs writes.
+    scheduledEventsPolicy: {
+      userInitiatedReboot: {
+        automaticallyApprove: false
+      }
+      userInitiatedRedeploy: {
+        automaticallyApprove: false
+      }
+      allInstancesDown: {
+        automaticallyApprove: false
+      }
+    }
   }
 }
 

@@ -31,13 +31,25 @@ var template = loadTextContent('cloud-init.yaml')
 var cloudInit = replace(replace(replace(template, '@@REPLICAS@@', replicas), '@@PACKAGE@@', packageUri), '@@SHA256@@', packageSha256)
 
 // Without a profile, the set creates no VMs.
-resource scaleSet 'Microsoft.Compute/virtualMachineScaleSets@2024-03-01' = {
+resource scaleSet 'Microsoft.Compute/virtualMachineScaleSets@2025-04-01' = {
   name: 'db'
   location: location
   zones: ['1', '2', '3']
   properties: {
     orchestrationMode: 'Flexible'
     platformFaultDomainCount: 1
+    // Azure itself approves nothing: an event that starts before the hooks have run costs writes.
+    scheduledEventsPolicy: {
+      userInitiatedReboot: {
+        automaticallyApprove: false
+      }
+      userInitiatedRedeploy: {
+        automaticallyApprove: false
+      }
+      allInstancesDown: {
+        automaticallyApprove: false
+      }
+    }
   }
 }
 

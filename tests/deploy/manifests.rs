@@ -202,6 +202,7 @@ const KNOWN: &[&str] = &[
     "param",
     "properties",
     "range",
+    "false",
     "replace",
     "resource",
     "resourceGroup",
@@ -240,6 +241,12 @@ fn templates_use_only_what_they_declare_and_close_what_they_open() {
             }
         }
         assert!(open.is_empty(), "{template}: {open:?}");
+        // Azure would approve these events itself, before any hook has run.
+        let policy = text.split_once("scheduledEventsPolicy: {").unwrap_or_else(|| panic!("{template}: no policy")).1;
+        for kind in ["userInitiatedReboot", "userInitiatedRedeploy", "allInstancesDown"] {
+            let of_kind = policy.split_once(&format!("{kind}: {{")).unwrap_or_else(|| panic!("{template}: {kind}")).1;
+            assert!(of_kind.trim_start().starts_with("automaticallyApprove: false"), "{template}: {kind}");
+        }
         assert!(shipped("azure/cloud-init.yaml").exists() && text.contains("loadTextContent('cloud-init.yaml')"));
     }
     let (declared, used) = names("param count int\nvar names = [for i in range(0, cuont): 'db-${i}']\n");

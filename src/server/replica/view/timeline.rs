@@ -167,7 +167,12 @@ fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
         let (what, who) = match cause {
             StartCause::Approved => ("the event started because allclear approved the event".into(), "this cluster"),
             StartCause::NoticeExpired => ("the event started because the notice ended".into(), "Azure"),
-            StartCause::Platform => ("the event had started when it was first seen".into(), "Azure"),
+            StartCause::Platform => (
+                "the event had started when it was first seen: the notice was over, another program approved the event, \
+                 or Azure did (scheduledEventsPolicy)"
+                    .into(),
+                "Azure",
+            ),
             StartCause::ApprovedElsewhere if is_theirs => (
                 format!(
                     "another approver approved the event: the event started {early}, and no replica of this cluster \
