@@ -12,7 +12,7 @@ use super::asker::Asker;
 use super::output::sentence;
 use super::policy::read_event;
 use super::query::{answered, endpoint_of_user, print, read_endpoint};
-use super::{Exit, examples, misused, say};
+use super::{Exit, examples, misused, runtime, say};
 use allclear_core::model::document::{EventType, NotBefore};
 use allclear_server::config;
 use allclear_server::grpc::client::{OperatorClientError, OperatorConnection};
@@ -81,9 +81,8 @@ impl DrillCommand {
             let event = drill(&endpoint, name.as_deref(), request.clone()).await?;
             print(self.json, &event, told).map(|()| went_well(&event))
         })?;
-        let status = answered(async { OperatorConnection::connect(&endpoint).await?.status().await })?;
-        for place in places_of_primaries(&status, &request.resources) {
-            say(place);
+        if !request.dry_run {
+            say_where_primaries_are(&endpoint, &request.resources);
         }
         if went_well { Ok(()) } else { Err(Exit::Failed) }
     }
@@ -159,7 +158,23 @@ fn held_primaries(status: &shown::Status, vms: &[String]) -> Vec<String> {
         last_role: workload.last_role.clone(),
     };
     let takes_down = status.workloads.iter().filter(is_named).map(down).collect();
-    primaries(&shown::Event { takes_down, ..Default::default() })
+    // A failover runs also for a member whose role nobody knows.
+    let is_unknown = |it: &&shown::Workload| {
+        it.role == "unknown" && it.last_role.is_none() && it.phases.iter().any(|phase| phase == "failover")
+    };
+    let unknown = status.workloads.iter().filter(is_named).filter(is_unknown);
+    let unknown =
+        unknown.map(|it| format!("the role of {} on {} is unknown, so it may hold the primary", it.name, it.vm));
+    primaries(&shown::Event { takes_down, ..Default::default() }).into_iter().chain(unknown).collect()
+}
+
+/// Says where the primaries are after the drill, if the replica still answers.
+fn say_where_primaries_are(endpoint: &Path, vms: &[String]) {
+    let asked = async { OperatorConnection::connect(endpoint).await?.status().await };
+    let Some(Ok(status)) = runtime().ok().map(|runtime| runtime.block_on(asked)) else { return };
+    for place in places_of_primaries(&status, vms) {
+        say(place);
+    }
 }
 
 /// Where the primary of each group of the drill is now.

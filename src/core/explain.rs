@@ -6,6 +6,8 @@ use crate::model::blocker::{Blocker, Clearance};
 use crate::model::claim::Claim;
 use crate::model::document::Status;
 use crate::model::event::Event;
+use crate::model::id::VmName;
+use crate::model::isolation::ImdsHealth;
 use crate::model::lifecycle::Stage;
 use crate::model::state::State;
 use crate::model::time::{Timestamp, to_the_second};
@@ -64,14 +66,19 @@ fn further_blockers(state: &State, event: &Event, input: &PlanningInput) -> Vec<
         return all;
     }
     if is_prepared {
+        // Beyond its budget, the event is approved in spite of its hooks.
         if let Clearance::Blocked(blocker) = clearance_of_preparation(state, event, now) {
             let blocker = replica_away(state, event, input, &blocker).unwrap_or(blocker);
             // A hook that only has to start is no further reason.
             all.extend(Some(blocker).filter(|it| !matches!(it, Blocker::HookWaiting { .. })));
+            all.extend(hooks.into_iter().filter(|_| now >= event.preparation_starts()));
         }
-        all.extend(hooks.into_iter().filter(|_| now >= event.preparation_starts()));
     }
-    if input.approver(state, &event.announcement.id).is_none() {
+    // A replica whose report of the event is still under way has a healthy channel.
+    let has_channel = |name: &VmName| {
+        input.peers.get(name).is_some_and(|contact| contact.reachable && contact.imds == ImdsHealth::Healthy)
+    };
+    if !input.members.iter().any(has_channel) {
         all.push(Blocker::NoHealthyChannel);
     }
     all

@@ -8,7 +8,7 @@ use crate::model::id::{EventId, VmName};
 use crate::model::isolation::ImdsHealth;
 use crate::model::lifecycle::Stage;
 use crate::model::notification::{Notification, NotificationKind, RESOLVED, TOLD_WITHIN};
-use crate::model::slot::{Slot, SlotCause};
+use crate::model::slot::{Slot, SlotCause, SlotState};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::workload::Member;
@@ -27,6 +27,9 @@ const ACCOUNT_FIRST: Duration = Duration::from_secs(10);
 
 /// The number of open events whose blocker is computed, oldest first.
 const EXPLAINED: usize = 100;
+
+/// The number of times that one thing is told as new after a resolution.
+const NAMES: u32 = 20;
 
 /// A resolution is sent after this long without the blocker: a blocker may be gone for a moment only.
 const RESOLVED_AFTER: Duration = Duration::from_secs(10);
@@ -102,12 +105,9 @@ fn what_needs_a_person(state: &State, event: &Event, input: &PlanningInput) -> V
         };
         let again = retried.map_or_else(String::new, |(_, number)| format!("/retry-{number}"));
         let what = blocker.hook(state).map_or_else(|| code.to_string(), |hook| format!("{code}/{hook}{again}"));
-        let is_resolved = |what: &str| {
-            let blocked = Notification::blocked(event, what, input.now);
-            state.deliveries.contains_key(&blocked.resolved(input.now).id)
-        };
-        let mut names = core::iter::once(what.clone()).chain((2_u32..).map(|time| format!("{what}/{time}")));
-        names.find(|name| !is_resolved(name))
+        let blocked = Notification::blocked(event, &what, input.now);
+        let head = Notification::blocked(event, "", input.now).id;
+        fresh_name(state, blocked.id).strip_prefix(&head).map(Into::into)
     });
     needed.collect()
 }
@@ -147,7 +147,7 @@ pub fn due(state: &State, input: &PlanningInput, waits: &BlockedSince, blocked_a
     let now = input.now;
     let of_events = recent_events(state, now).flat_map(of_event);
     let blocked = waits.longer_than(state, blocked_after).chain(waits.resolved(state));
-    let others = failing(state).chain(restored(state, now)).chain(stalled(input)).chain(healed(state, input));
+    let others = failing(state).chain(restored(state, now)).chain(stalled(state, input)).chain(healed(state, input));
     let all = of_events.chain(blocked).chain(others);
     let mut due: Vec<Notification> = all.filter(|notice| notice.is_due(now)).collect();
     due.sort_unstable();
@@ -179,15 +179,16 @@ fn failing(state: &State) -> impl Iterator<Item = Notification> {
     state.slots.iter().filter_map(notice)
 }
 
-/// Members whose failed restore was told, and that are back or in another stint.
+/// Members whose failed restore was told, and that are in service again or in another stint. A restore that succeeds may
+/// still have a hook to run.
 fn restored(state: &State, now: Timestamp) -> impl Iterator<Item = Notification> {
     let members = state.replicas.iter().flat_map(|(vm, replica)| replica.workloads.iter().map(|it| it.on(vm)));
     members.flat_map(move |member| {
-        let failing = state.failing_return(&member).and_then(|_| state.slots.get(&member)).map(|slot| slot.stint);
-        let told = Notification::restore_failed(&member, 0, now);
-        let head: String = told.id.strip_suffix('0').unwrap_or(&told.id).into();
-        let stints = state.deliveries.range(head.clone()..).map_while(|(id, _)| id.strip_prefix(&head)?.parse().ok());
-        let over = stints.filter(|stint: &u64| Some(*stint) != failing);
+        let slot = state.slots.get(&member).filter(|slot| slot.state == SlotState::Returning);
+        let awaited = slot.map(|slot| slot.stint);
+        let head = format!("{}/{}/", member.path(), NotificationKind::RestoreFailed);
+        let stints = unresolved(state, head).filter_map(|stint| stint.parse::<u64>().ok());
+        let over = stints.filter(|stint| Some(*stint) != awaited);
         over.map(|stint| Notification::restore_failed(&member, stint, now).resolved(now)).collect::<Vec<_>>()
     })
 }
@@ -197,21 +198,40 @@ fn healed(state: &State, input: &PlanningInput) -> impl Iterator<Item = Notifica
     let is_well = |name: &&VmName| {
         input.peers.get(*name).is_some_and(|contact| contact.reachable && contact.imds == ImdsHealth::Healthy)
     };
-    input.members.iter().filter(is_well).filter_map(|name| {
-        let head = format!("{name}/{}/", NotificationKind::ChannelStalled);
-        let told = state.deliveries.range(head.clone()..).map_while(|(id, _)| id.strip_prefix(&head)?.parse().ok());
-        let last: i64 = told.last()?;
-        Some(Notification::stalled_in_hour(name, last, input.now).resolved(input.now))
+    input.members.iter().filter(is_well).flat_map(|name| {
+        let told = unresolved(state, format!("{name}/{}/", NotificationKind::ChannelStalled));
+        told.map(|hour| Notification::stalled_as(name, hour, input.now).resolved(input.now)).collect::<Vec<_>>()
     })
 }
 
-fn stalled(input: &PlanningInput) -> impl Iterator<Item = Notification> {
+/// The ends of the ids of delivered notifications that begin with `head` and are not resolved.
+fn unresolved(state: &State, head: String) -> impl Iterator<Item = &str> {
+    let from = state.deliveries.range(head.clone()..);
+    let told = from.map_while(move |(id, _)| id.strip_prefix(&head).map(|end| (id, end)));
+    let is_open = |(id, _): &(&String, &str)| !id.ends_with(RESOLVED) && !state.is_resolved(id);
+    told.filter(is_open).map(|(_, end)| end)
+}
+
+/// The first name of a notification that is not resolved yet: what comes back after its resolution is told under another
+/// name. Something that comes and goes all the time is told for the last time under the last name.
+fn fresh_name(state: &State, first: String) -> String {
+    if !state.is_resolved(&first) {
+        return first;
+    }
+    let mut names = (2..=NAMES).map(|number| format!("{first}/{number}"));
+    names.find(|name| !state.is_resolved(name)).unwrap_or_else(|| format!("{first}/{NAMES}"))
+}
+
+fn stalled(state: &State, input: &PlanningInput) -> impl Iterator<Item = Notification> {
     let is_stalled = |name: &VmName| {
         let contact = input.peers.get(name)?;
         let since = contact.document_age.map_or(contact.imds_since, |age| input.now.minus(age));
         (contact.reachable && contact.imds == ImdsHealth::Stalled).then_some(since)
     };
-    input.members.iter().filter_map(move |name| Some(Notification::stalled(name, is_stalled(name)?)))
+    input.members.iter().filter_map(move |name| {
+        let stalled = Notification::stalled(name, is_stalled(name)?);
+        Some(Notification { id: fresh_name(state, stalled.id), ..stalled })
+    })
 }
 
 #[cfg(test)]

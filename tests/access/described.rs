@@ -3,10 +3,14 @@
 use std::path::Path;
 
 use tokio_stream::StreamExt as _;
+use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
 use tonic_reflection::pb::{v1, v1alpha};
 
 use super::cluster::Cluster;
+use allclear::wire::pb::allclear::operator::v1 as shown;
+use allclear::wire::pb::allclear::operator::v1::end::When;
+use allclear::wire::pb::allclear::operator::v1::operator_client::OperatorClient;
 
 const ADDED: [&str; 3] =
     ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"];
@@ -51,4 +55,32 @@ async fn each_socket_describes_the_services_that_it_serves_and_no_other() {
         assert_eq!(described!(v1, at(&socket).await), expected);
         assert_eq!(described!(v1alpha, at(&socket).await), expected);
     }
+}
+
+/// A program can tell a request that is wrong in itself from one that the cluster refuses now.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_request_is_an_invalid_argument_and_names_the_field() {
+    let cluster = Cluster::of(&["db-0"]).start().await;
+    let mut client = OperatorClient::new(at(&cluster.replicas[0].socket).await);
+    let end = |when: When| Some(shown::End { when: Some(when) });
+    let pause = |until, reason: &str| shown::PauseRequest { until, reason: reason.into() };
+    let hour = || end(When::AfterMs(3_600_000));
+    for (request, field) in [
+        (pause(None, "why"), "end"),
+        (pause(end(When::At("soon".into())), "why"), "at: \"soon\""),
+        (pause(hour(), " "), "reason"),
+    ] {
+        let refused = client.pause(request).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+        assert!(refused.message().contains(field), "{refused}");
+    }
+    let event = "\n".to_owned();
+    let refused = client.get_event(shown::GetEventRequest { id: event.clone() }).await.unwrap_err();
+    assert!(matches!(refused.code(), Code::InvalidArgument | Code::NotFound), "{refused}");
+    let reason = "why".to_owned();
+    let refused = client.release(shown::ReleaseRequest { event, reason }).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+    let reason = "why".to_owned();
+    let refused = client.resume(shown::ResumeRequest { reason }).await.unwrap_err();
+    assert_eq!(refused.code(), Code::FailedPrecondition, "no pause is in force: {refused}");
 }

@@ -217,7 +217,7 @@ pub(crate) fn event(event: &Event) -> String {
         let what = match what {
             OperatorAction::Hold { until, .. } => format!("hold until {}", time(*until)),
             OperatorAction::Approve { revision, .. } => format!("approve as of revision {revision}"),
-            OperatorAction::Prepare { from } => format!("prepare from {}", time(*from)),
+            OperatorAction::Prepare { from, .. } => format!("prepare from {}", time(*from)),
             OperatorAction::Retry { member, hook: id, .. } => format!("retry of {}", hook(member, *id, Intent::Run)),
             other => format!("{other:?}").to_lowercase(),
         };

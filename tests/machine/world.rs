@@ -264,6 +264,7 @@ impl World {
             action,
             phases: options.values.contains_key("phases").then_some(phases),
             budget: options.span("budget")?,
+            prepare_ahead: options.span("prepare_ahead")?,
         });
         Ok(String::new())
     }

@@ -378,7 +378,7 @@ pub(crate) fn retried_state() -> State {
 
 /// Early preparations were stored later than retries.
 pub(crate) fn prepared_state() -> State {
-    state_with(OperatorAction::Prepare { from: Timestamp(NOW) })
+    state_with(OperatorAction::Prepare { from: Timestamp(NOW), revision: 4 })
 }
 
 fn state_with(what: OperatorAction) -> State {

@@ -3,6 +3,7 @@
 use super::advice::blockers;
 use super::text::what;
 use allclear_server::http::sanitize::sanitize;
+use allclear_server::replica::view::NOBODY;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// As monitoring systems count, from good to bad.
@@ -58,9 +59,7 @@ fn critical(status: &shown::Status) -> Vec<String> {
         all.push("nobody sees events: no metadata endpoint answers".into());
     }
     for event in status.events.iter().filter(|event| event.drill.is_none()) {
-        let urgent = blockers(event)
-            .find(|it| matches!(it.code.as_str(), "hook_failed" | "hook_not_run" | "no_healthy_channel"));
-        if let Some(blocker) = urgent {
+        if let Some(blocker) = blockers(event).find(|blocker| is_urgent(blocker)) {
             all.push(format!("{} waits for a person: {}", what(event), blocker.message));
         }
     }
@@ -72,12 +71,23 @@ fn critical(status: &shown::Status) -> Vec<String> {
     all
 }
 
+/// The event goes on only if a person acts.
+fn is_urgent(blocker: &shown::Blocker) -> bool {
+    match blocker.code.as_str() {
+        "hook_failed" | "hook_not_run" | "no_healthy_channel" => true,
+        "posting" | "post_failed" | "views_differ" => blocker.resolved_by != NOBODY,
+        _ => false,
+    }
+}
+
 fn warnings(status: &shown::Status) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(pause) = &status.paused {
         all.push(format!("all approvals are paused by {} until {}", pause.by, pause.until));
     }
     for event in &status.events {
+        let blocked = blockers(event).filter(|it| it.code == "hook_blocked");
+        all.extend(blocked.map(|blocker| format!("{} waits: {}", what(event), blocker.message)));
         if let Some(hold) = &event.hold {
             all.push(format!("{} is held by {} until {}", what(event), hold.by, hold.until));
         }
@@ -126,11 +136,8 @@ mod tests {
         let blind = told(|it| it.replicas.iter_mut().for_each(|replica| replica.metadata = "stalled".into()));
         assert!(blind.starts_with("CRITICAL: cluster orders: nobody sees events"), "{blind}");
         let held = told(|it| {
-            let blocker = |code: &str| shown::Blocker {
-                code: code.into(),
-                message: "no\u{1b} disk".into(),
-                ..Default::default()
-            };
+            let blocker =
+                |code: &str| shown::Blocker { code: code.into(), message: "no\u{1b}disk".into(), ..Default::default() };
             let event = shown::Event {
                 r#type: "Reboot".into(),
                 source: "User".into(),
@@ -142,8 +149,7 @@ mod tests {
             };
             it.events.push(event);
         });
-        let wanted =
-            "Reboot of db-0 by User waits for a person: no  disk; Reboot of db-0 by User is held by ada until noon";
+        let wanted = "Reboot of db-0 by User waits for a person: no\u{fffd}disk; Reboot of db-0 by User is held by ada until noon";
         assert_eq!(held, format!("CRITICAL: cluster orders: {wanted}\n"));
     }
 }

@@ -17,8 +17,8 @@ pub(crate) const REMEMBERED_FOR: Duration = Duration::from_hours(2);
 
 pub(crate) const NAME_LIMIT: usize = 512;
 
-/// In the ids of `Notification::blocked`.
-const BLOCKED: &str = "/blocked/";
+/// What lasts longer has no resolution.
+const UNRESOLVED_FOR: Duration = Duration::from_hours(30 * 24);
 
 pub(crate) const RECEIVERS: usize = 16;
 
@@ -31,14 +31,17 @@ pub(crate) fn record_deliveries(state: &mut State, told: &[Delivery]) -> Applied
     if news.is_empty() {
         return Err(Rejection::Repeated);
     }
-    // What an open event waits for stays known as told, until the resolution is told.
-    let open = state.open_events().map(|event| Notification::blocked(event, "", now).id);
-    let open: BTreeSet<String> = open.collect();
-    let is_of_open = |id: &str| {
-        let head = id.find(BLOCKED).and_then(|at| id.get(..at + BLOCKED.len()));
-        head.is_some_and(|head| open.contains(head))
+    // What may end stays known as told, until its end is told.
+    let is_old = |noted: &DeliveryRecord| now.since(noted.at) >= REMEMBERED_FOR;
+    let is_lasting = |id: &str, noted: &DeliveryRecord| {
+        let is_recent = now.since(noted.at) < UNRESOLVED_FOR;
+        is_recent && Notification::has_an_end(id) && !state.is_resolved(id)
     };
-    state.deliveries.retain(|id, noted| now.since(noted.at) < REMEMBERED_FOR || is_of_open(id));
+    let old = state.deliveries.iter().filter(|(id, noted)| is_old(noted) && !is_lasting(id, noted));
+    let old: Vec<String> = old.map(|(id, _)| id.clone()).collect();
+    for id in old {
+        state.deliveries.remove(&id);
+    }
     for Delivery { notice, receiver } in news {
         if state.deliveries.len() >= REMEMBERED && !state.deliveries.contains_key(notice) {
             continue;

@@ -135,7 +135,8 @@ fn prepare(state: &mut State, id: &EventId, from: Timestamp, asker: Requester<'_
     if from >= event.usual_preparation_start() {
         return Err(Rejection::NotNow);
     }
-    record_for_event(state, id, asker, OperatorAction::Prepare { from: from.max(now) })
+    let revision = event.revision;
+    record_for_event(state, id, asker, OperatorAction::Prepare { from: from.max(now), revision })
 }
 
 /// Lets a hook that failed and holds the event run again, with all its attempts.

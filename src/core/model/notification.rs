@@ -92,6 +92,12 @@ impl Notification {
         Self { at, kind: NotificationKind::Resolved, subject: self.subject.clone(), id }
     }
 
+    /// Whether a notification with this id reports something that may end, and so may be resolved.
+    pub(crate) fn has_an_end(id: &str) -> bool {
+        let kinds = [NotificationKind::Blocked, NotificationKind::RestoreFailed, NotificationKind::ChannelStalled];
+        !id.ends_with(RESOLVED) && kinds.iter().any(|kind| id.contains(&format!("/{kind}/")))
+    }
+
     /// The id of the notification that this one resolves; `None` for other notifications.
     pub fn resolves(&self) -> Option<&str> {
         self.id.strip_suffix(RESOLVED).filter(|_| self.kind == NotificationKind::Resolved)
@@ -130,11 +136,12 @@ impl Notification {
     /// knows.
     pub(crate) fn stalled(replica: &VmName, since: Timestamp) -> Self {
         let hours = since.0.div_euclid(i64::try_from(TOLD_WITHIN.as_millis()).unwrap_or(i64::MAX));
-        Self::stalled_in_hour(replica, hours, since)
+        Self::stalled_as(replica, &format!("{hours}"), since)
     }
 
-    pub(crate) fn stalled_in_hour(replica: &VmName, hours: i64, at: Timestamp) -> Self {
-        let id = format!("{replica}/{}/{hours}", NotificationKind::ChannelStalled);
+    /// `hour` is the end of the id.
+    pub(crate) fn stalled_as(replica: &VmName, hour: &str, at: Timestamp) -> Self {
+        let id = format!("{replica}/{}/{hour}", NotificationKind::ChannelStalled);
         Self { at, kind: NotificationKind::ChannelStalled, subject: NotificationSubject::Replica(replica.clone()), id }
     }
 

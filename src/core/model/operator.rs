@@ -109,6 +109,8 @@ pub enum OperatorAction {
     },
     Prepare {
         from: Timestamp,
+        /// The event's revision at the request.
+        revision: u64,
     },
     /// The attempts of this hook up to and including `after` no longer count.
     Retry {

@@ -24,7 +24,7 @@ const MAX_DURATION_S: u64 = u32::MAX as u64;
 pub(super) async fn begin(cluster: &ClusterHandle, asked: shown::DrillRequest, who: String) -> Result<EventId, Status> {
     let mode = if asked.dry_run { Mode::DryRun } else { Mode::Rehearsal };
     let id = EventId::new(&format!("{PREFIX}{}-{}", cluster.time.now().0, cluster.node.name));
-    let announcement = announcement(id.clone(), asked).map_err(Status::failed_precondition)?;
+    let announcement = announcement(id.clone(), asked).map_err(Status::invalid_argument)?;
     let named: Vec<String> = announcement.resources.iter().map(ToString::to_string).collect();
     let refused = |why| match why {
         Rejection::UnknownReplica => {

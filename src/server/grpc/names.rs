@@ -21,9 +21,5 @@ pub(super) fn given_name(metadata: &MetadataMap) -> Option<String> {
 /// Checks a replica's name by the rules of the configuration.
 pub(super) fn name(given: String) -> Result<String, Status> {
     let is_name = (1..=MAX_NAME_BYTES).contains(&given.len()) && given.chars().all(|letter| letter.is_ascii_graphic());
-    if is_name {
-        Ok(given)
-    } else {
-        Err(Status::failed_precondition(format!("{given:?} is not the name of a replica")))
-    }
+    if is_name { Ok(given) } else { Err(Status::invalid_argument(format!("{given:?} is not the name of a replica"))) }
 }

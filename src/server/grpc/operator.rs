@@ -82,11 +82,12 @@ impl operator_server::Operator for OperatorService {
         if !request.all {
             return Ok(Response::new(self.view.events()));
         }
-        let place = PageStart::read(&request.after)
-            .ok_or_else(|| Status::failed_precondition("the start of the page is unknown"))?;
+        let place = PageStart::read(&request.after).ok_or_else(|| {
+            Status::invalid_argument("after: the start of the page is unknown; give `next` of the page before")
+        })?;
         let since = request.since.as_deref().map(|since| {
             from_rfc3339(since)
-                .ok_or_else(|| Status::failed_precondition(format!("{since:?} is not a time in RFC 3339")))
+                .ok_or_else(|| Status::invalid_argument(format!("since: {since:?} is not a time in RFC 3339")))
         });
         Ok(Response::new(self.view.page(&place, since.transpose()?)))
     }
@@ -262,7 +263,7 @@ impl operator_server::Operator for OperatorService {
         let (asking, request) = self.asked(request);
         let reason = reason(&request.reason)?;
         let (vm, workload) = request.workload.split_once('/').ok_or_else(|| {
-            Status::failed_precondition(format!("{:?} is not a member: write VM/NAME", request.workload))
+            Status::invalid_argument(format!("workload: {:?} is not a member: write VM/NAME", request.workload))
         })?;
         let member = Member { vm: VmName::new(vm), workload: WorkloadName(workload.into()) };
         asking.ask(OperatorRequest::Restored { member }, reason).await?;

@@ -149,7 +149,7 @@ impl OperatorCall<'_> {
     pub(super) fn event(&self, given: &str) -> Result<EventId, Status> {
         let fits = (1..=MAX_ID_BYTES).contains(&given.len()) && !given.chars().any(char::is_control);
         if !fits {
-            return Err(Status::failed_precondition(format!("{given:?} is not the id of an event")));
+            return Err(Status::invalid_argument(format!("event: {given:?} is not the id of an event")));
         }
         match self.view.state().select_event(given) {
             Ok(event) => Ok(event.announcement.id.clone()),
@@ -164,7 +164,7 @@ impl OperatorCall<'_> {
 
     /// The end of a request. A duration is counted in the cluster's time.
     pub(super) async fn end(&self, end: Option<shown::End>) -> Result<Timestamp, Status> {
-        let missing = || Status::failed_precondition("the end is missing: give the end with --until");
+        let missing = || Status::invalid_argument("the end is missing: give a time or a duration, with --until");
         match end.and_then(|end| end.when).ok_or_else(missing)? {
             When::AfterMs(span) => {
                 self.wait_for_quorum().await?;
@@ -172,7 +172,7 @@ impl OperatorCall<'_> {
                 Ok(self.cluster.time.now().plus(Duration::from_millis(span)))
             }
             When::At(text) => from_rfc3339(&text)
-                .ok_or_else(|| Status::failed_precondition(format!("{text:?} is not a time in RFC 3339"))),
+                .ok_or_else(|| Status::invalid_argument(format!("at: {text:?} is not a time in RFC 3339"))),
         }
     }
 
@@ -195,7 +195,7 @@ fn is_fulfilled(state: &State, what: &OperatorRequest) -> bool {
             state.event(event).is_some_and(|event| event.is_skipped(member, *hook))
         }
         OperatorRequest::Prepare { event, from } => {
-            state.event(event).is_some_and(|event| event.asked_to_prepare_from() == Some(*from))
+            state.event(event).is_some_and(|event| event.asked_to_prepare_from().is_some_and(|at| at >= *from))
         }
         OperatorRequest::Retry { event, member, hook } => state.event(event).is_some_and(|event| {
             let still_fails = failure::is_holding_by(state, event, member, *hook, state.now);
@@ -214,7 +214,7 @@ pub(super) fn reason(given: &str) -> Result<String, Status> {
     let message = || {
         format!("the reason is missing or not allowed: give 1 to {MAX_REASON_BYTES} bytes on one line with --reason")
     };
-    if fits { Ok(given.into()) } else { Err(Status::failed_precondition(message())) }
+    if fits { Ok(given.into()) } else { Err(Status::invalid_argument(message())) }
 }
 
 /// Finds the one hook of this name that the event still requires.

@@ -79,10 +79,8 @@ fn about(state: &State, event: &Event, what: &OperatorRequest, why: Rejection) -
             format!("is being prepared since {}", rfc3339(event.preparation_starts()))
         }
         (Rejection::NotNow, OperatorRequest::Prepare { .. }) => {
-            format!(
-                "is prepared from {} on without this command; give an earlier time",
-                rfc3339(event.preparation_starts())
-            )
+            let usual = rfc3339(event.usual_preparation_start());
+            format!("is prepared from {usual} on without this command; give an earlier time")
         }
         (Rejection::NotDue, OperatorRequest::Prepare { .. }) => {
             "is not prepared by policy, or is a drill: `allclear explain` names the treatment".into()

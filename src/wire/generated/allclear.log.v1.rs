@@ -817,6 +817,15 @@ pub struct OperatorRecord {
 }
 /// Nested message and enum types in `OperatorRecord`.
 pub mod operator_record {
+    /// The preparation of the event is to start at this time.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Prepare {
+        #[prost(int64, tag = "1")]
+        pub from_unix_ms: i64,
+        /// The event's revision at the request.
+        #[prost(uint64, tag = "2")]
+        pub revision: u64,
+    }
     /// A failed hook is to run again.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct Retry {
@@ -851,9 +860,8 @@ pub mod operator_record {
         Restored(super::Member),
         #[prost(message, tag = "14")]
         Retry(Retry),
-        /// The preparation of the event is to start at this time.
-        #[prost(int64, tag = "15")]
-        PrepareFromUnixMs(i64),
+        #[prost(message, tag = "15")]
+        Prepare(Prepare),
     }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -16,7 +16,10 @@ impl Stored for OperatorRecord {
             OperatorAction::Hold { until, .. } => Variant::HoldUntilUnixMs(until.store()),
             OperatorAction::Release => Variant::Release(pb::Nothing {}),
             OperatorAction::Approve { revision, .. } => Variant::ApproveRevision(*revision),
-            OperatorAction::Prepare { from } => Variant::PrepareFromUnixMs(from.store()),
+            OperatorAction::Prepare { from, revision } => {
+                let (from_unix_ms, revision) = (from.store(), *revision);
+                Variant::Prepare(pb::operator_record::Prepare { from_unix_ms, revision })
+            }
             OperatorAction::Retry { member, hook, after } => {
                 let (member, hook) = (Some(member.store()), Some(hook.store()));
                 Variant::Retry(pb::operator_record::Retry { member, hook, after: after.store() })
@@ -46,7 +49,9 @@ impl Stored for OperatorRecord {
             Variant::ApproveRevision(revision) => {
                 OperatorAction::Approve { revision, over_budget: message.over_budget }
             }
-            Variant::PrepareFromUnixMs(from) => OperatorAction::Prepare { from: Timestamp(from) },
+            Variant::Prepare(prepare) => {
+                OperatorAction::Prepare { from: Timestamp(prepare.from_unix_ms), revision: prepare.revision }
+            }
             Variant::Retry(retry) => OperatorAction::Retry {
                 member: take!(retry.member required at "member"),
                 hook: take!(retry.hook required at "hook"),

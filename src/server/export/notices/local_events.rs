@@ -1,5 +1,6 @@
 //! Notifications that only the affected replica can make: a takeover from the leader, or the loss of the quorum.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::sync::broadcast::error::RecvError;
@@ -34,9 +35,11 @@ pub(super) async fn watch_takeovers(board: &PendingNotifications) {
 /// Adds one notification for each loss of the quorum, and one for its return, which only receivers get that were told
 /// of the loss by this replica.
 pub(super) async fn watch_quorum(board: &PendingNotifications) {
+    // A replica that loses the same leadership again says so under another id.
+    let mut losses = BTreeMap::new();
     loop {
         board.cluster.wait_quorum_lost(LOST_AFTER).await;
-        let lost = tell_of_loss(board);
+        let lost = tell_of_loss(board, &mut losses);
         board.cluster.wait_quorum().await;
         board.withdraw(NotificationKind::QuorumLost);
         if let Some(lost) = lost {
@@ -47,7 +50,7 @@ pub(super) async fn watch_quorum(board: &PendingNotifications) {
 }
 
 /// Adds the notification. Without a known leader there was no quorum to lose.
-fn tell_of_loss(board: &PendingNotifications) -> Option<Notification> {
+fn tell_of_loss(board: &PendingNotifications, losses: &mut BTreeMap<String, u32>) -> Option<Notification> {
     let state = board.cluster.state();
     let known = state.leadership.as_ref()?;
     let text = format!(
@@ -57,7 +60,12 @@ fn tell_of_loss(board: &PendingNotifications) -> Option<Notification> {
         known.by,
         known.term
     );
-    let lost = Notification::quorum_lost(known, board.cluster.time.now());
+    let mut lost = Notification::quorum_lost(known, board.cluster.time.now());
+    let times = losses.get(&lost.id).copied().unwrap_or_default() + 1;
+    *losses = BTreeMap::from([(lost.id.clone(), times)]);
+    if times > 1 {
+        lost.id = format!("{}/{times}", lost.id);
+    }
     board.add(lost.clone(), text);
     Some(lost)
 }

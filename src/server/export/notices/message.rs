@@ -31,6 +31,8 @@ const SHOWN: [&str; 19] = [
     "start_cause",
     "measures",
 ];
+/// The path is the one of the packages.
+const DOCTOR: &str = "allclear doctor --config /etc/allclear/allclear.toml";
 /// The maximal number of approvals in a message; the last are kept.
 const APPROVALS: usize = 3;
 
@@ -163,17 +165,25 @@ fn further_help(notice: &Notification, page: Option<&str>) -> Option<String> {
             format!("allclear explain{id}")
         }
         (NotificationKind::RestoreFailed, _) => "allclear workload list".into(),
-        (NotificationKind::ChannelStalled | NotificationKind::QuorumLost, _) => "allclear doctor".into(),
+        (NotificationKind::ChannelStalled | NotificationKind::QuorumLost, _) => DOCTOR.into(),
         _ => return None,
     };
+    let on = match (notice.kind, &notice.subject) {
+        (_, NotificationSubject::Replica(name)) => name.to_string(),
+        (NotificationKind::QuorumLost, _) => "each of the VMs".into(),
+        _ => "one of the VMs".into(),
+    };
     let opened = page.map_or_else(String::new, |page| format!(", or open {page}"));
-    Some(format!("Run `{command}` on one of the VMs{opened}"))
+    Some(format!("Run `{command}` on {on}{opened}"))
 }
 
 /// The blocker of a notification: its code, and its hook after a slash.
 fn waited_for(notice: &Notification) -> Option<&str> {
     let id = notice.resolves().unwrap_or(&notice.id);
-    id.split_once("/blocked/").map(|(_, what)| what)
+    let (_, what) = id.split_once("/blocked/")?;
+    // The number of a blocker that came back.
+    let is_number = |end: &str| end.chars().all(|digit| digit.is_ascii_digit());
+    Some(what.rsplit_once('/').filter(|(_, end)| is_number(end)).map_or(what, |(what, _)| what))
 }
 
 /// The blocker of the notification among the blockers of the event; the first one if that blocker is gone.
@@ -202,7 +212,7 @@ fn accepted(event: &Value, key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allclear_core::model::id::EventId;
+    use allclear_core::model::id::{EventId, VmName};
 
     fn told(topic: NotificationKind, event: &Value) -> String {
         let notice = Notification {
@@ -263,5 +273,13 @@ mod tests {
         let help = further_help(&blocked, Some("https://db.example.com/")).unwrap();
         assert_eq!(help, "Run `allclear explain a-1` on one of the VMs, or open https://db.example.com/");
         assert_eq!(further_help(&over, None), None);
+        let stalled = Notification { kind: NotificationKind::ChannelStalled, ..blocked.clone() };
+        let stalled = Notification { subject: NotificationSubject::Replica(VmName::new("db-1")), ..stalled };
+        assert_eq!(further_help(&stalled, None).unwrap(), format!("Run `{DOCTOR}` on db-1"));
+        // A blocker that came back has a number.
+        let suspended =
+            json!({ "id": "A-1", "blocker": of("hold", "held", &[]), "other_blockers": [of("budget", "full", &[])] });
+        let again = Notification { id: "A-1@7/blocked/budget/2".into(), ..blocked };
+        assert_eq!(blocker_of(&again, &suspended)["message"], "full");
     }
 }

@@ -247,7 +247,7 @@ fn wished(wish: &OperatorRecord) -> Moment {
         OperatorAction::Approve { revision, .. } => ("approve", Some(number("allclear.event.revision", *revision))),
         OperatorAction::Pause { until } => ("pause", Some(text("allclear.until", rfc3339(*until)))),
         OperatorAction::Resume => ("resume", None),
-        OperatorAction::Prepare { from } => ("prepare", Some(text("allclear.from", rfc3339(*from)))),
+        OperatorAction::Prepare { from, .. } => ("prepare", Some(text("allclear.from", rfc3339(*from)))),
         OperatorAction::Retry { member, hook, .. } => {
             ("retry", Some(text("allclear.hook", format!("{member}/{}", hook.phase))))
         }

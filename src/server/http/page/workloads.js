@@ -62,7 +62,7 @@ function known({ role, last_role: last }) {
   if (role === "primary") return tree("strong", {}, role);
   if (!last) return role;
   const since = instant(last.unreachable_since);
-  return isNaN(since) ? "unknown (primary, as another member says)" : `unknown (${last.role} before ${time(since, since)} UTC)`;
+  return isNaN(since) ? "unknown (primary, as another member says)" : `unknown (${last.role} before ${time(since, Date.now())} UTC)`;
 }
 
 function row(workload, why, asked) {

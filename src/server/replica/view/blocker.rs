@@ -23,6 +23,8 @@ use allclear_core::planning_input::PlanningInput;
 use allclear_core::policy::PolicyInput;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
+/// Who can resolve a blocker that needs no person.
+pub const NOBODY: &str = "no action is necessary";
 /// From this number on, failed posts are no accident.
 const MANY_POSTS: usize = 3;
 
@@ -77,12 +79,9 @@ impl Teller<'_> {
     fn sentences(&self, blocker: &Blocker) -> Sentences {
         let notice_ends = Some(self.event.notice_ends());
         match blocker {
-            Blocker::Deciding => Sentences::new(
-                "the leader has not decided yet",
-                None,
-                "the leader decides within a moment",
-                "no action is necessary",
-            ),
+            Blocker::Deciding => {
+                Sentences::new("the leader has not decided yet", None, "the leader decides within a moment", NOBODY)
+            }
             Blocker::Observing => Sentences::new(
                 self.left_to_others(),
                 notice_ends,
@@ -167,7 +166,7 @@ impl Teller<'_> {
 
     fn who_helps_posts(&self) -> &'static str {
         if self.tries() < MANY_POSTS {
-            "no action is necessary"
+            NOBODY
         } else {
             "the operator of the VMs; allclear continues as soon as Azure accepts the approval"
         }

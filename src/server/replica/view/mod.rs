@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+pub use self::blocker::NOBODY;
 pub use self::event::status;
 pub use self::page::PageStart;
 pub use self::post_detail::detail;

@@ -29,7 +29,7 @@ pub(super) fn told(wish: &OperatorRecord) -> String {
             let over = if *over_budget { ", over budget" } else { "" };
             format!("approved by {who} as of revision {revision}{over}")
         }
-        OperatorAction::Prepare { from } => format!("to be prepared from {} on, by {who}", rfc3339(*from)),
+        OperatorAction::Prepare { from, .. } => format!("to be prepared from {} on, by {who}", rfc3339(*from)),
         OperatorAction::Retry { member, hook, .. } => {
             format!("{} of {} on {} to run again, by {who}", hook.phase, member.workload, member.vm)
         }

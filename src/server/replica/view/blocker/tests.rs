@@ -190,6 +190,7 @@ fn brief() -> Rule {
         action: Action::Prepare,
         phases: None,
         budget: Some(5 * MINUTE),
+        prepare_ahead: None,
     }
 }
 
