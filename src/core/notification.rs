@@ -28,18 +28,18 @@ const ACCOUNT_FIRST: Duration = Duration::from_secs(10);
 /// The number of open events whose blocker is computed, oldest first.
 const EXPLAINED: usize = 100;
 
-/// The number of times that one thing is told as new after a resolution.
+/// The number of names of one notification: after a resolution, the same trouble has a new name.
 const NAMES: u32 = 20;
 
-/// A resolution is sent after this long without the blocker: a blocker may be gone for a moment only.
+/// A resolution is sent after this long without the blocker: many blockers are gone for a moment only.
 const RESOLVED_AFTER: Duration = Duration::from_secs(10);
 
-/// Time since which each open event waits for a person, by event and blocker, and time since which it no longer does.
-/// The log does not contain these times, so every leader counts anew.
+/// The beginning of each wait for a person, by event and blocker, and the end of each notified wait. The log does not
+/// contain these times, so every leader counts anew.
 #[derive(Default, Debug)]
 pub struct BlockedSince {
     waiting: BTreeMap<(EventId, String), Timestamp>,
-    /// Blockers that a receiver was told of, and that are gone.
+    /// Notified blockers without a present cause.
     gone: BTreeMap<(EventId, String), Timestamp>,
 }
 
@@ -84,16 +84,15 @@ impl BlockedSince {
     }
 }
 
-/// The blockers of an event that were told and are not resolved yet.
+/// The notified blockers of an event.
 fn told_blockers(state: &State, event: &Event) -> impl Iterator<Item = (EventId, String)> {
     let id = event.announcement.id.clone();
     let head = Notification::blocked(event, "", Timestamp(0)).id;
-    let of_event = state.deliveries.range(head.clone()..).map_while(move |(told, _)| told.strip_prefix(&head));
-    of_event.filter(|what| !what.ends_with(RESOLVED)).map(move |what| (id.clone(), what.into()))
+    delivered(state, head).map(move |what| (id.clone(), what.into()))
 }
 
-/// The blockers on which a person has to act, by code and hook. A blocker that a receiver was told of and that was
-/// resolved has a new name when it comes back.
+/// The blockers on which a person has to act, by code and hook. A blocker that comes back after its resolution has a new
+/// name.
 fn what_needs_a_person(state: &State, event: &Event, input: &PlanningInput) -> Vec<String> {
     let blockers = explain(state, event, input);
     let needed = blockers.iter().filter_map(|blocker| {
@@ -179,41 +178,41 @@ fn failing(state: &State) -> impl Iterator<Item = Notification> {
     state.slots.iter().filter_map(notice)
 }
 
-/// Members whose failed restore was told, and that are in service again or in another stint. A restore that succeeds may
-/// still have a hook to run.
+/// The resolutions of failed restores: the member is in service again, or in another stint. After a successful `restore`,
+/// the member may still wait for its `ready` hook.
 fn restored(state: &State, now: Timestamp) -> impl Iterator<Item = Notification> {
-    let members = state.replicas.iter().flat_map(|(vm, replica)| replica.workloads.iter().map(|it| it.on(vm)));
+    let members = state.workloads().map(|(vm, workload)| workload.on(vm));
     members.flat_map(move |member| {
         let slot = state.slots.get(&member).filter(|slot| slot.state == SlotState::Returning);
         let awaited = slot.map(|slot| slot.stint);
         let head = format!("{}/{}/", member.path(), NotificationKind::RestoreFailed);
-        let stints = unresolved(state, head).filter_map(|stint| stint.parse::<u64>().ok());
+        let stints = delivered(state, head).filter_map(|stint| stint.parse::<u64>().ok());
         let over = stints.filter(|stint| Some(*stint) != awaited);
         over.map(|stint| Notification::restore_failed(&member, stint, now).resolved(now)).collect::<Vec<_>>()
     })
 }
 
-/// Replicas whose stalled channel was told, and works again.
+/// The resolutions of stalled channels.
 fn healed(state: &State, input: &PlanningInput) -> impl Iterator<Item = Notification> {
     let is_well = |name: &&VmName| {
         input.peers.get(*name).is_some_and(|contact| contact.reachable && contact.imds == ImdsHealth::Healthy)
     };
     input.members.iter().filter(is_well).flat_map(|name| {
-        let told = unresolved(state, format!("{name}/{}/", NotificationKind::ChannelStalled));
+        let told = delivered(state, format!("{name}/{}/", NotificationKind::ChannelStalled));
         told.map(|hour| Notification::stalled_as(name, hour, input.now).resolved(input.now)).collect::<Vec<_>>()
     })
 }
 
-/// The ends of the ids of delivered notifications that begin with `head` and are not resolved.
-fn unresolved(state: &State, head: String) -> impl Iterator<Item = &str> {
+/// The ends of the ids of delivered notifications with this beginning. A resolution stays due after its delivery to one
+/// receiver, for the sake of the others.
+fn delivered(state: &State, head: String) -> impl Iterator<Item = &str> {
     let from = state.deliveries.range(head.clone()..);
-    let told = from.map_while(move |(id, _)| id.strip_prefix(&head).map(|end| (id, end)));
-    let is_open = |(id, _): &(&String, &str)| !id.ends_with(RESOLVED) && !state.is_resolved(id);
-    told.filter(is_open).map(|(_, end)| end)
+    let told = from.map_while(move |(id, _)| id.strip_prefix(&head));
+    told.filter(|end| !end.ends_with(RESOLVED))
 }
 
-/// The first name of a notification that is not resolved yet: what comes back after its resolution is told under another
-/// name. Something that comes and goes all the time is told for the last time under the last name.
+/// The first name of a notification without a resolution. Trouble that comes and goes all the time is told for the last
+/// time under the last name.
 fn fresh_name(state: &State, first: String) -> String {
     if !state.is_resolved(&first) {
         return first;

@@ -17,13 +17,13 @@ pub(crate) fn table(name: &str, url: &str, more: &str) -> String {
     format!("[[notify]]\nname = \"{name}\"\nurl = \"{url}\"\nblocked_after = \"1s\"\n{more}\n")
 }
 
-/// Three replicas with these tables, and with a hook that waits at a gate. The leader keeps its office: a new leader
+/// Three replicas with these tables, and with a hook waiting at a gate. The leader keeps its office: a new leader
 /// repeats a notification whose record may be missing.
 pub(crate) fn plan(tables: &str) -> Plan {
     plan_of(hook("drain").waits_for("gate"), tables)
 }
 
-/// As `plan`, with a hook that is blocked until the gate is open.
+/// As `plan`, with a hook blocked until the gate is open.
 pub(crate) fn blocked_plan(tables: &str) -> Plan {
     plan_of(hook("drain").blocked_until("gate"), tables)
 }
@@ -37,7 +37,7 @@ fn plan_of(hook: Hook, tables: &str) -> Plan {
     ])
 }
 
-/// Announces an event of a VM whose replica does not lead, so that the leader stays the leader.
+/// Announces an event of a follower's VM, which leaves the leader in office.
 pub(crate) async fn announce_elsewhere(cluster: &Cluster) -> (usize, String) {
     let leader = cluster.leader(0).await;
     let order = json!({ "type": "Reboot", "vm": format!("db-{}", (leader + 1) % 3) });

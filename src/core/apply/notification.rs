@@ -10,17 +10,17 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 /// Number of notifications in the state; `NAME_LIMIT` bounds the length of names.
-pub(crate) const REMEMBERED: usize = 4_096;
+const REMEMBERED: usize = 4_096;
 
 /// Longer than any sender could repeat a notification, by whichever clock.
-pub(crate) const REMEMBERED_FOR: Duration = Duration::from_hours(2);
+const REMEMBERED_FOR: Duration = Duration::from_hours(2);
 
-pub(crate) const NAME_LIMIT: usize = 512;
+const NAME_LIMIT: usize = 512;
 
-/// What lasts longer has no resolution.
+/// Longer trouble has no resolution.
 const UNRESOLVED_FOR: Duration = Duration::from_hours(30 * 24);
 
-pub(crate) const RECEIVERS: usize = 16;
+const RECEIVERS: usize = 16;
 
 /// Records delivered notifications, and drops records of notifications beyond any repetition.
 pub(crate) fn record_deliveries(state: &mut State, told: &[Delivery]) -> Applied {
@@ -31,7 +31,7 @@ pub(crate) fn record_deliveries(state: &mut State, told: &[Delivery]) -> Applied
     if news.is_empty() {
         return Err(Rejection::Repeated);
     }
-    // What may end stays known as told, until its end is told.
+    // A record of trouble stays until the end of the trouble is told.
     let is_old = |noted: &DeliveryRecord| now.since(noted.at) >= REMEMBERED_FOR;
     let is_lasting = |id: &str, noted: &DeliveryRecord| {
         let is_recent = now.since(noted.at) < UNRESOLVED_FOR;
@@ -54,3 +54,6 @@ pub(crate) fn record_deliveries(state: &mut State, told: &[Delivery]) -> Applied
     }
     Ok(())
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -3,6 +3,7 @@
 use crate::model::event::Event;
 use crate::model::id::{EventId, VmName};
 use crate::model::reconcile_state::Leadership;
+use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::workload::Member;
 use alloc::collections::BTreeSet;
@@ -176,4 +177,15 @@ pub struct DeliveryRecord {
     /// When the first delivery was recorded.
     pub at: Timestamp,
     pub receivers: BTreeSet<String>,
+}
+
+impl State {
+    /// Whether any receiver was told that what this notification reported is over.
+    pub(crate) fn is_resolved(&self, notice: &str) -> bool {
+        self.deliveries.contains_key(&format!("{notice}{RESOLVED}"))
+    }
+
+    pub fn is_delivered(&self, notice: &str, receiver: &str) -> bool {
+        self.deliveries.get(notice).is_some_and(|noted| noted.receivers.contains(receiver))
+    }
 }

@@ -4,7 +4,7 @@ use crate::model::document::{Announcement, Document, Status};
 use crate::model::event::Event;
 use crate::model::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
 use crate::model::lifecycle::Stage;
-use crate::model::notification::{DeliveryRecord, RESOLVED};
+use crate::model::notification::DeliveryRecord;
 use crate::model::operator::{OperatorAction, OperatorRecord};
 use crate::model::reconcile_state::{Leadership, ReconcileState};
 use crate::model::slot::Slot;
@@ -14,22 +14,10 @@ use crate::model::workload::{Condition, Group, Member, OnAbsent, Role, Workload}
 use alloc::collections::BTreeMap;
 use alloc::collections::BTreeSet;
 use alloc::collections::VecDeque;
-use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
-
-impl State {
-    /// Whether any receiver was told that what this notification reported is over.
-    pub(crate) fn is_resolved(&self, notice: &str) -> bool {
-        self.deliveries.contains_key(&format!("{notice}{RESOLVED}"))
-    }
-
-    pub fn is_delivered(&self, notice: &str, receiver: &str) -> bool {
-        self.deliveries.get(notice).is_some_and(|noted| noted.receivers.contains(receiver))
-    }
-}
 
 /// Limits on the number and the age of closed events in the state. These limits are constants: every replica applies
 /// the same log, and replicas with different limits would have different histories. A longer history has to be

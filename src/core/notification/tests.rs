@@ -1,22 +1,18 @@
-//! The due notifications, their ids, and the delivery records.
+//! The due notifications, and their ids.
 
 use super::*;
 use crate::apply::apply;
-use crate::apply::notification::NAME_LIMIT;
-use crate::apply::notification::RECEIVERS;
-use crate::apply::notification::REMEMBERED;
-use crate::apply::notification::REMEMBERED_FOR;
+use crate::apply::notification::tests::note;
 use crate::model::attempt::Outcome;
 use crate::model::claim::{Claim, PostOutcome, Reason};
 use crate::model::command::{ApplyResult, Command, Entry};
 use crate::model::command::{BeginAttempt, ChooseTreatment, FinishAttempt, RequestAction};
-use crate::model::command::{RecordDeliveries, RegisterWorkloads, Rejection, ReportDocument};
+use crate::model::command::{RegisterSession, RegisterWorkloads, ReportDocument};
 use crate::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
 use crate::model::drill::{Drill, Mode};
 use crate::model::hook_id::HookId;
 use crate::model::id::{AttemptId, WorkloadName};
 use crate::model::isolated_approval::IsolatedApproval;
-use crate::model::notification::Delivery;
 use crate::model::operator::OperatorRequest;
 use crate::model::workload::{Hook, Intent, OnAbsent, Origin, Phase, Workload};
 use crate::planning_input::{PeerHealth, Timing};
@@ -135,7 +131,7 @@ fn an_event_is_blocked_when_it_has_waited_for_the_same_for_long_enough() {
     assert_eq!(blocked(&waits, SEEN.plus(Duration::from_millis(59_999))), [""; 0]);
     let id = format!("e@{}/blocked/deciding", SEEN.0);
     assert_eq!(blocked(&waits, SEEN.plus(MINUTE)), [id]);
-    // The event waits for something else, and then for the first reason again.
+    // The event waits for another reason in between.
     waits.update(&State::default(), &input(SEEN.plus(MINUTE)));
     waits.update(&state, &input(SEEN.plus(MINUTE)));
     assert_eq!(blocked(&waits, SEEN.plus(MINUTE)), [""; 0]);
@@ -213,7 +209,7 @@ fn what_was_told_of_a_wait_is_resolved_and_a_wait_that_comes_back_is_told_again(
     let (mut state, mut waits) = (with(event()), BlockedSince::default());
     let at = |seconds: u32| SEEN.plus(Duration::from_secs(1) * seconds);
     let mut told = |state: &State, now, is_listed: bool| {
-        // An event that nobody lists waits for nothing that a person could do.
+        // A closed event has no blocker.
         let mut seen = state.clone();
         if !is_listed {
             seen.open.clear();
@@ -229,14 +225,14 @@ fn what_was_told_of_a_wait_is_resolved_and_a_wait_that_comes_back_is_told_again(
     let blocked = format!("e@{}/blocked/deciding", SEEN.0);
     let resolved = format!("{blocked}/resolved");
     assert_eq!(told(&state, at(0), true), [""; 0]);
-    // Nobody was told, so nobody is told of the end.
+    // Without a notification there is no resolution.
     assert_eq!(told(&state, at(30), false), [""; 0]);
     assert_eq!(told(&state, at(50), false), [""; 0]);
     assert_eq!(told(&state, at(60), true), [""; 0]);
     assert_eq!(told(&state, at(120), true), core::slice::from_ref(&blocked));
     note(&mut state, at(120), &[(&blocked, "chat")]);
     assert_eq!(told(&state, at(130), false), [""; 0]);
-    // A wait that was gone for a moment is the same wait.
+    // After a short interruption the wait is the same.
     assert_eq!(told(&state, at(135), true), [""; 0]);
     assert_eq!(told(&state, at(140), false), [""; 0]);
     assert_eq!(told(&state, at(150), false), core::slice::from_ref(&resolved));
@@ -275,11 +271,28 @@ fn a_restore_and_a_channel_that_were_told_are_resolved_once_they_are_well() {
     let over = told(&state);
     note(&mut state, SEEN, &[(&over[0], "chat"), (&over[1], "chat")]);
     assert_eq!(told(&state), [""; 0]);
+    // Another receiver may have been out of reach.
+    let due = ids_at(&state, SEEN.plus(MINUTE));
+    assert!(over.iter().all(|id| due.contains(id) && !state.is_delivered(id, "grid")), "{due:?}");
     // The same again, in another stint and another hour.
     let second = ["a/w/restore_failed/8", &later];
     note(&mut state, SEEN, &second.map(|id| (id, "chat")));
     assert_eq!(told(&state), second.map(|id| format!("{id}/resolved")));
-    // The member is not back while its slot is: a hook that succeeds may be followed by one that fails.
+    // Workloads that register themselves are members too.
+    let session = Workload {
+        name: WorkloadName("session".into()),
+        group: None,
+        after: Vec::new(),
+        hooks: Vec::new(),
+        origin: Origin::Session { owner: 0 },
+        on_absent: OnAbsent::Hold,
+    };
+    let command = Command::RegisterSession(RegisterSession { workload: session });
+    assert_eq!(apply(&mut state, &Entry { at: SEEN, by: vm("a"), command }), ApplyResult::Applied);
+    note(&mut state, SEEN, &[("a/session/restore_failed/1", "chat")]);
+    assert_eq!(told(&state).remove(0), "a/session/restore_failed/1/resolved");
+    state.deliveries.remove("a/session/restore_failed/1");
+    // The member keeps its slot, because its `ready` hook may still fail.
     let (member, _) = the_drain(&state);
     let returning = Slot {
         stint: 8,
@@ -314,7 +327,7 @@ fn a_channel_that_stalls_again_within_the_hour_is_told_again() {
         note(&mut state, SEEN, &[(&name, "chat"), (&format!("{name}/resolved"), "chat")]);
         assert_eq!(stalled(&state), [format!("{first}/{number}")]);
     }
-    // What never ends to come and go is not told for ever.
+    // The number of names is bounded.
     let last = format!("{first}/{NAMES}");
     note(&mut state, SEEN, &[(&last, "chat"), (&format!("{last}/resolved"), "chat")]);
     assert_eq!(stalled(&state), [last]);
@@ -354,61 +367,4 @@ fn a_stalled_channel_has_one_id_whoever_leads() {
     assert_eq!(by_one, [format!("a/channel_stalled/{}", SEEN.0 / 3_600_000)]);
     assert_eq!(stalled(SEEN.plus(9 * MINUTE), SEEN.plus(8 * MINUTE)), by_one);
     assert_eq!(stalled(SEEN.plus(60 * MINUTE), SEEN), [""; 0]);
-}
-
-fn note(state: &mut State, at: Timestamp, told: &[(&str, &str)]) -> ApplyResult {
-    let told =
-        told.iter().map(|(notice, receiver)| Delivery { notice: (*notice).into(), receiver: (*receiver).into() });
-    apply(
-        state,
-        &Entry { at, by: vm("a"), command: Command::RecordDeliveries(RecordDeliveries { deliveries: told.collect() }) },
-    )
-}
-
-#[test]
-fn what_was_told_is_remembered_for_each_receiver_as_long_as_it_could_be_told_again() {
-    let mut state = State::default();
-    let later = SEEN.plus(TOLD_WITHIN);
-    assert_eq!(note(&mut state, SEEN, &[("one", "chat"), ("two", "grid")]), ApplyResult::Applied);
-    assert!(
-        state.is_delivered("one", "chat") && state.is_delivered("two", "grid") && !state.is_delivered("one", "grid")
-    );
-    assert_eq!(note(&mut state, later, &[("one", "chat")]), ApplyResult::Rejected(Rejection::Repeated));
-    assert_eq!(note(&mut state, later, &[("one", "grid"), ("three", "chat")]), ApplyResult::Applied);
-    assert_eq!(state.deliveries.len(), 3);
-    assert_eq!(note(&mut state, SEEN.plus(REMEMBERED_FOR), &[("four", "grid")]), ApplyResult::Applied);
-    assert_eq!(state.deliveries.keys().map(String::as_str).collect::<Vec<_>>(), ["four", "three"]);
-}
-
-#[test]
-fn what_may_end_is_remembered_until_its_end_was_told() {
-    let mut state = State::default();
-    let lasting = ["a/w/restore_failed/1", "b/channel_stalled/490", "e@7/blocked/budget"];
-    let ended = format!("{}/resolved", lasting[2]);
-    note(&mut state, SEEN, &lasting.map(|id| (id, "chat")));
-    note(&mut state, SEEN, &[("e@7/started", "chat"), (&ended, "chat")]);
-    let kept = |state: &State| state.deliveries.keys().cloned().collect::<Vec<_>>();
-    note(&mut state, SEEN.plus(REMEMBERED_FOR), &[("new", "chat")]);
-    assert_eq!(kept(&state), [lasting[0], lasting[1], "new"]);
-    note(&mut state, SEEN.plus(Duration::from_hours(30 * 24)), &[("newer", "chat")]);
-    assert_eq!(kept(&state), ["newer"]);
-}
-
-#[test]
-fn what_is_remembered_is_bounded() {
-    let mut state = State::default();
-    let long = "x".repeat(NAME_LIMIT + 1);
-    for (notice, receiver) in [(long.as_str(), "chat"), ("one", long.as_str())] {
-        assert_eq!(note(&mut state, SEEN, &[(notice, receiver)]), ApplyResult::Rejected(Rejection::Repeated));
-    }
-    let many: Vec<String> = (0..=REMEMBERED).map(|number| number.to_string()).collect();
-    let all: Vec<_> = many.iter().map(|notice| (notice.as_str(), "chat")).collect();
-    assert_eq!(note(&mut state, SEEN, &all), ApplyResult::Applied);
-    assert_eq!(state.deliveries.len(), REMEMBERED);
-    let receivers: Vec<_> = many.iter().take(2 * RECEIVERS).map(|name| ("0", name.as_str())).collect();
-    assert_eq!(note(&mut state, SEEN, &receivers), ApplyResult::Applied);
-    assert_eq!(state.deliveries["0"].receivers.len(), RECEIVERS);
-    // Old records make space.
-    assert_eq!(note(&mut state, SEEN.plus(REMEMBERED_FOR), &[("new", "chat")]), ApplyResult::Applied);
-    assert_eq!(state.deliveries.len(), 1);
 }
