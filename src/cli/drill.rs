@@ -147,9 +147,13 @@ fn may_move_primaries(endpoint: &Path, vms: &[String]) -> Result<bool, Exit> {
     Ok(may)
 }
 
+/// The workloads on these VMs.
+fn workloads_on<'a>(status: &'a shown::Status, vms: &[String]) -> impl Iterator<Item = &'a shown::Workload> {
+    status.workloads.iter().filter(|workload| vms.iter().any(|vm| vm.eq_ignore_ascii_case(&workload.vm)))
+}
+
 /// A sentence for each primary that is, or may be, on one of the VMs.
 fn held_primaries(status: &shown::Status, vms: &[String]) -> Vec<String> {
-    let is_named = |workload: &&shown::Workload| vms.iter().any(|vm| vm.eq_ignore_ascii_case(&workload.vm));
     let down = |workload: &shown::Workload| shown::TakenDown {
         workload: workload.name.clone(),
         vm: workload.vm.clone(),
@@ -157,12 +161,12 @@ fn held_primaries(status: &shown::Status, vms: &[String]) -> Vec<String> {
         role: workload.role.clone(),
         last_role: workload.last_role.clone(),
     };
-    let takes_down = status.workloads.iter().filter(is_named).map(down).collect();
+    let takes_down = workloads_on(status, vms).map(down).collect();
     // A failover runs also for a member whose role nobody knows.
     let is_unknown = |it: &&shown::Workload| {
         it.role == "unknown" && it.last_role.is_none() && it.phases.iter().any(|phase| phase == "failover")
     };
-    let unknown = status.workloads.iter().filter(is_named).filter(is_unknown);
+    let unknown = workloads_on(status, vms).filter(is_unknown);
     let unknown =
         unknown.map(|it| format!("the role of {} on {} is unknown, so it may hold the primary", it.name, it.vm));
     primaries(&shown::Event { takes_down, ..Default::default() }).into_iter().chain(unknown).collect()
@@ -179,9 +183,7 @@ fn say_where_primaries_are(endpoint: &Path, vms: &[String]) {
 
 /// Where the primary of each group of the drill is now.
 fn places_of_primaries(status: &shown::Status, vms: &[String]) -> Vec<String> {
-    let is_named = |workload: &&shown::Workload| vms.iter().any(|vm| vm.eq_ignore_ascii_case(&workload.vm));
-    let groups: BTreeSet<&String> =
-        status.workloads.iter().filter(is_named).filter_map(|workload| workload.group.as_ref()).collect();
+    let groups: BTreeSet<&String> = workloads_on(status, vms).filter_map(|workload| workload.group.as_ref()).collect();
     let primaries = status.workloads.iter().filter(|workload| workload.role == "primary");
     let of_drill = primaries.filter_map(|it| Some((it.group.as_ref().filter(|group| groups.contains(group))?, &it.vm)));
     of_drill.map(|(group, vm)| sentence(&format!("the primary of {group} is on {vm} now, and stays there"))).collect()

@@ -1,5 +1,5 @@
-//! The roles of workloads, as far as somebody knows them now. The last report of an unreachable replica may be old, and
-//! right after a failover two replicas may report the primary.
+//! The roles of workloads, as known at present. The last report of an unreachable replica may be old, and right after a
+//! failover two replicas may report the primary.
 
 use crate::model::event::Event;
 use crate::model::id::GroupName;

@@ -6,10 +6,8 @@ use super::moments;
 use super::text::{OutputContext, quoted};
 use allclear_server::http::sanitize::sanitize;
 use allclear_server::replica::clock::{from_rfc3339, rfc3339};
+use allclear_server::replica::view::DOCTOR;
 use allclear_wire::pb::allclear::operator::v1 as shown;
-
-/// Where packages put the configuration.
-pub(super) const DOCTOR: &str = "allclear doctor --config /etc/allclear/allclear.toml";
 
 /// Duration of an offered hold, unless the notice is longer.
 const HELD_FOR: Duration = Duration::from_hours(2);

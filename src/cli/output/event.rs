@@ -1,12 +1,12 @@
 //! `allclear explain`, for people: the blocker of an event, the next automatic step and its time, and the commands
 //! that help.
 
-use super::advice::{DOCTOR, advice};
+use super::advice::advice;
 use super::moments;
 use super::page::{Span, TextBuilder, bold, faint, green, plain, red, yellow};
 use super::text::{OutputContext, how_far, summary, what};
 use allclear_server::replica::clock::from_rfc3339;
-use allclear_server::replica::view::primaries;
+use allclear_server::replica::view::{DOCTOR, primaries};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Width of the names at the left.

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use super::advice::DOCTOR;
 use super::page::{Span, TextBuilder, bold, faint, green, plain, red, yellow};
 use super::text::{OutputContext, how_far, what};
 use super::{event, moments};
 use allclear_server::replica::clock_skew::WARN_ABOVE;
-use allclear_server::replica::view::primaries;
+use allclear_server::replica::view::{DOCTOR, primaries};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Width of the names before the blocker of an open event.

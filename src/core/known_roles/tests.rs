@@ -1,4 +1,4 @@
-//! Roles of unreachable replicas, and of two replicas that report the primary.
+//! Roles of unreachable replicas, and two reports of the primary.
 
 use super::*;
 use crate::apply::apply;
@@ -107,6 +107,6 @@ fn there_are_never_two_primaries_where_a_failover_moves_one() {
     let both = [Role::Primary, Role::Primary];
     assert_eq!(roles(&with(both, true), &input(&["a", "b"])), [old(Role::Primary, None); 2]);
     assert_eq!(roles(&with(both, true), &input(&["a"])), [certain(Role::Primary), old(Role::Primary, Some(SINCE))]);
-    // A group without a failover may have as many primaries as it likes.
+    // A group without a failover hook may have several primaries.
     assert_eq!(roles(&with(both, false), &input(&["a", "b"])), [certain(Role::Primary); 2]);
 }

@@ -1,6 +1,6 @@
 //! One event as the cluster knows it: announcement, treatment, attempts, claims and stages, with their times.
 
-use crate::model::attempt::{Attempt, ENDED_WITHIN, Waiver};
+use crate::model::attempt::{Attempt, Waiver};
 use crate::model::claim::{Claim, PostOutcome};
 use crate::model::document::{Announcement, EventType, NotBefore, Source, Status};
 use crate::model::drill::{Drill, Mode};
@@ -163,55 +163,9 @@ impl Event {
         }
     }
 
-    pub fn preparation_starts(&self) -> Timestamp {
-        let usual = self.usual_preparation_start();
-        self.asked_to_prepare_from().map_or(usual, |from| from.max(self.first_seen()).min(usual))
-    }
-
-    /// The start of the preparation by policy.
-    pub fn usual_preparation_start(&self) -> Timestamp {
-        let ahead = self.treatment.as_ref().and_then(|treatment| treatment.ahead);
-        ahead.map_or(self.first_seen(), |ahead| self.notice_ends().minus(ahead).max(self.first_seen()))
-    }
-
-    /// When the event is approved although not every hook is settled: the budget counts from the time at which the
-    /// event has all slots (R9), and anew from an operator's retry of a hook.
-    pub fn budget_ends(&self) -> Option<Timestamp> {
-        let budget = self.treatment.as_ref().and_then(|treatment| treatment.budget)?;
-        let from = self.slots_since?.max(self.preparation_starts());
-        Some(self.last_retry().map_or(from, |at| from.max(at)).plus(budget))
-    }
-
-    /// Hooks end this long before the notice ends.
-    pub fn margin(&self) -> Duration {
-        self.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.margin)
-    }
-
     /// How long an event without progress keeps members out.
     pub fn give_back_after(&self) -> Duration {
         self.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.give_back_after)
-    }
-
-    /// The latest end of a hook that prepares: when the budget is exhausted, every run has been ended.
-    pub fn preparation_ends(&self) -> Timestamp {
-        let notice = self.notice_ends().minus(self.margin());
-        let budget = self.treatment.as_ref().and_then(|treatment| treatment.budget).unwrap_or_default();
-        let to_end = ENDED_WITHIN.min(budget / 4);
-        let is_hurried = self.last_call_since.is_some() || self.is_reopened();
-        self.budget_ends().filter(|_| !is_hurried).map_or(notice, |ends| ends.minus(to_end).min(notice))
-    }
-
-    /// The latest end of a hook of this phase. A restore takes as long as necessary, and so does the undo of a hook
-    /// that began.
-    pub fn latest_end_of_phase(&self, phase: Phase) -> Option<Timestamp> {
-        (phase < Phase::Restore && !self.stage().is_over()).then(|| self.preparation_ends())
-    }
-
-    /// The latest end of a running attempt: the attempt's own deadline, or earlier when the time for the phase has
-    /// become shorter.
-    pub fn deadline_of(&self, attempt: &Attempt) -> Timestamp {
-        let ends = if attempt.intent == Intent::Undo { None } else { self.latest_end_of_phase(attempt.hook.phase) };
-        ends.map_or(attempt.deadline, |ends| ends.min(attempt.deadline))
     }
 
     pub fn attempt(&self, id: AttemptId) -> Option<&Attempt> {

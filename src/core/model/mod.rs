@@ -19,6 +19,7 @@ pub mod lifecycle;
 pub mod member_state;
 pub mod notification;
 pub mod operator;
+pub mod preparation;
 pub mod reconcile_state;
 pub mod slot;
 pub mod state;

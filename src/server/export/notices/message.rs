@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::pending::PendingNotifications;
 use crate::replica::clock::rfc3339;
-use crate::replica::view::{primaries, warning};
+use crate::replica::view::{DOCTOR, primaries, warning};
 use allclear_core::model::notification::{Notification, NotificationKind, NotificationSubject};
 use allclear_core::model::time::Timestamp;
 use allclear_wire::pb::allclear::operator::v1 as operator;
@@ -31,8 +31,6 @@ const SHOWN: [&str; 19] = [
     "start_cause",
     "measures",
 ];
-/// The path is the one of the packages.
-const DOCTOR: &str = "allclear doctor --config /etc/allclear/allclear.toml";
 /// The maximal number of approvals in a message; the last are kept.
 const APPROVALS: usize = 3;
 

@@ -11,7 +11,7 @@ function quoted(text) {
 
 const HELD_FOR = 2 * 3_600_000;
 // The path is the one of the Debian package.
-const DOCTOR = "allclear doctor --config /etc/allclear/allclear.toml";
+export const DOCTOR = "allclear doctor --config /etc/allclear/allclear.toml";
 
 // The explanation of an operator's approval without a quorum, with the blockers that the approval overrides.
 function approveAlone({ other_voters: others, overrides }) {

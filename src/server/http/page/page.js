@@ -1,6 +1,7 @@
 // The page as a whole. It is drawn again with each change of the status, and every second.
 
 import { ability, drawCluster } from "./page/cluster.js";
+import { DOCTOR } from "./page/commands.js";
 import { drawEvents } from "./page/event.js";
 import { closedEvents, listen } from "./page/feed.js";
 import { drawHistory } from "./page/history.js";
@@ -136,7 +137,7 @@ function verdict(status) {
 // Without a document nothing is announced, prepared or approved, and events start all the same.
 function blind() {
   return ["No replica receives documents from Azure's metadata endpoint. New events are not seen, and nothing is approved; Azure starts each event when its notice ends. Run on each of the VMs: ",
-    tree("code", {}, "allclear doctor --config /etc/allclear/allclear.toml")];
+    tree("code", {}, DOCTOR)];
 }
 
 function standing({ stage, blocker, drill }) {

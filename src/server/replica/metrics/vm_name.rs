@@ -1,5 +1,5 @@
-//! Whether Azure calls this VM by another name than the configuration. Events use Azure's name, so such a replica takes
-//! every event of its own VM for a foreign one.
+//! The check of `replica.name` against Azure's name of the VM. Events contain Azure's name, so a replica under another
+//! name takes every event of its own VM for a foreign event.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -34,7 +34,7 @@ impl VmNameCheck {
         self.differs.set(i64::from(known.is_some()));
     }
 
-    /// Azure's name and the time of its first sight, if it differs.
+    /// Azure's name, if different from the replica's, with the time of the first sight.
     pub fn differs(&self) -> Option<(Timestamp, VmName)> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

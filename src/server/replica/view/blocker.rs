@@ -1,6 +1,7 @@
 //! A blocker in sentences: the reason of the wait, the next step with a time, and the party able to resolve the
 //! blocker.
 
+mod budget;
 mod hook;
 mod quorum;
 
@@ -13,9 +14,8 @@ use allclear_core::model::blocker::Blocker;
 use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::document::Status;
 use allclear_core::model::event::Event;
-use allclear_core::model::id::{EventId, GroupName, VmName};
+use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::operator::Suspension;
-use allclear_core::model::slot::SlotCause;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::treatment::Action;
@@ -207,36 +207,6 @@ impl Teller<'_> {
                     .into()
             }
             None => "Azure does not list the event as Scheduled, so there is nothing to approve".into(),
-        }
-    }
-
-    fn budget(&self, group: Option<&GroupName>, by: &[SlotCause]) -> Sentences {
-        let by: Vec<String> = by.iter().map(|cause| self.cause(cause)).collect();
-        let message = match group {
-            Some(group) => {
-                format!(
-                    "no further member of the group {group} may be out of service; the event waits for {}",
-                    by.join(", ")
-                )
-            }
-            None => format!("the workload of the event is being restored; the event waits for {}", by.join(", ")),
-        };
-        Sentences::new(
-            message,
-            Some(self.event.notice_ends()),
-            format!("{} when enough members are in service; otherwise {}", self.goal(), self.platform()),
-            "the operator of the VMs, if members are out of service; an operator, by `allclear approve \
-                 --over-budget`, which lets Azure take further members away",
-        )
-    }
-
-    fn cause(&self, cause: &SlotCause) -> String {
-        match cause {
-            SlotCause::Event(id) => self.named(id),
-            SlotCause::Returning(id) => format!("a member that is not restored after {}", self.named(id)),
-            SlotCause::Unreachable(name) => format!("{name} (unreachable)"),
-            SlotCause::NotReady(member) => format!("{member} (not ready)"),
-            SlotCause::Queue(id) => format!("{} (earlier in the order)", self.named(id)),
         }
     }
 

@@ -12,6 +12,7 @@ mod post_detail;
 mod primary;
 mod timeline;
 pub mod warning;
+mod workload;
 
 use std::sync::Arc;
 
@@ -32,16 +33,17 @@ use super::watchdog::Watchdog;
 use crate::consensus::{RaftRole, RaftStatus};
 use crate::net::tls::Credentials;
 use allclear_core::isolation::reconciliation::with_local_facts;
-use allclear_core::known_roles::{KnownRole, known_role};
 use allclear_core::model::event_lookup::NotSelected;
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::isolated_approval::JournalEntry;
 use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
-use allclear_core::model::workload::Workload;
 use allclear_core::planning_input::{PeerHealth, PlanningInput};
 use allclear_wire::pb::allclear::operator::v1 as shown;
+
+/// The command that finds a fault of a replica on its VM, with the path where packages put the configuration.
+pub const DOCTOR: &str = "allclear doctor --config /etc/allclear/allclear.toml";
 
 /// The number of closed events in a list of events.
 const RECENT: usize = 100;
@@ -113,7 +115,7 @@ impl View {
             quorum: input.quorum,
             paused: state.pause(input.now).map(|pause| operator_record::shown(&pause, &state, &input)),
             replicas: replicas(&self.inputs, &state, &input),
-            workloads: workloads(&state, &input),
+            workloads: workload::all(&state, &input),
             events: state.open_events().map(|event| event::shown(&state, event, &input)).collect(),
             groups: group::all(&state),
             now: rfc3339(input.now),
@@ -275,30 +277,4 @@ fn replicas(inputs: &InputSource, state: &State, input: &PlanningInput) -> Vec<s
         }
     };
     all.iter().map(shown).collect()
-}
-
-fn last_role(known: KnownRole) -> Option<shown::LastRole> {
-    let last = known.last?;
-    Some(shown::LastRole { role: last.role.as_str().into(), unreachable_since: last.unreachable_since.map(rfc3339) })
-}
-
-fn workloads(state: &State, input: &PlanningInput) -> Vec<shown::Workload> {
-    let shown = |vm: &VmName, workload: &Workload| {
-        let member = workload.on(vm);
-        let condition = state.condition(&member).unwrap_or_default();
-        let role = known_role(state, input, &member);
-        let mut phases: Vec<_> = workload.hooks.iter().map(|hook| hook.phase).collect();
-        phases.sort_unstable();
-        phases.dedup();
-        shown::Workload {
-            name: workload.name.to_string(),
-            group: workload.group.as_ref().map(ToString::to_string),
-            vm: vm.to_string(),
-            role: role.role.as_str().into(),
-            last_role: last_role(role),
-            connected: condition.connected && input.reaches(vm),
-            phases: phases.iter().map(ToString::to_string).collect(),
-        }
-    };
-    state.workloads().map(|(vm, workload)| shown(vm, workload)).collect()
 }
