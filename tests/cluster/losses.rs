@@ -92,8 +92,7 @@ async fn a_leader_that_was_frozen_posts_nothing_new() {
     cluster.freeze(leader);
     cluster.hooks.open("gate");
     let event = cluster.until_stage(other, &id, "started").await;
-    // On a busy machine the claim of the next may lapse, too.
-    assert_ne!(event.approvals[1].approver, format!("db-{leader}"));
+    assert_ne!(event.approvals.last().unwrap().approver, format!("db-{leader}"));
     cluster.thaw(leader);
     cluster.ready().await;
     cluster.a_few_polls_later().await;
@@ -213,7 +212,8 @@ async fn an_approver_whose_claim_has_lapsed_leaves_the_post_to_the_next() {
     cluster.hooks.open("gate");
     assert_eq!(claimed_by(&cluster, leader, &id).await, leader);
     let event = cluster.until_approved(leader, &id).await;
-    assert_ne!(event.approvals.last().unwrap().approver, format!("db-{leader}"));
+    // On a busy machine the claim of the next may lapse, too.
+    assert_ne!(event.approvals[1].approver, format!("db-{leader}"));
     cluster.until_stage(leader, &id, "started").await;
     assert_eq!(cluster.cloud.posts().await.len(), 1);
 }
