@@ -98,7 +98,10 @@ async fn a_replica_that_is_stopped_ends_within_five_seconds_and_leaves_no_event_
 /// Errors wake people. An event, and the stop of one replica after the other, are no reason.
 #[tokio::test]
 async fn a_clean_life_and_a_clean_stop_leave_no_error_in_the_log() {
-    let mut cluster = Cluster::with_hooks(vec![hook("drain"), hook("restore")]).await;
+    let default = || vec![("ALLCLEAR_LOG", String::new()), ("RUST_LOG", String::new())];
+    let hooks = vec![hook("drain"), hook("restore")];
+    let plan = Cluster::of(&["db-0", "db-1", "db-2"]).workload("database", hooks);
+    let mut cluster = plan.environments(vec![default(), default(), default()]).start().await;
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;
     cluster.until_stage(1, &id, "started").await;
     cluster.cloud.finish(&id).await;

@@ -69,12 +69,8 @@ impl Consensus {
     /// The membership in the log; `None` before this replica is formed. Asks openraft itself: the published metrics may
     /// lag behind right after a start.
     pub(crate) async fn stored_membership(&self) -> Result<Option<Membership>, String> {
-        let raft = self.raft.clone();
-        let read =
-            async move { raft.with_raft_state(|state| state.membership_state.effective().membership().clone()).await };
-        // In its own task: a caller may leave early, for example at a stop, and openraft would log an error for people.
-        let membership = tokio::spawn(read).await.map_err(|error| error.to_string())?;
-        let membership = membership.map_err(|error| error.to_string())?;
+        let read = self.raft.with_raft_state(|state| state.membership_state.effective().membership().clone());
+        let membership = read.await.map_err(|error| error.to_string())?;
         let formed = membership.nodes().next().is_some();
         Ok(formed.then_some(membership))
     }

@@ -2,8 +2,9 @@
 //!
 //! The log has opaque bytes. `StateMachine` gives them their meaning. No other module knows openraft.
 //!
-//! openraft warns about every failed call, so its target `openraft` is logged from `error` on. This module logs each
-//! change once: of the Raft status, and of a replica that is lost or back.
+//! openraft warns about every failed call, and logs an error for every call that a stop interrupts, so its target
+//! `openraft` is not logged by default. This module logs each change once: of the Raft status, and of a replica that is
+//! lost or back.
 
 mod authentication;
 mod autopilot;

@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 
-/// The default of `ALLCLEAR_LOG`: openraft logs every vote and every heartbeat at `info`, and every failed call at
-/// `warn`, of which `consensus` logs each change once.
-const LOG_DEFAULT: &str = "info,openraft=error";
+/// The default of `ALLCLEAR_LOG`. openraft logs every vote and heartbeat at `info`, every failed call at `warn`, and every
+/// call that a stop interrupts at `error`. `consensus` logs each change once, and the reason if consensus fails.
+const LOG_DEFAULT: &str = "info,openraft=off";
 
 /// Every variable of this process. Invalid text is replaced by marks, and becomes a mistake where used.
 pub fn environment() -> impl Iterator<Item = (String, String)> {
