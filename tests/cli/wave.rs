@@ -42,6 +42,7 @@ fn a_wave_moves_the_primary_of_the_example_twice_at_the_most() {
 
 #[test]
 fn the_example_in_python_takes_part_as_well() {
+    crate::left_out::long!();
     let Some((interpreter, package)) = python::installed() else { return };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/examples/kv.py");
     let member = format!("{} {}", interpreter.display(), script.display());

@@ -312,17 +312,9 @@ impl Cluster {
 
     /// Waits until a replica's status is as wanted.
     pub(crate) async fn until(&self, place: usize, what: &str, holds: impl Fn(&Status) -> bool) -> Status {
-        let (began, mut last) = (Instant::now(), None);
-        while began.elapsed() < LIMIT {
-            if let Some(status) = self.status(place).await {
-                if holds(&status) {
-                    return status;
-                }
-                last = Some(status);
-            }
-            sleep(pause(began)).await;
-        }
-        panic!("replica {place} is not {what}; its status: {last:#?}");
+        let read = async |replica: &mut OperatorConnection| replica.status().await.ok();
+        let seen = self.until_read(place, read, holds).await;
+        seen.unwrap_or_else(|last| panic!("replica {place} is not {what}; its status: {last:#?}"))
     }
 
     /// Waits until a replica shows an event as wanted.
@@ -333,17 +325,32 @@ impl Cluster {
         what: &str,
         holds: impl Fn(&Event) -> bool,
     ) -> Event {
-        let (began, mut last) = (Instant::now(), None);
+        let read = async |replica: &mut OperatorConnection| replica.event(id).await.ok();
+        let seen = self.until_read(place, read, holds).await;
+        seen.unwrap_or_else(|last| panic!("replica {place} does not show event {id} {what}; it shows: {last:#?}"))
+    }
+
+    /// Reads over one connection until `holds` returns true, or returns the last answer after the time limit.
+    async fn until_read<T>(
+        &self,
+        place: usize,
+        read: impl AsyncFn(&mut OperatorConnection) -> Option<T>,
+        holds: impl Fn(&T) -> bool,
+    ) -> Result<T, Option<T>> {
+        let (began, mut last, mut connection) = (Instant::now(), None, None);
         while began.elapsed() < LIMIT {
-            if let Some(event) = self.event(place, id).await {
-                if holds(&event) {
-                    return event;
-                }
-                last = Some(event);
+            if connection.is_none() {
+                connection = OperatorConnection::connect(&self.replicas[place].socket).await.ok();
+            }
+            let answer = if let Some(replica) = &mut connection { read(replica).await } else { None };
+            match answer {
+                Some(answer) if holds(&answer) => return Ok(answer),
+                Some(answer) => last = Some(answer),
+                None => connection = None,
             }
             sleep(pause(began)).await;
         }
-        panic!("replica {place} does not show event {id} {what}; it shows: {last:#?}");
+        Err(last)
     }
 
     pub(crate) async fn until_stage(&self, place: usize, id: &str, stage: &str) -> Event {

@@ -54,8 +54,7 @@ fn played(fold: Fold, seed: u64, applied: &mut usize) -> (Vec<Entry>, Option<Str
 
 #[test]
 fn no_sequence_of_commands_breaks_a_promise() {
-    if let Some((what, entries)) = found(apply, 0..rounds(if crate::left_out::runs_long_tests() { 1_200 } else { 400 }))
-    {
+    if let Some((what, entries)) = found(apply, 0..rounds(1_200)) {
         panic!("{what}; keep it in tests/hostile/found under a name that says what it is:\n{}", written(&entries));
     }
     memory::is_bounded();
