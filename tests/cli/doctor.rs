@@ -246,6 +246,34 @@ fn a_data_directory_that_cannot_be_used_is_told() {
     }
 }
 
+/// A table of file systems that names a mount point above the data directory, in a mount namespace of its own.
+#[test]
+fn a_data_directory_whose_disk_is_not_mounted_is_told() {
+    if !crate::left_out::is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("disk")).unwrap();
+    let text = bench.text().replace(&bench.path("data"), &bench.path("disk/data"));
+    let (config, table) = (written(bench.folder.path(), &text), bench.path("fstab"));
+    std::fs::write(&table, format!("/dev/none {} ext4 nofail 0 2\n", bench.path("disk"))).unwrap();
+    let doctor = format!("exec {} doctor --config {config}", program());
+    let mounted = format!("mount --bind {table} /etc/fstab");
+    let disk = format!("mount -t tmpfs none {}", bench.path("disk"));
+    let asked = |script: &str| {
+        let output = Command::new("unshare").args(["--mount", "sh", "-c", script]).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    if asked(&mounted).0 != Some(0) {
+        return crate::left_out::is_forbidden("mount namespaces");
+    }
+    let (code, told) = asked(&format!("{mounted} && {doctor}"));
+    let missing = format!("mount it: `mount {}`", bench.path("disk"));
+    assert!(code == Some(1) && told.contains("nothing is mounted there") && told.contains(&missing), "{told}");
+    let (code, told) = asked(&format!("{mounted} && {disk} && {doctor}"));
+    assert!(code == Some(0) && !told.contains("mounted"), "{told}");
+}
+
 #[test]
 fn ports_and_sockets_of_others_are_told() {
     let bench = Bench::new();

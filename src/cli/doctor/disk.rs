@@ -10,6 +10,7 @@ use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, access, geteuid};
 
 use super::finding::Finding;
+use super::mounts;
 use allclear_server::config::Config;
 use allclear_server::files;
 use allclear_server::replica::clock;
@@ -44,6 +45,9 @@ fn look(folder: &Path) -> Vec<Finding> {
             why.to_string(),
             "do so: a replica refuses to start on a path that other users can exchange",
         )];
+    }
+    if let Some(missing) = mounts::finding(folder) {
+        return vec![missing];
     }
     match fs::metadata(folder) {
         Ok(found) if !found.is_dir() => {

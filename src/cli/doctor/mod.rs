@@ -9,6 +9,7 @@ mod finding;
 mod http_hooks;
 mod listeners;
 mod metadata;
+mod mounts;
 mod peers;
 mod programs;
 mod receivers;
