@@ -9,9 +9,10 @@ use futures_util::StreamExt as _;
 
 use super::approve::{is_answerable, is_yes};
 use super::asker::Asker;
+use super::format::AnswerFormat;
 use super::output::sentence;
 use super::policy::read_event;
-use super::query::{answered, endpoint_of_user, print, read_endpoint};
+use super::query::{answered, endpoint_of_user, read_endpoint};
 use super::{Exit, examples, misused, runtime, say};
 use allclear_core::model::document::{EventType, NotBefore};
 use allclear_server::config;
@@ -50,9 +51,8 @@ pub(super) struct DrillCommand {
     yes: bool,
     #[command(flatten)]
     asker: Asker,
-    /// Prints JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: AnswerFormat,
 }
 
 impl DrillCommand {
@@ -79,7 +79,7 @@ impl DrillCommand {
         }
         let went_well = answered(async {
             let event = drill(&endpoint, name.as_deref(), request.clone()).await?;
-            print(self.json, &event, told).map(|()| went_well(&event))
+            self.format.print(&event, told).map(|()| went_well(&event))
         })?;
         if !request.dry_run {
             say_where_primaries_are(&endpoint, &request.resources);

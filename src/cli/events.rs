@@ -33,7 +33,7 @@ pub(super) struct Events {
     #[command(flatten)]
     target: Target,
     /// Prints all recorded events in full, one JSON object per line, the oldest first
-    #[arg(long, conflicts_with_all = ["open", "limit", "vm", "kind", "failed", "json"])]
+    #[arg(long, conflicts_with_all = ["open", "limit", "vm", "kind", "failed", "json", "output"])]
     export: bool,
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use serde::Serialize;
 
-use super::query::print;
+use super::format::AnswerFormat;
 use super::{Configured, Exit, examples, failed, misused, runtime, say};
 use allclear_core::model::document::{EventType, Source};
 use allclear_core::model::drill::{Mode, PREFIX};
@@ -51,9 +51,8 @@ pub(super) struct HookRun {
     /// A preferred VM for the primary; you may give the option more than once
     #[arg(long, value_name = "NAME")]
     prefer: Vec<String>,
-    /// Prints JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: AnswerFormat,
 }
 
 impl HookSubcommand {
@@ -76,7 +75,7 @@ impl HookRun {
             }
         };
         let shown = runtime.block_on(one.try_it(&task, given_up, hear)).map_err(failed)?;
-        print(self.json, &shown, Shown::told).map_err(failed)?;
+        self.format.print(&shown, Shown::told).map_err(failed)?;
         if matches!(shown.answer, HookOutcome::Done | HookOutcome::NotApplicable) { Ok(()) } else { Err(Exit::Failed) }
     }
 

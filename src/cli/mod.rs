@@ -11,6 +11,7 @@ mod drill;
 mod events;
 mod examples;
 mod export;
+mod format;
 mod hook;
 mod http_hook;
 mod manual;

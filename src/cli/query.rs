@@ -1,6 +1,5 @@
-//! `allclear status`, `explain` and `watch`: queries of a replica, for people or as JSON.
+//! `allclear status`, `explain` and `watch`: queries of a replica, for people or for programs.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,11 +11,11 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::approve;
 use super::asker::Asker;
 use super::events::Events;
+use super::format::{AnswerFormat, write};
 use super::output::{self, Health, OutputContext, USUAL_ENDPOINT};
 use super::{Exit, examples, runtime, say};
 use allclear_server::config::{self, ENDPOINT};
 use allclear_server::grpc::client::{Client, OperatorClientError, OperatorConnection, RpcResult};
-use allclear_server::http::sanitize::harmless_json;
 
 /// Interval at which a terminal is updated without a change of the status, for ages and remaining times.
 const SHOW_AGAIN: Duration = Duration::from_secs(1);
@@ -27,9 +26,8 @@ pub(super) struct Target {
     /// The replica's operator socket: a path, also with unix: in front
     #[arg(long, value_name = "SOCKET", env = ENDPOINT, default_value = USUAL_ENDPOINT, value_parser = read_endpoint)]
     pub(super) endpoint: PathBuf,
-    /// Prints JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    pub(super) format: AnswerFormat,
 }
 
 impl Target {
@@ -43,7 +41,9 @@ impl Target {
         ask: impl AsyncFnOnce(&mut OperatorConnection) -> Result<T, OperatorClientError>,
         told: impl FnOnce(&T) -> String,
     ) -> Result<(), Exit> {
-        answered(async { print(self.json, &ask(&mut OperatorConnection::connect(&self.endpoint).await?).await?, told) })
+        answered(async {
+            self.format.print(&ask(&mut OperatorConnection::connect(&self.endpoint).await?).await?, told)
+        })
     }
 
     /// Shows the consequences of an approval, and asks. Returns the revision that the person has seen.
@@ -66,7 +66,7 @@ impl Target {
         let name = asker.name();
         answered(async {
             let mut asking = OperatorConnection::connect_as(&self.endpoint, name.as_deref()).await?;
-            print(self.json, &asking.change(call).await?, told)
+            self.format.print(&asking.change(call).await?, told)
         })
     }
 }
@@ -128,7 +128,7 @@ impl Query {
 fn check(target: &Target) -> Result<(), Exit> {
     let status = answered(async { OperatorConnection::connect(&target.endpoint).await?.status().await });
     let status = status.map_err(|_| Exit::NoReplica)?;
-    answered(async { print(target.json, &status, output::health_line) })?;
+    answered(async { target.format.print(&status, output::health_line) })?;
     match output::health(&status) {
         Health::Ok => Ok(()),
         Health::Warning => Err(Exit::Failed),
@@ -139,9 +139,9 @@ fn check(target: &Target) -> Result<(), Exit> {
 async fn watch(target: &Target) -> Result<(), OperatorClientError> {
     let mut asking = OperatorConnection::connect(&target.endpoint).await?;
     let mut changes = Box::pin(asking.watch().await?);
-    if target.json || target.reader().paper.size.is_none() {
+    if target.format.is_for_programs() || target.reader().paper.size.is_none() {
         while let Some(status) = changes.next().await {
-            print(target.json, &status?, |status| output::status(&target.reader(), status))?;
+            target.format.print(&status?, |status| output::status(&target.reader(), status))?;
         }
         return Ok(());
     }
@@ -205,25 +205,4 @@ pub(super) fn answered<T>(asking: impl Future<Output = Result<T, OperatorClientE
             OperatorClientError::Refused(_) => Exit::Refused,
         }
     })
-}
-
-pub(super) fn print<T: Serialize>(
-    json: bool,
-    shown: &T,
-    told: impl FnOnce(&T) -> String,
-) -> Result<(), OperatorClientError> {
-    let text = if json {
-        let json = serde_json::to_string(shown).map_err(|error| OperatorClientError::Output(error.to_string()))?;
-        harmless_json(&json) + "\n"
-    } else {
-        told(shown)
-    };
-    write(&text)
-}
-
-fn write(text: &str) -> Result<(), OperatorClientError> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(|error| OperatorClientError::Output(error.to_string()))
 }

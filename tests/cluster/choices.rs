@@ -30,6 +30,7 @@ async fn an_event_is_found_by_the_beginning_of_its_id_and_who_asks_is_kept() {
     let (code, out, err) = cluster.says(1, &["explain", "B0B0", "--json"]);
     assert_eq!((code, err.as_str()), (0, ""));
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["id"], third);
+    in_each_format(&cluster, "b0b0", third);
     assert_eq!(cluster.page(1, "/v1/events/b0b0c0de").await.0, 200);
 
     // Several events begin so; nothing is guessed, and nothing is done.
@@ -50,6 +51,18 @@ async fn an_event_is_found_by_the_beginning_of_its_id_and_who_asks_is_kept() {
     assert!(happened(&event, [&format!("released by {}", who(2)), "it has ended"]), "{event:#?}");
     let (code, _, err) = cluster.says(1, &["resume", "--reason", "x", "--as", "two\nlines"]);
     assert!(code == 2 && err.contains("--as"), "{err}");
+}
+
+/// The formats of one answer.
+fn in_each_format(cluster: &Cluster, event: &str, id: &str) {
+    let told = |format: &str| done(cluster, 1, &["events", "--vm", "db-2", "--output", format]);
+    let json: Value = serde_json::from_str(&told("json")).unwrap();
+    assert_eq!(json["events"][0]["id"], id);
+    let yaml = told("yaml");
+    assert!(yaml.starts_with("---\nevents:\n  - ") && yaml.contains(&format!("    id: \"{id}\"\n")), "{yaml}");
+    assert!(told("table").lines().any(|line| line.contains(id) && !line.contains('"')));
+    let (code, _, err) = cluster.says(1, &["explain", event, "--json", "--output", "yaml"]);
+    assert!(code == 2 && err.contains("cannot be used with"), "{err}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -20,8 +20,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use self::finding::{Finding, Severity};
+use super::format::AnswerFormat;
 use super::output::page::{Terminal, TextBuilder, faint, green, plain, red, yellow};
-use super::query::print;
 use super::{Configured, Exit, examples, failed, runtime, say};
 use allclear_server::app::{confidence, credentials};
 use allclear_server::config::Config;
@@ -35,9 +35,8 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 pub(super) struct Doctor {
     #[command(flatten)]
     file: Configured,
-    /// Prints JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: AnswerFormat,
 }
 
 /// The report in JSON.
@@ -62,7 +61,7 @@ impl Doctor {
         // Does not wait for a disk that never answers.
         runtime.shutdown_background();
         let report = DoctorReport { ok: findings.iter().all(|finding| finding.verdict != Severity::Fail), findings };
-        print(self.json, &report, |report| told(Terminal::of_stdout(), report)).map_err(failed)?;
+        self.format.print(&report, |report| told(Terminal::of_stdout(), report)).map_err(failed)?;
         if report.ok { Ok(()) } else { Err(Exit::Failed) }
     }
 }

@@ -13,7 +13,7 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use self::forecast::{Forecast, forecasts};
-use super::query::print;
+use super::format::AnswerFormat;
 use super::{Configured, Exit, failed, misused};
 use allclear_core::model::document::Document;
 use allclear_core::model::time::Timestamp;
@@ -38,9 +38,8 @@ pub(super) struct Test {
     /// The time at which the event is first seen, such as 2026-01-01T00:00:00Z; by default now
     #[arg(long, value_name = "TIME", value_parser = read_time)]
     at: Option<Timestamp>,
-    /// Prints JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: AnswerFormat,
 }
 
 /// The whole report.
@@ -63,7 +62,7 @@ struct Case {
 
 impl PolicyCommand {
     pub(super) fn run(self) -> Result<(), Exit> {
-        let Self::Test(Test { file, event, at, json }) = self;
+        let Self::Test(Test { file, event, at, format }) = self;
         let config = file.load()?;
         let now = at.unwrap_or_else(clock::now);
         let cases = match &event {
@@ -74,7 +73,7 @@ impl PolicyCommand {
             }
             None => built_in(&config, now)?,
         };
-        print(json, &PolicyReport { at: rfc3339(now), cases }, told::report).map_err(failed)
+        format.print(&PolicyReport { at: rfc3339(now), cases }, told::report).map_err(failed)
     }
 }
 

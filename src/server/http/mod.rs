@@ -9,3 +9,4 @@ mod problem;
 pub mod sanitize;
 pub mod server;
 mod watch;
+pub mod yaml;
