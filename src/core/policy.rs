@@ -9,6 +9,7 @@ use crate::model::workload::Phase;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
+use window::Window;
 
 /// The policy of one replica's configuration.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -72,6 +73,8 @@ pub struct Rule {
     pub budget: Option<Duration>,
     /// Preparation starts this long before NotBefore; `None`: as for events without a rule.
     pub prepare_ahead: Option<Duration>,
+    /// Preparation starts at an earlier time if this window is open then.
+    pub window: Option<Window>,
 }
 
 /// From `at_least` on, up to but without `below`. An unknown value matches no range.
@@ -141,10 +144,10 @@ pub fn explain<'a>(policy: &'a Policy, event: &Announcement, members: &[VmName],
         let conditions = case.conditions(policy);
         match conditions.into_iter().find(|condition| !condition.holds(event, members, now)) {
             Some(unmet) => passed_over.push((case, unmet)),
-            None => return Choice { passed_over, case, treatment: case.treatment(policy, event) },
+            None => return Choice { passed_over, case, treatment: case.treatment(policy, event, now) },
         }
     }
-    Choice { passed_over, case: PolicyInput::Other, treatment: PolicyInput::Other.treatment(policy, event) }
+    Choice { passed_over, case: PolicyInput::Other, treatment: PolicyInput::Other.treatment(policy, event, now) }
 }
 
 impl<'a> PolicyInput<'a> {
@@ -179,7 +182,7 @@ impl<'a> PolicyInput<'a> {
         }
     }
 
-    fn treatment(self, policy: &Policy, event: &Announcement) -> Treatment {
+    fn treatment(self, policy: &Policy, event: &Announcement, now: Timestamp) -> Treatment {
         let user = event.source == Source::User;
         let usual = || default_phases(&event.kind);
         let (action, phases, budget) = match self {
@@ -190,10 +193,15 @@ impl<'a> PolicyInput<'a> {
             Self::User => (Action::Prepare, usual(), Some(policy.user_budget)),
             Self::BriefFreeze | Self::Other => (Action::Prepare, usual(), None),
         };
-        let ahead = match self {
-            Self::Rule(Rule { prepare_ahead: Some(ahead), .. }) => Some(*ahead),
-            _ if user => None,
-            _ => Some(policy.prepare_ahead),
+        let (ahead, window) = match self {
+            Self::Rule(rule) => (rule.prepare_ahead, rule.window.as_ref()),
+            _ => (None, None),
+        };
+        let starts_at_once = user && window.is_none();
+        let ahead = ahead.or_else(|| (!starts_at_once).then_some(policy.prepare_ahead));
+        let opens = match (window, ahead, &event.not_before) {
+            (Some(window), Some(ahead), NotBefore::At(at)) => window.next_open(now, at.minus(ahead)),
+            _ => None,
         };
         Treatment {
             action,
@@ -201,6 +209,7 @@ impl<'a> PolicyInput<'a> {
             phases,
             budget,
             ahead,
+            opens,
             only_named_freezes: matches!(self, Self::BriefFreeze),
             margin: policy.margin,
             give_back_after: policy.give_back_after,
@@ -257,6 +266,8 @@ impl Rule {
         named.into_iter().flatten().collect()
     }
 }
+
+pub mod window;
 
 #[cfg(test)]
 mod tests;

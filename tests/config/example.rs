@@ -39,7 +39,7 @@ fn told_by(text: &str) -> BTreeSet<(String, String)> {
 fn with_unknown_keys() -> String {
     let mut text = String::from("qqqq = 1\n");
     for line in EXAMPLE.lines() {
-        let inline = ["role = {", "confirm = {", "undo = {", "duration = {", "notice = {"]
+        let inline = ["role = {", "confirm = {", "undo = {", "duration = {", "notice = {", "window = {"]
             .iter()
             .any(|key| line.starts_with(key));
         let line = if inline { line.replacen('{', "{ qqqq = 1,", 1) } else { line.to_owned() };

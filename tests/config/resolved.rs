@@ -1,7 +1,10 @@
 //! The output of `allclear check` has the same meaning as the file from which the configuration was read.
 
+use std::path::Path;
+
 use allclear::config::Config;
 use allclear::export::notices::receiver::Address;
+use allclear::replica::clock;
 
 use super::{read, read_with};
 
@@ -20,6 +23,26 @@ fn a_text_that_looks_like_a_number_is_printed_as_a_text() {
     let printed = config.to_string();
     assert!(printed.contains("name = \"5\"\n") && printed.contains("margin = \"1s 500ms\"\n"), "{printed}");
     assert_eq!(read(&printed), Ok(config));
+}
+
+/// Berlin is one hour ahead of UTC in winter, and two in summer.
+#[test]
+fn a_window_is_in_the_time_of_its_zone() {
+    let rule = "[[policy.rule]]\nname = \"a\"\ntreatment = \"prepare\"\n";
+    let window = "window = { days = [\"Sun\"], from = \"04:00\", to = \"05:00\", zone = \"Europe/Berlin\" }";
+    let Ok(config) = read(&format!("replica.data_dir = \"/d\"\n{rule}{window}")) else {
+        return assert!(!Path::new("/usr/share/zoneinfo/Europe/Berlin").exists());
+    };
+    let window = config.policy.rules[0].window.as_ref().unwrap();
+    let time = |text: &str| clock::from_rfc3339(text).unwrap();
+    for (from, opens) in [
+        ("2026-01-05T00:00:00Z", "2026-01-11T03:00:00.000Z"),
+        ("2026-03-28T00:00:00Z", "2026-03-29T02:00:00.000Z"),
+        ("2056-10-28T00:00:00Z", "2056-10-29T03:00:00.000Z"),
+    ] {
+        let end = time("2057-01-01T00:00:00Z");
+        assert_eq!(window.next_open(time(from), end).map(clock::rfc3339).as_deref(), Some(opens), "{from}");
+    }
 }
 
 fn with_hook(keys: &str) -> Config {

@@ -9,6 +9,7 @@ use allclear::core::model::document::{Announcement, Document, EventType, NotBefo
 use allclear::core::model::id::{EventId, GroupName, VmName, WorkloadName};
 use allclear::core::model::time::Timestamp;
 use allclear::core::model::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
+use allclear::core::policy::window::{Window, Zone};
 
 /// `90s`, `15m`, `1m30s`, `1500ms`, `2h`, `7d`.
 pub(crate) fn span(text: &str) -> Result<Duration, String> {
@@ -61,6 +62,17 @@ impl<'a> Options<'a> {
     pub(crate) fn list(&self, key: &str) -> impl Iterator<Item = &'a str> {
         self.values.get(key).copied().into_iter().flat_map(|value| value.split(','))
     }
+}
+
+/// `Sat,Sun/2-5`: days, and the hours at which a window opens and closes, in UTC.
+pub(crate) fn window(text: &str) -> Result<Window, String> {
+    let mistake = || format!("'{text}' is not a window");
+    let (names, hours) = text.split_once('/').ok_or_else(mistake)?;
+    let (opens, closes) = hours.split_once('-').ok_or_else(mistake)?;
+    let minutes = |hour: &str| hour.parse::<u16>().map(|hour| hour * 60).map_err(|_| mistake());
+    let days = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"].map(|day| names.split(',').any(|name| name == day));
+    let zone = Zone { name: "UTC".into(), first: 0, changes: Vec::new() };
+    Ok(Window { days, opens: minutes(opens)?, closes: minutes(closes)?, zone })
 }
 
 /// `nothing`, or announcements with `;` between them.

@@ -265,6 +265,7 @@ impl World {
             phases: options.values.contains_key("phases").then_some(phases),
             budget: options.span("budget")?,
             prepare_ahead: options.span("prepare_ahead")?,
+            window: options.values.get("window").map(|text| parse::window(text)).transpose()?,
         });
         Ok(String::new())
     }

@@ -19,6 +19,7 @@ use allclear::core::model::id::{AttemptId, EventId, VmName, WorkloadName};
 use allclear::core::model::operator::OperatorRequest;
 use allclear::core::model::state::State;
 use allclear::core::model::time::Timestamp;
+use allclear::core::model::treatment::Treatment;
 use allclear::core::model::workload::{Intent, Phase};
 
 use crate::wire::record::Record;
@@ -82,6 +83,11 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
     named.push((
         "report_document nothing".into(),
         Command::ReportDocument(ReportDocument { after: 0, document: Document::default() }),
+    ));
+    let in_a_window = Treatment { opens: Some(Timestamp(NOW + 1)), ..treatment() };
+    named.push((
+        "choose_treatment window".into(),
+        Command::ChooseTreatment(ChooseTreatment { event: event.clone(), treatment: in_a_window }),
     ));
     let nothing_said =
         Command::ReportProgress(ReportProgress { event, attempt: AttemptId(u64::MAX), progress: Progress::default() });

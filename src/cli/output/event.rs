@@ -173,7 +173,9 @@ pub(super) fn if_nothing_changes(
 /// Explanation of a blocker's term, where the blocker's message presumes knowledge of the term.
 fn background(blocker: &shown::Blocker) -> Option<&'static str> {
     Some(match blocker.code.as_str() {
-        "too_early" => "preparation starts policy.prepare_ahead before the notice ends, and not earlier",
+        "too_early" => {
+            "preparation starts policy.prepare_ahead before the notice ends, or in the window of the event's rule"
+        }
         "hook_waiting" if !blocker.hooks.is_empty() => {
             "the hooks of one workload run one after the other, each on a reachable replica"
         }

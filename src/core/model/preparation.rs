@@ -14,8 +14,9 @@ impl Event {
 
     /// The start of the preparation by policy.
     pub fn usual_preparation_start(&self) -> Timestamp {
-        let ahead = self.treatment.as_ref().and_then(|treatment| treatment.ahead);
-        ahead.map_or(self.first_seen(), |ahead| self.notice_ends().minus(ahead).max(self.first_seen()))
+        let Some(treatment) = &self.treatment else { return self.first_seen() };
+        let ahead = treatment.ahead.map(|ahead| self.notice_ends().minus(ahead));
+        ahead.into_iter().chain(treatment.opens).min().map_or(self.first_seen(), |at| at.max(self.first_seen()))
     }
 
     /// When the event is approved although not every hook is settled: the budget counts from the time at which the

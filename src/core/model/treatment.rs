@@ -1,5 +1,6 @@
 //! The treatment that policy chose for an event.
 
+use crate::model::time::Timestamp;
 use crate::model::workload::Phase;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -26,6 +27,8 @@ pub struct Treatment {
     pub budget: Option<Duration>,
     /// Preparation waits until this long before NotBefore; `None` starts it at once.
     pub ahead: Option<Duration>,
+    /// An earlier start of the preparation: the rule's window is open.
+    pub opens: Option<Timestamp>,
     /// Only hooks that name a `min_freeze` of at most the event's duration apply.
     pub only_named_freezes: bool,
     pub margin: Duration,

@@ -67,8 +67,7 @@ pub fn plan(state: &State, input: &PlanningInput) -> Vec<Command> {
             }
             let chosen = policy::treatment_of(&input.policy, &event.announcement, &input.members, input.now);
             // A drill starts at once.
-            let ahead = chosen.ahead.filter(|_| !event.is_drill());
-            let treatment = Treatment { ahead, ..chosen };
+            let treatment = if event.is_drill() { Treatment { ahead: None, opens: None, ..chosen } } else { chosen };
             due.push(Command::ChooseTreatment(ChooseTreatment { event: event.announcement.id.clone(), treatment }));
             continue;
         }

@@ -32,6 +32,7 @@ fn rule(name: &str) -> Rule {
         phases: None,
         budget: None,
         prepare_ahead: None,
+        window: None,
     }
 }
 

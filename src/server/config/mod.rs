@@ -25,6 +25,7 @@ mod source;
 mod tls;
 mod tracing;
 mod validated;
+mod window;
 mod workload;
 
 use std::io::Read as _;

@@ -7,6 +7,7 @@ use super::listeners;
 use super::reader::{Located, TomlTable};
 use super::scalar;
 use super::source::Value;
+use super::window;
 use allclear_core::model::document::{EventType, Source};
 use allclear_core::model::id::{GroupName, VmName};
 use allclear_core::model::treatment::Action;
@@ -74,8 +75,9 @@ fn read_rule(table: &mut TomlTable<'_>) -> Option<(Located<String>, Rule)> {
     }
     let budget = table.optional("budget", scalar::duration(Duration::ZERO..=WEEK));
     let prepare_ahead = table.optional("prepare_ahead", scalar::duration(Duration::ZERO..=WEEK));
+    let window = table.table("window", window::read).flatten();
     if let Some(Located { value: treatment @ (Action::Approve | Action::Observe), .. }) = treatment {
-        for key in ["phases", "budget", "prepare_ahead"].into_iter().filter(|key| table.has(key)) {
+        for key in ["phases", "budget", "prepare_ahead", "window"].into_iter().filter(|key| table.has(key)) {
             let word = treatment.as_str();
             let message = format!("`policy.rule.{key}` has no effect: the treatment {word:?} prepares nothing");
             table.mistake(&table.place_of(key), message);
@@ -93,6 +95,7 @@ fn read_rule(table: &mut TomlTable<'_>) -> Option<(Located<String>, Rule)> {
         phases: phases.map(values),
         budget,
         prepare_ahead,
+        window,
     };
     Some((name, rule))
 }

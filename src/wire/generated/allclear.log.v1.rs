@@ -759,6 +759,9 @@ pub struct Treatment {
     /// after twice as long.
     #[prost(uint64, tag = "10")]
     pub repost_after_ms: u64,
+    /// Preparation starts at this time if it is earlier: the rule's window is open. Left out if no window opens.
+    #[prost(int64, optional, tag = "11")]
+    pub opens_unix_ms: ::core::option::Option<i64>,
 }
 /// The action for an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]

@@ -12,6 +12,7 @@ message!(Treatment as Treatment {
     phases: phases,
     budget: budget_ms,
     ahead: ahead_ms,
+    opens: opens_unix_ms,
     only_named_freezes: only_named_freezes,
     margin: margin_ms,
     give_back_after: give_back_after_ms,

@@ -132,13 +132,14 @@ pub(super) fn announcement(dice: &mut Dice, state: &State) -> Announcement {
     }
 }
 
-fn treatment(dice: &mut Dice) -> Treatment {
+fn treatment(dice: &mut Dice, state: &State) -> Treatment {
     Treatment {
         action: *dice.one(&[Action::Prepare, Action::Approve, Action::Observe]),
         rule: String::new(),
         phases: if dice.once_in(2) { Phase::ALL.into() } else { vec![*dice.one(&Phase::ALL); 2] },
         budget: dice.once_in(2).then(|| span(dice)),
         ahead: dice.once_in(3).then(|| span(dice)),
+        opens: dice.once_in(3).then(|| time(dice, state)),
         only_named_freezes: dice.once_in(4),
         margin: span(dice),
         give_back_after: span(dice),
@@ -253,7 +254,7 @@ pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
             document: Document::new(vec![announcement(dice, state)]),
         }),
         2 => Command::MarkDocumentStale(MarkDocumentStale { replica: vm(dice) }),
-        3 => Command::ChooseTreatment(ChooseTreatment { event: id, treatment: treatment(dice) }),
+        3 => Command::ChooseTreatment(ChooseTreatment { event: id, treatment: treatment(dice, state) }),
         4 => Command::BeginAttempt(BeginAttempt {
             event: id,
             member: member(dice),

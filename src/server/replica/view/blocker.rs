@@ -93,7 +93,7 @@ impl Teller<'_> {
                 Some(*starts_at),
                 "preparation starts",
                 "no action is necessary; an operator may let the event be prepared at an earlier time, with all hooks; \
-                 for future events, policy.prepare_ahead",
+                 for future events, policy.prepare_ahead or a rule with a window",
             ),
             Blocker::HookWaiting { .. }
             | Blocker::ReplicaAway { .. }

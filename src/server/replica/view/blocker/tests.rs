@@ -193,6 +193,7 @@ fn brief() -> Rule {
         phases: None,
         budget: Some(5 * MINUTE),
         prepare_ahead: None,
+        window: None,
     }
 }
 
