@@ -86,8 +86,8 @@ async fn a_role_is_one_of_two_or_a_reason_why_nobody_can_tell() {
     let corpus = lines(include_str!("corpus/answers.txt"));
     let address = server(5, corpus[..3].into()).await;
     let source = RoleSource::Http { url: format!("http://{address}/role"), options: Options::default() };
-    let mut known = 0;
-    for round in 0..rounds(500) {
+    let (rounds, mut known) = (rounds(500), 0);
+    for round in 0..rounds {
         match source.ask(&BTreeMap::new(), &HookEnvironment::default()).await {
             Ok(role) => {
                 assert_ne!(role, Role::Unknown);
@@ -96,7 +96,7 @@ async fn a_role_is_one_of_two_or_a_reason_why_nobody_can_tell() {
             Err(reason) => assert!(!reason.is_empty() && reason.len() < 1_000, "round {round}: {reason:.2000}"),
         }
     }
-    assert!(known > 5, "only {known} roles were told");
+    assert!(known > rounds / 100, "only {known} roles were told");
     memory::is_bounded();
 }
 

@@ -142,8 +142,9 @@ fn dates_searched(dated: Dated, rounds: u64) -> Result<usize, String> {
 
 #[test]
 fn a_date_is_a_moment_that_is_read_again_from_either_spelling_or_unknown() {
-    let read = dates_searched(dated, rounds(20_000)).unwrap();
-    assert!(read > 300, "only {read} dates were read");
+    let rounds = rounds(20_000);
+    let read = dates_searched(dated, rounds).unwrap();
+    assert!(u64::try_from(read).unwrap() > rounds / 67, "only {read} dates were read");
 }
 
 #[test]

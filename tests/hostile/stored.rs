@@ -46,8 +46,8 @@ fn read(kind: &str, bytes: &[u8]) -> Result<(), String> {
 #[test]
 fn a_message_with_anything_in_it_is_a_value_or_refused_with_its_place() {
     let (corpus, mut dice) = (corpus(), Dice::of(4));
-    let (mut taken, mut refused) = (0, 0);
-    for _ in 0..rounds(8_000) {
+    let (rounds, mut taken, mut refused) = (rounds(8_000), 0, 0);
+    for _ in 0..rounds {
         let (kind, bytes) = dice.one(&corpus);
         let other = parse(&dice.clone().one(&corpus).1, 0).filter(|fields| !fields.is_empty());
         let (Some(mut fields), Some(other)) = (parse(bytes, 0), other) else { continue };
@@ -66,7 +66,7 @@ fn a_message_with_anything_in_it_is_a_value_or_refused_with_its_place() {
         }
     }
     println!("{taken} were read, {refused} refused");
-    assert!(taken > 500 && refused > 500, "{taken} were read, {refused} refused");
+    assert!(taken.min(refused) > rounds / 16, "{taken} were read, {refused} refused");
     memory::is_bounded();
 }
 

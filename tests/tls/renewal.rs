@@ -78,8 +78,9 @@ async fn an_authority_is_replaced_under_load_and_nothing_is_lost_but_the_trust_i
     let after = cluster.until(0, "led", |status| status.quorum).await;
     assert_eq!((after.term, after.leader), (before.term, before.leader), "leadership has changed");
     for place in 0..3 {
-        let log = cluster.log(place);
-        assert!(!log.contains("replica unreachable"), "{log}");
+        // A busy machine answers late; no certificate makes a replica late.
+        let is_refusal = |line: &&str| line.contains("replica unreachable") && !line.contains("\"timeout after");
+        assert_eq!(cluster.log(place).lines().find(is_refusal), None);
     }
     assert!(knock(&address, Some(pki.of("ca", "db-1"))).await.is_err(), "the old authority is still trusted");
     refused_more(&cluster, 0, "unknown_authority", 0).await;

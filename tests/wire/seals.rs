@@ -17,6 +17,18 @@ fn a_seal_keeps_its_bytes() {
 }
 
 #[test]
+fn the_checksum_is_crc_32c_of_the_length_of_the_place_the_place_and_the_text() {
+    let sum = |bytes: &[u8]| {
+        bytes.iter().fold(!0_u32, |sum, byte| {
+            (0..8).fold(sum ^ u32::from(*byte), |sum, _| if sum & 1 == 1 { (sum >> 1) ^ 0x82f6_3b78 } else { sum >> 1 })
+        })
+    };
+    assert_eq!(!sum(b"123456789"), 0xe306_9283, "the check value of CRC-32C");
+    let all = [&12_u64.to_le_bytes()[..], b"outcome.json", b"{}"].concat();
+    assert_eq!(seal_text(b"outcome.json", b"{}".into()), format!("{{}}\n{:08x}\n", !sum(&all)).into_bytes());
+}
+
+#[test]
 fn what_has_no_seal_is_from_before_there_were_any() {
     for bytes in [&b""[..], b"{}", MESSAGE, &[0; 100]] {
         assert_eq!((verify_checksum(PLACE, bytes), unseal_text(PLACE, bytes)), (Ok(bytes), Ok(bytes)));

@@ -1,5 +1,7 @@
 //! A replica that starts from a snapshot continues exactly like a replica that folded the whole log.
 
+use std::time::Duration;
+
 use allclear::core::apply::apply;
 use allclear::core::model::attempt::{Outcome, Progress};
 use allclear::core::model::claim::{PostOutcome, Reason};
@@ -13,7 +15,7 @@ use allclear::core::model::state::State;
 use allclear::core::model::time::Timestamp;
 use allclear::core::model::treatment::Treatment;
 use allclear::core::model::workload::{Intent, Phase};
-use allclear::wire::log::{decode_entry, decode_state, encode_entry, encode_state};
+use allclear::wire::log::{decode_command, decode_entry, decode_state, encode_command, encode_entry, encode_state};
 
 use crate::wire::values::{NOW, announcement, member, postgres, treatment};
 
@@ -33,6 +35,20 @@ fn a_state_from_a_snapshot_folds_on_like_the_original() {
         applied += usize::from(verdict == ApplyResult::Applied);
     }
     assert_eq!(applied, log().len(), "the log is meant to take the event through its life");
+}
+
+#[test]
+fn lengths_of_time_lose_parts_of_a_millisecond_only() {
+    let read_back = |margin: Duration| {
+        let treatment = Treatment { margin, ..treatment() };
+        let command = Command::ChooseTreatment(ChooseTreatment { event: EventId::new("a-1"), treatment });
+        match decode_command(&encode_command(&command)).unwrap() {
+            Command::ChooseTreatment(ChooseTreatment { treatment, .. }) => treatment.margin,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(read_back(Duration::from_micros(1_999)), Duration::from_millis(1));
+    assert_eq!(read_back(Duration::MAX), Duration::from_millis(u64::MAX));
 }
 
 /// One event, spelled differently by two replicas, until it has started.

@@ -69,7 +69,7 @@ fn flip_bits(of: fn(&Life) -> &Vec<u8>, every: usize) {
 }
 
 fn some_bytes() -> usize {
-    if runs_long_tests() { 127 } else { 1_021 }
+    if runs_long_tests() { 127 } else { 4_093 }
 }
 
 #[test]

@@ -52,27 +52,3 @@ impl Stored for u16 {
         Self::try_from(number).map_err(|_| DecodeFault::OutOfRange(number).into())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lengths_of_time_lose_parts_of_a_millisecond_only() {
-        let read_back = |span: Duration| Duration::restore(span.store());
-        assert_eq!(read_back(Duration::from_micros(1_999)), Ok(Duration::from_millis(1)));
-        assert_eq!(read_back(Duration::MAX), Ok(Duration::from_millis(u64::MAX)));
-    }
-
-    #[test]
-    fn names_are_stored_as_they_were_received_and_ids_in_lower_case() {
-        assert_eq!(VmName::new("_WestNO_0").store(), "_WestNO_0");
-        assert_eq!(EventId::new("Ab-1").store(), "ab-1");
-    }
-
-    #[test]
-    fn a_number_too_wide_for_its_field_is_refused() {
-        assert_eq!(u16::restore(65_535), Ok(u16::MAX));
-        assert_eq!(u16::restore(65_536), Err(DecodeFault::OutOfRange(65_536).into()));
-    }
-}
