@@ -11,7 +11,7 @@ use allclear_core::model::operator::OperatorRecord;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::planning_input::PlanningInput;
-use allclear_core::start_cause::{StartCause, is_surely_approved_elsewhere};
+use allclear_core::start_cause::{StartCause, former_id, is_surely_approved_elsewhere};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 type Steps = Vec<(Timestamp, TimelineRank, shown::Step)>;
@@ -33,7 +33,11 @@ pub(super) fn of(state: &State, event: &Event, input: &PlanningInput) -> Vec<sho
     beginning(event, &mut steps);
     hooks(event, &mut steps);
     approvals(event, &mut steps);
-    ending(event, input.quorum && is_surely_approved_elsewhere(state, event), &mut steps);
+    if let (Some(at), Some(cause)) = (event.entered_at(Stage::Started), event.start_cause()) {
+        let step = start(state, event, at, (cause, input.quorum && is_surely_approved_elsewhere(state, event)));
+        steps.push((at, TimelineRank::Told, step));
+    }
+    ending(event, &mut steps);
     steps.extend(operator_requests(state, event, input.now));
     steps.sort_by_key(|(at, place, _)| (*at, *place));
     steps.into_iter().map(|(at, _, step)| shown::Step { at: rfc3339(at), ..step }).collect()
@@ -156,35 +160,46 @@ fn outcome_place(at: Timestamp, decided: Timestamp) -> TimelineRank {
     if at == decided { TimelineRank::Decided } else { TimelineRank::Told }
 }
 
-/// The event's start cause and ending, as far as known, and the impacts observed by the replicas of the event's VMs.
-fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
-    for at in event.former_calls.iter().copied().chain(event.last_call_since) {
-        let what = "last call: the hooks move service away even over budget, because Azure is about to start the event";
-        steps.push((at, TimelineRank::Decided, step_of(what.into())));
-    }
-    if let (Some(at), Some(cause)) = (event.entered_at(Stage::Started), event.start_cause()) {
-        let early = warning::before_notice_ended(event, at);
-        let (what, who) = match cause {
-            StartCause::Approved => ("the event started because allclear approved the event".into(), "this cluster"),
-            StartCause::NoticeExpired => ("the event started because the notice ended".into(), "Azure"),
-            StartCause::Platform => (
+/// Why the event started, as far as known.
+fn start(state: &State, event: &Event, at: Timestamp, (cause, is_theirs): (StartCause, bool)) -> shown::Step {
+    let early = warning::before_notice_ended(event, at);
+    let (what, who) = match cause {
+        StartCause::Approved => ("the event started because allclear approved the event".into(), "this cluster"),
+        StartCause::NoticeExpired => ("the event started because the notice ended".into(), "Azure"),
+        StartCause::Platform => match former_id(state, event) {
+            Some(former) => (
+                format!(
+                    "the event had started when it was first seen, and event {former} was gone: the metadata service \
+                     gave the same event a new id, as the vendor's mock server does, and Azure never does"
+                ),
+                "the metadata service",
+            ),
+            None => (
                 "the event had started when it was first seen: the notice was over, another program approved the event, \
                  or Azure did (scheduledEventsPolicy)"
                     .into(),
                 "Azure",
             ),
-            StartCause::ApprovedElsewhere if is_theirs => (
-                format!(
-                    "another approver approved the event: the event started {early}, and no replica of this cluster \
-                     approved the event"
-                ),
-                "another approver",
+        },
+        StartCause::ApprovedElsewhere if is_theirs => (
+            format!(
+                "another approver approved the event: the event started {early}, and no replica of this cluster \
+                 approved the event"
             ),
-            StartCause::ApprovedElsewhere => {
-                (format!("the event started {early}, and no approval by a replica of this cluster is known"), "unknown")
-            }
-        };
-        steps.push((at, TimelineRank::Told, told_of(what, who.into(), Some(cause.as_str().into()))));
+            "another approver",
+        ),
+        StartCause::ApprovedElsewhere => {
+            (format!("the event started {early}, and no approval by a replica of this cluster is known"), "unknown")
+        }
+    };
+    told_of(what, who.into(), Some(cause.as_str().into()))
+}
+
+/// The last calls and the end of the event, and the impacts observed by the replicas of the event's VMs.
+fn ending(event: &Event, steps: &mut Steps) {
+    for at in event.former_calls.iter().copied().chain(event.last_call_since) {
+        let what = "last call: the hooks move service away even over budget, because Azure is about to start the event";
+        steps.push((at, TimelineRank::Decided, step_of(what.into())));
     }
     let Some((over, ending)) = event.over_at().zip(event.ending) else { return };
     steps.push((over, TimelineRank::Told, step_of(format!("the event is over: {}", ending.as_str()))));
