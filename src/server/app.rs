@@ -218,8 +218,10 @@ fn serve(
         servers.spawn(credentials.keep_current(stop.clone()));
     }
     let names = listening::host_names(config, &cluster.node.name);
-    let serving = http::server::serve(listeners.status, view.clone(), names, stop.clone());
-    servers.spawn_on(logged("status.listen", serving), answering);
+    for listener in [Some(listeners.status), listeners.status_other].into_iter().flatten() {
+        let serving = http::server::serve(listener, view.clone(), names.clone(), stop.clone());
+        servers.spawn_on(logged("status.listen", serving), answering);
+    }
     if let Some(listener) = listeners.workloads {
         let guard = UidPolicy::of_workloads(&config.registration.uids(), metrics.clone());
         let routes = grpc::with_health_and_reflection(for_workloads, &[workloads_server::SERVICE_NAME]);

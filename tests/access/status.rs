@@ -45,6 +45,27 @@ async fn only_whoever_means_this_replica_is_answered() {
     assert_eq!((&lines[0]["who"], &lines[0]["asked"]), (&"127.0.0.1".into(), &"rebound.evil.example:7421".into()));
 }
 
+/// A browser takes `localhost` for the address of either version.
+#[tokio::test(flavor = "multi_thread")]
+async fn localhost_is_answered_whichever_address_it_is() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        return crate::left_out::is_forbidden("IPv6");
+    }
+    for (listen, hosts) in [("127.0.0.1:0", ["127.0.0.1", "[::1]"]), ("[::1]:0", ["[::1]", "127.0.0.1"])] {
+        let mut cluster = Cluster::of(&["db-0"]).also("status.listen", listen).cold().await;
+        cluster.start(0);
+        cluster.until(0, "alone in its quorum", |status| status.quorum).await;
+        let log = cluster.log(0);
+        let first = log.split("\"status_address\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        let port = first.rsplit_once(':').unwrap().1;
+        assert_eq!(first, format!("{}:{port}", hosts[0]));
+        for host in hosts {
+            cluster.replicas[0].page = format!("http://{host}:{port}");
+            assert_eq!(cluster.page(0, "/livez").await.0, 200, "{host}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_page_from_elsewhere_reads_it_and_nothing_is_changed_by_it() {
     let cluster = Cluster::of(&["db-0"]).start().await;

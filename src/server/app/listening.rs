@@ -1,7 +1,7 @@
 //! The listeners of one replica: for other replicas, for people, and for workloads on this VM.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -18,6 +18,8 @@ pub(super) struct Listeners {
     /// `None` in a replica without `cluster.listen`.
     pub(super) cluster: Option<TcpListener>,
     pub(super) status: TcpListener,
+    /// The same port at the loopback address of the other IP version: `localhost` may be either.
+    pub(super) status_other: Option<TcpListener>,
     pub(super) operator: UnixListener,
     pub(super) workloads: Option<UnixListener>,
 }
@@ -27,12 +29,15 @@ impl Listeners {
     /// there.
     pub(super) async fn bind(config: &Config, answering: &Handle) -> anyhow::Result<Self> {
         let (operator, registration) = (config.operator.socket.clone(), config.registration.clone());
+        let status = answering.spawn(listen(config.status.listen, "status.listen")).await??;
+        let other = loopback_of_other_version(status.local_addr()?);
         Ok(Self {
             cluster: match config.cluster.listen {
                 Some(address) => Some(listen(address, "cluster.listen").await?),
                 None => None,
             },
-            status: answering.spawn(listen(config.status.listen, "status.listen")).await??,
+            status,
+            status_other: answering.spawn(async move { TcpListener::bind(other?).await.ok() }).await?,
             operator: answering.spawn(async move { grpc::bind(&operator, 0o600).await }).await??,
             workloads: answering.spawn(async move { listen_for_workloads(&registration).await }).await??,
         })
@@ -66,6 +71,17 @@ async fn listen_for_workloads(registration: &config::Registration) -> anyhow::Re
 
 async fn listen(address: SocketAddr, key: &'static str) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("{key}: cannot listen on {address}"))
+}
+
+/// `None` for other addresses. A machine may have only one version, or another program at this port: that is no failure.
+fn loopback_of_other_version(address: SocketAddr) -> Option<SocketAddr> {
+    const FIRST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const SECOND: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
+    match address.ip() {
+        FIRST => Some(SocketAddr::new(SECOND, address.port())),
+        SECOND => Some(SocketAddr::new(FIRST, address.port())),
+        _ => None,
+    }
 }
 
 /// Host names that a status request may use for this machine: the configured names, and the machine's own.
