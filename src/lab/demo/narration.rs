@@ -33,6 +33,8 @@ pub(super) struct Narration {
     zero: Option<Timestamp>,
     /// The lines that are not printed yet, each with its time and its order at that time.
     pending: Vec<(Timestamp, u8, String)>,
+    /// The time of the last printed line.
+    printed: Timestamp,
 }
 
 impl Narration {
@@ -55,10 +57,12 @@ impl Narration {
         }
         steps.retain(|step| self.told.insert((step.event.clone(), step.at, step.what.clone())));
         self.zero = events.last().map(|event| event.announced_at).or(self.zero);
+        let printed = self.printed;
         let line = |step: &NarratedStep| {
             let event = events.iter().find(|event| event.id == step.event)?;
-            let text = told(Some(event.announced_at), step.at, &names(&event.plan.resources), step.who, &step.what);
-            Some((step.at, rank(&step.what), text))
+            let at = if is_measured(&step.what) { step.at.max(printed) } else { step.at };
+            let text = told(Some(event.announced_at), at, &names(&event.plan.resources), step.who, &step.what);
+            Some((at, rank(&step.what), text))
         };
         self.pending.extend(steps.iter().filter_map(line));
         self.pending.extend(said.iter().map(|said| {
@@ -89,6 +93,7 @@ impl Narration {
     fn taken(&mut self, until: Timestamp) -> Vec<String> {
         self.pending.sort_by_key(|(at, rank, _)| (*at, *rank));
         let settled = self.pending.partition_point(|(at, ..)| *at <= until);
+        self.printed = settled.checked_sub(1).map_or(self.printed, |last| self.pending[last].0);
         self.pending.drain(..settled).map(|(_, _, text)| text).collect()
     }
 }
@@ -96,6 +101,11 @@ impl Narration {
 /// A stage that another line of the timeline explains: the first sight, the policy's choice, the approval, the start.
 fn repeats(what: &str) -> bool {
     ["announced", "preparing", "claimed", "approved", "started"].contains(&what)
+}
+
+/// The pause of a VM has the time at which the event ended, and is known when the VM's replica has measured the pause.
+fn is_measured(what: &str) -> bool {
+    what.ends_with("measured no pause of its own") || what.ends_with("by its own measurement")
 }
 
 fn told(zero: Option<Timestamp>, at: Timestamp, vms: &str, who: &str, what: &str) -> String {
@@ -202,6 +212,21 @@ mod tests {
         assert_eq!(told, expected);
         story.add(&[announced()], &[], &sight(&steps), &[]);
         assert_eq!(story.all(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_measurement_that_comes_late_is_told_when_it_is_known() {
+        let mut story = Narration::default();
+        story.add(&[announced()], &[], &sight(&[(3_000, "restoring")]), &[]);
+        assert_eq!(story.all().len(), 2);
+        let late = [
+            (2_000, "db-0 measured no pause of its own"),
+            (2_500, "db-0 did not run for 9 ms, by its own measurement"),
+        ];
+        story.add(&[announced()], &[], &sight(&late), &[]);
+        for line in story.all() {
+            assert!(line.starts_with("   2.00 s "), "{line}");
+        }
     }
 
     #[test]
