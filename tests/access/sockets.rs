@@ -4,6 +4,7 @@ use std::fs::{Permissions, set_permissions, symlink_metadata};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use nix::unistd::geteuid;
@@ -22,6 +23,23 @@ fn mode(path: &Path) -> u32 {
 
 fn open(path: &Path, mode: u32) {
     set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// gRPC's C core names the path of the socket as the authority, which is no valid name of a host.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_may_name_any_authority() {
+    const CALLS: &str = "import grpc, sys\n\
+        for path in sys.argv[1:]:\n\
+        \x20   channel = grpc.insecure_channel('unix:' + path)\n\
+        \x20   check = channel.unary_unary('/grpc.health.v1.Health/Check')\n\
+        \x20   print([check(b'', timeout=60) for _ in range(3)])\n";
+    let Some((python, _)) = crate::clients::python::installed() else { return };
+    let cluster = Cluster::of(&["db-0"]).start().await;
+    let sockets = [cluster.replicas[0].socket.clone(), cluster.door(0)];
+    let called = Command::new(python).args(["-c", CALLS]).args(sockets).output().unwrap();
+    // Three answers of SERVING at each socket.
+    let answers = "[b'\\x08\\x01', b'\\x08\\x01', b'\\x08\\x01']\n".repeat(2);
+    assert_eq!(String::from_utf8(called.stdout).unwrap(), answers, "{}", String::from_utf8_lossy(&called.stderr));
 }
 
 #[tokio::test(flavor = "multi_thread")]

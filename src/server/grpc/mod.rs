@@ -1,6 +1,7 @@
 //! gRPC services and clients. Each method decodes, makes one call, and encodes.
 
 mod alone;
+mod any_authority;
 pub mod client;
 mod contact;
 mod drill;

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
 use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic::transport::Error;
 
+use super::any_authority::AnyAuthority;
 use super::uid_policy::UidPolicy;
 use crate::net::limits::{
     AnswerBudget, CallLimits, CallRate, ClientKey, ConnectionLimit, HandshakeGate, Http2, RateLimiters, RejectionLog,
@@ -67,6 +69,7 @@ pub async fn serve(
     // Rejected callers are limited as well.
     let routes = calls.bound(Arc::new(guard).before(routes));
     let incoming = incoming(listener, HandshakeGate::default(), porter, stop.clone()).into_stream();
+    let incoming = incoming.map(|accepted| accepted.map(AnyAuthority::of));
     let mut server = grpc_server(bounds.calls_of_a_connection);
     server.add_routes(routes).serve_with_incoming_shutdown(incoming, stop.cancelled()).await
 }
