@@ -8,6 +8,7 @@ mod manifests;
 mod notify;
 mod package;
 mod page;
+mod rpm;
 mod unit;
 
 use crate::cluster::cloud;

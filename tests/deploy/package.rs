@@ -8,13 +8,17 @@ use super::{done, has, program, shipped};
 
 /// Builds without debug symbols and without compression: the package is inspected, not sent.
 pub(super) fn built(folder: &Path) -> PathBuf {
-    let stripped = folder.join("program");
-    done(Command::new("strip").arg("-o").arg(&stripped).arg(program()));
     let mut build = Command::new(shipped("debian/build"));
-    build.arg(&stripped).arg(folder).env("DPKG_DEB_COMPRESSOR_TYPE", "none");
+    build.arg(stripped(folder)).arg(folder).env("DPKG_DEB_COMPRESSOR_TYPE", "none");
     let output = build.output().unwrap();
     assert!(output.status.success(), "{}", super::told(&output));
     PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
+}
+
+pub(super) fn stripped(folder: &Path) -> PathBuf {
+    let stripped = folder.join("program");
+    done(Command::new("strip").arg("-o").arg(&stripped).arg(program()));
+    stripped
 }
 
 pub(super) fn unpacked(package: &Path, folder: &Path) -> PathBuf {
@@ -84,6 +88,23 @@ fn nothing_starts_before_it_is_configured_and_the_example_is_no_configuration() 
     assert_eq!(text("DEBIAN/conffiles"), "/etc/allclear/allclear.example.toml\n");
     let example = std::fs::read_to_string(shipped("allclear.example.toml")).unwrap();
     assert_eq!(text("etc/allclear/allclear.example.toml"), example, "the one that tests/config reads");
+}
+
+/// What the packages of tests have in common.
+const UNCOMPRESSED: &str = "uses-no-compression-for-control-tarball,uses-no-compression-for-data-tarball";
+
+#[test]
+fn the_package_keeps_to_the_rules_of_debian() {
+    crate::left_out::long!();
+    if !["dpkg-deb", "strip", "lintian"].into_iter().all(has) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let package = built(folder.path());
+    let mut lintian = Command::new("lintian");
+    lintian.args(["--allow-root", "--fail-on", "error,warning", "--suppress-tags", UNCOMPRESSED]);
+    let told = done(lintian.arg(&package));
+    assert_eq!(told, "");
 }
 
 #[test]
