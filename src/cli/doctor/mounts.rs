@@ -12,7 +12,8 @@ const CHECK: &str = "disk";
 /// Reads the table of file systems and the present mounts; `None` where the system has no such tables.
 pub(super) fn finding(folder: &Path) -> Option<Finding> {
     let (table, mounts) = (fs::read("/etc/fstab").ok()?, fs::read("/proc/self/mounts").ok()?);
-    let missing = expected(folder, &table, &mounts)?;
+    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
+    let missing = expected(&folder, &table, &mounts)?;
     let what = format!(
         "{} has to be on the disk of {}, by /etc/fstab, but nothing is mounted there",
         folder.display(),
@@ -21,9 +22,10 @@ pub(super) fn finding(folder: &Path) -> Option<Finding> {
     Some(Finding::fail(CHECK, what, format!("mount it: `mount {}`", missing.display())))
 }
 
-/// The nearest mount point above the folder in the table of file systems, if nothing is mounted there.
+/// The nearest mount point above the folder in the table of file systems, if nothing is mounted there. A root is always
+/// mounted, also where the table of mounts does not name it.
 fn expected(folder: &Path, table: &[u8], mounts: &[u8]) -> Option<PathBuf> {
-    let above = mount_points(table).filter(|point| folder.starts_with(point));
+    let above = mount_points(table).filter(|point| folder.starts_with(point) && point.parent().is_some());
     let nearest = above.max_by_key(|point| point.components().count())?;
     (!mount_points(mounts).any(|mounted| mounted == nearest)).then_some(nearest)
 }
@@ -77,5 +79,6 @@ mod tests {
             assert_eq!(unmounted(folder, root), missing.map(PathBuf::from), "{folder}");
             assert_eq!(unmounted(folder, &all), None, "{folder}");
         }
+        assert_eq!(unmounted("/srv/allclear", ""), None, "a root without a line");
     }
 }
