@@ -1,5 +1,5 @@
-//! Connections of clients that name any authority. On a Unix socket nobody has a host name: gRPC's C core writes the path
-//! of the socket, and other clients write what they like. The reader of HTTP/2 would end such a call without a word.
+//! Connections of clients that name any authority. A Unix socket has no host name: gRPC's C core writes the path of the
+//! socket, and the reader of HTTP/2 would end such a call without a reason.
 
 mod mask;
 
