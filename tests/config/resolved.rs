@@ -31,7 +31,9 @@ fn a_window_is_in_the_time_of_its_zone() {
     let rule = "[[policy.rule]]\nname = \"a\"\ntreatment = \"prepare\"\n";
     let window = "window = { days = [\"Sun\"], from = \"04:00\", to = \"05:00\", zone = \"Europe/Berlin\" }";
     let Ok(config) = read(&format!("replica.data_dir = \"/d\"\n{rule}{window}")) else {
-        return assert!(!Path::new("/usr/share/zoneinfo/Europe/Berlin").exists());
+        // A machine may have no time zones, except the one of the whole run.
+        let has_zones = Path::new("/usr/share/zoneinfo/Europe/Berlin").exists();
+        return assert!(!has_zones && std::env::var_os("CI").is_none());
     };
     let window = config.policy.rules[0].window.as_ref().unwrap();
     let time = |text: &str| clock::from_rfc3339(text).unwrap();
@@ -41,7 +43,11 @@ fn a_window_is_in_the_time_of_its_zone() {
         ("2056-10-28T00:00:00Z", "2056-10-29T03:00:00.000Z"),
     ] {
         let end = time("2057-01-01T00:00:00Z");
-        assert_eq!(window.next_open(time(from), end).map(clock::rfc3339).as_deref(), Some(opens), "{from}");
+        assert_eq!(
+            window.next_opening(time(from), end).map(|opening| clock::rfc3339(opening.opens)).as_deref(),
+            Some(opens),
+            "{from}"
+        );
     }
 }
 
