@@ -1,10 +1,12 @@
 //! The treatment of an event (`SPEC.md` 4): the first rule of the configuration that matches, otherwise a default.
 //! The treatment is committed with the event, so a change of the policy never changes an event under way.
 
+pub mod window;
+
 use crate::model::document::{Announcement, EventType, NotBefore, Source, Status};
 use crate::model::id::VmName;
 use crate::model::time::Timestamp;
-use crate::model::treatment::{Action, Treatment};
+use crate::model::treatment::{Action, Opening, Treatment};
 use crate::model::workload::Phase;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -199,17 +201,14 @@ impl<'a> PolicyInput<'a> {
         };
         let starts_at_once = user && window.is_none();
         let ahead = ahead.or_else(|| (!starts_at_once).then_some(policy.prepare_ahead));
-        let opens = match (window, ahead, &event.not_before) {
-            (Some(window), Some(ahead), NotBefore::At(at)) => window.next_open(now, at.minus(ahead)),
-            _ => None,
-        };
+        let opening = window.and_then(|window| next_opening(window, event, ahead, now));
         Treatment {
             action,
             rule: self.name().into(),
             phases,
             budget,
             ahead,
-            opens,
+            opening,
             only_named_freezes: matches!(self, Self::BriefFreeze),
             margin: policy.margin,
             give_back_after: policy.give_back_after,
@@ -217,6 +216,28 @@ impl<'a> PolicyInput<'a> {
             repost_after: policy.repost_after,
         }
     }
+}
+
+/// The next opening of the window, before the preparation starts without a window.
+fn next_opening(window: &Window, event: &Announcement, ahead: Option<Duration>, now: Timestamp) -> Option<Opening> {
+    match (ahead, &event.not_before) {
+        (Some(ahead), NotBefore::At(at)) => window.next_opening(now, at.minus(ahead)),
+        _ => None,
+    }
+}
+
+/// The treatment of an event that missed the opening of its window: the same in the next one, by the present window of
+/// the rule.
+pub fn treatment_in_next_window(
+    policy: &Policy,
+    event: &Announcement,
+    treatment: &Treatment,
+    now: Timestamp,
+) -> Treatment {
+    let rule = policy.rules.iter().find(|rule| rule.name == treatment.rule);
+    let window = rule.and_then(|rule| rule.window.as_ref());
+    let opening = window.and_then(|window| next_opening(window, event, treatment.ahead, now));
+    Treatment { opening, ..treatment.clone() }
 }
 
 impl PolicyCondition<'_> {
@@ -266,8 +287,6 @@ impl Rule {
         named.into_iter().flatten().collect()
     }
 }
-
-pub mod window;
 
 #[cfg(test)]
 mod tests;

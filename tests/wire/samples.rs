@@ -19,7 +19,7 @@ use allclear::core::model::id::{AttemptId, EventId, VmName, WorkloadName};
 use allclear::core::model::operator::OperatorRequest;
 use allclear::core::model::state::State;
 use allclear::core::model::time::Timestamp;
-use allclear::core::model::treatment::Treatment;
+use allclear::core::model::treatment::{Opening, Treatment};
 use allclear::core::model::workload::{Intent, Phase};
 
 use crate::wire::record::Record;
@@ -84,7 +84,8 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
         "report_document nothing".into(),
         Command::ReportDocument(ReportDocument { after: 0, document: Document::default() }),
     ));
-    let in_a_window = Treatment { opens: Some(Timestamp(NOW + 1)), ..treatment() };
+    let in_a_window =
+        Treatment { opening: Some(Opening { opens: Timestamp(NOW + 1), closes: Timestamp(NOW + 2) }), ..treatment() };
     named.push((
         "choose_treatment window".into(),
         Command::ChooseTreatment(ChooseTreatment { event: event.clone(), treatment: in_a_window }),

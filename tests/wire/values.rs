@@ -138,7 +138,7 @@ pub(crate) fn treatment() -> Treatment {
         phases: vec![Phase::Checkpoint, Phase::Failover, Phase::Drain, Phase::Shutdown],
         budget: Some(Duration::from_mins(2)),
         ahead: Some(Duration::from_mins(15)),
-        opens: None,
+        opening: None,
         only_named_freezes: true,
         margin: Duration::from_secs(5),
         give_back_after: Duration::from_mins(2),

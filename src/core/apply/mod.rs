@@ -133,13 +133,19 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
 fn choose_treatment(state: &mut State, id: &EventId, treatment: &Treatment) -> Applied {
     let now = state.now;
     let event = open(state, id)?;
-    if event.treatment.is_some() {
+    let is_moved = event.has_missed_window(now);
+    if event.treatment.is_some() && !is_moved {
         return Err(Rejection::Repeated);
     }
     if event.stage().is_over() {
         return Err(Rejection::NotNow);
     }
-    event.treatment = Some(treatment.clone());
+    let present = event.treatment.take().filter(|_| is_moved);
+    // After a missed window, only the time of the preparation is new.
+    event.treatment = Some(match present {
+        Some(present) => Treatment { opening: treatment.opening, ..present },
+        None => treatment.clone(),
+    });
     event.treated = Some(now);
     event.revision += 1;
     let prepares = treatment.action == Action::Prepare && !required::required_steps(state, &state.open[id]).is_empty();

@@ -2,6 +2,7 @@
 
 use crate::model::attempt::{Attempt, ENDED_WITHIN};
 use crate::model::event::Event;
+use crate::model::lifecycle::Stage;
 use crate::model::time::Timestamp;
 use crate::model::workload::{Intent, Phase};
 use core::time::Duration;
@@ -16,7 +17,19 @@ impl Event {
     pub fn usual_preparation_start(&self) -> Timestamp {
         let Some(treatment) = &self.treatment else { return self.first_seen() };
         let ahead = treatment.ahead.map(|ahead| self.notice_ends().minus(ahead));
-        ahead.into_iter().chain(treatment.opens).min().map_or(self.first_seen(), |at| at.max(self.first_seen()))
+        let opens = treatment.opening.map(|opening| opening.opens);
+        ahead.into_iter().chain(opens).min().map_or(self.first_seen(), |at| at.max(self.first_seen()))
+    }
+
+    /// The window of the event's rule has closed before the preparation began, and there is time for another opening.
+    pub fn has_missed_window(&self, now: Timestamp) -> bool {
+        let Some((treatment, opening)) = self.treatment.as_ref().and_then(|it| Some((it, it.opening?))) else {
+            return false;
+        };
+        let has_time = treatment.ahead.is_some_and(|ahead| now < self.notice_ends().minus(ahead));
+        let is_wanted_now = self.asked_to_prepare_from().is_some_and(|from| now >= from);
+        let has_begun = self.slots_since.is_some() || !self.attempts.is_empty();
+        now >= opening.closes && has_time && !is_wanted_now && !has_begun && self.stage() <= Stage::Preparing
     }
 
     /// When the event is approved although not every hook is settled: the budget counts from the time at which the

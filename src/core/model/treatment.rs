@@ -16,6 +16,15 @@ pub enum Action {
 
 string_enum!(Action { Prepare => "prepare", Approve => "approve", Observe => "observe" });
 
+/// One time at which the window of a rule is open.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Opening {
+    /// The preparation starts.
+    pub opens: Timestamp,
+    /// From this time on, no preparation starts.
+    pub closes: Timestamp,
+}
+
 /// The treatment chosen by policy for one event, as committed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Treatment {
@@ -27,8 +36,8 @@ pub struct Treatment {
     pub budget: Option<Duration>,
     /// Preparation waits until this long before NotBefore; `None` starts it at once.
     pub ahead: Option<Duration>,
-    /// An earlier start of the preparation: the rule's window is open.
-    pub opens: Option<Timestamp>,
+    /// An earlier start of the preparation, within the window of the rule.
+    pub opening: Option<Opening>,
     /// Only hooks that name a `min_freeze` of at most the event's duration apply.
     pub only_named_freezes: bool,
     pub margin: Duration,

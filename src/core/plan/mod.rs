@@ -5,6 +5,7 @@ pub mod decommission;
 pub mod drill;
 pub mod placement;
 pub mod registration;
+mod treatment;
 pub mod version;
 
 use crate::model::attempt::{ENDED_WITHIN, Outcome, WaiverReason};
@@ -19,12 +20,10 @@ use crate::model::id::VmName;
 use crate::model::lifecycle::Stage;
 use crate::model::slot::{Slot, SlotState};
 use crate::model::state::State;
-use crate::model::treatment::Treatment;
 use crate::model::workload::{Intent, Phase, RunsOn};
 use crate::plan::placement::{replica_for_step, unreachable_replica_given_up_at};
 use crate::plan::registration::unregistered_blocker;
 use crate::planning_input::PlanningInput;
-use crate::policy;
 use crate::schedule::affected_members::stints_of;
 use crate::schedule::claims::CLAIM_AGAIN_AFTER_AT_MOST;
 use crate::schedule::clearance::clearance;
@@ -60,15 +59,10 @@ pub fn plan(state: &State, input: &PlanningInput) -> Vec<Command> {
             due.extend(attempts_to_begin(state, event, input));
             continue;
         }
-        if event.treatment.is_none() {
-            // An event of unknown status is observed (D6).
-            if !event.is_drill() && !event.announcement.status.is_known() {
-                continue;
-            }
-            let chosen = policy::treatment_of(&input.policy, &event.announcement, &input.members, input.now);
-            // A drill starts at once.
-            let treatment = if event.is_drill() { Treatment { ahead: None, opens: None, ..chosen } } else { chosen };
+        if let Some(treatment) = treatment::treatment_to_choose(event, input) {
             due.push(Command::ChooseTreatment(ChooseTreatment { event: event.announcement.id.clone(), treatment }));
+        }
+        if event.treatment.is_none() || event.has_missed_window(input.now) {
             continue;
         }
         due.extend(overrun(event, input));

@@ -1,6 +1,7 @@
 //! The weekly window of a rule: while a notice is long, the preparation starts when the window is open.
 
 use crate::model::time::Timestamp;
+use crate::model::treatment::Opening;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -34,8 +35,8 @@ pub struct Zone {
 }
 
 impl Window {
-    /// The earliest time from `from` on, and before `until`, at which the window is open.
-    pub fn next_open(&self, from: Timestamp, until: Timestamp) -> Option<Timestamp> {
+    /// The first time from `from` on, and before `until`, at which the window is open.
+    pub fn next_opening(&self, from: Timestamp, until: Timestamp) -> Option<Opening> {
         let until = until.min(from.plus(SEARCHED_AHEAD));
         let today = self.zone.local_seconds(from).div_euclid(DAY);
         // The window of yesterday may still be open.
@@ -48,9 +49,9 @@ impl Window {
             .find_map(|(day, opens)| {
                 let to_next_day = if self.closes <= self.opens { DAY } else { 0 };
                 let closes = self.zone.time_at(day * DAY + to_next_day + i64::from(self.closes) * 60);
-                (closes > from).then_some(opens.max(from))
+                (closes > from).then_some(Opening { opens: opens.max(from), closes })
             })
-            .filter(|at| *at < until)
+            .filter(|opening| opening.opens < until)
     }
 }
 
@@ -110,8 +111,8 @@ mod tests {
 
     fn open(window: &Window, from: i64, until: i64) -> Option<i64> {
         window
-            .next_open(Timestamp(MONDAY + from * HOUR), Timestamp(MONDAY + until * HOUR))
-            .map(|at| (at.0 - MONDAY) / HOUR)
+            .next_opening(Timestamp(MONDAY + from * HOUR), Timestamp(MONDAY + until * HOUR))
+            .map(|opening| (opening.opens.0 - MONDAY) / HOUR)
     }
 
     #[test]
@@ -123,6 +124,8 @@ mod tests {
         assert_eq!(open(&weekend, 0, 122), None, "the time before which it has to be open is not in the search");
         assert_eq!(open(&weekend, 0, 123), Some(122));
         assert_eq!(open(&window(&[], 2, 5), 0, 1_000), None);
+        let closes = weekend.next_opening(Timestamp(MONDAY), Timestamp(i64::MAX)).map(|opening| opening.closes.0);
+        assert_eq!(closes, Some(MONDAY + 125 * HOUR));
     }
 
     #[test]
@@ -145,8 +148,9 @@ mod tests {
         }
         // Clocks skip 02:30, and show it twice two weeks later.
         let half_past_two = Window { opens: 150, closes: 151, ..early };
-        let opens =
-            |from: i64| half_past_two.next_open(Timestamp(MONDAY + from * HOUR), Timestamp(i64::MAX)).unwrap().0;
+        let opens = |from: i64| {
+            half_past_two.next_opening(Timestamp(MONDAY + from * HOUR), Timestamp(i64::MAX)).unwrap().opens.0
+        };
         assert_eq!(opens(0), MONDAY + HOUR + HOUR / 2);
         assert_eq!(opens(2 * 168), MONDAY + 2 * 168 * HOUR + HOUR / 2);
     }

@@ -76,7 +76,7 @@ pub fn is_ready_for_slots(state: &State, event: &Event, now: Timestamp) -> bool 
     // An event without required hooks does not wait for the preparation time.
     let is_due = is_overruled
         || treatment.action == Action::Approve
-        || now >= event.preparation_starts()
+        || (now >= event.preparation_starts() && !event.has_missed_window(now))
         || required_steps(state, event).is_empty();
     let is_awaited = event.stage() <= Stage::Preparing
         && !event.has_isolated_approval()

@@ -12,6 +12,7 @@ use crate::model::lifecycle::Stage;
 use crate::model::operator::{OperatorAction, OperatorRecord};
 use crate::model::slot::Slot;
 use crate::model::state::State;
+use crate::model::treatment::Treatment;
 use crate::model::workload::{Hook, Intent, Phase};
 use crate::verify::invariants::Violation;
 use alloc::vec::Vec;
@@ -116,13 +117,23 @@ fn is_kept(event: &Event, later: &Event) -> bool {
         && event.drill == later.drill
         && event.impacts.iter().all(|(vm, lasted)| later.impacts.get(vm) == Some(lasted))
         && later.impacts.keys().all(|vm| event.announcement.resources.contains(vm))
-        && (event.treatment.is_none() || event.treatment == later.treatment || is_treated_anew(event, later))
+        && (event.treatment.is_none()
+            || event.treatment == later.treatment
+            || is_treated_anew(event, later)
+            || is_moved(event, later))
 }
 
 /// A blocked attempt is repeated in its place, and keeps the number of its repetitions.
 fn is_begun_anew(was: &Attempt, is: &Attempt) -> bool {
     let is_again = was.id < is.id && was.stint == is.stint && is.outcome.is_none();
     is_again && was.is_blocked() && was.blocked.is_some() && was.blocked == is.blocked
+}
+
+/// Before anything has begun, the preparation may move to the next opening of the window.
+fn is_moved(event: &Event, later: &Event) -> bool {
+    let with = |treatment: &Treatment| Treatment { opening: None, ..treatment.clone() };
+    let is_same = event.treatment.as_ref().map(with) == later.treatment.as_ref().map(with);
+    is_same && event.slots_since.is_none() && event.attempts.is_empty()
 }
 
 /// Policy chooses again for an event with another type or source, or for an event that is to come again.

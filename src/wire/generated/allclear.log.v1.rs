@@ -759,9 +759,19 @@ pub struct Treatment {
     /// after twice as long.
     #[prost(uint64, tag = "10")]
     pub repost_after_ms: u64,
-    /// Preparation starts at this time if it is earlier: the rule's window is open. Left out if no window opens.
-    #[prost(int64, optional, tag = "11")]
-    pub opens_unix_ms: ::core::option::Option<i64>,
+    /// An earlier start of the preparation. Left out if no window of the rule opens.
+    #[prost(message, optional, tag = "11")]
+    pub opening: ::core::option::Option<Opening>,
+}
+/// One time at which the window of a rule is open.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Opening {
+    /// The preparation starts.
+    #[prost(int64, tag = "1")]
+    pub opens_unix_ms: i64,
+    /// From this time on, no preparation starts.
+    #[prost(int64, tag = "2")]
+    pub closes_unix_ms: i64,
 }
 /// The action for an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]

@@ -21,7 +21,7 @@ use allclear::core::model::notification::Delivery;
 use allclear::core::model::operator::OperatorRequest;
 use allclear::core::model::state::State;
 use allclear::core::model::time::Timestamp;
-use allclear::core::model::treatment::{Action, Treatment};
+use allclear::core::model::treatment::{Action, Opening, Treatment};
 use allclear::core::model::workload::{
     Condition, Group, Hook, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Readiness, Role, RunsOn, Workload,
 };
@@ -139,7 +139,7 @@ fn treatment(dice: &mut Dice, state: &State) -> Treatment {
         phases: if dice.once_in(2) { Phase::ALL.into() } else { vec![*dice.one(&Phase::ALL); 2] },
         budget: dice.once_in(2).then(|| span(dice)),
         ahead: dice.once_in(3).then(|| span(dice)),
-        opens: dice.once_in(3).then(|| time(dice, state)),
+        opening: dice.once_in(3).then(|| Opening { opens: time(dice, state), closes: time(dice, state) }),
         only_named_freezes: dice.once_in(4),
         margin: span(dice),
         give_back_after: span(dice),

@@ -100,7 +100,7 @@ pub(super) fn treatment(action: Action) -> Treatment {
         budget: None,
         margin: Duration::from_secs(5),
         ahead: None,
-        opens: None,
+        opening: None,
         only_named_freezes: false,
         give_back_after: Duration::from_mins(2),
         last_call: Duration::from_mins(1),
