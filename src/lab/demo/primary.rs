@@ -20,8 +20,16 @@ const MOST_MOVES: usize = 2;
 /// The primary as reported by the database itself.
 #[derive(Default)]
 pub(super) struct Primary {
-    /// VM and time of each primary; the last entry is the current primary.
-    held: Vec<(String, Timestamp)>,
+    /// The last entry is the current primary.
+    held: Vec<PrimaryStay>,
+}
+
+/// The time in which a VM certainly had the primary.
+struct PrimaryStay {
+    vm: String,
+    since: Timestamp,
+    /// `None` for the current primary.
+    until: Option<Timestamp>,
 }
 
 #[derive(Serialize)]
@@ -33,16 +41,20 @@ pub(super) struct PrimaryMove {
 
 impl Primary {
     pub(super) fn now(&self) -> Option<&str> {
-        self.held.last().map(|(vm, _)| vm.as_str())
+        self.held.last().map(|stay| stay.vm.as_str())
     }
 
-    /// Records the current primary; returns a report of a move.
-    pub(super) fn see(&mut self, vm: &str, since: Timestamp) -> Option<MemberReport> {
+    /// Records the current primary, and the time until which the primary before certainly was the primary; returns a
+    /// report of a move.
+    pub(super) fn see(&mut self, vm: &str, since: Timestamp, left: Timestamp) -> Option<MemberReport> {
         let before = self.now().map(str::to_owned);
         if before.as_deref() == Some(vm) {
             return None;
         }
-        self.held.push((vm.to_owned(), since));
+        if let Some(stay) = self.held.last_mut() {
+            stay.until = Some(left);
+        }
+        self.held.push(PrimaryStay { vm: vm.to_owned(), since, until: None });
         Some(MemberReport {
             at: since,
             who: "member",
@@ -54,7 +66,7 @@ impl Primary {
     pub(super) fn moves(&self) -> Vec<PrimaryMove> {
         let pairs = self.held.iter().zip(self.held.iter().skip(1));
         pairs
-            .map(|((from, _), (to, at))| PrimaryMove { at: clock::rfc3339(*at), from: from.clone(), to: to.clone() })
+            .map(|(from, to)| PrimaryMove { at: clock::rfc3339(to.since), from: from.vm.clone(), to: to.vm.clone() })
             .collect()
     }
 
@@ -89,8 +101,8 @@ impl Primary {
         let approved = event.accepted.as_ref().map(|(at, _)| *at);
         let Some(from) = started.into_iter().chain(approved).min() else { return false };
         let to = event.ended.map_or(clock::now(), |(at, _)| at);
-        let ends = self.held.iter().skip(1).map(|(_, since)| *since).chain([Timestamp(i64::MAX)]);
-        self.held.iter().zip(ends).any(|((name, since), end)| VmName::new(name) == *vm && *since < to && from < end)
+        let is_still = |stay: &PrimaryStay| stay.until.is_none_or(|until| from < until);
+        self.held.iter().any(|stay| VmName::new(&stay.vm) == *vm && stay.since < to && is_still(stay))
     }
 
     /// Differences between the database and the cluster's state: connected or configured workloads, and the primary.
@@ -113,7 +125,7 @@ impl Primary {
 
     /// The primary's moves as text for people.
     pub(super) fn told(&self) -> String {
-        let way: Vec<&str> = self.held.iter().map(|(vm, _)| vm.as_str()).collect();
+        let way: Vec<&str> = self.held.iter().map(|stay| stay.vm.as_str()).collect();
         let moves = match way.len().saturating_sub(1) {
             1 => "1 move".to_owned(),
             moves => format!("{moves} moves"),
@@ -162,8 +174,11 @@ mod tests {
     }
 
     fn judged(way: &[(&str, i64)], of: &str, sight: &ClusterSnapshot) -> String {
-        let held = way.iter().map(|(vm, at)| ((*vm).to_owned(), Timestamp(*at))).collect();
-        Primary { held }.missing(&[event(of)], sight).join("\n")
+        let mut primary = Primary::default();
+        for (vm, at) in way {
+            primary.see(vm, Timestamp(*at), Timestamp(*at));
+        }
+        primary.missing(&[event(of)], sight).join("\n")
     }
 
     #[test]
@@ -178,6 +193,14 @@ mod tests {
         assert_eq!(judged(&[("db-0", 0)], "db-0", &sight(0, "db-0")), expected);
         assert_eq!(judged(&[("db-0", 0), ("db-1", 3_500)], "db-0", &sight(1, "db-1")), expected, "it left too late");
         assert_eq!(judged(&[("db-1", 0), ("db-0", 4_500)], "db-0", &sight(1, "db-0")), expected, "it came too early");
+    }
+
+    #[test]
+    fn a_primary_that_was_left_in_time_is_well_though_the_first_write_elsewhere_comes_late() {
+        let mut primary = Primary::default();
+        primary.see("db-0", Timestamp(0), Timestamp(0));
+        primary.see("db-1", Timestamp(3_500), Timestamp(2_900));
+        assert_eq!(primary.missing(&[event("db-0")], &sight(1, "db-1")), Vec::<String>::new());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The run of a demo: waits for the cluster, lets the cloud announce, and follows every event to the end.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail};
 use tokio::time::sleep;
@@ -151,11 +151,12 @@ impl DemoRun<'_> {
         if let Some(members) = &mut self.stage.members {
             said = members.said();
             if let Some((vm, since)) = members.primary()? {
-                said.extend(self.primary.see(&vm, since));
+                said.extend(self.primary.see(&vm, since, since));
             }
         }
         if let Some(latest) = self.stage.servers.as_ref().and_then(|servers| servers.progress().latest) {
-            let moved = self.primary.see(VMS[latest.place], clock::now().minus(latest.since.elapsed()));
+            let at = |at: Instant| clock::now().minus(at.elapsed());
+            let moved = self.primary.see(VMS[latest.place], at(latest.since), at(latest.left.unwrap_or(latest.since)));
             if let Some(moved) = moved {
                 self.moves.push(latest);
                 let pause = latest.pause.as_millis();

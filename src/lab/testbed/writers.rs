@@ -39,6 +39,10 @@ pub struct LatestWrite {
     pub place: usize,
     pub since: Instant,
     pub pause: Duration,
+    /// When the latest write of this member began: the member took writes after this time.
+    pub begun: Instant,
+    /// The same of the member before.
+    pub left: Option<Instant>,
 }
 
 impl WriteProgress {
@@ -53,9 +57,11 @@ impl WriteProgress {
         self.counts[client] += 1;
         let latest = match self.latest {
             // A write that began before the latest move says nothing about the current primary.
-            Some(latest) if latest.place == place || begun < latest.since => LatestWrite { at, ..latest },
+            Some(latest) if begun < latest.since && latest.place != place => LatestWrite { at, ..latest },
+            Some(latest) if latest.place == place => LatestWrite { at, begun: latest.begun.max(begun), ..latest },
             before => {
-                LatestWrite { at, place, since: at, pause: before.map_or(Duration::ZERO, |before| at - before.at) }
+                let pause = before.map_or(Duration::ZERO, |before| at - before.at);
+                LatestWrite { at, place, since: at, pause, begun, left: before.map(|before| before.begun) }
             }
         };
         self.latest = Some(latest);
