@@ -70,16 +70,28 @@ pub fn signal(folder: &Path, signal: Signal) {
 }
 
 /// Sends `kill -9` until no process is left, zombies included: to a server that is started again, the pid of a zombie
-/// looks like a running server.
+/// looks like a running server. Their shared memory of System V would outlive them, and is removed too.
 pub fn end(folder: &Path) {
     let mut ended = BTreeSet::new();
     for _ in 0..LOOKS {
         let left = of(folder);
         ended.extend(left.iter().copied());
         if left.is_empty() && !ended.iter().any(|pid| Path::new(&format!("/proc/{pid}")).exists()) {
-            return;
+            return remove_memory_of(&ended);
         }
         signal(folder, Signal::SIGKILL);
         std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// Removes the segments that these ended processes made, and that nobody uses. The kernel lists per segment: key, id,
+/// permissions, size, pid of the maker, pid of the last user, number of users.
+fn remove_memory_of(ended: &BTreeSet<i32>) {
+    let segments = std::fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+    for segment in segments.lines() {
+        let [_, id, _, _, maker, _, users, ..] = segment.split_whitespace().collect::<Vec<_>>()[..] else { continue };
+        if users == "0" && maker.parse().is_ok_and(|maker| ended.contains(&maker)) {
+            let _ = Command::new("ipcrm").args(["-m", id]).output();
+        }
     }
 }

@@ -23,7 +23,8 @@ use allclear::testbed::postgresql::{self, open};
 pub(crate) use self::pooled::Pooled;
 pub(crate) use self::synchronous::Synchronous;
 use super::record::Row;
-use super::trio::{System, ThreeNodeBed, until};
+use super::stage::Stage;
+use super::trio::{System, ThreeNodeBed, is_installed, until};
 
 pub(crate) struct Postgresql;
 
@@ -71,4 +72,23 @@ impl System for Postgresql {
     fn rows(trio: &ThreeNodeBed, place: usize) -> io::Result<Vec<Row>> {
         (POSTGRESQL.rows)(trio, place)
     }
+}
+
+/// Thousands of such segments would keep every server of the machine from starting.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_server_leaves_no_shared_memory() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    let lock = std::fs::read_to_string(stage.trio.vms[0].data().join("postmaster.pid")).unwrap();
+    // The seventh line: the key and the id of the segment.
+    let id = lock.lines().nth(6).unwrap().split_whitespace().nth(1).unwrap();
+    let is_there = || {
+        let segments = std::fs::read_to_string("/proc/sysvipc/shm").unwrap();
+        segments.lines().any(|segment| segment.split_whitespace().nth(1) == Some(id))
+    };
+    assert!(is_there());
+    stage.trio.kill(0);
+    assert!(!is_there());
 }
