@@ -12,8 +12,10 @@ use super::workload::hook;
 async fn run_as_copied(browser: &Browser, cluster: &Cluster, what: &str) {
     let found = format!(
         "return [...document.querySelectorAll('.commands li')].find(item => item.querySelector('.what').textContent \
-         .startsWith({what:?})).querySelector('code').textContent"
+         .startsWith({what:?}))?.querySelector('code').textContent"
     );
+    // The page draws its commands a moment after the texts above them.
+    cluster.until_true(what, async || browser.run(&found).await.is_string()).await;
     let copied = browser.run(&found).await.as_str().unwrap().to_owned();
     let program = env!("CARGO_BIN_EXE_allclear");
     let line = copied.replacen("allclear", &format!("'{program}'"), 1);

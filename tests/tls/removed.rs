@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use allclear::net::dial::DialTarget;
-use allclear::net::tls::{self, Credentials};
+use allclear::net::tls::Credentials;
 use allclear::wire::pb::allclear::cluster::v1::change_request::Change;
 use allclear::wire::pb::allclear::cluster::v1::change_response::Outcome;
 use allclear::wire::pb::allclear::cluster::v1::consensus_client::ConsensusClient;
@@ -17,17 +16,15 @@ use allclear::wire::pb::allclear::raft::v1 as raft;
 use raft::raft_client::RaftClient;
 use serde_json::json;
 use tonic::Code;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 
 use super::cluster::Cluster;
 use super::impostors::{Met, greet};
 use super::pki::{CLUSTER, Pki, address, credentials, refused};
 use super::workload::hook;
 
-fn dial(cluster: &Cluster, place: usize, shown: &Arc<Credentials>) -> Channel {
-    let address = address(cluster, place);
-    let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
-    tls::dial(&endpoint, shown, &format!("db-{place}"), &DialTarget::to(&address))
+async fn dial(cluster: &Cluster, place: usize, shown: &Arc<Credentials>) -> Channel {
+    super::impostors::dial(&format!("db-{place}"), &address(cluster, place), shown).await
 }
 
 async fn started(pki: &Pki) -> Cluster {
@@ -88,7 +85,7 @@ async fn a_removed_replicas_certificate_ends_nothing_though_every_configuration_
     cluster.until(1, "led without it", is_known).await;
 
     for place in 0..2 {
-        let channel = dial(&cluster, place, &thief);
+        let channel = dial(&cluster, place, &thief).await;
         let to = to(&cluster, place, &member).await;
         let counted = refused(&cluster, place, "no_member").await;
         for node in [own, 42] {
@@ -161,7 +158,7 @@ async fn a_members_certificate_makes_no_term_leap_and_writes_nothing_that_cannot
     let nodes = greet(&address(&cluster, 0), &member).await.nodes;
     let node = nodes.iter().find(|(name, _)| name == "db-2").unwrap().1;
     for place in 0..2 {
-        let (channel, to) = (dial(&cluster, place, &thief), to(&cluster, place, &member).await);
+        let (channel, to) = (dial(&cluster, place, &thief).await, to(&cluster, place, &member).await);
         for term in [1 << 30, u64::MAX] {
             for answer in ask_all(&channel, to.as_ref(), raft::Vote { term, node, committed: true }).await {
                 assert_eq!(answer.unwrap_err().code(), Code::OutOfRange);
