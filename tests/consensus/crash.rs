@@ -56,6 +56,8 @@ fn start(cluster: &Cluster, name: &str, round: u32) -> (Child, Lines<BufReader<C
         .args(["--exact", crate::own_test!(what_was_acknowledged_survives_the_killing_of_all_replicas), "--nocapture"])
         .env(REPLICA, name)
         .env(ROOT, cluster.root.path())
+        // A killed process does not remove its own temporary folder.
+        .env("TMPDIR", cluster.root.path())
         .env(ADDRESSES, addresses.join(","))
         .env(ROUND, round.to_string())
         .stdin(Stdio::null())

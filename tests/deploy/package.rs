@@ -102,7 +102,13 @@ fn the_package_keeps_to_the_rules_of_debian() {
     let folder = tempfile::tempdir().unwrap();
     let package = built(folder.path());
     let mut lintian = Command::new("lintian");
-    lintian.args(["--allow-root", "--fail-on", "error,warning", "--suppress-tags", UNCOMPRESSED]);
+    lintian.env("TMPDIR", folder.path()).args([
+        "--allow-root",
+        "--fail-on",
+        "error,warning",
+        "--suppress-tags",
+        UNCOMPRESSED,
+    ]);
     let told = done(lintian.arg(&package));
     assert_eq!(told, "");
 }
