@@ -8,9 +8,9 @@ pub mod exit;
 pub mod export;
 pub mod grpc;
 pub mod http;
-pub mod replica;
 pub mod signals;
 
 pub use allclear_cluster::{consensus, net};
 pub use allclear_effects::{hooks, http_client, imds, secrets};
 pub use allclear_files as files;
+pub use allclear_replica as replica;

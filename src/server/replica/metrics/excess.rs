@@ -7,7 +7,7 @@ use std::time::Duration;
 use prometheus::{IntCounterVec, Opts, Registry};
 
 use super::registration::registered;
-use crate::replica::clock;
+use crate::clock;
 use allclear_core::model::time::Timestamp;
 
 /// An excess not seen for this duration is over.

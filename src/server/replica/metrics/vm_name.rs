@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use prometheus::{IntGauge, Registry};
 
 use super::registration::registered;
-use crate::replica::clock;
+use crate::clock;
 use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
 

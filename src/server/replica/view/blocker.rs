@@ -8,7 +8,7 @@ mod quorum;
 use allclear_core::schedule::last_call;
 
 use super::post_detail::detail;
-use crate::replica::clock::rfc3339;
+use crate::clock::rfc3339;
 use allclear_core::isolation::unaware_replicas::unaware_replicas;
 use allclear_core::model::blocker::Blocker;
 use allclear_core::model::claim::PostOutcome;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::post_detail::detail;
 use super::workload::last_role;
 use super::{blocker, drill, operator_record, timeline};
-use crate::replica::clock::rfc3339;
+use crate::clock::rfc3339;
 use allclear_core::explain::explain;
 use allclear_core::known_roles::{TakenDown, taken_down};
 use allclear_core::model::attempt::Attempt;

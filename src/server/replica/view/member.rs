@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::replica::clock::rfc3339;
+use crate::clock::rfc3339;
 use allclear_core::model::id::GroupName;
 use allclear_core::model::slot::{Slot, SlotState};
 use allclear_core::model::state::State;

@@ -1,6 +1,6 @@
 //! Operators' requests in words.
 
-use crate::replica::clock::rfc3339;
+use crate::clock::rfc3339;
 use allclear_core::isolation::unaware_replicas::unaware_replicas;
 use allclear_core::model::operator::{OperatorAction, OperatorRecord, Suspension};
 use allclear_core::model::state::State;

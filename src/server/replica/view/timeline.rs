@@ -2,7 +2,7 @@
 
 use super::post_detail::detail;
 use super::{operator_record, warning};
-use crate::replica::clock::rfc3339;
+use crate::clock::rfc3339;
 use allclear_core::model::attempt::WaiverReason;
 use allclear_core::model::event::Event;
 use allclear_core::model::isolated_approval::RequestedBy;

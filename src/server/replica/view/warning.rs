@@ -5,11 +5,11 @@ use allclear_core::schedule::last_call;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::clock::rfc3339;
+use crate::clock_skew::ClockSkew;
+use crate::metrics::Excess;
 use crate::net::tls::Credentials;
-use crate::replica::clock::rfc3339;
-use crate::replica::clock_skew::ClockSkew;
-use crate::replica::metrics::Excess;
-use crate::replica::policy_fingerprints::PolicyFingerprints;
+use crate::policy_fingerprints::PolicyFingerprints;
 use allclear_core::apply::report::{beyond_the_limit, is_implausible};
 use allclear_core::model::document::NotBefore;
 use allclear_core::model::event::Event;

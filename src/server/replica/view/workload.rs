@@ -1,6 +1,6 @@
 //! The workloads as shown to operators, with their roles.
 
-use crate::replica::clock::rfc3339;
+use crate::clock::rfc3339;
 use allclear_core::known_roles::{KnownRole, known_role};
 use allclear_core::model::id::VmName;
 use allclear_core::model::state::State;

@@ -1,7 +1,7 @@
 //! The sentences of blockers caused by hooks.
 
 use super::{Sentences, Teller};
-use crate::replica::clock::rfc3339;
+use crate::clock::rfc3339;
 use allclear_core::model::attempt::Outcome;
 use allclear_core::model::blocker::Blocker;
 use allclear_core::model::hook_id::HookId;

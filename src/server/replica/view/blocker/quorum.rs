@@ -1,7 +1,7 @@
 //! The sentences of a blocker where too few replicas reach each other.
 
 use super::{Sentences, Teller, list};
-use crate::replica::clock::rfc3339;
+use crate::clock::rfc3339;
 use allclear_core::isolation::approval::blockers_to_override;
 use allclear_core::model::blocker::Blocker;
 use allclear_core::model::isolated_blocker::ApprovalForecast;

@@ -2,6 +2,8 @@
 //!
 //! [`ReplicaTasks::start`] starts all tasks, and [`ReplicaTasks::stop`] ends them.
 
+extern crate alloc;
+
 mod approve;
 pub mod attempt_key;
 pub mod clock;
@@ -35,6 +37,9 @@ pub mod state_machine;
 pub mod trace;
 pub mod view;
 pub mod watchdog;
+
+use allclear_cluster::{consensus, net};
+use allclear_effects::{hooks, imds};
 
 use std::sync::Arc;
 
