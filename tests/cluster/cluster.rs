@@ -312,8 +312,7 @@ impl Cluster {
 
     /// Waits until a replica's status is as wanted.
     pub(crate) async fn until(&self, place: usize, what: &str, holds: impl Fn(&Status) -> bool) -> Status {
-        let read = async |replica: &mut OperatorConnection| replica.status().await.ok();
-        let seen = self.until_read(place, read, holds).await;
+        let seen = self.until_status(place, &holds).await;
         seen.unwrap_or_else(|last| panic!("replica {place} is not {what}; its status: {last:#?}"))
     }
 
@@ -325,9 +324,24 @@ impl Cluster {
         what: &str,
         holds: impl Fn(&Event) -> bool,
     ) -> Event {
-        let read = async |replica: &mut OperatorConnection| replica.event(id).await.ok();
-        let seen = self.until_read(place, read, holds).await;
+        let seen = self.until_shown(place, id, &holds).await;
         seen.unwrap_or_else(|last| panic!("replica {place} does not show event {id} {what}; it shows: {last:#?}"))
+    }
+
+    /// These two are not generic: the read would be compiled for each condition.
+    async fn until_status(&self, place: usize, holds: &dyn Fn(&Status) -> bool) -> Result<Status, Option<Status>> {
+        let read = async |replica: &mut OperatorConnection| replica.status().await.ok();
+        self.until_read(place, read, holds).await
+    }
+
+    async fn until_shown(
+        &self,
+        place: usize,
+        id: &str,
+        holds: &dyn Fn(&Event) -> bool,
+    ) -> Result<Event, Option<Event>> {
+        let read = async |replica: &mut OperatorConnection| replica.event(id).await.ok();
+        self.until_read(place, read, holds).await
     }
 
     /// Reads over one connection until `holds` returns true, or returns the last answer after the time limit.
@@ -335,7 +349,7 @@ impl Cluster {
         &self,
         place: usize,
         read: impl AsyncFn(&mut OperatorConnection) -> Option<T>,
-        holds: impl Fn(&T) -> bool,
+        holds: &dyn Fn(&T) -> bool,
     ) -> Result<T, Option<T>> {
         let (began, mut last, mut connection) = (Instant::now(), None, None);
         while began.elapsed() < LIMIT {

@@ -26,10 +26,13 @@ pub(crate) struct Server {
     serving: JoinHandle<()>,
 }
 
+/// The bytes of the answer; `None` closes the connection.
+type Respond = Arc<dyn Fn(&Request) -> Option<Vec<u8>> + Send + Sync>;
+
 impl Server {
     /// Starts a server that answers with the bytes of `respond`, or closes the connection for `None`.
     pub(crate) async fn start(respond: impl Fn(&Request) -> Option<Vec<u8>> + Send + Sync + 'static) -> Self {
-        Self::start_with(None, respond).await
+        Self::serving(None, Arc::new(respond)).await
     }
 
     /// Starts a server over TLS if `tls` is set.
@@ -37,11 +40,16 @@ impl Server {
         tls: Option<TlsAcceptor>,
         respond: impl Fn(&Request) -> Option<Vec<u8>> + Send + Sync + 'static,
     ) -> Self {
+        Self::serving(tls, Arc::new(respond)).await
+    }
+
+    /// Not generic: it would be compiled for each answer, with its tasks.
+    async fn serving(tls: Option<TlsAcceptor>, respond: Respond) -> Self {
         let scheme = if tls.is_some() { "https" } else { "http" };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let (seen, respond) = (requests.clone(), Arc::new(respond));
+        let seen = requests.clone();
         let serving = tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use openraft::Raft;
 use openraft::rt::WatchReceiver as _;
 use tokio::sync::watch;
@@ -49,14 +51,28 @@ const ASKED_BYTES_OF_OTHERS: usize = 1 << 20;
 impl Consensus {
     /// Opens or creates the data directory, and starts to take part. The returned routes are to be served on the
     /// replica's address; until then this replica is unreachable.
-    pub async fn open(options: Options, state_machine: impl StateMachine) -> Result<(Self, Routes), OpenError> {
-        options.check()?;
-        let Options { data_dir, cluster, replica, .. } = options.clone();
-        let environment = options.environment;
-        let opened =
-            environment.result_of(move || Disk::open_by(environment, &data_dir, &cluster, Some(&replica))).await;
-        let disk = opened.map_err(|error| OpenError::Start(error.to_string()))??;
-        Self::open_on(disk, options, Box::new(state_machine)).await
+    pub fn open(
+        options: Options,
+        state_machine: impl StateMachine,
+    ) -> BoxFuture<'static, Result<(Self, Routes), OpenError>> {
+        Self::open_boxed(options, Box::new(state_machine))
+    }
+
+    /// Boxed, because the caller's crate would otherwise compile openraft once more.
+    fn open_boxed(
+        options: Options,
+        state_machine: Box<dyn StateMachine>,
+    ) -> BoxFuture<'static, Result<(Self, Routes), OpenError>> {
+        let opened = async {
+            options.check()?;
+            let Options { data_dir, cluster, replica, .. } = options.clone();
+            let environment = options.environment;
+            let opened =
+                environment.result_of(move || Disk::open_by(environment, &data_dir, &cluster, Some(&replica))).await;
+            let disk = opened.map_err(|error| OpenError::Start(error.to_string()))??;
+            Self::open_on(disk, options, state_machine).await
+        };
+        opened.boxed()
     }
 
     pub(super) async fn open_on(

@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::Stream;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, Stream};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -29,8 +30,18 @@ const CALLER_ALIVE_WITHIN: Duration = Duration::from_secs(10);
 /// The time for calls still open when the listener stops.
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
-/// Serves until `stop`, and returns soon after `stop` even with open calls. Without credentials as plain text.
-pub async fn serve(
+/// Serves until `stop`, and returns soon after `stop` even with open calls. Without credentials as plain text. Boxed,
+/// because the caller's crate would otherwise compile the server once more.
+pub fn serve(
+    listener: TcpListener,
+    tls: Option<Arc<Credentials>>,
+    routes: Routes,
+    stop: CancellationToken,
+) -> BoxFuture<'static, io::Result<()>> {
+    serve_on(listener, tls, routes, stop).boxed()
+}
+
+async fn serve_on(
     listener: TcpListener,
     tls: Option<Arc<Credentials>>,
     routes: Routes,
