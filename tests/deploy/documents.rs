@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::package::{built, unpacked};
+use super::package::tree;
 use super::{has, shipped};
 
 /// Every Markdown file below the folder.
@@ -45,11 +45,10 @@ fn the_documents_of_the_package_link_only_inside_it() {
     if !has("dpkg-deb") || !has("strip") {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let tree = unpacked(&built(folder.path()), folder.path());
+    let tree = tree();
     let installed = tree.join("usr/share/doc/allclear");
     assert!(documents(&installed).len() > 10, "{:?}", documents(&installed));
-    assert_eq!(broken_links(&tree, &installed), Vec::<String>::new());
+    assert_eq!(broken_links(tree, &installed), Vec::<String>::new());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use super::{done, has, program, shipped};
 
@@ -27,6 +28,18 @@ pub(super) fn unpacked(package: &Path, folder: &Path) -> PathBuf {
     tree
 }
 
+/// The package for the tests that only read it, unpacked once.
+pub(super) fn tree() -> &'static Path {
+    static TREE: OnceLock<PathBuf> = OnceLock::new();
+    TREE.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("package");
+        // An earlier run's, if there was one.
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        unpacked(&built(&folder), &folder)
+    })
+}
+
 fn files(folder: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     entries.map(|name| name.into_string().unwrap()).collect()
@@ -37,8 +50,7 @@ fn the_package_has_what_its_parts_name() {
     if !has("dpkg-deb") || !has("strip") {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let tree = unpacked(&built(folder.path()), folder.path());
+    let tree = tree();
     let text = |path: &str| std::fs::read_to_string(tree.join(path)).unwrap();
 
     let unit = text("usr/lib/systemd/system/allclear.service");
@@ -78,8 +90,7 @@ fn nothing_starts_before_it_is_configured_and_the_example_is_no_configuration() 
     if !has("dpkg-deb") || !has("strip") {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let tree = unpacked(&built(folder.path()), folder.path());
+    let tree = tree();
     let text = |path: &str| std::fs::read_to_string(tree.join(path)).unwrap();
     let unit = text("usr/lib/systemd/system/allclear.service");
     let needed = unit.lines().find_map(|line| line.strip_prefix("ConditionPathExists=/")).unwrap();

@@ -114,7 +114,7 @@ fn after_a_power_cut_at_any_moment_all_that_was_acknowledged_is_there_and_nothin
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let life = live(&runtime);
     // Every image, or a few where long tests do not run.
-    let every = if runs_long_tests() { 1 } else { 23 };
+    let every = if runs_long_tests() { 1 } else { 47 };
     let (mut seen, mut tried, mut failed) = (0_usize, 0, Vec::new());
     // The first deeds of all make the database, under another name: see `disk::create`.
     for (number, epoch) in epochs(&life.steps).iter().enumerate().filter(|(_, epoch)| epoch.acknowledged > 0) {
