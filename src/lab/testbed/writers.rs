@@ -174,3 +174,24 @@ impl Writer<'_> {
         places.into_iter().find_map(|at| Some((at, (self.connect)(self.trio, at, PATIENCE).ok()?)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_move_has_the_begin_of_the_last_write_before_and_late_answers_of_the_old_primary_change_nothing() {
+        let mut progress = WriteProgress::default();
+        let now = Instant::now();
+        let begun = [2, 1].map(|millis| now.checked_sub(Duration::from_millis(millis)).unwrap());
+        progress.note(0, 0, begun[1]);
+        progress.note(1, 0, begun[0]);
+        let elsewhere = Instant::now();
+        progress.note(2, 1, elsewhere);
+        let moved = progress.latest.unwrap();
+        assert_eq!((moved.place, moved.left, moved.begun), (1, Some(begun[1]), elsewhere));
+        progress.note(3, 0, begun[1]);
+        let late = progress.latest.unwrap();
+        assert_eq!((late.place, late.left, late.since, late.begun), (1, moved.left, moved.since, moved.begun));
+    }
+}
