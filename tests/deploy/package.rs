@@ -28,12 +28,12 @@ pub(super) fn unpacked(package: &Path, folder: &Path) -> PathBuf {
     tree
 }
 
-/// The package for the tests that only read it, unpacked once.
+/// The unpacked package, built once. Tests do not change its files.
 pub(super) fn tree() -> &'static Path {
     static TREE: OnceLock<PathBuf> = OnceLock::new();
     TREE.get_or_init(|| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("package");
-        // An earlier run's, if there was one.
+        // An earlier run has left its files, or there was no earlier run.
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
         unpacked(&built(&folder), &folder)
