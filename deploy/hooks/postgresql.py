@@ -114,7 +114,7 @@ def ready(told: Told) -> None:
 
 
 def role(told: Told) -> None:
-    group = Group([told.vm], 1.5)
+    group = Group([told.vm], 8)
     if not group.seen:
         raise Blocked(group.silent[told.vm])
     print("primary" if group.primaries() else "replica")

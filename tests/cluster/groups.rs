@@ -35,6 +35,16 @@ async fn of_two_affected_members_only_the_primary_fails_over() {
     assert_eq!(cluster.cloud.posts().await.len(), 1);
 }
 
+/// On a busy VM, a program that takes 0.2 s elsewhere takes seconds, every time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_takes_three_seconds_tells_the_role_all_the_same() {
+    let cluster = with_primary("db-1").start().await;
+    until_roles(&cluster, ["replica", "primary", "replica"]).await;
+    std::fs::write(cluster.hooks.path("slow"), "").unwrap();
+    cluster.hooks.make_primary("db-0");
+    until_roles(&cluster, ["primary", "replica", "replica"]).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failover_is_run_when_a_replica_becomes_the_primary_before_the_all_clear() {
     let cluster = with_primary("db-1").start().await;

@@ -88,7 +88,7 @@ async fn a_role_is_one_of_two_or_a_reason_why_nobody_can_tell() {
     let source = RoleSource::Http { url: format!("http://{address}/role"), options: Options::default() };
     let (rounds, mut known) = (rounds(500), 0);
     for round in 0..rounds {
-        match source.ask(&BTreeMap::new(), &HookEnvironment::default()).await {
+        match source.ask(&BTreeMap::new(), &HookEnvironment::default(), Duration::from_secs(2)).await {
             Ok(role) => {
                 assert_ne!(role, Role::Unknown);
                 known += 1;

@@ -1,6 +1,7 @@
 //! A workload's role within its group comes from a program or from an address; no caller waits long for the answer.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use allclear::core::model::workload::Role;
 use allclear::hooks::{HookCommand, HookEnvironment, RoleSource};
@@ -8,9 +9,12 @@ use allclear::http_client::Options;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+/// Enough for a shell on a busy machine, and short for a program that never ends.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 async fn ask(source: &RoleSource) -> Result<Role, String> {
     let facts = BTreeMap::from([("ALLCLEAR_VM", "db-0".to_owned())]);
-    source.ask(&facts, &HookEnvironment::default()).await
+    source.ask(&facts, &HookEnvironment::default(), PATIENCE).await
 }
 
 async fn ask_a_shell(line: &str) -> Result<Role, String> {
@@ -45,7 +49,7 @@ async fn a_program_that_never_ends_is_ended_with_all_it_started() {
         !stat.is_empty() && !stat.contains(") Z ")
     };
     while is_there() {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 

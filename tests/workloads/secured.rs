@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use allclear::core::model::workload::Role;
 use allclear::hooks::{HookCommand, HookEnvironment, HookOutcome, HttpHook, RoleSource};
@@ -196,7 +197,7 @@ async fn a_role_is_asked_for_in_the_same_way() {
     let known = Options { identity: Some(pki.identity()), ..pki.trusted() };
     let ask = async |options: Options| {
         let source = RoleSource::Http { url: server.url("/patroni"), options };
-        source.ask(&BTreeMap::new(), &HookEnvironment::default()).await
+        source.ask(&BTreeMap::new(), &HookEnvironment::default(), Duration::from_secs(10)).await
     };
     assert_eq!(ask(known.clone()).await, Err("the server answered 401".to_owned()));
     assert_eq!(ask(Options { login: Some(pki.basic(PASSWORD)), ..known }).await, Ok(Role::Primary));

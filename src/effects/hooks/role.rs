@@ -9,8 +9,6 @@ use super::command::{HookCommand, HookEnvironment, Question};
 use crate::http_client::{BodyLimit, ExchangeError, HttpClient, Method, Options, exchange, parse_external};
 use allclear_core::model::workload::Role;
 
-/// The timeout of an answer.
-const PATIENCE: Duration = Duration::from_secs(2);
 const BODY_LIMIT: usize = 4096;
 
 /// The source of a workload's role.
@@ -25,11 +23,16 @@ pub enum RoleSource {
 }
 
 impl RoleSource {
-    /// The role, or the reason why the role is unknown.
-    pub async fn ask(&self, facts: &BTreeMap<&str, String>, surroundings: &HookEnvironment) -> Result<Role, String> {
+    /// The role, or the reason why the role is unknown. The answer may take as long as `patience`.
+    pub async fn ask(
+        &self,
+        facts: &BTreeMap<&str, String>,
+        surroundings: &HookEnvironment,
+        patience: Duration,
+    ) -> Result<Role, String> {
         let said = match self {
-            Self::Command(command) => run(command, facts, surroundings).await?,
-            Self::Http { url, options } => get(url, options).await?,
+            Self::Command(command) => run(command, facts, surroundings, patience).await?,
+            Self::Http { url, options } => get(url, options, patience).await?,
         };
         parse(&said).ok_or_else(|| "the output is neither primary nor replica".to_owned())
     }
@@ -39,19 +42,20 @@ async fn run(
     command: &HookCommand,
     facts: &BTreeMap<&str, String>,
     surroundings: &HookEnvironment,
+    patience: Duration,
 ) -> Result<String, String> {
     let variables = facts.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let question = Question { command, variables, input: String::new() };
-    let answer = question.ask(surroundings, PATIENCE).await?;
+    let answer = question.ask(surroundings, patience).await?;
     if answer.status.success() { Ok(answer.said) } else { Err(format!("the command ended with {}", answer.status)) }
 }
 
 /// Errors are logged, so the text omits the address: its query may hold a secret.
-async fn get(address: &str, options: &Options) -> Result<String, String> {
+async fn get(address: &str, options: &Options, patience: Duration) -> Result<String, String> {
     let url = parse_external(address).map_err(|why| format!("the address {why}"))?;
     let client = HttpClient::new(&url, options).await?;
     let request = client.request(Method::GET, url);
-    let reply = exchange(request, PATIENCE, BodyLimit::Whole(BODY_LIMIT)).await.map_err(ExchangeError::into_reason)?;
+    let reply = exchange(request, patience, BodyLimit::Whole(BODY_LIMIT)).await.map_err(ExchangeError::into_reason)?;
     if reply.status != 200 {
         return Err(format!("the server answered {}", reply.status));
     }

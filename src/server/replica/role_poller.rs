@@ -17,6 +17,9 @@ use allclear_core::model::workload::{Condition, Origin, Role};
 
 /// The number of intervals without an answer after which the last answer is void.
 const KEEP_FOR: u32 = 3;
+/// The maximum duration of an answer. A program that takes 0.2 s on an idle VM took longer than 2 s on a busy one,
+/// every time: the replica never knew a role, and an unknown role counts as a possible primary.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// The pause before an unrecorded role is proposed again.
 const NOTE_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
@@ -51,7 +54,7 @@ async fn ask_on(cluster: Arc<ClusterHandle>, surroundings: HookEnvironment, told
     let mut answered = clock::monotonic();
     loop {
         let occasion = Occasion::of(&state.borrow_and_update(), &told.workload);
-        match told.source.ask(&facts, &surroundings).await {
+        match told.source.ask(&facts, &surroundings, ANSWER_WITHIN).await {
             Ok(role) => (latest, answered) = (Some(role), clock::monotonic()),
             Err(why) if clock::monotonic().since(answered) >= told.every * KEEP_FOR => {
                 if latest != Some(Role::Unknown) {
