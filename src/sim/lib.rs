@@ -7,8 +7,6 @@
 #[macro_use]
 mod mutation;
 
-pub mod cloud;
-
 mod endpoint;
 mod event_queue;
 mod fault_execution;
@@ -20,13 +18,14 @@ mod oracle;
 mod platform;
 mod program;
 mod raft_model;
-pub mod random;
 mod replica_model;
 mod scenario;
 mod tasks;
 mod verdict;
 mod world;
 
+pub use allclear_cloud as cloud;
+pub use allclear_cloud::random;
 pub use generate::generate;
 pub use mutation::Mutation;
 pub use program::Habits;

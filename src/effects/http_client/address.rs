@@ -18,6 +18,9 @@ pub fn parse(text: &str) -> Result<Url, String> {
     if rest.starts_with('/') || rest.contains(is_tolerated) {
         return Err("is not valid: the host is missing, or a character is not allowed".to_owned());
     }
+    if !rest.split(['/', '?', '#']).next().is_some_and(str::is_ascii) {
+        return Err("is not valid: write the name of the host in ASCII, as in xn--bcher-kva.example".to_owned());
+    }
     let url = Url::parse(text).map_err(|error| format!("is not valid: {error}"))?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err("contains a user: put credentials into a header".to_owned());
@@ -100,6 +103,16 @@ mod tests {
         }
         for good in ["https://hooks.example.com/a?b=c", "http://127.0.0.1:80/", "http://[::1]:80/", "https://10.0.0.4"]
         {
+            assert!(parse_external(good).is_ok(), "{good}");
+        }
+    }
+
+    #[test]
+    fn a_name_outside_ascii_is_refused_with_what_to_write() {
+        for bad in ["https://bücher.example/", "http://１６９.254.169.254/"] {
+            assert!(parse(bad).unwrap_err().contains("in ASCII"), "{bad}");
+        }
+        for good in ["https://xn--bcher-kva.example/", "https://example.com/bücher?ä#ö"] {
             assert!(parse_external(good).is_ok(), "{good}");
         }
     }

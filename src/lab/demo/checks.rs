@@ -6,11 +6,11 @@ use super::narration::called;
 use crate::demo_hook::Note;
 use crate::fake_cloud::Post;
 use crate::local_cluster::snapshot::ClusterSnapshot;
+use allclear_cloud::{Approver, EventEnd, PlatformEvent, PlatformStartCause};
 use allclear_core::model::document::EventType;
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock::from_rfc3339;
-use allclear_sim::cloud::{Approver, EventEnd, PlatformEvent, PlatformStartCause};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Everything that is missing; nothing when all is well. A database keeps no notes of its hooks, and needs no hook
@@ -179,9 +179,9 @@ fn of_restoring(event: &PlatformEvent, known: &shown::Event) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::local_cluster::snapshot::{ReplicaSnapshot, ReplicaStatus};
+    use allclear_cloud::{EventPlan, Opening};
     use allclear_core::model::document::Source;
     use allclear_server::replica::clock::rfc3339;
-    use allclear_sim::cloud::{EventPlan, Opening};
 
     const HOOK_DONE: Timestamp = Timestamp(2_000);
     const APPROVED: Timestamp = Timestamp(3_000);

@@ -8,10 +8,10 @@ use crate::fake_cloud::Post;
 use crate::local_cluster::members::MemberReport;
 use crate::local_cluster::seconds;
 use crate::local_cluster::snapshot::ClusterSnapshot;
+use allclear_cloud::{Approver, EventEnd, PlatformEvent, PlatformStartCause};
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock;
-use allclear_sim::cloud::{Approver, EventEnd, PlatformEvent, PlatformStartCause};
 
 /// One step of one event.
 struct NarratedStep {
@@ -174,8 +174,8 @@ pub(super) fn called(event: &PlatformEvent) -> String {
 mod tests {
     use super::*;
     use crate::local_cluster::snapshot::{ReplicaSnapshot, ReplicaStatus};
+    use allclear_cloud::EventPlan;
     use allclear_core::model::document::{EventType, Source};
-    use allclear_sim::cloud::EventPlan;
     use allclear_wire::pb::allclear::operator::v1 as shown;
 
     fn announced() -> PlatformEvent {

@@ -6,11 +6,11 @@ use super::narration::called;
 use crate::local_cluster::VMS;
 use crate::local_cluster::members::MemberReport;
 use crate::local_cluster::snapshot::ClusterSnapshot;
+use allclear_cloud::{PlatformEvent, PlatformStartCause};
 use allclear_core::model::document::EventType;
 use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock;
-use allclear_sim::cloud::{PlatformEvent, PlatformStartCause};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// The maximum even when maintenance affects every VM: a move away from the first VM, and one more move away from the
@@ -138,9 +138,9 @@ impl Primary {
 mod tests {
     use super::*;
     use crate::local_cluster::snapshot::{ReplicaSnapshot, ReplicaStatus};
+    use allclear_cloud::{Approver, EventEnd, EventPlan};
     use allclear_core::model::document::Source;
     use allclear_core::model::id::EventId;
-    use allclear_sim::cloud::{Approver, EventEnd, EventPlan};
 
     /// An event approved at 3 s and ended at 5 s.
     fn event(vm: &str) -> PlatformEvent {

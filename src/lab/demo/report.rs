@@ -10,9 +10,9 @@ use super::writes::Writes;
 use crate::fake_cloud::Post;
 use crate::local_cluster::seconds;
 use crate::local_cluster::snapshot::ClusterSnapshot;
+use allclear_cloud::{EventEnd, PlatformEvent};
 use allclear_core::model::time::Timestamp;
 use allclear_server::replica::clock::from_rfc3339;
-use allclear_sim::cloud::{EventEnd, PlatformEvent};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 #[derive(Serialize)]

@@ -6,9 +6,9 @@ use super::answer::EmulatedResponse;
 use super::metadata::ImdsRequest;
 use super::request_log::{ApprovalRecord, EventResult};
 use super::tenant::Tenant;
+use allclear_cloud::{ApprovalEffect, Approver};
 use allclear_core::model::id::EventId;
 use allclear_core::model::time::Timestamp;
-use allclear_sim::cloud::{ApprovalEffect, Approver};
 
 /// Maximum number of ids in a request, more than a document can hold.
 const MOST_IDS: usize = 100;

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::dates;
 use super::version::EmulatedVersion;
+use allclear_cloud::Notice;
 use allclear_core::model::document::Announcement;
-use allclear_sim::cloud::Notice;
 
 /// An event, with the fields in the order of captures.
 #[derive(Serialize)]

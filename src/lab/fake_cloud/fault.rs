@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use allclear_sim::cloud::Notice;
+use allclear_cloud::Notice;
 
 const LONGEST_MS: u64 = 10 * 60 * 1000;
 const LARGEST_BODY: usize = 16 * 1024 * 1024;

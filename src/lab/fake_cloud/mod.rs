@@ -1,6 +1,6 @@
 //! The platform's metadata endpoint on loopback, for tests, demos and development.
 //!
-//! `allclear_sim::cloud` decides the events of each VM; this module serves the events over HTTP like the real service,
+//! `allclear_cloud` decides the events of each VM; this module serves the events over HTTP like the real service,
 //! or with configured faults. The module listens on loopback only, and never sends a request.
 
 mod address;

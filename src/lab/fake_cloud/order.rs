@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::span::ScenarioTime;
+use allclear_cloud::{Audience, EventPlan, Opening, Relapse, ScheduleMove};
 use allclear_core::model::document::{EventType, Source};
 use allclear_core::model::id::{EventId, VmName};
-use allclear_sim::cloud::{Audience, EventPlan, Opening, Relapse, ScheduleMove};
 
 const MOST_VMS: usize = 100;
 const MOST_STEPS: usize = 32;

@@ -3,8 +3,8 @@
 use super::approve::word;
 use super::serve::Running;
 use super::server_state::ServerState;
+use allclear_cloud::{ApprovalEffect, PlatformEvent};
 use allclear_core::model::id::{EventId, VmName};
-use allclear_sim::cloud::{ApprovalEffect, PlatformEvent};
 
 /// One approval of one event, posted by a VM.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -10,10 +10,10 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::order::EventOrder;
+use allclear_cloud::{Cloud, PlatformBehaviour, PlatformEvent, When};
 use allclear_core::model::document::Announcement;
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
-use allclear_sim::cloud::{Cloud, PlatformBehaviour, PlatformEvent, When};
 
 /// The built-in scenarios, by name.
 pub const SCENARIOS: [(&str, &str); 12] = [

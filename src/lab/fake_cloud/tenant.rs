@@ -6,9 +6,9 @@ use std::num::NonZeroU32;
 use super::fault::Switched;
 use super::request_log::RequestLog;
 use super::scenario::{CloudScenario, ScenarioError};
+use allclear_cloud::{Cloud, PlatformBehaviour, Vm};
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::time::Timestamp;
-use allclear_sim::cloud::{Cloud, PlatformBehaviour, Vm};
 
 /// Maximum number of planned or open events of one cloud: the capacity of a document.
 const MOST_TO_END: usize = 1_000;

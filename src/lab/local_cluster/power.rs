@@ -5,10 +5,10 @@ use nix::sys::signal::Signal;
 
 use super::members::MemberReport;
 use super::{LocalCluster, VMS};
+use allclear_cloud::PlatformEvent;
 use allclear_core::model::document::EventType;
 use allclear_core::model::id::VmName;
 use allclear_server::replica::clock;
-use allclear_sim::cloud::PlatformEvent;
 
 /// Whether a VM returns after this event, with its servers.
 pub(crate) fn comes_back(kind: &EventType) -> bool {

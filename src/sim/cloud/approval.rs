@@ -62,7 +62,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::cloud::{Audience, EventEnd, EventPlan, PlatformBehaviour, Vm};
+    use crate::{Audience, EventEnd, EventPlan, PlatformBehaviour, Vm};
     use allclear_core::model::document::{EventType, Source};
 
     const BEGIN: Timestamp = Timestamp(1_000_000);

@@ -103,7 +103,7 @@ fn approved_start(event: &PlatformEvent, events: &[PlatformEvent]) -> Option<Tim
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cloud::{Cloud, HistoryEntry, PlatformBehaviour, PlatformOccurrence, Relapse, ScheduleMove, Vm};
+    use crate::{Cloud, HistoryEntry, PlatformBehaviour, PlatformOccurrence, Relapse, ScheduleMove, Vm};
     use allclear_core::model::document::Source;
     use allclear_core::model::id::VmName;
 

@@ -185,7 +185,7 @@ impl Cloud {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cloud::EventPlan;
+    use crate::EventPlan;
     use allclear_core::model::document::{EventType, Source};
 
     const BEGIN: Timestamp = Timestamp(1_000_000);

@@ -15,8 +15,8 @@ use super::super::server_state::ServerState;
 use super::super::span::ScenarioTime;
 use super::super::tenant::enough;
 use super::{OrderFailure, read};
+use allclear_cloud::{Approver, EventEnd, PlatformEvent, PlatformStartCause, When};
 use allclear_core::model::id::{EventId, VmName};
-use allclear_sim::cloud::{Approver, EventEnd, PlatformEvent, PlatformStartCause, When};
 
 /// The cloud's time, the endpoint of each VM, and all events.
 pub(super) async fn state(State(house): State<Arc<ServerState>>) -> Json<Value> {

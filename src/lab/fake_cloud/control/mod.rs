@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::server_state::ServerState;
-use allclear_sim::cloud::OrderError;
+use allclear_cloud::OrderError;
 
 const LARGEST_BODY: usize = 256 * 1024;
 

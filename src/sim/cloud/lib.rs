@@ -11,6 +11,7 @@ mod guid;
 mod history;
 mod orders;
 mod plan;
+pub mod random;
 mod seat;
 
 use std::collections::BTreeMap;
