@@ -52,13 +52,14 @@ pub(super) struct EndpointState {
     /// Start and number of consecutive validated documents without an event.
     missing: BTreeMap<EventId, (Timestamp, u32)>,
     /// The longest such sequence since the event was last listed, with its duration.
-    gone: BTreeMap<EventId, (u32, Duration)>,
+    gone: BTreeMap<EventId, Vec<(u32, Duration)>>,
 }
 
 impl EndpointState {
     /// True if this endpoint has returned so many consecutive documents without the event, for at least `span`.
     pub(super) fn has_said_gone(&self, event: &EventId, documents: u32, span: Duration) -> bool {
-        self.gone.get(event).is_some_and(|(most, lasted)| *most >= documents && *lasted >= span)
+        let long = |(count, lasted): &(u32, Duration)| *count >= documents && *lasted >= span;
+        self.gone.get(event).is_some_and(|series| series.iter().any(long))
     }
 
     /// The time at which a validated document of this endpoint last showed the event as Scheduled.
@@ -79,12 +80,15 @@ impl EndpointState {
         }
         self.missing.retain(|id, _| document.get(id).is_none());
         for (id, (since, documents)) in &mut self.missing {
+            let series = self.gone.entry(id.clone()).or_default();
             if *documents == 0 {
                 *since = now;
+                series.push((0, Duration::ZERO));
             }
             *documents += 1;
-            let longest = self.gone.entry(id.clone()).or_default();
-            *longest = (*longest).max((*documents, now.since(*since)));
+            if let Some(last) = series.last_mut() {
+                *last = (*documents, now.since(*since));
+            }
         }
         for event in &document.events {
             self.gone.remove(&event.id);
