@@ -209,6 +209,7 @@ impl<'a> PolicyInput<'a> {
             budget,
             ahead,
             opening,
+            missed: None,
             only_named_freezes: matches!(self, Self::BriefFreeze),
             margin: policy.margin,
             give_back_after: policy.give_back_after,
@@ -237,7 +238,7 @@ pub fn treatment_in_next_window(
     let rule = policy.rules.iter().find(|rule| rule.name == treatment.rule);
     let window = rule.and_then(|rule| rule.window.as_ref());
     let opening = window.and_then(|window| next_opening(window, event, treatment.ahead, now));
-    Treatment { opening, ..treatment.clone() }
+    Treatment { opening, missed: treatment.opening, ..treatment.clone() }
 }
 
 impl PolicyCondition<'_> {

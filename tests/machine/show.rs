@@ -135,7 +135,11 @@ pub(crate) fn blocker(blocker: &Blocker) -> String {
     let of = |member: &Member, id: HookId| hook(member, id, Intent::Run);
     match blocker {
         Blocker::Deciding | Blocker::Observing | Blocker::NoHealthyChannel | Blocker::NoQuorum { .. } => code.into(),
-        Blocker::TooEarly { starts_at } => format!("{code}, starts at {}", time(*starts_at)),
+        Blocker::TooEarly { starts_at, missed } => {
+            let missed =
+                missed.map_or(String::new(), |it| format!(", missed {} to {}", time(it.opens), time(it.closes)));
+            format!("{code}, starts at {}{missed}", time(*starts_at))
+        }
         Blocker::HookWaiting { member, hook, from } => format!("{code}: {} from {}", of(member, *hook), time(*from)),
         Blocker::ReplicaAway { member, hook, since, passed_over_at } => {
             let since = since.map_or_else(String::new, |since| format!(", its replica away since {}", time(since)));

@@ -84,12 +84,15 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
         "report_document nothing".into(),
         Command::ReportDocument(ReportDocument { after: 0, document: Document::default() }),
     ));
-    let in_a_window =
-        Treatment { opening: Some(Opening { opens: Timestamp(NOW + 1), closes: Timestamp(NOW + 2) }), ..treatment() };
-    named.push((
-        "choose_treatment window".into(),
-        Command::ChooseTreatment(ChooseTreatment { event: event.clone(), treatment: in_a_window }),
-    ));
+    let opening = |from| Some(Opening { opens: Timestamp(NOW + from), closes: Timestamp(NOW + from + 1) });
+    let in_a_window = Treatment { opening: opening(1), ..treatment() };
+    for (name, treatment) in [
+        ("choose_treatment window", in_a_window.clone()),
+        ("choose_treatment missed", Treatment { missed: opening(3), ..in_a_window }),
+    ] {
+        let command = ChooseTreatment { event: event.clone(), treatment };
+        named.push((name.into(), Command::ChooseTreatment(command)));
+    }
     let nothing_said =
         Command::ReportProgress(ReportProgress { event, attempt: AttemptId(u64::MAX), progress: Progress::default() });
     named.push(("report_progress nothing".into(), nothing_said));

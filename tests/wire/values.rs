@@ -139,6 +139,7 @@ pub(crate) fn treatment() -> Treatment {
         budget: Some(Duration::from_mins(2)),
         ahead: Some(Duration::from_mins(15)),
         opening: None,
+        missed: None,
         only_named_freezes: true,
         margin: Duration::from_secs(5),
         give_back_after: Duration::from_mins(2),

@@ -143,7 +143,7 @@ fn choose_treatment(state: &mut State, id: &EventId, treatment: &Treatment) -> A
     let present = event.treatment.take().filter(|_| is_moved);
     // After a missed window, only the time of the preparation is new.
     event.treatment = Some(match present {
-        Some(present) => Treatment { opening: treatment.opening, ..present },
+        Some(present) => Treatment { opening: treatment.opening, missed: present.opening, ..present },
         None => treatment.clone(),
     });
     event.treated = Some(now);

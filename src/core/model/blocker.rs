@@ -8,6 +8,7 @@ use crate::model::operator::Suspension;
 use crate::model::slot::SlotCause;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
+use crate::model::treatment::Opening;
 use crate::model::workload::Member;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,6 +19,8 @@ pub enum Blocker {
     Observing,
     TooEarly {
         starts_at: Timestamp,
+        /// The last opening that passed without a preparation.
+        missed: Option<Opening>,
     },
     HookWaiting {
         member: Member,

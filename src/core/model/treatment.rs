@@ -38,6 +38,8 @@ pub struct Treatment {
     pub ahead: Option<Duration>,
     /// An earlier start of the preparation, within the window of the rule.
     pub opening: Option<Opening>,
+    /// The last opening that passed without a preparation.
+    pub missed: Option<Opening>,
     /// Only hooks that name a `min_freeze` of at most the event's duration apply.
     pub only_named_freezes: bool,
     pub margin: Duration,

@@ -98,7 +98,8 @@ pub(crate) fn clearance_of_preparation(state: &State, event: &Event, now: Timest
         return Clearance::Clear(Reason::NothingToPrepare);
     }
     if now < event.preparation_starts() {
-        return Clearance::Blocked(Blocker::TooEarly { starts_at: event.preparation_starts() });
+        let missed = event.treatment.as_ref().and_then(|treatment| treatment.missed);
+        return Clearance::Blocked(Blocker::TooEarly { starts_at: event.preparation_starts(), missed });
     }
     // A permanently failed hook holds the event, also when the budget is exhausted.
     if let Some(failed) = holding_failure_among(event, &steps, now) {

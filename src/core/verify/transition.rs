@@ -131,7 +131,7 @@ fn is_begun_anew(was: &Attempt, is: &Attempt) -> bool {
 
 /// Before anything has begun, the preparation may move to the next opening of the window.
 fn is_moved(event: &Event, later: &Event) -> bool {
-    let with = |treatment: &Treatment| Treatment { opening: None, ..treatment.clone() };
+    let with = |treatment: &Treatment| Treatment { opening: None, missed: None, ..treatment.clone() };
     let is_same = event.treatment.as_ref().map(with) == later.treatment.as_ref().map(with);
     is_same && event.slots_since.is_none() && event.attempts.is_empty()
 }

@@ -762,6 +762,9 @@ pub struct Treatment {
     /// An earlier start of the preparation. Left out if no window of the rule opens.
     #[prost(message, optional, tag = "11")]
     pub opening: ::core::option::Option<Opening>,
+    /// The last opening that passed without a preparation. Left out if none did.
+    #[prost(message, optional, tag = "12")]
+    pub missed: ::core::option::Option<Opening>,
 }
 /// One time at which the window of a rule is open.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

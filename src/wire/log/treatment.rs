@@ -13,6 +13,7 @@ message!(Treatment as Treatment {
     budget: budget_ms,
     ahead: ahead_ms,
     opening: opening,
+    missed: missed,
     only_named_freezes: only_named_freezes,
     margin: margin_ms,
     give_back_after: give_back_after_ms,

@@ -140,6 +140,7 @@ fn treatment(dice: &mut Dice, state: &State) -> Treatment {
         budget: dice.once_in(2).then(|| span(dice)),
         ahead: dice.once_in(3).then(|| span(dice)),
         opening: dice.once_in(3).then(|| Opening { opens: time(dice, state), closes: time(dice, state) }),
+        missed: dice.once_in(3).then(|| Opening { opens: time(dice, state), closes: time(dice, state) }),
         only_named_freezes: dice.once_in(4),
         margin: span(dice),
         give_back_after: span(dice),

@@ -18,7 +18,7 @@ use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::operator::Suspension;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
-use allclear_core::model::treatment::Action;
+use allclear_core::model::treatment::{Action, Opening};
 use allclear_core::planning_input::PlanningInput;
 use allclear_core::policy::PolicyInput;
 use allclear_wire::pb::allclear::operator::v1 as shown;
@@ -88,8 +88,8 @@ impl Teller<'_> {
                 self.platform(),
                 "an operator, by approving the event, or another approver; for future events, a policy rule",
             ),
-            Blocker::TooEarly { starts_at } => Sentences::new(
-                format!("the notice is long: preparation starts at {}", rfc3339(*starts_at)),
+            Blocker::TooEarly { starts_at, missed } => Sentences::new(
+                too_early(*starts_at, *missed),
                 Some(*starts_at),
                 "preparation starts",
                 "no action is necessary; an operator may let the event be prepared at an earlier time, with all hooks; \
@@ -277,3 +277,15 @@ fn list(names: &[VmName]) -> String {
 
 #[cfg(test)]
 mod tests;
+
+/// A missed opening is told, because the operator expected a preparation then.
+fn too_early(starts_at: Timestamp, missed: Option<Opening>) -> String {
+    let (starts, missed) = (rfc3339(starts_at), missed.map(|it| (rfc3339(it.opens), rfc3339(it.closes))));
+    match missed {
+        Some((from, to)) => format!(
+            "the window from {from} to {to} has passed, and the event could not be prepared in that time; preparation \
+             starts at {starts}"
+        ),
+        None => format!("the notice is long: preparation starts at {starts}"),
+    }
+}

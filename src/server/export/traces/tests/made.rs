@@ -101,6 +101,7 @@ pub(super) fn treatment(action: Action) -> Treatment {
         margin: Duration::from_secs(5),
         ahead: None,
         opening: None,
+        missed: None,
         only_named_freezes: false,
         give_back_after: Duration::from_mins(2),
         last_call: Duration::from_mins(1),

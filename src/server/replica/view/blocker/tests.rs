@@ -112,6 +112,21 @@ fn the_end_of_a_hold_is_not_told_as_the_time_of_the_start() {
 }
 
 #[test]
+fn a_missed_window_is_told_with_the_next_time() {
+    let event = event(Source::Platform, Vec::new());
+    let missed = Some(Opening { opens: after(0), closes: after(5) });
+    let message = |missed| told(&Blocker::TooEarly { starts_at: after(10), missed }, &event, 6).message;
+    let expected = format!(
+        "the window from {} to {} has passed, and the event could not be prepared in that time; preparation starts at {}",
+        rfc3339(after(0)),
+        rfc3339(after(5)),
+        rfc3339(after(10))
+    );
+    assert_eq!(message(missed), expected);
+    assert_eq!(message(None), format!("the notice is long: preparation starts at {}", rfc3339(after(10))));
+}
+
+#[test]
 fn a_drill_is_told_without_the_platform_and_without_an_approval() {
     let drill = Some(Drill { mode: Mode::Rehearsal, who: "uid 0".into() });
     let attempt = AttemptId(1);
