@@ -303,6 +303,7 @@ fn operator_requests(random: &mut Random, scenario: &mut Scenario, announced: &[
     }
     for _ in 0..random.between(1, 3) {
         let (place, span) = (random.index(3), random.secs(5, 60));
+        let start = if random.percent(50) { Duration::ZERO } else { random.secs(1, 60) };
         let wish = random.weighted(&[
             (30, ScenarioRequest::Hold(place, span)),
             (10, ScenarioRequest::Release(place)),
@@ -311,6 +312,7 @@ fn operator_requests(random: &mut Random, scenario: &mut Scenario, announced: &[
             (20, ScenarioRequest::Approve(place)),
             (15, ScenarioRequest::Skip(place)),
             (15, ScenarioRequest::Retry(place)),
+            (15, ScenarioRequest::Prepare(place, start)),
         ]);
         let at = near(random, announced, scenario.heal_at);
         let what = ScenarioAction::Wish(random.index(scenario.replicas), wish);

@@ -74,6 +74,8 @@ pub enum ScenarioRequest {
     Pause(Duration),
     Resume,
     Approve(usize),
+    /// From this long after the request on.
+    Prepare(usize, Duration),
     /// The first hook that is not settled.
     Skip(usize),
     /// The first hook that failed.

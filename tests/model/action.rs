@@ -319,6 +319,11 @@ fn asks(cluster: &Cluster, world: &World) -> Vec<Action> {
         let id = &event.announcement.id;
         found.push(OperatorRequest::Hold { event: id.clone(), until, no_hooks: false });
         found.push(OperatorRequest::Release { event: id.clone() });
+        if event.usual_preparation_start() > event.first_seen() {
+            for from in [world.now(), world.now().plus(Duration::from_secs(100))] {
+                found.push(OperatorRequest::Prepare { event: id.clone(), from });
+            }
+        }
         for revision in [event.revision, event.revision - 1] {
             found.push(OperatorRequest::Approve { event: id.clone(), revision, over_budget: false });
         }

@@ -92,6 +92,7 @@ pub(crate) fn cluster(replicas: usize, source: Source, workload: Option<Workload
         cancels: true,
         returns: 0,
         repost_after: Duration::from_hours(1),
+        prepare_ahead: Duration::from_hours(1),
         is_patient: false,
         mutant: Mutant::None,
     }
@@ -113,6 +114,11 @@ pub(crate) fn returning(returns: u8, cluster: Cluster) -> Cluster {
 /// Accepted approvals are posted once more.
 pub(crate) fn reposting(cluster: Cluster) -> Cluster {
     Cluster { repost_after: Duration::from_mins(1), ..cluster }
+}
+
+/// The preparation starts 30 s before the notice ends, and operators may ask for an earlier start.
+pub(crate) fn long_notice(cluster: Cluster) -> Cluster {
+    Cluster { prepare_ahead: Duration::from_secs(30), ..cluster }
 }
 
 /// Hooks fail at most `failures` times, and the world changes only when no action is pending.

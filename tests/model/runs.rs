@@ -5,8 +5,8 @@ use allclear::core::model::workload::OnAbsent;
 use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::clusters::{
-    askable, asked, changing, cluster, dialled, drilling, failover, for_one_vm, growing, of_a_group, one_at_a_time,
-    one_step, patient, reposting, returning, reversible, sick, two_events, two_steps, unrestored, with,
+    askable, asked, changing, cluster, dialled, drilling, failover, for_one_vm, growing, long_notice, of_a_group,
+    one_at_a_time, one_step, patient, reposting, returning, reversible, sick, two_events, two_steps, unrestored, with,
 };
 use crate::explore::explored;
 use crate::mutant::Mutant;
@@ -133,6 +133,12 @@ fn an_accepted_approval_is_posted_once_more() {
 fn operators_ask_for_anything_at_all() {
     check(asked(2, cluster(2, Source::User, Some(one_step()))));
     check(asked(1, two_events(cluster(2, Source::Platform, None))));
+}
+
+#[test]
+fn operators_have_an_event_with_a_long_notice_prepared_early() {
+    check(asked(2, long_notice(cluster(2, Source::Platform, Some(one_step())))));
+    check(asked(1, with(1, Trouble::Losses, long_notice(cluster(2, Source::Platform, Some(one_step()))))));
 }
 
 #[test]

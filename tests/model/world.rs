@@ -60,6 +60,7 @@ pub(crate) struct Cluster {
     pub(crate) returns: u8,
     /// The first pause before an accepted approval is posted once more.
     pub(crate) repost_after: Duration,
+    pub(crate) prepare_ahead: Duration,
     /// The world changes only when no action is pending: for many events, and without races against any event.
     pub(crate) is_patient: bool,
     pub(crate) mutant: Mutant,
@@ -97,6 +98,7 @@ pub(crate) struct World {
     pub(crate) stopped: BTreeMap<usize, bool>,
     pub(crate) returned: u8,
     pub(crate) repost_after: Duration,
+    pub(crate) prepare_ahead: Duration,
     /// Restores which failed or hung.
     pub(crate) unrestored: u8,
     /// Actual condition of each replica's workload, known to the cluster or not.
@@ -258,6 +260,7 @@ impl World {
             unrestored: 0,
             returned: 0,
             repost_after: cluster.repost_after,
+            prepare_ahead: cluster.prepare_ahead,
             stopped: BTreeMap::new(),
             conditions: vec![Condition::default(); cluster.replicas],
             begun: BTreeSet::new(),
@@ -372,11 +375,7 @@ impl World {
             leading_since: Timestamp(0),
             leader: None,
             isolated: None,
-            policy: Policy {
-                prepare_ahead: Duration::from_hours(1),
-                repost_after: self.repost_after,
-                ..Policy::default()
-            },
+            policy: Policy { prepare_ahead: self.prepare_ahead, repost_after: self.repost_after, ..Policy::default() },
             timing: Timing::default(),
         }
     }

@@ -38,6 +38,9 @@ fn asked(here: &ModelContext, wish: ScenarioRequest) -> Option<OperatorRequest> 
         ScenarioRequest::Approve(place) => {
             OperatorRequest::Approve { event: id(place)?, revision: event(place)?.revision, over_budget: false }
         }
+        ScenarioRequest::Prepare(place, after) => {
+            OperatorRequest::Prepare { event: id(place)?, from: here.time().plus(after) }
+        }
         ScenarioRequest::Retry(place) => {
             let Blocker::HookFailed { member, hook, .. } =
                 failure::holding_failure(&state, event(place)?, here.time())?
