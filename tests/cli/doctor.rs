@@ -143,8 +143,14 @@ fn before_a_replica_has_ever_run_everything_is_tried_and_nothing_is_left_behind(
     let bench = Bench::new();
     let (code, findings) = bench.asked(&bench.text());
     assert!(code == Some(0) && all_ok(&findings), "{findings:#?}");
-    for what in ["api-version 2020-07-01", "as the instance metadata calls this VM", "can be made in", "is free", "MiB"]
-    {
+    for what in [
+        "api-version 2020-07-01",
+        "as the instance metadata calls this VM",
+        "Microsoft.Compute/virtualMachines/db-0 --api-version 2025-04-01 --query properties.scheduledEventsPolicy",
+        "can be made in",
+        "is free",
+        "MiB",
+    ] {
         assert!(any(&findings, what), "{what}: {findings:#?}");
     }
     assert_eq!(names(bench.folder.path()), ["allclear.toml"]);

@@ -15,7 +15,7 @@ async fn every_request_carries_the_metadata_header_and_nothing_that_the_service_
     let endpoint = endpoint(&server);
     endpoint.poll().await.unwrap();
     endpoint.approve(&EventId::new("A")).await;
-    endpoint.name().await.unwrap_err();
+    endpoint.instance().await.unwrap_err();
     let requests = server.requests();
     assert_eq!(requests.len(), 3);
     for request in requests {
@@ -117,7 +117,7 @@ async fn a_question_for_the_name_that_hangs_gives_way_too() {
     let endpoint = Arc::new(endpoint(&server));
     let hanging = tokio::spawn({
         let endpoint = Arc::clone(&endpoint);
-        async move { endpoint.name().await }
+        async move { endpoint.instance().await }
     });
     server.has_been_asked(1).await;
     assert_eq!(endpoint.approve(&EventId::new("A")).await, Approval::Accepted);

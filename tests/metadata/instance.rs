@@ -11,7 +11,7 @@ use super::{endpoint, says};
 async fn the_name_is_read_and_not_the_host_name() {
     let compute = json!({ "name": "web_13", "osProfile": { "computerName": "web00000D" } });
     let server = Server::saying(says(200, json!({ "compute": compute, "network": {} }).to_string())).await;
-    assert_eq!(endpoint(&server).name().await.unwrap().as_str(), "web_13");
+    assert_eq!(endpoint(&server).instance().await.unwrap().name.as_str(), "web_13");
     assert_eq!(server.lines(), ["GET /metadata/instance?api-version=2021-02-01"]);
 }
 
@@ -33,7 +33,7 @@ async fn an_answer_without_a_name_is_no_information() {
         (503, "", "server_error"),
     ] {
         let server = Server::saying(says(status, body)).await;
-        let read = endpoint(&server).name().await;
+        let read = endpoint(&server).instance().await;
         assert_eq!(read.map_err(|why: NoInformation| why.word()), Err(word), "{status} {body}");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::finding::Finding;
 use allclear_core::model::id::VmName;
 use allclear_server::config::Config;
-use allclear_server::imds::{Endpoint, NoInformation, Polled, Timeouts};
+use allclear_server::imds::{Endpoint, Instance, NoInformation, Polled, Timeouts};
 
 const CHECK: &str = "metadata";
 /// The first document may take two minutes; a person at the terminal does not wait so long.
@@ -24,9 +24,11 @@ pub(super) async fn findings(config: &Config) -> (Option<String>, Vec<Finding>) 
         }
     };
     let mut findings = vec![events(config, &endpoint).await];
-    let told = endpoint.name().await;
-    let name = configured(config).or_else(|| told.as_ref().ok().map(ToString::to_string));
-    findings.push(called(config, told));
+    let told = endpoint.instance().await;
+    let name = configured(config).or_else(|| told.as_ref().ok().map(|told| told.name.to_string()));
+    let policy = told.as_ref().ok().map(policy);
+    findings.push(called(config, told.map(|told| told.name)));
+    findings.extend(policy);
     findings.extend(name.as_deref().and_then(|name| listed(config, name)));
     (name, findings)
 }
@@ -65,6 +67,17 @@ async fn events(config: &Config, endpoint: &Endpoint) -> Finding {
             Finding::fail(CHECK, why.to_string(), advice)
         }
     }
+}
+
+/// The metadata service does not show the policy, so the finding says how to see the policy.
+fn policy(told: &Instance) -> Finding {
+    let id = told.resource_id.as_deref().unwrap_or("ID");
+    let what = format!(
+        "an event that Azure approves itself (scheduledEventsPolicy) starts without hooks; the metadata service does not \
+         show this policy, but `az resource show --ids {id} --api-version 2025-04-01 --query \
+         properties.scheduledEventsPolicy` does; an availability set or a scale set has a policy of its own"
+    );
+    Finding::ok("policy", what)
 }
 
 fn called(config: &Config, told: Result<VmName, NoInformation>) -> Finding {

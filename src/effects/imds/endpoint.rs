@@ -14,13 +14,14 @@ use tokio::time::Instant;
 use super::approval::Approval;
 use super::exchange::Whole;
 use super::health::ENROLS_WITHIN;
+use super::instance::Instance;
 use super::no_information::NoInformation;
 use super::version::ApiVersion;
 use super::version_fallback::VersionFallback;
 use super::{document, exchange, instance};
 use crate::http_client::parse;
 use allclear_core::model::document::Document;
-use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::id::EventId;
 use allclear_core::model::time::Timestamp;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -158,7 +159,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`NoInformation`] without a usable answer.
-    pub async fn name(&self) -> Result<VmName, NoInformation> {
+    pub async fn instance(&self) -> Result<Instance, NoInformation> {
         let mut way = pin!(self.way.notified());
         way.as_mut().enable();
         let _turn = self.turn.lock().await;
@@ -168,7 +169,7 @@ impl Endpoint {
             () = way => return Err(NoInformation::GaveWay),
             answer = exchange::whole(request, self.timeouts.answer) => answer?,
         };
-        instance::name(status, &body)
+        instance::read(status, &body)
     }
 
     fn address(&self, path: &str) -> String {

@@ -25,6 +25,7 @@ pub use document::{MAX_BODY, MAX_EVENTS, read as read_document, read_written};
 pub use endpoint::{BadEndpoint, Endpoint, Polled, Timeouts, is_address};
 pub use event::MAX_RESOURCES;
 pub use health::ImdsHealthTracker;
+pub use instance::Instance;
 pub use no_information::NoInformation;
 pub use service::MetadataService;
 pub use version::ApiVersion;

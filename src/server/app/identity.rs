@@ -31,8 +31,8 @@ pub(super) fn endpoint(metadata: &config::Metadata) -> Result<Endpoint, BadEndpo
 /// The name of this VM in events. Without the name nothing can be decided, so the query is repeated until an answer.
 pub(super) async fn own_name(endpoint: &Endpoint) -> VmName {
     loop {
-        match endpoint.name().await {
-            Ok(name) => return name,
+        match endpoint.instance().await {
+            Ok(told) => return told.name,
             Err(why) => {
                 tracing::warn!(%why, "name of the VM not received yet; set replica.name to start without the metadata service");
             }
@@ -45,10 +45,10 @@ pub(super) async fn own_name(endpoint: &Endpoint) -> VmName {
 pub(super) async fn watch_name(own: VmName, endpoint: Arc<Endpoint>, metrics: Arc<Metrics>, stop: CancellationToken) {
     let compared = async {
         loop {
-            let told = endpoint.name().await;
+            let told = endpoint.instance().await;
             let wait = if told.is_ok() { COMPARED_EVERY } else { COMPARED_AGAIN_AFTER };
             if let Ok(told) = told {
-                metrics.vm_name.note(&own, told);
+                metrics.vm_name.note(&own, told.name);
             }
             tokio::time::sleep(wait).await;
         }
