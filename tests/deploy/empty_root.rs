@@ -7,11 +7,15 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tokio::time::{Instant, sleep};
 
 use super::cloud::Cloud;
 use super::{done, shipped, told};
 
+/// The environment is empty, and has no path for programs.
+const CHROOT: &str = "/usr/sbin/chroot";
 const LIMIT: Duration = Duration::from_mins(2);
 
 struct Contained {
@@ -21,7 +25,12 @@ struct Contained {
 
 impl Drop for Contained {
     fn drop(&mut self) {
-        // the process namespace ends with the replica
+        // The replica is the first process of its namespace, and does not end with `unshare`: the change of its user
+        // takes this bond away.
+        let children = format!("/proc/{0}/task/{0}/children", self.replica.id());
+        for child in std::fs::read_to_string(children).unwrap_or_default().split_whitespace() {
+            let _ = kill(Pid::from_raw(child.parse().unwrap()), Signal::SIGKILL);
+        }
         let _ = self.replica.kill();
         let _ = self.replica.wait();
     }
@@ -34,7 +43,7 @@ fn user() -> String {
 }
 
 fn command(root: &Path) -> Command {
-    let mut command = Command::new("chroot");
+    let mut command = Command::new(CHROOT);
     command.arg("--userspec").arg(user()).arg(root).arg("/usr/bin/allclear").env_clear();
     command
 }
@@ -85,8 +94,9 @@ http = "http://{database}/drain"
         done(Command::new("chown").arg(user()).arg(root.path().join(folder)));
     }
     let mut unshare = Command::new("unshare");
-    unshare.args(["--pid", "--fork", "--kill-child", "--mount", "--mount-proc"]).arg(root.path().join("proc"));
-    unshare.args(["chroot", "--userspec"]).arg(user()).arg(root.path());
+    let proc = format!("--mount-proc={}", root.path().join("proc").display());
+    unshare.args(["--pid", "--fork", "--kill-child", "--mount", &proc]);
+    unshare.args([CHROOT, "--userspec"]).arg(user()).arg(root.path());
     unshare.args(["/usr/bin/allclear", "run", "--config", "/etc/allclear/allclear.toml"]).env_clear();
     Contained { replica: unshare.spawn().unwrap(), root }
 }

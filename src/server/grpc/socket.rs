@@ -1,13 +1,14 @@
 //! Unix sockets with their modes.
 
-use std::fs::{DirBuilder, OpenOptions, Permissions, symlink_metadata};
+use std::fs::{DirBuilder, File, Permissions, symlink_metadata};
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::OFlag;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
 use nix::unistd::geteuid;
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
 
@@ -65,7 +66,8 @@ async fn make_way(path: &Path) -> Result<(), SocketError> {
 fn made(path: &Path, mode: u32) -> io::Result<UnixSocket> {
     let socket = UnixSocket::new_stream()?;
     socket.bind(path)?;
-    let itself = OpenOptions::new().read(true).custom_flags((OFlag::O_PATH | OFlag::O_NOFOLLOW).bits()).open(path)?;
+    // Not `OpenOptions`: with musl, it drops `O_PATH` from the flags, and no program can open a socket without.
+    let itself = File::from(open(path, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?);
     let found = itself.metadata()?;
     if !found.file_type().is_socket() || found.uid() != geteuid().as_raw() {
         return Err(io::Error::other("another process replaced the path of this socket meanwhile"));
