@@ -12,7 +12,7 @@ use super::{Configured, Exit, examples, failed, misused, runtime, say};
 use allclear_core::model::document::{EventType, Source};
 use allclear_core::model::drill::{Mode, PREFIX};
 use allclear_core::model::id::{EventId, VmName};
-use allclear_core::model::workload::{Intent, Phase};
+use allclear_core::model::workload::{Intent, Phase, RunsOn};
 use allclear_server::app::hook_commands;
 use allclear_server::config::{self, Config, HookTarget};
 use allclear_server::hooks::{Deadline, Fence, HookOutcome, HookTask, HookUpdate, command};
@@ -66,6 +66,7 @@ impl HookRun {
     fn run(self) -> Result<(), Exit> {
         let config = self.file.load()?;
         let one = One::named(&config, &self.hook).map_err(misused)?;
+        one.runs_here(&config).map_err(misused)?;
         let task = self.task(&one).map_err(misused)?;
         let runtime = runtime()?;
         let given_up = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
@@ -125,6 +126,22 @@ impl<'a> One<'a> {
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             format!("{name:?} does not name one hook of the configuration; it has {known}")
         })
+    }
+
+    /// A hook that runs on the affected VM acts on the server of the VM on which it runs: for another VM, the failover
+    /// of a standby's VM would make a second primary.
+    fn runs_here(&self, config: &Config) -> Result<(), String> {
+        let registered = &self.hook.registered;
+        let is_elsewhere = |own: &&VmName| **own != self.vm && registered.runs_on == RunsOn::Affected;
+        match config.replica.name.as_ref().filter(is_elsewhere) {
+            Some(own) if registered.phase != Phase::Check => Err(format!(
+                "{} runs on {}, and this is the configuration of {own}: run the command on {}",
+                self.name(),
+                self.vm,
+                self.vm
+            )),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// The hook's name in commands and messages.

@@ -65,6 +65,17 @@ fn one_hook_is_run_by_itself_and_what_it_is_told_and_answers_is_shown() {
     assert_eq!((code, &shown["outcome"], &shown["told"]["ALLCLEAR_GROUP"]), (Some(0), &"done".into(), &"g".into()));
 }
 
+/// On this VM, the hook of another VM would act on the wrong server.
+#[test]
+fn the_hook_of_another_vm_is_not_run_here() {
+    let hooks = Hooks::of(&["phase = \"failover\"", "phase = \"drain\"\nruns_on = \"any\""]);
+    let (code, text, why) = hooks.run(&["db-1/w/failover"]);
+    assert_eq!((code, text.as_str()), (Some(2), ""));
+    assert!(why.contains("this is the configuration of db-0: run the command on db-1"), "{why}");
+    let (code, text, _) = hooks.run(&["db-1/w/drain"]);
+    assert!(code == Some(0) && text.contains("drain run rehearsal db-1"), "{text}");
+}
+
 #[test]
 fn what_fails_says_why_and_what_is_not_there_is_named() {
     let hooks = Hooks::of(&[
