@@ -105,6 +105,22 @@ async fn what_is_cancelled_ends(mut bench: Bench) {
     assert_eq!(session.settled("a1").await, "cancelled");
 }
 
+/// A handler in Python may end without an outcome, which means "done" in an attempt that was not cancelled.
+#[tokio::test]
+async fn in_python_a_cancelled_handler_that_says_nothing_has_an_unknown_outcome() {
+    let Some(tongue) = crate::clients::bench::python() else { return };
+    let mut bench = Bench::new(tongue);
+    let mut workload = bench.forgetful();
+    let mut session = bench.replica.session().await;
+    workload.says("connected to db-0").await;
+    session.step(&run("a1", Phase::Checkpoint)).await;
+    workload.says("a1 run checkpoint").await;
+    workload.tell("a1 mute").await;
+    workload.says("a1 is mute").await;
+    session.tell(Tell::Cancel(v1::Cancel { attempt: "a1".into(), reason: "the event is gone".into() })).await;
+    assert_eq!(session.settled("a1").await, "unknown: it was cancelled, and the handler ended without an Outcome");
+}
+
 async fn what_has_no_time_left_is_cancelled(mut bench: Bench) {
     let mut workload = bench.forgetful();
     let mut session = bench.replica.session().await;

@@ -66,6 +66,10 @@ async def dance(step):
         elif verb == "deaf":
             say(f"{step.attempt} is deaf")
             await asyncio.Event().wait()
+        elif verb == "mute":
+            say(f"{step.attempt} is mute")
+            await cancelled
+            return None
         elif verb == "done":
             return None
         elif verb == "not_done":

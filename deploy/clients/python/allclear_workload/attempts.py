@@ -187,7 +187,9 @@ async def _told(handler: Handler, step: Step) -> Outcome:
         log.exception("attempt %s", step.attempt)
         return failed(str(error) or type(error).__name__)
     if answer is None:
-        return DONE
+        # A handler that gave up because of a cancellation often says nothing.
+        why = "it was cancelled, and the handler ended without an Outcome"
+        return unknown(why) if step.is_cancelled else DONE
     return answer if isinstance(answer, Outcome) else unknown(f"the hook's code answered {answer!r}, not an Outcome")
 
 
