@@ -66,8 +66,8 @@ impl RejectionLog {
     }
 
     pub(super) fn no_place(&self, who: ClientKey) {
-        (self.count)();
         self.note(who, "the client has too many connections open, or all clients together have");
+        (self.count)();
     }
 
     pub(super) fn note(&self, who: ClientKey, why: &'static str) {

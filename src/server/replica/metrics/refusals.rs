@@ -35,14 +35,14 @@ impl RefusalCounts {
         self.counts.with_label_values(&why.as_words()).inc();
     }
 
-    /// Counts and logs a refusal. `who` is a user or an address, the key of the log limit; `asked` is arbitrary input
+    /// Logs and counts a refusal, in this order: whoever sees the count finds the log line. `who` is a user or an address, the key of the log limit; `asked` is arbitrary input
     /// of the caller.
     pub fn note(&self, why: RefusalKind, who: &str, pid: Option<i32>, asked: &str) {
-        self.count(why);
         let [door, reason] = why.as_words();
         if let Some(untold) = self.told[why as usize].is_due(who, reason) {
             let asked: String = asked.chars().flat_map(char::escape_default).take(SHOWN_LETTERS).collect();
             tracing::warn!(door, reason, who, pid, asked, untold, "call refused");
         }
+        self.count(why);
     }
 }
