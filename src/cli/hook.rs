@@ -17,6 +17,7 @@ use allclear_server::app::hook_commands;
 use allclear_server::config::{self, Config, HookTarget};
 use allclear_server::hooks::{Deadline, Fence, HookOutcome, HookTask, HookUpdate, command};
 use allclear_server::http::sanitize::sanitize;
+use allclear_server::imds::{Endpoint, Timeouts};
 use allclear_server::replica::clock;
 
 /// Runs a single hook by hand
@@ -66,9 +67,9 @@ impl HookRun {
     fn run(self) -> Result<(), Exit> {
         let config = self.file.load()?;
         let one = One::named(&config, &self.hook).map_err(misused)?;
-        one.runs_here(&config).map_err(misused)?;
         let task = self.task(&one).map_err(misused)?;
         let runtime = runtime()?;
+        runtime.block_on(one.runs_here(&config)).map_err(misused)?;
         let given_up = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
         let hear = |news: &HookUpdate| {
             if let HookUpdate::Progress { text: Some(text), .. } = news {
@@ -130,18 +131,21 @@ impl<'a> One<'a> {
 
     /// A hook that runs on the affected VM acts on the server of the VM on which it runs: for another VM, the failover
     /// of a standby's VM would make a second primary.
-    fn runs_here(&self, config: &Config) -> Result<(), String> {
+    async fn runs_here(&self, config: &Config) -> Result<(), String> {
         let registered = &self.hook.registered;
-        let is_elsewhere = |own: &&VmName| **own != self.vm && registered.runs_on == RunsOn::Affected;
-        match config.replica.name.as_ref().filter(is_elsewhere) {
-            Some(own) if registered.phase != Phase::Check => Err(format!(
-                "{} runs on {}, and this is the configuration of {own}: run the command on {}",
-                self.name(),
-                self.vm,
-                self.vm
-            )),
-            Some(_) | None => Ok(()),
+        if registered.runs_on != RunsOn::Affected || registered.phase == Phase::Check {
+            return Ok(());
         }
+        let own = match &config.replica.name {
+            Some(own) => own.clone(),
+            None => named_by_azure(config).await.map_err(|why| {
+                format!("the name of this VM is not known: {why}; set [replica] name to the name of this VM in Azure")
+            })?,
+        };
+        if own == self.vm {
+            return Ok(());
+        }
+        Err(format!("{} runs on {}, and this VM is {own}: run the command on {}", self.name(), self.vm, self.vm))
     }
 
     /// The hook's name in commands and messages.
@@ -210,6 +214,14 @@ impl<'a> One<'a> {
             stderr: complained,
         })
     }
+}
+
+/// The name of this VM in the instance metadata.
+async fn named_by_azure(config: &Config) -> Result<VmName, String> {
+    let metadata = &config.metadata;
+    let endpoint = Endpoint::new(&metadata.endpoint, metadata.api_version, Timeouts::default());
+    let told = endpoint.map_err(|why| why.to_string())?.instance().await;
+    told.map(|told| told.name).map_err(|why| why.to_string())
 }
 
 /// Every hook of this configuration, for this VM.

@@ -27,7 +27,7 @@ impl Drop for Running {
 pub(super) struct Bench {
     pub(super) folder: TempDir,
     certificates: TempDir,
-    endpoint: String,
+    pub(super) endpoint: String,
     _cloud: Running,
     _held: [TcpSocket; 3],
     pub(super) addresses: [SocketAddr; 3],

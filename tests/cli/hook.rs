@@ -31,6 +31,12 @@ impl Hooks {
         Self { bench, path }
     }
 
+    fn change(&self, from: &str, to: &str) {
+        let text = std::fs::read_to_string(&self.path).unwrap();
+        assert!(text.contains(from), "{from}: {text}");
+        std::fs::write(&self.path, text.replacen(from, to, 1)).unwrap();
+    }
+
     fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
         // Every file left behind is found.
         let temporary = self.bench.path("tmp");
@@ -71,9 +77,17 @@ fn the_hook_of_another_vm_is_not_run_here() {
     let hooks = Hooks::of(&["phase = \"failover\"", "phase = \"drain\"\nruns_on = \"any\""]);
     let (code, text, why) = hooks.run(&["db-1/w/failover"]);
     assert_eq!((code, text.as_str()), (Some(2), ""));
-    assert!(why.contains("this is the configuration of db-0: run the command on db-1"), "{why}");
+    assert!(why.contains("this VM is db-0: run the command on db-1"), "{why}");
     let (code, text, _) = hooks.run(&["db-1/w/drain"]);
     assert!(code == Some(0) && text.contains("drain run rehearsal db-1"), "{text}");
+    // The templates for Azure leave the name out: the metadata service has it.
+    hooks.change("name = \"db-0\"\n", "");
+    let (code, _, why) = hooks.run(&["db-1/w/failover"]);
+    assert!(code == Some(2) && why.contains("this VM is db-0: run the command on db-1"), "{why}");
+    assert_eq!(hooks.run(&["db-0/w/failover"]).0, Some(0));
+    hooks.change(&hooks.bench.endpoint.clone(), &format!("http://{}", hooks.bench.addresses[2]));
+    let (code, _, why) = hooks.run(&["db-0/w/failover"]);
+    assert!(code == Some(2) && why.contains("set [replica] name to the name of this VM"), "{why}");
 }
 
 #[test]
