@@ -96,6 +96,9 @@ def shutdown(told: Told) -> Done:
     if not here.standby_signal.exists():
         raise NotApplicable(f"{told.vm} is no standby")
     here.place.note(here.path)
+    group = Group([told.vm])
+    if told.vm in group.seen:
+        here.must_be(group.servers[told.vm])
     if here.is_stopping():
         # The former primary: every further archived segment is a gain.
         return Done(f"{told.vm} is shut down, and ends with: {here.in_the_way()}")

@@ -25,6 +25,7 @@ from allclear_hook import (
 )
 from disks import Place
 from postgresql_members import Group, literal, primary_conninfo
+from psql import Psql
 
 # The folders of each version on Debian and RPM systems.
 ROOTS = ("/usr/lib/postgresql/", "/usr/pgsql-")
@@ -78,6 +79,18 @@ class Here:
             return pid if os.readlink(f"/proc/{pid}/cwd") == str(self.path.resolve()) else None
         except (OSError, ValueError, IndexError):
             return None
+
+    def must_be(self, server: Psql) -> None:
+        """Refuses a server that is not the server on PGDATA: this hook would stop one server, and switch another."""
+        own = self.pid()
+        if not own:
+            raise Failed(f"{self.vm}: a server answers at {self.address()}, and none runs on {self.path}, here")
+        if parent_of(int(server.ask("SELECT pg_backend_pid()"))) != own:
+            raise Failed(f"{self.vm}: the server at {self.address()} is not the server on {self.path}, here (pid {own})")
+
+    def address(self) -> str:
+        host, port = members()[self.vm]
+        return f"{host}:{port}"
 
     def is_stopping(self) -> bool:
         """The eighth line of the lock file has the state of the server."""
@@ -263,13 +276,20 @@ def processes_of(parent: int | None) -> dict[int, str]:
     found = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            # After the name, which may contain any character: the state, and the parent.
-            stat = (entry / "stat").read_text().rpartition(")")[2].split()
-            if int(stat[1]) == parent:
+            if parent_of(int(entry.name)) == parent:
                 found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
-        except (OSError, ValueError, IndexError):
+        except OSError:
             continue
     return found
+
+
+def parent_of(pid: int) -> int | None:
+    """The server's process is the parent of every session's process."""
+    try:
+        # After the name, which may contain any character: the state, and the parent.
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def end(pid: int, how: signal.Signals) -> None:

@@ -2,6 +2,7 @@
 
 mod absent;
 mod checks;
+mod elsewhere;
 mod names;
 mod packaged;
 mod pooled;
