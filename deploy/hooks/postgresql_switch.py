@@ -42,8 +42,10 @@ from psql import Psql
 # A switch without a promotion is given up at this time after the pause of the clients, so that writes continue within
 # 20 s. Seconds.
 GIVEN_UP_AFTER = 13
-# With the undo. Seconds.
-SWITCH_WITHIN = 25
+# The undo of a switch. Seconds.
+UNDONE_WITHIN = 12
+# A shorter time may be too short for any switch, with its undo. The notice of a preemption leaves 20 s or more. Seconds.
+LEAST = 15
 
 
 class Uninterrupted:
@@ -78,6 +80,7 @@ class Switch:
     def begin(self) -> Done:
         """Checks, prepares, and switches to another primary."""
         told, group = self.told, self.group
+        self.here.must_be(group.servers[told.vm])
         sending = senders(group, told.vm)
         to = candidate(told, group, sending)
         old, new = group.servers[told.vm], group.servers[to]
@@ -86,10 +89,10 @@ class Switch:
         if not group.seen[told.vm]["can_rewind"]:
             progress("after a crash this member must be copied anew: neither data checksums nor wal_log_hints")
         self.poolers.check_processes()
+        if told.seconds_left() < LEAST:
+            raise Blocked(f"less than {LEAST} s are left, which may be too short for a switch")
         if told.is_dry_run:
             return Done(f"{to} would be promoted")
-        if told.seconds_left() < SWITCH_WITHIN:
-            raise Blocked(f"less than {SWITCH_WITHIN} s are left, which may be too short for a switch")
         self.tries.check()
         self.stops.check()
         self.poolers.check(told.vm)
@@ -97,7 +100,7 @@ class Switch:
         self.here.place.note(self.here.path)
         flush(group, [told.vm, to], told.seconds_left())
         check_replay(group, told.vm, to)
-        if told.seconds_left() < SWITCH_WITHIN:
+        if told.seconds_left() < LEAST:
             raise Blocked("the checkpoint took too long to begin a switch after it")
         self.step("stopping", to)
         streaming = {vm for vm in self.others(to) if group.seen[vm]["streams"]}
@@ -106,7 +109,7 @@ class Switch:
         expendable = [sender for sender in senders(group, told.vm) if sender.vm != to]
         with Uninterrupted():
             self.here.be_standby()
-            self.ends = time.monotonic() + GIVEN_UP_AFTER
+            self.ends = time.monotonic() + min(GIVEN_UP_AFTER, told.seconds_left() - UNDONE_WITHIN)
             try:
                 self.poolers.pause(self.left(number("PAUSE_SECONDS", 5)))
                 seconds = self.left(number("STOP_SECONDS", 8))

@@ -109,7 +109,7 @@ fn hooks(event: &Event) -> Vec<String> {
 macro_rules! events {
     ($($system:ident: $kind:ty;)*) => {
         $(mod $system {
-            use super::Kind::{Freeze, Reboot, Redeploy};
+            use super::Kind::{Freeze, Preempt, Reboot, Redeploy};
             type System = $kind;
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -124,6 +124,12 @@ macro_rules! events {
             #[ignore = "all of them take half an hour"]
             async fn a_redeploy_of_the_primarys_vm_costs_no_acknowledged_write() {
                 super::takes_the_primary::<System>(Redeploy).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #[ignore = "all of them take half an hour"]
+            async fn a_preemption_of_the_primarys_vm_costs_no_acknowledged_write() {
+                super::takes_the_primary::<System>(Preempt).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -24,6 +24,8 @@ pub(crate) enum Kind {
     Reboot,
     /// As `Reboot`, and the data of the VM's server is gone.
     Redeploy,
+    /// As `Reboot`, with a notice of 30 s.
+    Preempt,
     /// The VM is deleted.
     Terminate,
 }
@@ -136,7 +138,7 @@ impl<S: System> Stage<S> {
         }
         match kind {
             Kind::Freeze => self.trio.freeze(place),
-            Kind::Reboot => self.trio.kill(place),
+            Kind::Reboot | Kind::Preempt => self.trio.kill(place),
             Kind::Redeploy | Kind::Terminate => {
                 self.trio.kill(place);
                 self.trio.lose_data(place).unwrap();
