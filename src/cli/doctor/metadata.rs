@@ -73,8 +73,8 @@ async fn events(config: &Config, endpoint: &Endpoint) -> Finding {
 fn policy(told: &Instance) -> Finding {
     let id = told.resource_id.as_deref().unwrap_or("ID");
     let what = format!(
-        "an event that Azure approves itself (scheduledEventsPolicy) starts without hooks; the metadata service does not \
-         show this policy, but `az resource show --ids {id} --api-version 2025-04-01 --query \
+        "not checked: an event that Azure approves itself (scheduledEventsPolicy) starts without hooks; the metadata \
+         service does not show this policy, but `az resource show --ids {id} --api-version 2025-04-01 --query \
          properties.scheduledEventsPolicy` does; an availability set or a scale set has a policy of its own"
     );
     Finding::ok("policy", what)

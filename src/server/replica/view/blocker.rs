@@ -275,9 +275,6 @@ fn list(names: &[VmName]) -> String {
     }
 }
 
-#[cfg(test)]
-mod tests;
-
 /// A missed opening is told, because the operator expected a preparation then.
 fn too_early(starts_at: Timestamp, missed: Option<Opening>) -> String {
     let (starts, missed) = (rfc3339(starts_at), missed.map(|it| (rfc3339(it.opens), rfc3339(it.closes))));
@@ -289,3 +286,6 @@ fn too_early(starts_at: Timestamp, missed: Option<Opening>) -> String {
         None => format!("the notice is long: preparation starts at {starts}"),
     }
 }
+
+#[cfg(test)]
+mod tests;

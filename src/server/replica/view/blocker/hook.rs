@@ -179,7 +179,9 @@ impl Teller<'_> {
         (
             ends,
             format!(
-                "{next}{when}; the event is approved as soon as all hooks have completed, and at the latest, {}",
+                "{next}{when}; the event is approved as soon as all hooks have completed, and at {} without the missing \
+                 hooks, {}",
+                rfc3339(ends),
                 self.why_then()
             ),
         )
