@@ -137,8 +137,8 @@ pub(crate) fn take_one(state: &mut State, id: &EventId, member: Member, group: O
         return true;
     }
     state.stints = next;
-    // A later event names a VM that was deleted by all accounts, so the VM is there after all: the hooks of the last
-    // stint are not forgotten.
+    // Another event still names a VM that was deleted by all accounts: if the VM is there after all, the hooks of the
+    // last stint are not forgotten.
     let needs_restore = state.slots.get(&member).is_some_and(|gone| gone.needs_restore);
     let slot = Slot {
         stint: next,

@@ -2,27 +2,19 @@
 
 use crate::model::event::Event;
 use crate::model::id::{GroupName, VmName};
-use crate::model::slot::SlotState;
 use crate::model::state::State;
 use crate::model::workload::{Member, OnAbsent, Workload};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 /// The members whose slots an event needs: affected members with a group or hooks. A dry run needs no slots.
-///
-/// An event that was seen before the VM was deleted needs no slot of a deleted member: there is nothing to keep out.
 pub fn needed<'a>(state: &'a State, event: &Event) -> Vec<(Member, Option<&'a GroupName>)> {
     if event.is_dry_run() {
         return Vec::new();
     }
     let matters = |workload: &Workload| workload.group.is_some() || !workload.hooks.is_empty();
-    let is_gone = |member: &Member| {
-        let gone = state.slots.get(member).filter(|slot| slot.state == SlotState::Gone);
-        gone.is_some_and(|slot| event.first_seen() <= slot.since)
-    };
     let members = affected(state, event).into_iter().filter(|(_, workload)| matters(workload));
-    let members = members.map(|(vm, workload)| (workload.on(vm), workload.group.as_ref()));
-    members.filter(|(member, _)| !is_gone(member)).collect()
+    members.map(|(vm, workload)| (workload.on(vm), workload.group.as_ref())).collect()
 }
 
 /// The workloads on the VMs of an event, by VM.
