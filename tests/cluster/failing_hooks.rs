@@ -24,10 +24,19 @@ async fn a_hook_that_fails_and_holds_is_never_overruled_and_the_event_is_put_bac
     let blocker = held.blocker.unwrap();
     assert!(blocker.message.contains("drain hook of database on db-0"), "{}", blocker.message);
     assert!(blocker.message.contains("three clients refuse to go"), "{}", blocker.message);
-    cluster.until_stage(0, &id, "started").await;
+    let started = cluster.until_stage(0, &id, "started").await;
+    let missing = ["drain of database on db-0", "shutdown of database on db-0"];
+    assert_eq!(started.missing_hooks, missing);
+    let (code, line, _) = cluster.says(0, &["status", "--check"]);
+    assert!(code == 2 && line.contains("CRITICAL") && line.contains(missing[0]), "{code}: {line}");
+    for command in [&["status"][..], &["explain", &id]] {
+        let (_, text, _) = cluster.says(0, command);
+        assert!(text.contains("UNPREPARED") && text.contains(missing[0]), "{text}");
+    }
     cluster.cloud.finish(&id).await;
     let event = cluster.closed_everywhere(&id).await;
     assert_eq!((event.outcome.as_deref(), event.start_cause.as_deref()), (Some("completed"), Some("notice_expired")));
+    assert_eq!(event.missing_hooks, [""; 0]);
     assert_eq!(cluster.hooks.begun(), ["checkpoint", "drain", "restore"]);
     assert_eq!(event.approvals, []);
     assert_eq!(cluster.cloud.posts().await.len(), 0);

@@ -20,6 +20,7 @@ use allclear::core::model::operator::{OperatorAction, OperatorRecord};
 use allclear::core::model::state::State;
 use allclear::core::model::time::Timestamp;
 use allclear::core::model::workload::{Intent, Member};
+use allclear::core::schedule::missing::missing_hooks;
 use allclear::core::start_cause::StartCause;
 
 /// Time since the beginning of the script: `15m`, `1m30s`, `2h0m1s`.
@@ -269,6 +270,13 @@ fn attempts(event: &Event, text: &mut String) {
             time(attempt.begun_at)
         );
     }
+}
+
+/// The hooks that were not done when the event started.
+pub(crate) fn missing(state: &State, event: &Event) -> String {
+    let missing = missing_hooks(state, event);
+    let names: Vec<_> = missing.iter().map(|(member, hook)| format!("{} of {member}", hook.phase)).collect();
+    format!("{}\n", if names.is_empty() { "nothing is missing".into() } else { names.join(", ") })
 }
 
 /// The members which are not in service, one per line.

@@ -120,12 +120,8 @@ impl World {
             "step" => Ok(self.step()),
             "run" => self.run(),
             "errands" => self.errands(rest),
-            "explain" => {
-                let event = self.event(rest)?;
-                let blockers = explain(&self.state, event, &self.input);
-                let told: Vec<String> = blockers.iter().map(show::blocker).collect();
-                Ok(format!("{}\n", if told.is_empty() { "nothing to wait for".into() } else { told.join("; also ") }))
-            }
+            "explain" => Ok(self.blockers(self.event(rest)?)),
+            "missing" => Ok(show::missing(&self.state, self.event(rest)?)),
             "show" => Ok(show::event(self.event(rest)?)),
             "events" => Ok(self.events()),
             "members" => Ok(show::members(&self.state)),
@@ -339,6 +335,12 @@ impl World {
         });
         let answers: String = answers.collect();
         if answers.is_empty() { "nothing is due\n".into() } else { answers }
+    }
+
+    fn blockers(&self, event: &Event) -> String {
+        let blockers = explain(&self.state, event, &self.input);
+        let told: Vec<String> = blockers.iter().map(show::blocker).collect();
+        format!("{}\n", if told.is_empty() { "nothing to wait for".into() } else { told.join("; also ") })
     }
 
     fn step(&mut self) -> String {

@@ -4,7 +4,7 @@
 use super::advice::advice;
 use super::moments;
 use super::page::{Span, TextBuilder, bold, faint, green, plain, red, yellow};
-use super::text::{OutputContext, how_far, summary, what};
+use super::text::{OutputContext, how_far, missing, summary, what};
 use allclear_server::replica::clock::from_rfc3339;
 use allclear_server::replica::view::{DOCTOR, primaries};
 use allclear_wire::pb::allclear::operator::v1 as shown;
@@ -89,6 +89,10 @@ fn head(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
 }
 
 fn verdict(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
+    if !event.missing_hooks.is_empty() {
+        unprepared(page, reader, event);
+        return;
+    }
     let Some(blocker) = &event.blocker else {
         if event.stage != "closed" {
             page.heading("NOTHING TO APPROVE ANY MORE");
@@ -132,6 +136,17 @@ fn verdict(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event)
             page.verbatim(6, &bold(advice.command));
         }
     }
+}
+
+/// What remains to a person when nothing can be prepared any more.
+fn unprepared(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
+    page.blank();
+    page.line(0, &[red("STARTED UNPREPARED")]);
+    page.entry(2, "why", NAMES, &[plain(format!("the event started before {}", missing(event)))]);
+    page.entry(2, "next", NAMES, &[plain("the workloads on the VM are restored after the event")]);
+    page.heading("WHAT YOU CAN DO");
+    page.line(2, &[plain("check that the other members serve; if none is the primary, fail over by hand")]);
+    page.verbatim(6, &bold(reader.command("workload", &["list"], false)));
 }
 
 /// The number of further blockers, after the text of the first.

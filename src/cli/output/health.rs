@@ -1,7 +1,7 @@
 //! `allclear status --check`, for monitoring systems: one line, and how bad it is.
 
 use super::advice::blockers;
-use super::text::what;
+use super::text::{missing, what};
 use allclear_server::http::sanitize::sanitize;
 use allclear_server::replica::view::NOBODY;
 use allclear_wire::pb::allclear::operator::v1 as shown;
@@ -61,6 +61,9 @@ fn critical(status: &shown::Status) -> Vec<String> {
     for event in status.events.iter().filter(|event| event.drill.is_none()) {
         if let Some(blocker) = blockers(event).find(|blocker| is_urgent(blocker)) {
             all.push(format!("{} waits for a person: {}", what(event), blocker.message));
+        }
+        if !event.missing_hooks.is_empty() {
+            all.push(format!("{} started before {}", what(event), missing(event)));
         }
     }
     let is_failing = |member: &&shown::MemberState| {
@@ -151,5 +154,12 @@ mod tests {
         });
         let wanted = "Reboot of db-0 by User waits for a person: no\u{fffd}disk; Reboot of db-0 by User is held by ada until noon";
         assert_eq!(held, format!("CRITICAL: cluster orders: {wanted}\n"));
+        let unprepared = told(|it| {
+            let missing_hooks = vec!["failover of orders-db on db-0".into()];
+            let (r#type, source, resources) = ("Reboot".into(), "User".into(), vec!["db-0".into()]);
+            it.events.push(shown::Event { r#type, source, resources, missing_hooks, ..Default::default() });
+        });
+        let wanted = "Reboot of db-0 by User started before the failover of orders-db on db-0 was done";
+        assert_eq!(unprepared, format!("CRITICAL: cluster orders: {wanted}\n"));
     }
 }

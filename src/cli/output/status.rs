@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::page::{Span, TextBuilder, bold, faint, green, plain, red, yellow};
-use super::text::{OutputContext, how_far, what};
+use super::text::{OutputContext, how_far, missing, what};
 use super::{event, moments};
 use allclear_server::replica::clock_skew::WARN_ABOVE;
 use allclear_server::replica::view::{DOCTOR, primaries};
@@ -110,6 +110,9 @@ fn short(page: &mut TextBuilder, reader: &OutputContext, open: &shown::Event) {
     page.line(2, &[plain(format!("{}{drill} ", open.id)), bold(what(open)), plain(format!(": {}", how_far(open)))]);
     for primary in primaries(open) {
         page.entry(4, "primary:", NAMES, &[bold(moments::within(reader.now, &primary))]);
+    }
+    if !open.missing_hooks.is_empty() {
+        page.entry(4, "UNPREPARED:", NAMES, &[red(format!("the event started before {}", missing(open)))]);
     }
     match &open.blocker {
         Some(blocker) => {

@@ -48,6 +48,12 @@ pub(super) fn what(event: &shown::Event) -> String {
     format!("{} of {}{by}", event.r#type, event.resources.join(", "))
 }
 
+/// `the failover of orders-db on db-0 was done`, for the hooks that were not.
+pub(super) fn missing(event: &shown::Event) -> String {
+    let were = if event.missing_hooks.len() == 1 { "was" } else { "were" };
+    format!("the {} {were} done", event.missing_hooks.join(" and the "))
+}
+
 /// The event's stage, and how the event ended.
 pub(super) fn how_far(event: &shown::Event) -> String {
     let end = match (&event.outcome, &event.start_cause) {

@@ -10,6 +10,7 @@ pub mod drill;
 pub mod failure;
 pub mod groups;
 pub mod last_call;
+pub mod missing;
 pub mod next_steps;
 pub mod peers;
 pub mod required;

@@ -313,6 +313,10 @@ pub struct Event {
     /// The workloads on the VMs of the event.
     #[prost(message, repeated, tag = "52")]
     pub takes_down: ::prost::alloc::vec::Vec<TakenDown>,
+    /// The hooks that were not done when the event started, as "failover of orders-db on db-0"; only while the event is
+    /// under way. A failover is left out as soon as another member is the primary.
+    #[prost(string, repeated, tag = "53")]
+    pub missing_hooks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Milliseconds by the cluster's time.
 #[derive(serde::Serialize, serde::Deserialize)]

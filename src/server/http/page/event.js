@@ -3,7 +3,7 @@
 import { chart } from "./chart.js";
 import { commandsFor } from "./commands.js";
 import { fill, outside, tree } from "./tree.js";
-import { because, countdown, instant, isStuck, list, many, primaries, sentence, shortTimes, span, time, title, word } from "./words.js";
+import { because, countdown, instant, isStuck, list, many, primaries, sentence, shortTimes, span, time, title, unprepared, word } from "./words.js";
 
 const STAGES = ["announced", "preparing", "claimed", "approved", "started", "restoring", "closed"];
 const SAID = {
@@ -50,8 +50,10 @@ function why(event, status, now) {
   const { blocker } = event;
   const isOpen = ["announced", "preparing"].includes(event.stage) || (event.stage === "claimed" && blocker?.code !== "posting");
   const heading = isOpen ? (event.drill ? "What the drill waits for" : "Why the event is not approved yet") : blocker ? "What the event waits for" : "What happens now";
-  return tree("div", { class: `why ${isStuck(event) ? "is-bad" : "is-wait"}` },
+  const lack = unprepared(event);
+  return tree("div", { class: `why ${lack || isStuck(event) ? "is-bad" : "is-wait"}` },
     tree("h4", {}, heading),
+    lack && tree("p", { class: "because" }, outside(lack)),
     tree("p", { class: "because" }, outside(blocker ? because(blocker, status.events, now) : itself(event))),
     tree("dl", {},
       blocker && next(blocker, now),

@@ -6,7 +6,7 @@ import { drawEvents } from "./page/event.js";
 import { closedEvents, listen } from "./page/feed.js";
 import { drawHistory } from "./page/history.js";
 import { fill, outside, plain, tree } from "./page/tree.js";
-import { because, instant, isStuck, list, many, sentence, span, time, title, word } from "./page/words.js";
+import { because, instant, isStuck, list, many, sentence, span, time, title, unprepared, word } from "./page/words.js";
 import { drawWorkloads } from "./page/workloads.js";
 
 const place = (id) => document.getElementById(id);
@@ -123,10 +123,10 @@ function verdict(status) {
   }
   const waiting = events.filter((event) => ["announced", "preparing", "claimed"].includes(event.stage) && !event.drill);
   const isGiven = events.every((event) => event.stage === "approved");
-  const level = waiting.some(isStuck) ? bad : { ...wait, label: waiting.length ? "Waiting" : isGiven ? "Approved" : "Under way" };
+  const level = waiting.some(isStuck) || events.some(unprepared) ? bad : { ...wait, label: waiting.length ? "Waiting" : isGiven ? "Approved" : "Under way" };
   const lines = events.map((event) => `${title(event)} ${standing(event)}${event.blocker ? `: ${because(event.blocker, events, now())}` : "."}`);
   if (events.length === 1) {
-    const why = events[0].blocker && because(events[0].blocker, events, now());
+    const why = events[0].blocker ? because(events[0].blocker, events, now()) : unprepared(events[0]);
     return { ...level, title: `${title(events[0])} ${standing(events[0])}`, text: why && outside(why), spoken: why && plain(why) };
   }
   const state = waiting.length ? `${waiting.length} not approved yet` : "none waits for an approval";
@@ -140,11 +140,11 @@ function blind() {
     tree("code", {}, DOCTOR)];
 }
 
-function standing({ stage, blocker, drill }) {
+function standing({ stage, blocker, drill, missing_hooks: missing }) {
   const soFar = drill ? "is under way" : "is not approved yet";
   const said = {
     announced: soFar, preparing: soFar, claimed: blocker?.code === "posting" ? "is being approved" : soFar,
-    approved: "is approved, and has not started yet", started: "is under way", restoring: "is over and being restored",
+    approved: "is approved, and has not started yet", started: missing.length ? "has started unprepared" : "is under way", restoring: "is over and being restored",
   };
   return said[stage] ?? `is ${word(stage)}`;
 }

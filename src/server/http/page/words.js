@@ -56,6 +56,12 @@ export const NOBODY = "no action is necessary";
 // All blockers of the event, the one to act on first in front.
 export const blockersOf = ({ blocker, other_blockers: others }) => (blocker ? [blocker, ...others] : []);
 
+// What an event under way was not prepared for, or null.
+export function unprepared({ missing_hooks: missing }) {
+  if (missing.length === 0) return null;
+  return `The event started before the ${missing.join(" and the ")} ${missing.length === 1 ? "was" : "were"} done. Check that the other members serve; if none is the primary, fail over by hand.`;
+}
+
 // Whether the event waits for a person's action.
 export const isStuck = (event) => blockersOf(event).some(({ code, resolved_by: by }) =>
   ["hook_failed", "hook_not_run", "no_quorum", "no_healthy_channel"].includes(code) ||

@@ -12,10 +12,13 @@ use allclear_core::model::attempt::Attempt;
 use allclear_core::model::claim::Claim;
 use allclear_core::model::document::{NotBefore, Status};
 use allclear_core::model::event::{Ending, Event};
+use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::VmName;
 use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::state::State;
+use allclear_core::model::workload::Member;
 use allclear_core::planning_input::PlanningInput;
+use allclear_core::schedule::missing::missing_hooks;
 use allclear_core::start_cause::StartCause;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
@@ -55,7 +58,12 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput) -> show
         seen_by: event.seen_by.iter().map(ToString::to_string).collect(),
         hold: event.hold(input.now).map(|hold| operator_record::shown(&hold, state, input)),
         measures: Some(measures(event)),
+        missing_hooks: missing_hooks(state, event).iter().map(missing).collect(),
     }
+}
+
+fn missing((member, hook): &(Member, HookId)) -> String {
+    format!("{} of {} on {}", hook.phase, member.workload, member.vm)
 }
 
 fn down(found: &TakenDown<'_>) -> shown::TakenDown {

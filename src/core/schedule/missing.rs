@@ -1,0 +1,36 @@
+//! Hooks that were not done when an event started.
+
+use crate::model::event::Event;
+use crate::model::hook_id::HookId;
+use crate::model::lifecycle::Stage;
+use crate::model::state::State;
+use crate::model::workload::{Member, Phase, Role, Workload};
+use crate::schedule::affected_members::affected;
+use crate::schedule::required;
+use crate::schedule::step_state;
+use alloc::vec::Vec;
+
+/// The hooks that the event needs and that are not done, while the event is under way. Empty for an event that an
+/// operator approved: the operator saw which hooks the approval skips.
+///
+/// A failover is not missing any more when another member is the primary, whoever moved it.
+pub fn missing_hooks(state: &State, event: &Event) -> Vec<(Member, HookId)> {
+    let is_chosen = event.is_approved_by_operator() || event.has_isolated_approval();
+    if event.stage() != Stage::Started || event.is_drill() || is_chosen {
+        return Vec::new();
+    }
+    let steps = required::required_steps(state, event);
+    let open = steps.iter().filter(|step| !step_state::is_satisfied(event, step, state.now));
+    let missing = open.filter(|step| step.id.phase != Phase::Failover || !has_moved(state, event, &step.member));
+    missing.map(|step| (step.member.clone(), step.id)).collect()
+}
+
+/// Whether a member of the group outside the event reports the primary.
+fn has_moved(state: &State, event: &Event, member: &Member) -> bool {
+    let mut own = affected(state, event).into_iter();
+    let Some((_, workload)) = own.find(|(vm, workload)| workload.on(vm) == *member) else { return false };
+    let is_of_group = |other: &Workload| other.group.is_some() && other.group == workload.group;
+    state
+        .workloads()
+        .any(|(vm, other)| is_of_group(other) && !event.affects(vm) && state.role(&other.on(vm)) == Role::Primary)
+}
