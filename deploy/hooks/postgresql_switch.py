@@ -100,13 +100,13 @@ class Switch:
         self.here.place.note(self.here.path)
         flush(group, [told.vm, to], told.seconds_left())
         check_replay(group, told.vm, to)
-        if told.seconds_left() < LEAST:
-            raise Blocked("the checkpoint took too long to begin a switch after it")
-        self.step("stopping", to)
         streaming = {vm for vm in self.others(to) if group.seen[vm]["streams"]}
         set_synchronous(new, streaming - told.affected)
         alter(old, "primary_conninfo", primary_conninfo(told.vm, to))
         expendable = [sender for sender in senders(group, told.vm) if sender.vm != to]
+        if told.seconds_left() < LEAST:
+            raise Blocked(f"the checkpoint took too long: less than {LEAST} s are left for the switch")
+        self.step("stopping", to)
         with Uninterrupted():
             self.here.be_standby()
             self.ends = time.monotonic() + min(GIVEN_UP_AFTER, told.seconds_left() - UNDONE_WITHIN)

@@ -4,6 +4,7 @@ mod absent;
 mod checks;
 mod elsewhere;
 mod names;
+mod notice;
 mod packaged;
 mod pooled;
 mod processes;
