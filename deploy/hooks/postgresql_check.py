@@ -62,6 +62,7 @@ def check(told: Told) -> Done:
             wrong.append(f"{vm}: {user} is no superuser: give one as PGUSER")
     for found in (
         of_directory(here),
+        of_server(here, group),
         of_programs(here),
         of_start(here, details.get(told.vm)),
         of_members(details),
@@ -94,6 +95,15 @@ def of_directory(here: Here) -> Iterator[str]:
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     if not os.access(nearest, os.W_OK | os.X_OK):
         yield f"STATE_DIR: {nearest} cannot be written: make {folder}, for the user of the hooks"
+
+
+def of_server(here: Here, group: Group) -> Iterator[str]:
+    """The server at this VM's address of MEMBERS is the server on PGDATA. Paths are equal on all VMs."""
+    if here.vm in group.seen and here.pid():
+        try:
+            here.must_be(group.servers[here.vm])
+        except Failed as error:
+            yield str(error)
 
 
 def user_of(pid: int) -> int | None:

@@ -23,6 +23,7 @@ async fn a_hook_beside_another_server_stops_nothing() {
     let writers = Writers::start::<Postgresql>(trio);
     writers.go_on();
     for (place, phase, data, why) in [
+        (0, "check", data_of(1), "is not the server on"),
         (0, "failover", data_of(1), "is not the server on"),
         (2, "shutdown", data_of(1), "is not the server on"),
         (0, "failover", none.clone(), "none runs on"),
