@@ -119,6 +119,10 @@ fn hindrance(state: &State, event: &Event, now: Timestamp) -> Option<Hindrance> 
     if holding_failure_among(event, &steps, now).is_some() {
         return Some(Hindrance::Lasting);
     }
+    // What may end automatically hinders no longer than the budget: the event is then approved without these hooks.
+    if event.treatment.as_ref().is_some_and(|treatment| treatment.budget.is_some()) {
+        return None;
+    }
     let is_waiting = |step: &Step<'_>| matches!(step_state::step_state(event, step, now), StepState::Due { .. });
     let unreachable_since = |step: &Step<'_>| {
         let since = state.replicas.get(&step.member.vm)?.unreachable?;
