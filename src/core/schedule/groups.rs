@@ -64,6 +64,14 @@ pub(crate) fn filled(state: &State, group: &GroupName) -> BTreeMap<Member, SlotC
     all.filter_map(|member| state.out_of_service_cause(&member).map(|cause| (member, cause))).collect()
 }
 
+/// Whether the event takes the last members of the group that are in service.
+pub fn takes_last_members(state: &State, event: &Event, group: &GroupName) -> bool {
+    let own = by_group(state, event).remove(group).unwrap_or_default();
+    let (taken, others): (Vec<Member>, Vec<Member>) = members(state, group).partition(|member| own.contains(member));
+    let is_in_service = |member: &Member| state.out_of_service_cause(member).is_none();
+    taken.iter().any(is_in_service) && !others.iter().any(is_in_service)
+}
+
 /// Members affected by an event, by group.
 pub(crate) fn by_group<'a>(state: &'a State, event: &Event) -> BTreeMap<&'a GroupName, Vec<Member>> {
     let mut groups: BTreeMap<&GroupName, Vec<Member>> = BTreeMap::new();

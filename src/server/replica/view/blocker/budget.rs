@@ -3,14 +3,20 @@
 use super::{Sentences, Teller};
 use allclear_core::model::id::GroupName;
 use allclear_core::model::slot::SlotCause;
+use allclear_core::schedule::groups;
 
 impl Teller<'_> {
     pub(super) fn budget(&self, group: Option<&GroupName>, by: &[SlotCause]) -> Sentences {
         let by: Vec<String> = by.iter().map(|cause| self.cause(cause)).collect();
         let message = match group {
             Some(group) => {
+                let last = if groups::takes_last_members(self.state, self.event, group) {
+                    "; during the event, no member of the group would be in service"
+                } else {
+                    ""
+                };
                 format!(
-                    "no further member of the group {group} may be out of service; the event waits for {}",
+                    "no further member of the group {group} may be out of service; the event waits for {}{last}",
                     by.join(", ")
                 )
             }
