@@ -167,7 +167,7 @@ impl OperatorCommand {
             }
             Self::Retry(HookArguments { event, hook, asked: OperatorArguments { reason, asker, target } }) => {
                 let request = shown::RetryRequest { event, hook, reason };
-                let told = |it: &shown::RetryResponse| now(&format!("{} runs again", it.hook), it.event.as_ref());
+                let told = |it: &shown::RetryResponse| now(&runs_again(it), it.event.as_ref());
                 target.change(&asker, async |client| client.retry(request).await, told)
             }
             Self::Skip(HookArguments { event, hook, asked: OperatorArguments { reason, asker, target } }) => {
@@ -212,6 +212,18 @@ fn halted(what: &str, halt: Option<&shown::Pause>) -> String {
         );
     }
     text
+}
+
+/// The hook of the retry, and what the hook waits for: a checkpoint runs during a hold, other hooks do not.
+fn runs_again(retried: &shown::RetryResponse) -> String {
+    let codes: Vec<&str> =
+        retried.event.iter().flat_map(output::blockers).map(|blocker| blocker.code.as_str()).collect();
+    let after = match (codes.contains(&"hold"), codes.contains(&"paused")) {
+        (true, _) => ", at the latest when the hold ends",
+        (false, true) => ", at the latest when the pause ends",
+        (false, false) => "",
+    };
+    format!("{} runs again{after}", retried.hook)
 }
 
 /// The completed request, and the event's state.

@@ -58,9 +58,12 @@ async fn a_failed_hook_runs_again_when_an_operator_has_mended_the_cause() {
     cluster.until_true("a retry is offered first, then a skip, then an approval", offers_in_order).await;
 
     cluster.hooks.open("room");
+    done(&cluster, 0, &["hold", &id, "--until", "2h", "--reason", "the disk is cleared"]);
     let retry = ["retry", &id[..8], "database/drain", "--reason", "the disk has room"];
     let out = done(&cluster, 2, &retry);
-    assert!(out.contains("db-0/database/drain runs again"), "{out}");
+    assert!(out.contains("db-0/database/drain runs again, at the latest when the hold ends"), "{out}");
+    assert_eq!(cluster.hooks.ended(), [""; 0]);
+    done(&cluster, 1, &["release", &id, "--reason", "the disk is clear"]);
     let event = cluster.until_stage(0, &id, "started").await;
     assert_eq!((event.approvals.len(), event.approvals[0].reason.as_str()), (1, "prepared"));
     assert_eq!(cluster.hooks.ended(), ["drain"]);
