@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use super::{Configured, Exit, failed, misused, say};
 use allclear_core::model::id::VmName;
-use allclear_server::app::{confidence, credentials};
+use allclear_server::app::{confidence, credentials, doubts};
 
 pub(super) fn check(file: &Configured) -> Result<(), Exit> {
     let checked = printed(file);
@@ -25,6 +25,9 @@ fn printed(file: &Configured) -> Result<(), Exit> {
     }
     for told in confidence::told_to_all(&config, &file.path).into_iter().chain(confidence::too_short(&config)) {
         say(told);
+    }
+    for doubt in doubts::doubts(&config) {
+        say(format_args!("warning: {}; {}", doubt.what, doubt.remedy));
     }
     let printed = write!(std::io::stdout().lock(), "{config}");
     printed.map_err(|error| failed(format_args!("the configuration is valid, but could not be printed: {error}")))

@@ -2,6 +2,7 @@
 
 pub mod confidence;
 pub mod credentials;
+pub mod doubts;
 pub mod hook_commands;
 mod identity;
 mod listening;

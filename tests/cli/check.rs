@@ -44,6 +44,30 @@ fn every_mistake_is_on_standard_error_with_its_line() {
 }
 
 #[test]
+fn what_is_valid_and_probably_not_intended_is_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = |after: &str, most: u32| {
+        format!(
+            "replica = {{ name = \"db-0\", data_dir = \"/d\" }}\n\
+             cluster = {{ name = \"orders\", insecure = true, listen = \"127.0.0.1:1\", replicas = {{ \
+             db-0 = \"127.0.0.1:1\", db-1 = \"127.0.0.1:2\", db-2 = \"127.0.0.1:3\" }} }}\n\
+             [[group]]\nname = \"orders\"\nmax_unavailable = {most}\n\
+             [[workload]]\nname = \"pooler\"\n[[workload]]\nname = \"pg\"\ngroup = \"orders\"\nafter = [\"{after}\"]\n"
+        )
+    };
+    let doubtful = allclear(&["check", "--config", &written(folder.path(), &text("poler", 3))], &[]);
+    let lines: Vec<_> = stderr(&doubtful).lines().collect();
+    assert_eq!((doubtful.status.code(), lines.len(), lines.last()), (Some(0), 3, Some(&"valid")), "{lines:#?}");
+    assert!(
+        lines[0].starts_with("warning: `after` of the workload pg names poler, and this file has no"),
+        "{lines:#?}"
+    );
+    assert!(lines[1].starts_with("warning: `max_unavailable` of the group orders is 3"), "{lines:#?}");
+    let intended = allclear(&["check", "--config", &written(folder.path(), &text("pooler", 2))], &[]);
+    assert_eq!((intended.status.code(), stderr(&intended)), (Some(0), "valid\n"));
+}
+
+#[test]
 fn the_environment_overrides_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let output = allclear(&["check", "--config", &example(folder.path())], &[("ALLCLEAR__POLICY__MARGIN", "3s")]);

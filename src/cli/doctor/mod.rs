@@ -23,7 +23,7 @@ use self::finding::{Finding, Severity};
 use super::format::AnswerFormat;
 use super::output::page::{Terminal, TextBuilder, faint, green, plain, red, yellow};
 use super::{Configured, Exit, examples, failed, runtime, say};
-use allclear_server::app::{confidence, credentials};
+use allclear_server::app::{confidence, credentials, doubts};
 use allclear_server::config::Config;
 use allclear_server::grpc::Prober;
 use allclear_server::grpc::client::OperatorConnection;
@@ -57,6 +57,8 @@ impl Doctor {
         ));
         let mut findings = vec![Finding::ok("configuration", format!("{} is valid", self.file.path.display()))];
         findings.extend(in_confidence(&config, &self.file.path));
+        let doubts = doubts::doubts(&config).into_iter();
+        findings.extend(doubts.map(|doubt| Finding::warn("configuration", doubt.what, doubt.remedy)));
         findings.extend(runtime.block_on(all(&config)));
         // Does not wait for a disk that never answers.
         runtime.shutdown_background();

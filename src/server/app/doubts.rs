@@ -1,0 +1,50 @@
+//! Settings that are valid, and probably not intended.
+
+use std::collections::BTreeMap;
+
+use crate::config::Config;
+use allclear_core::model::id::WorkloadName;
+
+/// A doubtful setting, and the correction.
+pub struct Doubt {
+    pub what: String,
+    pub remedy: String,
+}
+
+/// The doubtful settings of this file. Other VMs may have further workloads, so no doubt is a mistake.
+pub fn doubts(config: &Config) -> Vec<Doubt> {
+    unknown_predecessors(config).chain(harmless_limits(config)).collect()
+}
+
+/// Entries of `after` that no workload of this file has as its name.
+fn unknown_predecessors(config: &Config) -> impl Iterator<Item = Doubt> {
+    config.workloads.iter().flat_map(|workload| {
+        let is_here = |name: &WorkloadName| config.workloads.iter().any(|other| other.name == *name);
+        workload.after.iter().filter(move |name| !is_here(name)).map(|name| Doubt {
+            what: format!("`after` of the workload {} names {name}, and this file has no such workload", workload.name),
+            remedy: format!("correct the name, unless {name} is a workload of another VM or registers itself"),
+        })
+    })
+}
+
+/// Groups of which one event may take every member.
+fn harmless_limits(config: &Config) -> impl Iterator<Item = Doubt> {
+    let mut here = BTreeMap::new();
+    for group in config.workloads.iter().filter_map(|workload| workload.group.as_ref()) {
+        *here.entry(group).or_insert(0) += 1;
+    }
+    let replicas = config.cluster.replicas.len();
+    config.groups.iter().filter_map(move |group| {
+        // The file is the same on all VMs, or nearly.
+        let members = replicas * here.get(&group.name).copied().unwrap_or_default();
+        let is_harmless = members > 1 && usize::try_from(group.max_unavailable).is_ok_and(|most| most >= members);
+        is_harmless.then(|| Doubt {
+            what: format!(
+                "`max_unavailable` of the group {} is {}, and the group has about {members} members: hooks may stop all \
+                 of them at once",
+                group.name, group.max_unavailable
+            ),
+            remedy: format!("write {} or less, usually 1", members - 1),
+        })
+    })
+}
