@@ -81,5 +81,19 @@ async fn a_hook_that_nobody_waits_for_any_more_is_skipped_as_the_page_says() {
     let why = "The drain hook of database on db-1 failed: no standby is near enough.";
     browser.until_it_says(&["Action needed", "Reboot of db-1 is not approved yet", why]).await;
     run_as_copied(&browser, &cluster, "Skip the hook").await;
-    browser.until_it_says(&["Reboot of db-1 is under way"]).await;
+    browser.until_it_says(&["Under way", "Reboot of db-1 is under way"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_starts_without_a_hook_needs_a_person() {
+    crate::left_out::long!();
+    let Some(browser) = Browser::start().await else { return };
+    let failing = hook("drain").exits(1, "no standby is near enough").with("attempts = 1");
+    let cluster = Cluster::with_hooks(vec![failing]).await;
+    browser.open(&format!("{}/", cluster.replicas[0].page)).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 1, "notice": "15m" })).await;
+    browser.until_it_says(&["The drain hook of database on db-1 failed"]).await;
+    cluster.cloud.start(&id).await;
+    let lack = "The event started before the drain of database on db-1 was done. Check that the other members serve";
+    browser.until_it_says(&["Action needed", "Reboot of db-1 has started unprepared", lack]).await;
 }
