@@ -272,7 +272,7 @@ fn attempts(event: &Event, text: &mut String) {
     }
 }
 
-/// The hooks that were not done when the event started.
+/// The hooks without a good outcome at the start of the event.
 pub(crate) fn missing(state: &State, event: &Event) -> String {
     let missing = missing_hooks(state, event);
     let names: Vec<_> = missing.iter().map(|(member, hook)| format!("{} of {member}", hook.phase)).collect();

@@ -1,4 +1,4 @@
-//! `allclear status --check`, for monitoring systems: one line, and how bad it is.
+//! `allclear status --check`, for monitoring systems: one line with the worst severity.
 
 use super::advice::blockers;
 use super::text::{missing, what};
@@ -6,11 +6,11 @@ use allclear_server::http::sanitize::sanitize;
 use allclear_server::replica::view::NOBODY;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// As monitoring systems count, from good to bad.
+/// The severities of monitoring systems, from good to bad.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(in crate::cli) enum Health {
     Ok,
-    /// Somebody should look, and nothing is in danger yet.
+    /// A person should look; nothing is in danger yet.
     Warning,
     /// The cluster cannot do its work, or an event waits for a person.
     Critical,

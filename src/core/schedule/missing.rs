@@ -1,4 +1,4 @@
-//! Hooks that were not done when an event started.
+//! Hooks without a good outcome at the start of an event.
 
 use crate::model::event::Event;
 use crate::model::hook_id::HookId;
@@ -10,10 +10,10 @@ use crate::schedule::required;
 use crate::schedule::step_state;
 use alloc::vec::Vec;
 
-/// The hooks that the event needs and that are not done, while the event is under way. Empty for an event that an
-/// operator approved: the operator saw which hooks the approval skips.
+/// The required hooks without a good outcome, while the event is under way. Empty for an event with the approval of an
+/// operator, who saw the skipped hooks.
 ///
-/// A failover is not missing any more when another member is the primary, whoever moved it.
+/// A failover is not missing if another member is the primary, whoever moved the primary.
 pub fn missing_hooks(state: &State, event: &Event) -> Vec<(Member, HookId)> {
     let is_chosen = event.is_approved_by_operator() || event.has_isolated_approval();
     if event.stage() != Stage::Started || event.is_drill() || is_chosen {

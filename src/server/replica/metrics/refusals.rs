@@ -35,8 +35,8 @@ impl RefusalCounts {
         self.counts.with_label_values(&why.as_words()).inc();
     }
 
-    /// Logs and counts a refusal, in this order: whoever sees the count finds the log line. `who` is a user or an address, the key of the log limit; `asked` is arbitrary input
-    /// of the caller.
+    /// Logs a refusal, then counts it: whoever sees the count finds the log line. `who` is a user or an address, the
+    /// key of the log limit; `asked` is arbitrary input of the caller.
     pub fn note(&self, why: RefusalKind, who: &str, pid: Option<i32>, asked: &str) {
         let [door, reason] = why.as_words();
         if let Some(untold) = self.told[why as usize].is_due(who, reason) {
