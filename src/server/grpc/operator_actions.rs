@@ -74,7 +74,7 @@ impl OperatorCall<'_> {
         tracing::info!(who = self.who, what = what.as_str(), reason, "operator request received");
         let command = Command::RequestAction(RequestAction { what: what.clone(), who: self.who.clone(), reason });
         let (verdict, tries) = self.propose(&command).await?;
-        let caught_up = self.catch_up().await;
+        let caught_up = self.catch_up_with_patience().await;
         match verdict {
             // The first proposal was committed; only its reply was lost.
             ApplyResult::Rejected(_) if tries > 1 && is_fulfilled(&self.cluster.state(), &what) => Ok(()),
@@ -114,6 +114,18 @@ impl OperatorCall<'_> {
                 Err(_) => tries += 1,
             }
         }
+    }
+
+    /// Catches up, and waits for a quorum that is lost for a moment: the request is in force by now.
+    async fn catch_up_with_patience(&self) -> Result<(), Status> {
+        let mut caught_up = self.catch_up().await;
+        for _ in 1..TRIES {
+            if caught_up.is_ok() || !self.cluster.wait_for_leader(QUORUM_WITHIN).await {
+                break;
+            }
+            caught_up = self.catch_up().await;
+        }
+        caught_up
     }
 
     pub(super) async fn wait_for_quorum(&self) -> Result<(), Status> {
