@@ -1,6 +1,7 @@
 //! `allclear status --check`, for monitoring systems: one line with the worst severity.
 
 use super::advice::blockers;
+use super::status;
 use super::text::{missing, what};
 use allclear_server::http::sanitize::sanitize;
 use allclear_server::replica::view::NOBODY;
@@ -101,6 +102,8 @@ fn warnings(status: &shown::Status) -> Vec<String> {
         } else if replica.metadata != "healthy" {
             all.push(format!("{} receives no documents", replica.name));
         }
+        let clock = replica.clock_difference_ms.and_then(status::clock);
+        all.extend(clock.map(|clock| format!("{}: {clock}", replica.name)));
     }
     let unready = status.members.iter().filter(|member| member.state == "not_ready");
     all.extend(unready.map(|member| format!("{} on {} is not ready", member.workload, member.vm)));
@@ -135,6 +138,8 @@ mod tests {
     fn what_is_wrong_is_told_in_one_line_the_worst_first() {
         assert_eq!(line(&well()), "OK: cluster orders: no open events\n");
         assert_eq!(told(|it| it.replicas[1].reachable = false), "WARNING: cluster orders: db-1 is unreachable\n");
+        let clock = told(|it| it.replicas[1].clock_difference_ms = Some(-5_200));
+        assert_eq!(clock, "WARNING: cluster orders: db-1: CLOCK 5.2 s behind the cluster's clock\n");
         assert!(told(|it| it.quorum = false).starts_with("CRITICAL: cluster orders: no quorum"));
         let blind = told(|it| it.replicas.iter_mut().for_each(|replica| replica.metadata = "stalled".into()));
         assert!(blind.starts_with("CRITICAL: cluster orders: nobody sees events"), "{blind}");

@@ -187,7 +187,7 @@ fn remarks(replica: &shown::Replica) -> Vec<String> {
 }
 
 /// A warning about a clock that differs by more than `WARN_ABOVE`.
-fn clock(ahead_ms: i64) -> Option<String> {
+pub(super) fn clock(ahead_ms: i64) -> Option<String> {
     let apart = Duration::from_millis(ahead_ms.unsigned_abs());
     let which = if ahead_ms > 0 { "ahead of" } else { "behind" };
     (apart > WARN_ABOVE).then(|| format!("CLOCK {:.1} s {which} the cluster's clock", apart.as_secs_f64()))
