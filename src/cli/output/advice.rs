@@ -159,9 +159,11 @@ fn holding(reader: &OutputContext, event: &shown::Event) -> Vec<Advice> {
 /// Effect and risks of an approval without a quorum.
 fn approve_alone(alone: &shown::IsolatedApproval) -> String {
     let others = alone.other_voters.join(", ");
+    // Of a pair nobody has a quorum without the other.
+    let quorum = if alone.other_voters.len() > 1 { "have a quorum, " } else { "" };
     let known = if alone.overrides.is_empty() { "none" } else { &alone.overrides.join("; ") };
     format!(
-        "approve the event on this replica alone; no hook runs for the event, and {others} may have a quorum, hold the \
+        "approve the event on this replica alone; no hook runs for the event, and {others} may {quorum}hold the \
          event, or approve another event at the same time; objections that this replica knows: {known}"
     )
 }
