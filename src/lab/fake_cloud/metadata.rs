@@ -10,7 +10,7 @@ use super::answer::{EmulatedResponse, ResponseEnd};
 use super::fault::{FaultRule, Field, Switched};
 use super::tenant::Tenant;
 use super::version::EmulatedVersion;
-use super::{document, instance, lies};
+use super::{control_plane, document, instance, lies};
 use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
 
@@ -39,6 +39,10 @@ impl ImdsRequest {
         self.path.trim_end_matches('/') == "/metadata/instance"
     }
 
+    fn is_of_identity(&self) -> bool {
+        self.path == "/metadata/identity/oauth2/token"
+    }
+
     fn version(&self) -> Option<&str> {
         self.query.split('&').find_map(|pair| pair.strip_prefix("api-version="))
     }
@@ -47,7 +51,11 @@ impl ImdsRequest {
 impl Tenant {
     /// The fault that applies to this request.
     pub(super) fn fault_for(&mut self, asked: &ImdsRequest) -> Option<Switched> {
-        if asked.is_of_instance() { None } else { self.take_fault(&asked.vm, asked.is_post()) }
+        if asked.is_of_instance() || asked.is_of_identity() {
+            None
+        } else {
+            self.take_fault(&asked.vm, asked.is_post())
+        }
     }
 
     /// The answer; `seq` is the request's number in the log.
@@ -76,6 +84,9 @@ impl Tenant {
 
     /// The answer without faults, after the checks of the real service, in the order of the real service.
     fn plain(&mut self, now: Timestamp, seq: u64, asked: &ImdsRequest, fault: Option<&Switched>) -> EmulatedResponse {
+        if asked.is_of_identity() && asked.has_header && asked.query.contains("resource=") {
+            return EmulatedResponse::json(200, &control_plane::token(&asked.vm));
+        }
         let is_of_instance = asked.is_of_instance();
         if !is_of_instance && asked.path.trim_end_matches('/') != "/metadata/scheduledevents" {
             return EmulatedResponse::error(404, "Not found");

@@ -9,6 +9,7 @@ mod approve;
 mod clock;
 mod command;
 mod control;
+mod control_plane;
 mod dates;
 mod document;
 mod exchange;

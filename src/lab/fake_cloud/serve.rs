@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
+use axum::routing::post;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +25,7 @@ use super::request_log::RequestLog;
 use super::scenario::{CloudScenario, ScenarioError};
 use super::server_state::ServerState;
 use super::tenant::Tenant;
-use super::{address, control};
+use super::{address, control, control_plane};
 use allclear_core::model::id::VmName;
 use allclear_server::net::limits::serve_http1;
 
@@ -95,6 +96,11 @@ impl Running {
     pub fn endpoint(&self, vm: &str) -> Option<String> {
         let name = VmName::new(vm);
         self.house.ports.iter().find(|(candidate, _)| *candidate == name).map(|(_, endpoint)| endpoint.clone())
+    }
+
+    /// The control plane of this cloud.
+    pub fn control_plane(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     /// `http://…/control`.
@@ -170,7 +176,10 @@ pub async fn serve(options: Options) -> Result<Running, ServeError> {
     }
     let house = Arc::new(ServerState { tenant: Mutex::new(tenant), clock, stop: CancellationToken::new(), ports });
     let mut doors = JoinSet::new();
-    let control = Router::new().nest("/control", control::router()).with_state(Arc::clone(&house));
+    let control = Router::new()
+        .nest("/control", control::router())
+        .route("/subscriptions/{*path}", post(control_plane::acknowledge))
+        .with_state(Arc::clone(&house));
     doors.spawn(answer_at(main, control, Arc::clone(&house)));
     for (vm, gate) in gates {
         doors.spawn(answer_at(gate, of_one(&house, vm), Arc::clone(&house)));
