@@ -154,9 +154,7 @@ fn waits_for(state: &State, event: &Event, input: &PlanningInput) -> Option<Bloc
         // No document counts, so the status of the event is unknown.
         Clearance::NothingToApprove => Some(Blocker::NoHealthyChannel),
         Clearance::Blocked(blocker) => Some(blocker),
-        Clearance::Clear(_) if input.approver(state, &event.announcement.id).is_none() => {
-            Some(Blocker::NoHealthyChannel)
-        }
+        Clearance::Clear(_) if input.approver_or_last_resort(state, event).is_none() => Some(Blocker::NoHealthyChannel),
         Clearance::Clear(reason) => {
             let failed = || event.claims.last().and_then(|last| post_failed(event, last));
             unregistered_blocker(state, event, reason, input).or_else(failed).or(Some(Blocker::Deciding))

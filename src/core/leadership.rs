@@ -80,6 +80,7 @@ mod tests {
             document_age: None,
             answers_in: Duration::ZERO,
             operator_seq: 0,
+            can_acknowledge: false,
         };
         let contacts = members.iter().cloned().zip(channels.map(contact)).collect();
         PlanningInput { peers: contacts, ..PlanningInput::of_members(&members, NOW) }

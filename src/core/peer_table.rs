@@ -26,6 +26,8 @@ pub struct ImdsReport {
     pub document_age: Option<Duration>,
     /// How long the endpoint took for the last validated document.
     pub answers_in: Duration,
+    /// Whether the replica may approve through the control plane.
+    pub can_acknowledge: bool,
 }
 
 /// The leader's view of each replica, sent to all replicas.
@@ -142,6 +144,7 @@ impl PeerTable {
                 document_age: heard.and_then(|heard| Some(heard.health.document_age? + now.since(heard.at))),
                 answers_in: heard.map_or(Duration::ZERO, |heard| heard.health.answers_in),
                 operator_seq: heard.map_or(0, |heard| heard.operator_seq),
+                can_acknowledge: heard.is_some_and(|heard| heard.health.can_acknowledge),
             });
         }
         let own = || {
@@ -167,6 +170,7 @@ impl PeerTable {
             document_age: health.document_age,
             answers_in: health.answers_in,
             operator_seq,
+            can_acknowledge: health.can_acknowledge,
         })
     }
 
@@ -180,8 +184,12 @@ impl PeerTable {
 mod tests {
     use super::*;
 
-    const HEALTHY: ImdsReport =
-        ImdsReport { health: ImdsHealth::Healthy, document_age: None, answers_in: Duration::ZERO };
+    const HEALTHY: ImdsReport = ImdsReport {
+        health: ImdsHealth::Healthy,
+        document_age: None,
+        answers_in: Duration::ZERO,
+        can_acknowledge: false,
+    };
     const BEGIN: Timestamp = Timestamp(1_000_000);
 
     fn names() -> [VmName; 2] {
@@ -251,7 +259,12 @@ mod tests {
         assert!(contacts.record_report(
             BEGIN,
             &db,
-            ImdsReport { health: ImdsHealth::Stalled, document_age: None, answers_in: Duration::ZERO },
+            ImdsReport {
+                health: ImdsHealth::Stalled,
+                document_age: None,
+                answers_in: Duration::ZERO,
+                can_acknowledge: false
+            },
             0
         ));
     }

@@ -2,6 +2,7 @@
 //! configuration.
 
 use crate::model::document::Status;
+use crate::model::event::Event;
 use crate::model::id::{EventId, VmName};
 use crate::model::isolation::{ImdsHealth, IsolatedView};
 use crate::model::state::State;
@@ -63,6 +64,8 @@ pub struct PeerHealth {
     pub document_age: Option<Duration>,
     /// How long the endpoint took for the last validated document.
     pub answers_in: Duration,
+    /// Whether the replica may approve through the control plane: it is configured to, and has a token.
+    pub can_acknowledge: bool,
     /// The number of operator requests that the replica knows.
     pub operator_seq: u64,
 }
@@ -126,6 +129,29 @@ impl PlanningInput {
             let claims = event.claims.iter().filter(|claim| claim.approver == **name).count();
             (claims, event.affects(name), **name != self.me)
         })
+    }
+
+    /// The approver of the event, and whether the approval is the last resort.
+    pub fn approver_or_last_resort(&self, state: &State, event: &Event) -> Option<(&VmName, bool)> {
+        let usual = self.approver(state, &event.announcement.id).map(|name| (name, false));
+        let last_resort = || self.last_resort_approver(state, event).map(|name| (name, true));
+        usual.or_else(|| last_resort().filter(|_| event.may_use_last_resort()))
+    }
+
+    /// The replica to approve the event through the control plane: no metadata endpoint of the cluster works, and the
+    /// last document of the replica is recent enough to count. An unreachable replica may have an endpoint that works,
+    /// and may approve the event by itself.
+    fn last_resort_approver(&self, state: &State, event: &Event) -> Option<&VmName> {
+        let contact = |name: &VmName| self.peers.get(name);
+        let is_blind = |name| contact(name).is_some_and(|it| it.reachable && it.imds == ImdsHealth::Stalled);
+        if !self.members.iter().all(is_blind) {
+            return None;
+        }
+        let can = |name: &&VmName| {
+            let listed = state.replicas.get(*name).and_then(|replica| replica.lists_event(&event.announcement.id));
+            contact(name).is_some_and(|it| it.can_acknowledge) && listed == Some(&Status::Scheduled)
+        };
+        self.members.iter().filter(can).min_by_key(|name| (event.affects(name), **name != self.me))
     }
 
     fn can_post(&self, state: &State, replica: &VmName, id: &EventId) -> bool {

@@ -63,6 +63,7 @@ mod tests {
             document_age: None,
             answers_in,
             operator_seq: 0,
+            can_acknowledge: false,
         }
     }
 

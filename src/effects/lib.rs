@@ -2,6 +2,7 @@
 
 extern crate alloc;
 
+pub mod control_plane;
 pub mod hooks;
 pub mod http_client;
 pub mod imds;

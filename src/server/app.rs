@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,7 @@ use self::identity::{endpoint, members, own_name};
 use self::listening::Listeners;
 use crate::config::{self, Config};
 use crate::consensus::{self, Consensus};
+use crate::control_plane::ControlPlane;
 use crate::export::{notices, traces};
 use crate::grpc::{Routes, UidPolicy};
 use crate::hooks::session::Sessions;
@@ -112,7 +113,7 @@ pub async fn run_until(
     let shared =
         SharedParts::new(ClusterHandle { node, consensus, committed, time }, journal, metrics.clone(), version);
     let (cluster, inputs) = (shared.inputs.cluster.clone(), shared.inputs.clone());
-    let observer = Arc::new(observer(&config.metadata, endpoint.clone(), metrics.clone()));
+    let observer = Arc::new(observer(&config, endpoint.clone(), metrics.clone()).await?);
     let calls = known_calls(&config, &spool)?;
     let runner = HookRunner::new(commands, sessions);
     let hooks = Arc::new(HookExecutor::new(runner, calls, config.tracing.is_some(), inputs, metrics.clone()));
@@ -174,10 +175,14 @@ async fn name(config: &Config, endpoint: &Endpoint) -> VmName {
     }
 }
 
-fn observer(config: &config::Metadata, endpoint: Arc<Endpoint>, metrics: Arc<Metrics>) -> ImdsPoller {
-    let config::Metadata { poll_interval, gone_after, stale_after, stall_after, .. } = *config;
+async fn observer(config: &Config, endpoint: Arc<Endpoint>, metrics: Arc<Metrics>) -> anyhow::Result<ImdsPoller> {
+    let config::Metadata { poll_interval, gone_after, stale_after, stall_after, .. } = config.metadata;
     let patience = Patience { poll_interval, gone_after, stale_after };
-    ImdsPoller::new(endpoint, PollSchedule::new(poll_interval), patience, stall_after, metrics)
+    let observer = ImdsPoller::new(endpoint.clone(), PollSchedule::new(poll_interval), patience, stall_after, metrics);
+    let Some(options) = config.control_plane.clone() else { return Ok(observer) };
+    let control_plane = ControlPlane::new(options, endpoint).await;
+    let control_plane = control_plane.map_err(|why| anyhow!("[control_plane] cannot be used: {why}"))?;
+    Ok(observer.with_control_plane(control_plane))
 }
 
 /// The parts that the servers of one replica share.
@@ -234,6 +239,7 @@ fn serve(
     let serving = grpc::serve(listeners.operator, routes, guard, stop.clone());
     servers.spawn_on(logged("operator.socket", serving), answering);
     servers.spawn(grpc::report_status(inputs.clone(), observer.clone(), watchdog.clone(), stop.clone()));
+    servers.spawn(observer.clone().keep_token(stop.clone()));
     servers.close();
     servers
 }

@@ -11,6 +11,6 @@ pub mod http;
 pub mod signals;
 
 pub use allclear_cluster::{consensus, net};
-pub use allclear_effects::{hooks, http_client, imds, secrets};
+pub use allclear_effects::{control_plane, hooks, http_client, imds, secrets};
 pub use allclear_files as files;
 pub use allclear_replica as replica;

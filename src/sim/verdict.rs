@@ -37,7 +37,7 @@ impl From<Violation> for Property {
     fn from(broken: Violation) -> Self {
         match broken {
             Violation::ClaimedUnprepared => Self::S1,
-            Violation::ClaimedTwice => Self::S2,
+            Violation::ClaimedTwice | Violation::LastResortTwice => Self::S2,
             Violation::ApprovedUnclaimed => Self::S3,
             Violation::BudgetExceeded => Self::S4,
             Violation::TakenOverWrongly => Self::S5,

@@ -42,6 +42,7 @@ impl World {
             document_age: Some(Duration::ZERO),
             answers_in: Duration::ZERO,
             operator_seq: 0,
+            can_acknowledge: false,
         };
         let contacts = (0..cluster.replicas).map(|replica| (name(replica), contact(replica))).collect();
         let others = (0..cluster.replicas).filter(|replica| *replica != leader);

@@ -168,7 +168,7 @@ pub(crate) enum Breach {
 impl From<Violation> for Breach {
     fn from(broken: Violation) -> Self {
         match broken {
-            Violation::ClaimedTwice | Violation::ApprovedUnclaimed => Self::S2,
+            Violation::ClaimedTwice | Violation::LastResortTwice | Violation::ApprovedUnclaimed => Self::S2,
             Violation::BudgetExceeded => Self::S4,
             Violation::TakenOverWrongly => Self::S5,
             Violation::ClaimedUnprepared

@@ -448,3 +448,15 @@ fn a_replica_under_another_name_than_its_vm_says_so_while_it_runs() {
     assert!(stdout(&check).contains("Azure calls this VM db-0"), "{}", stdout(&check));
     assert!(matches!(check.status.code(), Some(1 | 2)), "{check:?}");
 }
+
+#[test]
+fn a_token_for_the_control_plane_is_requested_where_the_last_resort_is_permitted() {
+    let bench = Bench::new();
+    let table = "[control_plane]\nacknowledge = true\nendpoint = \"https://127.0.0.1:1\"\n";
+    let (_, findings) = bench.asked(&format!("{}{table}", bench.text()));
+    assert!(
+        any(&findings, "the VM has a token for 1day; not checked: whether its identity has the role"),
+        "{findings:#?}"
+    );
+    assert!(!any(&bench.asked(&bench.text()).1, "token"));
+}

@@ -18,6 +18,11 @@ impl Cloud {
         self.running.endpoint(vm).unwrap()
     }
 
+    /// The address of the control plane.
+    pub(crate) fn control_plane(&self) -> String {
+        self.running.control_plane()
+    }
+
     /// Announces an event and returns its id. Defaults for `order`: the event starts at once when approved, and lasts
     /// until finished.
     pub(crate) async fn announce(&self, order: Value) -> String {

@@ -32,6 +32,7 @@ mod groups;
 mod hostile_names;
 mod isolated;
 mod jumps;
+mod last_resort;
 mod late_words;
 mod learners;
 mod line;

@@ -42,6 +42,7 @@ pub(crate) struct Plan {
     tables: Vec<String>,
     hosts: Vec<&'static str>,
     launcher: Vec<String>,
+    has_last_resort: bool,
 }
 
 impl Cluster {
@@ -153,6 +154,12 @@ impl Plan {
         self
     }
 
+    /// Without a metadata endpoint, the replicas approve through the control plane.
+    pub(crate) fn with_last_resort(mut self) -> Self {
+        self.has_last_resort = true;
+        self
+    }
+
     /// Each replica runs in a network namespace of its own.
     pub(crate) fn within(mut self, namespaces: Namespaces) -> Self {
         self.namespaces = Some(namespaces);
@@ -176,6 +183,11 @@ impl Plan {
             return String::new();
         }
         certificates(&folder.join(format!("{place}.tls")), vm)
+    }
+
+    fn last_resort(&self, cloud: &Cloud) -> String {
+        let table = format!("[control_plane]\nacknowledge = true\nendpoint = {:?}\n", cloud.control_plane());
+        if self.has_last_resort { table } else { String::new() }
     }
 
     /// A disk for each replica, if the plan has disks.
@@ -205,7 +217,7 @@ impl Plan {
         let links = self.has_links.then(|| Links::between(&addresses));
         let groups = self.groups();
         let workloads = self.workloads.iter().map(|(name, after, each)| hooks.table(name, after, each));
-        let tables = groups + &workloads.collect::<String>();
+        let tables = self.last_resort(&cloud) + &groups + &workloads.collect::<String>();
         let mut replicas = Vec::new();
         for (place, vm) in vms.iter().enumerate() {
             let known = if place < self.vms.len() { self.vms.len() } else { vms.len() };

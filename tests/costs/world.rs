@@ -72,6 +72,7 @@ impl World {
             document_age: Some(Duration::ZERO),
             answers_in: Duration::ZERO,
             operator_seq: 0,
+            can_acknowledge: false,
         };
         let members = VMS.map(VmName::new);
         let input = PlanningInput {

@@ -81,6 +81,7 @@ fn claims_for_the_asking(state: &mut State, entry: &Entry) -> ApplyResult {
             at: state.now,
             until: *until,
             outcome: None,
+            is_last_resort: false,
         });
         return ApplyResult::Applied;
     }

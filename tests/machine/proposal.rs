@@ -66,6 +66,7 @@ impl World {
                     .map(|it| stints_of(&self.state, it))
                     .unwrap_or_default(),
                 until: self.input.now.plus(self.input.timing.claim_lease),
+                is_last_resort: false,
             }),
             ("drill", [mode, ..]) => Command::BeginDrill(BeginDrill {
                 mode: Mode::parse(mode).ok_or("a drill is a rehearsal or a dry_run")?,

@@ -72,8 +72,9 @@ pub(crate) fn command(command: &Command) -> String {
         Command::WaiveHook(WaiveHook { event, member, hook: id, why }) => {
             format!("waive {event}: {}, {}", hook(member, *id, Intent::Run), why.as_str())
         }
-        Command::ClaimApproval(ClaimApproval { event, approver, reason, until, .. }) => {
-            format!("claim {event}: {} by {approver} until {}", reason.as_str(), time(*until))
+        Command::ClaimApproval(ClaimApproval { event, approver, reason, until, is_last_resort, .. }) => {
+            let way = if *is_last_resort { ", last resort" } else { "" };
+            format!("claim {event}: {} by {approver} until {}{way}", reason.as_str(), time(*until))
         }
         Command::RecordPost(RecordPost { event, attempt, outcome }) => {
             format!("posted {event}: {attempt}, {}", outcome.as_str())

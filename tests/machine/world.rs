@@ -9,6 +9,7 @@
 //! now TIME      wait SPAN                   lead VM   quorum|no_quorum
 //! unreachable|reachable|stall|healthy VM…   leave VM…: these VMs are no members any more
 //! join VM…: these VMs are members which have yet to register
+//! acknowledges VM…: may approve through the control plane
 //! seen|unseen VM…: the VM's document is fresh, or from before the script
 //! plan: the leader's current proposal       propose: the last plan, now
 //! step: plan and propose                    run: step until nothing is pending
@@ -111,6 +112,7 @@ impl World {
                 let channel = if word == "healthy" { ImdsHealth::Healthy } else { ImdsHealth::Stalled };
                 (contact.imds, contact.imds_since) = (channel, now);
             })),
+            "acknowledges" => Ok(self.contact(rest, |contact, _| contact.can_acknowledge = true)),
             "seen" | "unseen" => Ok(self.contact(rest, |contact, now| {
                 let age = if word == "seen" { Duration::ZERO } else { now.since(Timestamp(-1_000)) };
                 contact.document_age = Some(age);
@@ -174,6 +176,7 @@ impl World {
                 document_age: Some(Duration::ZERO),
                 answers_in: Duration::ZERO,
                 operator_seq: 0,
+                can_acknowledge: false,
             };
             self.input.peers.insert(name.clone(), contact);
             self.input.members.push(name);

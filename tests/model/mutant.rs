@@ -193,6 +193,7 @@ impl Mutant {
                     decided_at_revision: 1,
                     stints: Vec::new(),
                     until,
+                    is_last_resort: false,
                 });
                 push_claim(state, &Entry { command: claim, ..entry.clone() })
             }
@@ -390,8 +391,15 @@ fn apply_to(state: &mut State, mut other: State, entry: &Entry) -> Option<ApplyR
 }
 
 fn push_claim(state: &mut State, entry: &Entry) -> Option<ApplyResult> {
-    let Command::ClaimApproval(ClaimApproval { event, approver, reason, decided_at_revision: decision, stints, until }) =
-        &entry.command
+    let Command::ClaimApproval(ClaimApproval {
+        event,
+        approver,
+        reason,
+        decided_at_revision: decision,
+        stints,
+        until,
+        is_last_resort: false,
+    }) = &entry.command
     else {
         return None;
     };
@@ -409,6 +417,7 @@ fn push_claim(state: &mut State, entry: &Entry) -> Option<ApplyResult> {
         at: entry.at,
         until,
         outcome: None,
+        is_last_resort: false,
     });
     Some(ApplyResult::Applied)
 }

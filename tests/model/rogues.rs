@@ -43,6 +43,7 @@ fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
                     decided_at_revision: decision,
                     stints: earlier,
                     until,
+                    is_last_resort: false,
                 }));
             }
             found.push(Command::ClaimApproval(ClaimApproval {
@@ -52,6 +53,7 @@ fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
                 decided_at_revision: decision,
                 stints,
                 until,
+                is_last_resort: false,
             }));
         }
         found.push(Command::MarkDocumentStale(MarkDocumentStale { replica: replica.clone() }));

@@ -177,7 +177,7 @@ impl From<Violation> for Breach {
     fn from(broken: Violation) -> Self {
         match broken {
             Violation::ClaimedUnprepared => Self::Unprepared,
-            Violation::ClaimedTwice => Self::PostedTwice,
+            Violation::ClaimedTwice | Violation::LastResortTwice => Self::PostedTwice,
             Violation::ApprovedUnclaimed | Violation::TakenOverWrongly => Self::Uncommitted,
             Violation::BudgetExceeded => Self::BudgetExceeded,
             Violation::FailoverOutOfTurn => Self::FailoverOutOfTurn,
@@ -362,6 +362,7 @@ impl World {
             document_age: Some(Duration::ZERO),
             answers_in: Duration::ZERO,
             operator_seq: 0,
+            can_acknowledge: false,
         };
         let members: Vec<VmName> = (0..self.replicas.len()).map(name).collect();
         PlanningInput {

@@ -14,14 +14,15 @@ const MODULES: &[(&str, &[&str])] = &[
     ("secrets", &["files"]),
     ("http_client", &["files", "secrets"]),
     ("imds", &["http_client"]),
+    ("control_plane", &["http_client", "imds"]),
     ("hooks", &["http_client", "files", "secrets"]),
-    ("replica", &["net", "consensus", "imds", "hooks"]),
+    ("replica", &["net", "consensus", "imds", "control_plane", "hooks"]),
     ("grpc", &["net", "replica", "hooks", "files"]),
     ("http", &["net", "replica"]),
     ("export", &["http_client", "replica", "secrets"]),
     // these modules know the versions of the service, the identity in a certificate, the allowed content for each
     // receiver, the allowed targets of requests, and the minimum length of a secret
-    ("config", &["imds", "net", "http_client", "export", "secrets"]),
+    ("config", &["imds", "control_plane", "net", "http_client", "export", "secrets"]),
     ("app", ALL),
     ("lib", ALL),
 ];
@@ -30,6 +31,7 @@ const ALL: &[&str] = &[
     "net",
     "consensus",
     "imds",
+    "control_plane",
     "hooks",
     "replica",
     "grpc",

@@ -9,6 +9,7 @@ const CLOCK: &[(&str, &str)] = &[
     ("src/cluster/consensus/", "measures how long peers are silent"),
     ("src/cluster/net/limits/", "bounds how often and for how long"),
     ("src/effects/imds/", "measures how long the endpoint takes to answer"),
+    ("src/effects/control_plane.rs", "measures how long a token lasts"),
     ("src/client/", "keeps the deadlines of what it is asked for"),
     ("src/effects/hooks/", "keeps the deadlines of running hooks"),
     ("src/lab/bench/", "measures"),

@@ -151,6 +151,7 @@ fn of_events(event: &EventId, attempt: AttemptId) -> Vec<Command> {
             decided_at_revision: 2,
             stints: vec![(member("postgres"), 7)],
             until: Timestamp(NOW + 5_000),
+            is_last_resort: false,
         }),
     ]
 }
@@ -193,6 +194,7 @@ fn claim(reason: Reason) -> Command {
         decided_at_revision: 1,
         stints: Vec::new(),
         until: Timestamp(NOW),
+        is_last_resort: false,
     })
 }
 

@@ -92,6 +92,7 @@ fn log() -> Vec<(&'static str, Command)> {
                 decided_at_revision: 1,
                 stints: vec![(member("postgres"), 1)],
                 until: Timestamp(NOW + 9_000),
+                is_last_resort: false,
             }),
         ),
         ("db-1", Command::RecordPost(RecordPost { event, attempt: claim, outcome: PostOutcome::Accepted })),

@@ -175,6 +175,7 @@ fn claim(attempt: u64, reason: Reason, outcome: Option<PostOutcome>) -> Claim {
         at: Timestamp(NOW + 4),
         until: Timestamp(NOW + 5_004),
         outcome: outcome.map(|outcome| (outcome, Timestamp(NOW + 5))),
+        is_last_resort: false,
     }
 }
 

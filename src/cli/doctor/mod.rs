@@ -4,6 +4,7 @@
 mod certificates;
 mod checks;
 mod collector;
+mod control_plane;
 mod disk;
 mod finding;
 mod http_hooks;
@@ -95,9 +96,22 @@ async fn all(config: &Config) -> Vec<Finding> {
         collector::findings(config),
     );
     let programs = programs::findings(config);
+    let control_plane = control_plane::findings(config).await;
     let variables = variables::findings(config).await;
     let checks = checks::findings(config, &name).await;
-    let all = [certificates, peers, disk, listeners, programs, variables, http_hooks, checks, receivers, collector];
+    let all = [
+        control_plane,
+        certificates,
+        peers,
+        disk,
+        listeners,
+        programs,
+        variables,
+        http_hooks,
+        checks,
+        receivers,
+        collector,
+    ];
     findings.extend(all.into_iter().flatten());
     findings
 }

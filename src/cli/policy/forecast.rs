@@ -126,6 +126,7 @@ fn input(config: &Config, members: &[VmName], now: Timestamp) -> PlanningInput {
         document_age: Some(Duration::ZERO),
         answers_in: Duration::ZERO,
         operator_seq: 0,
+        can_acknowledge: false,
     };
     PlanningInput {
         now,

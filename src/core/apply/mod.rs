@@ -235,6 +235,7 @@ fn waive_hook(state: &mut State, waived: &WaiveHook) -> Applied {
 fn claim_approval(state: &mut State, by: &VmName, claim: &ClaimApproval) -> Applied {
     let ClaimApproval { event: id, approver, stints, .. } = claim;
     let (reason, decision, until) = (claim.reason, claim.decided_at_revision, claim.until);
+    let is_last_resort = claim.is_last_resort;
     let now = state.now;
     if state.leadership.as_ref().is_some_and(|leadership| leadership.by != *by) {
         return Err(Rejection::NotYours);
@@ -257,6 +258,9 @@ fn claim_approval(state: &mut State, by: &VmName, claim: &ClaimApproval) -> Appl
     if is_in_force || (event.is_accepted() && event.next_claim_from().is_some_and(|at| now < at)) {
         return Err(Rejection::Repeated);
     }
+    if is_last_resort && !event.may_use_last_resort() {
+        return Err(Rejection::Repeated);
+    }
     let attempt = state.next_attempt();
     let event = open(state, id)?;
     stages::enter_stage(event, Stage::Claimed, now);
@@ -270,6 +274,7 @@ fn claim_approval(state: &mut State, by: &VmName, claim: &ClaimApproval) -> Appl
         at: now,
         until,
         outcome: None,
+        is_last_resort,
     });
     event.revision += 1;
     Ok(())

@@ -50,6 +50,7 @@ fn input(reachable: &[&str]) -> PlanningInput {
         document_age: Some(Duration::ZERO),
         answers_in: Duration::ZERO,
         operator_seq: 0,
+        can_acknowledge: false,
     };
     PlanningInput {
         now: NOW,

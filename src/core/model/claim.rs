@@ -19,6 +19,8 @@ pub struct Claim {
     pub at: Timestamp,
     /// The time from which another approver may be named.
     pub until: Timestamp,
+    /// No metadata endpoint of the cluster worked: without a fresh document the approval goes through the control plane.
+    pub is_last_resort: bool,
     pub outcome: Option<(PostOutcome, Timestamp)>,
 }
 

@@ -145,6 +145,8 @@ pub struct ClaimApproval {
     pub decided_at_revision: u64,
     pub stints: Vec<(Member, u64)>,
     pub until: Timestamp,
+    /// Through the control plane, if the approver's metadata endpoint gives no fresh document.
+    pub is_last_resort: bool,
 }
 
 /// The outcome of a claim.

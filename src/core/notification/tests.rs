@@ -67,6 +67,7 @@ fn input(now: Timestamp) -> PlanningInput {
         document_age: Some(Duration::ZERO),
         answers_in: Duration::ZERO,
         operator_seq: 0,
+        can_acknowledge: false,
     };
     PlanningInput {
         now,
@@ -103,6 +104,7 @@ fn a_whole_life_is_told_in_its_order_and_an_hour_later_nothing_is() {
         at: SEEN.plus(MINUTE),
         until: SEEN.plus(2 * MINUTE),
         outcome: Some((PostOutcome::Accepted, SEEN.plus(MINUTE))),
+        is_last_resort: false,
     };
     let mut event = event();
     event.claims.push(accepted);

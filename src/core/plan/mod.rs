@@ -39,6 +39,9 @@ use crate::schedule::step_state::StepState;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+/// An approver's last attempt to read a document and the answer of the control plane take this long at most.
+const LAST_RESORT_TAKES: Duration = Duration::from_secs(25);
+
 /// Pending commands, in the best order for proposals.
 pub fn plan(state: &State, input: &PlanningInput) -> Vec<Command> {
     if let Some(beginning) = leadership_to_begin(state, input) {
@@ -257,11 +260,13 @@ fn claim_to_make(state: &State, event: &Event, input: &PlanningInput) -> Option<
     if unregistered_blocker(state, event, reason, input).is_some() {
         return None;
     }
-    let approver = input.approver(state, &event.announcement.id)?.clone();
+    let (approver, is_last_resort) = input.approver_or_last_resort(state, event)?;
+    let approver = approver.clone();
     let (decision, stints) = (event.decided_at_revision, stints_of(state, event));
     // The approver polls once more and posts, each perhaps behind another poll: a slow endpoint is not a dead endpoint.
     let answers_in = input.peers.get(&approver).map_or(Duration::ZERO, |contact| contact.answers_in);
-    let until = input.now.plus(input.timing.claim_lease + answers_in * 3);
+    let takes = if is_last_resort { LAST_RESORT_TAKES } else { answers_in * 3 };
+    let until = input.now.plus(input.timing.claim_lease + takes);
     Some(Command::ClaimApproval(ClaimApproval {
         event: event.announcement.id.clone(),
         approver,
@@ -269,6 +274,7 @@ fn claim_to_make(state: &State, event: &Event, input: &PlanningInput) -> Option<
         decided_at_revision: decision,
         stints,
         until,
+        is_last_resort,
     }))
 }
 

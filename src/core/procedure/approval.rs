@@ -21,6 +21,8 @@ pub struct OwnClaim {
     pub event: EventId,
     pub attempt: AttemptId,
     pub reason: Reason,
+    /// The approval may go through the control plane.
+    pub is_last_resort: bool,
     /// When the event was first seen, in cluster time.
     pub event_since: Timestamp,
     /// When this replica saw the claim, on the monotonic clock.
@@ -37,6 +39,7 @@ impl OwnClaim {
             event: event.announcement.id.clone(),
             attempt: claim.attempt,
             reason: claim.reason,
+            is_last_resort: claim.is_last_resort,
             event_since: event.first_seen(),
             seen_at,
             lease: claim.until.since(claim.at),
@@ -66,7 +69,8 @@ pub async fn approve<H: ApprovalHost>(host: &H, claim: &OwnClaim) -> Option<Post
         return Some(PostOutcome::Unknown("this replica was restarted, so the outcome of the post is unknown".into()));
     }
     let document = match host.fresh_document().await {
-        Ok(document) => document,
+        Ok(document) => Some(document),
+        Err(_) if claim.is_last_resort => None,
         Err(why) => return Some(PostOutcome::NotSent(bounded(&format!("no fresh document: {why}")))),
     };
     while !host.ensure_state_is_current().await {
@@ -75,13 +79,16 @@ pub async fn approve<H: ApprovalHost>(host: &H, claim: &OwnClaim) -> Option<Post
         }
         host.sleep(CONFIRM_AGAIN_AFTER).await;
     }
-    if let Some(withdrawn) = host.reason_not_to_post(claim, &document) {
+    if let Some(withdrawn) = document.as_ref().and_then(|document| host.reason_not_to_post(claim, document)) {
         return Some(withdrawn);
     }
     // The platform may have paused this machine since the confirmation. The lease bounds the age of the confirmation.
     if !claim_is_still_own(host, claim) {
         return None;
     }
+    let Some(document) = document else {
+        return Some(host.post(&claim.event, PostReason::LastResort(claim.attempt)).await);
+    };
     let listed = document.get(&claim.event).map_or(&claim.event, |announced| &announced.id);
     Some(host.post(listed, PostReason::Claim(claim.attempt)).await)
 }

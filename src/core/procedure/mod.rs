@@ -22,6 +22,8 @@ use core::time::Duration;
 pub enum PostReason {
     /// The log has a claim of this attempt.
     Claim(AttemptId),
+    /// The log has a claim of this attempt, and there is no fresh document: the approval goes through the control plane.
+    LastResort(AttemptId),
     /// The journal has an isolated approval begun at this time.
     Isolated(Timestamp),
 }

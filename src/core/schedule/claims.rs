@@ -1,6 +1,6 @@
 //! When a claim is over, and when the event may be claimed again.
 
-use crate::model::claim::{PostOutcome, Reason};
+use crate::model::claim::{Claim, PostOutcome, Reason};
 use crate::model::document::{Document, Status};
 use crate::model::event::Event;
 use crate::model::id::{AttemptId, EventId, VmName};
@@ -49,6 +49,13 @@ impl Event {
     pub fn reason_to_repeat(&self) -> Option<Reason> {
         let posted = self.claims.iter().rev().find(|claim| claim.may_have_been_posted());
         posted.filter(|claim| claim.decided_at_revision == self.decided_at_revision).map(|claim| claim.reason)
+    }
+
+    /// Whether the control plane may receive the approval: once, and never beside an approval that may have arrived.
+    pub fn may_use_last_resort(&self) -> bool {
+        let was_refused =
+            |claim: &Claim| claim.is_last_resort && matches!(claim.outcome, Some((PostOutcome::Refused(_), _)));
+        !self.may_have_been_approved() && !self.claims.iter().any(was_refused)
     }
 
     /// Whether the last claim is over: its approver will not act on it any more.

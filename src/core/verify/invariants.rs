@@ -18,6 +18,8 @@ pub enum Violation {
     ClaimedUnprepared,
     /// S2: two claims in force at once, or a claim after an accepted approval that does not repeat the approval.
     ClaimedTwice,
+    /// S2: the control plane gets an event twice, or beside an approval that may have arrived.
+    LastResortTwice,
     /// S3: the event counts as approved without a committed and accepted claim.
     ApprovedUnclaimed,
     /// S4: a slot was taken, a disruptive hook begun or an event claimed while, including the new members, more members
@@ -64,6 +66,7 @@ pub enum Violation {
 string_enum!(Violation {
     ClaimedUnprepared => "S1: an event was claimed before it was prepared",
     ClaimedTwice => "S2: an event was claimed twice",
+    LastResortTwice => "S2: the control plane got an event twice, or beside an approval that may have arrived",
     ApprovedUnclaimed => "S3: an event is approved without an accepted claim",
     BudgetExceeded => "S4: a member was taken out beyond what its group may lose",
     FailoverOutOfTurn => "S11: two failovers of a group at once, or a primary taken away before its failover",
@@ -134,6 +137,8 @@ fn violated_by(event: &Event) -> Option<Violation> {
         Some(Violation::StageOutOfOrder)
     } else if !event.claims.windows(2).all(|pair| is_free(event, &pair[0], &pair[1])) {
         Some(Violation::ClaimedTwice)
+    } else if has_repeated_last_resort(event) {
+        Some(Violation::LastResortTwice)
     } else if approved && !is_accepted(event) {
         Some(Violation::ApprovedUnclaimed)
     } else if event.drill.is_some() && is_taken_for_real(event) {
@@ -155,6 +160,19 @@ fn is_free(event: &Event, earlier: &Claim, later: &Claim) -> bool {
         Some((_, at)) if *at <= later.at => true,
         Some(_) | None => earlier.until <= later.at,
     }
+}
+
+fn has_repeated_last_resort(event: &Event) -> bool {
+    let had_effect = |earlier: &Claim, later: &Claim| match &earlier.outcome {
+        Some((_, at)) if *at > later.at => true,
+        Some((PostOutcome::NotSent(_) | PostOutcome::Withdrawn | PostOutcome::Differs, _)) => false,
+        Some((PostOutcome::Refused(status), _)) => earlier.is_last_resort || *status == 410 || *status >= 500,
+        Some(_) | None => true,
+    };
+    let claims = event.claims.iter().enumerate();
+    claims
+        .filter(|(_, claim)| claim.is_last_resort)
+        .any(|(place, claim)| event.claims[..place].iter().any(|earlier| had_effect(earlier, claim)))
 }
 
 fn is_accepted(event: &Event) -> bool {

@@ -1,4 +1,4 @@
-//! The metadata endpoint of one VM: polls, approvals, and the VM's own name.
+//! The metadata endpoint of one VM: polls, approvals, the VM's own name, and tokens.
 //!
 //! Refuses a second concurrent request, because the service counts requests for the whole VM. A waiting poll or name
 //! query is cancelled for an approval, or for the poll before an approval: approvals are the purpose of this client.
@@ -6,7 +6,7 @@
 use core::pin::pin;
 use core::time::Duration;
 
-use reqwest::Client;
+use reqwest::{Client, RequestBuilder};
 use serde_json::json;
 use tokio::sync::{Mutex, MutexGuard, Notify};
 use tokio::time::Instant;
@@ -16,9 +16,10 @@ use super::exchange::Whole;
 use super::health::ENROLS_WITHIN;
 use super::instance::Instance;
 use super::no_information::NoInformation;
+use super::token::IdentityToken;
 use super::version::ApiVersion;
 use super::version_fallback::VersionFallback;
-use super::{document, exchange, instance};
+use super::{document, exchange, instance, token};
 use crate::http_client::parse;
 use allclear_core::model::document::Document;
 use allclear_core::model::id::EventId;
@@ -160,16 +161,29 @@ impl Endpoint {
     /// # Errors
     /// [`NoInformation`] without a usable answer.
     pub async fn instance(&self) -> Result<Instance, NoInformation> {
+        let Whole { status, body, .. } = self.read(self.polls.get(self.address(instance::PATH))).await?;
+        instance::read(status, &body)
+    }
+
+    /// A token of the VM's managed identity for the service `audience`.
+    ///
+    /// # Errors
+    /// [`NoInformation`] without a usable answer.
+    pub async fn token(&self, audience: &str, client_id: Option<&str>) -> Result<IdentityToken, NoInformation> {
+        let Whole { status, body, .. } = self.read(self.polls.get(token::url(&self.base, audience, client_id))).await?;
+        token::read(status, &body)
+    }
+
+    /// A request that yields to approvals.
+    async fn read(&self, request: RequestBuilder) -> Result<Whole, NoInformation> {
         let mut way = pin!(self.way.notified());
         way.as_mut().enable();
         let _turn = self.turn.lock().await;
-        let request = self.polls.get(self.address(instance::PATH));
-        let Whole { status, body, .. } = tokio::select! {
+        tokio::select! {
             biased;
-            () = way => return Err(NoInformation::GaveWay),
-            answer = exchange::whole(request, self.timeouts.answer) => answer?,
-        };
-        instance::read(status, &body)
+            () = way => Err(NoInformation::GaveWay),
+            answer = exchange::whole(request, self.timeouts.answer) => answer,
+        }
     }
 
     fn address(&self, path: &str) -> String {

@@ -27,6 +27,8 @@ pub enum NoInformation {
     TooLarge { limit: usize },
     #[error("the instance metadata names no VM (compute.name); set [replica] name to the name that events list")]
     NoName,
+    #[error("the metadata endpoint's answer has no token (access_token, expires_in)")]
+    NoToken,
     /// 400 with the vendor's api-version object.
     #[error("the metadata endpoint refuses the requested api-version ({said}); the endpoint offers {}", newest.join(", "))]
     VersionRefused { said: String, newest: Vec<String> },
@@ -89,6 +91,7 @@ impl NoInformation {
             Self::TooManyEvents { .. } => "too_many_events",
             Self::TooLarge { .. } => "too_large",
             Self::NoName => "no_name",
+            Self::NoToken => "no_token",
             Self::VersionRefused { .. } => "version_refused",
             Self::NotServed { .. } => "not_served",
             Self::Redirect { .. } => "redirect",

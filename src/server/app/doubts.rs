@@ -11,12 +11,12 @@ pub struct Doubt {
     pub remedy: String,
 }
 
-/// The doubtful settings of this file. Other VMs may have further workloads, so no doubt is a mistake.
+/// The doubtful settings of the configuration. Other VMs may have further workloads, so no doubt is a mistake.
 pub fn doubts(config: &Config) -> Vec<Doubt> {
     unknown_predecessors(config).chain(harmless_limits(config)).collect()
 }
 
-/// Entries of `after` that no workload of this file has as its name.
+/// Entries of `after` without a workload of the configuration.
 fn unknown_predecessors(config: &Config) -> impl Iterator<Item = Doubt> {
     config.workloads.iter().flat_map(|workload| {
         let is_here = |name: &WorkloadName| config.workloads.iter().any(|other| other.name == *name);
@@ -27,7 +27,7 @@ fn unknown_predecessors(config: &Config) -> impl Iterator<Item = Doubt> {
     })
 }
 
-/// Groups of which one event may take every member.
+/// Groups with a limit that protects no member.
 fn harmless_limits(config: &Config) -> impl Iterator<Item = Doubt> {
     let mut here = BTreeMap::new();
     for group in config.workloads.iter().filter_map(|workload| workload.group.as_ref()) {
@@ -35,7 +35,7 @@ fn harmless_limits(config: &Config) -> impl Iterator<Item = Doubt> {
     }
     let replicas = config.cluster.replicas.len();
     config.groups.iter().filter_map(move |group| {
-        // The file is the same on all VMs, or nearly.
+        // The configurations of the VMs have nearly the same workloads.
         let members = replicas * here.get(&group.name).copied().unwrap_or_default();
         let is_harmless = members > 1 && usize::try_from(group.max_unavailable).is_ok_and(|most| most >= members);
         is_harmless.then(|| Doubt {

@@ -5,6 +5,7 @@
 //! machine.
 
 mod cluster;
+mod control_plane;
 mod env;
 mod environment;
 mod error;

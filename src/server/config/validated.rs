@@ -4,6 +4,7 @@ use core::fmt;
 use core::net::SocketAddr;
 
 use super::cluster::{self, ClusterConfig, ReplicaConfig};
+use super::control_plane;
 use super::error::Hidden;
 use super::listeners::{self, Operator, Registration, StatusConfig};
 use super::metadata::{self, Metadata};
@@ -13,6 +14,7 @@ use super::reader::{self, Reading, TomlTable};
 use super::source::Value;
 use super::tracing;
 use super::workload::{self, ConfiguredWorkload};
+use crate::control_plane::ControlPlaneOptions;
 use crate::export::notices::receiver::Receiver;
 use crate::export::traces::Collector;
 use allclear_core::model::workload::Group;
@@ -26,6 +28,8 @@ pub struct Config {
     pub replica: ReplicaConfig,
     pub cluster: ClusterConfig,
     pub metadata: Metadata,
+    /// Approvals through the control plane as the last resort; `None`: never.
+    pub control_plane: Option<ControlPlaneOptions>,
     pub status: StatusConfig,
     pub operator: Operator,
     pub registration: Registration,
@@ -55,6 +59,7 @@ pub(super) fn read(document: &Value, reading: Reading<'_>) -> Option<Config> {
         let replica = table.table_or_empty("replica", cluster::read_replica);
         let cluster = table.table_or_empty("cluster", |table| cluster::read_cluster(table, &replica));
         let metadata = table.table_or_empty("metadata", metadata::read);
+        let control_plane = table.table("control_plane", control_plane::read).flatten();
         let status = table.table_or_empty("status", listeners::read_status);
         let operator = table.table_or_empty("operator", listeners::read_operator);
         let registration = table.table_or_empty("workloads", listeners::read_registration);
@@ -76,6 +81,7 @@ pub(super) fn read(document: &Value, reading: Reading<'_>) -> Option<Config> {
             replica: replica.into_replica()?,
             cluster,
             metadata,
+            control_plane,
             status,
             operator,
             registration,

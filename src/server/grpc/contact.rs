@@ -248,6 +248,7 @@ fn leader_view_to_wire(contacts: &PeerTracker, members: &[VmName]) -> Vec<wire::
             health: contact.imds,
             document_age: contact.document_age,
             answers_in: contact.answers_in,
+            can_acknowledge: contact.can_acknowledge,
         })),
         operator_seq: contact.operator_seq,
     });

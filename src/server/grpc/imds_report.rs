@@ -18,6 +18,7 @@ pub(super) fn health(told: Option<&wire::ChannelHealth>) -> ImdsReport {
         health: channel,
         document_age,
         answers_in: Duration::from_millis(told.map_or(0, |told| told.answers_in_ms)),
+        can_acknowledge: told.is_some_and(|told| told.can_acknowledge),
     }
 }
 
@@ -27,5 +28,6 @@ pub(super) fn wire_health(health: ImdsReport) -> wire::ChannelHealth {
         word: health.health.as_str().into(),
         document_age_ms: health.document_age.map(ms),
         answers_in_ms: ms(health.answers_in),
+        can_acknowledge: health.can_acknowledge,
     }
 }

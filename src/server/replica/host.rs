@@ -17,7 +17,7 @@ use super::latest_readiness::LatestReadiness;
 use super::metrics::Metrics;
 use super::poller::ImdsPoller;
 use super::watchdog::Watchdog;
-use crate::imds::Approval;
+use crate::imds::{Approval, NoInformation};
 use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::command::bounded;
 use allclear_core::model::document::Document;
@@ -88,12 +88,32 @@ impl Host for ReplicaHost {
         self.cluster.consensus.ensure_linearizable().await.is_ok()
     }
 
-    async fn post(&self, event: &EventId, _reason: PostReason) -> PostOutcome {
-        match self.observer.approve(event).await {
+    async fn post(&self, event: &EventId, reason: PostReason) -> PostOutcome {
+        let approval = match reason {
+            PostReason::Claim(_) | PostReason::Isolated(_) => self.observer.approve(event).await,
+            PostReason::LastResort(_) => self.acknowledge(event).await,
+        };
+        match approval {
             Approval::Accepted => PostOutcome::Accepted,
             Approval::Refused(status) => PostOutcome::Refused(status),
             Approval::NotSent(why) => PostOutcome::NotSent(bounded(&why.to_string())),
             Approval::Unknown(why) => PostOutcome::Unknown(bounded(&why.to_string())),
+        }
+    }
+}
+
+impl ReplicaHost {
+    /// Approves through the control plane, where an event belongs to a VM.
+    async fn acknowledge(&self, event: &EventId) -> Approval {
+        let state = self.state();
+        let announcement = state.open_event(event).map(|event| &event.announcement);
+        let named = announcement.and_then(|it| Some((&it.id, it.resources.first()?)));
+        match named {
+            Some((id, vm)) => {
+                tracing::warn!(event = %id, %vm, "approval through the control plane: no metadata endpoint works");
+                self.observer.acknowledge(id, vm).await
+            }
+            None => Approval::NotSent(NoInformation::NotConnected { why: "the event names no VM any more".into() }),
         }
     }
 }

@@ -39,7 +39,7 @@ pub mod view;
 pub mod watchdog;
 
 use allclear_cluster::{consensus, net};
-use allclear_effects::{hooks, imds};
+use allclear_effects::{control_plane, hooks, imds};
 
 use std::sync::Arc;
 

@@ -16,6 +16,7 @@ use super::metrics::Metrics;
 use super::peer_tracker::ImdsReport;
 use super::watchdog::{Loop, Watchdog};
 use crate::consensus::RaftStatus;
+use crate::control_plane::ControlPlane;
 use crate::imds::poll_schedule::{PollSchedule, PollSlot};
 use crate::imds::{Approval, ImdsHealthTracker, MetadataService, NoInformation, Polled};
 use allclear_core::allowance::Allowance;
@@ -31,6 +32,7 @@ use allclear_core::platform_time::PlatformTime;
 
 pub struct ImdsPoller {
     service: Arc<dyn MetadataService>,
+    control_plane: Option<ControlPlane>,
     patience: Patience,
     sight: Mutex<PollState>,
     looks: Looks,
@@ -76,7 +78,21 @@ impl ImdsPoller {
             opened,
             allowance: Allowance::default(),
         });
-        Self { service, patience, sight, looks: Looks::default(), polls: watch::channel(()).0, metrics }
+        let (looks, polls) = (Looks::default(), watch::channel(()).0);
+        Self { service, control_plane: None, patience, sight, looks, polls, metrics }
+    }
+
+    /// Approves through the control plane as the last resort.
+    #[must_use]
+    pub fn with_control_plane(self, control_plane: ControlPlane) -> Self {
+        Self { control_plane: Some(control_plane), ..self }
+    }
+
+    /// Keeps a token for the control plane, if one is configured, until `stop`.
+    pub async fn keep_token(self: Arc<Self>, stop: CancellationToken) {
+        if let Some(control_plane) = &self.control_plane {
+            stop.run_until_cancelled(control_plane.keep_token()).await;
+        }
     }
 
     /// Asks the endpoint at the time of a poll.
@@ -155,11 +171,20 @@ impl ImdsPoller {
         self.service.approve(event).await
     }
 
+    /// Approves an event of a VM through the control plane, once.
+    pub async fn acknowledge(&self, event: &EventId, vm: &VmName) -> Approval {
+        match &self.control_plane {
+            Some(control_plane) => control_plane.acknowledge(event, vm).await,
+            None => Approval::NotSent(NoInformation::NotConnected { why: "no control plane is configured".into() }),
+        }
+    }
+
     pub fn health(&self) -> ImdsReport {
         let now = clock::monotonic();
         let sight = self.sight();
         let (channel, document_age) = (sight.channel.health(now), sight.channel.age(now));
-        ImdsReport { health: channel, document_age, answers_in: sight.took }
+        let can_acknowledge = self.control_plane.as_ref().is_some_and(ControlPlane::is_ready);
+        ImdsReport { health: channel, document_age, answers_in: sight.took, can_acknowledge }
     }
 
     /// The endpoint's time, independent of the wall clock; measured against this time of the cluster.

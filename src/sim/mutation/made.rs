@@ -100,6 +100,7 @@ impl Mutation {
                     decided_at_revision: decision,
                     stints,
                     until,
+                    is_last_resort: false,
                 }));
             }
             if self == Self::BudgetIgnored {
@@ -216,6 +217,7 @@ fn push_claim(state: &mut State, entry: &Entry, reason: Reason) -> ApplyResult {
             at,
             until,
             outcome: None,
+            is_last_resort: false,
         });
     }
     ApplyResult::Applied

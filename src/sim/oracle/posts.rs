@@ -27,6 +27,7 @@ impl World {
         self.come(&self.counts.posted, TriggerPoint::Post);
         let broken = match why {
             PostReason::Claim(claim) => self.wrong_with_claim(vm, event, claim),
+            PostReason::LastResort(_) => Some((Property::S3, "no replica here uses a control plane")),
             PostReason::Isolated(at) => {
                 self.counts.alone.set(self.counts.alone.get() + 1);
                 self.wrong_with_takeover(vm, event, at)

@@ -53,7 +53,7 @@ impl ModelPollState {
             None if now.since(self.opened) < ENROLS_WITHIN => ImdsHealth::Unknown,
             Some(_) | None => ImdsHealth::Stalled,
         };
-        ImdsReport { health: channel, document_age: age, answers_in: self.took }
+        ImdsReport { health: channel, document_age: age, answers_in: self.took, can_acknowledge: false }
     }
 
     /// The clock reading for the leader: `wall` is the lead of the wall clock over `time`, the cluster's time.

@@ -123,8 +123,12 @@ impl World {
         let Some(here) = self.here(vm).filter(|here| here.status().leads()) else { return };
         let contacts = here.contacts(&here.members());
         let told = contacts.into_iter().map(|(name, contact)| {
-            let health =
-                ImdsReport { health: contact.imds, document_age: contact.document_age, answers_in: contact.answers_in };
+            let health = ImdsReport {
+                health: contact.imds,
+                document_age: contact.document_age,
+                answers_in: contact.answers_in,
+                can_acknowledge: contact.can_acknowledge,
+            };
             let silent_for = if contact.reachable { Duration::ZERO } else { here.time().since(contact.since) };
             (name, ViewedPeer { reachable: contact.reachable, silent_for, health, operator_seq: contact.operator_seq })
         });

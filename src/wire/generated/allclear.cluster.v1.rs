@@ -791,6 +791,9 @@ pub struct ChannelHealth {
     /// Milliseconds until the endpoint returned this document.
     #[prost(uint64, tag = "3")]
     pub answers_in_ms: u64,
+    /// The replica may approve through the control plane: it is configured to, and has a token.
+    #[prost(bool, tag = "4")]
+    pub can_acknowledge: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReplicaContact {

@@ -519,6 +519,9 @@ pub struct Claim {
     /// The decided revision of the event: its `decided_at_revision` at the claim.
     #[prost(uint64, tag = "8")]
     pub decided_at_revision: u64,
+    /// No metadata endpoint of the cluster worked: without a fresh document the approval goes through the control plane.
+    #[prost(bool, tag = "9")]
+    pub is_last_resort: bool,
 }
 /// The number under which a member's slot was taken.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1249,6 +1252,9 @@ pub mod command {
         /// The decided revision of the event.
         #[prost(uint64, tag = "6")]
         pub decided_at_revision: u64,
+        /// Through the control plane, if the approver's metadata endpoint gives no fresh document.
+        #[prost(bool, tag = "7")]
+        pub is_last_resort: bool,
     }
     /// The outcome of a claim.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -17,6 +17,7 @@ message!(Claim as Claim {
     outcome: recorded,
     stints: stints,
     decided_at_revision: decided_at_revision,
+    is_last_resort: is_last_resort,
 });
 
 pair!(Member, u64 as Stint { member: member required, stint: stint });

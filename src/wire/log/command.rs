@@ -76,7 +76,7 @@ commands! {
     FinishAttempt(finish_attempt) { event: event_id, attempt: attempt, outcome: outcome required }
     ExpireAttempt(expire_attempt) { event: event_id, attempt: attempt }
     WaiveHook(waive_hook) { event: event_id, member: member required, hook: hook required, why: why required }
-    ClaimApproval(claim_approval) { event: event_id, approver: approver, reason: reason, decided_at_revision: decided_at_revision, stints: stints, until: until_unix_ms }
+    ClaimApproval(claim_approval) { event: event_id, approver: approver, reason: reason, decided_at_revision: decided_at_revision, stints: stints, until: until_unix_ms, is_last_resort: is_last_resort }
     RecordPost(record_post) { event: event_id, attempt: attempt, outcome: outcome required }
     TakeSlots(take_slots) { event: event_id }
     GiveBackSlots(give_back_slots) { event: event_id }

@@ -123,14 +123,16 @@ impl World {
     fn planning_input(&self, dice: &mut Dice) -> PlanningInput {
         let now = self.now;
         let since = now.minus(Duration::from_millis(dice.next() % 600_000));
+        let is_blind = dice.once_in(8);
         let contact = |dice: &mut Dice| PeerHealth {
-            reachable: !dice.once_in(8),
+            reachable: is_blind || !dice.once_in(8),
             since,
-            imds: if dice.once_in(8) { ImdsHealth::Stalled } else { ImdsHealth::Healthy },
+            imds: if is_blind || dice.once_in(8) { ImdsHealth::Stalled } else { ImdsHealth::Healthy },
             imds_since: since,
             document_age: (!dice.once_in(8)).then_some(Duration::ZERO),
             answers_in: Duration::ZERO,
             operator_seq: u64::MAX,
+            can_acknowledge: true,
         };
         let contacts: BTreeMap<VmName, PeerHealth> = VMS.iter().map(|vm| (VmName::new(vm), contact(dice))).collect();
         let mut members: Vec<VmName> = VMS.iter().map(|vm| VmName::new(vm)).collect();

@@ -298,6 +298,7 @@ pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
                 Reason::Operator,
             ]),
             until: time(dice, state),
+            is_last_resort: dice.once_in(4),
         }),
         11 => Command::RecordPost(RecordPost { event: id, attempt: attempt(dice, state), outcome: posted(dice) }),
         12 => match dice.below(5) {

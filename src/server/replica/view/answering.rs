@@ -27,6 +27,7 @@ pub(super) fn look_anew(input: &mut PlanningInput, leader: Option<VmName>) {
             document_age: None,
             answers_in: Duration::ZERO,
             operator_seq: 0,
+            can_acknowledge: false,
         };
         input.peers.entry(name).or_insert(contact).reachable = true;
     }
@@ -55,6 +56,7 @@ mod tests {
             document_age: Some(Duration::ZERO),
             answers_in: Duration::ZERO,
             operator_seq: 7,
+            can_acknowledge: false,
         };
         let peer = PeerAnswer { leader: None, channel: ImdsHealth::Healthy };
         let mut input = PlanningInput {

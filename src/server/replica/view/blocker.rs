@@ -108,12 +108,7 @@ impl Teller<'_> {
             Blocker::Paused(halt) => {
                 self.halted(halt, "all approvals are paused", "pause", "an operator, with allclear resume")
             }
-            Blocker::NoHealthyChannel => Sentences::new(
-                "no reachable replica that lists the event has a working metadata endpoint",
-                notice_ends,
-                format!("the event is approved when an endpoint works again; otherwise {}", self.platform()),
-                "the operator of the VMs",
-            ),
+            Blocker::NoHealthyChannel => self.blind(),
             Blocker::NoQuorum { forecast: takeover } => self.no_quorum(takeover.as_ref()),
             Blocker::Posting { approver, since, until } => Sentences::new(
                 format!("{approver} has been posting the approval since {}{}", rfc3339(*since), self.in_vain()),
@@ -141,6 +136,26 @@ impl Teller<'_> {
                 },
                 "Azure",
             ),
+        }
+    }
+
+    fn blind(&self) -> Sentences {
+        let again = format!("the event is approved when an endpoint works again{}", self.last_resort());
+        Sentences::new(
+            "no reachable replica that lists the event has a working metadata endpoint",
+            Some(self.event.notice_ends()),
+            format!("{again}; otherwise {}", self.platform()),
+            "the operator of the VMs",
+        )
+    }
+
+    /// The approval without any endpoint, where replicas are configured for it.
+    fn last_resort(&self) -> &'static str {
+        if self.event.may_use_last_resort() && self.input.peers.values().any(|contact| contact.can_acknowledge) {
+            ", or once through the control plane, if it is prepared while the last document counts and no replica is \
+             unreachable"
+        } else {
+            ""
         }
     }
 

@@ -122,9 +122,18 @@ fn approval(event: &Event, claim: &Claim) -> shown::Approval {
         approver: claim.approver.to_string(),
         reason: claim.reason.as_str().into(),
         outcome: claim.outcome.as_ref().map(|(outcome, _)| outcome.as_str().into()),
-        detail: claim.outcome.as_ref().and_then(|(outcome, _)| detail(outcome)),
+        detail: claim_detail(claim),
         claimed_at: rfc3339(claim.at),
         at: rfc3339(claim.outcome.as_ref().map_or(claim.at, |(_, at)| *at)),
+    }
+}
+
+fn claim_detail(claim: &Claim) -> Option<String> {
+    let told = claim.outcome.as_ref().and_then(|(outcome, _)| detail(outcome));
+    let way = claim.is_last_resort.then(|| "last resort, through the control plane".to_owned());
+    match (way, told) {
+        (Some(way), Some(told)) => Some(format!("{way}: {told}")),
+        (way, told) => way.or(told),
     }
 }
 

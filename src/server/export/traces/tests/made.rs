@@ -61,6 +61,7 @@ pub(super) fn claim(id: u64, approver: u8, at: i64, outcome: PostOutcome) -> Cla
         at: Timestamp(at),
         until: Timestamp(at + 5_000),
         outcome: Some((outcome, Timestamp(at + 20))),
+        is_last_resort: false,
     }
 }
 

@@ -59,6 +59,7 @@ fn input(minutes: u32) -> PlanningInput {
         document_age: Some(Duration::ZERO),
         answers_in: Duration::ZERO,
         operator_seq: 0,
+        can_acknowledge: false,
     };
     let members = ["db-0", "db-1", "db-2"].map(VmName::new);
     PlanningInput {
