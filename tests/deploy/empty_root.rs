@@ -1,5 +1,5 @@
-//! The container, as far as possible without an engine: the static program in an otherwise empty root, as the user of
-//! the Dockerfile, handles an event with a hook over HTTP.
+//! A container without an engine: the files of the image as the root, and the user of the Dockerfile. The replica handles
+//! an event with a hook over HTTP.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 use tokio::time::{Instant, sleep};
 
 use super::cloud::Cloud;
+use super::image::Image;
 use super::{done, shipped, told};
 
 /// The environment is empty, and has no path for programs.
@@ -69,10 +70,8 @@ fn database() -> (SocketAddr, std::sync::mpsc::Receiver<()>) {
 
 fn started(program: &Path, metadata: &str, database: SocketAddr) -> Contained {
     let root = tempfile::tempdir().unwrap();
-    for folder in ["usr/bin", "run/allclear", "var/lib/allclear", "etc/allclear", "proc"] {
-        std::fs::create_dir_all(root.path().join(folder)).unwrap();
-    }
-    std::fs::copy(program, root.path().join("usr/bin/allclear")).unwrap();
+    Image::built(program).unpack(root.path());
+    std::fs::create_dir(root.path().join("proc")).unwrap();
     let status = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let text = format!(
         r#"
@@ -89,10 +88,7 @@ http = "http://{database}/drain"
 "#
     );
     std::fs::write(root.path().join("etc/allclear/allclear.toml"), text).unwrap();
-    done(Command::new("chmod").args(["-R", "a+rX"]).arg(root.path()));
-    for folder in ["run/allclear", "var/lib/allclear"] {
-        done(Command::new("chown").arg(user()).arg(root.path().join(folder)));
-    }
+    done(Command::new("chmod").arg("a+rX").arg(root.path()));
     let mut unshare = Command::new("unshare");
     let proc = format!("--mount-proc={}", root.path().join("proc").display());
     unshare.args(["--pid", "--fork", "--kill-child", "--mount", &proc]);
@@ -111,7 +107,7 @@ async fn until(what: &str, holds: impl AsyncFn() -> bool) {
 
 /// `ALLCLEAR_STATIC` names the program: `cargo build --target x86_64-unknown-linux-musl`.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs root and a static program: ALLCLEAR_STATIC"]
+#[ignore = "needs root, buildah and a static program: ALLCLEAR_STATIC"]
 async fn the_static_program_answers_an_event_in_an_empty_root() {
     let program = std::env::var_os("ALLCLEAR_STATIC").expect("ALLCLEAR_STATIC names no program");
     let linked = Command::new("ldd").arg(&program).output().unwrap();

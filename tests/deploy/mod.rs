@@ -4,6 +4,7 @@
 mod documents;
 mod empty_root;
 mod fresh;
+mod image;
 mod manifests;
 mod notify;
 mod package;
