@@ -140,6 +140,9 @@ def drain(told: Told) -> None:
     stop = setting("STOP", "")
     if stop:
         call(shlex.split(stop), 30)
+        stopped = told.vm not in cluster.status or until(cluster.members[told.vm].why_it_does_not_serve, 5, every=0.1)
+        if not stopped:
+            raise Failed(f"{told.vm} still serves after STOP: STOP is for another server than MEMBERS, or stops nothing")
 
 
 def restore(told: Told) -> Done:

@@ -46,6 +46,8 @@ async fn whatever_the_hooks_would_stumble_over_is_found_by_the_check_before_it()
         let ended = Hook::run::<Etcd>(trio, 0, "check", &[setting]);
         assert!(ended.status == FAILED && ended.said.contains(reason), "not {reason:?}: {ended:?}");
     }
+    let ended = Hook::run::<Etcd>(trio, 0, "drain", &[("STOP", "true")]);
+    assert!(ended.status == FAILED && ended.said.contains("db-0 still serves after STOP"), "{ended:?}");
 }
 
 /// A leader takes no writes while asked to transfer the leadership. Both possible targets hang.
