@@ -55,10 +55,23 @@ pub(super) fn parse(text: &str, findings: &Findings) -> Value {
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         let place = places.at(error.span().map_or(0, |span| span.start));
-        findings.add(&place, format!("not TOML: {}", error.message()));
+        findings.add(&place, format!("not TOML: {}{}", error.message(), remedy(error.message())));
     }
     let shape = table_shape(table.into_inner(), |span| places.at(span.start));
     Value { place: places.at(0), shape, unquoted: None }
+}
+
+/// The correction of frequent mistakes, by the words of the parser.
+fn remedy(message: &str) -> &'static str {
+    let remedies = [
+        (
+            "duplicate key",
+            ": write each key once; each of several workloads, hooks or groups begins with two brackets, as [[workload]]",
+        ),
+        ("string", ": a text ends in its line, with the quote with which it begins"),
+        ("inline table", ": write the table between { and } in one line, or as [TABLE] with a line for each key"),
+    ];
+    remedies.iter().find(|(words, _)| message.contains(words)).map_or("", |(_, remedy)| *remedy)
 }
 
 /// Parses the value of an environment variable: TOML if possible, and the plain text otherwise, so that `10s` and
