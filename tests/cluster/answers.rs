@@ -68,3 +68,15 @@ async fn a_service_that_never_says_anything_is_told_as_a_stalled_channel() {
     let event = cluster.until_stage(0, &id, "started").await;
     assert_ne!(event.approvals[0].approver, "db-2");
 }
+
+#[tokio::test]
+async fn the_status_tells_why_this_replica_receives_no_documents() {
+    let cluster = Cluster::of(&["db-0", "db-1"]).also("metadata.stall_after", "2s").start().await;
+    cluster.cloud.fault(json!({ "vm": "db-1", "fault": { "kind": "status", "status": 403 } })).await;
+    let why = "this replica receives no documents: the metadata endpoint answered with status 403";
+    cluster.until(1, why, |status| status.warnings.iter().any(|warning| warning.text.starts_with(why))).await;
+    let (_, line, _) = cluster.says(1, &["status", "--check"]);
+    assert!(line.contains("Metadata Security Protocol"), "{line}");
+    cluster.cloud.clear_faults().await;
+    cluster.until(1, "documents again", |status| status.warnings.is_empty()).await;
+}

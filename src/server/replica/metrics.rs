@@ -3,6 +3,7 @@
 
 mod excess;
 mod labels;
+mod metadata_failure;
 mod refusals;
 mod registration;
 mod vm_name;
@@ -14,6 +15,7 @@ use tokio::sync::broadcast;
 
 pub use self::excess::Excess;
 pub use self::labels::{DeliveryLabel, ExportLabel, RefusalKind, TakeoverLevel};
+use self::metadata_failure::MetadataFailure;
 pub use self::refusals::RefusalCounts;
 use self::registration::registered;
 use self::vm_name::VmNameCheck;
@@ -50,6 +52,7 @@ pub struct Metrics {
     pub refusals: RefusalCounts,
     pub excess: Excess,
     pub vm_name: VmNameCheck,
+    pub metadata_failure: MetadataFailure,
 }
 
 fn tell_its_start(registry: &Registry) -> prometheus::Result<()> {
@@ -132,6 +135,7 @@ impl Metrics {
             refusals: RefusalCounts::new(&registry)?,
             excess: Excess::new(&registry)?,
             vm_name: VmNameCheck::new(&registry)?,
+            metadata_failure: MetadataFailure::default(),
             registry,
         };
         metrics.begin_at_zero();

@@ -137,6 +137,7 @@ impl ImdsPoller {
                 observe(&mut sight.observation, &polled);
                 self.metrics.excess.left_out(sight.observation.left_out());
                 sight.channel.document(now);
+                self.metrics.metadata_failure.end();
                 if let Some(date) = polled.date {
                     sight.platform.record_date(date, polled.took, now);
                 }
@@ -150,6 +151,9 @@ impl ImdsPoller {
                 }
                 sight.observation.record_failed_poll();
                 sight.channel.failed(why.clone());
+                if why.is_failure() && sight.channel.health(now) != isolation::ImdsHealth::Healthy {
+                    self.metrics.metadata_failure.note(why.to_string());
+                }
                 sight.pace.failed(&why);
                 Err(why)
             }

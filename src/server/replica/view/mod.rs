@@ -139,6 +139,7 @@ impl View {
         warnings.extend(warning::events_beyond(&state));
         warnings.extend(warning::implausible_notices(&state));
         warnings.extend(warning::other_vm_name(&self.cluster.node.name, self.metrics.vm_name.differs()));
+        warnings.extend(warning::no_documents(self.metrics.metadata_failure.known()));
         warnings.extend(warning::excess(&self.metrics.excess));
         warnings.extend(warning::platform_time_differs(&self.inputs.peers.differences));
         warnings.extend(warning::policies_differ(&self.inputs.peers.policies));

@@ -72,6 +72,13 @@ pub(super) fn other_vm_name(own: &VmName, told: Option<(Timestamp, VmName)>) -> 
     Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
 }
 
+/// The warning while this replica receives no documents.
+pub(super) fn no_documents(failure: Option<(Timestamp, String)>) -> Option<shown::Warning> {
+    let (since, why) = failure?;
+    let text = format!("this replica receives no documents: {why}");
+    Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
+}
+
 /// Warnings when this replica's metadata endpoint reports more than this replica keeps.
 pub(super) fn excess(excess: &Excess) -> impl Iterator<Item = shown::Warning> {
     let [left_out, waited] = excess.since();
