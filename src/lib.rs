@@ -8,6 +8,6 @@ pub use allclear_core as core;
 #[cfg(feature = "lab")]
 pub use allclear_lab::{fake_cloud, testbed};
 pub use allclear_server::{
-    app, config, consensus, export, files, grpc, hooks, http, http_client, imds, net, replica, secrets,
+    app, config, consensus, control_plane, export, files, grpc, hooks, http, http_client, imds, net, replica, secrets,
 };
 pub use allclear_wire as wire;

@@ -8,14 +8,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::http_client::{HttpClient, Method, Options, Url, parse_external};
-use crate::imds::{Approval, Endpoint, NoInformation, exchange};
+use crate::http_client::{BodyLimit, ExchangeError, HttpClient, Method, Options, Url, exchange, parse_external};
+use crate::imds::Endpoint;
+use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::id::{EventId, VmName};
 
 /// The version of the request; later versions have the same form.
 const API_VERSION: &str = "2023-10-01-preview";
 /// The longest wait for the answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+/// Bytes read of an answer; the text of an error is shorter.
+const MAX_ANSWER: usize = 1024;
 /// The pause after a failed request for a token.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// A token is replaced after half of its lifetime, within these limits.
@@ -98,23 +101,42 @@ impl ControlPlane {
         self.access().is_some()
     }
 
-    /// Approves an event of this VM, once.
-    pub async fn acknowledge(&self, event: &EventId, vm: &VmName) -> Approval {
-        let not_sent = |why: &str| Approval::NotSent(NoInformation::NotConnected { why: why.to_owned() });
-        let Some(access) = self.access() else { return not_sent("no valid token for the control plane") };
+    /// Approves an event of a VM, once.
+    pub async fn acknowledge(&self, event: &EventId, vm: &VmName) -> PostOutcome {
+        let Some(access) = self.access() else {
+            return PostOutcome::NotSent("no valid token for the control plane; `allclear doctor` tells why".into());
+        };
         let Some(url) = url(&self.options.endpoint, &access.resource, event, vm) else {
-            return not_sent("a name in the event cannot be a part of a resource id");
+            return PostOutcome::NotSent("the name of the event or of its VM cannot be a part of a resource id".into());
         };
         let request = self.http.request(Method::POST, url).bearer_auth(&access.token).body("");
-        match exchange::status(request, ANSWERS_WITHIN).await {
-            Ok(code) => Approval::from_status(code),
-            Err(why) => Approval::from_failure(why),
+        match exchange(request, ANSWERS_WITHIN, BodyLimit::Start(MAX_ANSWER)).await {
+            Ok(reply) => {
+                if reply.status != 200 {
+                    let said = String::from_utf8_lossy(&reply.body);
+                    tracing::warn!(status = reply.status, %said, "the control plane did not accept the approval");
+                }
+                outcome(reply.status)
+            }
+            Err(ExchangeError::NotSent(why)) => {
+                PostOutcome::NotSent(format!("no connection to the control plane ({why})"))
+            }
+            Err(ExchangeError::Lost(why)) => PostOutcome::Unknown(format!("no answer of the control plane ({why})")),
         }
     }
 
     fn access(&self) -> Option<Access> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.clone().filter(|access| Instant::now() < access.until)
+    }
+}
+
+/// Status 200 is the only documented answer for an approval; any error status is a refusal.
+fn outcome(status: u16) -> PostOutcome {
+    match status {
+        200 => PostOutcome::Accepted,
+        300..=599 => PostOutcome::Refused(status),
+        _ => PostOutcome::Unknown(format!("the control plane answered with the undocumented status {status}")),
     }
 }
 

@@ -7,6 +7,7 @@ pub mod hook_commands;
 mod identity;
 mod listening;
 mod questions;
+mod serving;
 mod settings;
 mod systemd;
 
@@ -24,16 +25,15 @@ use tokio_util::task::TaskTracker;
 pub use self::identity::Misconfigured;
 use self::identity::{endpoint, members, own_name};
 use self::listening::Listeners;
+use self::serving::{Serving, serve};
 use crate::config::{self, Config};
 use crate::consensus::{self, Consensus};
 use crate::control_plane::ControlPlane;
 use crate::export::{notices, traces};
-use crate::grpc::{Routes, UidPolicy};
 use crate::hooks::session::Sessions;
 use crate::hooks::{HookRunner, Runner};
 use crate::imds::Endpoint;
 use crate::imds::poll_schedule::PollSchedule;
-use crate::net::tls::Credentials;
 use crate::replica::clock::{self, ClusterClock};
 use crate::replica::cluster::ClusterHandle;
 use crate::replica::hook_executor::{Former, HookExecutor, KnownCalls};
@@ -45,16 +45,11 @@ use crate::replica::state_machine::CoreStateMachine;
 use crate::replica::view::View;
 use crate::replica::watchdog::Watchdog;
 use crate::replica::{ReplicaTasks, SharedParts, Startup};
-use crate::{grpc, http};
 use allclear_core::leadership;
 use allclear_core::model::id::VmName;
 use allclear_core::model::version::VERSION;
 use allclear_core::model::workload::Workload;
 use allclear_core::observation::Patience;
-use allclear_wire::pb::allclear::cluster::v1::{consensus_server, contact_server};
-use allclear_wire::pb::allclear::operator::v1::operator_server;
-use allclear_wire::pb::allclear::raft::v1::raft_server;
-use allclear_wire::pb::allclear::workload::v1::workloads_server;
 
 /// The time limit of the shutdown after SIGTERM; unfinished work is recovered at the next start.
 const STOP_WITHIN: Duration = Duration::from_secs(4);
@@ -185,65 +180,6 @@ async fn observer(config: &Config, endpoint: Arc<Endpoint>, metrics: Arc<Metrics
     Ok(observer.with_control_plane(control_plane))
 }
 
-/// The parts that the servers of one replica share.
-struct Serving<'a> {
-    config: &'a Config,
-    tls: Option<Arc<Credentials>>,
-    shared: &'a SharedParts,
-    observer: &'a Arc<ImdsPoller>,
-    hooks: &'a Arc<HookExecutor>,
-    view: &'a View,
-    stop: &'a CancellationToken,
-    answering: &'a Handle,
-}
-
-/// Serves the other replicas, workloads and operators, and sends status reports, until `stop`.
-fn serve(
-    Serving { config, tls, shared, observer, hooks, view, stop, answering }: Serving<'_>,
-    listeners: Listeners,
-    routes: Routes,
-) -> TaskTracker {
-    let servers = TaskTracker::new();
-    let SharedParts { inputs, metrics, watchdog, .. } = shared;
-    let cluster = &inputs.cluster;
-    // Tasks started by the routes themselves run on `answering` as well.
-    let entered = answering.enter();
-    let for_operators = grpc::operator_routes(view.clone(), shared, stop.clone());
-    let for_workloads = grpc::workload_routes(shared, hooks.clone(), view.clone(), stop.clone());
-    drop(entered);
-    let contact = grpc::contact_service(inputs.clone(), observer.clone());
-    let between_replicas = grpc::with_health_and_reflection(
-        routes.add_service(contact),
-        &[raft_server::SERVICE_NAME, consensus_server::SERVICE_NAME, contact_server::SERVICE_NAME],
-    );
-    if let Some(listener) = listeners.cluster {
-        let serving = consensus::serve(listener, tls.clone(), between_replicas, stop.clone());
-        servers.spawn(logged("cluster.listen", serving));
-    }
-    if let Some(credentials) = tls {
-        servers.spawn(credentials.keep_current(stop.clone()));
-    }
-    let names = listening::host_names(config, &cluster.node.name);
-    for listener in [Some(listeners.status), listeners.status_other].into_iter().flatten() {
-        let serving = http::server::serve(listener, view.clone(), names.clone(), stop.clone());
-        servers.spawn_on(logged("status.listen", serving), answering);
-    }
-    if let Some(listener) = listeners.workloads {
-        let guard = UidPolicy::of_workloads(&config.registration.uids(), metrics.clone());
-        let routes = grpc::with_health_and_reflection(for_workloads, &[workloads_server::SERVICE_NAME]);
-        let serving = grpc::serve(listener, routes, guard, stop.clone());
-        servers.spawn_on(logged("workloads.socket", serving), answering);
-    }
-    let guard = UidPolicy::of_operators(metrics.clone());
-    let routes = grpc::with_health_and_reflection(for_operators, &[operator_server::SERVICE_NAME]);
-    let serving = grpc::serve(listeners.operator, routes, guard, stop.clone());
-    servers.spawn_on(logged("operator.socket", serving), answering);
-    servers.spawn(grpc::report_status(inputs.clone(), observer.clone(), watchdog.clone(), stop.clone()));
-    servers.spawn(observer.clone().keep_token(stop.clone()));
-    servers.close();
-    servers
-}
-
 /// The reason why this replica cannot continue; `None` for a stop.
 async fn until_over(cluster: &ClusterHandle, watchdog: &Watchdog, stop: &CancellationToken) -> Option<String> {
     let failure = tokio::select! {
@@ -276,12 +212,6 @@ async fn hand_over(inputs: &InputSource) {
         && let Err(error) = cluster.consensus.transfer_leadership(successor.as_str()).await
     {
         tracing::info!(%error, "leadership not transferred");
-    }
-}
-
-async fn logged<E: std::fmt::Display>(what: &str, serving: impl Future<Output = Result<(), E>>) {
-    if let Err(error) = serving.await {
-        tracing::error!(what, %error, "server ended");
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod approving;
 mod asking;
+mod control_plane;
 mod documents;
 mod faults;
 mod fields;

@@ -20,7 +20,7 @@ pub enum Approval {
 }
 
 impl Approval {
-    pub(crate) fn from_status(code: u16) -> Self {
+    pub(super) fn from_status(code: u16) -> Self {
         match code {
             200 => Self::Accepted,
             300..=599 => Self::Refused(code),
@@ -32,7 +32,7 @@ impl Approval {
         }
     }
 
-    pub(crate) fn from_failure(why: NoInformation) -> Self {
+    pub(super) fn from_failure(why: NoInformation) -> Self {
         if why.never_sent() { Self::NotSent(why) } else { Self::Unknown(why) }
     }
 }

@@ -49,7 +49,7 @@ pub(super) async fn whole(request: RequestBuilder, patience: Duration) -> Result
 }
 
 /// Reads the status only. The body is read and dropped, as far as it arrives soon: the status is the whole answer.
-pub(crate) async fn status(request: RequestBuilder, patience: Duration) -> Result<u16, NoInformation> {
+pub(super) async fn status(request: RequestBuilder, patience: Duration) -> Result<u16, NoInformation> {
     let mut response = request.timeout(patience).send().await.map_err(|error| failure(&error, patience))?;
     let code = response.status().as_u16();
     drop(tokio::time::timeout(DRAIN, read_body(&mut response, MAX_BODY)).await);

@@ -10,7 +10,7 @@ mod dated;
 mod document;
 mod endpoint;
 mod event;
-pub(crate) mod exchange;
+mod exchange;
 pub mod health;
 mod instance;
 mod json;

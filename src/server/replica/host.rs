@@ -17,7 +17,7 @@ use super::latest_readiness::LatestReadiness;
 use super::metrics::Metrics;
 use super::poller::ImdsPoller;
 use super::watchdog::Watchdog;
-use crate::imds::{Approval, NoInformation};
+use crate::imds::Approval;
 use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::command::bounded;
 use allclear_core::model::document::Document;
@@ -89,11 +89,10 @@ impl Host for ReplicaHost {
     }
 
     async fn post(&self, event: &EventId, reason: PostReason) -> PostOutcome {
-        let approval = match reason {
-            PostReason::Claim(_) | PostReason::Isolated(_) => self.observer.approve(event).await,
-            PostReason::LastResort(_) => self.acknowledge(event).await,
-        };
-        match approval {
+        if matches!(reason, PostReason::LastResort(_)) {
+            return self.acknowledge(event).await;
+        }
+        match self.observer.approve(event).await {
             Approval::Accepted => PostOutcome::Accepted,
             Approval::Refused(status) => PostOutcome::Refused(status),
             Approval::NotSent(why) => PostOutcome::NotSent(bounded(&why.to_string())),
@@ -104,16 +103,17 @@ impl Host for ReplicaHost {
 
 impl ReplicaHost {
     /// Approves through the control plane, where an event belongs to a VM.
-    async fn acknowledge(&self, event: &EventId) -> Approval {
+    async fn acknowledge(&self, event: &EventId) -> PostOutcome {
         let state = self.state();
         let announcement = state.open_event(event).map(|event| &event.announcement);
-        let named = announcement.and_then(|it| Some((&it.id, it.resources.first()?)));
-        match named {
-            Some((id, vm)) => {
-                tracing::warn!(event = %id, %vm, "approval through the control plane: no metadata endpoint works");
-                self.observer.acknowledge(id, vm).await
-            }
-            None => Approval::NotSent(NoInformation::NotConnected { why: "the event names no VM any more".into() }),
+        let Some((id, vm)) = announcement.and_then(|it| Some((&it.id, it.resources.first()?))) else {
+            return PostOutcome::NotSent("the event names no VM any more".into());
+        };
+        tracing::warn!(event = %id, %vm, "approval through the control plane: no metadata endpoint works");
+        match self.observer.acknowledge(id, vm).await {
+            PostOutcome::NotSent(why) => PostOutcome::NotSent(bounded(&why)),
+            PostOutcome::Unknown(why) => PostOutcome::Unknown(bounded(&why)),
+            settled => settled,
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Polls the metadata service, and posts approvals to it.
+//! Reads the metadata service, and posts approvals to it.
 
-use allclear_core::model::isolation;
-use std::hash::{BuildHasher as _, RandomState};
+mod poll_loop;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,19 +11,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock;
 use super::cluster::ClusterHandle;
-use super::input_source::InputSource;
 use super::metrics::Metrics;
 use super::peer_tracker::ImdsReport;
-use super::watchdog::{Loop, Watchdog};
-use crate::consensus::RaftStatus;
 use crate::control_plane::ControlPlane;
-use crate::imds::poll_schedule::{PollSchedule, PollSlot};
+use crate::imds::poll_schedule::PollSchedule;
 use crate::imds::{Approval, ImdsHealthTracker, MetadataService, NoInformation, Polled};
 use allclear_core::allowance::Allowance;
 use allclear_core::cluster_time::{ASKS_FOR, ClockReading};
+use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::command::{Command, RegisterWorkloads};
 use allclear_core::model::document::Document;
 use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::{Group, Workload};
@@ -151,7 +150,7 @@ impl ImdsPoller {
                 }
                 sight.observation.record_failed_poll();
                 sight.channel.failed(why.clone());
-                if why.is_failure() && sight.channel.health(now) != isolation::ImdsHealth::Healthy {
+                if why.is_failure() && sight.channel.health(now) != ImdsHealth::Healthy {
                     self.metrics.metadata_failure.note(why.to_string());
                 }
                 sight.pace.failed(&why);
@@ -166,7 +165,7 @@ impl ImdsPoller {
     /// The endpoint's document, as far as trusted; `None` while the channel does not work.
     pub fn trusted_document(&self) -> Option<Document> {
         let sight = self.sight();
-        let is_healthy = sight.channel.health(clock::monotonic()) == isolation::ImdsHealth::Healthy;
+        let is_healthy = sight.channel.health(clock::monotonic()) == ImdsHealth::Healthy;
         sight.observation.document().filter(|_| is_healthy).cloned()
     }
 
@@ -176,10 +175,10 @@ impl ImdsPoller {
     }
 
     /// Approves an event of a VM through the control plane, once.
-    pub async fn acknowledge(&self, event: &EventId, vm: &VmName) -> Approval {
+    pub async fn acknowledge(&self, event: &EventId, vm: &VmName) -> PostOutcome {
         match &self.control_plane {
             Some(control_plane) => control_plane.acknowledge(event, vm).await,
-            None => Approval::NotSent(NoInformation::NotConnected { why: "no control plane is configured".into() }),
+            None => PostOutcome::NotSent("this replica is not permitted to use the control plane".into()),
         }
     }
 
@@ -208,45 +207,12 @@ impl ImdsPoller {
     }
 
     /// Returns when the health differs from `channel`; checked after each poll.
-    pub async fn health_changes_from(&self, channel: isolation::ImdsHealth) {
+    pub async fn health_changes_from(&self, channel: ImdsHealth) {
         let mut polls = self.polls();
         while self.health().health == channel {
             if polls.changed().await.is_err() {
                 return;
             }
-        }
-    }
-
-    /// Polls at the replica's slot in the cluster's poll schedule, and when the replica becomes leader: the log's view
-    /// of the cloud may be old then, and no event planned by the platform is approved before a poll.
-    pub(super) async fn poll(
-        self: Arc<Self>,
-        inputs: Arc<InputSource>,
-        watchdog: Arc<Watchdog>,
-        stop: CancellationToken,
-    ) {
-        let cluster = &inputs.cluster;
-        let random = RandomState::new();
-        let (mut raft_status, mut led_in) = (cluster.consensus.status(), 0);
-        let mut turn = 0_u64;
-        while !stop.is_cancelled() {
-            turn += 1;
-            let [jitter, ..] = random.hash_one(turn).to_le_bytes();
-            let slot = slot(cluster);
-            let wait = self.sight().pace.wait(slot, cluster.time.wall(), !cluster.state().open.is_empty(), jitter);
-            watchdog.arm(Loop::Poll, wait);
-            tokio::select! {
-                () = tokio::time::sleep(wait) => {}
-                () = comes_to_lead(&mut raft_status, &mut led_in) => {}
-                () = stop.cancelled() => return,
-            }
-            let state = cluster.state();
-            tokio::select! {
-                _ = self.ask(&state) => {}
-                () = stop.cancelled() => return,
-            }
-            // The next status report may be half a second away.
-            inputs.peers.record_report(&cluster.node.name, self.health(), cluster.state().operator_seq);
         }
     }
 
@@ -280,61 +246,5 @@ impl ImdsPoller {
 
     fn sight(&self) -> MutexGuard<'_, PollState> {
         self.sight.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn slot(cluster: &ClusterHandle) -> PollSlot {
-    let members = cluster.members();
-    PollSlot::new(members.iter().position(|member| *member == cluster.node.name).unwrap_or_default(), members.len())
-}
-
-/// Returns when this replica leads in another term than the last. A quorum that is lost and regained is no reason for
-/// another poll.
-async fn comes_to_lead(raft_status: &mut watch::Receiver<RaftStatus>, led_in: &mut u64) {
-    loop {
-        let term = Some(raft_status.borrow_and_update())
-            .filter(|raft_status| raft_status.leads())
-            .map(|raft_status| raft_status.term);
-        if let Some(term) = term.filter(|term| term != led_in) {
-            *led_in = term;
-            return;
-        }
-        if raft_status.changed().await.is_err() {
-            return std::future::pending().await;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Instant;
-
-    use futures_util::FutureExt as _;
-
-    use super::*;
-    use crate::consensus::RaftRole;
-
-    fn status_of(role: RaftRole, term: u64, quorum: bool) -> RaftStatus {
-        RaftStatus { role, leader: None, term, turn: 1, quorum, applied: 0, leader_since: Instant::now() }
-    }
-
-    #[tokio::test]
-    async fn whoever_comes_to_lead_is_told_once_in_each_term() {
-        let (tell, mut raft_status) = watch::channel(status_of(RaftRole::Follower, 1, true));
-        let mut led_in = 0;
-        let mut comes = || comes_to_lead(&mut raft_status, &mut led_in).now_or_never().is_some();
-        assert!(!comes(), "it follows");
-        for (role, term, quorum, expected) in [
-            (RaftRole::Leader, 2, true, true),
-            (RaftRole::Leader, 2, true, false),
-            (RaftRole::Leader, 2, false, false),
-            (RaftRole::Leader, 2, true, false),
-            (RaftRole::Follower, 3, true, false),
-            (RaftRole::Leader, 4, true, true),
-        ] {
-            let now = status_of(role, term, quorum);
-            tell.send_replace(now.clone());
-            assert_eq!(comes(), expected, "{now:?}");
-        }
     }
 }

@@ -3,22 +3,23 @@
 
 mod budget;
 mod hook;
+mod phrases;
 mod quorum;
 
 use allclear_core::schedule::last_call;
 
-use super::post_detail::detail;
+use self::phrases::{list, not_taken, too_early};
+use super::post_detail::claim_detail;
 use crate::clock::rfc3339;
 use allclear_core::isolation::unaware_replicas::unaware_replicas;
 use allclear_core::model::blocker::Blocker;
-use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::document::Status;
 use allclear_core::model::event::Event;
-use allclear_core::model::id::{EventId, VmName};
+use allclear_core::model::id::EventId;
 use allclear_core::model::operator::Suspension;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
-use allclear_core::model::treatment::{Action, Opening};
+use allclear_core::model::treatment::Action;
 use allclear_core::planning_input::PlanningInput;
 use allclear_core::policy::PolicyInput;
 use allclear_wire::pb::allclear::operator::v1 as shown;
@@ -141,8 +142,14 @@ impl Teller<'_> {
 
     fn blind(&self) -> Sentences {
         let again = format!("the event is approved when an endpoint works again{}", self.last_resort());
+        let blind = "no reachable replica that lists the event has a working metadata endpoint";
+        let tried = self.event.claims.iter().rev().find(|claim| claim.is_last_resort && claim.outcome.is_some());
+        let message = match tried.and_then(|claim| claim_detail(claim).zip(Some(&claim.approver))) {
+            Some((told, approver)) => format!("{blind}; {approver} tried the {told}"),
+            None => blind.to_owned(),
+        };
         Sentences::new(
-            "no reachable replica that lists the event has a working metadata endpoint",
+            message,
             Some(self.event.notice_ends()),
             format!("{again}; otherwise {}", self.platform()),
             "the operator of the VMs",
@@ -255,50 +262,6 @@ impl Teller<'_> {
             (ends, format!("the {noun} does not prevent the start: {}", self.platform()))
         };
         Sentences::new(message, Some(until), next, resolved_by)
-    }
-}
-
-fn not_taken(approver: &VmName, outcome: &PostOutcome, at: Timestamp) -> String {
-    let (at, why) = (rfc3339(at), detail(outcome).unwrap_or_default());
-    match outcome {
-        PostOutcome::Refused(_) => {
-            format!("Azure did not accept the approval that {approver} posted at {at}: {why}")
-        }
-        PostOutcome::NotSent(_) => format!("{approver} could not post the approval at {at}: {why}"),
-        PostOutcome::Withdrawn => {
-            format!(
-                "{approver} did not post the approval at {at}: its document no longer listed the event as \
-                     Scheduled"
-            )
-        }
-        PostOutcome::Differs => format!(
-            "{approver} did not post the approval at {at}: in its fresh document the event differs from the decided \
-             event"
-        ),
-        PostOutcome::Accepted | PostOutcome::Unknown(_) => {
-            format!("the outcome of the approval that {approver} posted to Azure at {at} is unknown: {why}")
-        }
-    }
-}
-
-/// `a`, `a and b`, `a, b and c`
-fn list(names: &[VmName]) -> String {
-    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-    match names.split_last() {
-        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
-        _ => names.join(""),
-    }
-}
-
-/// A missed opening is told, because the operator expected a preparation then.
-fn too_early(starts_at: Timestamp, missed: Option<Opening>) -> String {
-    let (starts, missed) = (rfc3339(starts_at), missed.map(|it| (rfc3339(it.opens), rfc3339(it.closes))));
-    match missed {
-        Some((from, to)) => format!(
-            "the window from {from} to {to} has passed, and the event could not be prepared in that time; preparation \
-             starts at {starts}"
-        ),
-        None => format!("the notice is long: preparation starts at {starts}"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::post_detail::detail;
+use super::post_detail::{claim_detail, detail};
 use super::workload::last_role;
 use super::{blocker, drill, operator_record, timeline};
 use crate::clock::rfc3339;
@@ -125,15 +125,6 @@ fn approval(event: &Event, claim: &Claim) -> shown::Approval {
         detail: claim_detail(claim),
         claimed_at: rfc3339(claim.at),
         at: rfc3339(claim.outcome.as_ref().map_or(claim.at, |(_, at)| *at)),
-    }
-}
-
-fn claim_detail(claim: &Claim) -> Option<String> {
-    let told = claim.outcome.as_ref().and_then(|(outcome, _)| detail(outcome));
-    let way = claim.is_last_resort.then(|| "last resort, through the control plane".to_owned());
-    match (way, told) {
-        (Some(way), Some(told)) => Some(format!("{way}: {told}")),
-        (way, told) => way.or(told),
     }
 }
 

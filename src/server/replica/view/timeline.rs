@@ -1,6 +1,6 @@
 //! The history of an event: stages, sightings, policy, hooks, waivers, posts, causes, impacts and operators' requests.
 
-use super::post_detail::detail;
+use super::post_detail::{claim_detail, detail};
 use super::{operator_record, warning};
 use crate::clock::rfc3339;
 use allclear_core::model::attempt::WaiverReason;
@@ -124,9 +124,10 @@ fn approvals(event: &Event, steps: &mut Steps) {
         let what = format!("approval assigned to {by} ({reason})");
         steps.push((claim.at, TimelineRank::Decided, told_of(what, by.clone(), Some(reason.into()))));
         if let Some((outcome, at)) = &claim.outcome {
-            let how = said(outcome.as_str(), detail(outcome).as_deref());
+            let told = claim_detail(claim);
+            let how = said(outcome.as_str(), told.as_deref());
             let place = outcome_place(*at, claim.at);
-            steps.push((*at, place, told_of(format!("approval by {by}: {how}"), by, detail(outcome))));
+            steps.push((*at, place, told_of(format!("approval by {by}: {how}"), by, told)));
         }
     }
     for takeover in &event.isolated_approvals {

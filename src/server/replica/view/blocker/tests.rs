@@ -6,16 +6,18 @@ use std::time::Duration;
 
 use super::*;
 use allclear_core::model::attempt::{Attempt, Outcome};
+use allclear_core::model::claim::{Claim, PostOutcome, Reason};
 use allclear_core::model::document::{Announcement, EventType, NotBefore, Source, Status};
 use allclear_core::model::drill::{Drill, Mode};
 use allclear_core::model::hook_id::HookId;
-use allclear_core::model::id::GroupName;
 use allclear_core::model::id::{AttemptId, WorkloadName};
+use allclear_core::model::id::{GroupName, VmName};
 use allclear_core::model::isolated_blocker::ApprovalForecast;
 use allclear_core::model::isolated_blocker::IsolatedBlocker;
 use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::isolation::{IsolatedView, PeerAnswer};
 use allclear_core::model::slot::SlotCause;
+use allclear_core::model::treatment::Opening;
 use allclear_core::model::workload::{Intent, Member, Phase};
 use allclear_core::planning_input::{PeerHealth, Timing};
 use allclear_core::policy::{Policy, Rule};
@@ -301,6 +303,36 @@ fn a_post_that_was_not_taken_says_why_and_when_the_next_one_is() {
     assert_eq!(refused.until, Some(rfc3339(after(2))));
     assert!(failed(PostOutcome::Unknown("timed out".into())).message.starts_with("the outcome of the approval"));
     assert!(failed(PostOutcome::NotSent("stopped".into())).message.contains("could not post"));
+}
+
+#[test]
+fn a_blind_cluster_tells_what_came_of_the_last_resort() {
+    let mut event = event(Source::Platform, Vec::new());
+    let claim = |outcome| Claim {
+        attempt: AttemptId(1),
+        approver: VmName::new("db-2"),
+        reason: Reason::Prepared,
+        decided_at_revision: 0,
+        at: after(1),
+        until: after(2),
+        outcome: Some((outcome, after(1))),
+        is_last_resort: true,
+        stints: Vec::new(),
+    };
+    assert!(told(&Blocker::NoHealthyChannel, &event, 1).message.ends_with("has a working metadata endpoint"));
+    for (outcome, expected) in [
+        (
+            PostOutcome::Refused(403),
+            "HTTP status 403: the identity of the VM needs the role Scheduled Events Contributor",
+        ),
+        (PostOutcome::Refused(500), "HTTP status 500"),
+        (PostOutcome::Unknown("no answer".into()), "no answer"),
+    ] {
+        event.claims = vec![claim(outcome)];
+        let message = told(&Blocker::NoHealthyChannel, &event, 1).message;
+        let end = format!("; db-2 tried the last resort, through the control plane: {expected}");
+        assert!(message.ends_with(&end), "{message}");
+    }
 }
 
 #[test]
