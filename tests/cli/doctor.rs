@@ -319,6 +319,29 @@ fn what_a_check_of_a_workload_finds_is_told_line_by_line() {
 }
 
 #[test]
+fn settings_that_are_valid_and_probably_not_intended_are_told() {
+    let bench = Bench::new();
+    let workload = |lines: &str| {
+        let hook = "[[workload.hook]]\nphase = \"drain\"\ncommand = [\"true\"]\n";
+        format!("{}[[workload]]\nname = \"w\"\n{lines}\n{hook}", bench.pair())
+    };
+    // The other of the pair does not run, so `doctor` fails; the doubt is a warning all the same.
+    for (text, expected) in [
+        (workload("after = [\"poler\"]"), "`after` of the workload w names poler"),
+        (
+            format!("{}[[group]]\nname = \"g\"\nmax_unavailable = 2\n", workload("group = \"g\"")),
+            "`max_unavailable` of the group g is 2",
+        ),
+    ] {
+        let (_, findings) = bench.asked(&text);
+        let is_it = |finding: &Value| finding["what"].as_str().unwrap().starts_with(expected);
+        let found =
+            findings.iter().find(|finding| is_it(finding)).unwrap_or_else(|| panic!("{expected}: {findings:#?}"));
+        assert!(found["verdict"] == "warn" && found["advice"].is_string(), "{found:#}");
+    }
+}
+
+#[test]
 fn hooks_that_cannot_be_run_are_told() {
     let bench = Bench::new();
     let hook = |line: &str| {

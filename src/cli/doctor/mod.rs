@@ -87,16 +87,16 @@ async fn all(config: &Config) -> Vec<Finding> {
     // Faults of the certificates are among the findings.
     let tls = credentials::of(config, &name).ok();
     let visitor = tls.as_ref().map(|tls| Prober { cluster: &config.cluster.name, replica: &name, tls: tls.as_ref() });
-    let (peers, disk, listeners, http_hooks, receivers, collector) = tokio::join!(
+    let (peers, disk, listeners, http_hooks, receivers, collector, control_plane) = tokio::join!(
         peers::findings(config, visitor.as_ref(), &name, running.is_some()),
         disk::findings(config),
         listeners::findings(config, visitor.as_ref(), &name, running.as_ref()),
         http_hooks::findings(config),
         receivers::findings(config),
         collector::findings(config),
+        control_plane::findings(config),
     );
     let programs = programs::findings(config);
-    let control_plane = control_plane::findings(config).await;
     let variables = variables::findings(config).await;
     let checks = checks::findings(config, &name).await;
     let all = [
