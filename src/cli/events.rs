@@ -27,8 +27,8 @@ pub(super) struct Events {
     /// Lists only the events of this type: Freeze, Reboot, Redeploy, Preempt or Terminate
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// Lists only the events with a hook that failed or was missing at the start, and the events that Azure started at
-    /// the end of their notice
+    /// Lists only the events with a hook that failed, and the events that Azure started before this cluster approved
+    /// them
     #[arg(long)]
     failed: bool,
     #[command(flatten)]
@@ -89,11 +89,13 @@ impl Events {
     }
 }
 
-/// Whether a hook failed, or Azure started the event without a hook or at the end of the notice.
+/// Whether a hook failed, or Azure started the event before this cluster approved the event. An observed event is for
+/// others to approve.
 fn has_failed(event: &shown::Event) -> bool {
     let is_failure = |outcome: &str| matches!(outcome, "failed" | "timed_out" | "unknown");
+    let is_unapproved = event.start_cause.as_deref().is_some_and(|cause| cause != "approved");
     event.hooks.iter().filter_map(|hook| hook.outcome.as_deref()).any(is_failure)
-        || event.start_cause.as_deref() == Some("notice_expired")
+        || (is_unapproved && event.treatment.as_deref() != Some("observe"))
         || !event.missing_hooks.is_empty()
 }
 

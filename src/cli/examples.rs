@@ -26,7 +26,7 @@ Examples:
   allclear events --open
   allclear events --since 2h --limit 10
   allclear events --vm db-1 --type Reboot
-  allclear events --failed         lists what went wrong: failed hooks, and events that started unprepared
+  allclear events --failed         lists what went wrong: failed hooks, and events that started unapproved
   allclear events --json | jq -r '.events[].id'    prints the ids, the newest last
   All events that the cluster keeps (the last 1,000 closed events, for 90 days), from any replica:
     allclear events --export > events.jsonl

@@ -78,6 +78,18 @@ async fn events_are_listed_by_vm_by_type_and_by_what_went_wrong() {
     assert_eq!(listed(&cluster, 2, &["--vm", "DB-1"]), [freeze.as_str()]);
     assert_eq!(listed(&cluster, 2, &["--type", "reboot", "--limit", "5"]), [fails.as_str()]);
     assert_eq!(listed(&cluster, 2, &["--vm", "db-1", "--type", "Reboot"]), [""; 0]);
+    // Started before its hooks had room to run, and listed after the end too.
+    let early = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 2, "notice": "1h" })).await;
+    cluster.seen_by_all(&early).await;
+    cluster.cloud.start(&early).await;
+    cluster.until_stage(2, &early, "started").await;
+    cluster.cloud.finish(&early).await;
+    cluster.closed_everywhere(&early).await;
+    let mut found = listed(&cluster, 2, &["--failed"]);
+    found.sort_unstable();
+    let mut expected = [fails, early];
+    expected.sort_unstable();
+    assert_eq!(found, expected);
 
     // The endpoint of the environment, as a path and as other clients of gRPC write it.
     let socket = cluster.replicas[2].socket.display().to_string();
