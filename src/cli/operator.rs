@@ -239,6 +239,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_hook_to_run_again_waits_for_the_end_of_a_hold_or_a_pause() {
+        let told = |codes: &[&str]| {
+            let blocker = |code: &&str| shown::Blocker { code: (*code).into(), ..shown::Blocker::default() };
+            let event = shown::Event { other_blockers: codes.iter().map(blocker).collect(), ..shown::Event::default() };
+            runs_again(&shown::RetryResponse { event: Some(event), hook: "drain".into() })
+        };
+        assert_eq!(told(&["hook_waiting"]), "drain runs again");
+        assert_eq!(told(&["hook_waiting", "paused"]), "drain runs again, at the latest when the pause ends");
+        assert_eq!(told(&["hold", "paused"]), "drain runs again, at the latest when the hold ends");
+    }
+
+    #[test]
     fn an_end_is_a_span_or_a_time() {
         let end_at = |when| Ok(End { when: Some(when) });
         assert_eq!(end("2h"), end_at(When::AfterMs(7_200_000)));
