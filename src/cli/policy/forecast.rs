@@ -14,7 +14,8 @@ use allclear_core::apply::slot_updates::update_slots;
 use allclear_core::explain::explain;
 use allclear_core::model::attempt::Outcome;
 use allclear_core::model::command::{
-    BeginAttempt, ChooseTreatment, Command, Entry, FinishAttempt, RegisterWorkloads, ReportDocument, TakeSlots,
+    BeginAttempt, BeginLastCall, ChooseTreatment, Command, Entry, FinishAttempt, RegisterWorkloads, ReportDocument,
+    TakeSlots,
 };
 use allclear_core::model::document::{Announcement, Document, NotBefore};
 use allclear_core::model::event::Event;
@@ -32,7 +33,7 @@ use allclear_server::replica::clock::rfc3339;
 use allclear_server::replica::view::blocker as told;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// More turns than an event can have hooks: each turn ends at least one hook.
+/// More turns than an event can have hooks: each turn ends at least one hook, or takes slots.
 const TURNS: u32 = 10_000;
 
 /// The forecast for one event.
@@ -191,12 +192,17 @@ fn runs(state: &State, event: &EventId, input: &PlanningInput) -> (Vec<ForecastR
     let Some(starts) = state.open_event(event).map(Event::preparation_starts) else { return (runs, Vec::new()) };
     let input = PlanningInput { now: starts.max(input.now), ..input.clone() };
     let mut turn = 0;
-    while turn < TURNS {
+    for _ in 0..TURNS {
         let due = plan(&state, &input);
         let at = input.now;
-        let take =
-            due.iter().find(|command| matches!(command, Command::TakeSlots(TakeSlots { event: of }) if of == event));
-        if let Some(take) = take {
+        // An event with a short notice takes its slots by its last call.
+        let takes = |command: &Command| match command {
+            Command::TakeSlots(TakeSlots { event: of }) | Command::BeginLastCall(BeginLastCall { event: of }) => {
+                of == event
+            }
+            _ => false,
+        };
+        if let Some(take) = due.iter().find(|command| takes(command)) {
             apply(&mut state, &Entry { at, by: input.me.clone(), command: take.clone() });
             continue;
         }
