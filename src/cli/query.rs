@@ -12,9 +12,9 @@ use super::approve;
 use super::asker::Asker;
 use super::events::Events;
 use super::format::{AnswerFormat, write};
-use super::output::{self, Health, OutputContext, USUAL_ENDPOINT};
+use super::output::{self, Health, OutputContext};
 use super::{Exit, examples, runtime, say};
-use allclear_server::config::{self, ENDPOINT};
+use allclear_server::config::{self, ENDPOINT, USUAL_SOCKET};
 use allclear_server::grpc::client::{Client, OperatorClientError, OperatorConnection, RpcResult};
 
 /// Interval at which a terminal is updated without a change of the status, for ages and remaining times.
@@ -24,7 +24,7 @@ const SHOW_AGAIN: Duration = Duration::from_secs(1);
 #[derive(clap::Args)]
 pub(super) struct Target {
     /// The replica's operator socket: a path, also with unix: in front
-    #[arg(long, value_name = "SOCKET", env = ENDPOINT, default_value = USUAL_ENDPOINT, value_parser = read_endpoint)]
+    #[arg(long, value_name = "SOCKET", env = ENDPOINT, default_value = USUAL_SOCKET, value_parser = read_endpoint)]
     pub(super) endpoint: PathBuf,
     #[command(flatten)]
     pub(super) format: AnswerFormat,
@@ -188,7 +188,7 @@ pub(super) fn read_endpoint(text: &str) -> Result<PathBuf, String> {
 /// The endpoint without an option: of the environment, or the usual one.
 pub(super) fn endpoint_of_user() -> Result<PathBuf, String> {
     config::endpoint().map_or_else(
-        || Ok(USUAL_ENDPOINT.into()),
+        || Ok(USUAL_SOCKET.into()),
         |text| read_endpoint(&text).map_err(|why| format!("{ENDPOINT}: {why}")),
     )
 }

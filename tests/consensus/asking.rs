@@ -63,6 +63,7 @@ impl Asking {
             fingerprint: String::new(),
             timing: Timing::default(),
             grants: Grants { trusted: vec![0], ..Grants::default() },
+            endpoint: None,
         };
         let metrics = Arc::new(Metrics::new().unwrap());
         let shared = SharedParts::new(ClusterHandle { node, consensus, committed, time }, journal, metrics, VERSION);

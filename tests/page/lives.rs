@@ -19,7 +19,6 @@ async fn run_as_copied(browser: &Browser, cluster: &Cluster, what: &str) {
     let copied = browser.run(&found).await.as_str().unwrap().to_owned();
     let program = env!("CARGO_BIN_EXE_allclear");
     let line = copied.replacen("allclear", &format!("'{program}'"), 1);
-    let line = format!("{line} --endpoint '{}'", cluster.replicas[2].socket.display());
     let output = Command::new("sh").args(["-c", &line]).output().unwrap();
     assert!(output.status.success(), "{copied}: {output:?}");
 }
@@ -69,14 +68,20 @@ async fn a_whole_event_is_shown_without_a_reload_and_its_commands_do_what_they_s
     assert_eq!(browser.run("return window.unloaded").await, json!("never"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_hook_that_nobody_waits_for_any_more_is_skipped_as_the_page_says() {
-    crate::left_out::long!();
-    let Some(browser) = Browser::start().await else { return };
+/// A cluster whose drain hook fails for a reboot of db-1, and the id of the event; the browser shows the page.
+async fn with_failed_hook(browser: &Browser) -> (Cluster, String) {
     let failing = hook("drain").exits(1, "no standby is near enough").with("attempts = 1");
     let cluster = Cluster::with_hooks(vec![failing]).await;
     browser.open(&format!("{}/", cluster.replicas[0].page)).await;
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 1, "notice": "15m" })).await;
+    (cluster, id)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_that_nobody_waits_for_any_more_is_skipped_as_the_page_says() {
+    crate::left_out::long!();
+    let Some(browser) = Browser::start().await else { return };
+    let (cluster, id) = with_failed_hook(&browser).await;
     cluster.seen_by_all(&id).await;
     let why = "The drain hook of database on db-1 failed: no standby is near enough.";
     browser.until_it_says(&["Action needed", "Reboot of db-1 is not approved yet", why]).await;
@@ -88,10 +93,7 @@ async fn a_hook_that_nobody_waits_for_any_more_is_skipped_as_the_page_says() {
 async fn an_event_that_starts_without_a_hook_needs_a_person() {
     crate::left_out::long!();
     let Some(browser) = Browser::start().await else { return };
-    let failing = hook("drain").exits(1, "no standby is near enough").with("attempts = 1");
-    let cluster = Cluster::with_hooks(vec![failing]).await;
-    browser.open(&format!("{}/", cluster.replicas[0].page)).await;
-    let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 1, "notice": "15m" })).await;
+    let (cluster, id) = with_failed_hook(&browser).await;
     browser.until_it_says(&["The drain hook of database on db-1 failed"]).await;
     cluster.cloud.start(&id).await;
     let lack = "The event started before the drain of database on db-1 was done. Check that the other members serve";

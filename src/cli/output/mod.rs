@@ -17,5 +17,5 @@ pub(super) use self::events::events;
 pub(super) use self::health::{Health, health, line as health_line};
 pub(super) use self::members::members;
 pub(super) use self::status::status;
-pub(super) use self::text::{OutputContext, USUAL_ENDPOINT, sentence, summary};
+pub(super) use self::text::{OutputContext, sentence, summary};
 pub(super) use self::workloads::workloads;

@@ -5,12 +5,10 @@ use std::path::Path;
 use super::moments;
 use super::page::Terminal;
 use allclear_core::model::time::Timestamp;
+use allclear_server::config::USUAL_SOCKET;
 use allclear_server::http::sanitize::sanitize;
 use allclear_server::replica::clock;
 use allclear_wire::pb::allclear::operator::v1 as shown;
-
-/// The default of `--endpoint`.
-pub(in crate::cli) const USUAL_ENDPOINT: &str = "/run/allclear/operator.sock";
 
 /// The terminal, the time and the endpoint for which a text is written.
 pub(in crate::cli) struct OutputContext {
@@ -22,7 +20,7 @@ pub(in crate::cli) struct OutputContext {
 
 impl OutputContext {
     pub(in crate::cli) fn at(endpoint: &Path) -> Self {
-        let at = if endpoint == Path::new(USUAL_ENDPOINT) {
+        let at = if endpoint == Path::new(USUAL_SOCKET) {
             String::new()
         } else {
             format!(" --endpoint {}", quoted(&endpoint.display().to_string()))

@@ -1,9 +1,10 @@
 //! Makes the settings of the replica and of consensus from the configuration.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::credentials;
-use crate::config::{self, Config};
+use crate::config::{self, Config, USUAL_SOCKET};
 use crate::consensus;
 use crate::grpc;
 use crate::replica::cluster::NodeFacts;
@@ -17,6 +18,7 @@ use allclear_core::planning_input::Timing;
 const REJOIN_AFTER: Duration = Duration::from_mins(1);
 
 pub(super) fn node_facts(config: &Config, name: &VmName, members: &[(String, String)]) -> NodeFacts {
+    let socket = &config.operator.socket;
     NodeFacts {
         name: name.clone(),
         cluster: config.cluster.name.clone(),
@@ -25,6 +27,7 @@ pub(super) fn node_facts(config: &Config, name: &VmName, members: &[(String, Str
         fingerprint: policy_fingerprints::fingerprint(&config.policy, &config.groups),
         timing: timing(config),
         grants: Grants { trusted: grpc::trusted_users(), ..config.registration.grants.clone() },
+        endpoint: (socket != Path::new(USUAL_SOCKET)).then(|| socket.display().to_string()),
     }
 }
 

@@ -25,6 +25,9 @@ impl StatusConfig {
     }
 }
 
+/// The operator socket of a replica, unless configured otherwise.
+pub const USUAL_SOCKET: &str = "/run/allclear/operator.sock";
+
 /// `[operator]`: gRPC for operators.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Operator {
@@ -63,7 +66,7 @@ pub(super) fn read_status(table: &mut TomlTable<'_>) -> StatusConfig {
 }
 
 pub(super) fn read_operator(table: &mut TomlTable<'_>) -> Operator {
-    Operator { socket: table.or("socket", scalar::socket, PathBuf::from("/run/allclear/operator.sock")) }
+    Operator { socket: table.or("socket", scalar::socket, PathBuf::from(USUAL_SOCKET)) }
 }
 
 pub(super) fn read_registration(table: &mut TomlTable<'_>) -> Registration {

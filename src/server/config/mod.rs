@@ -38,7 +38,7 @@ pub use environment::{ENDPOINT, colours_refused, endpoint, environment, log_filt
 pub use error::{ConfigError, ConfigErrors, Hidden, Location};
 pub use hook::{ConfiguredHook, HookTarget};
 pub use http::Http;
-pub use listeners::{Operator, Registration, StatusConfig};
+pub use listeners::{Operator, Registration, StatusConfig, USUAL_SOCKET};
 pub use metadata::Metadata;
 pub use role::{ConfiguredRoleSource, RoleConfig};
 pub use tls::Tls;

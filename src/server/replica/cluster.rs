@@ -34,6 +34,8 @@ pub struct NodeFacts {
     pub timing: Timing,
     /// The permissions of session workloads.
     pub grants: Grants,
+    /// The path of the operator socket, if not the usual path.
+    pub endpoint: Option<String>,
 }
 
 /// A handle on the cluster, with which a task reads the committed state, proposes commands, and uses the consensus.

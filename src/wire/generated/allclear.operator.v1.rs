@@ -84,6 +84,9 @@ pub struct Status {
     /// Every workload of every VM, and unregistered members that are not restored yet.
     #[prost(message, repeated, tag = "70")]
     pub members: ::prost::alloc::vec::Vec<MemberState>,
+    /// The path of the operator socket of the asked replica, which commands need as --endpoint; absent for the usual path.
+    #[prost(string, optional, tag = "71")]
+    pub endpoint: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// A workload on a VM: whether the workload serves, and the reason if not.
 #[derive(serde::Serialize, serde::Deserialize)]

@@ -148,6 +148,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
         fingerprint: String::new(),
         timing: Timing::default(),
         grants: Grants { trusted: vec![0], ..Grants::default() },
+        endpoint: None,
     };
     let journal = ApprovalJournal::open(&data_dir, Environment::default()).unwrap();
     let metrics = Arc::new(Metrics::new().unwrap());

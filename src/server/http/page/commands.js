@@ -13,16 +13,23 @@ const HELD_FOR = 2 * 3_600_000;
 // The path is the one of the Debian package.
 export const DOCTOR = "allclear doctor --config /etc/allclear/allclear.toml";
 
-// The explanation of an operator's approval without a quorum, with the blockers that the approval overrides.
+// A command for the replicas of this cluster: their operator socket may not have the usual path.
+export function commandLine(command, status) {
+  const endpoint = status.endpoint && quoted(status.endpoint);
+  return endpoint ? `${command} --endpoint ${endpoint}` : command;
+}
+
+// The explanation of an operator's approval without a quorum, with the blockers that the approval overrides. Of a pair
+// nobody has a quorum without the other.
 function approveAlone({ other_voters: others, overrides }) {
   const known = overrides.length ? plain(overrides.join("; ")) : "nothing";
-  return `Approve the event on this replica alone: no hook runs for the event, and ${plain(others.join(", "))} may have a quorum, hold the event, or approve another event at the same time; reasons against the approval that this replica knows: ${known}`;
+  return `Approve the event on this replica alone: no hook runs for the event, and ${plain(others.join(", "))} may ${others.length > 1 ? "have a quorum, " : ""}hold the event, or approve another event at the same time; reasons against the approval that this replica knows: ${known}`;
 }
 
 export function commandsFor(event, status, now) {
   const id = quoted(event.id);
   if (id === null) {
-    return [tree("p", {}, "The id of this event has letters that should not be copied into a shell: use ", tree("code", {}, "allclear events --json"), ".")];
+    return [tree("p", {}, "The id of this event has letters that should not be copied into a shell: use ", tree("code", {}, commandLine("allclear events --json", status)), ".")];
   }
   const blockers = blockersOf(event);
   const has = (...codes) => blockers.some(({ code }) => codes.includes(code));
@@ -35,8 +42,9 @@ export function commandsFor(event, status, now) {
   const [span, until] = isLong ? ["until the notice ends", new Date(at).toISOString()] : ["for two hours from now", "2h"];
   // Without a quorum a replica refuses all commands.
   const isOpen = ["announced", "preparing"].includes(event.stage) && !event.drill && status.quorum;
-  // An approval does not override a hold, a pause or the budget, and needs a replica with a healthy metadata channel.
-  const mayApprove = isOpen && !event.hold && !status.paused && !has("budget", "deciding", "no_healthy_channel");
+  // An approval does not override a hold or a pause, and needs a replica with a healthy metadata channel.
+  const approves = isOpen && !event.hold && !status.paused && !has("deciding", "no_healthy_channel");
+  const [mayApprove, mayOverdraw] = [approves && !has("budget"), approves && has("budget")];
   // An observed event is never approved by this cluster, so a hold has no effect.
   const mayHalt = isOpen && !has("observing") && !(at <= now);
   const why = "--reason \"why\"";
@@ -53,12 +61,14 @@ export function commandsFor(event, status, now) {
     ]),
     isOpen && event.hold && ["Release the event: allclear approves the event as soon as no other blocker remains, and Azure may start the event at once", `allclear release ${id} ${why}`],
     status.paused && isOpen && ["End the pause: approvals continue, and Azure may start approved events at once", `allclear resume ${why}`],
+    isOpen && has("budget") && ["Show which members are out of service, and which hooks are owed", "allclear workload list"],
+    mayOverdraw && ["Approve the event although other members of its groups are out of service, without the remaining preparation: Azure may start the event at once", `allclear approve ${id} --revision ${event.revision} --over-budget ${why}`],
     mayApprove && ["Approve the event now, without the remaining preparation: Azure may start the event at once. The command is refused if the event has changed meanwhile; check the event again then", `allclear approve ${id} --revision ${event.revision} ${why}`],
     // A second hold or pause replaces the first, and could end earlier.
     mayHalt && !event.hold && [`Hold the event: allclear does not approve the event ${span}; the members of the event stay in service, or return${ends}`, `allclear hold ${id} --until ${until} ${why}`],
     mayHalt && !event.hold && !status.paused && [`Hold everything: no approval of any event ${span}`, `allclear pause --until ${until} ${why}`],
     ["Show all details of the event", `allclear explain ${id}`],
-  ].filter(Boolean);
+  ].filter(Boolean).map(([what, command]) => [what, command === DOCTOR ? command : commandLine(command, status)]);
   const isGiven = ["claimed", "approved", "started"].includes(event.stage) && !event.drill && event.approvals.length > 0;
   const stand = isGiven ? "No command can stop the approval any more: the approval is assigned or given."
     : !status.quorum ? `Without a quorum, no command can hold or release an event${alone ? "; an operator may approve the event on this replica alone" : ", and none can approve the event"}.` : null;

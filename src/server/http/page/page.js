@@ -1,7 +1,7 @@
 // The page as a whole. It is drawn again with each change of the status, and every second.
 
 import { ability, drawCluster } from "./page/cluster.js";
-import { DOCTOR } from "./page/commands.js";
+import { commandLine, DOCTOR } from "./page/commands.js";
 import { drawEvents } from "./page/event.js";
 import { closedEvents, listen } from "./page/feed.js";
 import { drawHistory } from "./page/history.js";
@@ -102,7 +102,7 @@ function verdict(status) {
     return { ...bad, title: "Nobody sees events: no metadata endpoint answers", text: blind() };
   }
   if (status.paused) {
-    return { ...wait, label: "Paused", title: "All approvals are paused", text: paused(status.paused) };
+    return { ...wait, label: "Paused", title: "All approvals are paused", text: paused(status) };
   }
   const { events } = status;
   if (events.length === 0 && ability(status).worries.length > 0) {
@@ -149,11 +149,12 @@ function standing({ stage, blocker, drill, missing_hooks: missing }) {
   return said[stage] ?? `is ${word(stage)}`;
 }
 
-function paused({ by, until, reason }) {
+function paused(status) {
+  const { by, until, reason } = status.paused;
   const at = instant(until);
   return ["Nothing is approved until ", `${time(at, now())} UTC (${span(at - now())} more), by request of `, outside(by),
     ": ", outside(reason), ". Azure starts each event when its notice ends, regardless of the pause. To end the pause: ",
-    tree("code", {}, "allclear resume --reason \"why\"")];
+    tree("code", {}, commandLine("allclear resume --reason \"why\"", status))];
 }
 
 function withoutQuorum(status) {
@@ -169,7 +170,7 @@ function withoutQuorum(status) {
     "No hook starts, and no event is approved. One exception: the remaining one of two voters approves a user-initiated event after a while. An operator may approve an event on one replica alone. Each event below shows its case.",
     "Azure starts its planned events when their notice ends.",
     reached.length < needed && ["To end this, bring back ", outside((!leads && list(lost)) || "the other voters"), " or the network between the voters. On each VM, ",
-      tree("code", {}, "allclear doctor --config /etc/allclear/allclear.toml"), " shows the cause."],
+      tree("code", {}, DOCTOR), " shows the cause."],
   ];
   return tree("ul", { class: "meaning" }, points.filter(Boolean).map((point) => tree("li", {}, point)));
 }

@@ -123,6 +123,7 @@ impl View {
             cluster_version: u32::try_from(state.version).unwrap_or(u32::MAX),
             warnings: self.warnings(input.now),
             members: member::all(&state),
+            endpoint: self.cluster.node.endpoint.clone(),
         }
     }
 
