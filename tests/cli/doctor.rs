@@ -329,6 +329,13 @@ fn settings_that_are_valid_and_probably_not_intended_are_told() {
     for (text, expected) in [
         (workload("after = [\"poler\"]"), "`after` of the workload w names poler"),
         (
+            workload(
+                "[[workload.hook]]\nphase = \"checkpoint\"\ncommand = [\"true\"]\ntimeout = \"5m\"\n\
+                 [[workload.hook]]\nphase = \"failover\"\ncommand = [\"true\"]\ntimeout = \"60s\"",
+            ),
+            "the checkpoint and the failover of the workload w may take 6m together, and `user_budget` is 2m",
+        ),
+        (
             format!("{}[[group]]\nname = \"g\"\nmax_unavailable = 2\n", workload("group = \"g\"")),
             "`max_unavailable` of the group g is 2",
         ),
