@@ -47,7 +47,7 @@ Settings, in the env table
   PRIMARY_CONNINFO  the login of a standby: "user=replicator passfile=..."; host, port and application_name are added
   SYNCHRONOUS       "ANY 1" or "FIRST 1": the hooks write synchronous_standby_names; without: asynchronous
   POOLERS           "10.0.0.7:6432 ..." admin addresses of PgBouncers, one for each process; see pgbouncer.py
-  START, STOP       commands; default: pg_ctl, and SIGINT to the server. Debian: "pg_ctlcluster 15 main start"
+  START, STOP       commands; default: pg_ctl, and SIGINT to the server. Debian: "systemctl start postgresql@15-main"
   CONFIG_FILE       the path of postgresql.conf, if not in PGDATA
   MAX_LAG (16777216 bytes), STOP_SECONDS (8), REPLAY_SECONDS (5), PROMOTE_SECONDS (10), PAUSE_SECONDS (5), STATE_DIR,
   BIN (/usr/lib/postgresql/VERSION/bin or /usr/pgsql-VERSION/bin)

@@ -115,13 +115,15 @@ def rewind(told: Told, here: Here, group: Group, primary: str, memory: Memory) -
 
 def barred(here: Here) -> Iterator[str]:
     """Files that this user cannot read and write, which a dry run of pg_rewind does not report. Removed files and the
-    targets of links are no obstacle."""
+    linked files are no obstacle; in linked folders (WAL, tablespaces) files are written."""
 
     def is_open(path: Path) -> bool:
         rights = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
-        return path.is_symlink() or os.access(path, rights) or not path.exists()
+        is_linked_file = path.is_symlink() and not path.is_dir()
+        return is_linked_file or os.access(path, rights) or not path.exists()
 
-    found = sorted(inside.name for inside in here.path.iterdir() if not is_open(inside))
+    inside = [*here.path.iterdir(), *here.path.glob("pg_tblspc/*")]
+    found = sorted(str(path.relative_to(here.path)) for path in inside if not is_open(path))
     if found:
         yield (
             f"{here.path} has {', '.join(found)}, which its owner cannot read and write: pg_rewind fails at that, and"

@@ -58,7 +58,8 @@ def fenced(told: Told, here: Here, group: Group, facts: dict[str, Any]) -> str:
         return group.the_primary()
     other = others[0]
     was_started_as_primary = here.pid() and not here.standby_signal.exists()
-    if told.vm in found and group.seen[told.vm]["timeline"] > group.seen[other]["timeline"]:
+    # Of two primaries on one timeline, nothing shows which one has the writes to keep.
+    if told.vm in found and group.seen[told.vm]["timeline"] >= group.seen[other]["timeline"]:
         return group.the_primary()
     if told.vm in found or was_started_as_primary:
         # The note comes first: otherwise writes of this server only would be rewound as after a crash.
