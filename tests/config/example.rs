@@ -57,6 +57,8 @@ fn named_by(table: &toml::Table, path: &str, named: &mut BTreeSet<(String, Strin
     /// The user's own keys.
     const UNREAD: &[&str] = &[
         "cluster.replicas",
+        "workload.env",
+        "workload.env_files",
         "workload.hook.env",
         "workload.hook.env_files",
         "workload.hook.members",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use allclear::config::Config;
+use allclear::config::{Config, Env};
 use allclear::export::notices::receiver::Address;
 use allclear::replica::clock;
 
@@ -67,6 +67,52 @@ fn a_variable_of_a_hook_is_not_printed_unless_it_is_said_to_be_harmless() {
     assert!(!told.contains("abc") && told.contains("5432"), "{told}");
     let hidden: Vec<_> = config.hidden.iter().map(|hidden| (hidden.path.as_str(), hidden.is_too_short)).collect();
     assert_eq!(hidden, [("workload.hook.env.DB_TOKEN", true), ("workload.hook.env.DB", false)]);
+}
+
+/// The settings of a hook set stand once, in the workload.
+#[test]
+fn a_hook_has_the_user_and_the_variables_of_its_workload_unless_it_has_its_own() {
+    let text = r#"
+        replica.data_dir = "/d"
+        [[workload]]
+        name = "db"
+        role = { command = ["role"] }
+        user = "postgres"
+        env_shown = ["PORT"]
+        env_files = { TOKEN = "/token", KEY = "/key" }
+        [workload.env]
+        PORT = "5432"
+        SECRET = "abcdefgh"
+        [[workload.hook]]
+        phase = "drain"
+        command = ["drain"]
+        [[workload.hook]]
+        phase = "restore"
+        command = ["restore"]
+        user = "root"
+        env = { SECRET = "ijklmnop", TOKEN = "qrstuvwx" }
+        env_files = { PORT = "/port" }
+    "#;
+    let config = read(text).unwrap();
+    let workload = &config.workloads[0];
+    let told = |user: &Option<String>, env: &Env| {
+        let written = env.written.iter().map(|(name, value)| format!("{name}={value}"));
+        let files = env.files.iter().map(|(name, path)| format!("{name}<{}", path.display()));
+        let mut all: Vec<String> = written.chain(files).collect();
+        all.sort();
+        (user.clone().unwrap(), all.join(" "), env.shown.contains("PORT"))
+    };
+    let shared = ("postgres".to_owned(), "KEY</key PORT=5432 SECRET=abcdefgh TOKEN</token".to_owned(), true);
+    let [drain, restore] = &workload.hooks[..] else { panic!("{:?}", workload.hooks) };
+    assert_eq!(told(&drain.user, &drain.env), shared);
+    let role = &workload.role.as_ref().unwrap().surroundings;
+    assert_eq!(told(&role.user, &role.env), shared);
+    let own = ("root".to_owned(), "KEY</key PORT</port SECRET=ijklmnop TOKEN=qrstuvwx".to_owned(), true);
+    assert_eq!(told(&restore.user, &restore.env), own);
+    let hidden: Vec<_> = config.hidden.iter().map(|hidden| hidden.path.as_str()).collect();
+    let expected = ["workload.env.SECRET", "workload.hook.env.SECRET", "workload.hook.env.TOKEN"];
+    assert_eq!(hidden, expected);
+    assert!(!config.to_string().contains("abcdefgh"), "{config}");
 }
 
 /// A log with many readers contains a digest of the command that a hook runs.

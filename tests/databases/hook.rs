@@ -91,12 +91,13 @@ impl Hook {
 
     fn begin_by<S: System>(trio: &ThreeNodeBed, place: usize, phase: &str, by: &[&str], more: &[(&str, &str)]) -> Self {
         let tables: Table = tables::<S>(trio, place).parse().unwrap();
-        let hooks = each(&tables["workload"]).flat_map(|workload| each(&workload["hook"]));
-        let hook = hooks.into_iter().find(|hook| hook["phase"].as_str() == Some(phase)).unwrap();
+        let hooks =
+            each(&tables["workload"]).flat_map(|workload| each(&workload["hook"]).map(move |hook| (workload, hook)));
+        let (workload, hook) = hooks.into_iter().find(|(_, hook)| hook["phase"].as_str() == Some(phase)).unwrap();
         let own = each(&hook["command"]).map(|word| word.as_str().unwrap());
         let words: Vec<_> = by.iter().copied().chain(own).collect();
         let mut command = trio.command(place, words[0]).unwrap();
-        let env = hook["env"].as_table().unwrap().iter().map(|(name, value)| (name, value.as_str().unwrap()));
+        let env = workload["env"].as_table().unwrap().iter().map(|(name, value)| (name, value.as_str().unwrap()));
         command.args(&words[1..]).envs(env);
         command.envs([("ALLCLEAR_VM", VMS[place]), ("ALLCLEAR_EVENT_RESOURCES", VMS[place])]);
         command.envs(more.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());

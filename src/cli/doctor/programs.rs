@@ -43,19 +43,15 @@ fn hooks(config: &Config) -> impl Iterator<Item = &ConfiguredHook> {
 
 fn of_workload(workload: &config::ConfiguredWorkload) -> Vec<RequiredProgram<'_>> {
     let mut all = Vec::new();
-    if let Some(ConfiguredRoleSource::Command(argv)) = workload.role.as_ref().map(|role| &role.source) {
-        let user = workload.hooks.iter().find_map(|hook| hook.user.as_deref());
-        all.extend(argv.first().map(|program| RequiredProgram {
-            by: format!("{}.role", workload.name),
-            program,
-            path: None,
-            hides_path: false,
-            user,
-        }));
+    if let Some(role) = &workload.role
+        && let ConfiguredRoleSource::Command(argv) = &role.source
+    {
+        let (path, hides_path) = path_of(&role.surroundings.env);
+        let (by, user) = (format!("{}.role", workload.name), role.surroundings.user.as_deref());
+        all.extend(argv.first().map(|program| RequiredProgram { by, program, path, hides_path, user }));
     }
     for hook in &workload.hooks {
-        let path = hook.env.written.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
-        let hides_path = path.is_some() && !hook.env.shown.contains("PATH");
+        let (path, hides_path) = path_of(&hook.env);
         for way in [Some(&hook.run), hook.confirm.as_ref(), hook.undo.as_ref()].into_iter().flatten() {
             let HookTarget::Command(argv) = way else { continue };
             let by = format!("{}.{}", workload.name, hook.registered.phase);
@@ -64,6 +60,12 @@ fn of_workload(workload: &config::ConfiguredWorkload) -> Vec<RequiredProgram<'_>
         }
     }
     all
+}
+
+/// The folders of the commands' programs, and whether the value is secret.
+fn path_of(env: &config::Env) -> (Option<&str>, bool) {
+    let path = env.written.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+    (path, path.is_some() && !env.shown.contains("PATH"))
 }
 
 fn tried(wanted: &RequiredProgram<'_>, path: &str) -> Finding {

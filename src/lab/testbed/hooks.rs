@@ -57,7 +57,10 @@ pub fn tables(vm: &Path, user: Option<&str>, name: &str, settings: Settings) -> 
         }
         for hook in each(workload, "hook") {
             here.adapt_commands(hook);
-            here.adapt_hook(hook);
+            here.adapt_address(hook, true);
+        }
+        if workload.contains_key("env") {
+            here.adapt_surroundings(workload);
         }
     }
     Ok(format!("\n{tables}"))
@@ -71,21 +74,16 @@ struct HookHost {
 }
 
 impl HookHost {
-    fn adapt_hook(&self, hook: &mut Table) {
-        if hook.contains_key("http") {
-            return self.adapt_address(hook, true);
-        }
-        hook.remove("user");
+    fn adapt_surroundings(&self, workload: &mut Table) {
+        workload.remove("user");
         if let Some(user) = &self.user {
-            hook.insert("user".into(), Value::String(user.clone()));
+            workload.insert("user".into(), Value::String(user.clone()));
         }
         // These servers have no secrets.
-        let shown = hook.entry("env_shown").or_insert_with(|| Value::Array(Vec::new()));
-        if let Value::Array(shown) = shown {
+        if let Some(Value::Array(shown)) = workload.get_mut("env_shown") {
             shown.extend(self.settings.iter().map(|(name, _)| Value::String((*name).into())));
         }
-        let env = hook.entry("env").or_insert_with(|| Value::Table(Table::new()));
-        if let Value::Table(env) = env {
+        if let Some(Value::Table(env)) = workload.get_mut("env") {
             env.extend(self.settings.iter().map(|(name, value)| ((*name).into(), Value::String(value.clone()))));
         }
     }
@@ -111,18 +109,13 @@ impl HookHost {
         }
     }
 
-    /// Replaces the program's folder, and `NAME=VALUE` arguments of `env` in role commands, which have no `env`
-    /// table.
+    /// Replaces the program's folder.
     fn adapt_commands(&self, table: &mut Table) {
         for key in ["command", "confirm", "undo"] {
             for word in table.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
                 let Value::String(word) = word else { continue };
                 if let Some(name) = word.strip_prefix(INSTALLED) {
                     *word = format!("{}{name}", self.hooks);
-                }
-                let is_of = |name: &str| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('='));
-                if let Some((name, value)) = self.settings.iter().find(|(name, _)| is_of(name)) {
-                    *word = format!("{name}={value}");
                 }
             }
         }

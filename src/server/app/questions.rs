@@ -2,7 +2,7 @@
 
 use super::hook_commands;
 use crate::config::{self, Config};
-use crate::hooks::{HookCommand, Owner, ReadyHook, RoleSource};
+use crate::hooks::{Owner, ReadyHook, RoleSource};
 use crate::replica::Questions;
 use crate::replica::readiness_poller::ReadinessProbe;
 use crate::replica::role_poller::PolledRole;
@@ -15,14 +15,14 @@ pub(super) fn all(config: &Config, vm: &VmName) -> Questions {
     Questions { surroundings: hook_commands::surroundings(), roles: roles(config), ready: ready.collect() }
 }
 
-/// The role sources of this VM's workloads, queried with the rights of the workload's hooks.
+/// The role sources of this VM's workloads.
 fn roles(config: &Config) -> Vec<PolledRole> {
     let told = |workload: &config::ConfiguredWorkload| {
         let role = workload.role.as_ref()?;
-        let user = workload.hooks.iter().find_map(|hook| hook.user.clone());
+        let config::Surroundings { user, env } = role.surroundings.clone();
         let source = match &role.source {
             config::ConfiguredRoleSource::Command(argv) => {
-                RoleSource::Command(HookCommand { argv: argv.clone(), user, ..HookCommand::default() })
+                RoleSource::Command(hook_commands::within(argv.clone(), user, env))
             }
             config::ConfiguredRoleSource::Http(http) => {
                 RoleSource::Http { url: http.url.clone(), options: http.options.clone() }

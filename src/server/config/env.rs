@@ -1,5 +1,5 @@
-//! `env`, `env_shown` and `env_files`: the environment of a hook's commands. Every value is secret unless the
-//! configuration says otherwise.
+//! `env`, `env_shown` and `env_files`: the environment of a workload's commands, or of one hook's. Every value is secret
+//! unless the configuration says otherwise.
 
 use core::fmt;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use super::source::Value;
 /// The replacement of a hidden value in the output.
 pub const NOT_SHOWN: &str = "(not shown)";
 
-/// Variables added to the environment of a hook's commands.
+/// Variables added to the environment of commands.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Env {
     /// In the order of the file.
@@ -25,6 +25,16 @@ pub struct Env {
 }
 
 impl Env {
+    /// These variables, and the workload's variables with other names.
+    pub(super) fn beside(self, shared: &Self) -> Self {
+        let is_own = |name: &String| {
+            self.written.iter().any(|(own, _)| own == name) || self.files.iter().any(|(own, _)| own == name)
+        };
+        let written = shared.written.iter().filter(|(name, _)| !is_own(name)).cloned().chain(self.written.clone());
+        let files = shared.files.iter().filter(|(name, _)| !is_own(name)).cloned().chain(self.files.clone());
+        Self { written: written.collect(), shown: &self.shown | &shared.shown, files: files.collect() }
+    }
+
     /// Every variable, with its value if the value may be shown.
     pub fn for_people(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         let written = self.written.iter();

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use super::hook::Surroundings;
 use super::http::{self, Http};
 use super::reader::TomlTable;
 use super::scalar;
@@ -12,6 +13,8 @@ use super::scalar;
 pub struct RoleConfig {
     pub source: ConfiguredRoleSource,
     pub every: Duration,
+    /// The user and the variables of the command: the workload's; without a user of the workload, a hook's user.
+    pub surroundings: Surroundings,
 }
 
 #[derive(Clone, PartialEq, Debug)]
