@@ -102,7 +102,7 @@ def without_case(vm: str) -> str:
 
 
 def setting(name: str, default: str | None = None) -> str:
-    """A value of the hook's `env` table."""
+    """A value of the `env` table of the workload or the hook."""
     value = os.environ.get(name, default)
     if value is None:
         raise Failed(f"{name} is not set; give it in the hook's env table")
@@ -228,8 +228,12 @@ class Tries:
         self._memory.remember({"event": self._event, "times": times + 1, "why": why})
 
 
-def checked(wrong: Iterable[str]) -> Done:
-    """Ends a `check`. Each problem contains the repair; all problems are reported together."""
+def checked(wrong: Iterable[str], doubts: Iterable[str] = ()) -> Done:
+    """Ends a `check`. Each problem contains the repair; all problems are reported together. No hook fails on a doubt,
+    which `allclear doctor` shows as a warning.
+    """
+    for doubt in doubts:
+        progress(doubt)
     found = list(wrong)
     if len(found) > 1:
         # A reason is cut after 300 characters.

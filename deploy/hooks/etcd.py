@@ -166,6 +166,13 @@ def restore(told: Told) -> Done:
     return Done(f"{told.vm} has what the cluster agrees on")
 
 
+def ready(told: Told) -> None:
+    """A member that does not serve may be the one that a quorum lacks, so no other member may leave because of it."""
+    why = here(told).why_it_does_not_serve()
+    if why:
+        raise Blocked(why)
+
+
 def prove(member: Member) -> None:
     """A write through another member arrives in this member's own data, and the number of keys is equal at that
     revision."""
@@ -197,4 +204,5 @@ if __name__ == "__main__":
         "confirm-failover": confirm_failover,
         "drain": drain,
         "restore": restore,
+        "ready": ready,
     })

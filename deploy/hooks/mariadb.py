@@ -143,6 +143,18 @@ def restore(told: Told) -> Answer:
     return prove(told, wrong)
 
 
+def ready(told: Told) -> None:
+    """A replica that does not replicate is no second copy, so no other member may leave because of it."""
+    with Group(told) as group:
+        here, primary = group.here, group.primary()
+        if primary is None:
+            raise Blocked("; ".join(["nobody is writable", *group.lost.values()]))
+        if primary is not here and not is_following(here, primary):
+            raise Blocked(f"{here.vm} does not follow {primary.vm}")
+        if primary is not here and not runs(here):
+            raise Blocked(f"{here.vm}: {why_not_running(here)}")
+
+
 def rejoin(here: Server, primary: Server) -> None:
     """Changes nothing before all later errors are excluded."""
     named = names_connections(here)
@@ -188,6 +200,7 @@ if __name__ == "__main__":
             "undo-failover": undo_failover,
             "drain": drain,
             "restore": restore,
+            "ready": ready,
             "check": check,
         }
     )

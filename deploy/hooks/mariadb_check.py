@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from allclear_hook import Done, Failed, Told, Unreachable, call, checked, members, number, progress, setting
+from allclear_hook import Done, Failed, Told, Unreachable, call, checked, members, number, setting
 from mariadb_configuration import wrong_configuration
 from mariadb_copy import SIZE, dump_folder
 from mariadb_data import copier_lacks, on_socket, place, socket
@@ -31,9 +31,10 @@ LEAST = (10, 6)
 VERSION = re.compile(r"(\d+)\.(\d+)\.\d+-MariaDB")
 MORE = """SELECT VERSION() AS version, @@gtid_strict_mode AS strict, @@hostname AS hostname,
   COALESCE(@@report_host, '') AS report_host, @@event_scheduler AS scheduler,
-  @@rpl_semi_sync_master_enabled AS awaits, @@rpl_semi_sync_slave_enabled AS acknowledges"""
-EVENTS = """SELECT CONCAT(event_schema, '.', event_name) AS name FROM information_schema.events
-  WHERE status = 'ENABLED'"""
+  @@rpl_semi_sync_master_enabled AS awaits, @@rpl_semi_sync_slave_enabled AS acknowledges,
+  @@innodb_flush_log_at_trx_commit AS flushes, @@sync_binlog AS syncs"""
+EVENTS = """SELECT CONCAT(event_schema, '.', event_name) AS name, status FROM information_schema.events
+  WHERE status <> 'DISABLED'"""
 # Accounts that can write despite read_only. Before 10.11 SUPER was enough.
 MAY_WRITE = """SELECT DISTINCT REPLACE(grantee, '''', '') AS account FROM information_schema.user_privileges
   WHERE REPLACE(grantee, '''', '') <> CURRENT_USER() AND (privilege_type = 'READ_ONLY ADMIN'
@@ -59,7 +60,8 @@ def check(told: Told) -> Done:
         wrong += wrong_semi_sync(group, more)
         if told.vm in group.servers and not group.here.lost:
             wrong += wrong_here(told, group)
-    return checked(dict.fromkeys(wrong))
+        doubtful = list(doubts(group, more))
+    return checked(dict.fromkeys(wrong), doubtful)
 
 
 def wrong_files() -> Iterator[str]:
@@ -190,9 +192,27 @@ def wrong_accounts(primary: Server) -> Iterator[str]:
             f"read_only does not hold {', '.join(sorted(may))}: REVOKE READ_ONLY ADMIN ON *.* from what writes, and"
             " name the rest in ADMINS"
         )
-    events = [row["name"] for row in primary.ask(EVENTS)[0]]
-    if events:
-        progress(f"a switch leaves events disabled on the new primary: {', '.join(events)}")
+
+
+def doubts(group: Group, more: dict[str, Row]) -> Iterator[str]:
+    for vm, found in more.items():
+        if (found["flushes"], found["syncs"]) != ("1", "1"):
+            yield (
+                f"{vm}: innodb_flush_log_at_trx_commit or sync_binlog is not 1, so a crash may lose acknowledged writes,"
+                " and its data may then differ from the others' data"
+            )
+    try:
+        primary = group.primary()
+        events = primary.ask(EVENTS)[0] if primary else []
+    except (Failed, Unreachable):
+        # `wrong` has the reason.
+        return
+    enabled = [row["name"] for row in events if row["status"] == "ENABLED"]
+    if enabled:
+        yield f"a switch leaves scheduled events disabled on the new primary, to be enabled there: {', '.join(enabled)}"
+    for row in events:
+        if row["status"] == "SLAVESIDE_DISABLED" and primary:
+            yield f"{primary.vm}: the scheduled event {row['name']} is disabled since a switch: ALTER EVENT ... ENABLE"
 
 
 def wrong_semi_sync(group: Group, more: dict[str, Row]) -> Iterator[str]:

@@ -46,6 +46,10 @@ DETAILS = """SELECT json_build_object(
   'archive_fails', (SELECT last_failed_wal FROM pg_stat_archiver
     WHERE last_failed_time > coalesce(last_archived_time, '-infinity')),
   'archiver', (SELECT pid FROM pg_stat_activity WHERE backend_type = 'archiver'),
+  'slots', (SELECT coalesce(json_agg(json_build_array(slot_name, slot_type, active,
+      coalesce(pg_size_pretty(pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
+        ELSE pg_current_wal_lsn() END, restart_lsn)), 'no WAL'))), '[]')
+    FROM pg_replication_slots WHERE NOT temporary),
   'unarchived', (SELECT count(*) FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'))"""
 DETAILS = " ".join(DETAILS.split())
 
@@ -72,7 +76,7 @@ def check(told: Told) -> Done:
         of_poolers(),
     ):
         wrong += found
-    return checked(wrong)
+    return checked(wrong, of_slots(details))
 
 
 def of_directory(here: Here) -> Iterator[str]:
@@ -252,7 +256,16 @@ def of_replication(group: Group, details: dict[str, dict[str, Any]]) -> Iterator
         for limit in lower_limits(primary, said):
             yield f"{found[0]} has {limit} on {vm}: it could not come back as its standby"
     if synchronous(group, found[0]) and not setting("SYNCHRONOUS", ""):
-        yield f"commits on {found[0]} wait for standbys (synchronous_standby_names): set SYNCHRONOUS at every hook"
+        yield f"commits on {found[0]} wait for standbys (synchronous_standby_names): set SYNCHRONOUS in the env table"
+
+
+def of_slots(details: dict[str, dict[str, Any]]) -> Iterator[str]:
+    for vm, said in details.items():
+        for name, kind, is_active, kept in said["slots"]:
+            if not is_active:
+                yield f"{vm}: nobody reads the replication slot {name}, which keeps {kept} on its disk: drop the slot"
+            elif kind == "logical":
+                yield f"{vm}: the logical slot {name} does not move with the primary: its reader needs it anew then"
 
 
 def of_settings() -> Iterator[str]:

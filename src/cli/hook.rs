@@ -258,7 +258,7 @@ pub(super) struct Shown {
     pub(super) answer: HookOutcome,
     #[serde(serialize_with = "as_seconds")]
     seconds: Duration,
-    stdout: String,
+    pub(super) stdout: String,
     pub(super) stderr: String,
 }
 

@@ -316,6 +316,13 @@ fn what_a_check_of_a_workload_finds_is_told_line_by_line() {
     assert_eq!(failed.len(), 2, "{failed:#?}");
     assert!(any(&findings, "check: no rights") && any(&findings, "check: no disk"), "{failed:#?}");
     bench.fails(&check("exit 3"), "database", "db-0/w/check: failed");
+    let (code, findings) = bench.asked(&check("echo progress: events stay disabled; echo progress: a slot is unused"));
+    let doubts: Vec<_> = findings.iter().filter(|finding| finding["check"] == "database").collect();
+    assert!(code == Some(0) && doubts.iter().all(|doubt| doubt["verdict"] == "warn"), "{findings:#?}");
+    assert!(
+        any(&findings, "w/check: events stay disabled") && any(&findings, "w/check: a slot is unused"),
+        "{doubts:#?}"
+    );
 }
 
 #[test]

@@ -30,7 +30,12 @@ async fn of(one: &One<'_>) -> Vec<Finding> {
     };
     match &shown.answer {
         HookOutcome::Done | HookOutcome::NotApplicable => {
-            vec![Finding::ok(CHECK, format!("{name}: the check found no fault"))]
+            let doubts = shown.stdout.lines().filter_map(|line| line.strip_prefix("progress:"));
+            let advice = "see the README of the hook set; no hook needs a change here";
+            let doubts =
+                doubts.map(|doubt| Finding::warn(CHECK, format!("{name}: {}", one_line(doubt.trim())), advice));
+            let found: Vec<_> = doubts.collect();
+            if found.is_empty() { vec![Finding::ok(CHECK, format!("{name}: the check found no fault"))] } else { found }
         }
         answer => {
             // Each line is one problem; the last line, or the only line, is the reason.

@@ -147,5 +147,12 @@ async fn an_event_that_takes_the_majority_is_blocked_with_the_reason() {
     let both = followers.map(|place| VMS[place]).join(" ");
     let ended = Hook::run::<Etcd>(&stage.trio, followers[0], "drain", &[("ALLCLEAR_EVENT_RESOURCES", &both)]);
     assert!(ended.status == BLOCKED && ended.said.contains("1 of 3 members"), "{ended:?}");
+    // A member that is down is not ready, and the others are.
+    stage.trio.kill(followers[0]);
+    let ended = Hook::run::<Etcd>(&stage.trio, followers[0], "ready", &[]);
+    assert!(ended.status == BLOCKED && ended.said.contains("refused"), "{ended:?}");
+    Hook::until_done::<Etcd>(&stage.trio, leader, "ready", &[]);
+    Etcd::boot(&stage.trio, followers[0]);
+    Hook::until_done::<Etcd>(&stage.trio, followers[0], "ready", &[]);
     stage.all_is_there(writers);
 }

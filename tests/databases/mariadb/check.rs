@@ -13,6 +13,12 @@ fn finds(stage: &Stage<MariaDb>, place: usize, more: &[(&str, &str)], wrong: &st
     assert!(status == FAILED && said.contains(wrong), "{wrong}: {status:?} {said}");
 }
 
+/// No hook fails on a doubt.
+fn doubts(stage: &Stage<MariaDb>, told: &[&str]) {
+    let (status, said) = call(stage, 0, "check", &[]);
+    assert!(status == DONE && told.iter().all(|doubt| said.contains(doubt)), "{told:?}: {status:?} {said}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn each_thing_that_is_wrong_is_told_with_what_to_do() {
@@ -53,6 +59,20 @@ async fn each_thing_that_is_wrong_is_told_with_what_to_do() {
     finds(&stage, 0, &[], "read_only does not hold app@%");
     assert_eq!(call(&stage, 0, "check", &[("ADMINS", "root@localhost mysql@localhost app@%")]).0, DONE);
     by_socket(&stage.trio, 0, "REVOKE ALL PRIVILEGES ON *.* FROM app@'%'");
+    by_socket(
+        &stage.trio,
+        0,
+        "SET GLOBAL sync_binlog = 0; CREATE EVENT app.hourly ON SCHEDULE EVERY 1 HOUR DO SELECT 1",
+    );
+    doubts(
+        &stage,
+        &[
+            "db-0: innodb_flush_log_at_trx_commit or sync_binlog is not 1",
+            "new primary, to be enabled there: app.hourly",
+        ],
+    );
+    by_socket(&stage.trio, 0, "SET GLOBAL sync_binlog = 1; ALTER EVENT app.hourly DISABLE ON SLAVE");
+    doubts(&stage, &["db-0: the scheduled event app.hourly is disabled since a switch"]);
     by_socket(&stage.trio, 0, "SET GLOBAL rpl_semi_sync_master_enabled = 1");
     finds(&stage, 1, &[], "set SEMI_SYNC_MS");
     by_socket(&stage.trio, 0, "SET GLOBAL rpl_semi_sync_master_enabled = 0; SET GLOBAL gtid_strict_mode = 0");

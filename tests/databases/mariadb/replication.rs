@@ -42,9 +42,16 @@ async fn an_error_with_line_ends_in_it_stays_one_reason() {
     assert!(reason.contains("Duplicate entry") && reason.ends_with("db-2: is on a VM to avoid"), "{reason}");
     let (status, said) = call(&stage, 1, "restore", &[]);
     assert!(status == FAILED && said.contains("error 1062"), "{status:?} {said}");
+    let (status, said) = call(&stage, 1, "ready", &[]);
+    assert!(status == BLOCKED && said.contains("error 1062"), "{status:?} {said}");
     by_socket(&stage.trio, 1, "SET sql_log_bin = 0; DELETE FROM app.names");
     Hook::until_done::<MariaDb>(&stage.trio, 1, "restore", &[]);
+    let ready = |place| call(&stage, place, "ready", &[]);
+    assert!([0, 1, 2].iter().all(|place| ready(*place).0 == DONE));
     assert_eq!(call(&stage, 0, "failover", &[OTHER_AVOIDED]).0, DONE);
+    by_socket(&stage.trio, 1, "SET GLOBAL read_only = 1");
+    let (status, said) = ready(2);
+    assert!(status == BLOCKED && said.contains("nobody is writable"), "{status:?} {said}");
 }
 
 /// The binlog which a replica needs is gone: a hook can do nothing, and reports so at once.

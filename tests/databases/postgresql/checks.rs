@@ -40,6 +40,11 @@ async fn whatever_is_missing_is_found_before_any_event() {
         let ended = Hook::run::<Postgresql>(trio, place, "check", &[]);
         assert_eq!(ended.status, DONE, "{ended:?}");
     }
+    ask(trio, 0, "select pg_create_physical_replication_slot('left_over', true)");
+    let ended = Hook::run::<Postgresql>(trio, 1, "check", &[]);
+    let doubt = "db-0: nobody reads the replication slot left_over";
+    assert!(ended.status == DONE && ended.said.contains(doubt), "{ended:?}");
+    ask(trio, 0, "select pg_drop_replication_slot('left_over')");
     ask(trio, 0, "create role weak login");
     for (name, value, told) in SETTINGS {
         let ended = Hook::run::<Postgresql>(trio, 0, "check", &[(name, value)]);
