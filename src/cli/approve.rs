@@ -37,15 +37,25 @@ fn consequences(event: &shown::Event) -> String {
     for blocker in blockers(event) {
         let _ = writeln!(text, "It waits: {}", sentence(&blocker.message));
     }
-    let hooks: Vec<&str> = blockers(event).flat_map(|blocker| &blocker.hooks).map(String::as_str).collect();
+    let waiting = blockers(event).filter(|blocker| !is_failover_running(blocker));
+    let hooks: Vec<&str> = waiting.flat_map(|blocker| &blocker.hooks).map(String::as_str).collect();
     if !hooks.is_empty() {
         let _ = writeln!(text, "An approval skips what is left of: {}", sentence(&hooks.join(", ")));
     }
+    if blockers(event).any(is_failover_running) {
+        text.push_str("The failover that runs may end first, within its deadline; `allclear skip` would stop it.\n");
+    }
+    text.push_str("Hooks that have not begun do not run.\n");
     for primary in primaries(event) {
         let _ = writeln!(text, "{}, which goes down.", sentence(&primary));
     }
     text.push_str("Azure may start the event at once, and nobody can take the approval back.\n");
     text
+}
+
+fn is_failover_running(blocker: &shown::Blocker) -> bool {
+    let is_failover = |hook: &String| hook.split('/').nth(2).is_some_and(|phase| phase.starts_with("failover"));
+    blocker.code == "hook_running" && blocker.hooks.iter().any(is_failover)
 }
 
 #[cfg(test)]
@@ -74,7 +84,18 @@ mod tests {
         {
             assert!(told.contains(line), "{line}: {told}");
         }
-        assert!(!told.contains("db-1"), "{told}");
+        assert!(!told.contains("db-1") && !told.contains("may end first"), "{told}");
+    }
+
+    #[test]
+    fn a_running_failover_is_not_said_to_be_skipped() {
+        let told = |hook: &str| {
+            let blocker =
+                shown::Blocker { code: "hook_running".into(), hooks: vec![hook.into()], ..Default::default() };
+            consequences(&shown::Event { blocker: Some(blocker), ..Default::default() })
+        };
+        assert!(told("db-0/pg/failover#move").contains("may end first"));
+        assert!(!told("db-0/failover/drain").contains("may end first"));
     }
 
     #[test]

@@ -28,7 +28,9 @@ pub fn is_restore_begun(state: &State, member: &Member) -> bool {
 
 /// Whether an open attempt is still to be run; an unwanted attempt is cancelled.
 pub fn is_wanted(state: &State, event: &Event, attempt: &Attempt) -> bool {
-    let is_dropped = event.is_approved_by_operator() || event.is_skipped(&attempt.member, attempt.hook);
+    // A failover stopped half way would leave no primary in the group, so it may end, within its deadline.
+    let may_end = attempt.hook.phase == Phase::Failover;
+    let is_dropped = (event.is_approved_by_operator() && !may_end) || event.is_skipped(&attempt.member, attempt.hook);
     let slot = state.slots.get(&attempt.member).filter(|slot| slot.stint == attempt.stint);
     let is_returning = slot.is_some_and(|slot| slot.state == SlotState::Returning);
     if attempt.hook.phase >= Phase::Restore && !event.is_dry_run() {
@@ -47,8 +49,7 @@ pub fn is_wanted(state: &State, event: &Event, attempt: &Attempt) -> bool {
     // The event does not disrupt a member whose slot the event has returned.
     if attempt.hook.phase.is_disruptive() && !event.is_dry_run() {
         return slot.is_some_and(|slot| slot.events.contains(&event.announcement.id))
-            // A failover under way may finish: a failover stopped half way would leave no primary in the group.
-            && (event.stage() < Stage::Started || attempt.hook.phase == Phase::Failover);
+            && (event.stage() < Stage::Started || may_end);
     }
     event.stage() < Stage::Started
 }

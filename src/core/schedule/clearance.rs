@@ -84,12 +84,15 @@ fn clearance_without_slots(state: &State, event: &Event, now: Timestamp) -> Clea
     if let Some(pause) = state.pause(now) {
         return Clearance::Blocked(Blocker::Paused(pause));
     }
-    match treatment.action {
-        _ if is_overruled => Clearance::Clear(Reason::Operator),
-        Action::Observe => Clearance::Blocked(Blocker::Observing),
-        Action::Approve => Clearance::Clear(Reason::Policy),
-        Action::Prepare => clearance_of_preparation(state, event, now),
+    if treatment.action == Action::Prepare && !is_overruled {
+        return clearance_of_preparation(state, event, now);
     }
+    // A failover stopped half way would leave no primary in the group until the event is over.
+    let is_failover = |attempt: &&Attempt| attempt.outcome.is_none() && attempt.hook.phase == Phase::Failover;
+    if let Some(failover) = event.attempts.iter().find(is_failover) {
+        return Clearance::Blocked(hook_running_blocker(event, failover));
+    }
+    Clearance::Clear(if is_overruled { Reason::Operator } else { Reason::Policy })
 }
 
 pub(crate) fn clearance_of_preparation(state: &State, event: &Event, now: Timestamp) -> Clearance {
@@ -158,7 +161,14 @@ pub(crate) fn blocker_of_step(state: &State, event: &Event, step: &Step<'_>, now
     let (member, hook) = (step.member.clone(), step.id);
     match step_state::step_state(event, step, now) {
         StepState::Satisfied | StepState::Failed(_) => None,
-        StepState::Running(attempt) => Some(hook_running_blocker(event, attempt)),
+        StepState::Running(attempt) => {
+            // Nothing runs before the workload connects again, as long as the hook is asked for its outcome.
+            let away = state.away_since(&member).filter(|_| attempt.on == member.vm && state.is_absent(&member));
+            Some(match away {
+                Some(since) => Blocker::WorkloadAway { member, hook, since, notice_ends: event.notice_ends() },
+                None => hook_running_blocker(event, attempt),
+            })
+        }
         StepState::Due { .. } if step.when_disconnected.is_some() && step.hook.runs_on != RunsOn::Peer => {
             let since = state.away_since(&member).unwrap_or(event.first_seen());
             Some(Blocker::WorkloadAway { member, hook, since, notice_ends: event.notice_ends() })

@@ -83,10 +83,12 @@ fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
         // An isolated approval needs no policy for its repetition.
         return claim.reason == Reason::IsolatedApproval && event.isolated_approvals.iter().any(is_open);
     };
+    let runs_failover = event.attempts.iter().any(|it| it.outcome.is_none() && it.hook.phase == Phase::Failover);
     let mut needed = needed(before, event, treatment);
     let prepares = treatment.action == Action::Prepare;
     match claim.reason {
         Reason::IsolatedApproval => event.isolated_approvals.iter().any(is_open),
+        Reason::Policy | Reason::Operator if runs_failover => false,
         Reason::Policy => treatment.action == Action::Approve,
         Reason::Operator => {
             let decides = |wish: &&OperatorRecord| {
