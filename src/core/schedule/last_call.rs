@@ -28,16 +28,20 @@ const RUNS: usize = 5;
 
 const RECENT: usize = 100;
 
-/// Real duration of the hooks left to run: at most `last_call`, and at most a quarter of the notice.
+/// The least lead, however short the previous runs were: a run may take longer, and a failover that is stopped half way
+/// leaves no primary.
+const LEAST: Duration = Duration::from_secs(10);
+
+/// Time for the hooks left to run, each with a reserve: at most `last_call`, and at most a quarter of the notice.
 pub fn last_call_lead(state: &State, event: &Event) -> Duration {
     let mut of_members: BTreeMap<Member, Duration> = BTreeMap::new();
     let left =
         required_steps(state, event).into_iter().filter(|step| step.id.phase.is_disruptive() && is_left(event, step));
     for step in left {
-        *of_members.entry(step.member.clone()).or_default() += expected(state, &step);
+        *of_members.entry(step.member.clone()).or_default() += with_reserve(state, &step);
     }
     let longest = of_members.into_values().max().unwrap_or_default();
-    longest.min(longest_lead(event)).min(whole_notice(event) / 4)
+    longest.max(LEAST).min(longest_lead(event)).min(whole_notice(event) / 4)
 }
 
 /// Whether the whole notice is shorter than a last call may be: such an event is in last call from its first sight on.
@@ -57,15 +61,28 @@ fn is_left(event: &Event, step: &Step<'_>) -> bool {
     !matches!(step_state::state_without_undo(event, step, event.first_seen()), StepState::Satisfied)
 }
 
+/// Twice the longest of the hook's last runs; before the first run, its expected duration.
+fn with_reserve(state: &State, step: &Step<'_>) -> Duration {
+    longest_run(state, step).map_or_else(|| of_no_run(step), |longest| longest * 2)
+}
+
 /// The longest of the hook's last runs; before the first run, its expected duration.
 fn expected(state: &State, step: &Step<'_>) -> Duration {
+    longest_run(state, step).unwrap_or_else(|| of_no_run(step))
+}
+
+fn of_no_run(step: &Step<'_>) -> Duration {
+    step.hook.expected.unwrap_or(USUAL)
+}
+
+fn longest_run(state: &State, step: &Step<'_>) -> Option<Duration> {
     let runs = state.closed_events().rev().take(RECENT).flat_map(|event| event.attempts.iter().rev());
     let runs = runs.filter(|run| run.member == step.member && run.hook == step.id && run.intent == Intent::Run);
     let done = runs.filter_map(|run| match &run.outcome {
         Some((Outcome::Done, at)) => Some(at.since(run.begun_at)),
         _ => None,
     });
-    done.take(RUNS).max().or(step.hook.expected).unwrap_or(USUAL)
+    done.take(RUNS).max()
 }
 
 /// Start of the event's last call, unless the last call is under way by then.
@@ -99,7 +116,7 @@ pub fn is_due(state: &State, event: &Event, now: Timestamp) -> bool {
 }
 
 /// Whether there is service to move away.
-fn has_service(state: &State, event: &Event) -> bool {
+pub fn has_service(state: &State, event: &Event) -> bool {
     required_steps(state, event).iter().any(|step| step.id.phase.is_disruptive() && is_left(event, step))
 }
 
