@@ -70,8 +70,8 @@ impl fmt::Display for OwnershipError {
             ),
             Self::Group(group) => write!(
                 f,
-                "your uid may not register in group {group}: add your uid to `group.allow_uids` of {group} in the \
-                 replica's configuration"
+                "your uid may not register in group {group}: name a group of the replica's configuration with your \
+                 uid in its `allow_uids`"
             ),
             Self::Owned { name, by } => {
                 write!(
@@ -82,8 +82,9 @@ impl fmt::Display for OwnershipError {
             }
             Self::Needed { name, event } => write!(
                 f,
-                "event {event} is open and prepares or restores {name}: wait until the event is over, or force the \
-                 change as root or as the replica's own user; until then the present registration stays in force"
+                "event {event} is open and prepares or restores {name}, so its registration can neither end nor change \
+                 its group, `after`, `on_absent` or a hook: wait until the event is over, or, if the workload never \
+                 connects again, run `allclear workload remove` on its VM"
             ),
         }
     }
@@ -162,7 +163,7 @@ impl State {
     }
 
     /// The open event that has the member prepared, or has yet to restore the member.
-    fn needs(&self, member: &Member) -> Option<&Event> {
+    pub(crate) fn needs(&self, member: &Member) -> Option<&Event> {
         self.open_events().find(|event| event.affects(&member.vm) || event.was_prepared(member))
     }
 }

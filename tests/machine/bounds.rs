@@ -211,6 +211,6 @@ fn workloads_beyond_the_limit_do_not_dial_in_until_there_is_room() {
     let entry = |number| Entry { at: Timestamp(0), by: VmName::new("a"), command: enlist(number) };
     assert_eq!(apply(&mut state, &entry(WORKLOAD_LIMIT)), ApplyResult::Rejected(Rejection::TooManyWorkloads));
     assert_eq!(apply(&mut state, &entry(0)), ApplyResult::Applied, "it stands for a configured one");
-    commit(&mut state, Command::DeregisterSession(DeregisterSession { workload: name(7) }));
+    commit(&mut state, Command::DeregisterSession(DeregisterSession { workload: name(7), forced: false }));
     assert_eq!(apply(&mut state, &entry(WORKLOAD_LIMIT)), ApplyResult::Applied);
 }

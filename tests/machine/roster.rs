@@ -40,10 +40,11 @@ impl World {
     }
 
     pub(crate) fn delist(&mut self, rest: &str) -> Result<String, String> {
-        let (vm, name) = rest.split_once(' ').ok_or("delist VM NAME")?;
+        let (rest, forced) = rest.strip_suffix(" forced").map_or((rest, false), |rest| (rest, true));
+        let (vm, name) = rest.split_once(' ').ok_or("delist VM NAME [forced]")?;
         Ok(self.commit(
             &VmName::new(vm),
-            Command::DeregisterSession(DeregisterSession { workload: WorkloadName(name.into()) }),
+            Command::DeregisterSession(DeregisterSession { workload: WorkloadName(name.into()), forced }),
         ))
     }
 

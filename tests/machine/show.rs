@@ -102,7 +102,7 @@ pub(crate) fn command(command: &Command) -> String {
         Command::EndDrill(EndDrill { event }) => format!("end drill {event}"),
         Command::RequestAction(RequestAction { what, who, .. }) => format!("{} asked by {who}", what.as_str()),
         Command::RegisterSession(RegisterSession { workload }) => format!("enlist {}", workload.name),
-        Command::DeregisterSession(DeregisterSession { workload }) => format!("delist {workload}"),
+        Command::DeregisterSession(DeregisterSession { workload, .. }) => format!("delist {workload}"),
         Command::UpdateConditions(UpdateConditions { conditions }) => format!("note {} conditions", conditions.len()),
         Command::RecordImpact(RecordImpact { event, lasted }) => format!("observed {event}: {} ms", lasted.as_millis()),
         Command::RecordDeliveries(RecordDeliveries { deliveries: told }) => format!("notified of {}", told.len()),

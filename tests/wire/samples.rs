@@ -177,7 +177,7 @@ fn of_the_cluster(event: &EventId, attempt: AttemptId) -> Vec<Command> {
         }),
         Command::EndDrill(EndDrill { event: event.clone() }),
         Command::RegisterSession(RegisterSession { workload: dialled() }),
-        Command::DeregisterSession(DeregisterSession { workload: WorkloadName("postgres".into()) }),
+        Command::DeregisterSession(DeregisterSession { workload: WorkloadName("postgres".into()), forced: true }),
         Command::UpdateConditions(UpdateConditions { conditions: conditions() }),
         Command::ExtendAttempt(ExtendAttempt { event: event.clone(), attempt, deadline: Timestamp(NOW + 90_000) }),
         Command::RecordImpact(RecordImpact { event: event.clone(), lasted: Duration::from_millis(8_250) }),

@@ -115,7 +115,9 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
             operator::request_action(state, what, Requester { who, reason })
         }
         Command::RegisterSession(RegisterSession { workload }) => registry::register_session(state, by, workload),
-        Command::DeregisterSession(DeregisterSession { workload }) => registry::deregister_session(state, by, workload),
+        Command::DeregisterSession(DeregisterSession { workload, forced }) => {
+            registry::deregister_session(state, by, workload, *forced)
+        }
         Command::UpdateConditions(UpdateConditions { conditions }) => {
             registry::update_conditions(state, by, conditions)
         }

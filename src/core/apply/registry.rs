@@ -74,10 +74,17 @@ pub(crate) fn register_session(state: &mut State, by: &VmName, workload: &Worklo
     Ok(())
 }
 
-pub(crate) fn deregister_session(state: &mut State, by: &VmName, name: &WorkloadName) -> Applied {
+/// A workload that is silent for longer than its `retain` stays registered while an event needs the workload: the event
+/// would be approved without the workload's hooks.
+pub(crate) fn deregister_session(state: &mut State, by: &VmName, name: &WorkloadName, forced: bool) -> Applied {
+    let member = Member { vm: by.clone(), workload: name.clone() };
+    let is_needed = !forced && state.needs(&member).is_some();
     let replica = registered(state, by)?;
     if !replica.sessions.contains_key(name) {
         return Err(Rejection::Repeated);
+    }
+    if is_needed {
+        return Err(Rejection::NotNow);
     }
     let before: Vec<Workload> = replica.effective().cloned().collect();
     replica.sessions.remove(name);

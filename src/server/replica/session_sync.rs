@@ -79,7 +79,7 @@ async fn record(cluster: &ClusterHandle, sessions: &Sessions) -> bool {
 
 /// Logs once each workload that is no longer permitted, however long the record took.
 fn tell_of_one_given_no_more(recorded: &Command, given_no_more: &[WorkloadName]) {
-    if let Command::DeregisterSession(DeregisterSession { workload }) = recorded
+    if let Command::DeregisterSession(DeregisterSession { workload, .. }) = recorded
         && given_no_more.contains(workload)
     {
         tracing::warn!(%workload, "session workload not permitted by the configuration any more");
@@ -90,7 +90,7 @@ fn tell_of_one_given_no_more(recorded: &Command, given_no_more: &[WorkloadName])
 fn due(me: &Replica, presences: &[SessionRegistration], given_no_more: &[WorkloadName]) -> Vec<Command> {
     let mut commands: Vec<_> = given_no_more
         .iter()
-        .map(|name| Command::DeregisterSession(DeregisterSession { workload: name.clone() }))
+        .map(|name| Command::DeregisterSession(DeregisterSession { workload: name.clone(), forced: true }))
         .collect();
     let mut conditions = Vec::new();
     let given = |presence: &&SessionRegistration| !given_no_more.contains(&presence.workload.name);
@@ -98,7 +98,8 @@ fn due(me: &Replica, presences: &[SessionRegistration], given_no_more: &[Workloa
         let name = &workload.name;
         let known = me.sessions.get(name);
         if *is_due_to_go && known.is_some() {
-            commands.push(Command::DeregisterSession(DeregisterSession { workload: name.clone() }));
+            // Refused while an event needs the workload, and proposed again after each change.
+            commands.push(Command::DeregisterSession(DeregisterSession { workload: name.clone(), forced: false }));
         } else if !is_due_to_go
             && *has_dialled
             && *connected
@@ -107,7 +108,8 @@ fn due(me: &Replica, presences: &[SessionRegistration], given_no_more: &[Workloa
             commands.push(Command::RegisterSession(RegisterSession { workload: workload.clone() }));
         }
         let condition = Condition { role: *role, connected: *connected, ..me.condition(name) };
-        if !is_due_to_go && (known.is_some() || *has_dialled && *connected) && me.condition(name) != condition {
+        let is_here = !is_due_to_go && *has_dialled && *connected;
+        if (known.is_some() || is_here) && me.condition(name) != condition {
             conditions.push((name.clone(), condition));
         }
     }

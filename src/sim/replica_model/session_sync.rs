@@ -39,7 +39,7 @@ fn due(here: &ModelContext) -> Vec<Command> {
         let name = &guest.workload.name;
         let listed = known.sessions.get(name);
         if !guest.is_here && guest.says_farewell && listed.is_some() {
-            commands.push(Command::DeregisterSession(DeregisterSession { workload: name.clone() }));
+            commands.push(Command::DeregisterSession(DeregisterSession { workload: name.clone(), forced: false }));
         } else if guest.is_here && listed.is_none_or(|listed| !listed.is_same_registration(&guest.workload)) {
             commands.push(Command::RegisterSession(RegisterSession { workload: guest.workload.clone() }));
         }

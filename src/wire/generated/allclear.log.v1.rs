@@ -1499,6 +1499,9 @@ pub mod command {
     pub struct DeregisterSession {
         #[prost(string, tag = "1")]
         pub workload: ::prost::alloc::string::String,
+        /// Also while an event needs the workload.
+        #[prost(bool, tag = "2")]
+        pub forced: bool,
     }
     /// The changed conditions of the workloads on the asking replica's VM.
     #[derive(Clone, PartialEq, ::prost::Message)]

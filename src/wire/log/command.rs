@@ -94,7 +94,7 @@ commands! {
     BeginDrill(begin_drill) { announcement: announcement required, mode: mode, who: who }
     EndDrill(end_drill) { event: event_id }
     RegisterSession(register_session) { workload: workload required }
-    DeregisterSession(deregister_session) { workload: workload }
+    DeregisterSession(deregister_session) { workload: workload, forced: forced }
     UpdateConditions(update_conditions) { conditions: conditions }
     ExtendAttempt(extend_attempt) { event: event_id, attempt: attempt, deadline: deadline_unix_ms }
     RecordImpact(record_impact) { event: event_id, lasted: lasted_ms }

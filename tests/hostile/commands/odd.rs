@@ -342,7 +342,10 @@ fn of_the_cluster(dice: &mut Dice, state: &State, id: EventId, number: usize) ->
         22 => {
             Command::RegisterSession(RegisterSession { workload: workload(dice, "pg", Origin::Session { owner: 0 }) })
         }
-        23 => Command::DeregisterSession(DeregisterSession { workload: WorkloadName((*dice.one(&WORKLOADS)).into()) }),
+        23 => Command::DeregisterSession(DeregisterSession {
+            workload: WorkloadName((*dice.one(&WORKLOADS)).into()),
+            forced: dice.below(2) == 0,
+        }),
         24 => note(dice),
         25 => notified(dice, &id),
         _ => Command::ExtendAttempt(ExtendAttempt {

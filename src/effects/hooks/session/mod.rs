@@ -129,7 +129,10 @@ pub struct SessionRegistration {
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RegistrationError {
-    #[error("another session has the name {0}; stop that session, or give this workload another name")]
+    #[error(
+        "another session has the name {0}; stop that session, wait for the end of its lease if it is an earlier run of \
+         this workload, or give this workload another name"
+    )]
     Taken(WorkloadName),
     #[error(
         "{WORKLOAD_LIMIT} workloads are registered at this replica, which is the limit; unregister workloads that no \

@@ -50,7 +50,7 @@ impl HelloErrors {
     fn name(&mut self, place: &dyn Display, given: &str) {
         if !is_name(given) {
             let rule = format!("1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`");
-            self.add(place, &format!("{:?} is not a name: {rule}", shortened(given)));
+            self.add(place, &format!("{:?} of {} bytes is not a name: {rule}", shortened(given), given.len()));
         }
     }
 
@@ -187,7 +187,8 @@ fn hook(place: usize, given: &pb::Hook, mistakes: &mut HelloErrors) -> Option<Ho
         runs_on,
         can_confirm: given.can_confirm,
         can_undo: given.can_undo,
-        can_dry_run: given.can_dry_run,
+        // A check changes nothing.
+        can_dry_run: given.can_dry_run || phase == Some(Phase::Check),
         min_freeze: mistakes.span(&at("min_freeze_ms"), given.min_freeze_ms, &SPAN),
         fresh_for: mistakes.span(&at("fresh_for_ms"), given.fresh_for_ms, &SPAN),
         optional_if_short: given.optional_if_short,
@@ -237,6 +238,24 @@ fn known(given: Vec<pb::Known>, mistakes: &mut HelloErrors) -> BTreeMap<String, 
     known
 }
 
+/// The mistake of a group that the configuration does not define: the member would have a budget of its own. Without any
+/// `[[group]]` every group has the defaults.
+pub(super) fn undefined_group<'a>(
+    workload: &Workload,
+    mut defined: impl Iterator<Item = &'a GroupName> + Clone,
+) -> Option<String> {
+    let group = workload.group.as_ref()?;
+    let known: Vec<String> = defined.clone().map(ToString::to_string).collect();
+    if known.is_empty() || defined.any(|it| it == group) {
+        return None;
+    }
+    Some(format!(
+        "group: {:?} is no group of the configuration of this replica; its groups are {}",
+        group.to_string(),
+        known.join(", ")
+    ))
+}
+
 /// Warnings about an accepted registration.
 pub(super) fn odd(workload: &Workload, configured: &[Workload]) -> Vec<pb::Problem> {
     let mut problems = Vec::new();
@@ -250,6 +269,13 @@ pub(super) fn odd(workload: &Workload, configured: &[Workload]) -> Vec<pb::Probl
         );
     }
     for (place, hook) in workload.hooks.iter().enumerate() {
+        for kind in hook.event_types.iter().filter(|kind| matches!(kind, EventType::Other(_))) {
+            let message = format!("allclear knows no event type {kind}: the hook does not run for any other type");
+            tell(Some(format!("hooks[{place}].event_types")), &message);
+        }
+        if hook.fresh_for.is_some() && !hook.can_confirm {
+            tell(Some(format!("hooks[{place}].fresh_for_ms")), "the field has no effect without `can_confirm`");
+        }
         if hook.phase == Phase::Failover && !hook.can_confirm {
             let message = "a failover hook without `can_confirm` counts as failed when its outcome is unknown";
             tell(Some(format!("hooks[{place}].can_confirm")), message);
