@@ -56,7 +56,7 @@ pub(super) enum OperatorCommand {
     /// Ends the pause of all approvals
     #[command(after_help = examples::RESUME)]
     Resume(OperatorArguments),
-    /// Approves an event without the rest of the preparation, and stops running hooks
+    /// Approves an event without the rest of the preparation, and stops running hooks; a running failover may end first
     ///
     /// With --alone, a replica without a quorum approves the event by itself.
     #[command(after_help = examples::APPROVE)]
@@ -153,8 +153,14 @@ impl OperatorCommand {
                 over_budget,
                 asked: OperatorArguments { reason, asker, target },
             } => {
-                let done = if alone { "approved without a quorum" } else { "approved" };
-                let told = |approved: &shown::ApproveResponse| now(done, approved.event.as_ref());
+                let told = |approved: &shown::ApproveResponse| {
+                    let waits = approved
+                        .event
+                        .iter()
+                        .any(|event| event.blocker.as_ref().is_some_and(|it| it.code == "hook_running"));
+                    let done = if alone { "approved without a quorum" } else { "approved" };
+                    now(if waits { "accepted, and not posted yet" } else { done }, approved.event.as_ref())
+                };
                 let asks = revision.is_none() && !alone && approve::is_answerable();
                 let revision = if asks { target.confirmed(&event)? } else { revision };
                 let request = shown::ApproveRequest { event, revision, reason, alone, over_budget };
@@ -204,6 +210,10 @@ fn paused(paused: &shown::PauseResponse) -> String {
 fn halted(what: &str, halt: Option<&shown::Pause>) -> String {
     let Some(halt) = halt else { return format!("{what}, but the end has already passed\n") };
     let mut text = format!("{what} until {}\n", output::sentence(&halt.until));
+    for start in &halt.starts_before {
+        let _ =
+            writeln!(text, "{} starts all the same: its notice ends at {}", start.event, output::sentence(&start.at));
+    }
     if !halt.unacknowledged_by.is_empty() {
         let names = halt.unacknowledged_by.join(", ");
         let _ = writeln!(
@@ -219,8 +229,8 @@ fn runs_again(retried: &shown::RetryResponse) -> String {
     let codes: Vec<&str> =
         retried.event.iter().flat_map(output::blockers).map(|blocker| blocker.code.as_str()).collect();
     let after = match (codes.contains(&"hold"), codes.contains(&"paused")) {
-        (true, _) => ", at the latest when the hold ends",
-        (false, true) => ", at the latest when the pause ends",
+        (true, _) => ", at the latest when the hold ends or shortly before the notice ends",
+        (false, true) => ", at the latest when the pause ends or shortly before the notice ends",
         (false, false) => "",
     };
     format!("{} runs again{after}", retried.hook)
@@ -246,8 +256,14 @@ mod tests {
             runs_again(&shown::RetryResponse { event: Some(event), hook: "drain".into() })
         };
         assert_eq!(told(&["hook_waiting"]), "drain runs again");
-        assert_eq!(told(&["hook_waiting", "paused"]), "drain runs again, at the latest when the pause ends");
-        assert_eq!(told(&["hold", "paused"]), "drain runs again, at the latest when the hold ends");
+        assert_eq!(
+            told(&["hook_waiting", "paused"]),
+            "drain runs again, at the latest when the pause ends or shortly before the notice ends"
+        );
+        assert_eq!(
+            told(&["hold", "paused"]),
+            "drain runs again, at the latest when the hold ends or shortly before the notice ends"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `allclear workload list` and `restored`: which members serve, which hooks the other members still need, and an
+//! `allclear workload list`, `restored` and `remove`: which members serve, which hooks the other members still need, and an
 //! operator's declaration that a member is in service. Any replica accepts these commands.
 
 use clap::Subcommand;
@@ -27,6 +27,20 @@ pub(super) enum WorkloadSubcommand {
         #[command(flatten)]
         target: Target,
     },
+    /// Removes the registration of a session workload that never connects again, also during an event. Run the command
+    /// on the VM of the workload
+    Remove {
+        /// The workload
+        #[arg(value_name = "VM/NAME")]
+        workload: String,
+        /// Your reason, kept in the log
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        #[command(flatten)]
+        asker: Asker,
+        #[command(flatten)]
+        target: Target,
+    },
 }
 
 impl WorkloadSubcommand {
@@ -40,6 +54,11 @@ impl WorkloadSubcommand {
                 let request = shown::DeclareRestoredRequest { workload: workload.clone(), reason };
                 let told = |_: &shown::DeclareRestoredResponse| format!("{workload} counts as in service\n");
                 target.change(&asker, async |client| client.declare_restored(request).await, told)
+            }
+            Self::Remove { workload, reason, asker, target } => {
+                let request = shown::RemoveWorkloadRequest { workload: workload.clone(), reason };
+                let told = |_: &shown::RemoveWorkloadResponse| format!("{workload} is no longer registered\n");
+                target.change(&asker, async |client| client.remove_workload(request).await, told)
             }
         }
     }

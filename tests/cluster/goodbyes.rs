@@ -70,7 +70,10 @@ async fn who_takes_its_registration_back_while_a_step_is_due_is_refused_and_stay
     database.say(goodbye(true)).await;
     let refusal = database.end().await;
     assert_eq!(refusal.code(), Code::FailedPrecondition, "{refusal}");
-    assert!(refusal.message().contains(&id) && refusal.message().contains("or force the change"), "{refusal}");
+    assert!(
+        refusal.message().contains(&id) && refusal.message().contains("run `allclear workload remove`"),
+        "{refusal}"
+    );
     let mut database = Dialled::at(&cluster.door(0), second(knows(&step.attempt, Some(done())))).await;
     database.acknowledged(&step.attempt).await;
     cluster.until_stage(0, &id, "started").await;
@@ -99,4 +102,24 @@ async fn a_registration_that_is_taken_back_by_force_leaves_its_step_in_doubt_and
     let event = cluster.closed_everywhere(&id).await;
     assert_eq!(event.hooks.len(), 1, "nobody is there to put it back: {event:#?}");
     assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_workload_that_never_comes_back_holds_its_event_until_an_operator_removes_its_registration() {
+    let short = pb::Hello { lease_ms: Some(1_000), retain_ms: Some(1_000), ..database(&[Drain, Restore]) };
+    let (cluster, id, database, _) = in_the_middle(short).await;
+    let remove = |workload: &str| cluster.says(0, &["workload", "remove", workload, "--reason", "it was renamed"]);
+    let (code, _, said) = remove("db-0/database");
+    assert!(code == 4 && said.contains("is connected, and would register again"), "{code} {said}");
+    let (code, _, said) = remove("db-0/other");
+    assert!(code == 4 && said.contains("there is no workload db-0/other"), "{code} {said}");
+    drop(database);
+    let is_away = |status: &Status| status.events[0].blocker.as_ref().is_some_and(|it| it.disconnected.is_some());
+    cluster.until(0, "a workload that is away", is_away).await;
+    let explained = cluster.says(0, &["explain", &id]).1;
+    assert!(explained.contains("allclear workload remove db-0/database --reason"), "{explained}");
+    let (code, said, _) = remove("db-0/database");
+    assert!(code == 0 && said.contains("db-0/database is no longer registered"), "{code} {said}");
+    let event = cluster.until_stage(0, &id, "started").await;
+    assert_eq!(outcomes(&event)[0], ("drain", "run", Some("unknown")));
 }

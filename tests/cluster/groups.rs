@@ -60,3 +60,34 @@ async fn a_failover_is_run_when_a_replica_becomes_the_primary_before_the_all_cle
     assert_eq!(phases_of(&event, "db-0"), ["drain", "failover", "restore"]);
     assert_eq!(cluster.cloud.posts().await.len(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_without_a_primary_is_critical_until_it_has_one() {
+    let cluster = with_primary("db-1").start().await;
+    until_roles(&cluster, ["replica", "primary", "replica"]).await;
+    assert_eq!(cluster.says(0, &["status", "--check"]).0, 0);
+    cluster.hooks.make_primary("nobody");
+    let has_none = |status: &Status| status.groups.iter().any(|group| group.primary_fault.is_some());
+    cluster.until(0, "the missing primary", has_none).await;
+    let (code, line, _) = cluster.says(0, &["status", "--check"]);
+    let fault = "has no primary: db-0, db-1, db-2 all say replica";
+    assert!(code == 2 && line.contains(fault), "{code}: {line}");
+    assert!(cluster.says(2, &["status"]).1.contains(fault));
+    cluster.hooks.make_primary("db-2");
+    cluster.until(0, "a primary", |status: &Status| !has_none(status)).await;
+    assert_eq!(cluster.says(0, &["status", "--check"]).0, 0);
+}
+
+/// Who asks an isolated replica decides about an approval: the role of its own member is the present one.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_quorum_a_replica_shows_the_present_role_of_its_own_member() {
+    let mut cluster = with_primary("db-1").start().await;
+    until_roles(&cluster, ["replica", "primary", "replica"]).await;
+    cluster.kill(1);
+    cluster.kill(2);
+    cluster.until(0, "no quorum", |status: &Status| !status.quorum).await;
+    cluster.hooks.make_primary("db-0");
+    let is_primary =
+        |status: &Status| status.workloads.iter().any(|workload| workload.vm == "db-0" && workload.role == "primary");
+    cluster.until(0, "the present role", is_primary).await;
+}

@@ -174,7 +174,10 @@ async fn what_an_event_waits_for_in_others_is_told() {
     cluster.until_event(2, &second, "its own part, offered to an operator", is_offered).await;
     readings.read(&cluster, 2, &second, "no_quorum").await;
     let (status, shown, _) = cluster.says(2, &["status"]);
-    assert!(status == 0 && shown.starts_with("cluster tests CANNOT ACT: NO QUORUM"), "{shown}");
+    assert!(
+        status == 0 && shown.starts_with("db-2 is cut off: cluster tests CANNOT ACT FROM HERE: NO QUORUM"),
+        "{shown}"
+    );
     readings.0 = readings.0.replace(&first, "FIRST");
     readings.are_as_written("others");
 }

@@ -103,7 +103,10 @@ async fn a_follower_of_a_leader_whom_too_few_answer_says_that_nothing_is_decided
     let knows = |status: &Status| !status.quorum && status.leader.as_ref() == Some(&name);
     cluster.until(follower, "aware that its leader has no quorum", knows).await;
     let (_, out, _) = cluster.says(follower, &["status"]);
-    assert!(out.contains(&format!("CANNOT ACT: NO QUORUM, {name} leads and too few of 4 voters answer it")), "{out}");
+    assert!(
+        out.contains(&format!("CANNOT ACT FROM HERE: NO QUORUM, {name} leads and too few of 4 voters answer it")),
+        "{out}"
+    );
     let (_, metrics) = cluster.page(follower, "/metrics").await;
     assert!(metrics.contains("\nallclear_has_quorum 0\n"), "{metrics}");
     assert_eq!(cluster.page(follower, "/readyz").await.0, 503);

@@ -6,7 +6,7 @@ use super::moments;
 use super::text::{OutputContext, quoted};
 use allclear_server::http::sanitize::sanitize;
 use allclear_server::replica::clock::{from_rfc3339, rfc3339};
-use allclear_server::replica::view::DOCTOR;
+use allclear_server::replica::view::{DOCTOR, primaries};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Duration of an offered hold, unless the notice is longer.
@@ -94,8 +94,16 @@ fn removing(reader: &OutputContext, event: &shown::Event, blocker: &shown::Block
         "budget" => {
             let does = "show which members are out of service, and which hooks are owed";
             add(does.into(), reader.command("workload list", &[], false));
+            for member in &blocker.unrestored {
+                let does = format!("repair {member}; if it serves already, declare it in service");
+                add(does, reader.command("workload restored", &[member], true));
+            }
         }
         _ => {}
+    }
+    if let Some(member) = blocker.disconnected.as_ref().filter(|_| !has(event, "no_quorum")) {
+        let does = format!("start {member}; if it never connects again, remove its registration, on its VM");
+        add(does, reader.command("workload remove", &[member], true));
     }
     for hook in blocker.hooks.iter().filter(|_| !has(event, "no_quorum")) {
         if code == "hook_failed" {
@@ -104,6 +112,8 @@ fn removing(reader: &OutputContext, event: &shown::Event, blocker: &shown::Block
         }
         let does =
             format!("skip {hook}: a running hook is stopped, and the event is approved if nothing else blocks it");
+        let is_failover = hook.split('/').nth(2).is_some_and(|phase| phase.starts_with("failover"));
+        let does = if is_failover { format!("{does}{}", unmoved_primary(event)) } else { does };
         add(does, reader.command("skip", &[id, hook], true));
     }
     all
@@ -112,6 +122,9 @@ fn removing(reader: &OutputContext, event: &shown::Event, blocker: &shown::Block
 /// The command for an approval that would not be refused.
 fn approving(reader: &OutputContext, event: &shown::Event) -> Option<Advice> {
     let (id, revision) = (event.id.as_str(), event.revision.to_string());
+    if event.approved_by_operator {
+        return None;
+    }
     if ["hold", "paused", "deciding", "no_healthy_channel"].into_iter().any(|code| has(event, code)) {
         return None;
     }
@@ -119,11 +132,18 @@ fn approving(reader: &OutputContext, event: &shown::Event) -> Option<Advice> {
         let does = "approve the event although other members of its groups are out of service, without the rest of the \
                     preparation";
         let over = reader.command("approve", &[id, "--revision", &revision, "--over-budget"], true);
-        return Some(Advice { does: does.into(), command: over });
+        return Some(Advice { does: format!("{does}{}", unmoved_primary(event)), command: over });
     }
-    let does = "approve the event now, without the rest of the preparation; running hooks are stopped, and Azure may \
+    let does = "approve the event now, without the rest of the preparation; running hooks, except a failover, are stopped, and Azure may \
                 start the event at once (refused if the event has changed: run explain again)";
-    Some(Advice { does: does.into(), command: reader.command("approve", &[id, "--revision", &revision], true) })
+    let does = format!("{does}{}", unmoved_primary(event));
+    Some(Advice { does, command: reader.command("approve", &[id, "--revision", &revision], true) })
+}
+
+/// What an approval, or the skip of a failover, takes down.
+fn unmoved_primary(event: &shown::Event) -> String {
+    let all = primaries(event);
+    if all.is_empty() { String::new() } else { format!("; {}, which is NOT moved and goes down", all.join(" and ")) }
 }
 
 /// Commands that keep the event from being approved.

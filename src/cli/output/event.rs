@@ -1,6 +1,8 @@
 //! `allclear explain`, for people: the blocker of an event, the next automatic step and its time, and the commands
 //! that help.
 
+use std::collections::BTreeMap;
+
 use super::advice::advice;
 use super::moments;
 use super::page::{Span, TextBuilder, bold, faint, green, plain, red, yellow};
@@ -97,6 +99,7 @@ fn verdict(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event)
         if event.stage != "closed" {
             page.heading("NOTHING TO APPROVE ANY MORE");
             page.line(2, &[plain(stage(&event.stage))]);
+            failing_restores(page, reader, event);
         }
         return;
     };
@@ -138,6 +141,26 @@ fn verdict(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event)
     }
 }
 
+/// The members whose restore keeps failing, each with the command for a member that serves.
+fn failing_restores(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
+    let mut last: BTreeMap<(&str, &str), &shown::Hook> = BTreeMap::new();
+    for hook in event.hooks.iter().filter(|hook| matches!(hook.phase.as_str(), "restore" | "ready")) {
+        if hook.outcome.is_some() {
+            last.insert((&hook.vm, &hook.workload), hook);
+        }
+    }
+    for ((vm, workload), hook) in last {
+        if matches!(hook.outcome.as_deref(), Some("done" | "not_applicable")) || event.stage != "restoring" {
+            continue;
+        }
+        let why = hook.reason.as_deref().or(hook.outcome.as_deref()).unwrap_or_default();
+        let what = format!("the {} hook of {workload} on {vm} has failed: {why}; allclear retries it", hook.phase);
+        page.line(2, &[red(what)]);
+        page.line(2, &[plain("repair the cause; if the member already serves:")]);
+        page.verbatim(6, &bold(reader.command("workload restored", &[&format!("{vm}/{workload}")], true)));
+    }
+}
+
 /// What remains to a person when nothing can be prepared any more.
 fn unprepared(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
     page.blank();
@@ -145,8 +168,16 @@ fn unprepared(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Eve
     page.entry(2, "why", NAMES, &[plain(format!("the event started before {}", missing(event)))]);
     page.entry(2, "next", NAMES, &[plain("the workloads on the VM are restored after the event")]);
     page.heading("WHAT YOU CAN DO");
-    page.line(2, &[plain("check that the other members serve; if none is the primary, fail over by hand")]);
-    page.verbatim(6, &bold(reader.command("workload", &["list"], false)));
+    let failover = event.hooks.iter().find(|hook| hook.phase == "failover" && hook.outcome.is_none());
+    let otherwise = failover.map_or_else(String::new, |hook| {
+        let until = moments::within(reader.now, &hook.deadline);
+        format!(" when allclear's own failover has ended, which runs until {until} at the latest:")
+    });
+    page.line(
+        2,
+        &[plain(format!("check that the other members serve;{otherwise} if none is the primary, fail over by hand"))],
+    );
+    page.verbatim(6, &bold(reader.command("status", &[], false)));
 }
 
 /// The number of further blockers, after the text of the first.
@@ -160,7 +191,8 @@ fn more_blockers(event: &shown::Event) -> String {
 
 /// The next automatic step, and its time.
 pub(super) fn next(reader: &OutputContext, blocker: &shown::Blocker) -> String {
-    let when = blocker.until.as_ref().map(|until| format!(": {}", moments::written(reader.now, until)));
+    let until = blocker.until.as_ref().filter(|until| !blocker.next.contains(until.as_str()));
+    let when = until.map(|until| format!(": {}", moments::written(reader.now, until)));
     format!("{}{}", moments::within(reader.now, &blocker.next), when.unwrap_or_default())
 }
 

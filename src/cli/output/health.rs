@@ -53,12 +53,17 @@ fn critical(status: &shown::Status) -> Vec<String> {
     if let Some(why) = &status.outside_because {
         all.push(format!("{} takes no part: {why}", status.replica));
     } else if !status.quorum {
-        all.push("no quorum, so nothing is decided".into());
+        let voters = status.replicas.iter().filter(|replica| replica.voter).count();
+        let others = if voters > 2 { "; the other replicas may act" } else { "" };
+        all.push(format!("no quorum, so nothing is decided by {}{others}", status.replica));
     }
     let sees = |replica: &shown::Replica| replica.member && replica.reachable && replica.metadata == "healthy";
     if !status.replicas.iter().any(sees) {
         all.push("nobody sees events: no metadata endpoint answers".into());
     }
+    let faults =
+        status.groups.iter().filter_map(|group| Some(format!("{} {}", group.name, group.primary_fault.as_ref()?)));
+    all.extend(faults);
     for event in status.events.iter().filter(|event| event.drill.is_none()) {
         if let Some(blocker) = blockers(event).find(|blocker| is_urgent(blocker)) {
             all.push(format!("{} waits for a person: {}", what(event), blocker.message));
@@ -88,9 +93,14 @@ fn warnings(status: &shown::Status) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(pause) = &status.paused {
         all.push(format!("all approvals are paused by {} until {}", pause.by, pause.until));
+        let starts = pause.starts_before.iter().filter_map(|start| {
+            let event = status.events.iter().find(|event| event.id == start.event)?;
+            Some(format!("{} starts all the same at {}", what(event), start.at))
+        });
+        all.extend(starts);
     }
     for event in &status.events {
-        let blocked = blockers(event).filter(|it| it.code == "hook_blocked");
+        let blocked = blockers(event).filter(|it| matches!(it.code.as_str(), "hook_blocked" | "budget"));
         all.extend(blocked.map(|blocker| format!("{} waits: {}", what(event), blocker.message)));
         if let Some(hold) = &event.hold {
             all.push(format!("{} is held by {} until {}", what(event), hold.by, hold.until));
@@ -138,6 +148,11 @@ mod tests {
     fn what_is_wrong_is_told_in_one_line_the_worst_first() {
         assert_eq!(line(&well()), "OK: cluster orders: no open events\n");
         assert_eq!(told(|it| it.replicas[1].reachable = false), "WARNING: cluster orders: db-1 is unreachable\n");
+        let fault = told(|it| {
+            let primary_fault = Some("has no primary: db-0, db-1 all say replica".into());
+            it.groups.push(shown::Group { name: "orders-db".into(), primary_fault, ..Default::default() });
+        });
+        assert_eq!(fault, "CRITICAL: cluster orders: orders-db has no primary: db-0, db-1 all say replica\n");
         let clock = told(|it| it.replicas[1].clock_difference_ms = Some(-5_200));
         assert_eq!(clock, "WARNING: cluster orders: db-1: CLOCK 5.2 s behind the cluster's clock\n");
         assert!(told(|it| it.quorum = false).starts_with("CRITICAL: cluster orders: no quorum"));

@@ -62,15 +62,28 @@ fn ability(page: &mut TextBuilder, reader: &OutputContext, status: &shown::Statu
             }
             None => format!(": NO QUORUM, {} reaches {answering} of {count} voters", status.replica),
         };
-        page.line(0, &[red(format!("cluster {cluster} CANNOT ACT")), plain(how)]);
-        let until = "nothing is decided until more than half of the voters reach each other; but one replica of a pair \
-                     may approve user-initiated events by itself, and an operator may approve an event with `approve --alone`: \
-                     see `allclear explain`";
+        let what = if count > 2 {
+            format!("{} is cut off: cluster {cluster} CANNOT ACT FROM HERE", status.replica)
+        } else {
+            format!("cluster {cluster} CANNOT ACT")
+        };
+        page.line(0, &[red(what), plain(how)]);
+        let until = if count > 2 {
+            "the other replicas may have a quorum and act: run `allclear status` on their VMs before you do anything \
+             here; what this page shows of other VMs is as old as the loss of the quorum"
+        } else {
+            "nothing is decided until both voters reach each other; but a replica of a pair may approve \
+             user-initiated events by itself, and an operator may approve an event with `approve --alone`: see \
+             `allclear explain`"
+        };
         page.line(2, &[plain(until)]);
     }
     if !sees_events {
         let why = format!(": no replica receives documents from Azure's metadata endpoint; run on each VM: {DOCTOR}");
         page.line(0, &[red("NOBODY SEES EVENTS"), plain(why)]);
+    }
+    for (group, fault) in status.groups.iter().filter_map(|group| Some((&group.name, group.primary_fault.as_ref()?))) {
+        page.line(0, &[red(format!("{group} {fault}"))]);
     }
     if let Some(pause) = &status.paused {
         let how = format!(" by {} until {}: {}", pause.by, moments::written(reader.now, &pause.until), pause.reason);
@@ -132,6 +145,7 @@ fn short(page: &mut TextBuilder, reader: &OutputContext, open: &shown::Event) {
 
 fn replicas(status: &shown::Status) -> Vec<Vec<Span>> {
     let mut rows = vec![["NAME", "VOTE", "ANSWERS", "METADATA", "LAST DOCUMENT", ""].map(faint).to_vec()];
+    let is_pair = status.replicas.iter().filter(|replica| replica.voter).count() == 2;
     for replica in &status.replicas {
         let leads = status.leader.as_ref() == Some(&replica.name);
         let vote = match (replica.voter, leads) {
@@ -157,7 +171,7 @@ fn replicas(status: &shown::Status) -> Vec<Vec<Span>> {
             reachable,
             metadata,
             plain(age),
-            yellow(remarks(replica).join("; ")),
+            yellow(remarks(replica, is_pair).join("; ")),
         ]);
     }
     rows
@@ -167,7 +181,7 @@ fn age(ms: u64) -> String {
     if ms < 1_000 { format!("{ms} ms ago") } else { format!("{} ago", moments::span(Duration::from_millis(ms))) }
 }
 
-fn remarks(replica: &shown::Replica) -> Vec<String> {
+fn remarks(replica: &shown::Replica, is_pair: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     match (replica.member, replica.configured) {
         (false, _) => remarks.push("configured, but no member".into()),
@@ -176,10 +190,10 @@ fn remarks(replica: &shown::Replica) -> Vec<String> {
     }
     remarks.extend(replica.clock_difference_ms.and_then(clock));
     if replica.suspect {
-        remarks.push(if replica.reachable {
-            "has not reported yet whether it approved an event alone".into()
-        } else {
-            "may approve user-initiated events by itself".into()
+        remarks.push(match (replica.reachable, is_pair) {
+            (true, _) => "has not reported yet whether it approved an event alone".into(),
+            (false, true) => "may approve user-initiated events by itself".into(),
+            (false, false) => "may approve an event by itself if an operator asks it".into(),
         });
     }
     remarks.extend(replica.unreached_because.as_ref().map(|why| format!("not reached from here: {why}")));
@@ -205,10 +219,19 @@ fn role(reader: &OutputContext, workload: &shown::Workload) -> Span {
     }
 }
 
+/// Whether the member serves.
+fn state(status: &shown::Status, workload: &shown::Workload) -> Span {
+    let is_it = |member: &&shown::MemberState| member.vm == workload.vm && member.workload == workload.name;
+    match status.members.iter().find(is_it).map(|member| member.state.as_str()) {
+        Some("in_service") | None => plain("in service"),
+        Some(word) => red(word.replace('_', " ")),
+    }
+}
+
 fn workloads(reader: &OutputContext, status: &shown::Status) -> Vec<Vec<Span>> {
     let mut sorted: Vec<&shown::Workload> = status.workloads.iter().collect();
     sorted.sort_by_key(|workload| (&workload.group, &workload.name, &workload.vm));
-    let mut rows = vec![["GROUP", "NAME", "VM", "ROLE", "CONNECTED", "HOOKS FOR"].map(faint).to_vec()];
+    let mut rows = vec![["GROUP", "NAME", "VM", "ROLE", "STATE", "CONNECTED", "HOOKS FOR"].map(faint).to_vec()];
     for workload in sorted {
         let connected = if workload.connected { plain("yes") } else { red("NO") };
         rows.push(vec![
@@ -216,6 +239,7 @@ fn workloads(reader: &OutputContext, status: &shown::Status) -> Vec<Vec<Span>> {
             plain(&workload.name),
             plain(&workload.vm),
             role(reader, workload),
+            state(status, workload),
             connected,
             plain(workload.phases.join(", ")),
         ]);

@@ -59,7 +59,12 @@ pub(super) fn how_far(event: &shown::Event) -> String {
         (Some(outcome), None) => format!(", {outcome}"),
         (None, _) => String::new(),
     };
-    format!("{}{end}", event.stage)
+    let is_early = event.blocker.as_ref().is_some_and(|blocker| blocker.code == "too_early");
+    match event.stage.as_str() {
+        "preparing" if is_early => "waits for the start of its preparation".into(),
+        "preparing" if event.approved_by_operator => "preparing, approved by an operator".into(),
+        stage => format!("{stage}{end}"),
+    }
 }
 
 /// A word quoted for a shell, whatever characters `word` contains.

@@ -31,10 +31,12 @@ fn with(roles: [Role; 2], has_failover: bool) -> State {
             on_absent: OnAbsent::Hold,
         };
         let condition = Condition { role, ..Condition::default() };
-        for command in [
-            Command::RegisterWorkloads(RegisterWorkloads { workloads: alloc::vec![workload], groups: Vec::new() }),
-            Command::UpdateConditions(UpdateConditions { conditions: alloc::vec![(name, condition)] }),
-        ] {
+        // A workload has no known role before its first report.
+        let told = Command::UpdateConditions(UpdateConditions { conditions: alloc::vec![(name, condition)] });
+        let registers = RegisterWorkloads { workloads: alloc::vec![workload], groups: Vec::new() };
+        for command in
+            core::iter::once(Command::RegisterWorkloads(registers)).chain(Some(told).filter(|_| role != Role::Unknown))
+        {
             assert_eq!(apply(&mut state, &Entry { at: SINCE, by: vm.clone(), command }), ApplyResult::Applied);
         }
     }
@@ -110,4 +112,28 @@ fn there_are_never_two_primaries_where_a_failover_moves_one() {
     assert_eq!(roles(&with(both, true), &input(&["a"])), [certain(Role::Primary), old(Role::Primary, Some(SINCE))]);
     // A group without a failover hook may have several primaries.
     assert_eq!(roles(&with(both, false), &input(&["a", "b"])), [certain(Role::Primary); 2]);
+}
+
+/// Nothing is concluded while a member is silent, has no role, or could have no primary at all.
+#[test]
+fn a_group_without_a_primary_or_with_two_is_told_once_all_members_have_said_so() {
+    let fault = |roles, has_failover, reachable: &[&str]| {
+        let found = primary_faults(&with(roles, has_failover), &input(reachable));
+        found.into_iter().map(|(group, fault)| (group.0, fault)).collect::<Vec<_>>()
+    };
+    let both = ["a", "b"].map(|vm| Member { vm: VmName::new(vm), workload: WorkloadName("w".into()) });
+    let all: &[&str] = &["a", "b"];
+    let orders = || String::from("orders");
+    let absent = fault([Role::Replica, Role::Replica], true, all);
+    assert_eq!(absent, [(orders(), PrimaryFault::Absent(both.to_vec()))]);
+    let several = fault([Role::Primary, Role::Primary], true, all);
+    assert_eq!(several, [(orders(), PrimaryFault::Several(both.to_vec()))]);
+    for (roles, has_failover, reachable) in [
+        ([Role::Primary, Role::Replica], true, all),
+        ([Role::Replica, Role::Replica], false, all),
+        ([Role::Replica, Role::Unknown], true, all),
+        ([Role::Replica, Role::Replica], true, &["a"]),
+    ] {
+        assert_eq!(fault(roles, has_failover, reachable), []);
+    }
 }

@@ -26,6 +26,9 @@ pub enum NotSelected {
 impl fmt::Display for NotSelected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Unknown { given } if given.len() < SHORTEST_BEGINNING => {
+                write!(f, "{given:?} is too short for an event: write at least {SHORTEST_BEGINNING} letters of the id")
+            }
             Self::Unknown { given } => {
                 write!(f, "no event {given:?} is known here; `allclear events` lists the known events")
             }

@@ -208,8 +208,13 @@ impl State {
         now: Timestamp,
     ) -> impl Iterator<Item = &'a OperatorRecord> + use<'a> {
         let closed = event.entered_at(Stage::Closed).unwrap_or(now);
-        let ends = |wish: &OperatorRecord| match wish.what {
-            OperatorAction::Hold { until, .. } | OperatorAction::Pause { until } => until,
+        let replaced = |pause: &OperatorRecord| {
+            let later = |wish: &&OperatorRecord| wish.number > pause.number && wish.pauses_or_resumes();
+            self.operator_records.iter().find(later).map(|wish| wish.at)
+        };
+        let ends = move |wish: &OperatorRecord| match wish.what {
+            OperatorAction::Pause { until } => replaced(wish).map_or(until, |at| at.min(until)),
+            OperatorAction::Hold { until, .. } => until,
             OperatorAction::Release
             | OperatorAction::Approve { .. }
             | OperatorAction::Resume

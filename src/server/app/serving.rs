@@ -44,7 +44,7 @@ pub(super) fn serve(
     let cluster = &inputs.cluster;
     // Tasks started by the routes themselves run on `answering` as well.
     let entered = answering.enter();
-    let for_operators = grpc::operator_routes(view.clone(), shared, stop.clone());
+    let for_operators = grpc::operator_routes(view.clone(), shared, hooks.clone(), stop.clone());
     let for_workloads = grpc::workload_routes(shared, hooks.clone(), view.clone(), stop.clone());
     drop(entered);
     let contact = grpc::contact_service(inputs.clone(), observer.clone());

@@ -13,9 +13,11 @@ use super::names::{given_name, name};
 use super::operator_actions::{OperatorCall, reason};
 use super::refusal::{not_selected, refused};
 use super::uid_policy::caller;
+use super::workload;
 use crate::replica::SharedParts;
 use crate::replica::clock::from_rfc3339;
 use crate::replica::cluster::ClusterHandle;
+use crate::replica::hook_executor::HookExecutor;
 use crate::replica::input_source::InputSource;
 use crate::replica::isolated_requests::IsolatedRequests;
 use crate::replica::view::{PageStart, View};
@@ -31,19 +33,28 @@ use allclear_wire::pb::allclear::operator::v1::operator_server::{self, OperatorS
 /// The longest message is a drill's, with up to 1,000 VMs.
 const MAX_MESSAGE_BYTES: usize = 512 << 10;
 
+/// Reads VM/NAME.
+fn member(given: &str) -> Result<Member, Status> {
+    let (vm, workload) = given.split_once('/').ok_or_else(|| {
+        Status::invalid_argument(format!("workload: {:?} is not a member: write VM/NAME", bounded(given)))
+    })?;
+    Ok(Member { vm: VmName::new(vm), workload: WorkloadName(workload.into()) })
+}
+
 struct OperatorService {
     view: View,
     cluster: Arc<ClusterHandle>,
     inputs: Arc<InputSource>,
     isolated_requests: Arc<IsolatedRequests>,
+    hooks: Arc<HookExecutor>,
     stop: CancellationToken,
 }
 
 /// The operator service.
-pub fn operator_routes(view: View, shared: &SharedParts, stop: CancellationToken) -> Routes {
+pub fn operator_routes(view: View, shared: &SharedParts, hooks: Arc<HookExecutor>, stop: CancellationToken) -> Routes {
     let SharedParts { inputs, isolated_requests, .. } = shared.clone();
     let cluster = inputs.cluster.clone();
-    let server = OperatorServer::new(OperatorService { view, cluster, inputs, isolated_requests, stop });
+    let server = OperatorServer::new(OperatorService { view, cluster, inputs, isolated_requests, hooks, stop });
     Routes::new(server.max_decoding_message_size(MAX_MESSAGE_BYTES))
 }
 
@@ -262,12 +273,23 @@ impl operator_server::Operator for OperatorService {
     ) -> Answer<shown::DeclareRestoredResponse> {
         let (asking, request) = self.asked(request);
         let reason = reason(&request.reason)?;
-        let (vm, workload) = request.workload.split_once('/').ok_or_else(|| {
-            Status::invalid_argument(format!("workload: {:?} is not a member: write VM/NAME", request.workload))
-        })?;
-        let member = Member { vm: VmName::new(vm), workload: WorkloadName(workload.into()) };
+        let member = member(&request.workload)?;
         asking.ask(OperatorRequest::Restored { member }, reason).await?;
         Ok(Response::new(shown::DeclareRestoredResponse {}))
+    }
+
+    async fn remove_workload(
+        &self,
+        request: Request<shown::RemoveWorkloadRequest>,
+    ) -> Answer<shown::RemoveWorkloadResponse> {
+        let (asking, request) = self.asked(request);
+        let (member, why) = (member(&request.workload)?, reason(&request.reason)?);
+        asking.wait_for_quorum().await?;
+        asking.catch_up().await?;
+        workload::may_remove(&self.cluster, &member).map_err(Status::failed_precondition)?;
+        asking.record(format!("removal of the registration of {member}"), Some(why)).await?;
+        workload::deregister(&self.cluster, &self.hooks.runner.sessions, &member.workload, true).await?;
+        Ok(Response::new(shown::RemoveWorkloadResponse {}))
     }
 
     async fn prepare(&self, request: Request<shown::PrepareRequest>) -> Answer<shown::PrepareResponse> {

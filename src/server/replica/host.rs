@@ -13,7 +13,7 @@ use super::hook_executor::HookExecutor;
 use super::input_source::InputSource;
 use super::isolated_requests::IsolatedRequests;
 use super::journal::ApprovalJournal;
-use super::latest_readiness::LatestReadiness;
+use super::latest_answers::LatestReadiness;
 use super::metrics::Metrics;
 use super::poller::ImdsPoller;
 use super::watchdog::Watchdog;

@@ -23,7 +23,7 @@ mod isolation;
 pub mod journal;
 mod journal_sync;
 pub mod late_outcomes;
-pub mod latest_readiness;
+pub mod latest_answers;
 mod leader_loop;
 pub mod metrics;
 pub mod peer_tracker;
@@ -55,7 +55,7 @@ use self::host::ReplicaHost;
 use self::input_source::InputSource;
 use self::isolated_requests::IsolatedRequests;
 use self::journal::ApprovalJournal;
-use self::latest_readiness::LatestReadiness;
+use self::latest_answers::{LatestReadiness, LatestRoles};
 use self::metrics::Metrics;
 use self::poller::ImdsPoller;
 use self::readiness_poller::ReadinessProbe;
@@ -90,6 +90,7 @@ pub struct SharedParts {
     pub isolated_requests: Arc<IsolatedRequests>,
     pub metrics: Arc<Metrics>,
     pub watchdog: Arc<Watchdog>,
+    pub roles: Arc<LatestRoles>,
 }
 
 impl SharedParts {
@@ -101,6 +102,7 @@ impl SharedParts {
             isolated_requests: Arc::default(),
             metrics,
             watchdog: Arc::default(),
+            roles: Arc::default(),
         }
     }
 }
@@ -115,14 +117,14 @@ impl ReplicaTasks {
     pub fn start(shared: SharedParts, observer: &Arc<ImdsPoller>, hooks: &Arc<HookExecutor>, startup: Startup) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let (left_over_sender, left_over) = watch::channel(None);
-        let SharedParts { inputs, journal, isolated_requests, metrics, watchdog } = shared;
+        let SharedParts { inputs, journal, isolated_requests, metrics, watchdog, roles: latest_roles } = shared;
         let (cluster, readiness) = (&inputs.cluster, Arc::new(LatestReadiness::default()));
         let pulse = PulseFile::in_folder(journal.folder(), journal.environment());
         let Startup { workloads, groups, questions, reports } = startup;
         let Questions { surroundings, roles, ready } = questions;
         tasks.spawn(downtime::watch(cluster.clone(), pulse, watchdog.clone(), stop.clone()));
         tasks.spawn(decommission::run(inputs.clone(), stop.clone()));
-        tasks.spawn(role_poller::run(cluster.clone(), surroundings.clone(), roles, stop.clone()));
+        tasks.spawn(role_poller::run(cluster.clone(), latest_roles, surroundings.clone(), roles, stop.clone()));
         tasks.spawn(readiness_poller::run(cluster.clone(), readiness.clone(), surroundings, ready, stop.clone()));
         tasks.spawn(session_sync::sync_sessions(cluster.clone(), hooks.clone(), stop.clone()));
         for reports in reports {

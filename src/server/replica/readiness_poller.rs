@@ -7,7 +7,7 @@ use tokio_util::task::TaskTracker;
 
 use super::clock;
 use super::cluster::ClusterHandle;
-use super::latest_readiness::LatestReadiness;
+use super::latest_answers::LatestReadiness;
 use crate::hooks::{HookEnvironment, Owner, ReadyHook};
 use allclear_core::model::command::{Command, UpdateConditions};
 use allclear_core::model::state::State;

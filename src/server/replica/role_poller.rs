@@ -9,6 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::clock;
 use super::cluster::ClusterHandle;
+use super::latest_answers::LatestRoles;
 use crate::hooks::{HookEnvironment, RoleSource};
 use allclear_core::model::command::{Command, UpdateConditions};
 use allclear_core::model::id::{EventId, GroupName, WorkloadName};
@@ -35,19 +36,25 @@ pub struct PolledRole {
 /// Runs until `stop` is cancelled.
 pub(super) async fn run(
     cluster: Arc<ClusterHandle>,
+    latest: Arc<LatestRoles>,
     surroundings: HookEnvironment,
     told: Vec<PolledRole>,
     stop: CancellationToken,
 ) {
     let tasks = TaskTracker::new();
     for workload in told {
-        tasks.spawn(stop.clone().run_until_cancelled_owned(ask_on(cluster.clone(), surroundings.clone(), workload)));
+        tasks.spawn(stop.clone().run_until_cancelled_owned(ask_on(
+            cluster.clone(),
+            latest.clone(),
+            surroundings.clone(),
+            workload,
+        )));
     }
     tasks.close();
     tasks.wait().await;
 }
 
-async fn ask_on(cluster: Arc<ClusterHandle>, surroundings: HookEnvironment, told: PolledRole) {
+async fn ask_on(cluster: Arc<ClusterHandle>, kept: Arc<LatestRoles>, surroundings: HookEnvironment, told: PolledRole) {
     let facts = facts(&cluster, &told);
     let mut state = cluster.committed.clone();
     let mut latest: Option<Role> = None;
@@ -63,6 +70,9 @@ async fn ask_on(cluster: Arc<ClusterHandle>, surroundings: HookEnvironment, told
                 latest = Some(Role::Unknown);
             }
             Err(why) => tracing::debug!(workload = %told.workload, why, "role not received"),
+        }
+        if let Some(role) = latest {
+            kept.keep(&told.workload, role);
         }
         let again = clock::monotonic().plus(told.every);
         loop {

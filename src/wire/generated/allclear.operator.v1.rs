@@ -125,6 +125,10 @@ pub struct Group {
     pub max_unavailable: u32,
     #[prost(message, repeated, tag = "3")]
     pub members: ::prost::alloc::vec::Vec<group::Member>,
+    /// "has no primary" or "has several primaries", with the members; absent while exactly one member is the primary, or
+    /// while that is not known.
+    #[prost(string, optional, tag = "4")]
+    pub primary_fault: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// Nested message and enum types in `Group`.
 pub mod group {
@@ -155,7 +159,7 @@ pub struct Warning {
 }
 /// The reason why all approvals, or the approval of one event, are deferred.
 #[derive(serde::Serialize, serde::Deserialize)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Pause {
     #[prost(string, tag = "1")]
     pub by: ::prost::alloc::string::String,
@@ -166,6 +170,20 @@ pub struct Pause {
     /// Voters that may not know the pause yet. Such a voter may still approve a user-initiated event alone when isolated.
     #[prost(string, repeated, tag = "4")]
     pub unacknowledged_by: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The events whose notice ends before `until`: Azure starts them all the same.
+    #[prost(message, repeated, tag = "5")]
+    pub starts_before: ::prost::alloc::vec::Vec<pause::Start>,
+}
+/// Nested message and enum types in `Pause`.
+pub mod pause {
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Start {
+        #[prost(string, tag = "1")]
+        pub event: ::prost::alloc::string::String,
+        #[prost(string, tag = "2")]
+        pub at: ::prost::alloc::string::String,
+    }
 }
 #[derive(serde::Serialize, serde::Deserialize)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -313,6 +331,9 @@ pub struct Event {
     /// The remaining blockers, the one to act on first in front.
     #[prost(message, repeated, tag = "51")]
     pub other_blockers: ::prost::alloc::vec::Vec<Blocker>,
+    /// An operator has approved the event.
+    #[prost(bool, tag = "54")]
+    pub approved_by_operator: bool,
     /// The workloads on the VMs of the event.
     #[prost(message, repeated, tag = "52")]
     pub takes_down: ::prost::alloc::vec::Vec<TakenDown>,
@@ -401,6 +422,12 @@ pub struct Blocker {
     /// Absent unless an operator may approve the event on this replica without a quorum.
     #[prost(message, optional, tag = "7")]
     pub isolated_approval: ::core::option::Option<IsolatedApproval>,
+    /// The session workload that is not connected, as VM/NAME.
+    #[prost(string, optional, tag = "8")]
+    pub disconnected: ::core::option::Option<::prost::alloc::string::String>,
+    /// The members that are not restored, as VM/NAME, if the event waits for their return.
+    #[prost(string, repeated, tag = "9")]
+    pub unrestored: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// The consequences of an operator's approval without a quorum.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -646,7 +673,7 @@ pub struct HoldRequest {
     pub no_hooks: bool,
 }
 #[derive(serde::Serialize, serde::Deserialize)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HoldResponse {
     /// Contains the voters that have not acknowledged the hold.
     #[prost(message, optional, tag = "1")]
@@ -675,7 +702,7 @@ pub struct PauseRequest {
     pub reason: ::prost::alloc::string::String,
 }
 #[derive(serde::Serialize, serde::Deserialize)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PauseResponse {
     /// Contains the voters that have not acknowledged the pause.
     #[prost(message, optional, tag = "1")]
@@ -723,6 +750,18 @@ pub struct DeclareRestoredRequest {
 #[derive(serde::Serialize, serde::Deserialize)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeclareRestoredResponse {}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RemoveWorkloadRequest {
+    /// VM/NAME, on the VM of the asked replica
+    #[prost(string, tag = "1")]
+    pub workload: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RemoveWorkloadResponse {}
 #[derive(serde::Serialize, serde::Deserialize)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ApproveResponse {
@@ -1204,6 +1243,34 @@ pub mod operator_client {
                 );
             self.inner.unary(req, path, codec).await
         }
+        /// Removes the registration of a disconnected session workload from the asked replica, also during an event: the event
+        /// no longer waits for the hooks of the workload.
+        pub async fn remove_workload(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RemoveWorkloadRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RemoveWorkloadResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/allclear.operator.v1.Operator/RemoveWorkload",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("allclear.operator.v1.Operator", "RemoveWorkload"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
         pub async fn add_member(
             &mut self,
             request: impl tonic::IntoRequest<super::AddMemberRequest>,
@@ -1418,6 +1485,15 @@ pub mod operator_server {
             request: tonic::Request<super::DeclareRestoredRequest>,
         ) -> std::result::Result<
             tonic::Response<super::DeclareRestoredResponse>,
+            tonic::Status,
+        >;
+        /// Removes the registration of a disconnected session workload from the asked replica, also during an event: the event
+        /// no longer waits for the hooks of the workload.
+        async fn remove_workload(
+            &self,
+            request: tonic::Request<super::RemoveWorkloadRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RemoveWorkloadResponse>,
             tonic::Status,
         >;
         async fn add_member(
@@ -2130,6 +2206,51 @@ pub mod operator_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = DeclareRestoredSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/allclear.operator.v1.Operator/RemoveWorkload" => {
+                    #[allow(non_camel_case_types)]
+                    struct RemoveWorkloadSvc<T: Operator>(pub Arc<T>);
+                    impl<
+                        T: Operator,
+                    > tonic::server::UnaryService<super::RemoveWorkloadRequest>
+                    for RemoveWorkloadSvc<T> {
+                        type Response = super::RemoveWorkloadResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RemoveWorkloadRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Operator>::remove_workload(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RemoveWorkloadSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -19,8 +19,12 @@ use allclear_cloud::OrderError;
 
 const LARGEST_BODY: usize = 256 * 1024;
 
+/// The answer at `/control` itself: people have the program, and not its source.
+const DESCRIPTION: &str = include_str!("../README.md");
+
 pub(super) fn router() -> Router<Arc<ServerState>> {
     Router::new()
+        .route("/", get(|| async { DESCRIPTION }))
         .route("/state", get(events::state))
         .route("/events", get(events::list).post(events::announce))
         .route("/events/{id}", get(events::show).patch(events::change))

@@ -28,7 +28,8 @@ export function ability(status) {
   told(lost, "is unreachable", "are unreachable");
   told(mute, "gets no documents from its metadata endpoint", "get no documents from their metadata endpoints");
   told(off, "has a clock more than 2 s off", "have clocks more than 2 s off");
-  told(suspects, "might approve a user-initiated event alone", "might approve user-initiated events alone");
+  // One of three or more approves alone only for an operator.
+  if (voters.length === 2) told(suspects, "might approve a user-initiated event alone", "might approve user-initiated events alone");
   for (const { text } of status.warnings) worries.push(outside(text));
   if (healthy.length === 0) worries.push("no metadata channel works, so the cluster can approve nothing and receives no new events");
   const leads = status.leader ? [outside(status.leader), " leads"] : "there is no leader";

@@ -1,7 +1,7 @@
 // The commands for an event, ready to copy. The page is read only.
 
 import { plain, tree } from "./tree.js";
-import { blockersOf, instant, time } from "./words.js";
+import { blockersOf, instant, primaries, time } from "./words.js";
 
 // The text quoted for a shell; null if the text has characters that a reader cannot check by eye.
 function quoted(text) {
@@ -18,6 +18,8 @@ export function commandLine(command, status) {
   const endpoint = status.endpoint && quoted(status.endpoint);
   return endpoint ? `${command} --endpoint ${endpoint}` : command;
 }
+
+const isMove = (name) => (name.split("/")[2] ?? "").startsWith("failover");
 
 // The explanation of an operator's approval without a quorum, with the blockers that the approval overrides. Of a pair
 // nobody has a quorum without the other.
@@ -43,11 +45,14 @@ export function commandsFor(event, status, now) {
   // Without a quorum a replica refuses all commands.
   const isOpen = ["announced", "preparing"].includes(event.stage) && !event.drill && status.quorum;
   // An approval does not override a hold or a pause, and needs a replica with a healthy metadata channel.
-  const approves = isOpen && !event.hold && !status.paused && !has("deciding", "no_healthy_channel");
+  const approves = isOpen && !event.approved_by_operator && !event.hold && !status.paused && !has("deciding", "no_healthy_channel");
   const [mayApprove, mayOverdraw] = [approves && !has("budget"), approves && has("budget")];
   // An observed event is never approved by this cluster, so a hold has no effect.
   const mayHalt = isOpen && !has("observing") && !(at <= now);
-  const why = "--reason \"why\"";
+  const why = "--reason 'WHY'";
+  const unmoved = primaries(event, now).map((told) => `; ${plain(told).replace(/\.$/, "")}, which is NOT moved and goes down`).join("");
+  const unrestored = blockers.flatMap(({ unrestored: members }) => members).filter((member) => quoted(member) !== null);
+  const disconnected = blockers.map(({ disconnected: member }) => member).filter((member) => member && quoted(member) !== null);
   const alone = event.blocker?.isolated_approval;
   const all = [
     !status.quorum && ["Find unreachable replicas, on each of the VMs", "allclear status"],
@@ -57,16 +62,18 @@ export function commandsFor(event, status, now) {
     isOpen && has("too_early") && ["Prepare the event now, or at a time with --at, with all hooks: allclear approves the event when it is prepared, and Azure may start it at once", `allclear prepare ${id} ${why}`],
     ...hooks.flatMap(({ name, isFailed }) => [
       isOpen && isFailed && [`Run the hook ${plain(name)} again, once the cause of its failure is mended`, `allclear retry ${id} ${quoted(name)} ${why}`],
-      isOpen && [`Skip the hook ${plain(name)}: a running hook is stopped, and allclear approves the event when no other blocker remains`, `allclear skip ${id} ${quoted(name)} ${why}`],
+      isOpen && [`Skip the hook ${plain(name)}: a running hook is stopped, and allclear approves the event when no other blocker remains${isMove(name) ? unmoved : ""}`, `allclear skip ${id} ${quoted(name)} ${why}`],
     ]),
     isOpen && event.hold && ["Release the event: allclear approves the event as soon as no other blocker remains, and Azure may start the event at once", `allclear release ${id} ${why}`],
     status.paused && isOpen && ["End the pause: approvals continue, and Azure may start approved events at once", `allclear resume ${why}`],
     isOpen && has("budget") && ["Show which members are out of service, and which hooks are owed", "allclear workload list"],
-    mayOverdraw && ["Approve the event although other members of its groups are out of service, without the remaining preparation: Azure may start the event at once", `allclear approve ${id} --revision ${event.revision} --over-budget ${why}`],
-    mayApprove && ["Approve the event now, without the remaining preparation: Azure may start the event at once. The command is refused if the event has changed meanwhile; check the event again then", `allclear approve ${id} --revision ${event.revision} ${why}`],
+    ...unrestored.map((member) => isOpen && [`Repair ${plain(member)}; if it serves already, declare it in service`, `allclear workload restored ${quoted(member)} ${why}`]),
+    ...disconnected.map((member) => isOpen && [`Start ${plain(member)}; if it never connects again, remove its registration, on its VM`, `allclear workload remove ${quoted(member)} ${why}`]),
+    mayOverdraw && [`Approve the event although other members of its groups are out of service, without the remaining preparation: Azure may start the event at once${unmoved}`, `allclear approve ${id} --revision ${event.revision} --over-budget ${why}`],
+    mayApprove && [`Approve the event now, without the remaining preparation: Azure may start the event at once. The command is refused if the event has changed meanwhile; check the event again then${unmoved}`, `allclear approve ${id} --revision ${event.revision} ${why}`],
     // A second hold or pause replaces the first, and could end earlier.
     mayHalt && !event.hold && [`Hold the event: allclear does not approve the event ${span}; the members of the event stay in service, or return${ends}`, `allclear hold ${id} --until ${until} ${why}`],
-    mayHalt && !event.hold && !status.paused && [`Hold everything: no approval of any event ${span}`, `allclear pause --until ${until} ${why}`],
+    mayHalt && !event.hold && !status.paused && [`Pause all approvals: no approval of any event ${span}`, `allclear pause --until ${until} ${why}`],
     ["Show all details of the event", `allclear explain ${id}`],
   ].filter(Boolean).map(([what, command]) => [what, command === DOCTOR ? command : commandLine(command, status)]);
   const isGiven = ["claimed", "approved", "started"].includes(event.stage) && !event.drill && event.approvals.length > 0;

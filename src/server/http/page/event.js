@@ -50,7 +50,7 @@ function why(event, status, now) {
   const { blocker } = event;
   const isOpen = ["announced", "preparing"].includes(event.stage) || (event.stage === "claimed" && blocker?.code !== "posting");
   const heading = isOpen ? (event.drill ? "What the drill waits for" : "Why the event is not approved yet") : blocker ? "What the event waits for" : "What happens now";
-  const lack = unprepared(event);
+  const lack = unprepared(event, now);
   return tree("div", { class: `why ${lack || isStuck(event) ? "is-bad" : "is-wait"}` },
     tree("h4", {}, heading),
     lack && tree("p", { class: "because" }, outside(lack)),

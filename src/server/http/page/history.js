@@ -17,7 +17,8 @@ export function drawHistory(section, closed, now) {
 const ENDINGS = { completed: "✓", cancelled: "–", drilled: "✓" };
 
 function story(event, now) {
-  const began = instant(event.timeline[0]?.at);
+  // A pause or a resume may be older than the event.
+  const began = instant(event.timeline.find(({ what }) => what === "announced")?.at ?? event.timeline[0]?.at);
   const ended = instant(event.timeline.at(-1)?.at);
   const posted = event.approvals.filter((approval) => approval.outcome === "accepted");
   const by = posted.length

@@ -101,6 +101,11 @@ function verdict(status) {
   if (!status.replicas.some(({ member, reachable, metadata }) => member && reachable && metadata === "healthy")) {
     return { ...bad, title: "Nobody sees events: no metadata endpoint answers", text: blind() };
   }
+  const faults = status.groups.filter(({ primary_fault: fault }) => fault);
+  if (faults.length > 0) {
+    const text = faults.map(({ name, primary_fault: fault }) => `${name} ${fault}`);
+    return { ...bad, title: text[0], text: outside(sentence(text.join("; "))), spoken: plain(text.join("; ")) };
+  }
   if (status.paused) {
     return { ...wait, label: "Paused", title: "All approvals are paused", text: paused(status) };
   }
@@ -123,10 +128,10 @@ function verdict(status) {
   }
   const waiting = events.filter((event) => ["announced", "preparing", "claimed"].includes(event.stage) && !event.drill);
   const isGiven = events.every((event) => event.stage === "approved");
-  const level = waiting.some(isStuck) || events.some(unprepared) ? bad : { ...wait, label: waiting.length ? "Waiting" : isGiven ? "Approved" : "Under way" };
+  const level = waiting.some(isStuck) || events.some((event) => unprepared(event, now())) ? bad : { ...wait, label: waiting.length ? "Waiting" : isGiven ? "Approved" : "Under way" };
   const lines = events.map((event) => `${title(event)} ${standing(event)}${event.blocker ? `: ${because(event.blocker, events, now())}` : "."}`);
   if (events.length === 1) {
-    const why = events[0].blocker ? because(events[0].blocker, events, now()) : unprepared(events[0]);
+    const why = events[0].blocker ? because(events[0].blocker, events, now()) : unprepared(events[0], now());
     return { ...level, title: `${title(events[0])} ${standing(events[0])}`, text: why && outside(why), spoken: why && plain(why) };
   }
   const state = waiting.length ? `${waiting.length} not approved yet` : "none waits for an approval";
@@ -154,7 +159,7 @@ function paused(status) {
   const at = instant(until);
   return ["Nothing is approved until ", `${time(at, now())} UTC (${span(at - now())} more), by request of `, outside(by),
     ": ", outside(reason), ". Azure starts each event when its notice ends, regardless of the pause. To end the pause: ",
-    tree("code", {}, commandLine("allclear resume --reason \"why\"", status))];
+    tree("code", {}, commandLine("allclear resume --reason 'WHY'", status))];
 }
 
 function withoutQuorum(status) {

@@ -57,9 +57,11 @@ export const NOBODY = "no action is necessary";
 export const blockersOf = ({ blocker, other_blockers: others }) => (blocker ? [blocker, ...others] : []);
 
 // What an event under way was not prepared for, or null.
-export function unprepared({ missing_hooks: missing }) {
+export function unprepared({ missing_hooks: missing, hooks }, now) {
   if (missing.length === 0) return null;
-  return `The event started before the ${missing.join(" and the ")} ${missing.length === 1 ? "was" : "were"} done. Check that the other members serve; if none is the primary, fail over by hand.`;
+  const own = hooks.find(({ phase, outcome }) => phase === "failover" && !outcome);
+  const first = own ? ` When allclear's own failover has ended, which runs until ${shortTimes(own.deadline, now)} at the latest:` : "";
+  return `The event started before the ${missing.join(" and the ")} ${missing.length === 1 ? "was" : "were"} done. Check that the other members serve;${first.replace(" When", " when")} if none is the primary, fail over by hand.`;
 }
 
 // Whether the event waits for a person's action.

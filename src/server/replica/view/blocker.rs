@@ -16,10 +16,11 @@ use allclear_core::model::blocker::Blocker;
 use allclear_core::model::document::Status;
 use allclear_core::model::event::Event;
 use allclear_core::model::id::EventId;
-use allclear_core::model::operator::Suspension;
+use allclear_core::model::operator::{OperatorAction, OperatorRecord, Suspension};
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::treatment::Action;
+use allclear_core::model::workload::Member;
 use allclear_core::planning_input::PlanningInput;
 use allclear_core::policy::PolicyInput;
 use allclear_wire::pb::allclear::operator::v1 as shown;
@@ -48,6 +49,11 @@ pub fn shown(blocker: &Blocker, event: &Event, state: &State, input: &PlanningIn
         resolved_by: resolved_by.into(),
         hooks: blocker.hook(state).into_iter().collect(),
         isolated_approval: teller.isolated_approval(blocker),
+        disconnected: match blocker {
+            Blocker::WorkloadAway { member, .. } => Some(member.path()),
+            _ => None,
+        },
+        unrestored: teller.unrestored(blocker).iter().map(Member::path).collect(),
     }
 }
 
@@ -90,7 +96,7 @@ impl Teller<'_> {
                 "an operator, by approving the event, or another approver; for future events, a policy rule",
             ),
             Blocker::TooEarly { starts_at, missed } => Sentences::new(
-                too_early(*starts_at, *missed),
+                self.asked_to_prepare().unwrap_or_else(|| too_early(*starts_at, *missed)),
                 Some(*starts_at),
                 "preparation starts",
                 "no action is necessary; an operator may let the event be prepared at an earlier time, with all hooks; \
@@ -232,11 +238,28 @@ impl Teller<'_> {
         }
     }
 
+    /// The operator's request to prepare the event at a time.
+    fn asked_to_prepare(&self) -> Option<String> {
+        let from = self.event.asked_to_prepare_from()?;
+        let is_it = |record: &&OperatorRecord| matches!(record.what, OperatorAction::Prepare { .. });
+        let asked = self.event.operator_records.iter().rfind(is_it)?;
+        let at = rfc3339(from);
+        Some(format!("{} wants the preparation to start at {at}: {}; a hold takes this back", asked.who, asked.reason))
+    }
+
     /// The description of another event for operators.
     fn named(&self, id: &EventId) -> String {
         let Some(event) = self.state.event(id) else { return format!("event {id}") };
         let vms: Vec<_> = event.announcement.resources.iter().map(ToString::to_string).collect();
         format!("{} of {} (event {id})", event.announcement.kind, vms.join(", "))
+    }
+
+    /// Whether a last call is still to come.
+    fn is_to_be_called(&self, at: Timestamp) -> bool {
+        let (event, now) = (self.event, self.input.now);
+        let prepares = event.treatment.as_ref().is_some_and(|it| it.action == Action::Prepare);
+        let is_let = !event.hold(now).is_some_and(|hold| hold.no_hooks);
+        prepares && is_let && event.last_call_since.is_none() && at > now && last_call::has_service(self.state, event)
     }
 
     /// The hold or pause of an operator, and the replicas possibly unaware of the operator's request.
@@ -259,7 +282,13 @@ impl Teller<'_> {
             );
             (halt.until, next)
         } else {
-            (ends, format!("the {noun} does not prevent the start: {}", self.platform()))
+            let call = last_call::begins_at(self.state, self.event);
+            let hooks = if self.is_to_be_called(call) {
+                format!("the hooks run from {} on, and the event is not approved; ", rfc3339(call))
+            } else {
+                String::new()
+            };
+            (ends, format!("the {noun} does not prevent the start: {hooks}{}", self.platform()))
         };
         Sentences::new(message, Some(until), next, resolved_by)
     }

@@ -31,12 +31,18 @@ fn run(state: &State, event: &Event, step: &Step<'_>) -> shown::DrillStep {
         if step.id.phase < Phase::Restore { !event.stage().is_over() } else { event.stage() < Stage::Closed };
     match step_state::state_without_undo(event, step, state.now) {
         StepState::Running(_) => told(event, step, "running", None),
-        StepState::Satisfied => told(event, step, last.map_or("done", Outcome::as_str), None),
+        StepState::Satisfied => told(event, step, last.map_or("done", Outcome::as_str), plan(event, step)),
         StepState::Failed(reason) => told(event, step, "failed", Some(reason)),
         StepState::Due { blocked, .. } if may_begin => told(event, step, "waiting", blocked),
         StepState::Due { .. } | StepState::OutOfTime if last.is_none() => told(event, step, "not_run", None),
         StepState::Due { .. } | StepState::OutOfTime => told(event, step, "failed", reason()),
     }
+}
+
+/// The last progress of a hook in a dry run: what the hook would do.
+fn plan(event: &Event, step: &Step<'_>) -> Option<String> {
+    let last = event.attempts_of(&step.member, step.id).next_back().filter(|_| event.is_dry_run())?;
+    last.progress.as_ref().map(|progress| progress.text.clone()).filter(|text| !text.is_empty())
 }
 
 fn outcome(attempt: &Attempt) -> Option<&Outcome> {

@@ -56,8 +56,9 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput) -> show
         timeline: timeline::of(state, event, input),
         drill: event.drill.as_ref().map(|found| drill::shown(state, event, found)),
         seen_by: event.seen_by.iter().map(ToString::to_string).collect(),
-        hold: event.hold(input.now).map(|hold| operator_record::shown(&hold, state, input)),
+        hold: event.hold(input.now).map(|hold| operator_record::shown(&hold, Some(event), state, input)),
         measures: Some(measures(event)),
+        approved_by_operator: event.is_approved_by_operator(),
         missing_hooks: missing_hooks(state, event).iter().map(missing).collect(),
     }
 }

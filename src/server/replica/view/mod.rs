@@ -28,6 +28,7 @@ use super::clock::{self, rfc3339};
 use super::cluster::ClusterHandle;
 use super::input_source::InputSource;
 use super::journal::ApprovalJournal;
+use super::latest_answers::LatestRoles;
 use super::metrics::Metrics;
 use super::watchdog::Watchdog;
 use crate::consensus::{RaftRole, RaftStatus};
@@ -55,12 +56,13 @@ pub struct View {
     journal: Arc<ApprovalJournal>,
     metrics: Arc<Metrics>,
     watchdog: Arc<Watchdog>,
+    roles: Arc<LatestRoles>,
 }
 
 impl View {
     pub fn new(shared: &SharedParts) -> Self {
-        let SharedParts { inputs, journal, metrics, watchdog, .. } = shared.clone();
-        Self { cluster: inputs.cluster.clone(), inputs, journal, metrics, watchdog }
+        let SharedParts { inputs, journal, metrics, watchdog, roles, .. } = shared.clone();
+        Self { cluster: inputs.cluster.clone(), inputs, journal, metrics, watchdog, roles }
     }
 
     /// The inputs of the whole view.
@@ -113,11 +115,11 @@ impl View {
             leader: raft_status.leader,
             term: raft_status.term,
             quorum: input.quorum,
-            paused: state.pause(input.now).map(|pause| operator_record::shown(&pause, &state, &input)),
+            paused: state.pause(input.now).map(|pause| operator_record::shown(&pause, None, &state, &input)),
             replicas: replicas(&self.inputs, &state, &input),
             workloads: workload::all(&state, &input),
             events: state.open_events().map(|event| event::shown(&state, event, &input)).collect(),
-            groups: group::all(&state),
+            groups: group::all(&state, &input),
             now: rfc3339(input.now),
             platform_difference_ms: self.platform_difference_ms(),
             cluster_version: u32::try_from(state.version).unwrap_or(u32::MAX),
@@ -190,7 +192,15 @@ impl View {
         if journal.is_empty() && alone.is_none() {
             return state;
         }
-        Arc::new(with_local_facts(&state, &self.cluster.node.name, alone.as_ref(), &journal))
+        let mut told = with_local_facts(&state, &self.cluster.node.name, alone.as_ref(), &journal);
+        // Without a leader the log does not learn of a change of a role.
+        if let Some(own) = told.replicas.get_mut(&self.cluster.node.name).filter(|_| alone.is_some()) {
+            let own = Arc::make_mut(own);
+            for (workload, role) in self.roles.all() {
+                own.conditions.entry(workload).or_default().role = role;
+            }
+        }
+        Arc::new(told)
     }
 
     /// The replica is ready to take part: a quorum exists, the endpoint answers and the workloads are registered.

@@ -2,17 +2,29 @@
 
 use crate::clock::rfc3339;
 use allclear_core::isolation::unaware_replicas::unaware_replicas;
+use allclear_core::model::event::Event;
+use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::operator::{OperatorAction, OperatorRecord, Suspension};
 use allclear_core::model::state::State;
 use allclear_core::planning_input::PlanningInput;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-pub(super) fn shown(halt: &Suspension, state: &State, input: &PlanningInput) -> shown::Pause {
+/// A hold of one event, or a pause of all events.
+pub(super) fn shown(halt: &Suspension, of: Option<&Event>, state: &State, input: &PlanningInput) -> shown::Pause {
+    let is_early = |event: &&Event| {
+        let is_of = of.is_none_or(|held| held.announcement.id == event.announcement.id);
+        is_of && !event.is_drill() && event.stage() < Stage::Started && event.notice_ends() < halt.until
+    };
+    let start = |event: &Event| shown::pause::Start {
+        event: event.announcement.id.to_string(),
+        at: rfc3339(event.notice_ends()),
+    };
     shown::Pause {
         by: halt.by.clone(),
         until: rfc3339(halt.until),
         reason: halt.reason.clone(),
         unacknowledged_by: unaware_replicas(state, input, halt.number).iter().map(ToString::to_string).collect(),
+        starts_before: state.open_events().filter(is_early).map(start).collect(),
     }
 }
 

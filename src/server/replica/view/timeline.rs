@@ -10,6 +10,7 @@ use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::operator::OperatorRecord;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::Intent;
 use allclear_core::planning_input::PlanningInput;
 use allclear_core::start_cause::{StartCause, former_id, is_surely_approved_elsewhere};
 use allclear_wire::pb::allclear::operator::v1 as shown;
@@ -95,7 +96,11 @@ fn hooks(event: &Event, steps: &mut Steps) {
         });
         push(attempt.begun_at, format!("{} begins{}", attempt.intent, again.unwrap_or_default()), None);
         if let Some((outcome, at)) = &attempt.outcome {
-            push(*at, said(outcome.as_str(), outcome.reason()), outcome.reason());
+            let word = match attempt.intent {
+                Intent::Run => outcome.as_str().to_owned(),
+                Intent::Confirm | Intent::Undo => format!("{}: {}", attempt.intent, outcome.as_str()),
+            };
+            push(*at, said(&word, outcome.reason()), outcome.reason());
         }
         if let Some((outcome, at)) = &attempt.late {
             push(*at, format!("{}, ignored because the outcome came too late", outcome.as_str()), outcome.reason());

@@ -7,7 +7,7 @@ use allclear_core::model::blocker::Blocker;
 use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
-use allclear_core::model::workload::Member;
+use allclear_core::model::workload::{Member, Phase};
 use allclear_core::schedule::slots;
 
 const OWNER_OR_OPERATOR: &str = "the owner of the workload, or an operator, by skipping the hook";
@@ -16,14 +16,21 @@ impl Teller<'_> {
     pub(super) fn of_hook(&self, blocker: &Blocker) -> Sentences {
         match blocker {
             Blocker::HookRunning { member, hook, on, deadline, expected_end, .. } => {
-                let message = format!("the {} hook of {member} runs on {on}", hook.phase);
+                let message = format!("the {} hook of {member} runs on {on}{}", hook.phase, self.awaited(*hook));
                 let (until, next) = self.in_time(*deadline, self.end_of_run(*expected_end));
                 Sentences::new(message, Some(until), next, "the hook, or an operator, by skipping the hook")
             }
             Blocker::HookBlocked { member, hook, reason, retry_at } => {
                 let message = format!("the {} hook of {member} is blocked: {reason}", hook.phase);
-                let (until, next) = self.in_time(*retry_at, "the hook is retried".into());
-                Sentences::new(message, Some(until), next, OWNER_OR_OPERATOR)
+                match self.halted_until() {
+                    Some(halted) if hook.phase.is_disruptive() => {
+                        self.without_its_end(message, halted, OWNER_OR_OPERATOR)
+                    }
+                    _ => {
+                        let (until, next) = self.in_time(*retry_at, "the hook is retried".into());
+                        Sentences::new(message, Some(until), next, OWNER_OR_OPERATOR)
+                    }
+                }
             }
             Blocker::WorkloadAway { member, hook, since, .. } => {
                 let (phase, since) = (hook.phase, rfc3339(*since));
@@ -42,7 +49,8 @@ impl Teller<'_> {
                 } else {
                     ""
                 };
-                let next = format!("allclear does not approve the event; {again}{}", self.platform());
+                let next =
+                    format!("allclear does not approve the event; {}{again}{}", self.gives_back(), self.platform());
                 let resolved_by = "an operator, by letting the hook run again once the cause is mended, or by skipping \
                                    the hook or approving the event; for future events, the owner of the workload";
                 Sentences::new(message, Some(*notice_ends), next, resolved_by)
@@ -63,6 +71,35 @@ impl Teller<'_> {
     }
 
     /// The next step of a running hook; the text ends with the consequence of the deadline.
+    /// The return of the members that the event keeps out, after which the hooks run again.
+    fn gives_back(&self) -> String {
+        let at = slots::gives_back_at(self.state, self.event).filter(|at| *at > self.input.now);
+        at.map_or_else(String::new, |at| {
+            format!("at {} its members return to service, and the hooks run again before the start; ", rfc3339(at))
+        })
+    }
+
+    /// When the hooks of an event go on that an operator has halted.
+    fn halted_until(&self) -> Option<&'static str> {
+        if slots::may_disrupt(self.state, self.event, self.input.now) {
+            None
+        } else if self.event.hold(self.input.now).is_some() {
+            Some("the hook is retried when the hold ends, at the latest shortly before the notice ends")
+        } else {
+            let pause = self.state.pause(self.input.now).filter(|_| !self.event.is_drill());
+            pause.map(|_| "the hook is retried when the pause ends, at the latest shortly before the notice ends")
+        }
+    }
+
+    /// Why an approved event still waits for a running hook.
+    fn awaited(&self, hook: HookId) -> &'static str {
+        if hook.phase == Phase::Failover && self.event.is_approved_by_operator() {
+            ", and the operator's approval waits for it: a failover that is cut off may leave no primary"
+        } else {
+            ""
+        }
+    }
+
     fn end_of_run(&self, expected_end: Option<Timestamp>) -> String {
         match expected_end {
             Some(expected) if expected > self.input.now => {
@@ -87,6 +124,8 @@ impl Teller<'_> {
     fn then(&self) -> &'static str {
         if self.event.is_drill() {
             "the remaining hooks run, and the drill ends"
+        } else if self.event.is_approved_by_operator() {
+            "the approval is posted, and the remaining hooks do not run"
         } else {
             "the remaining hooks run, and the event is approved"
         }
