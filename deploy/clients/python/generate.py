@@ -20,7 +20,9 @@ class Describe(BuildHookInterface[Any]):
         root = Path(self.root)
         # beside this file in a source distribution
         places = [root, root / "../../../proto/allclear/workload/v1"]
-        place = next(place for place in places if (place / "workload.proto").exists())
+        place = next((place for place in places if (place / "workload.proto").exists()), None)
+        if place is None:
+            raise RuntimeError(f"workload.proto is not in {root}: copy it from proto/allclear/workload/v1")
         self.folder = tempfile.TemporaryDirectory()
         described = f"{self.folder.name}/workload.binpb"
         if protoc.main(["protoc", f"-I{place}", f"--descriptor_set_out={described}", "workload.proto"]) != 0:

@@ -123,7 +123,9 @@ class Workload:
                 longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failures, 16))
                 failures += 1
                 self._stays = str(end)
-                log.info("no session with the replica: %s", end)
+                # A refusal needs a change of this program or of the replica's configuration.
+                level = logging.WARNING if end.standing.word == "refused" else logging.INFO
+                log.log(level, "no session with the replica: %s", end)
                 self._stand(end.standing)
                 await self._pause(max(random.uniform(longest / 2, longest), min(end.after, LATEST_DIAL)))
         self._stand(Standing("stopped"))
