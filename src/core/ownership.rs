@@ -162,8 +162,14 @@ impl State {
         self.open_events().find(|event| event.affects(vm) && !has_begun(event))
     }
 
+    /// Whether an event that is not over prepares the member.
+    pub(crate) fn is_being_prepared(&self, member: &Member) -> bool {
+        let prepares = |event: &Event| event.affects(&member.vm) || event.was_prepared(member);
+        self.open_events().any(|event| !event.stage().is_over() && prepares(event))
+    }
+
     /// The open event that has the member prepared, or has yet to restore the member.
-    pub(crate) fn needs(&self, member: &Member) -> Option<&Event> {
+    fn needs(&self, member: &Member) -> Option<&Event> {
         self.open_events().find(|event| event.affects(&member.vm) || event.was_prepared(member))
     }
 }

@@ -136,7 +136,9 @@ fn approving(reader: &OutputContext, event: &shown::Event) -> Option<Advice> {
     }
     let does = "approve the event now, without the rest of the preparation; running hooks, except a failover, are stopped, and Azure may \
                 start the event at once (refused if the event has changed: run explain again)";
-    let does = format!("{does}{}", unmoved_primary(event));
+    // A running failover may end first, and move the primary.
+    let moves = event.hooks.iter().any(|hook| hook.phase == "failover" && hook.outcome.is_none());
+    let does = if moves { does.to_owned() } else { format!("{does}{}", unmoved_primary(event)) };
     Some(Advice { does, command: reader.command("approve", &[id, "--revision", &revision], true) })
 }
 

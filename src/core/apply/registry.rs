@@ -74,11 +74,11 @@ pub(crate) fn register_session(state: &mut State, by: &VmName, workload: &Worklo
     Ok(())
 }
 
-/// A workload that is silent for longer than its `retain` stays registered while an event needs the workload: the event
-/// would be approved without the workload's hooks.
+/// A workload that is silent for longer than its `retain` stays registered until an event of its VM is over: the event
+/// would be approved without the workload's hooks. Afterwards a member that is gone for good owes no restore.
 pub(crate) fn deregister_session(state: &mut State, by: &VmName, name: &WorkloadName, forced: bool) -> Applied {
     let member = Member { vm: by.clone(), workload: name.clone() };
-    let is_needed = !forced && state.needs(&member).is_some();
+    let is_needed = !forced && state.is_being_prepared(&member);
     let replica = registered(state, by)?;
     if !replica.sessions.contains_key(name) {
         return Err(Rejection::Repeated);

@@ -274,7 +274,7 @@ pub struct RegisterSession {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct DeregisterSession {
     pub workload: WorkloadName,
-    /// Also while an open event prepares or restores the workload: by an operator or a user with the right to do so, or
+    /// Also while an event prepares the workload: by an operator or a user with the right to do so, or
     /// because the configuration no longer permits the workload.
     pub forced: bool,
 }

@@ -1499,7 +1499,7 @@ pub mod command {
     pub struct DeregisterSession {
         #[prost(string, tag = "1")]
         pub workload: ::prost::alloc::string::String,
-        /// Also while an event needs the workload.
+        /// Also while an event prepares the workload.
         #[prost(bool, tag = "2")]
         pub forced: bool,
     }

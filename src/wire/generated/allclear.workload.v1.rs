@@ -71,8 +71,8 @@ pub struct Hello {
     /// How long the workload counts as connected after its last message. Absent: 10 s. From 1 s to 5 min.
     #[prost(uint64, optional, tag = "5")]
     pub lease_ms: ::core::option::Option<u64>,
-    /// How long the registration is kept without a session, and at least until the end of an open event that needs the
-    /// workload. Absent: until `Unregister`.
+    /// How long the registration is kept without a session, and at least until an open event of the VM is over.
+    /// Absent: until `Unregister`.
     #[prost(uint64, optional, tag = "6")]
     pub retain_ms: ::core::option::Option<u64>,
     #[prost(enumeration = "OnAbsent", tag = "7")]

@@ -51,6 +51,8 @@ export function commandsFor(event, status, now) {
   const mayHalt = isOpen && !has("observing") && !(at <= now);
   const why = "--reason 'WHY'";
   const unmoved = primaries(event, now).map((told) => `; ${plain(told).replace(/\.$/, "")}, which is NOT moved and goes down`).join("");
+  // A running failover may end before the approval, and move the primary.
+  const moves = event.hooks.some(({ phase, outcome }) => phase === "failover" && !outcome);
   const unrestored = blockers.flatMap(({ unrestored: members }) => members).filter((member) => quoted(member) !== null);
   const disconnected = blockers.map(({ disconnected: member }) => member).filter((member) => member && quoted(member) !== null);
   const alone = event.blocker?.isolated_approval;
@@ -70,7 +72,7 @@ export function commandsFor(event, status, now) {
     ...unrestored.map((member) => isOpen && [`Repair ${plain(member)}; if it serves already, declare it in service`, `allclear workload restored ${quoted(member)} ${why}`]),
     ...disconnected.map((member) => isOpen && [`Start ${plain(member)}; if it never connects again, remove its registration, on its VM`, `allclear workload remove ${quoted(member)} ${why}`]),
     mayOverdraw && [`Approve the event although other members of its groups are out of service, without the remaining preparation: Azure may start the event at once${unmoved}`, `allclear approve ${id} --revision ${event.revision} --over-budget ${why}`],
-    mayApprove && [`Approve the event now, without the remaining preparation: Azure may start the event at once. The command is refused if the event has changed meanwhile; check the event again then${unmoved}`, `allclear approve ${id} --revision ${event.revision} ${why}`],
+    mayApprove && [`Approve the event now, without the remaining preparation: Azure may start the event at once. The command is refused if the event has changed meanwhile; check the event again then${moves ? "" : unmoved}`, `allclear approve ${id} --revision ${event.revision} ${why}`],
     // A second hold or pause replaces the first, and could end earlier.
     mayHalt && !event.hold && [`Hold the event: allclear does not approve the event ${span}; the members of the event stay in service, or return${ends}`, `allclear hold ${id} --until ${until} ${why}`],
     mayHalt && !event.hold && !status.paused && [`Pause all approvals: no approval of any event ${span}`, `allclear pause --until ${until} ${why}`],
