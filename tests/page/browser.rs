@@ -23,6 +23,23 @@ pub(crate) struct Browser {
     profile: TempDir,
 }
 
+/// The driver takes one free port for IPv4 and for IPv6, and ends if another test has the second.
+const TRIES: usize = 5;
+
+/// A running driver and its port; `None` if the driver has ended without a port.
+fn driver_on_a_port(program: &Path, profile: &TempDir) -> Option<(Child, u16)> {
+    let mut driver = Command::new(program);
+    // files left behind by a killed driver are deleted with the profile
+    driver.arg("--port=0").env("TMPDIR", profile.path()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut driver = driver.spawn().unwrap();
+    let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
+    if let Some(port) = lines.find_map(|line| port_in(&line)) {
+        return Some((driver, port));
+    }
+    driver.wait().unwrap();
+    None
+}
+
 impl Browser {
     /// `None` without a browser.
     pub(crate) async fn start() -> Option<Self> {
@@ -31,12 +48,7 @@ impl Browser {
             return None;
         };
         let profile = TempDir::with_prefix("browser").unwrap();
-        let mut driver = Command::new(driver);
-        // files left behind by a killed driver are deleted with the profile
-        driver.arg("--port=0").env("TMPDIR", profile.path()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut driver = driver.spawn().unwrap();
-        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let port = lines.find_map(|line| port_in(&line)).expect("chromedriver tells its port");
+        let (driver, port) = (0..TRIES).find_map(|_| driver_on_a_port(&driver, &profile)).expect("chromedriver starts");
         let http = allclear::http_client::plain().unwrap().build().unwrap();
         let mut started = Self { http, session: format!("http://127.0.0.1:{port}/session"), driver, profile };
         let arguments = [
