@@ -32,16 +32,31 @@ const RECENT: usize = 100;
 /// leaves no primary.
 const LEAST: Duration = Duration::from_secs(10);
 
-/// Time for the hooks left to run, each with a reserve: at most `last_call`, and at most a quarter of the notice.
-pub fn last_call_lead(state: &State, event: &Event) -> Duration {
+/// Time before the end for the hooks left to run, each with a reserve.
+fn lead(state: &State, event: &Event) -> Duration {
+    bounded(event, time_left_to_run(state, event, with_reserve).max(LEAST))
+}
+
+/// Expected duration of the hooks left to run. Without a reserve: a hook that hangs must not take the time of the next
+/// last call in its group.
+pub fn expected_course(state: &State, event: &Event) -> Duration {
+    bounded(event, time_left_to_run(state, event, expected))
+}
+
+/// At most `last_call`, and at most a quarter of the notice.
+fn bounded(event: &Event, time: Duration) -> Duration {
+    time.min(longest_lead(event)).min(whole_notice(event) / 4)
+}
+
+/// The longest member's sum of the disruptive hooks left to run.
+fn time_left_to_run(state: &State, event: &Event, of: fn(&State, &Step<'_>) -> Duration) -> Duration {
     let mut of_members: BTreeMap<Member, Duration> = BTreeMap::new();
     let left =
         required_steps(state, event).into_iter().filter(|step| step.id.phase.is_disruptive() && is_left(event, step));
     for step in left {
-        *of_members.entry(step.member.clone()).or_default() += with_reserve(state, &step);
+        *of_members.entry(step.member.clone()).or_default() += of(state, &step);
     }
-    let longest = of_members.into_values().max().unwrap_or_default();
-    longest.max(LEAST).min(longest_lead(event)).min(whole_notice(event) / 4)
+    of_members.into_values().max().unwrap_or_default()
 }
 
 /// Whether the whole notice is shorter than a last call may be: such an event is in last call from its first sight on.
@@ -90,7 +105,7 @@ pub fn begins_at(state: &State, event: &Event) -> Timestamp {
     if is_short(event) {
         return event.first_seen();
     }
-    event.notice_ends().minus(event.margin()).minus(last_call_lead(state, event))
+    event.notice_ends().minus(event.margin()).minus(lead(state, event))
 }
 
 /// Whether the notice ends so soon that a last call could begin.
@@ -126,7 +141,7 @@ fn is_behind(state: &State, event: &Event, now: Timestamp) -> bool {
     let others = state.open_events().filter(|other| other.announcement.id != event.announcement.id);
     let mut calling = others.filter(|other| {
         let begun = other.last_call_since.filter(|_| other.stage() <= Stage::Preparing);
-        begun.is_some_and(|begun| now < begun.plus(last_call_lead(state, other))) && has_service(state, other)
+        begun.is_some_and(|begun| now < begun.plus(expected_course(state, other))) && has_service(state, other)
     });
     calling.any(|other| affected_groups(state, other).iter().any(|group| groups.contains(group)))
 }

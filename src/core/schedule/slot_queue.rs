@@ -38,7 +38,7 @@ fn can_go_last(state: &State, event: &Event, now: Timestamp) -> bool {
     });
     let course = |other: &Event| {
         let impact = other.announcement.duration.unwrap_or(USUAL_IMPACT);
-        last_call::last_call_lead(state, other) * 2 + impact
+        last_call::expected_course(state, other) * 2 + impact
     };
     let all: Duration = others.map(course).sum();
     now.plus(all) < last_call::begins_at(state, event)
