@@ -47,6 +47,19 @@ impl Grants {
     }
 }
 
+impl Grants {
+    /// Without any `[[group]]` every group has the defaults.
+    fn check_group(&self, workload: &Workload) -> Result<(), OwnershipError> {
+        match workload.group.as_ref().filter(|group| !self.groups.is_empty() && !self.groups.contains_key(*group)) {
+            Some(group) => {
+                let defined = self.groups.keys().cloned().collect();
+                Err(OwnershipError::UndefinedGroup { group: group.clone(), defined })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 /// Why a registration or a deregistration is rejected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum OwnershipError {
@@ -58,6 +71,32 @@ pub enum OwnershipError {
     Owned { name: WorkloadName, by: u32 },
     /// An open event needs the removed registration for preparation, or has yet to restore the workload.
     Needed { name: WorkloadName, event: EventId },
+    /// The configuration defines groups, and not this one: the member would have a budget of its own.
+    UndefinedGroup { group: GroupName, defined: Vec<GroupName> },
+}
+
+/// Why an operator may not remove a registration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RemovalError {
+    /// The registration is with the replica of the member's VM.
+    Elsewhere,
+    Unknown,
+    Configured,
+    /// A connected workload would register again.
+    Connected,
+}
+
+impl fmt::Display for RemovalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Elsewhere => "the registration is with the replica of its VM: run the command there",
+            Self::Unknown => "there is no such workload; `allclear workload list` has all workloads",
+            Self::Configured => {
+                "the workload stands in the configuration: remove its tables there, and restart the replica"
+            }
+            Self::Connected => "the workload is connected, and would register again: stop the workload first",
+        })
+    }
 }
 
 impl fmt::Display for OwnershipError {
@@ -86,6 +125,13 @@ impl fmt::Display for OwnershipError {
                  its group, `after`, `on_absent` or a hook: wait until the event is over, or, if the workload never \
                  connects again, run `allclear workload remove` on its VM"
             ),
+            Self::UndefinedGroup { group, defined } => {
+                write!(f, "group: {:?} is no group of the replica's configuration; its groups are ", group.0)?;
+                for (place, name) in defined.iter().enumerate() {
+                    write!(f, "{}{name}", if place > 0 { ", " } else { "" })?;
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -112,7 +158,21 @@ impl State {
     /// Whether the workload's user may register the workload on this VM.
     pub fn may_register(&self, vm: &VmName, workload: &Workload, grants: &Grants) -> Result<(), OwnershipError> {
         workload.owner().map_or(Ok(()), |uid| grants.check(workload, uid))?;
+        grants.check_group(workload)?;
         self.may_replace(vm, workload)
+    }
+
+    /// Whether an operator may remove the member's registration from the replica on `own`, also during an event.
+    pub fn may_remove_registration(&self, own: &VmName, member: &Member) -> Result<(), RemovalError> {
+        if member.vm != *own {
+            return Err(RemovalError::Elsewhere);
+        }
+        let replica = self.replicas.get(own).filter(|it| it.workload(&member.workload).is_some());
+        let replica = replica.ok_or(RemovalError::Unknown)?;
+        if !replica.sessions.contains_key(&member.workload) {
+            return Err(RemovalError::Configured);
+        }
+        if replica.condition(&member.workload).connected { Err(RemovalError::Connected) } else { Ok(()) }
     }
 
     /// Session workloads of this VM that connected before the configuration withdrew the permission for their names or

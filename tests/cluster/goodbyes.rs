@@ -112,7 +112,7 @@ async fn a_workload_that_never_comes_back_holds_its_event_until_an_operator_remo
     let (code, _, said) = remove("db-0/database");
     assert!(code == 4 && said.contains("is connected, and would register again"), "{code} {said}");
     let (code, _, said) = remove("db-0/other");
-    assert!(code == 4 && said.contains("there is no workload db-0/other"), "{code} {said}");
+    assert!(code == 4 && said.contains("db-0/other: there is no such workload"), "{code} {said}");
     drop(database);
     let is_away = |status: &Status| status.events[0].blocker.as_ref().is_some_and(|it| it.disconnected.is_some());
     cluster.until(0, "a workload that is away", is_away).await;

@@ -115,6 +115,10 @@ async fn who_may_dial_in_takes_no_hooks_away_from_anybody() {
     let mut roots = client(&door).await;
     let forgets = hello("database", vec![]);
     assert_eq!(roots.register(forgets).await.unwrap_err().code(), Code::PermissionDenied, "it is another's");
+    let misspelt = pb::Hello { group: Some("order".into()), ..hello("spare", vec![]) };
+    let refusal = roots.register(misspelt).await.unwrap_err();
+    assert_eq!(refusal.code(), Code::InvalidArgument, "{refusal}");
+    assert!(refusal.message().contains("its groups are guardeds, orders"), "{refusal}");
     // The pending hook is waited for.
     cluster.hooks.open("gate");
     let waits = |event: &Event| event.blocker.iter().any(|blocker| blocker.message.contains("database"));

@@ -13,7 +13,7 @@ use super::names::{given_name, name};
 use super::operator_actions::{OperatorCall, reason};
 use super::refusal::{not_selected, refused};
 use super::uid_policy::caller;
-use super::workload;
+use super::workload::removal;
 use crate::replica::SharedParts;
 use crate::replica::clock::from_rfc3339;
 use crate::replica::cluster::ClusterHandle;
@@ -32,14 +32,6 @@ use allclear_wire::pb::allclear::operator::v1::operator_server::{self, OperatorS
 
 /// The longest message is a drill's, with up to 1,000 VMs.
 const MAX_MESSAGE_BYTES: usize = 512 << 10;
-
-/// Reads VM/NAME.
-fn member(given: &str) -> Result<Member, Status> {
-    let (vm, workload) = given.split_once('/').ok_or_else(|| {
-        Status::invalid_argument(format!("workload: {:?} is not a member: write VM/NAME", bounded(given)))
-    })?;
-    Ok(Member { vm: VmName::new(vm), workload: WorkloadName(workload.into()) })
-}
 
 struct OperatorService {
     view: View,
@@ -78,6 +70,14 @@ impl OperatorService {
         let recorded = self.cluster.propose(&command).await;
         recorded.map(drop).map_err(|error| refused(&error, error.is_refusal()))
     }
+}
+
+/// Reads VM/NAME.
+fn member(given: &str) -> Result<Member, Status> {
+    let (vm, workload) = given.split_once('/').ok_or_else(|| {
+        Status::invalid_argument(format!("workload: {:?} is not a member: write VM/NAME", bounded(given)))
+    })?;
+    Ok(Member { vm: VmName::new(vm), workload: WorkloadName(workload.into()) })
 }
 
 type Answer<T> = Result<Response<T>, Status>;
@@ -286,9 +286,10 @@ impl operator_server::Operator for OperatorService {
         let (member, why) = (member(&request.workload)?, reason(&request.reason)?);
         asking.wait_for_quorum().await?;
         asking.catch_up().await?;
-        workload::may_remove(&self.cluster, &member).map_err(Status::failed_precondition)?;
+        let may = self.cluster.state().may_remove_registration(&self.cluster.node.name, &member);
+        may.map_err(|reason| Status::failed_precondition(format!("{}: {reason}", member.path())))?;
         asking.record(format!("removal of the registration of {member}"), Some(why)).await?;
-        workload::deregister(&self.cluster, &self.hooks.runner.sessions, &member.workload, true).await?;
+        removal::deregister(&self.cluster, &self.hooks.runner.sessions, &member.workload, true).await?;
         Ok(Response::new(shown::RemoveWorkloadResponse {}))
     }
 

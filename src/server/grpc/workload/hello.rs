@@ -238,24 +238,6 @@ fn known(given: Vec<pb::Known>, mistakes: &mut HelloErrors) -> BTreeMap<String, 
     known
 }
 
-/// The mistake of a group that the configuration does not define: the member would have a budget of its own. Without any
-/// `[[group]]` every group has the defaults.
-pub(super) fn undefined_group<'a>(
-    workload: &Workload,
-    mut defined: impl Iterator<Item = &'a GroupName> + Clone,
-) -> Option<String> {
-    let group = workload.group.as_ref()?;
-    let known: Vec<String> = defined.clone().map(ToString::to_string).collect();
-    if known.is_empty() || defined.any(|it| it == group) {
-        return None;
-    }
-    Some(format!(
-        "group: {:?} is no group of the configuration of this replica; its groups are {}",
-        group.to_string(),
-        known.join(", ")
-    ))
-}
-
 /// Warnings about an accepted registration.
 pub(super) fn odd(workload: &Workload, configured: &[Workload]) -> Vec<pb::Problem> {
     let mut problems = Vec::new();
@@ -270,7 +252,7 @@ pub(super) fn odd(workload: &Workload, configured: &[Workload]) -> Vec<pb::Probl
     }
     for (place, hook) in workload.hooks.iter().enumerate() {
         for kind in hook.event_types.iter().filter(|kind| matches!(kind, EventType::Other(_))) {
-            let message = format!("allclear knows no event type {kind}: the hook does not run for any other type");
+            let message = format!("allclear knows no event type {kind}: if Azure has none either, the hook never runs");
             tell(Some(format!("hooks[{place}].event_types")), &message);
         }
         if hook.fresh_for.is_some() && !hook.can_confirm {

@@ -4,6 +4,7 @@ mod events;
 mod hello;
 mod message;
 mod polling;
+pub(super) mod removal;
 mod stream;
 
 use allclear_core::ownership;
@@ -24,7 +25,7 @@ use self::events::OpenStreams;
 use self::events::ms;
 use self::stream::{Answer, Stream, UNREAD};
 use super::uid_policy::caller;
-use crate::hooks::session::{Hello, RegistrationError, SessionToken, Sessions, ToWorkload};
+use crate::hooks::session::{Hello, RegistrationError, SessionToken, ToWorkload};
 use crate::net::limits::RateLimiters;
 use crate::replica::SharedParts;
 use crate::replica::attempt_key::is_recorded;
@@ -33,10 +34,9 @@ use crate::replica::hook_executor::HookExecutor;
 use crate::replica::late_outcomes;
 use crate::replica::metrics::{Metrics, RefusalKind};
 use crate::replica::view::View;
-use allclear_core::model::command::{ApplyResult, Command, DeregisterSession, RegisterSession, Rejection};
+use allclear_core::model::command::{ApplyResult, Command, RegisterSession, Rejection};
 use allclear_core::model::id::WorkloadName;
-use allclear_core::model::state::State;
-use allclear_core::model::workload::{Member, Workload};
+use allclear_core::model::workload::Workload;
 use allclear_wire::pb::allclear::workload::v1 as pb;
 use allclear_wire::pb::allclear::workload::v1::workloads_server::{self, WorkloadsServer};
 
@@ -87,10 +87,6 @@ impl WorkloadRpc {
         let welcome =
             self.cluster.state().may_register(&self.cluster.node.name, &greeting.workload, &self.cluster.node.grants);
         welcome.map_err(|why| self.denied(uid, &greeting.workload.name, &why))?;
-        let groups = self.cluster.node.grants.groups.keys();
-        if let Some(mistake) = hello::undefined_group(&greeting.workload, groups) {
-            return Err(Status::invalid_argument(mistake));
-        }
         let reserved =
             sessions.reserve(&greeting.workload.name, &greeting.boot).map_err(|refusal| refused(&refusal))?;
         self.enlist(&greeting.workload, uid).await?;
@@ -171,8 +167,10 @@ impl WorkloadRpc {
     }
 
     fn denied(&self, uid: u32, name: &WorkloadName, why: &ownership::OwnershipError) -> Status {
-        if matches!(why, ownership::OwnershipError::Needed { .. }) {
-            return Status::failed_precondition(why.to_string());
+        match why {
+            ownership::OwnershipError::Needed { .. } => return Status::failed_precondition(why.to_string()),
+            ownership::OwnershipError::UndefinedGroup { .. } => return Status::invalid_argument(why.to_string()),
+            _ => {}
         }
         self.metrics.refusals.note(RefusalKind::Session, &format!("uid {uid}"), None, &name.0);
         Status::permission_denied(format!("{why} (you are uid {uid})"))
@@ -187,65 +185,8 @@ impl WorkloadRpc {
         let may = state.may_deregister(&self.cluster.node.name, name, (uid, &self.cluster.node.grants), force);
         may.map_err(|why| self.denied(uid, name, &why))?;
         let forced = force && self.cluster.node.grants.trusts(uid);
-        deregister(&self.cluster, sessions, name, forced).await
+        removal::deregister(&self.cluster, sessions, name, forced).await
     }
-}
-
-/// Whether an operator may remove the registration of the member from this replica; otherwise what to do.
-pub(super) fn may_remove(cluster: &ClusterHandle, member: &Member) -> Result<(), String> {
-    let (state, own) = (cluster.state(), &cluster.node.name);
-    if member.vm != *own {
-        return Err(format!("{own} has no registrations of {}: run the command there", member.vm));
-    }
-    let Some(replica) = state.replicas.get(own).filter(|it| it.workload(&member.workload).is_some()) else {
-        return Err(format!("there is no workload {}; `allclear workload list` has all workloads", member.path()));
-    };
-    if !replica.sessions.contains_key(&member.workload) {
-        let message = "is a workload of the configuration: remove its tables there, and restart the replica";
-        return Err(format!("{member} {message}"));
-    }
-    if replica.condition(&member.workload).connected {
-        return Err(format!("{member} is connected, and would register again: stop the workload first"));
-    }
-    Ok(())
-}
-
-/// Ends the session of the workload, and removes its registration.
-pub(super) async fn deregister(
-    cluster: &ClusterHandle,
-    sessions: &Sessions,
-    name: &WorkloadName,
-    forced: bool,
-) -> Result<(), Status> {
-    sessions.mark_expired(name);
-    let delist = Command::DeregisterSession(DeregisterSession { workload: name.clone(), forced });
-    let is_listed = |state: &State| {
-        let own = state.replicas.get(&cluster.node.name);
-        own.is_some_and(|own| own.sessions.contains_key(name))
-    };
-    let delisting = async {
-        let verdict = cluster.record(&delist).await;
-        if !matches!(verdict, ApplyResult::Rejected(Rejection::NotNow)) {
-            let _ = cluster.committed.clone().wait_for(|state| !is_listed(state)).await;
-        }
-        verdict
-    };
-    match timeout(RECORDED_WITHIN, delisting).await {
-        Ok(ApplyResult::Rejected(Rejection::NotNow)) => {
-            return Err(Status::failed_precondition(format!(
-                "an event that was announced meanwhile needs {name}: the registration ends after the event"
-            )));
-        }
-        Ok(_) => {}
-        Err(_) => {
-            return Err(Status::unavailable(
-                "there is no quorum: the deregistration is recorded as soon as a quorum is back",
-            ));
-        }
-    }
-    tracing::info!(workload = %name, "session workload deregistered");
-    sessions.deregister(name);
-    Ok(())
 }
 
 fn refused(refusal: &RegistrationError) -> Status {

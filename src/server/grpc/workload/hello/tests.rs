@@ -86,5 +86,11 @@ fn a_failover_that_cannot_be_asked_is_accepted_with_a_warning() -> Result<(), St
     let greeting = read(pb::Hello { hooks, on_absent: pb::OnAbsent::Command.into(), ..hello() }, 0, false)?;
     let places: Vec<_> = odd(&greeting.workload, &[]).into_iter().filter_map(|problem| problem.place).collect();
     assert_eq!(places, ["hooks[1].can_confirm", "on_absent"]);
+    let misspelt = pb::Hook { event_types: vec!["Rebot".into()], fresh_for_ms: Some(1), ..hook_of(pb::Phase::Drain) };
+    let greeting = read(pb::Hello { hooks: vec![misspelt, hook_of(pb::Phase::Check)], ..hello() }, 0, true)?;
+    let places: Vec<_> = odd(&greeting.workload, &[]).into_iter().filter_map(|problem| problem.place).collect();
+    assert_eq!(places, ["hooks[0].event_types", "hooks[0].fresh_for_ms"]);
+    let runs_dry: Vec<bool> = greeting.workload.hooks.iter().map(|hook| hook.can_dry_run).collect();
+    assert_eq!(runs_dry, [false, true], "a check changes nothing, so a dry run runs it");
     Ok(())
 }
