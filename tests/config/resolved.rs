@@ -105,7 +105,7 @@ fn a_hook_has_the_user_and_the_variables_of_its_workload_unless_it_has_its_own()
     let shared = ("postgres".to_owned(), "KEY</key PORT=5432 SECRET=abcdefgh TOKEN</token".to_owned(), true);
     let [drain, restore] = &workload.hooks[..] else { panic!("{:?}", workload.hooks) };
     assert_eq!(told(&drain.user, &drain.env), shared);
-    let role = &workload.role.as_ref().unwrap().surroundings;
+    let role = &workload.role.as_ref().unwrap().settings;
     assert_eq!(told(&role.user, &role.env), shared);
     let own = ("root".to_owned(), "KEY</key PORT</port SECRET=ijklmnop TOKEN=qrstuvwx".to_owned(), true);
     assert_eq!(told(&restore.user, &restore.env), own);

@@ -31,7 +31,7 @@ async fn of(one: &One<'_>) -> Vec<Finding> {
     match &shown.answer {
         HookOutcome::Done | HookOutcome::NotApplicable => {
             let doubts = shown.stdout.lines().filter_map(|line| line.strip_prefix("progress:"));
-            let advice = "see the README of the hook set; no hook needs a change here";
+            let advice = "no hook fails on this; the README of the hook set says more";
             let doubts =
                 doubts.map(|doubt| Finding::warn(CHECK, format!("{name}: {}", one_line(doubt.trim())), advice));
             let found: Vec<_> = doubts.collect();

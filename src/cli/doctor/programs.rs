@@ -46,8 +46,8 @@ fn of_workload(workload: &config::ConfiguredWorkload) -> Vec<RequiredProgram<'_>
     if let Some(role) = &workload.role
         && let ConfiguredRoleSource::Command(argv) = &role.source
     {
-        let (path, hides_path) = path_of(&role.surroundings.env);
-        let (by, user) = (format!("{}.role", workload.name), role.surroundings.user.as_deref());
+        let (path, hides_path) = path_of(&role.settings.env);
+        let (by, user) = (format!("{}.role", workload.name), role.settings.user.as_deref());
         all.extend(argv.first().map(|program| RequiredProgram { by, program, path, hides_path, user }));
     }
     for hook in &workload.hooks {

@@ -12,7 +12,7 @@ const CHECK: &str = "hook";
 pub(super) async fn findings(config: &Config) -> Vec<Finding> {
     let mut files: BTreeMap<&Path, String> = BTreeMap::new();
     for workload in &config.workloads {
-        for (name, file) in workload.role.iter().flat_map(|role| &role.surroundings.env.files) {
+        for (name, file) in workload.role.iter().flat_map(|role| &role.settings.env.files) {
             files.entry(file).or_insert_with(|| format!("{name} of {}.role", workload.name));
         }
         for hook in &workload.hooks {

@@ -32,11 +32,11 @@ pub fn command(way: &HookTarget, hook: &config::ConfiguredHook) -> HookCommand {
         HookTarget::Http(http) => over_http(Adapter::None, http, &[]),
         HookTarget::Patroni { api, members } => over_http(Adapter::Patroni, api, members),
     };
-    within(argv, hook.user.clone(), hook.env.clone())
+    with_settings(argv, hook.user.clone(), hook.env.clone())
 }
 
 /// A command with its user and its variables.
-pub(super) fn within(argv: Vec<String>, user: Option<String>, env: config::Env) -> HookCommand {
+pub(super) fn with_settings(argv: Vec<String>, user: Option<String>, env: config::Env) -> HookCommand {
     let config::Env { written, shown, files } = env;
     let (env, env_files) = (written.into_iter().collect(), files.into_iter().collect());
     HookCommand { argv, env, shown, env_files, user }

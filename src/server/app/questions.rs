@@ -19,10 +19,10 @@ pub(super) fn all(config: &Config, vm: &VmName) -> Questions {
 fn roles(config: &Config) -> Vec<PolledRole> {
     let told = |workload: &config::ConfiguredWorkload| {
         let role = workload.role.as_ref()?;
-        let config::Surroundings { user, env } = role.surroundings.clone();
+        let config::CommandSettings { user, env } = role.settings.clone();
         let source = match &role.source {
             config::ConfiguredRoleSource::Command(argv) => {
-                RoleSource::Command(hook_commands::within(argv.clone(), user, env))
+                RoleSource::Command(hook_commands::with_settings(argv.clone(), user, env))
             }
             config::ConfiguredRoleSource::Http(http) => {
                 RoleSource::Http { url: http.url.clone(), options: http.options.clone() }

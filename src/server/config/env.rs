@@ -26,7 +26,7 @@ pub struct Env {
 
 impl Env {
     /// These variables, and the workload's variables with other names.
-    pub(super) fn beside(self, shared: &Self) -> Self {
+    pub(super) fn with_defaults(self, shared: &Self) -> Self {
         let is_own = |name: &String| {
             self.written.iter().any(|(own, _)| own == name) || self.files.iter().any(|(own, _)| own == name)
         };

@@ -43,17 +43,17 @@ pub struct ConfiguredHook {
 
 /// The user and the variables of a workload's commands; a hook may have its own.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Surroundings {
+pub struct CommandSettings {
     /// The user when the replica runs as root.
     pub user: Option<String>,
     pub env: Env,
 }
 
-pub(super) fn read_surroundings(table: &mut TomlTable<'_>) -> Surroundings {
-    Surroundings { user: table.optional("user", scalar::name), env: env::read(table) }
+pub(super) fn read_command_settings(table: &mut TomlTable<'_>) -> CommandSettings {
+    CommandSettings { user: table.optional("user", scalar::name), env: env::read(table) }
 }
 
-pub(super) fn read(table: &mut TomlTable<'_>, shared: &Surroundings) -> Option<ConfiguredHook> {
+pub(super) fn read(table: &mut TomlTable<'_>, shared: &CommandSettings) -> Option<ConfiguredHook> {
     let up_to_a_day = |shortest: u64| scalar::duration(Duration::from_millis(shortest)..=DAY);
     let why = "write check, checkpoint, failover, drain, shutdown, restore or ready";
     let phase = table.required("phase", scalar::word(Phase::NAMES, Phase::parse), why);
@@ -72,8 +72,8 @@ pub(super) fn read(table: &mut TomlTable<'_>, shared: &Surroundings) -> Option<C
         let message = format!("`{}.{key}` has no effect: a check changes nothing", table.path());
         table.mistake(&table.place_of(key), message);
     }
-    let own = read_surroundings(table);
-    let (user, env) = (own.user.or_else(|| shared.user.clone()), own.env.beside(&shared.env));
+    let own = read_command_settings(table);
+    let (user, env) = (own.user.or_else(|| shared.user.clone()), own.env.with_defaults(&shared.env));
     let registered = workload::Hook {
         timeout: table.or("timeout", up_to_a_day(1), Duration::from_mins(1)),
         max_attempts: table.or("attempts", scalar::number(1..=100), 2),

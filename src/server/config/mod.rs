@@ -36,7 +36,7 @@ pub use cluster::{ClusterConfig, PeerAddress, ReplicaConfig};
 pub use env::{Env, NOT_SHOWN};
 pub use environment::{ENDPOINT, colours_refused, endpoint, environment, log_filter, login_name};
 pub use error::{ConfigError, ConfigErrors, Hidden, Location};
-pub use hook::{ConfiguredHook, HookTarget, Surroundings};
+pub use hook::{CommandSettings, ConfiguredHook, HookTarget};
 pub use http::Http;
 pub use listeners::{Operator, Registration, StatusConfig, USUAL_SOCKET};
 pub use metadata::Metadata;

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::hook::Surroundings;
+use super::hook::CommandSettings;
 use super::http::{self, Http};
 use super::reader::TomlTable;
 use super::scalar;
@@ -14,7 +14,7 @@ pub struct RoleConfig {
     pub source: ConfiguredRoleSource,
     pub every: Duration,
     /// The user and the variables of the command: the workload's; without a user of the workload, a hook's user.
-    pub surroundings: Surroundings,
+    pub settings: CommandSettings,
 }
 
 #[derive(Clone, PartialEq, Debug)]

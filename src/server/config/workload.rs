@@ -4,7 +4,7 @@ use allclear_core::model::workload;
 use core::time::Duration;
 use std::collections::BTreeSet;
 
-use super::hook::{self, ConfiguredHook, Surroundings};
+use super::hook::{self, CommandSettings, ConfiguredHook};
 use super::listeners;
 use super::reader::{Located, TomlTable};
 use super::role::{self, RoleConfig};
@@ -111,8 +111,8 @@ fn read_workload(table: &mut TomlTable<'_>) -> Option<ReadWorkload> {
     let interval =
         table.optional("ready_interval", scalar::duration(Duration::from_millis(100)..=Duration::from_hours(1)));
     let allow_uids = listeners::read_uids(table);
-    let surroundings = hook::read_surroundings(table);
-    let hooks = table.tables("hook", |table| hook::read(table, &surroundings)).into_iter().collect::<Option<Vec<_>>>();
+    let settings = hook::read_command_settings(table);
+    let hooks = table.tables("hook", |table| hook::read(table, &settings)).into_iter().collect::<Option<Vec<_>>>();
     refuse_repeated_names(table, hooks.iter().flatten());
     let has_ready = hooks.iter().flatten().any(|hook| hook.registered.phase == Phase::Ready);
     if table.has("ready_interval") && hooks.is_some() && !has_ready {
@@ -122,7 +122,7 @@ fn read_workload(table: &mut TomlTable<'_>) -> Option<ReadWorkload> {
     let ready_interval = has_ready.then(|| interval.unwrap_or_else(|| table.default("ready_interval", READY_INTERVAL)));
     let name = name?;
     let of_hooks = hooks.iter().flatten().find_map(|hook| hook.user.clone());
-    let surroundings = Surroundings { user: surroundings.user.or(of_hooks), ..surroundings };
+    let settings = CommandSettings { user: settings.user.or(of_hooks), ..settings };
     let workload = hooks.map(|hooks| ConfiguredWorkload {
         name: WorkloadName(name.value.clone()),
         group: group.as_ref().map(|group| GroupName(group.value.clone())),
@@ -130,7 +130,7 @@ fn read_workload(table: &mut TomlTable<'_>) -> Option<ReadWorkload> {
         role: source.map(|source| RoleConfig {
             source,
             every: every.unwrap_or_else(|| table.default("role_every", ROLE_EVERY)),
-            surroundings,
+            settings,
         }),
         ready_interval,
         allow_uids,
