@@ -1,5 +1,6 @@
-//! `allclear workload list`, `restored` and `remove`: which members serve, which hooks the other members still need, and an
-//! operator's declaration that a member is in service. Any replica accepts these commands.
+//! `allclear workload list`, `restored` and `remove`: which members serve and which hooks the other members still need,
+//! an operator's declaration that a member is in service, and the removal of a registration. Any replica accepts these
+//! commands, and `remove` only the replica of the VM.
 
 use clap::Subcommand;
 
@@ -27,8 +28,8 @@ pub(super) enum WorkloadSubcommand {
         #[command(flatten)]
         target: Target,
     },
-    /// Removes the registration of a session workload that never connects again, also during an event. Run the command
-    /// on the VM of the workload
+    /// Removes the registration of a session workload that never connects again. An open event then no longer waits for
+    /// the hooks of the workload, and may be approved at once. Run the command on the VM of the workload
     Remove {
         /// The workload
         #[arg(value_name = "VM/NAME")]

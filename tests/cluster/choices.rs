@@ -42,7 +42,9 @@ async fn an_event_is_found_by_the_beginning_of_its_id_and_who_asks_is_kept() {
     let (code, _, err) = cluster.says(1, &["hold", "b0b", "--until", "1h", "--reason", "a backup runs"]);
     assert!(code == 1 && err.contains("\"b0b\" is too short for an event: write at least 4 letters"), "{err}");
 
-    done(&cluster, 1, &["hold", "a11c0001-f", "--until", "1h", "--reason", "a backup runs", "--as", "Ada L."]);
+    let hold = ["hold", "a11c0001-f", "--until", "1h", "--reason", "a backup runs", "--as", "Ada L."];
+    let (code, told, err) = cluster.says(1, &hold);
+    assert!(code == 0 && told.contains(&format!("{second} starts all the same: its notice ends at")), "{told}{err}");
     let event = cluster.until_event(2, second, "held", |event| event.hold.is_some()).await;
     let ada = format!("Ada L. (uid {}) on db-1", nix::unistd::geteuid());
     assert_eq!(event.hold.as_ref().map(|hold| hold.by.as_str()), Some(ada.as_str()));

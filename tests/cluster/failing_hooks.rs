@@ -159,8 +159,10 @@ async fn a_failover_that_failed_is_taken_back_while_the_event_is_held() {
         let is_held = event.blocker.as_ref().is_some_and(|blocker| blocker.code == "hook_failed");
         is_held && event.hooks.len() == 2 && event.hooks.iter().all(|hook| hook.outcome.is_some())
     };
-    cluster.until_event(1, &id, "taken back", taken_back).await;
+    let event = cluster.until_event(1, &id, "taken back", taken_back).await;
     assert_eq!(cluster.hooks.asked(), ["run failover", "undo failover"]);
+    let undone = |what: &str| what.ends_with("undo: done");
+    assert!(event.timeline.iter().any(|step| undone(&step.what)), "{:#?}", event.timeline);
     cluster.cloud.cancel(&id).await;
     cluster.closed_everywhere(&id).await;
     assert_eq!(cluster.hooks.asked(), ["run failover", "undo failover", "run restore"]);

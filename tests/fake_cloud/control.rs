@@ -109,3 +109,11 @@ async fn incarnations_start_again_when_told_and_the_array_stays() {
     assert_eq!(again.events()[0]["EventId"], json!(id.to_uppercase()), "1 may already carry an event");
     stage.cloud.shutdown().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_control_interface_describes_itself() {
+    let stage = Stage::open(&["db-0"]).await;
+    let reply = stage.control(Method::GET, "", None).await;
+    assert!(reply.status == 200 && reply.text.contains("`POST /control/faults`"), "{reply:?}");
+    stage.cloud.shutdown().await;
+}

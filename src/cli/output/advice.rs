@@ -102,7 +102,11 @@ fn removing(reader: &OutputContext, event: &shown::Event, blocker: &shown::Block
         _ => {}
     }
     if let Some(member) = blocker.disconnected.as_ref().filter(|_| !has(event, "no_quorum")) {
-        let does = format!("start {member}; if it never connects again, remove its registration, on its VM");
+        let does = format!(
+            "start {member}; if it never connects again, remove its registration, on its VM: the event then goes on \
+             without its hooks{}",
+            unmoved_primary(event)
+        );
         add(does, reader.command("workload remove", &[member], true));
     }
     for hook in blocker.hooks.iter().filter(|_| !has(event, "no_quorum")) {
@@ -134,8 +138,8 @@ fn approving(reader: &OutputContext, event: &shown::Event) -> Option<Advice> {
         let over = reader.command("approve", &[id, "--revision", &revision, "--over-budget"], true);
         return Some(Advice { does: format!("{does}{}", unmoved_primary(event)), command: over });
     }
-    let does = "approve the event now, without the rest of the preparation; running hooks, except a failover, are stopped, and Azure may \
-                start the event at once (refused if the event has changed: run explain again)";
+    let does = "approve the event now, without the rest of the preparation; running hooks, except a failover, are \
+                stopped, and Azure may start the event at once (refused if the event has changed: run explain again)";
     // A running failover may end first, and move the primary.
     let moves = event.hooks.iter().any(|hook| hook.phase == "failover" && hook.outcome.is_none());
     let does = if moves { does.to_owned() } else { format!("{does}{}", unmoved_primary(event)) };
@@ -246,6 +250,46 @@ mod tests {
         event.other_blockers = others.iter().map(other).collect();
         let commands = advice(&reader, &event).into_iter().map(|advice| advice.command);
         commands.map(|command| command.replace(" --reason 'WHY'", "").replace(" --endpoint /s", "")).collect()
+    }
+
+    fn told(blocker: shown::Blocker, change: impl FnOnce(&mut shown::Event)) -> String {
+        let reader = OutputContext { paper: Terminal::PLAIN, now: Timestamp(0), at: String::new() };
+        let primary = shown::TakenDown {
+            vm: "db-0".into(),
+            workload: "pg".into(),
+            group: Some("orders-db".into()),
+            role: "primary".into(),
+            ..Default::default()
+        };
+        let (id, stage, takes_down) = ("e".into(), "preparing".into(), vec![primary]);
+        let mut event = shown::Event { id, stage, takes_down, blocker: Some(blocker), ..Default::default() };
+        change(&mut event);
+        let lines = advice(&reader, &event).into_iter().map(|advice| format!("{}\n{}\n", advice.does, advice.command));
+        lines.collect()
+    }
+
+    #[test]
+    fn who_takes_a_primary_down_is_told_so() {
+        let blocked = |code: &str| shown::Blocker { code: code.into(), ..Default::default() };
+        let warns = |text: &str| text.contains("db-0 holds the primary of orders-db, which is NOT moved and goes down");
+        assert!(warns(&told(blocked("budget"), |_| {})) && warns(&told(blocked("too_early"), |_| {})));
+        let runs = |event: &mut shown::Event| {
+            event.hooks.push(shown::Hook { phase: "failover".into(), ..Default::default() });
+        };
+        assert!(!warns(&told(blocked("too_early"), runs)), "the failover may end before the approval");
+        assert!(!told(blocked("too_early"), |event| event.approved_by_operator = true).contains("allclear approve"));
+    }
+
+    #[test]
+    fn the_command_for_a_member_that_is_away_or_not_restored_is_offered() {
+        let away =
+            shown::Blocker { code: "hook_blocked".into(), disconnected: Some("db-0/pg".into()), ..Default::default() };
+        let offered = told(away, |_| {});
+        assert!(offered.contains("allclear workload remove db-0/pg --reason 'WHY'"), "{offered}");
+        assert!(offered.contains("goes on without its hooks; db-0 holds the primary"), "{offered}");
+        let owed = shown::Blocker { code: "budget".into(), unrestored: vec!["db-1/pg".into()], ..Default::default() };
+        let offered = told(owed, |_| {});
+        assert!(offered.contains("allclear workload restored db-1/pg --reason 'WHY'"), "{offered}");
     }
 
     #[test]

@@ -170,8 +170,8 @@ fn unprepared(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Eve
     page.heading("WHAT YOU CAN DO");
     let failover = event.hooks.iter().find(|hook| hook.phase == "failover" && hook.outcome.is_none());
     let otherwise = failover.map_or_else(String::new, |hook| {
-        let until = moments::within(reader.now, &hook.deadline);
-        format!(" when allclear's own failover has ended, which runs until {until} at the latest:")
+        let at = moments::written(reader.now, &hook.deadline);
+        format!(" when allclear's own failover has ended, at the latest at {at}:")
     });
     page.line(
         2,
@@ -294,4 +294,54 @@ fn how(reader: &OutputContext, hook: &shown::Hook) -> String {
     let deadline = moments::written(reader.now, &hook.deadline);
     let progress = hook.progress.as_ref().filter(|said| !said.is_empty()).map(|said| format!("; progress: {said}"));
     format!("since {since}; {}stopped at {deadline}{}", expected.unwrap_or_default(), progress.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::output::page::Terminal;
+    use allclear_core::model::time::Timestamp;
+
+    fn told(event: &shown::Event) -> String {
+        super::event(&OutputContext { paper: Terminal::PLAIN, now: Timestamp(0), at: String::new() }, event)
+    }
+
+    fn hook(phase: &str, outcome: Option<&str>) -> shown::Hook {
+        shown::Hook {
+            workload: "pg".into(),
+            vm: "db-0".into(),
+            phase: phase.into(),
+            intent: "run".into(),
+            outcome: outcome.map(Into::into),
+            reason: outcome.filter(|outcome| *outcome == "failed").map(|_| "no space left".into()),
+            started_at: "1970-01-01T00:00:00Z".into(),
+            deadline: "1970-01-01T00:01:00Z".into(),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn nobody_is_sent_to_fail_over_beside_a_running_failover() {
+        let started = |hooks| {
+            let missing_hooks = vec!["failover of pg on db-0".into()];
+            told(&shown::Event { stage: "started".into(), missing_hooks, hooks, ..Default::default() })
+        };
+        let waits = "serve; when allclear's own failover has ended, at the latest at 00:01:00 UTC";
+        let beside = started(vec![hook("failover", None)]);
+        assert!(beside.contains(waits), "{beside}");
+        let after = started(vec![hook("failover", Some("failed"))]);
+        assert!(after.contains("serve; if none is the primary, fail over by hand"), "{after}");
+    }
+
+    #[test]
+    fn a_restore_that_keeps_failing_is_told_with_its_command_until_it_is_done() {
+        let restoring = |outcomes: &[&str]| {
+            let hooks = outcomes.iter().map(|outcome| hook("restore", Some(outcome))).collect();
+            told(&shown::Event { stage: "restoring".into(), hooks, ..Default::default() })
+        };
+        let failing = restoring(&["failed", "failed"]);
+        assert!(failing.contains("the restore hook of pg on db-0 has failed: no space left"), "{failing}");
+        assert!(failing.contains("allclear workload restored db-0/pg --reason 'WHY'"), "{failing}");
+        assert!(!restoring(&["failed", "done"]).contains("workload restored"));
+    }
 }

@@ -70,7 +70,7 @@ export function commandsFor(event, status, now) {
     status.paused && isOpen && ["End the pause: approvals continue, and Azure may start approved events at once", `allclear resume ${why}`],
     isOpen && has("budget") && ["Show which members are out of service, and which hooks are owed", "allclear workload list"],
     ...unrestored.map((member) => isOpen && [`Repair ${plain(member)}; if it serves already, declare it in service`, `allclear workload restored ${quoted(member)} ${why}`]),
-    ...disconnected.map((member) => isOpen && [`Start ${plain(member)}; if it never connects again, remove its registration, on its VM`, `allclear workload remove ${quoted(member)} ${why}`]),
+    ...disconnected.map((member) => isOpen && [`Start ${plain(member)}; if it never connects again, remove its registration, on its VM: the event then goes on without its hooks${unmoved}`, `allclear workload remove ${quoted(member)} ${why}`]),
     mayOverdraw && [`Approve the event although other members of its groups are out of service, without the remaining preparation: Azure may start the event at once${unmoved}`, `allclear approve ${id} --revision ${event.revision} --over-budget ${why}`],
     mayApprove && [`Approve the event now, without the remaining preparation: Azure may start the event at once. The command is refused if the event has changed meanwhile; check the event again then${moves ? "" : unmoved}`, `allclear approve ${id} --revision ${event.revision} ${why}`],
     // A second hold or pause replaces the first, and could end earlier.

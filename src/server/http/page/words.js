@@ -60,8 +60,8 @@ export const blockersOf = ({ blocker, other_blockers: others }) => (blocker ? [b
 export function unprepared({ missing_hooks: missing, hooks }, now) {
   if (missing.length === 0) return null;
   const own = hooks.find(({ phase, outcome }) => phase === "failover" && !outcome);
-  const first = own ? ` When allclear's own failover has ended, which runs until ${shortTimes(own.deadline, now)} at the latest:` : "";
-  return `The event started before the ${missing.join(" and the ")} ${missing.length === 1 ? "was" : "were"} done. Check that the other members serve;${first.replace(" When", " when")} if none is the primary, fail over by hand.`;
+  const first = own ? ` when allclear's own failover has ended, at the latest at ${shortTimes(own.deadline, now)}:` : "";
+  return `The event started before the ${missing.join(" and the ")} ${missing.length === 1 ? "was" : "were"} done. Check that the other members serve;${first} if none is the primary, fail over by hand.`;
 }
 
 // Whether the event waits for a person's action.

@@ -242,6 +242,7 @@ mod tests {
     use allclear_core::model::document::{Announcement, EventType, NotBefore, Source, Status};
     use allclear_core::model::hook_id::HookId;
     use allclear_core::model::id::{EventId, VmName, WorkloadName};
+    use allclear_core::model::operator::OperatorAction;
     use allclear_core::model::workload::{Member, Phase};
 
     const NOW: Timestamp = Timestamp(5);
@@ -274,6 +275,27 @@ mod tests {
         let mut steps = Steps::new();
         stages(&entered(&order), &mut steps);
         assert_eq!(in_order(steps), ["announced", "claimed", "approved", "started", "restoring", "closed"]);
+    }
+
+    #[test]
+    fn a_pause_that_was_over_before_the_event_is_not_told_with_it() {
+        let record = |number, at, what| OperatorRecord {
+            number,
+            at: Timestamp(at),
+            who: "ada".into(),
+            reason: "work".into(),
+            what,
+        };
+        let mut state = State::default();
+        state.operator_records.push(record(1, 1, OperatorAction::Pause { until: Timestamp(100) }));
+        state.operator_records.push(record(2, 5, OperatorAction::Resume));
+        let told = |seen| {
+            let mut event = entered(&[]);
+            event.entered = vec![(Stage::Announced, Timestamp(seen))];
+            operator_requests(&state, &event, Timestamp(50)).map(|(at, ..)| at.0).collect::<Vec<_>>()
+        };
+        assert_eq!(told(3), [1, 5], "the event was open during the pause");
+        assert_eq!(told(10), [0; 0]);
     }
 
     #[test]

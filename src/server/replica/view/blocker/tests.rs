@@ -127,6 +127,16 @@ fn a_missed_window_is_told_with_the_next_time() {
     );
     assert_eq!(message(missed), expected);
     assert_eq!(message(None), format!("the notice is long: preparation starts at {}", rfc3339(after(10))));
+    let mut asked = event.clone();
+    asked.operator_records.push(OperatorRecord {
+        number: 1,
+        at: SEEN,
+        who: "ada".into(),
+        reason: "the quiet hour".into(),
+        what: OperatorAction::Prepare { from: after(10), revision: event.revision },
+    });
+    let asked = told(&Blocker::TooEarly { starts_at: after(10), missed: None }, &asked, 6).message;
+    assert!(asked.starts_with("ada wants the preparation to start at") && asked.contains("the quiet hour"), "{asked}");
 }
 
 #[test]
