@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{allclear, stage, stderr, stdout};
+use super::{allclear, stage, stderr, stdout, whole_stage};
 
 #[test]
 fn what_an_idle_cluster_costs_is_told_with_the_floor_of_each_figure() {
@@ -47,7 +47,7 @@ fn a_claim_outlives_the_leader() {
 #[test]
 fn many_replicas_approve_though_one_is_lost() {
     crate::left_out::long!();
-    let _stage = stage();
+    let _stage = whole_stage();
     let output =
         allclear(&["bench", "--only", "many", "--replicas", "9", "--events", "1", "--seconds", "1", "--json"], &[]);
     assert!(output.status.success(), "{}", stderr(&output));

@@ -94,7 +94,7 @@ fn a_demo_ends_with_what_to_do_next() {
 #[test]
 fn a_hook_goes_on_when_the_leader_is_killed_and_is_not_run_again() {
     crate::left_out::long!();
-    let (_, report) = play(&["--kill-leader"]);
+    let (_, report) = play(&["--kill-leader", "--notice", "3m"]);
     let takeover = &report["takeover"];
     assert_ne!(takeover["new_leader"], takeover["old_leader"]);
     assert!(takeover["new_leader"].is_string() && takeover["restarted_after_s"].is_number(), "{takeover}");

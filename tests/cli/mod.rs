@@ -16,7 +16,7 @@ mod usage;
 mod wave;
 
 use crate::clients::python;
-use crate::machine_share::{Share, share};
+use crate::machine_share::{self, Stage};
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -32,9 +32,14 @@ fn allclear(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     Command::new(program()).args(arguments).env_clear().envs(environment.iter().copied()).output().unwrap()
 }
 
-/// The share of a test whose program starts a whole cluster.
-fn stage() -> Share {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(share())
+/// Waits for a place among the tests whose programs start whole clusters.
+fn stage() -> Stage {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(machine_share::stage())
+}
+
+/// Waits until no other test has a program that starts a whole cluster.
+fn whole_stage() -> Stage {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(machine_share::whole_stage())
 }
 
 fn program() -> &'static str {

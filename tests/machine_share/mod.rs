@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 struct Use {
     shares: usize,
@@ -23,8 +23,16 @@ struct Machine {
 
 static MACHINE: Machine = Machine::new();
 
+/// Programs that start whole clusters work all the time, while most tests wait. More of them at once than processors
+/// only make each other late.
+static STAGES: Semaphore = Semaphore::const_new(STAGES_AT_ONCE as usize);
+const STAGES_AT_ONCE: u32 = 2;
+
 /// Releases the share on drop.
 pub(crate) struct Share(&'static Machine);
+
+/// A place among the programs that start whole clusters, and a share.
+pub(crate) type Stage = (SemaphorePermit<'static>, Share);
 
 /// Releases the exclusive use on drop.
 pub(crate) struct Alone(&'static Machine);
@@ -36,6 +44,16 @@ fn own_name() -> Option<String> {
 /// Waits until no other test has exclusive use.
 pub(crate) async fn share() -> Share {
     MACHINE.share().await
+}
+
+/// A share for a test whose program starts a whole cluster.
+pub(crate) async fn stage() -> Stage {
+    (STAGES.acquire().await.unwrap(), share().await)
+}
+
+/// As `stage`, for a program that starts as many replicas as several others.
+pub(crate) async fn whole_stage() -> Stage {
+    (STAGES.acquire_many(STAGES_AT_ONCE).await.unwrap(), share().await)
 }
 
 /// Waits until there are no shares. `None` at once unless `ALLCLEAR_FLOOD` asks for figures: only figures of delays need
