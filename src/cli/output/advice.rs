@@ -90,7 +90,14 @@ fn removing(reader: &OutputContext, event: &shown::Event, blocker: &shown::Block
                         Azure may start it at once";
             add(does.into(), of(reader, "prepare", id));
         }
-        "no_healthy_channel" => add("find the fault, on each of the VMs".into(), DOCTOR.into()),
+        "no_healthy_channel" => {
+            add("find the fault, on each of the VMs".into(), DOCTOR.into());
+            if let Some(command) = azure_command(event) {
+                let does = "if no endpoint can be repaired in time: prepare the members by hand, and then approve the event \
+                            with the Azure CLI, from any machine";
+                add(does.into(), command);
+            }
+        }
         "budget" => {
             let does = "show which members are out of service, and which hooks are owed";
             add(does.into(), reader.command("workload list", &[], false));
@@ -121,6 +128,18 @@ fn removing(reader: &OutputContext, event: &shown::Event, blocker: &shown::Block
         add(does, reader.command("skip", &[id, hook], true));
     }
     all
+}
+
+/// The approval by hand through Azure's control plane, which needs no metadata endpoint.
+fn azure_command(event: &shown::Event) -> Option<String> {
+    let is_clear = |name: &&String| sanitize(name) == **name && !name.starts_with('-');
+    let (vm, id) = (event.resources.first().filter(is_clear)?, Some(&event.id).filter(is_clear)?);
+    Some(format!(
+        "az maintenance scheduledevents acknowledge --resource-group GROUP --resource-type virtualMachines \
+         --resource-name {} --scheduled-events-id {}",
+        quoted(vm),
+        quoted(id)
+    ))
 }
 
 /// The command for an approval that would not be refused.
@@ -290,6 +309,17 @@ mod tests {
         let owed = shown::Blocker { code: "budget".into(), unrestored: vec!["db-1/pg".into()], ..Default::default() };
         let offered = told(owed, |_| {});
         assert!(offered.contains("allclear workload restored db-1/pg --reason 'WHY'"), "{offered}");
+    }
+
+    #[test]
+    fn a_blind_cluster_is_given_the_way_through_azure() {
+        let blind = || shown::Blocker { code: "no_healthy_channel".into(), ..Default::default() };
+        let offered = told(blind(), |event| event.resources = vec!["db-0".into()]);
+        let wanted = "az maintenance scheduledevents acknowledge --resource-group GROUP --resource-type virtualMachines \
+                      --resource-name db-0 --scheduled-events-id e\n";
+        assert!(offered.contains(wanted), "{offered}");
+        let odd = told(blind(), |event| event.resources = vec!["--help".into()]);
+        assert!(!odd.contains("az maintenance"), "{odd}");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! A failure changes the health only, never the last known document.
 
-use core::time::Duration;
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::no_information::NoInformation;
 use allclear_core::model::isolation::ImdsHealth as Health;
@@ -21,27 +22,27 @@ pub struct ImdsHealthTracker {
     /// The service has answered at least once.
     enrolled: bool,
     last_document: Option<Timestamp>,
-    failure: Option<NoInformation>,
+    /// The kinds of failures since the last document.
+    failures: BTreeSet<&'static str>,
 }
 
 impl ImdsHealthTracker {
     pub fn new(stall_after: Duration, opened_at: Timestamp) -> Self {
-        Self { stall_after, opened_at, enrolled: false, last_document: None, failure: None }
+        Self { stall_after, opened_at, enrolled: false, last_document: None, failures: BTreeSet::new() }
     }
 
     /// Records a validated document.
     pub fn document(&mut self, fetched_at: Timestamp) {
         self.enrolled = true;
         self.last_document = Some(fetched_at);
-        self.failure = None;
+        self.failures.clear();
     }
 
-    /// Records a poll without a document.
-    pub fn failed(&mut self, why: NoInformation) {
+    /// Records a poll without a document. True for the first failure of its kind since the last document: the log then
+    /// has every cause, and no cause twice.
+    pub fn failed(&mut self, why: &NoInformation) -> bool {
         self.enrolled |= why.answered();
-        if why.is_failure() {
-            self.failure = Some(why);
-        }
+        why.is_failure() && self.failures.insert(why.word())
     }
 
     pub fn health(&self, now: Timestamp) -> Health {
@@ -55,11 +56,6 @@ impl ImdsHealthTracker {
     /// The time since the last validated document.
     pub fn age(&self, now: Timestamp) -> Option<Duration> {
         self.last_document.map(|at| now.since(at))
-    }
-
-    /// The reason for the failure after the last document.
-    pub const fn failure(&self) -> Option<&NoInformation> {
-        self.failure.as_ref()
     }
 
     /// The time limit before a stall; a service with answers but no document gets no extra time.
@@ -83,7 +79,7 @@ mod tests {
     #[test]
     fn a_service_that_has_not_answered_yet_is_unknown_for_two_minutes_and_then_stalled() {
         let mut channel = channel();
-        channel.failed(NoInformation::Refused);
+        channel.failed(&NoInformation::Refused);
         assert_eq!(channel.health(at(229)), Health::Unknown);
         assert_eq!(channel.health(at(230)), Health::Stalled);
         assert_eq!(channel.age(at(230)), None);
@@ -92,7 +88,7 @@ mod tests {
     #[test]
     fn a_service_that_answers_without_a_document_stalls_as_soon_as_any_other() {
         let mut channel = channel();
-        channel.failed(NoInformation::EmptyBody);
+        channel.failed(&NoInformation::EmptyBody);
         assert_eq!(channel.health(at(114)), Health::Unknown);
         assert_eq!(channel.health(at(115)), Health::Stalled);
     }
@@ -101,20 +97,27 @@ mod tests {
     fn a_document_is_good_for_the_stall_time_and_failures_do_not_shorten_it() {
         let mut channel = channel();
         channel.document(at(160));
-        channel.failed(NoInformation::EmptyBody);
+        channel.failed(&NoInformation::EmptyBody);
         assert_eq!(channel.health(at(174)), Health::Healthy);
         assert_eq!(channel.health(at(175)), Health::Stalled);
         assert_eq!(channel.age(at(175)), Some(Duration::from_secs(15)));
-        assert_eq!(channel.failure(), Some(&NoInformation::EmptyBody));
         channel.document(at(176));
         assert_eq!(channel.health(at(176)), Health::Healthy);
-        assert_eq!(channel.failure(), None);
+    }
+
+    #[test]
+    fn each_kind_of_failure_is_told_once_until_a_document_arrives() {
+        let mut channel = channel();
+        let timeout = NoInformation::Timeout { after: Duration::from_secs(10) };
+        assert!(channel.failed(&timeout) && channel.failed(&NoInformation::NotAllowed { code: 403 }));
+        assert!(!channel.failed(&timeout) && !channel.failed(&NoInformation::NotAllowed { code: 421 }));
+        channel.document(at(160));
+        assert!(channel.failed(&timeout));
     }
 
     #[test]
     fn a_poll_that_gave_way_to_an_approval_is_no_failure() {
         let mut channel = channel();
-        channel.failed(NoInformation::GaveWay);
-        assert_eq!(channel.failure(), None);
+        assert!(!channel.failed(&NoInformation::GaveWay));
     }
 }

@@ -145,11 +145,10 @@ impl ImdsPoller {
                 Ok(polled.document)
             }
             Err(why) => {
-                if sight.channel.failure().is_none() && why.is_failure() {
+                if sight.channel.failed(&why) {
                     tracing::warn!(%why, "metadata poll failed");
                 }
                 sight.observation.record_failed_poll();
-                sight.channel.failed(why.clone());
                 if why.is_failure() && sight.channel.health(now) != ImdsHealth::Healthy {
                     self.metrics.metadata_failure.note(why.to_string());
                 }

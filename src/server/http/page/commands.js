@@ -56,9 +56,12 @@ export function commandsFor(event, status, now) {
   const unrestored = blockers.flatMap(({ unrestored: members }) => members).filter((member) => quoted(member) !== null);
   const disconnected = blockers.map(({ disconnected: member }) => member).filter((member) => member && quoted(member) !== null);
   const alone = event.blocker?.isolated_approval;
+  const vm = quoted(event.resources[0] ?? "-");
+  const azure = has("no_healthy_channel") && vm && `az maintenance scheduledevents acknowledge --resource-group GROUP --resource-type virtualMachines --resource-name ${vm} --scheduled-events-id ${id}`;
   const all = [
     !status.quorum && ["Find unreachable replicas, on each of the VMs", "allclear status"],
     has("no_quorum", "no_healthy_channel", "posting", "post_failed", "views_differ") && ["Find the cause, on each of the VMs", DOCTOR],
+    azure && ["If no endpoint can be repaired in time: prepare the members by hand, and then approve the event with the Azure CLI, from any machine", azure],
     alone && [approveAlone(alone), `allclear approve ${id} --alone --revision ${event.revision} ${why}`],
     event.drill && status.quorum && ["End the drill; allclear restores the prepared workloads", `allclear drill --end ${id}`],
     isOpen && has("too_early") && ["Prepare the event now, or at a time with --at, with all hooks: allclear approves the event when it is prepared, and Azure may start it at once", `allclear prepare ${id} ${why}`],
@@ -77,7 +80,7 @@ export function commandsFor(event, status, now) {
     mayHalt && !event.hold && [`Hold the event: allclear does not approve the event ${span}; the members of the event stay in service, or return${ends}`, `allclear hold ${id} --until ${until} ${why}`],
     mayHalt && !event.hold && !status.paused && [`Pause all approvals: no approval of any event ${span}`, `allclear pause --until ${until} ${why}`],
     ["Show all details of the event", `allclear explain ${id}`],
-  ].filter(Boolean).map(([what, command]) => [what, command === DOCTOR ? command : commandLine(command, status)]);
+  ].filter(Boolean).map(([what, command]) => [what, command === DOCTOR || command === azure ? command : commandLine(command, status)]);
   const isGiven = ["claimed", "approved", "started"].includes(event.stage) && !event.drill && event.approvals.length > 0;
   const stand = isGiven ? "No command can stop the approval any more: the approval is assigned or given."
     : !status.quorum ? `Without a quorum, no command can hold or release an event${alone ? "; an operator may approve the event on this replica alone" : ", and none can approve the event"}.` : null;
