@@ -52,6 +52,9 @@ pub(super) struct HookRun {
     /// A preferred VM for the primary; you may give the option more than once
     #[arg(long, value_name = "NAME")]
     prefer: Vec<String>,
+    /// The step of an earlier run, which --intent confirm asks about, or --intent undo takes back
+    #[arg(long, value_name = "STEP")]
+    step: Option<String>,
     #[command(flatten)]
     format: AnswerFormat,
 }
@@ -94,7 +97,8 @@ impl HookRun {
         let mode =
             if self.dry_run || one.hook.registered.phase == Phase::Check { Mode::DryRun } else { Mode::Rehearsal };
         let task = one.task(intent, mode, EventType::parse(&self.r#type));
-        Ok(HookTask { avoid: names(&self.avoid), prefer: names(&self.prefer), ..task })
+        let step = self.step.clone().unwrap_or_else(|| task.step.clone());
+        Ok(HookTask { avoid: names(&self.avoid), prefer: names(&self.prefer), step, ..task })
     }
 }
 
@@ -162,9 +166,11 @@ impl<'a> One<'a> {
 
     pub(super) fn task(&self, intent: Intent, mode: Mode, event_type: EventType) -> HookTask {
         let registered = &self.hook.registered;
+        // A hook that remembers its steps would answer a second run with the outcome of the first.
+        let run = clock::now().0;
         HookTask {
-            attempt: format!("{PREFIX}by-hand/1"),
-            step: format!("{PREFIX}by-hand/{}", self.name()),
+            attempt: format!("{PREFIX}by-hand/{run}"),
+            step: format!("{PREFIX}by-hand/{}/{run}", self.name()),
             fence: Fence { term: 0, sequence: 1 },
             event_id: EventId::new(&format!("{PREFIX}by-hand")),
             event_type,

@@ -71,6 +71,20 @@ fn one_hook_is_run_by_itself_and_what_it_is_told_and_answers_is_shown() {
     assert_eq!((code, &shown["outcome"], &shown["told"]["ALLCLEAR_GROUP"]), (Some(0), &"done".into(), &"g".into()));
 }
 
+/// A hook that remembers its steps would answer a second run with the outcome of the first.
+#[test]
+fn every_run_is_a_step_of_its_own_that_a_confirmation_can_name() {
+    let hooks = Hooks::of(&["phase = \"drain\"\nconfirm = [\"/bin/true\"]"]);
+    let step = |arguments: &[&str]| {
+        let (code, text, why) = hooks.run(&[&["db-0/w/drain", "--json"], arguments].concat());
+        assert_eq!(code, Some(0), "{text}{why}");
+        serde_json::from_str::<Value>(&text).unwrap()["told"]["ALLCLEAR_STEP"].as_str().unwrap().to_owned()
+    };
+    let first = step(&[]);
+    assert_ne!(step(&[]), first);
+    assert_eq!(step(&["--intent", "confirm", "--step", &first]), first);
+}
+
 /// On this VM, the hook of another VM would act on the wrong server.
 #[test]
 fn the_hook_of_another_vm_is_not_run_here() {

@@ -34,7 +34,7 @@ pub(super) fn to_the_post(reply: Result<Reply, ExchangeError>) -> ControlFlow<Ho
         425 | 429 => HookOutcome::Blocked(why(&reply)),
         503 if reply.retry_after.is_some() => HookOutcome::Blocked(why(&reply)),
         300..=399 => HookOutcome::Failed(format!("{}; redirects are not followed", why(&reply))),
-        400..=499 => HookOutcome::Failed(why(&reply)),
+        400..=499 => refused(&reply),
         _ => HookOutcome::Unknown(why(&reply)),
     })
 }
@@ -48,7 +48,7 @@ pub(super) fn how_far(reply: Result<Reply, ExchangeError>) -> ControlFlow<HookOu
         408 | 425 | 429 | 500..=599 => {
             return Continue(HttpProgress { retry_after: reply.retry_after, ..HttpProgress::default() });
         }
-        409 | 412 => HookOutcome::Failed(why(&reply)),
+        409 | 412 => refused(&reply),
         _ => HookOutcome::Unknown(why(&reply)),
     })
 }
@@ -73,6 +73,16 @@ fn ended(reply: &Reply) -> HookOutcome {
             line_of(reply.status),
             first_line(&String::from_utf8_lossy(&reply.body))
         )),
+    }
+}
+
+/// The outcome that a refusal names in its body, otherwise a failure. A refusal that says "done" contradicts itself.
+fn refused(reply: &Reply) -> HookOutcome {
+    let said: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+    match said.get("outcome").and_then(Value::as_str) {
+        None | Some("failed") => HookOutcome::Failed(why(reply)),
+        Some("blocked") => HookOutcome::Blocked(why(reply)),
+        Some(_) => HookOutcome::Unknown(why(reply)),
     }
 }
 
@@ -138,6 +148,8 @@ mod tests {
             (404, "", failed("404 Not Found")),
             (409, r#"{"reason": "seen 3.9"}"#, failed("409 Conflict: seen 3.9")),
             (412, "never here", failed("412 Precondition Failed: never here")),
+            (412, r#"{"outcome": "blocked", "reason": "no standby"}"#, blocked("412 Precondition Failed: no standby")),
+            (422, r#"{"outcome": "failed", "reason": "no"}"#, failed("422 Unprocessable Entity: no")),
             (307, "", failed("307 Temporary Redirect; redirects are not followed")),
             (425, "", blocked("425 Too Early")),
             (429, "busy", blocked("429 Too Many Requests: busy")),
@@ -156,6 +168,8 @@ mod tests {
             (200, r#"{"outcome": "splendid"}"#),
             (200, r#"{"outcome": "cancelled"}"#),
             (202, "without a Location"),
+            (409, r#"{"outcome": "done"}"#),
+            (400, r#"{"outcome": "unknown"}"#),
             (500, "oops"),
             (502, ""),
             (503, "a proxy says so"),
