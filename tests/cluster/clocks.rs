@@ -246,11 +246,18 @@ async fn where_nobody_can_tell_which_clock_of_two_is_right_an_event_is_prepared_
     cluster.ready().await;
     let is_told = |place: usize| cluster.log(place).contains("the wall clocks of the voters differ");
     cluster.until_true("a word about the clocks", async || is_told(0) || is_told(1)).await;
+    let is_in_doubt =
+        |status: &Status| status.warnings.iter().any(|it| it.text.contains("uses the clock of its leader"));
+    for place in 0..2 {
+        cluster.until(place, "warning that the time is in doubt", is_in_doubt).await;
+    }
     let order = json!({ "type": "Redeploy", "source": "Platform", "vms": [1], "notice": "10m" });
     let id = cluster.cloud.announce(order).await;
     cluster.seen_by_all(&id).await;
     let event = cluster.until_stage(0, &id, "started").await;
     assert_eq!(event.not_before, None, "whose time is it?");
+    let (_, text, _) = cluster.says(1, &["explain", &id]);
+    assert!(text.contains("the clocks of the replicas are in doubt"), "{text}");
     assert_eq!(cluster.hooks.ended(), ["drain"]);
     cluster.cloud.finish(&id).await;
     let event = cluster.closed_everywhere(&id).await;
@@ -259,7 +266,10 @@ async fn where_nobody_can_tell_which_clock_of_two_is_right_an_event_is_prepared_
     // Now one endpoint sends the time.
     cluster.cloud.clear_faults_of("db-1").await;
     cluster.until_true("told whose clock is wrong", async || is_named(&cluster, "db-0")).await;
-    cluster.until(1, "sure of the time", |status| status.platform_difference_ms == Some(0)).await;
+    for place in 0..2 {
+        cluster.until(place, "sure of the time", |status| !is_in_doubt(status)).await;
+    }
+    cluster.until(1, "told Azure's time", |status| status.platform_difference_ms == Some(0)).await;
     let id =
         cluster.cloud.announce(json!({ "type": "Redeploy", "source": "Platform", "vms": [1], "notice": "10m" })).await;
     let event = cluster.until_stage(0, &id, "started").await;

@@ -211,6 +211,9 @@ pub(crate) fn event(event: &Event) -> String {
     for (stage, at) in &event.entered {
         let _ = writeln!(text, "  {stage} at {}", time(*at));
     }
+    for at in &event.gave_back {
+        let _ = writeln!(text, "  gave its slots back at {}", time(*at));
+    }
     for at in &event.former_calls {
         let _ = writeln!(text, "  last call at {}", time(*at));
     }

@@ -219,6 +219,7 @@ fn closed_event() -> Event {
         is_deferred: false,
         last_call_since: None,
         former_calls: Vec::new(),
+        gave_back: Vec::new(),
         decided_at_revision: 1,
         reopened: None,
     }
@@ -446,6 +447,14 @@ pub(crate) fn members_state() -> State {
         stints: 4,
         ..State::default()
     }
+}
+
+/// An event that gave its slots back.
+pub(crate) fn waiting_state() -> State {
+    let gave_back = vec![Timestamp(NOW), Timestamp(NOW + 1)];
+    let announced = Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW));
+    let event = Event { gave_back, ..announced };
+    State { open: BTreeMap::from([(EventId::new("A-1"), event.into())]), ..State::default() }
 }
 
 pub(crate) fn notified_state() -> State {

@@ -79,7 +79,7 @@ fn head(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
     entry("treatment", format!("{treatment}{rule}"));
     if event.drill.is_none() {
         let said = |at: &String| moments::written(reader.now, at);
-        entry("notice ends", event.not_before.as_ref().map_or("Azure gave no time".into(), said));
+        entry("notice ends", event.not_before.as_ref().map_or_else(|| no_notice_end(reader, event), said));
     }
     if event.duration_s >= 0 {
         entry("duration", format!("{} s, as Azure expects", event.duration_s));
@@ -207,7 +207,8 @@ pub(super) fn if_nothing_changes(
         return None;
     }
     let Some(at) = event.not_before.as_deref().and_then(from_rfc3339) else {
-        return Some("Azure gave no time; Azure may start the event when the usual notice of the type ends".into());
+        let usual = "Azure may start the event when the usual notice of the type ends";
+        return Some(format!("{}; {usual}", no_notice_end(reader, event)));
     };
     let when = moments::moment(reader.now, at);
     if at <= reader.now {
@@ -215,6 +216,18 @@ pub(super) fn if_nothing_changes(
     }
     let is_told = blocker.until == event.not_before;
     (!is_told).then(|| format!("ends {when}; from then on Azure may start the event, approved or not"))
+}
+
+/// Why the end of the notice is unknown.
+fn no_notice_end(reader: &OutputContext, event: &shown::Event) -> String {
+    match &event.ignored_not_before {
+        Some(at) => format!(
+            "unknown: Azure said {}, which was over when the event was first seen; compare the clocks (`{}`)",
+            moments::written(reader.now, at),
+            reader.command("status", &[], false)
+        ),
+        None => "unknown: Azure gave no time, or the clocks of the replicas are in doubt".into(),
+    }
 }
 
 /// Explanation of a blocker's term, where the blocker's message presumes knowledge of the term.
@@ -233,7 +246,7 @@ fn background(blocker: &shown::Blocker) -> Option<&'static str> {
         }
         "no_healthy_channel" => "approvals are posted to the metadata endpoint of a VM, and no endpoint answers",
         "observing" => "no hook runs for the event, and no replica approves the event automatically",
-        "waiting_for_platform" => "an approved event is not started yet: Azure chooses the time",
+        "waiting_for_platform" => "Azure chooses the time, and an approval cannot be taken back",
         _ => return None,
     })
 }
@@ -253,7 +266,7 @@ pub(super) fn stage(stage: &str) -> &'static str {
 }
 
 fn hooks(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
-    if event.hooks.is_empty() {
+    if event.hooks.is_empty() && event.hooks_to_come.is_empty() {
         return;
     }
     page.heading("HOOKS");
@@ -268,7 +281,12 @@ fn hooks(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
             plain(how(reader, hook)),
         ]);
     }
-    page.table(2, &rows);
+    if !event.hooks.is_empty() {
+        page.table(2, &rows);
+    }
+    if !event.hooks_to_come.is_empty() {
+        page.line(2, &[faint(format!("to come: {}", event.hooks_to_come.join(", ")))]);
+    }
 }
 
 fn outcome(hook: &shown::Hook) -> Span {
@@ -331,6 +349,26 @@ mod tests {
         assert!(beside.contains(waits), "{beside}");
         let after = started(vec![hook("failover", Some("failed"))]);
         assert!(after.contains("serve; if none is the primary, fail over by hand"), "{after}");
+    }
+
+    #[test]
+    fn an_end_of_the_notice_that_is_ignored_is_told_with_the_reason() {
+        let announced = || shown::Event { stage: "preparing".into(), ..Default::default() };
+        let ignored_not_before = Some("1969-12-31T23:00:00Z".into());
+        let told_by_azure = told(&shown::Event { ignored_not_before, ..announced() });
+        assert!(
+            told_by_azure.contains("unknown: Azure said") && told_by_azure.contains("`allclear status`"),
+            "{told_by_azure}"
+        );
+        assert!(told(&announced()).contains("unknown: Azure gave no time"));
+    }
+
+    #[test]
+    fn hooks_that_have_not_begun_are_named() {
+        let hooks_to_come = vec!["failover of pg on db-0".into(), "drain of pg on db-0".into()];
+        let (stage, hooks) = ("preparing".into(), vec![hook("checkpoint", Some("done"))]);
+        let told = told(&shown::Event { stage, hooks, hooks_to_come, ..Default::default() });
+        assert!(told.contains("to come: failover of pg on db-0, drain of pg on db-0"), "{told}");
     }
 
     #[test]

@@ -68,15 +68,21 @@ fn apply_announcement(state: &mut State, by: &VmName, id: &EventId) {
     refresh_announcement(state, id);
 }
 
-/// Whether the notice had ended before the event was first seen: platform time differs from cluster time, or the event
-/// is late. Nothing is counted from such a time (`SPEC.md` 2).
-pub fn is_implausible(shown: &Announcement, first_seen: Timestamp) -> bool {
-    let has_passed = matches!(shown.not_before, NotBefore::At(at) if at < first_seen);
-    has_passed && shown.status != Status::Started
+/// The end of a notice that had ended before the event was first seen: platform time differs from cluster time, or the
+/// event is late. Nothing is counted from such a time (`SPEC.md` 2).
+pub fn implausible_notice_end(shown: &Announcement, first_seen: Timestamp) -> Option<Timestamp> {
+    match shown.not_before {
+        NotBefore::At(at) if at < first_seen && shown.status != Status::Started => Some(at),
+        NotBefore::At(_) | NotBefore::Unknown => None,
+    }
 }
 
 fn plausible(shown: Announcement, first_seen: Timestamp) -> Announcement {
-    if is_implausible(&shown, first_seen) { Announcement { not_before: NotBefore::Unknown, ..shown } } else { shown }
+    if implausible_notice_end(&shown, first_seen).is_some() {
+        Announcement { not_before: NotBefore::Unknown, ..shown }
+    } else {
+        shown
+    }
 }
 
 /// The last closed event of this id, removed from the history. An event that came back too often begins anew.

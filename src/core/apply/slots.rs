@@ -15,6 +15,9 @@ use crate::schedule::slots::GIVES_BACK_AT_MOST;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
+/// The returns of an event that its history names, the last ones.
+const RETURNS_KEPT: usize = 10;
+
 /// Takes every slot that the event lacks.
 pub(crate) fn take_slots(state: &mut State, id: &EventId) -> Applied {
     let now = state.now;
@@ -61,6 +64,11 @@ pub(crate) fn give_back_slots(state: &mut State, id: &EventId) -> Applied {
     event.is_deferred |= !is_halted;
     event.slots_since = None;
     event.stuck_since = None;
+    // Returns during a hold or a pause are not counted, so their number has a limit of its own.
+    if event.gave_back.len() == RETURNS_KEPT {
+        event.gave_back.remove(0);
+    }
+    event.gave_back.push(now);
     event.revision += 1;
     for slot in state.slots.values_mut() {
         slot.events.remove(id);

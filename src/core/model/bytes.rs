@@ -119,7 +119,7 @@ impl Event {
             WaiverReason::Skipped { who, reason } => OTHER + text(who) + text(reason),
         });
         let wishes = self.operator_records.iter().map(OperatorRecord::bytes);
-        let times = (self.entered.len() + self.former_calls.len()) * 16;
+        let times = (self.entered.len() + self.former_calls.len() + self.gave_back.len()) * 16;
         let attempts = self.attempts.iter().map(Attempt::bytes);
         EVENT + times + attempts.chain(claims).chain(takeovers).chain(waivers).chain(wishes).sum::<usize>()
     }

@@ -65,6 +65,8 @@ pub struct Event {
     pub former_calls: Vec<Timestamp>,
     /// When the event was last listed as still to come, or grew, though the event may have been approved.
     pub reopened: Option<Timestamp>,
+    /// When the event last gave its slots back, oldest first, for the event's history.
+    pub gave_back: Vec<Timestamp>,
 }
 
 impl Event {
@@ -93,6 +95,7 @@ impl Event {
             last_call_since: None,
             former_calls: Vec::new(),
             reopened: None,
+            gave_back: Vec::new(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Hooks without a good outcome at the start of an event.
+//! The hooks of an event that are not done: still to come, or missing at its start.
 
 use crate::model::event::Event;
 use crate::model::hook_id::HookId;
@@ -7,7 +7,8 @@ use crate::model::state::State;
 use crate::model::workload::{Member, Phase, Role, Workload};
 use crate::schedule::affected_members::affected;
 use crate::schedule::required;
-use crate::schedule::step_state;
+use crate::schedule::step::Step;
+use crate::schedule::step_state::{self, StepState};
 use alloc::vec::Vec;
 
 /// The required hooks without a good outcome, while the event is under way. Empty for an event with the approval of an
@@ -23,6 +24,19 @@ pub fn missing_hooks(state: &State, event: &Event) -> Vec<(Member, HookId)> {
     let open = steps.iter().filter(|step| !step_state::is_satisfied(event, step, state.now));
     let missing = open.filter(|step| step.id.phase != Phase::Failover || !has_moved(state, event, &step.member));
     missing.map(|step| (step.member.clone(), step.id)).collect()
+}
+
+/// The hooks before the approval that have not begun yet, in the order of each workload.
+pub fn hooks_to_come(state: &State, event: &Event) -> Vec<(Member, HookId)> {
+    if event.stage() > Stage::Preparing || event.is_approved_by_operator() || event.has_isolated_approval() {
+        return Vec::new();
+    }
+    let is_to_come = |step: &Step<'_>| {
+        step.forward().next().is_none()
+            && matches!(step_state::step_state(event, step, state.now), StepState::Due { .. })
+    };
+    let steps = required::required_steps(state, event).into_iter().filter(is_to_come);
+    steps.map(|step| (step.member.clone(), step.id)).collect()
 }
 
 /// Whether a member of the group outside the event reports the primary.

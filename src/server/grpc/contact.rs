@@ -199,7 +199,8 @@ async fn send_report(
                 let trust = Trust::parse(&reply.time_trust).unwrap_or_default();
                 told.is_followed = cluster.time.follow(best.time, best.at, trust);
             }
-            inputs.peers.differences.measured(own_reading(cluster, observer).platform, cluster.time.now());
+            let platform = own_reading(cluster, observer).platform;
+            inputs.peers.differences.measured(platform, cluster.time.trust(), cluster.time.now());
             inputs.peers.differences.record_leader_view(clock_differences(&reply.contacts));
             let told = reply.contacts.iter().filter(|each| !each.policy.is_empty());
             inputs

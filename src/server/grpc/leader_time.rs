@@ -22,7 +22,7 @@ pub(super) fn set_the_time(inputs: &InputSource, observer: &ImdsPoller) {
     }
     let own = own_reading(cluster, observer);
     differences.record_reading(&cluster.node.name, own, cluster.time.trust());
-    differences.measured(own.platform, cluster.time.now());
+    differences.measured(own.platform, cluster.time.trust(), cluster.time.now());
 }
 
 pub(super) fn own_reading(cluster: &ClusterHandle, observer: &ImdsPoller) -> ClockReading {

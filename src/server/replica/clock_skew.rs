@@ -92,6 +92,8 @@ struct OffsetTable {
     /// The beginning of a difference worth a warning, in the cluster's time. Survives a change of the leader, which
     /// avoids repeated warnings.
     platform_differs_since: Option<Timestamp>,
+    /// The time from which on the cluster has used the clock of a leader without confirmation, by that clock.
+    in_doubt_since: Option<Timestamp>,
 }
 
 impl ClockSkew {
@@ -99,8 +101,8 @@ impl ClockSkew {
     /// time.
     pub fn forget(&self) {
         let mut table = self.lock();
-        let platform_differs_since = table.platform_differs_since;
-        *table = OffsetTable { platform_differs_since, ..OffsetTable::default() };
+        let (platform_differs_since, in_doubt_since) = (table.platform_differs_since, table.in_doubt_since);
+        *table = OffsetTable { platform_differs_since, in_doubt_since, ..OffsetTable::default() };
     }
 
     /// Records, as the leader, the reading of a replica, or the lack of a reading.
@@ -133,9 +135,12 @@ impl ClockSkew {
         self.lock().readings.clone()
     }
 
-    /// Records how far the platform's time is ahead of the cluster's time `now`, as shown by this replica's endpoint.
-    pub fn measured(&self, platform: Option<Interval>, now: Timestamp) {
+    /// Records the trust in the cluster's time `now`, and how far the platform's time is ahead of it, as shown by this
+    /// replica's endpoint.
+    pub fn measured(&self, platform: Option<Interval>, trust: Trust, now: Timestamp) {
         let mut table = self.lock();
+        let in_doubt_since = table.in_doubt_since.unwrap_or(now);
+        table.in_doubt_since = Some(in_doubt_since).filter(|_| trust == Trust::Guessed);
         table.platform = platform.map(|platform| platform.distance_to(0));
         let Some(ahead_ms) = table.platform else { return };
         let apart = Duration::from_millis(ahead_ms.unsigned_abs());
@@ -155,6 +160,11 @@ impl ClockSkew {
     /// same, and `None` while this replica's endpoint sends no date.
     pub fn platform(&self) -> Option<i64> {
         self.lock().platform
+    }
+
+    /// The time from which on nobody has confirmed the cluster's time; `None` while the time is known.
+    pub fn in_doubt_since(&self) -> Option<Timestamp> {
+        self.lock().in_doubt_since
     }
 
     /// The beginning of the difference worth a warning, and the present difference in milliseconds.
@@ -230,10 +240,22 @@ mod tests {
     }
 
     #[test]
+    fn a_time_in_doubt_is_told_from_its_beginning_until_it_is_known() {
+        let differences = ClockSkew::default();
+        let measured = |trust, now| {
+            differences.measured(None, trust, Timestamp(now));
+            differences.in_doubt_since().map(|since| since.0)
+        };
+        assert_eq!([measured(Trust::Unknown, 1), measured(Trust::Guessed, 2)], [None, Some(2)]);
+        differences.forget();
+        assert_eq!([measured(Trust::Guessed, 3), measured(Trust::Known, 4)], [Some(2), None]);
+    }
+
+    #[test]
     fn the_platforms_time_differs_only_where_it_cannot_be_the_clusters() {
         let differences = ClockSkew::default();
         let measured = |least: i64| {
-            differences.measured(Interval::new(least, least + 1000), Timestamp(least));
+            differences.measured(Interval::new(least, least + 1000), Trust::Known, Timestamp(least));
             (differences.platform(), differences.platform_differs().map(|(since, _)| since.0))
         };
         // A platform ahead leaves the cluster behind.

@@ -956,6 +956,9 @@ pub struct Event {
     /// When the event was last listed as still to come, or grew, though the event may have been approved.
     #[prost(int64, optional, tag = "76")]
     pub reopened_unix_ms: ::core::option::Option<i64>,
+    /// When the event last gave its slots back, oldest first.
+    #[prost(int64, repeated, tag = "78")]
+    pub gave_back_unix_ms: ::prost::alloc::vec::Vec<i64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Impact {

@@ -282,9 +282,13 @@ pub struct Event {
     /// can be read. Absent: no current document lists the event.
     #[prost(string, optional, tag = "5")]
     pub status: ::core::option::Option<::prost::alloc::string::String>,
-    /// Absent without a readable time from Azure.
+    /// Absent without a readable time from Azure, and where allclear does not trust the time.
     #[prost(string, optional, tag = "6")]
     pub not_before: ::core::option::Option<::prost::alloc::string::String>,
+    /// Azure's end of the notice, where it was over when the event was first seen: by the clocks of the cluster, or by
+    /// Azure's. Nothing is counted from this time.
+    #[prost(string, optional, tag = "55")]
+    pub ignored_not_before: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(string, tag = "7")]
     pub description: ::prost::alloc::string::String,
     /// Whole seconds; -1 if Azure gives no duration.
@@ -341,6 +345,10 @@ pub struct Event {
     /// under way. A failover is left out as soon as another member is the primary.
     #[prost(string, repeated, tag = "53")]
     pub missing_hooks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The hooks before the approval that have not begun yet, as "drain of orders-db on db-0", in the order of each
+    /// workload.
+    #[prost(string, repeated, tag = "56")]
+    pub hooks_to_come: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Milliseconds by the cluster's time.
 #[derive(serde::Serialize, serde::Deserialize)]

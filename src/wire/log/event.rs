@@ -36,6 +36,7 @@ message!(Event as Event {
     former_calls: former_calls_unix_ms,
     decided_at_revision: decided_at_revision,
     reopened: reopened_unix_ms,
+    gave_back: gave_back_unix_ms,
 });
 
 /// An `Event` contains the id that is its key.

@@ -1,7 +1,7 @@
 // The chart of an event: hooks as bars over one time axis, and the event's stages as marks.
 
 import { outside, tree } from "./tree.js";
-import { instant, span, time, took } from "./words.js";
+import { instant, list, span, time, took } from "./words.js";
 
 const SIGNS = { done: "✓", not_applicable: "–", failed: "✕", blocked: "‖", unknown: "?", unreachable: "✕", timed_out: "✕" };
 const OUTCOMES = { not_applicable: "nothing to do", unknown: "outcome unknown", blocked: "blocked", timed_out: "timed out" };
@@ -14,6 +14,7 @@ export function chart(event, now, today, key) {
   return tree("div", { class: "chart", "data-key": `chart ${key}` },
     axis(marks, today),
     rows.length > 0 ? tree("ol", { class: "hooks" }, rows) : tree("p", { class: "aside" }, "No hook has started."),
+    event.hooks_to_come.length > 0 && tree("p", { class: "aside" }, "To come: ", outside(list(event.hooks_to_come)), "."),
     beyond(event, scale, today));
 }
 

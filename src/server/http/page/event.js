@@ -90,13 +90,19 @@ function next({ next: what, until }, now) {
 function latest(event, now) {
   if (event.stage === "started" || event.stage === "restoring" || event.drill) return null;
   const at = instant(event.not_before);
-  if (isNaN(at)) return row("Notice", "Azure gave no readable time; Azure may start the event when the usual notice of the event type has ended.");
+  if (isNaN(at)) return row("Notice", outside(noNoticeEnd(event, now)), "; Azure may start the event when the usual notice of the event type has ended.");
   // The row above shows the same time.
   if (at > now && Math.abs(at - instant(event.blocker?.until)) < 1000) return null;
   const when = tree("time", { class: "count", datetime: event.not_before }, `${countdown(at, now)} (${time(at, now)} UTC)`);
   return row("Notice", at > now
     ? ["Ends ", when, ". From then on Azure may start the event, approved or not."]
     : ["Ended ", when, "; Azure may start the event at any moment."]);
+}
+
+// Why the end of the notice is unknown.
+function noNoticeEnd({ ignored_not_before: ignored }, now) {
+  return ignored ? `Unknown: Azure said ${time(instant(ignored), now)} UTC, which was over when the event was first seen. Compare the clocks`
+    : "Unknown: Azure gave no time, or the clocks of the replicas are in doubt";
 }
 
 function stages(event, now) {
@@ -121,7 +127,7 @@ function facts(event, now) {
     event.takes_down.length > 0 && row("Takes down", outside(list(event.takes_down.map(({ workload, vm, role }) => `${workload} on ${vm} (${role})`)))),
     row("Description by Azure", event.description ? outside(event.description) : "none"),
     row("Expected impact", duration),
-    !event.drill && row("Notice ends", event.not_before ? `${time(instant(event.not_before), now)} UTC` : "unknown"),
+    !event.drill && row("Notice ends", event.not_before ? `${time(instant(event.not_before), now)} UTC` : noNoticeEnd(event, now)),
     row("Treatment", treatment ? outside(treatment) : "not chosen yet"),
     event.hold && row("Held", `until ${time(instant(event.hold.until), now)} UTC by `, outside(`${event.hold.by}: ${event.hold.reason}`)),
     event.approvals.length > 0 && row("Approvals", event.approvals.map(({ approver, reason, outcome, detail }, place, all) => {

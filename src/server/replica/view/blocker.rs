@@ -6,6 +6,8 @@ mod hook;
 mod phrases;
 mod quorum;
 
+use std::collections::BTreeSet;
+
 use allclear_core::schedule::last_call;
 
 use self::phrases::{list, not_taken, too_early};
@@ -132,8 +134,9 @@ impl Teller<'_> {
             ),
             Blocker::WaitingForPlatform { since } => Sentences::new(
                 format!(
-                    "the event has been approved since {}, and Azure has not started the event yet",
-                    rfc3339(*since)
+                    "the event has been approved since {}, and Azure has not started the event yet{}",
+                    rfc3339(*since),
+                    self.kept_out()
                 ),
                 notice_ends,
                 if self.input.now < self.event.notice_ends() {
@@ -144,6 +147,23 @@ impl Teller<'_> {
                 "Azure",
             ),
         }
+    }
+
+    /// The prepared members, which stay out of service as long as the event lasts.
+    fn kept_out(&self) -> String {
+        let id = &self.event.announcement.id;
+        let out = self.state.slots.iter().filter(|(_, slot)| slot.needs_restore && slot.events.contains(id));
+        let (members, groups): (Vec<_>, BTreeSet<_>) = out.map(|(member, slot)| (member.path(), &slot.group)).unzip();
+        if members.is_empty() {
+            return String::new();
+        }
+        let (is, counts) = if members.len() == 1 { ("is", "counts") } else { ("are", "count") };
+        let groups: Vec<_> = groups.into_iter().flatten().map(|group| format!(" in {group}")).collect();
+        format!(
+            "; until it is over, {} {is} prepared, and {counts} as out of service{}",
+            members.join(" and "),
+            groups.join(" and")
+        )
     }
 
     fn blind(&self) -> Sentences {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::post_detail::{claim_detail, detail};
 use super::workload::last_role;
-use super::{blocker, drill, operator_record, timeline};
+use super::{blocker, drill, operator_record, timeline, warning};
 use crate::clock::rfc3339;
 use allclear_core::explain::explain;
 use allclear_core::known_roles::{TakenDown, taken_down};
@@ -18,7 +18,7 @@ use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::state::State;
 use allclear_core::model::workload::Member;
 use allclear_core::planning_input::PlanningInput;
-use allclear_core::schedule::missing::missing_hooks;
+use allclear_core::schedule::missing::{hooks_to_come, missing_hooks};
 use allclear_core::start_cause::StartCause;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
@@ -36,6 +36,7 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput) -> show
             NotBefore::At(at) => Some(rfc3339(at)),
             NotBefore::Unknown => None,
         },
+        ignored_not_before: warning::ignored_notice_end(state, event).map(rfc3339),
         description: announcement.description.clone(),
         duration_s: announcement.duration.map_or(-1, |duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)),
         stage: event.stage().to_string(),
@@ -59,11 +60,12 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput) -> show
         hold: event.hold(input.now).map(|hold| operator_record::shown(&hold, Some(event), state, input)),
         measures: Some(measures(event)),
         approved_by_operator: event.is_approved_by_operator(),
-        missing_hooks: missing_hooks(state, event).iter().map(missing).collect(),
+        missing_hooks: missing_hooks(state, event).iter().map(named).collect(),
+        hooks_to_come: hooks_to_come(state, event).iter().map(named).collect(),
     }
 }
 
-fn missing((member, hook): &(Member, HookId)) -> String {
+fn named((member, hook): &(Member, HookId)) -> String {
     format!("{} of {} on {}", hook.phase, member.workload, member.vm)
 }
 

@@ -145,6 +145,7 @@ impl View {
         warnings.extend(warning::no_documents(self.metrics.metadata_failure.known()));
         warnings.extend(warning::excess(&self.metrics.excess));
         warnings.extend(warning::platform_time_differs(&self.inputs.peers.differences));
+        warnings.extend(warning::time_in_doubt(&self.inputs.peers.differences));
         warnings.extend(warning::policies_differ(&self.inputs.peers.policies));
         warnings.extend(self.tls().into_iter().flat_map(|tls| warning::of_certificate(tls, clock::now())));
         warnings

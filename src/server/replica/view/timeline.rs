@@ -201,11 +201,16 @@ fn start(state: &State, event: &Event, at: Timestamp, (cause, is_theirs): (Start
     told_of(what, who.into(), Some(cause.as_str().into()))
 }
 
-/// The last calls and the end of the event, and the impacts observed by the replicas of the event's VMs.
+/// The last calls, the returns of slots and the end of the event, and the impacts observed by the replicas of the event's VMs.
 fn ending(event: &Event, steps: &mut Steps) {
     for at in event.former_calls.iter().copied().chain(event.last_call_since) {
         let what = "last call: the hooks move service away even over budget, because Azure is about to start the event";
         steps.push((at, TimelineRank::Decided, step_of(what.into())));
+    }
+    for at in &event.gave_back {
+        let what = "the members of the event return to service, because the event does not go on; they are prepared \
+                    again later";
+        steps.push((*at, TimelineRank::Decided, step_of(what.into())));
     }
     let Some((over, ending)) = event.over_at().zip(event.ending) else { return };
     steps.push((over, TimelineRank::Told, step_of(format!("the event is over: {}", ending.as_str()))));
@@ -275,6 +280,16 @@ mod tests {
         let mut steps = Steps::new();
         stages(&entered(&order), &mut steps);
         assert_eq!(in_order(steps), ["announced", "claimed", "approved", "started", "restoring", "closed"]);
+    }
+
+    #[test]
+    fn members_that_return_meanwhile_are_told() {
+        let event = Event { gave_back: vec![Timestamp(7)], ..entered(&[]) };
+        let mut steps = Steps::new();
+        ending(&event, &mut steps);
+        let wanted = "the members of the event return to service, because the event does not go on; they are prepared \
+                      again later";
+        assert_eq!((steps[0].0, in_order(steps)), (Timestamp(7), vec![wanted.to_owned()]));
     }
 
     #[test]

@@ -10,8 +10,7 @@ use crate::clock_skew::ClockSkew;
 use crate::metrics::Excess;
 use crate::net::tls::Credentials;
 use crate::policy_fingerprints::PolicyFingerprints;
-use allclear_core::apply::report::{beyond_the_limit, is_implausible};
-use allclear_core::model::document::NotBefore;
+use allclear_core::apply::report::{beyond_the_limit, implausible_notice_end};
 use allclear_core::model::event::Event;
 use allclear_core::model::id::{GroupName, VmName};
 use allclear_core::model::lifecycle::Stage;
@@ -201,8 +200,7 @@ pub fn restore_failed(state: &State, member: &Member) -> Option<String> {
 /// Warnings of events whose notice had ended before the first sight, by whichever clock.
 pub fn implausible_notices(state: &State) -> impl Iterator<Item = shown::Warning> {
     state.open_events().filter_map(|event| {
-        let shown = state.shown(&event.announcement.id)?;
-        let NotBefore::At(not_before) = shown.not_before else { return None };
+        let not_before = ignored_notice_end(state, event)?;
         let text = format!(
             "event {} was first seen at {}, and its notice had ended at {}: allclear ignores this end of the notice. \
              Compare the cluster's time with Azure's time",
@@ -210,10 +208,21 @@ pub fn implausible_notices(state: &State) -> impl Iterator<Item = shown::Warning
             rfc3339(event.first_seen()),
             rfc3339(not_before),
         );
-        let warning =
-            shown::Warning { since: rfc3339(event.first_seen()), text, event: event.announcement.id.to_string() };
-        is_implausible(&shown, event.first_seen()).then_some(warning)
+        Some(shown::Warning { since: rfc3339(event.first_seen()), text, event: event.announcement.id.to_string() })
     })
+}
+
+/// The end of the notice in the current documents, where allclear ignores this end.
+pub(super) fn ignored_notice_end(state: &State, event: &Event) -> Option<Timestamp> {
+    implausible_notice_end(&state.shown(&event.announcement.id)?, event.first_seen())
+}
+
+/// The warning while the cluster does not know the time.
+pub(super) fn time_in_doubt(differences: &ClockSkew) -> Option<shown::Warning> {
+    let text = "the clocks of the replicas differ, and no metadata endpoint tells the time: the cluster uses the clock \
+                of its leader, which may be the wrong one, and prepares events at once, because the ends of notices are \
+                uncertain; compare each VM's clock with a time server (`chronyc tracking`), and correct the wrong clock";
+    Some(shown::Warning { since: rfc3339(differences.in_doubt_since()?), text: text.into(), event: String::new() })
 }
 
 /// Warnings about this replica's certificate, by this replica's wall clock.

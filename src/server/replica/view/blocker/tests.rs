@@ -16,7 +16,7 @@ use allclear_core::model::isolated_blocker::ApprovalForecast;
 use allclear_core::model::isolated_blocker::IsolatedBlocker;
 use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::isolation::{IsolatedView, PeerAnswer};
-use allclear_core::model::slot::SlotCause;
+use allclear_core::model::slot::{Slot, SlotCause, SlotState};
 use allclear_core::model::treatment::Opening;
 use allclear_core::model::workload::{Intent, Member, Phase};
 use allclear_core::planning_input::{PeerHealth, Timing};
@@ -343,6 +343,29 @@ fn a_blind_cluster_tells_what_came_of_the_last_resort() {
         let end = format!("; db-2 tried the last resort, through the control plane: {expected}");
         assert!(message.ends_with(&end), "{message}");
     }
+}
+
+#[test]
+fn an_approved_event_tells_who_is_out_until_azure_acts() {
+    let waiting = Blocker::WaitingForPlatform { since: after(1) };
+    let event = event(Source::Platform, Vec::new());
+    assert!(told(&waiting, &event, 2).message.ends_with("has not started the event yet"));
+    let slot = Slot {
+        stint: 1,
+        first_stint: 1,
+        state: SlotState::Out,
+        since: after(1),
+        group: Some(GroupName("orders-db".into())),
+        events: BTreeSet::from([event.announcement.id.clone()]),
+        by: event.announcement.id.clone(),
+        was_fit: true,
+        restore_failed: false,
+        needs_restore: true,
+    };
+    let state = State { slots: BTreeMap::from([(drain().0, slot)]), ..State::default() };
+    let message = shown(&waiting, &event, &state, &input(2)).message;
+    let wanted = "; until it is over, db-1/postgres is prepared, and counts as out of service in orders-db";
+    assert!(message.ends_with(wanted), "{message}");
 }
 
 #[test]
