@@ -7,6 +7,7 @@ mod approvers;
 mod cables;
 mod changed_hooks;
 mod changes;
+mod checks;
 mod choices;
 mod clocks;
 pub(crate) mod cloud;

@@ -30,6 +30,7 @@ pub(crate) struct Hook {
     can_confirm: bool,
     can_undo: bool,
     env: Vec<(&'static str, String)>,
+    runs_every_second: bool,
 }
 
 pub(crate) fn hook(phase: &'static str) -> Hook {
@@ -40,6 +41,7 @@ pub(crate) fn hook(phase: &'static str) -> Hook {
         can_confirm: false,
         can_undo: false,
         env: Vec::new(),
+        runs_every_second: false,
     }
 }
 
@@ -54,6 +56,11 @@ impl Hook {
 
     pub(crate) fn at(self, url: String) -> Self {
         Self { url: Some(url), ..self }
+    }
+
+    /// Of a check: runs every second outside of events.
+    pub(crate) fn every_second(self) -> Self {
+        Self { runs_every_second: true, ..self }
     }
 
     pub(crate) fn can_confirm(self) -> Self {
@@ -123,6 +130,9 @@ impl Hooks {
         }
         if hooks.iter().any(|hook| hook.phase == "ready") {
             toml += "ready_interval = \"200ms\"\n";
+        }
+        if hooks.iter().any(|hook| hook.runs_every_second) {
+            toml += "check_interval = \"1s\"\n";
         }
         for hook in hooks {
             let script = format!("[\"{}\"]", self.script.display());

@@ -15,6 +15,8 @@ use allclear_core::model::workload::{Group, Phase};
 
 /// The interval of `ready` checks for a workload with a `ready` hook, also outside of events.
 const READY_INTERVAL: Duration = Duration::from_secs(10);
+/// The interval of `check` hooks outside of events.
+const CHECK_INTERVAL: Duration = Duration::from_hours(24);
 /// The interval of requests for a workload's role.
 const ROLE_EVERY: Duration = Duration::from_secs(5);
 
@@ -30,6 +32,8 @@ pub struct ConfiguredWorkload {
     pub role: Option<RoleConfig>,
     /// The interval of its `ready` checks, also outside of events; `None` without a `ready` hook.
     pub ready_interval: Option<Duration>,
+    /// The interval of its `check` hooks outside of events; `None` without a `check` hook.
+    pub check_interval: Option<Duration>,
     /// Users that may connect under the workload's name, beside root and the replica's own user.
     pub allow_uids: Vec<u32>,
     /// In the order of the file.
@@ -110,16 +114,22 @@ fn read_workload(table: &mut TomlTable<'_>) -> Option<ReadWorkload> {
     }
     let interval =
         table.optional("ready_interval", scalar::duration(Duration::from_millis(100)..=Duration::from_hours(1)));
+    let checks =
+        table.optional("check_interval", scalar::duration(Duration::from_secs(1)..=Duration::from_hours(7 * 24)));
     let allow_uids = listeners::read_uids(table);
     let settings = hook::read_command_settings(table);
     let hooks = table.tables("hook", |table| hook::read(table, &settings)).into_iter().collect::<Option<Vec<_>>>();
     refuse_repeated_names(table, hooks.iter().flatten());
-    let has_ready = hooks.iter().flatten().any(|hook| hook.registered.phase == Phase::Ready);
-    if table.has("ready_interval") && hooks.is_some() && !has_ready {
-        let message = "`workload.ready_interval` has no effect without a hook of the phase ready";
-        table.mistake(&table.place_of("ready_interval"), message);
-    }
-    let ready_interval = has_ready.then(|| interval.unwrap_or_else(|| table.default("ready_interval", READY_INTERVAL)));
+    let mut interval_of = |phase: Phase, key: &'static str, given: Option<Duration>, usual| {
+        let is_there = hooks.iter().flatten().any(|hook| hook.registered.phase == phase);
+        if table.has(key) && hooks.is_some() && !is_there {
+            let message = format!("`workload.{key}` has no effect without a hook of the phase {phase}");
+            table.mistake(&table.place_of(key), message);
+        }
+        is_there.then(|| given.unwrap_or_else(|| table.default(key, usual)))
+    };
+    let ready_interval = interval_of(Phase::Ready, "ready_interval", interval, READY_INTERVAL);
+    let check_interval = interval_of(Phase::Check, "check_interval", checks, CHECK_INTERVAL);
     let name = name?;
     let of_hooks = hooks.iter().flatten().find_map(|hook| hook.user.clone());
     let settings = CommandSettings { user: settings.user.or(of_hooks), ..settings };
@@ -133,6 +143,7 @@ fn read_workload(table: &mut TomlTable<'_>) -> Option<ReadWorkload> {
             settings,
         }),
         ready_interval,
+        check_interval,
         allow_uids,
         hooks,
     });

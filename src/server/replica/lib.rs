@@ -6,6 +6,7 @@ extern crate alloc;
 
 mod approve;
 pub mod attempt_key;
+pub mod check_poller;
 pub mod clock;
 pub mod clock_skew;
 pub mod cluster;
@@ -48,6 +49,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::check_poller::CheckProbe;
 use self::cluster::ClusterHandle;
 use self::downtime::PulseFile;
 use self::hook_executor::HookExecutor;
@@ -55,7 +57,7 @@ use self::host::ReplicaHost;
 use self::input_source::InputSource;
 use self::isolated_requests::IsolatedRequests;
 use self::journal::ApprovalJournal;
-use self::latest_answers::{LatestReadiness, LatestRoles};
+use self::latest_answers::{LatestChecks, LatestReadiness, LatestRoles};
 use self::metrics::Metrics;
 use self::poller::ImdsPoller;
 use self::readiness_poller::ReadinessProbe;
@@ -70,6 +72,7 @@ pub struct Questions {
     pub surroundings: HookEnvironment,
     pub roles: Vec<PolledRole>,
     pub ready: Vec<ReadinessProbe>,
+    pub checks: Vec<CheckProbe>,
 }
 
 /// The registrations and questions of the configuration.
@@ -91,6 +94,7 @@ pub struct SharedParts {
     pub metrics: Arc<Metrics>,
     pub watchdog: Arc<Watchdog>,
     pub roles: Arc<LatestRoles>,
+    pub checks: Arc<LatestChecks>,
 }
 
 impl SharedParts {
@@ -103,6 +107,7 @@ impl SharedParts {
             metrics,
             watchdog: Arc::default(),
             roles: Arc::default(),
+            checks: Arc::default(),
         }
     }
 }
@@ -117,14 +122,23 @@ impl ReplicaTasks {
     pub fn start(shared: SharedParts, observer: &Arc<ImdsPoller>, hooks: &Arc<HookExecutor>, startup: Startup) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let (left_over_sender, left_over) = watch::channel(None);
-        let SharedParts { inputs, journal, isolated_requests, metrics, watchdog, roles: latest_roles } = shared;
+        let SharedParts {
+            inputs,
+            journal,
+            isolated_requests,
+            metrics,
+            watchdog,
+            roles: latest_roles,
+            checks: latest_checks,
+        } = shared;
         let (cluster, readiness) = (&inputs.cluster, Arc::new(LatestReadiness::default()));
         let pulse = PulseFile::in_folder(journal.folder(), journal.environment());
         let Startup { workloads, groups, questions, reports } = startup;
-        let Questions { surroundings, roles, ready } = questions;
+        let Questions { surroundings, roles, ready, checks } = questions;
         tasks.spawn(downtime::watch(cluster.clone(), pulse, watchdog.clone(), stop.clone()));
         tasks.spawn(decommission::run(inputs.clone(), stop.clone()));
         tasks.spawn(role_poller::run(cluster.clone(), latest_roles, surroundings.clone(), roles, stop.clone()));
+        tasks.spawn(check_poller::run(cluster.clone(), latest_checks, surroundings.clone(), checks, stop.clone()));
         tasks.spawn(readiness_poller::run(cluster.clone(), readiness.clone(), surroundings, ready, stop.clone()));
         tasks.spawn(session_sync::sync_sessions(cluster.clone(), hooks.clone(), stop.clone()));
         for reports in reports {

@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 use super::clock;
 use super::cluster::ClusterHandle;
 use super::latest_answers::LatestReadiness;
-use crate::hooks::{HookEnvironment, Owner, ReadyHook};
+use crate::hooks::{HookEnvironment, Owner, ProbeHook};
 use allclear_core::model::command::{Command, UpdateConditions};
 use allclear_core::model::state::State;
 use allclear_core::model::workload::{Condition, Member, Origin, Readiness};
@@ -24,7 +24,7 @@ const NOTED_WITHIN: Duration = Duration::from_secs(1);
 pub struct ReadinessProbe {
     pub owner: Owner,
     /// The workload is ready when all hooks report ready; never empty.
-    pub hooks: Vec<ReadyHook>,
+    pub hooks: Vec<ProbeHook>,
     pub every: Duration,
 }
 

@@ -45,6 +45,11 @@ pub(super) fn fill(
     )?;
     peers(exposition, view.tls())?;
     workloads(exposition, state, input)?;
+    exposition.one(
+        "allclear_checks_failed",
+        "Workloads of this VM whose `check` hook found a fault, the last time it ran.",
+        number(view.checks_failed()),
+    )?;
     members(exposition, state)
 }
 

@@ -28,7 +28,7 @@ use super::clock::{self, rfc3339};
 use super::cluster::ClusterHandle;
 use super::input_source::InputSource;
 use super::journal::ApprovalJournal;
-use super::latest_answers::LatestRoles;
+use super::latest_answers::{LatestChecks, LatestRoles};
 use super::metrics::Metrics;
 use super::watchdog::Watchdog;
 use crate::consensus::{RaftRole, RaftStatus};
@@ -57,12 +57,13 @@ pub struct View {
     metrics: Arc<Metrics>,
     watchdog: Arc<Watchdog>,
     roles: Arc<LatestRoles>,
+    checks: Arc<LatestChecks>,
 }
 
 impl View {
     pub fn new(shared: &SharedParts) -> Self {
-        let SharedParts { inputs, journal, metrics, watchdog, roles, .. } = shared.clone();
-        Self { cluster: inputs.cluster.clone(), inputs, journal, metrics, watchdog, roles }
+        let SharedParts { inputs, journal, metrics, watchdog, roles, checks, .. } = shared.clone();
+        Self { cluster: inputs.cluster.clone(), inputs, journal, metrics, watchdog, roles, checks }
     }
 
     /// The inputs of the whole view.
@@ -97,6 +98,11 @@ impl View {
     /// date.
     pub fn platform_difference_ms(&self) -> Option<i64> {
         self.inputs.peers.differences.platform()
+    }
+
+    /// The configured workloads of this VM whose last check found a fault.
+    pub fn checks_failed(&self) -> usize {
+        self.checks.all().values().filter(|fault| fault.is_some()).count()
     }
 
     pub fn bytes_on_disk(&self) -> Option<u64> {
@@ -143,6 +149,7 @@ impl View {
         warnings.extend(warning::implausible_notices(&state));
         warnings.extend(warning::other_vm_name(&self.cluster.node.name, self.metrics.vm_name.differs()));
         warnings.extend(warning::no_documents(self.metrics.metadata_failure.known()));
+        warnings.extend(warning::failed_checks(&self.cluster.node.name, &self.checks));
         warnings.extend(warning::excess(&self.metrics.excess));
         warnings.extend(warning::platform_time_differs(&self.inputs.peers.differences));
         warnings.extend(warning::time_in_doubt(&self.inputs.peers.differences));

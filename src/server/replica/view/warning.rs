@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::clock::rfc3339;
 use crate::clock_skew::ClockSkew;
+use crate::latest_answers::LatestChecks;
 use crate::metrics::Excess;
 use crate::net::tls::Credentials;
 use crate::policy_fingerprints::PolicyFingerprints;
@@ -76,6 +77,20 @@ pub(super) fn no_documents(failure: Option<(Timestamp, String)>) -> Option<shown
     let (since, why) = failure?;
     let text = format!("this replica receives no documents: {why}");
     Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
+}
+
+/// Warnings of this VM's workloads whose `check` hook found a fault.
+pub(super) fn failed_checks(vm: &VmName, checks: &LatestChecks) -> impl Iterator<Item = shown::Warning> {
+    checks.all().into_iter().filter_map(move |(workload, fault)| {
+        let fault = fault?;
+        let text = format!(
+            "the check of {workload} on {vm} found a fault, so hooks of the next event may fail: {}. Repair the fault; \
+             on {vm}, `allclear hook run {vm}/{workload}/check` shows all faults, and the check is repeated within 10 \
+             minutes",
+            fault.why
+        );
+        Some(shown::Warning { since: rfc3339(fault.since), text, event: String::new() })
+    })
 }
 
 /// Warnings when this replica's metadata endpoint reports more than this replica keeps.

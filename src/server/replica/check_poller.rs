@@ -1,0 +1,102 @@
+//! Runs the `check` hooks of this VM's configured workloads outside of events: a right or a password that somebody
+//! changed is found before an event needs it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::cluster::ClusterHandle;
+use super::latest_answers::{CheckFault, LatestChecks};
+use crate::hooks::{HookEnvironment, Owner, ProbeHook};
+use allclear_core::model::id::WorkloadName;
+use allclear_core::model::state::State;
+use allclear_core::model::workload::Member;
+
+/// The pause before the first check: the database may start together with the replica.
+const FIRST_AFTER: Duration = Duration::from_mins(2);
+/// The pause after a check with a fault, so that a repair is noticed.
+const AGAIN_AFTER: Duration = Duration::from_mins(10);
+
+/// A workload with `check` hooks.
+#[derive(Clone, Debug)]
+pub struct CheckProbe {
+    pub owner: Owner,
+    /// Never empty.
+    pub hooks: Vec<ProbeHook>,
+    pub every: Duration,
+}
+
+/// Runs until `stop` is cancelled.
+pub(super) async fn run(
+    cluster: Arc<ClusterHandle>,
+    latest: Arc<LatestChecks>,
+    surroundings: HookEnvironment,
+    checked: Vec<CheckProbe>,
+    stop: CancellationToken,
+) {
+    let tasks = TaskTracker::new();
+    for workload in checked {
+        tasks.spawn(stop.clone().run_until_cancelled_owned(check_on(
+            cluster.clone(),
+            latest.clone(),
+            surroundings.clone(),
+            workload,
+        )));
+    }
+    tasks.close();
+    tasks.wait().await;
+}
+
+async fn check_on(
+    cluster: Arc<ClusterHandle>,
+    latest: Arc<LatestChecks>,
+    surroundings: HookEnvironment,
+    checked: CheckProbe,
+) {
+    let member = Member { vm: cluster.node.name.clone(), workload: checked.owner.workload.clone() };
+    let mut state = cluster.committed.clone();
+    let mut pause = checked.every.min(FIRST_AFTER);
+    loop {
+        tokio::time::sleep(pause).await;
+        if state.wait_for(|state| is_undisturbed(state, &member)).await.is_err() {
+            return;
+        }
+        let found = check(&checked, &surroundings).await;
+        // An event that came meanwhile may have stopped the member.
+        if !is_undisturbed(&cluster.state(), &member) {
+            continue;
+        }
+        pause = if found.is_ok() { checked.every } else { checked.every.min(AGAIN_AFTER) };
+        note(&cluster, &latest, &member.workload, found);
+    }
+}
+
+/// No event is open for the member's VM, and the member is in service.
+fn is_undisturbed(state: &State, member: &Member) -> bool {
+    !state.slots.contains_key(member) && !state.open_events().any(|event| event.affects(&member.vm))
+}
+
+async fn check(checked: &CheckProbe, surroundings: &HookEnvironment) -> Result<(), String> {
+    for hook in &checked.hooks {
+        hook.ask(&checked.owner, surroundings).await?;
+    }
+    Ok(())
+}
+
+fn note(cluster: &ClusterHandle, latest: &LatestChecks, workload: &WorkloadName, found: Result<(), String>) {
+    let known = latest.all().remove(workload).flatten();
+    let fault = found.err().map(|why| {
+        let since = known.as_ref().map_or_else(|| cluster.time.now(), |known| known.since);
+        CheckFault { since, why }
+    });
+    match &fault {
+        Some(fault) if known.as_ref() != Some(fault) => {
+            tracing::warn!(%workload, why = fault.why, "the check of a workload found a fault");
+        }
+        None if known.is_some() => tracing::info!(%workload, "the check of a workload finds no fault any more"),
+        _ => {}
+    }
+    latest.keep(workload, fault);
+}

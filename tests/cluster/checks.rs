@@ -1,0 +1,41 @@
+//! Checks of the hooks outside of events: a fault is found before an event needs the hooks.
+
+use allclear::wire::pb::allclear::operator::v1::Status;
+use serde_json::json;
+
+use super::cluster::Cluster;
+use super::workload::hook;
+
+fn warns(status: &Status) -> bool {
+    let wanted = "the check of database on db-1 found a fault, so hooks of the next event may fail: gate is closed";
+    status.warnings.iter().any(|warning| warning.text.contains(wanted) && !warning.since.is_empty())
+}
+
+#[tokio::test]
+async fn a_check_that_fails_is_a_warning_until_the_fault_is_repaired() {
+    let hooks = vec![hook("check").every_second().blocked_until("gate"), hook("drain")];
+    let cluster = Cluster::of(&["db-0", "db-1", "db-2"]).workload("database", hooks).start().await;
+    cluster.until(1, "warned", warns).await;
+    let (_, page) = cluster.page(1, "/metrics").await;
+    assert!(page.lines().any(|line| line.starts_with("allclear_checks_failed") && line.ends_with(" 1")), "{page}");
+    let (code, line, _) = cluster.says(1, &["status", "--check"]);
+    assert!(code == 1 && line.starts_with("WARNING") && line.contains("found a fault"), "{code}: {line}");
+    let is_harmless = |(phase, mode): &(String, String)| phase == "check" && mode == "dry_run";
+    assert!(cluster.hooks.modes().iter().all(is_harmless), "{}", cluster.hooks.written());
+
+    // The fault blocks nothing, and no check runs beside the hooks of an event.
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 1, "notice": "10m" })).await;
+    cluster.until_stage(1, &id, "started").await;
+    let checks = || cluster.hooks.begun().iter().filter(|phase| *phase == "check").count();
+    let of_db_1 = || cluster.hooks.written().lines().filter(|line| line.starts_with("db-1 database check")).count();
+    let (all, before) = (checks(), of_db_1());
+    cluster.until_true("checks of the others", async || checks() > all + 8).await;
+    // One check may have begun before the event.
+    assert!(of_db_1() <= before + 1, "{}", cluster.hooks.written());
+    cluster.cloud.finish(&id).await;
+    cluster.closed_everywhere(&id).await;
+
+    cluster.hooks.open("gate");
+    cluster.until(1, "no longer warned", |status| !warns(status)).await;
+    assert!(cluster.log(1).contains("the check of a workload finds no fault any more"));
+}
