@@ -2,6 +2,7 @@
 
 pub mod affected_members;
 pub mod attempts;
+pub mod checks;
 pub mod claims;
 pub mod clearance;
 pub mod constraints;

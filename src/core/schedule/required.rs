@@ -47,8 +47,8 @@ pub(crate) fn required_or_skipped<'a>(state: &'a State, event: &'a Event) -> Vec
         let member = workload.on(vm);
         let is_led = || workload.group.as_ref().is_some_and(|group| led.contains(group));
         let away = away(state, &member, workload);
-        // A dry run disrupts nothing: a restore is one more hook that reports an action, and only a dry run runs check
-        // hooks.
+        // A dry run disrupts nothing: a restore is one more hook that reports an action, and only a dry run
+        // runs check hooks for an event.
         let (first, last) =
             if event.is_dry_run() { (Phase::Check, Phase::Ready) } else { (Phase::Checkpoint, Phase::Shutdown) };
         for phase in Phase::ALL.into_iter().filter(|phase| (first..=last).contains(phase)) {

@@ -11,12 +11,12 @@ use super::cluster::ClusterHandle;
 use super::latest_answers::{CheckFault, LatestChecks};
 use crate::hooks::{HookEnvironment, Owner, ProbeHook};
 use allclear_core::model::id::WorkloadName;
-use allclear_core::model::state::State;
 use allclear_core::model::workload::Member;
+use allclear_core::schedule::checks::may_check;
 
 /// The pause before the first check: the database may start together with the replica.
 const FIRST_AFTER: Duration = Duration::from_mins(2);
-/// The pause after a check with a fault, so that a repair is noticed.
+/// The pause after a check with a fault or without an end, so that a repair is noticed.
 const AGAIN_AFTER: Duration = Duration::from_mins(10);
 
 /// A workload with `check` hooks.
@@ -60,22 +60,20 @@ async fn check_on(
     let mut pause = checked.every.min(FIRST_AFTER);
     loop {
         tokio::time::sleep(pause).await;
-        if state.wait_for(|state| is_undisturbed(state, &member)).await.is_err() {
+        if state.wait_for(|state| may_check(state, &member)).await.is_err() {
             return;
         }
-        let found = check(&checked, &surroundings).await;
-        // An event that came meanwhile may have stopped the member.
-        if !is_undisturbed(&cluster.state(), &member) {
-            continue;
+        // A check that an event interrupts ends at once, with its processes, and says nothing.
+        let found = tokio::select! {
+            biased;
+            _ = state.wait_for(|state| !may_check(state, &member)) => None,
+            found = check(&checked, &surroundings) => Some(found),
+        };
+        pause = if found == Some(Ok(())) { checked.every } else { checked.every.min(AGAIN_AFTER) };
+        if let Some(found) = found {
+            note(&cluster, &latest, &member.workload, found);
         }
-        pause = if found.is_ok() { checked.every } else { checked.every.min(AGAIN_AFTER) };
-        note(&cluster, &latest, &member.workload, found);
     }
-}
-
-/// No event is open for the member's VM, and the member is in service.
-fn is_undisturbed(state: &State, member: &Member) -> bool {
-    !state.slots.contains_key(member) && !state.open_events().any(|event| event.affects(&member.vm))
 }
 
 async fn check(checked: &CheckProbe, surroundings: &HookEnvironment) -> Result<(), String> {

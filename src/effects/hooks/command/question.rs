@@ -41,13 +41,8 @@ impl Question<'_> {
         let late = || format!("the command did not end within {} ms", patience.as_millis());
         let given = timeout(patience, Given::to(self.command)).await.map_err(|_| late())??;
         let mut child = self.start(surroundings, &given)?;
-        let group = child.id();
-        let answer = timeout(patience, self.answer(&mut child, &given.secrets)).await;
-        if let Some(group) = group.and_then(|group| i32::try_from(group).ok()) {
-            // Only fails when no process is left.
-            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-        }
-        answer.unwrap_or_else(|_| Err(late()))
+        let _group = child.id().and_then(|id| i32::try_from(id).ok()).map(ProcessGroup);
+        timeout(patience, self.answer(&mut child, &given.secrets)).await.unwrap_or_else(|_| Err(late()))
     }
 
     fn start(&self, surroundings: &HookEnvironment, given: &Given) -> Result<Child, String> {
@@ -80,6 +75,16 @@ impl Question<'_> {
         let complaints = secrets.cut(&complaints);
         let complaint = complaints.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
         Ok(ProgramOutput { status, said, complaint: bounded(complaint) })
+    }
+}
+
+/// The processes of a program. They end with the question, also when nobody waits for the answer any more.
+struct ProcessGroup(i32);
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        // Only fails when no process is left.
+        let _ = killpg(Pid::from_raw(self.0), Signal::SIGKILL);
     }
 }
 
