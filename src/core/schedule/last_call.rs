@@ -34,13 +34,18 @@ const LEAST: Duration = Duration::from_secs(10);
 
 /// Time before the end for the hooks left to run, each with a reserve.
 fn lead(state: &State, event: &Event) -> Duration {
-    bounded(event, time_left_to_run(state, event, with_reserve).max(LEAST))
+    bounded(event, time_to_run(state, event, is_left, with_reserve).max(LEAST))
 }
 
-/// Expected duration of the hooks left to run. Without a reserve: a hook that hangs must not take the time of the next
-/// last call in its group.
+/// Expected duration of the hooks left to run.
 pub fn expected_course(state: &State, event: &Event) -> Duration {
-    bounded(event, time_left_to_run(state, event, expected))
+    bounded(event, time_to_run(state, event, is_left, expected))
+}
+
+/// Expected duration of all hooks, from the first one's beginning on. Without a reserve: a hook that hangs must not take
+/// the time of the next last call in its group.
+fn whole_course(state: &State, event: &Event) -> Duration {
+    bounded(event, time_to_run(state, event, |_, _| true, expected))
 }
 
 /// At most `last_call`, and at most a quarter of the notice.
@@ -48,12 +53,16 @@ fn bounded(event: &Event, time: Duration) -> Duration {
     time.min(longest_lead(event)).min(whole_notice(event) / 4)
 }
 
-/// The longest member's sum of the disruptive hooks left to run.
-fn time_left_to_run(state: &State, event: &Event, of: fn(&State, &Step<'_>) -> Duration) -> Duration {
+/// The longest member's sum of the disruptive hooks that count.
+fn time_to_run(
+    state: &State,
+    event: &Event,
+    counts: fn(&Event, &Step<'_>) -> bool,
+    of: fn(&State, &Step<'_>) -> Duration,
+) -> Duration {
     let mut of_members: BTreeMap<Member, Duration> = BTreeMap::new();
-    let left =
-        required_steps(state, event).into_iter().filter(|step| step.id.phase.is_disruptive() && is_left(event, step));
-    for step in left {
+    let disruptive = required_steps(state, event).into_iter().filter(|step| step.id.phase.is_disruptive());
+    for step in disruptive.filter(|step| counts(event, step)) {
         *of_members.entry(step.member.clone()).or_default() += of(state, &step);
     }
     of_members.into_values().max().unwrap_or_default()
@@ -141,7 +150,7 @@ fn is_behind(state: &State, event: &Event, now: Timestamp) -> bool {
     let others = state.open_events().filter(|other| other.announcement.id != event.announcement.id);
     let mut calling = others.filter(|other| {
         let begun = other.last_call_since.filter(|_| other.stage() <= Stage::Preparing);
-        begun.is_some_and(|begun| now < begun.plus(expected_course(state, other))) && has_service(state, other)
+        begun.is_some_and(|begun| now < begun.plus(whole_course(state, other))) && has_service(state, other)
     });
     calling.any(|other| affected_groups(state, other).iter().any(|group| groups.contains(group)))
 }
