@@ -106,7 +106,7 @@ pub(super) const HOOK_RUN: &str = "\
 Examples:
   allclear hook run --config FILE db-0/orders/check               checks whether the hooks of orders can do the work
   allclear hook run --config FILE --dry-run db-0/orders/failover  shows where the primary would go
-  allclear hook run --config FILE --intent undo db-0/orders/drain
+  allclear hook run --config FILE --intent undo --step STEP db-0/orders/drain   takes an earlier run back
 
 The replica need not run. allclear does not restore the workload afterwards: undo the effects of the hook by hand.
 

@@ -97,9 +97,25 @@ impl HookRun {
         let mode =
             if self.dry_run || one.hook.registered.phase == Phase::Check { Mode::DryRun } else { Mode::Rehearsal };
         let task = one.task(intent, mode, EventType::parse(&self.r#type));
-        let step = self.step.clone().unwrap_or_else(|| task.step.clone());
-        Ok(HookTask { avoid: names(&self.avoid), prefer: names(&self.prefer), step, ..task })
+        let task = match &self.step {
+            Some(step) => HookTask { event_id: event_of(step)?, step: step.clone(), ..task },
+            None if intent != Intent::Run => {
+                return Err(format!(
+                    "--intent {intent} needs --step STEP: the ALLCLEAR_STEP of the run that it is about"
+                ));
+            }
+            None => task,
+        };
+        Ok(HookTask { avoid: names(&self.avoid), prefer: names(&self.prefer), ..task })
     }
+}
+
+/// The event of a step that `hook run` printed.
+fn event_of(step: &str) -> Result<EventId, String> {
+    let event = step.split_once('/').map(|(event, _)| event).filter(|event| event.starts_with(PREFIX));
+    event
+        .map(EventId::new)
+        .ok_or_else(|| format!("--step is {step:?}: write the ALLCLEAR_STEP that `hook run` printed"))
 }
 
 /// A hook of a configuration, and the VM to prepare.
@@ -166,13 +182,13 @@ impl<'a> One<'a> {
 
     pub(super) fn task(&self, intent: Intent, mode: Mode, event_type: EventType) -> HookTask {
         let registered = &self.hook.registered;
-        // A hook that remembers its steps would answer a second run with the outcome of the first.
-        let run = clock::now().0;
+        // A hook that remembers its steps or events would answer a second run with the outcome of the first.
+        let event = format!("{PREFIX}by-hand-{}", clock::now().0);
         HookTask {
-            attempt: format!("{PREFIX}by-hand/{run}"),
-            step: format!("{PREFIX}by-hand/{}/{run}", self.name()),
+            attempt: format!("{event}/1"),
+            step: format!("{event}/{}", self.name()),
             fence: Fence { term: 0, sequence: 1 },
-            event_id: EventId::new(&format!("{PREFIX}by-hand")),
+            event_id: EventId::new(&event),
             event_type,
             event_source: Source::Platform,
             resources: vec![self.vm.clone()],

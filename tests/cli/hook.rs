@@ -83,6 +83,10 @@ fn every_run_is_a_step_of_its_own_that_a_confirmation_can_name() {
     let first = step(&[]);
     assert_ne!(step(&[]), first);
     assert_eq!(step(&["--intent", "confirm", "--step", &first]), first);
+    let (code, _, why) = hooks.run(&["db-0/w/drain", "--intent", "confirm"]);
+    assert!(code == Some(2) && why.contains("--intent confirm needs --step STEP"), "{code:?}: {why}");
+    let (code, _, why) = hooks.run(&["db-0/w/drain", "--intent", "confirm", "--step", "e-1/drain"]);
+    assert!(code == Some(2) && why.contains("write the ALLCLEAR_STEP"), "{code:?}: {why}");
 }
 
 /// On this VM, the hook of another VM would act on the wrong server.
@@ -124,6 +128,6 @@ fn what_fails_says_why_and_what_is_not_there_is_named() {
         let (code, _, said) = hooks.run(arguments);
         assert!(code == Some(2) && said.contains(why), "{arguments:?}: {said}");
     }
-    let (code, _, said) = hooks.run(&["db-0/w/drain#first", "--intent", "undo"]);
+    let (code, _, said) = hooks.run(&["db-0/w/drain#first", "--intent", "undo", "--step", "drill-by-hand-1/drain"]);
     assert!(code == Some(1) && said.contains("has no `undo`"), "{said}");
 }

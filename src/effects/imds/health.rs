@@ -22,8 +22,8 @@ pub struct ImdsHealthTracker {
     /// The service has answered at least once.
     enrolled: bool,
     last_document: Option<Timestamp>,
-    /// The kinds of failures since the last document.
-    failures: BTreeSet<&'static str>,
+    /// The kinds of failures since the last document, with their HTTP status.
+    failures: BTreeSet<(&'static str, u16)>,
 }
 
 impl ImdsHealthTracker {
@@ -42,7 +42,7 @@ impl ImdsHealthTracker {
     /// has every cause, and no cause twice.
     pub fn failed(&mut self, why: &NoInformation) -> bool {
         self.enrolled |= why.answered();
-        why.is_failure() && self.failures.insert(why.word())
+        why.is_failure() && self.failures.insert((why.word(), why.status()))
     }
 
     pub fn health(&self, now: Timestamp) -> Health {
@@ -110,7 +110,9 @@ mod tests {
         let mut channel = channel();
         let timeout = NoInformation::Timeout { after: Duration::from_secs(10) };
         assert!(channel.failed(&timeout) && channel.failed(&NoInformation::NotAllowed { code: 403 }));
-        assert!(!channel.failed(&timeout) && !channel.failed(&NoInformation::NotAllowed { code: 421 }));
+        assert!(!channel.failed(&timeout) && !channel.failed(&NoInformation::NotAllowed { code: 403 }));
+        let broken = NoInformation::Status { code: 500, said: String::new() };
+        assert!(channel.failed(&broken) && channel.failed(&NoInformation::BadGateway));
         channel.document(at(160));
         assert!(channel.failed(&timeout));
     }

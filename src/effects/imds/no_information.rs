@@ -110,6 +110,17 @@ impl NoInformation {
         }
     }
 
+    /// The HTTP status of the answer, where the status is the reason; otherwise 0.
+    pub const fn status(&self) -> u16 {
+        match self {
+            Self::Status { code, .. } | Self::NotAllowed { code } | Self::Redirect { code } => *code,
+            Self::BadGateway => 502,
+            Self::NotServed { .. } => 404,
+            Self::VersionRefused { .. } => 400,
+            _ => 0,
+        }
+    }
+
     /// True if the service accepted the request: a whole answer with status 200, even without a document. The first
     /// such answer may take two minutes (`SPEC.md` 17.5).
     pub const fn answered(&self) -> bool {

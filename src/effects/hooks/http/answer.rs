@@ -48,7 +48,9 @@ pub(super) fn how_far(reply: Result<Reply, ExchangeError>) -> ControlFlow<HookOu
         408 | 425 | 429 | 500..=599 => {
             return Continue(HttpProgress { retry_after: reply.retry_after, ..HttpProgress::default() });
         }
+        404 | 410 => HookOutcome::Unknown(why(&reply)),
         409 | 412 => refused(&reply),
+        400..=499 if named_outcome(&reply).is_some() => refused(&reply),
         _ => HookOutcome::Unknown(why(&reply)),
     })
 }
@@ -78,12 +80,16 @@ fn ended(reply: &Reply) -> HookOutcome {
 
 /// The outcome that a refusal names in its body, otherwise a failure. A refusal that says "done" contradicts itself.
 fn refused(reply: &Reply) -> HookOutcome {
-    let said: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
-    match said.get("outcome").and_then(Value::as_str) {
-        None | Some("failed") => HookOutcome::Failed(why(reply)),
+    match named_outcome(reply).as_deref() {
         Some("blocked") => HookOutcome::Blocked(why(reply)),
-        Some(_) => HookOutcome::Unknown(why(reply)),
+        Some("done" | "not_applicable" | "not_done" | "unknown") => HookOutcome::Unknown(why(reply)),
+        _ => HookOutcome::Failed(why(reply)),
     }
+}
+
+fn named_outcome(reply: &Reply) -> Option<String> {
+    let said: Value = serde_json::from_slice(&reply.body).ok()?;
+    said.get("outcome").and_then(Value::as_str).map(Into::into)
 }
 
 fn told(reply: &Reply) -> HttpProgress {
@@ -150,6 +156,7 @@ mod tests {
             (412, "never here", failed("412 Precondition Failed: never here")),
             (412, r#"{"outcome": "blocked", "reason": "no standby"}"#, blocked("412 Precondition Failed: no standby")),
             (422, r#"{"outcome": "failed", "reason": "no"}"#, failed("422 Unprocessable Entity: no")),
+            (400, r#"{"outcome": "error", "reason": "no"}"#, failed("400 Bad Request: no")),
             (307, "", failed("307 Temporary Redirect; redirects are not followed")),
             (425, "", blocked("425 Too Early")),
             (429, "busy", blocked("429 Too Many Requests: busy")),
