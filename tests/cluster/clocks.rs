@@ -247,7 +247,7 @@ async fn where_nobody_can_tell_which_clock_of_two_is_right_an_event_is_prepared_
     let is_told = |place: usize| cluster.log(place).contains("the wall clocks of the voters differ");
     cluster.until_true("a word about the clocks", async || is_told(0) || is_told(1)).await;
     let is_in_doubt =
-        |status: &Status| status.warnings.iter().any(|it| it.text.contains("uses the clock of its leader"));
+        |status: &Status| status.warnings.iter().any(|it| it.text.contains("nothing confirms the cluster's time"));
     for place in 0..2 {
         cluster.until(place, "warning that the time is in doubt", is_in_doubt).await;
     }
@@ -256,8 +256,6 @@ async fn where_nobody_can_tell_which_clock_of_two_is_right_an_event_is_prepared_
     cluster.seen_by_all(&id).await;
     let event = cluster.until_stage(0, &id, "started").await;
     assert_eq!(event.not_before, None, "whose time is it?");
-    let (_, text, _) = cluster.says(1, &["explain", &id]);
-    assert!(text.contains("the clocks of the replicas are in doubt"), "{text}");
     assert_eq!(cluster.hooks.ended(), ["drain"]);
     cluster.cloud.finish(&id).await;
     let event = cluster.closed_everywhere(&id).await;

@@ -350,6 +350,7 @@ async fn an_event_with_days_of_notice_is_prepared_when_an_operator_wants_it() {
     assert!(late.contains("on without this command"), "{late}");
     done(&cluster, 1, &["prepare", &id, "--at", "24h", "--reason", "the quiet hour"]);
     let event = cluster.until_event(2, &id, "still put off", |event| waits_for(event, "too_early")).await;
+    assert_eq!(event.hooks_to_come, ["failover of database on db-0", "drain of database on db-0"]);
     let in_a_day = |event: &Event| {
         event.blocker.as_ref().is_some_and(|it| it.message.contains("wants the preparation to start at"))
     };

@@ -32,7 +32,7 @@ const STAGES_AT_ONCE: u32 = 2;
 pub(crate) struct Share(&'static Machine);
 
 /// A place among the programs that start whole clusters, and a share.
-pub(crate) type Stage = (SemaphorePermit<'static>, Share);
+pub(crate) type Stage = (Share, SemaphorePermit<'static>);
 
 /// Releases the exclusive use on drop.
 pub(crate) struct Alone(&'static Machine);
@@ -48,12 +48,13 @@ pub(crate) async fn share() -> Share {
 
 /// A share for a test whose program starts a whole cluster.
 pub(crate) async fn stage() -> Stage {
-    (STAGES.acquire().await.unwrap(), share().await)
+    // The share first: a test alone on the machine must not wait for a permit of a test that waits for a share.
+    (share().await, STAGES.acquire().await.unwrap())
 }
 
 /// As `stage`, for a program that starts as many replicas as several others.
 pub(crate) async fn whole_stage() -> Stage {
-    (STAGES.acquire_many(STAGES_AT_ONCE).await.unwrap(), share().await)
+    (share().await, STAGES.acquire_many(STAGES_AT_ONCE).await.unwrap())
 }
 
 /// Waits until there are no shares. `None` at once unless `ALLCLEAR_FLOOD` asks for figures: only figures of delays need

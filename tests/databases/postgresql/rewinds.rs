@@ -187,3 +187,26 @@ async fn a_rewind_that_lacks_a_part_of_the_log_makes_no_second_primary() {
     all_have(trio, 1);
     watch.end();
 }
+
+/// A standby that somebody started as a primary, without a promotion: nothing shows which of the two has the writes to
+/// keep.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_primaries_on_one_timeline_are_both_left_as_they_are() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    let trio = &stage.trio;
+    let primary = stage.primary();
+    let other = (0..VMS.len()).find(|place| *place != primary).unwrap();
+    trio.kill(other);
+    fs::remove_file(trio.vms[other].data().join("standby.signal")).unwrap();
+    Postgresql::boot(trio, other);
+    let is_standby = |place| until("an answer", || ask(trio, place, "select pg_is_in_recovery()"));
+    assert_eq!([primary, other].map(is_standby), [[["f"]], [["f"]]]);
+    for place in [primary, other] {
+        let ended = Hook::run::<Postgresql>(trio, place, "restore", &[]);
+        assert!(ended.status == FAILED && ended.said.contains("are both primary: stop the one"), "{ended:?}");
+    }
+    assert_eq!([primary, other].map(is_standby), [[["f"]], [["f"]]]);
+}
