@@ -42,6 +42,15 @@ pub fn explain(state: &State, event: &Event, input: &PlanningInput) -> Vec<Block
     all
 }
 
+/// The VM to name in an approval through Azure's control plane, if the event may be approved and lacks only an endpoint
+/// for its approval. `None` for an event without a VM of this cluster.
+pub fn approvable_by_hand<'a>(state: &'a State, event: &Event, input: &PlanningInput) -> Option<&'a VmName> {
+    let is_open = input.quorum && event.stage() <= Stage::Preparing && event.open_claim().is_none();
+    let is_clear = is_open && !event.is_drill() && matches!(clearance(state, event, input.now), Clearance::Clear(_));
+    let lacks_endpoint = is_clear && input.approver_or_last_resort(state, event).is_none();
+    state.replicas.keys().find(|vm| event.affects(vm)).filter(|_| lacks_endpoint)
+}
+
 /// The blockers that would remain if the first one were removed.
 fn further_blockers(state: &State, event: &Event, input: &PlanningInput) -> Vec<Blocker> {
     let now = input.now;

@@ -18,7 +18,9 @@ async fn blinded(cluster: &Cluster) -> String {
     cluster.until_event(0, &id, "prepared", |event| !event.hooks.is_empty()).await;
     cluster.seen_by_all(&id).await;
     cluster.cloud.fault(json!({ "fault": { "kind": "status", "status": 500 } })).await;
-    cluster.until_event(0, &id, "blind", |event| has(event, "no_healthy_channel")).await;
+    let event = cluster.until_event(0, &id, "blind", |event| has(event, "no_healthy_channel")).await;
+    let by_hand = event.blocker.iter().chain(&event.other_blockers).find_map(|it| it.approvable_by_hand.as_ref());
+    assert_eq!(by_hand, None, "its hook runs still");
     cluster.hooks.open("gate");
     id
 }
@@ -54,7 +56,10 @@ async fn a_blind_cluster_without_the_table_leaves_the_event_to_its_notice() {
         let is_drained = event.hooks.iter().any(|hook| hook.phase == "drain" && hook.outcome.is_some());
         is_drained && event.blocker.as_ref().is_some_and(|blocker| blocker.code == "no_healthy_channel")
     };
-    cluster.until_event(0, &id, "ready", is_ready).await;
+    let event = cluster.until_event(0, &id, "ready", is_ready).await;
+    assert_eq!(event.blocker.unwrap().approvable_by_hand.as_deref(), Some("db-1"));
+    let (_, text, _) = cluster.says(0, &["explain", &id]);
+    assert!(text.contains(&format!("--resource-name db-1 --scheduled-events-id {id}")), "{text}");
     // A document from after the end of the preparation shows that the event waits.
     cluster.cloud.clear_faults().await;
     let event = cluster.until_stage(0, &id, "started").await;

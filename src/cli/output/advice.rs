@@ -92,9 +92,10 @@ fn removing(reader: &OutputContext, event: &shown::Event, blocker: &shown::Block
         }
         "no_healthy_channel" => {
             add("find the fault, on each of the VMs".into(), DOCTOR.into());
-            if let Some(command) = azure_command(event) {
-                let does = "if no endpoint can be repaired in time: prepare the members by hand, and then approve the event \
-                            with the Azure CLI, from any machine";
+            if let Some(command) = blocker.approvable_by_hand.as_ref().and_then(|vm| azure_command(event, vm)) {
+                let does = "the event may be approved, and lacks only an endpoint: if none can be repaired in time, approve \
+                            the event with the Azure CLI (extension maintenance), from any machine (of a scale set: the \
+                            type virtualMachineScaleSets, and the name of the set)";
                 add(does.into(), command);
             }
         }
@@ -112,7 +113,7 @@ fn removing(reader: &OutputContext, event: &shown::Event, blocker: &shown::Block
         let does = format!(
             "start {member}; if it never connects again, remove its registration, on its VM: the event then goes on \
              without its hooks{}",
-            unmoved_primary(event)
+            unmoved_primary(&of_member(event, member))
         );
         add(does, reader.command("workload remove", &[member], true));
     }
@@ -131,14 +132,14 @@ fn removing(reader: &OutputContext, event: &shown::Event, blocker: &shown::Block
 }
 
 /// The approval by hand through Azure's control plane, which needs no metadata endpoint.
-fn azure_command(event: &shown::Event) -> Option<String> {
-    let is_clear = |name: &&String| sanitize(name) == **name && !name.starts_with('-');
-    let (vm, id) = (event.resources.first().filter(is_clear)?, Some(&event.id).filter(is_clear)?);
+fn azure_command(event: &shown::Event, vm: &str) -> Option<String> {
+    if [vm, &event.id].into_iter().any(|name| sanitize(name) != *name || name.starts_with('-')) {
+        return None;
+    }
+    let (vm, id) = (quoted(vm), quoted(&event.id));
     Some(format!(
-        "az maintenance scheduledevents acknowledge --resource-group GROUP --resource-type virtualMachines \
-         --resource-name {} --scheduled-events-id {}",
-        quoted(vm),
-        quoted(id)
+        "az maintenance scheduledevents acknowledge --subscription SUBSCRIPTION --resource-group GROUP \
+         --resource-type virtualMachines --resource-name {vm} --scheduled-events-id {id}"
     ))
 }
 
@@ -169,6 +170,12 @@ fn approving(reader: &OutputContext, event: &shown::Event) -> Option<Advice> {
 fn unmoved_primary(event: &shown::Event) -> String {
     let all = primaries(event);
     if all.is_empty() { String::new() } else { format!("; {}, which is NOT moved and goes down", all.join(" and ")) }
+}
+
+/// The event as far as it takes down this member.
+fn of_member(event: &shown::Event, member: &str) -> shown::Event {
+    let is_it = |down: &&shown::TakenDown| format!("{}/{}", down.vm, down.workload) == member;
+    shown::Event { takes_down: event.takes_down.iter().filter(is_it).cloned().collect(), ..event.clone() }
 }
 
 /// Commands that keep the event from being approved.
@@ -223,149 +230,4 @@ fn of(reader: &OutputContext, command: &str, id: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-    use crate::cli::output::page::Terminal;
-    use allclear_core::model::time::Timestamp;
-
-    #[test]
-    fn a_name_that_would_mislead_whoever_copies_it_is_not_there_to_be_copied() {
-        let reader = OutputContext::at(Path::new("/run/allclear/operator.sock"));
-        let command = |id| reader.command("hold", &[id, "--until", "2h"], true);
-        assert_eq!(command("A b"), "allclear hold 'A b' --until 2h --reason 'WHY'");
-        for id in ["--endpoint=/tmp/a", "-h", "A\u{202e}b", "A\u{1b}[2Jb", "A\nb", "A\u{a0}b"] {
-            assert_eq!(command(id), "allclear events --json", "{id:?}");
-        }
-    }
-
-    #[test]
-    fn what_means_something_to_a_shell_is_quoted() {
-        assert_eq!(quoted("7B4C-99"), "7B4C-99");
-        assert_eq!(quoted("db-0/postgres/drain#2"), "'db-0/postgres/drain#2'");
-        assert_eq!(quoted("$(reboot) it's"), r"'$(reboot) it'\''s'");
-        assert_eq!(quoted(""), "''");
-    }
-
-    fn offered(code: &str, is_held: bool) -> Vec<String> {
-        offered_beside(code, &[], is_held, None)
-    }
-
-    fn offered_when(code: &str, is_held: bool, notice_ends: Option<i64>) -> Vec<String> {
-        offered_beside(code, &[], is_held, notice_ends)
-    }
-
-    fn offered_beside(code: &str, others: &[&str], is_held: bool, notice_ends: Option<i64>) -> Vec<String> {
-        let reader = OutputContext { paper: Terminal::PLAIN, now: Timestamp(0), at: " --endpoint /s".into() };
-        let hold = is_held.then(shown::Pause::default);
-        let not_before = notice_ends.map(|at| rfc3339(Timestamp(at)));
-        let (id, stage) = ("e".into(), "preparing".into());
-        let hooks = if code.starts_with("hook_") { vec!["db-0/postgres/drain#2".into()] } else { Vec::new() };
-        let blocker = shown::Blocker { code: code.into(), hooks, ..Default::default() };
-        let mut event =
-            shown::Event { id, stage, revision: 7, hold, not_before, blocker: Some(blocker), ..Default::default() };
-        let other = |code: &&str| shown::Blocker { code: (*code).into(), ..Default::default() };
-        event.other_blockers = others.iter().map(other).collect();
-        let commands = advice(&reader, &event).into_iter().map(|advice| advice.command);
-        commands.map(|command| command.replace(" --reason 'WHY'", "").replace(" --endpoint /s", "")).collect()
-    }
-
-    fn told(blocker: shown::Blocker, change: impl FnOnce(&mut shown::Event)) -> String {
-        let reader = OutputContext { paper: Terminal::PLAIN, now: Timestamp(0), at: String::new() };
-        let primary = shown::TakenDown {
-            vm: "db-0".into(),
-            workload: "pg".into(),
-            group: Some("orders-db".into()),
-            role: "primary".into(),
-            ..Default::default()
-        };
-        let (id, stage, takes_down) = ("e".into(), "preparing".into(), vec![primary]);
-        let mut event = shown::Event { id, stage, takes_down, blocker: Some(blocker), ..Default::default() };
-        change(&mut event);
-        let lines = advice(&reader, &event).into_iter().map(|advice| format!("{}\n{}\n", advice.does, advice.command));
-        lines.collect()
-    }
-
-    #[test]
-    fn who_takes_a_primary_down_is_told_so() {
-        let blocked = |code: &str| shown::Blocker { code: code.into(), ..Default::default() };
-        let warns = |text: &str| text.contains("db-0 holds the primary of orders-db, which is NOT moved and goes down");
-        assert!(warns(&told(blocked("budget"), |_| {})) && warns(&told(blocked("too_early"), |_| {})));
-        let runs = |event: &mut shown::Event| {
-            event.hooks.push(shown::Hook { phase: "failover".into(), ..Default::default() });
-        };
-        assert!(!warns(&told(blocked("too_early"), runs)), "the failover may end before the approval");
-        assert!(!told(blocked("too_early"), |event| event.approved_by_operator = true).contains("allclear approve"));
-    }
-
-    #[test]
-    fn the_command_for_a_member_that_is_away_or_not_restored_is_offered() {
-        let away =
-            shown::Blocker { code: "hook_blocked".into(), disconnected: Some("db-0/pg".into()), ..Default::default() };
-        let offered = told(away, |_| {});
-        assert!(offered.contains("allclear workload remove db-0/pg --reason 'WHY'"), "{offered}");
-        assert!(offered.contains("goes on without its hooks; db-0 holds the primary"), "{offered}");
-        let owed = shown::Blocker { code: "budget".into(), unrestored: vec!["db-1/pg".into()], ..Default::default() };
-        let offered = told(owed, |_| {});
-        assert!(offered.contains("allclear workload restored db-1/pg --reason 'WHY'"), "{offered}");
-    }
-
-    #[test]
-    fn a_blind_cluster_is_given_the_way_through_azure() {
-        let blind = || shown::Blocker { code: "no_healthy_channel".into(), ..Default::default() };
-        let offered = told(blind(), |event| event.resources = vec!["db-0".into()]);
-        let wanted = "az maintenance scheduledevents acknowledge --resource-group GROUP --resource-type virtualMachines \
-                      --resource-name db-0 --scheduled-events-id e\n";
-        assert!(offered.contains(wanted), "{offered}");
-        let odd = told(blind(), |event| event.resources = vec!["--help".into()]);
-        assert!(!odd.contains("az maintenance"), "{odd}");
-    }
-
-    #[test]
-    fn a_hold_is_offered_up_to_the_end_of_the_notice_and_not_after_it() {
-        assert_eq!(offered_when("deciding", false, Some(60_000))[0], "allclear hold e --until 2h");
-        assert_eq!(
-            offered_when("deciding", false, Some(9_000_000))[0],
-            "allclear hold e --until 1970-01-01T02:30:00.000Z"
-        );
-        assert_eq!(offered_when("deciding", false, Some(-1)), [""; 0]);
-    }
-
-    #[test]
-    fn what_removes_each_blocker_is_offered_and_nothing_that_another_blocker_forbids() {
-        let hook = "e 'db-0/postgres/drain#2'";
-        let (retry, skip) = (format!("allclear retry {hook}"), format!("allclear skip {hook}"));
-        assert_eq!(offered_beside("hook_failed", &["hold"], true, None), [&retry, &skip, "allclear release e"]);
-        let wanted = [&retry, &skip, "allclear resume", "allclear hold e --until 2h"];
-        assert_eq!(offered_beside("hook_failed", &["paused"], false, None), wanted);
-        assert_eq!(offered_beside("no_quorum", &["hold", "hook_failed"], true, None), ["allclear status", DOCTOR]);
-    }
-
-    #[test]
-    fn what_helps_is_offered_and_nothing_that_would_be_refused() {
-        let (hold, pause) = ("allclear hold e --until 2h", "allclear pause --until 2h");
-        let approve = "allclear approve e --revision 7";
-        for (code, wanted) in [
-            (
-                "hook_failed",
-                &[
-                    "allclear retry e 'db-0/postgres/drain#2'",
-                    "allclear skip e 'db-0/postgres/drain#2'",
-                    approve,
-                    hold,
-                    pause,
-                ][..],
-            ),
-            ("hold", &["allclear release e"]),
-            ("paused", &["allclear resume", hold]),
-            ("budget", &["allclear workload list", "allclear approve e --revision 7 --over-budget", hold, pause]),
-            ("too_early", &["allclear prepare e", approve, hold, pause]),
-            ("observing", &[approve]),
-            ("no_quorum", &["allclear status", DOCTOR]),
-            ("no_healthy_channel", &[DOCTOR, hold, pause]),
-        ] {
-            assert_eq!(offered(code, code == "hold"), wanted, "{code}");
-        }
-    }
-}
+mod tests;

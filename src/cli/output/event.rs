@@ -1,11 +1,13 @@
 //! `allclear explain`, for people: the blocker of an event, the next automatic step and its time, and the commands
 //! that help.
 
+mod hooks;
+
 use std::collections::BTreeMap;
 
 use super::advice::advice;
 use super::moments;
-use super::page::{Span, TextBuilder, bold, faint, green, plain, red, yellow};
+use super::page::{TextBuilder, bold, faint, green, plain, red, yellow};
 use super::text::{OutputContext, how_far, missing, summary, what};
 use allclear_server::replica::clock::from_rfc3339;
 use allclear_server::replica::view::{DOCTOR, primaries};
@@ -18,7 +20,7 @@ pub(in crate::cli) fn event(reader: &OutputContext, event: &shown::Event) -> Str
     let mut page = TextBuilder::new(reader.paper);
     head(&mut page, reader, event);
     verdict(&mut page, reader, event);
-    hooks(&mut page, reader, event);
+    hooks::table(&mut page, reader, event);
     page.heading("WHAT HAPPENED");
     let row = |step: &shown::Step| {
         let at = from_rfc3339(&step.at).unwrap_or(reader.now);
@@ -221,12 +223,15 @@ pub(super) fn if_nothing_changes(
 /// Why the end of the notice is unknown.
 fn no_notice_end(reader: &OutputContext, event: &shown::Event) -> String {
     match &event.ignored_not_before {
+        _ if matches!(event.stage.as_str(), "started" | "restoring" | "closed") => "unknown".into(),
         Some(at) => format!(
             "unknown: Azure said {}, which was over when the event was first seen; compare the clocks (`{}`)",
             moments::written(reader.now, at),
             reader.command("status", &[], false)
         ),
-        None => "unknown: Azure gave no time, or the clocks of the replicas are in doubt".into(),
+        None => {
+            "unknown: Azure gave no time, or nothing confirms the cluster's time (`allclear status` warns then)".into()
+        }
     }
 }
 
@@ -265,121 +270,5 @@ pub(super) fn stage(stage: &str) -> &'static str {
     }
 }
 
-fn hooks(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
-    if event.hooks.is_empty() && event.hooks_to_come.is_empty() {
-        return;
-    }
-    page.heading("HOOKS");
-    let mut rows = vec![["PHASE", "WORKLOAD", "RUNS ON", "OUTCOME", ""].map(faint).to_vec()];
-    for hook in &event.hooks {
-        let phase = if hook.intent == "run" { hook.phase.clone() } else { format!("{} ({})", hook.phase, hook.intent) };
-        rows.push(vec![
-            plain(phase),
-            plain(format!("{}/{}", hook.vm, hook.workload)),
-            plain(&hook.on),
-            outcome(hook),
-            plain(how(reader, hook)),
-        ]);
-    }
-    if !event.hooks.is_empty() {
-        page.table(2, &rows);
-    }
-    if !event.hooks_to_come.is_empty() {
-        page.line(2, &[faint(format!("to come: {}", event.hooks_to_come.join(", ")))]);
-    }
-}
-
-fn outcome(hook: &shown::Hook) -> Span {
-    match hook.outcome.as_deref() {
-        None => yellow("running"),
-        Some("done" | "not_applicable") => green(hook.outcome.as_deref().unwrap_or_default()),
-        Some(word) => red(word),
-    }
-}
-
-fn how(reader: &OutputContext, hook: &shown::Hook) -> String {
-    let reason = || hook.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    let often = hook.blocked_times.filter(|times| *times > 1 && hook.outcome.as_deref() == Some("blocked"));
-    if let (Some(times), Some(since)) = (often, &hook.blocked_since) {
-        return format!("{times} times since {}{}", moments::written(reader.now, since), reason());
-    }
-    if let Some(ended) = &hook.ended_at {
-        return format!("{}{}", moments::written(reader.now, ended), reason());
-    }
-    let since = moments::written(reader.now, &hook.started_at);
-    let expected =
-        hook.expected_end.as_ref().map(|at| format!("expects to end {}; ", moments::written(reader.now, at)));
-    let deadline = moments::written(reader.now, &hook.deadline);
-    let progress = hook.progress.as_ref().filter(|said| !said.is_empty()).map(|said| format!("; progress: {said}"));
-    format!("since {since}; {}stopped at {deadline}{}", expected.unwrap_or_default(), progress.unwrap_or_default())
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::output::page::Terminal;
-    use allclear_core::model::time::Timestamp;
-
-    fn told(event: &shown::Event) -> String {
-        super::event(&OutputContext { paper: Terminal::PLAIN, now: Timestamp(0), at: String::new() }, event)
-    }
-
-    fn hook(phase: &str, outcome: Option<&str>) -> shown::Hook {
-        shown::Hook {
-            workload: "pg".into(),
-            vm: "db-0".into(),
-            phase: phase.into(),
-            intent: "run".into(),
-            outcome: outcome.map(Into::into),
-            reason: outcome.filter(|outcome| *outcome == "failed").map(|_| "no space left".into()),
-            started_at: "1970-01-01T00:00:00Z".into(),
-            deadline: "1970-01-01T00:01:00Z".into(),
-            ..Default::default()
-        }
-    }
-
-    #[test]
-    fn nobody_is_sent_to_fail_over_beside_a_running_failover() {
-        let started = |hooks| {
-            let missing_hooks = vec!["failover of pg on db-0".into()];
-            told(&shown::Event { stage: "started".into(), missing_hooks, hooks, ..Default::default() })
-        };
-        let waits = "serve; when allclear's own failover has ended, at the latest at 00:01:00 UTC";
-        let beside = started(vec![hook("failover", None)]);
-        assert!(beside.contains(waits), "{beside}");
-        let after = started(vec![hook("failover", Some("failed"))]);
-        assert!(after.contains("serve; if none is the primary, fail over by hand"), "{after}");
-    }
-
-    #[test]
-    fn an_end_of_the_notice_that_is_ignored_is_told_with_the_reason() {
-        let announced = || shown::Event { stage: "preparing".into(), ..Default::default() };
-        let ignored_not_before = Some("1969-12-31T23:00:00Z".into());
-        let told_by_azure = told(&shown::Event { ignored_not_before, ..announced() });
-        assert!(
-            told_by_azure.contains("unknown: Azure said") && told_by_azure.contains("`allclear status`"),
-            "{told_by_azure}"
-        );
-        assert!(told(&announced()).contains("unknown: Azure gave no time"));
-    }
-
-    #[test]
-    fn hooks_that_have_not_begun_are_named() {
-        let hooks_to_come = vec!["failover of pg on db-0".into(), "drain of pg on db-0".into()];
-        let (stage, hooks) = ("preparing".into(), vec![hook("checkpoint", Some("done"))]);
-        let told = told(&shown::Event { stage, hooks, hooks_to_come, ..Default::default() });
-        assert!(told.contains("to come: failover of pg on db-0, drain of pg on db-0"), "{told}");
-    }
-
-    #[test]
-    fn a_restore_that_keeps_failing_is_told_with_its_command_until_it_is_done() {
-        let restoring = |outcomes: &[&str]| {
-            let hooks = outcomes.iter().map(|outcome| hook("restore", Some(outcome))).collect();
-            told(&shown::Event { stage: "restoring".into(), hooks, ..Default::default() })
-        };
-        let failing = restoring(&["failed", "failed"]);
-        assert!(failing.contains("the restore hook of pg on db-0 has failed: no space left"), "{failing}");
-        assert!(failing.contains("allclear workload restored db-0/pg --reason 'WHY'"), "{failing}");
-        assert!(!restoring(&["failed", "done"]).contains("workload restored"));
-    }
-}
+mod tests;

@@ -65,7 +65,7 @@ pub(crate) fn give_back_slots(state: &mut State, id: &EventId) -> Applied {
     event.slots_since = None;
     event.stuck_since = None;
     // Returns during a hold or a pause are not counted, so their number has a limit of its own.
-    if event.gave_back.len() == RETURNS_KEPT {
+    if event.gave_back.len() >= RETURNS_KEPT {
         event.gave_back.remove(0);
     }
     event.gave_back.push(now);

@@ -436,6 +436,10 @@ pub struct Blocker {
     /// The members that are not restored, as VM/NAME, if the event waits for their return.
     #[prost(string, repeated, tag = "9")]
     pub unrestored: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The VM to name in an approval through Azure's control plane: the event may be approved, and only a metadata endpoint
+    /// is missing.
+    #[prost(string, optional, tag = "10")]
+    pub approvable_by_hand: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// The consequences of an operator's approval without a quorum.
 #[derive(serde::Serialize, serde::Deserialize)]

@@ -28,6 +28,10 @@ function approveAlone({ other_voters: others, overrides }) {
   return `Approve the event on this replica alone: no hook runs for the event, and ${plain(others.join(", "))} may ${others.length > 1 ? "have a quorum, " : ""}hold the event, or approve another event at the same time; reasons against the approval that this replica knows: ${known}`;
 }
 
+// The event as far as it takes down this member.
+const ofMember = (event, member) => ({ ...event, takes_down: event.takes_down.filter(({ vm, workload }) => `${vm}/${workload}` === member) });
+const takenDown = (told) => told.map((one) => `; ${plain(one).replace(/\.$/, "")}, which is NOT moved and goes down`).join("");
+
 export function commandsFor(event, status, now) {
   const id = quoted(event.id);
   if (id === null) {
@@ -50,18 +54,18 @@ export function commandsFor(event, status, now) {
   // An observed event is never approved by this cluster, so a hold has no effect.
   const mayHalt = isOpen && !has("observing") && !(at <= now);
   const why = "--reason 'WHY'";
-  const unmoved = primaries(event, now).map((told) => `; ${plain(told).replace(/\.$/, "")}, which is NOT moved and goes down`).join("");
+  const unmoved = takenDown(primaries(event, now));
   // A running failover may end before the approval, and move the primary.
   const moves = event.hooks.some(({ phase, outcome }) => phase === "failover" && !outcome);
   const unrestored = blockers.flatMap(({ unrestored: members }) => members).filter((member) => quoted(member) !== null);
   const disconnected = blockers.map(({ disconnected: member }) => member).filter((member) => member && quoted(member) !== null);
   const alone = event.blocker?.isolated_approval;
-  const vm = quoted(event.resources[0] ?? "-");
-  const azure = has("no_healthy_channel") && vm && `az maintenance scheduledevents acknowledge --resource-group GROUP --resource-type virtualMachines --resource-name ${vm} --scheduled-events-id ${id}`;
+  const vm = blockers.map((blocker) => blocker.approvable_by_hand).find(Boolean);
+  const azure = vm && quoted(vm) && `az maintenance scheduledevents acknowledge --subscription SUBSCRIPTION --resource-group GROUP --resource-type virtualMachines --resource-name ${quoted(vm)} --scheduled-events-id ${id}`;
   const all = [
     !status.quorum && ["Find unreachable replicas, on each of the VMs", "allclear status"],
     has("no_quorum", "no_healthy_channel", "posting", "post_failed", "views_differ") && ["Find the cause, on each of the VMs", DOCTOR],
-    azure && ["If no endpoint can be repaired in time: prepare the members by hand, and then approve the event with the Azure CLI, from any machine", azure],
+    azure && ["The event may be approved, and lacks only an endpoint. If none can be repaired in time, approve the event with the Azure CLI (extension maintenance), from any machine (of a scale set: the type virtualMachineScaleSets, and the name of the set)", azure],
     alone && [approveAlone(alone), `allclear approve ${id} --alone --revision ${event.revision} ${why}`],
     event.drill && status.quorum && ["End the drill; allclear restores the prepared workloads", `allclear drill --end ${id}`],
     isOpen && has("too_early") && ["Prepare the event now, or at a time with --at, with all hooks: allclear approves the event when it is prepared, and Azure may start it at once", `allclear prepare ${id} ${why}`],
@@ -73,7 +77,7 @@ export function commandsFor(event, status, now) {
     status.paused && isOpen && ["End the pause: approvals continue, and Azure may start approved events at once", `allclear resume ${why}`],
     isOpen && has("budget") && ["Show which members are out of service, and which hooks are owed", "allclear workload list"],
     ...unrestored.map((member) => isOpen && [`Repair ${plain(member)}; if it serves already, declare it in service`, `allclear workload restored ${quoted(member)} ${why}`]),
-    ...disconnected.map((member) => isOpen && [`Start ${plain(member)}; if it never connects again, remove its registration, on its VM: the event then goes on without its hooks${unmoved}`, `allclear workload remove ${quoted(member)} ${why}`]),
+    ...disconnected.map((member) => isOpen && [`Start ${plain(member)}; if it never connects again, remove its registration, on its VM: the event then goes on without its hooks${takenDown(primaries(ofMember(event, member), now))}`, `allclear workload remove ${quoted(member)} ${why}`]),
     mayOverdraw && [`Approve the event although other members of its groups are out of service, without the remaining preparation: Azure may start the event at once${unmoved}`, `allclear approve ${id} --revision ${event.revision} --over-budget ${why}`],
     mayApprove && [`Approve the event now, without the remaining preparation: Azure may start the event at once. The command is refused if the event has changed meanwhile; check the event again then${moves ? "" : unmoved}`, `allclear approve ${id} --revision ${event.revision} ${why}`],
     // A second hold or pause replaces the first, and could end earlier.

@@ -100,9 +100,10 @@ function latest(event, now) {
 }
 
 // Why the end of the notice is unknown.
-function noNoticeEnd({ ignored_not_before: ignored }, now) {
+function noNoticeEnd({ stage, ignored_not_before: ignored }, now) {
+  if (["started", "restoring", "closed"].includes(stage)) return "unknown";
   return ignored ? `Unknown: Azure said ${time(instant(ignored), now)} UTC, which was over when the event was first seen. Compare the clocks`
-    : "Unknown: Azure gave no time, or the clocks of the replicas are in doubt";
+    : "Unknown: Azure gave no time, or nothing confirms the cluster's time";
 }
 
 function stages(event, now) {

@@ -4,15 +4,14 @@
 mod budget;
 mod hook;
 mod phrases;
+mod platform;
 mod quorum;
-
-use std::collections::BTreeSet;
 
 use allclear_core::schedule::last_call;
 
 use self::phrases::{list, not_taken, too_early};
-use super::post_detail::claim_detail;
 use crate::clock::rfc3339;
+use allclear_core::explain::approvable_by_hand;
 use allclear_core::isolation::unaware_replicas::unaware_replicas;
 use allclear_core::model::blocker::Blocker;
 use allclear_core::model::document::Status;
@@ -56,6 +55,10 @@ pub fn shown(blocker: &Blocker, event: &Event, state: &State, input: &PlanningIn
             _ => None,
         },
         unrestored: teller.unrestored(blocker).iter().map(Member::path).collect(),
+        approvable_by_hand: match blocker {
+            Blocker::NoHealthyChannel => approvable_by_hand(state, event, input).map(ToString::to_string),
+            _ => None,
+        },
     }
 }
 
@@ -132,108 +135,7 @@ impl Teller<'_> {
                 "the approval is posted again, by another replica if possible",
                 self.who_helps_posts(),
             ),
-            Blocker::WaitingForPlatform { since } => Sentences::new(
-                format!(
-                    "the event has been approved since {}, and Azure has not started the event yet{}",
-                    rfc3339(*since),
-                    self.kept_out()
-                ),
-                notice_ends,
-                if self.input.now < self.event.notice_ends() {
-                    "Azure starts the event when the host is free, at the latest when the notice ends".into()
-                } else {
-                    self.platform()
-                },
-                "Azure",
-            ),
-        }
-    }
-
-    /// The prepared members, which stay out of service as long as the event lasts.
-    fn kept_out(&self) -> String {
-        let id = &self.event.announcement.id;
-        let out = self.state.slots.iter().filter(|(_, slot)| slot.needs_restore && slot.events.contains(id));
-        let (members, groups): (Vec<_>, BTreeSet<_>) = out.map(|(member, slot)| (member.path(), &slot.group)).unzip();
-        if members.is_empty() {
-            return String::new();
-        }
-        let (is, counts) = if members.len() == 1 { ("is", "counts") } else { ("are", "count") };
-        let groups: Vec<_> = groups.into_iter().flatten().map(|group| format!(" in {group}")).collect();
-        format!(
-            "; until it is over, {} {is} prepared, and {counts} as out of service{}",
-            members.join(" and "),
-            groups.join(" and")
-        )
-    }
-
-    fn blind(&self) -> Sentences {
-        let again = format!("the event is approved when an endpoint works again{}", self.last_resort());
-        let blind = "no reachable replica that lists the event has a working metadata endpoint";
-        let tried = self.event.claims.iter().rev().find(|claim| claim.is_last_resort && claim.outcome.is_some());
-        let message = match tried.and_then(|claim| claim_detail(claim).zip(Some(&claim.approver))) {
-            Some((told, approver)) => format!("{blind}; {approver} tried the {told}"),
-            None => blind.to_owned(),
-        };
-        Sentences::new(
-            message,
-            Some(self.event.notice_ends()),
-            format!("{again}; otherwise {}", self.platform()),
-            "the operator of the VMs",
-        )
-    }
-
-    /// The approval without any endpoint, where replicas are configured for it.
-    fn last_resort(&self) -> &'static str {
-        if self.event.may_use_last_resort() && self.input.peers.values().any(|contact| contact.can_acknowledge) {
-            ", or once through the control plane, if it is prepared while the last document counts and no replica is \
-             unreachable"
-        } else {
-            ""
-        }
-    }
-
-    /// The number of earlier tries.
-    fn in_vain(&self) -> String {
-        let lapsed = self.event.claims.iter().filter(|claim| claim.outcome.is_none()).count();
-        match (self.tries(), lapsed) {
-            (tries, 2..) => {
-                format!(
-                    "; {} earlier attempts failed, {} of them because the approver did not report the outcome in time",
-                    tries + lapsed - 1,
-                    lapsed - 1
-                )
-            }
-            (0 | 1, _) => String::new(),
-            (tries, _) => format!("; {tries} attempts have failed so far"),
-        }
-    }
-
-    fn tries(&self) -> usize {
-        self.event.claims.iter().filter(|claim| claim.outcome.is_some()).count()
-    }
-
-    fn who_helps_posts(&self) -> &'static str {
-        if self.tries() < MANY_POSTS {
-            NOBODY
-        } else {
-            "the operator of the VMs; allclear continues as soon as Azure accepts the approval"
-        }
-    }
-
-    /// The start by the platform, which cannot be held, and the members then out of service beside the event's own;
-    /// `until` is the end of the notice.
-    fn platform(&self) -> String {
-        if self.event.is_drill() {
-            return "the drill ends when its time is over".into();
-        }
-        let out = last_call::overdraft(self.state, self.event);
-        let out: Vec<String> = out.iter().map(ToString::to_string).collect();
-        let although =
-            if out.is_empty() { String::new() } else { format!(", although {} is out of service,", out.join(" and ")) };
-        if self.input.now < self.event.notice_ends() {
-            format!("Azure starts the event{although} when the notice ends")
-        } else {
-            format!("the notice has ended, and Azure may start the event{although} at any moment")
+            Blocker::WaitingForPlatform { since } => self.waiting_for_platform(*since),
         }
     }
 

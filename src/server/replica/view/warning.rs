@@ -11,6 +11,7 @@ use crate::latest_answers::LatestChecks;
 use crate::metrics::Excess;
 use crate::net::tls::Credentials;
 use crate::policy_fingerprints::PolicyFingerprints;
+use crate::view::DOCTOR;
 use allclear_core::apply::report::{beyond_the_limit, implausible_notice_end};
 use allclear_core::model::event::Event;
 use allclear_core::model::id::{GroupName, VmName};
@@ -85,8 +86,8 @@ pub(super) fn failed_checks(vm: &VmName, checks: &LatestChecks) -> impl Iterator
         let fault = fault?;
         let text = format!(
             "the check of {workload} on {vm} found a fault, so hooks of the next event may fail: {}. Repair the fault; \
-             on {vm}, `allclear hook run {vm}/{workload}/check` shows all faults, and the check is repeated within 10 \
-             minutes",
+             on {vm}, `{DOCTOR}` shows all faults. allclear repeats the check every 10 minutes, except while an event of \
+             the group is under way",
             fault.why
         );
         Some(shown::Warning { since: rfc3339(fault.since), text, event: String::new() })
@@ -234,9 +235,10 @@ pub(super) fn ignored_notice_end(state: &State, event: &Event) -> Option<Timesta
 
 /// The warning while the cluster does not know the time.
 pub(super) fn time_in_doubt(differences: &ClockSkew) -> Option<shown::Warning> {
-    let text = "the clocks of the replicas differ, and no metadata endpoint tells the time: the cluster uses the clock \
-                of its leader, which may be the wrong one, and prepares events at once, because the ends of notices are \
-                uncertain; compare each VM's clock with a time server (`chronyc tracking`), and correct the wrong clock";
+    let text = "nothing confirms the cluster's time: the clocks of the replicas differ and no metadata endpoint tells the \
+                time, or the clock of an earlier leader was ahead. The ends of notices count as unknown, and allclear \
+                counts the usual notice of each event type instead. Compare each VM's clock with a time server \
+                (`chronyc tracking`), and correct the wrong clock";
     Some(shown::Warning { since: rfc3339(differences.in_doubt_since()?), text: text.into(), event: String::new() })
 }
 

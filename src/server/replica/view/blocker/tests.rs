@@ -364,7 +364,7 @@ fn an_approved_event_tells_who_is_out_until_azure_acts() {
     };
     let state = State { slots: BTreeMap::from([(drain().0, slot)]), ..State::default() };
     let message = shown(&waiting, &event, &state, &input(2)).message;
-    let wanted = "; until it is over, db-1/postgres is prepared, and counts as out of service in orders-db";
+    let wanted = "; until it is over, db-1/postgres of orders-db counts as out of service";
     assert!(message.ends_with(wanted), "{message}");
 }
 

@@ -1,0 +1,56 @@
+//! The table of an event's hooks.
+
+use super::super::moments;
+use super::super::page::{Span, TextBuilder, faint, green, plain, red, yellow};
+use super::super::text::OutputContext;
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+/// The hooks begun so far, and those still to come.
+pub(super) fn table(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
+    if event.hooks.is_empty() && event.hooks_to_come.is_empty() {
+        return;
+    }
+    page.heading("HOOKS");
+    let mut rows = vec![["PHASE", "WORKLOAD", "RUNS ON", "OUTCOME", ""].map(faint).to_vec()];
+    for hook in &event.hooks {
+        let phase = if hook.intent == "run" { hook.phase.clone() } else { format!("{} ({})", hook.phase, hook.intent) };
+        rows.push(vec![
+            plain(phase),
+            plain(format!("{}/{}", hook.vm, hook.workload)),
+            plain(&hook.on),
+            outcome(hook),
+            plain(how(reader, hook)),
+        ]);
+    }
+    if !event.hooks.is_empty() {
+        page.table(2, &rows);
+    }
+    if !event.hooks_to_come.is_empty() {
+        page.line(2, &[faint(format!("to come: {}", event.hooks_to_come.join(", ")))]);
+    }
+}
+
+fn outcome(hook: &shown::Hook) -> Span {
+    match hook.outcome.as_deref() {
+        None => yellow("running"),
+        Some("done" | "not_applicable") => green(hook.outcome.as_deref().unwrap_or_default()),
+        Some(word) => red(word),
+    }
+}
+
+fn how(reader: &OutputContext, hook: &shown::Hook) -> String {
+    let reason = || hook.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let often = hook.blocked_times.filter(|times| *times > 1 && hook.outcome.as_deref() == Some("blocked"));
+    if let (Some(times), Some(since)) = (often, &hook.blocked_since) {
+        return format!("{times} times since {}{}", moments::written(reader.now, since), reason());
+    }
+    if let Some(ended) = &hook.ended_at {
+        return format!("{}{}", moments::written(reader.now, ended), reason());
+    }
+    let since = moments::written(reader.now, &hook.started_at);
+    let expected =
+        hook.expected_end.as_ref().map(|at| format!("expects to end {}; ", moments::written(reader.now, at)));
+    let deadline = moments::written(reader.now, &hook.deadline);
+    let progress = hook.progress.as_ref().filter(|said| !said.is_empty()).map(|said| format!("; progress: {said}"));
+    format!("since {since}; {}stopped at {deadline}{}", expected.unwrap_or_default(), progress.unwrap_or_default())
+}

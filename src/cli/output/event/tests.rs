@@ -1,0 +1,68 @@
+//! The texts of `allclear explain`.
+
+use super::*;
+use crate::cli::output::page::Terminal;
+use allclear_core::model::time::Timestamp;
+
+fn told(event: &shown::Event) -> String {
+    super::event(&OutputContext { paper: Terminal::PLAIN, now: Timestamp(0), at: String::new() }, event)
+}
+
+fn hook(phase: &str, outcome: Option<&str>) -> shown::Hook {
+    shown::Hook {
+        workload: "pg".into(),
+        vm: "db-0".into(),
+        phase: phase.into(),
+        intent: "run".into(),
+        outcome: outcome.map(Into::into),
+        reason: outcome.filter(|outcome| *outcome == "failed").map(|_| "no space left".into()),
+        started_at: "1970-01-01T00:00:00Z".into(),
+        deadline: "1970-01-01T00:01:00Z".into(),
+        ..Default::default()
+    }
+}
+
+#[test]
+fn nobody_is_sent_to_fail_over_beside_a_running_failover() {
+    let started = |hooks| {
+        let missing_hooks = vec!["failover of pg on db-0".into()];
+        told(&shown::Event { stage: "started".into(), missing_hooks, hooks, ..Default::default() })
+    };
+    let waits = "serve; when allclear's own failover has ended, at the latest at 00:01:00 UTC";
+    let beside = started(vec![hook("failover", None)]);
+    assert!(beside.contains(waits), "{beside}");
+    let after = started(vec![hook("failover", Some("failed"))]);
+    assert!(after.contains("serve; if none is the primary, fail over by hand"), "{after}");
+}
+
+#[test]
+fn an_end_of_the_notice_that_is_ignored_is_told_with_the_reason() {
+    let announced = || shown::Event { stage: "preparing".into(), ..Default::default() };
+    let ignored_not_before = Some("1969-12-31T23:00:00Z".into());
+    let told_by_azure = told(&shown::Event { ignored_not_before, ..announced() });
+    assert!(
+        told_by_azure.contains("unknown: Azure said") && told_by_azure.contains("`allclear status`"),
+        "{told_by_azure}"
+    );
+    assert!(told(&announced()).contains("unknown: Azure gave no time"));
+}
+
+#[test]
+fn hooks_that_have_not_begun_are_named() {
+    let hooks_to_come = vec!["failover of pg on db-0".into(), "drain of pg on db-0".into()];
+    let (stage, hooks) = ("preparing".into(), vec![hook("checkpoint", Some("done"))]);
+    let told = told(&shown::Event { stage, hooks, hooks_to_come, ..Default::default() });
+    assert!(told.contains("to come: failover of pg on db-0, drain of pg on db-0"), "{told}");
+}
+
+#[test]
+fn a_restore_that_keeps_failing_is_told_with_its_command_until_it_is_done() {
+    let restoring = |outcomes: &[&str]| {
+        let hooks = outcomes.iter().map(|outcome| hook("restore", Some(outcome))).collect();
+        told(&shown::Event { stage: "restoring".into(), hooks, ..Default::default() })
+    };
+    let failing = restoring(&["failed", "failed"]);
+    assert!(failing.contains("the restore hook of pg on db-0 has failed: no space left"), "{failing}");
+    assert!(failing.contains("allclear workload restored db-0/pg --reason 'WHY'"), "{failing}");
+    assert!(!restoring(&["failed", "done"]).contains("workload restored"));
+}

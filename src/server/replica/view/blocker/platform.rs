@@ -1,0 +1,114 @@
+//! What depends on Azure: the posts of an approval, the start of an event, and a cluster without an endpoint.
+
+use allclear_core::model::slot::Slot;
+use allclear_core::model::time::Timestamp;
+use allclear_core::schedule::last_call;
+
+use super::super::post_detail::claim_detail;
+use super::{MANY_POSTS, NOBODY, Sentences, Teller};
+use crate::clock::rfc3339;
+
+impl Teller<'_> {
+    /// The wait of an approved event.
+    pub(super) fn waiting_for_platform(&self, since: Timestamp) -> Sentences {
+        let ends = self.event.notice_ends();
+        Sentences::new(
+            format!(
+                "the event has been approved since {}, and Azure has not started the event yet{}",
+                rfc3339(since),
+                self.kept_out()
+            ),
+            Some(ends),
+            if self.input.now < ends {
+                "Azure starts the event when the host is free, at the latest when the notice ends".into()
+            } else {
+                self.platform()
+            },
+            "Azure",
+        )
+    }
+
+    /// The members that the event keeps out of service until it is over.
+    fn kept_out(&self) -> String {
+        let id = &self.event.announcement.id;
+        let out = self.state.slots.iter().filter(|(_, slot)| slot.events.contains(id));
+        let of_group = |slot: &Slot| slot.group.as_ref().map_or_else(String::new, |group| format!(" of {group}"));
+        let members: Vec<String> = out.map(|(member, slot)| format!("{}{}", member.path(), of_group(slot))).collect();
+        match members.len() {
+            0 => String::new(),
+            1 => format!("; until it is over, {} counts as out of service", members.join("")),
+            _ => format!("; until it is over, {} count as out of service", members.join(" and ")),
+        }
+    }
+
+    pub(super) fn blind(&self) -> Sentences {
+        let again = format!("the event is approved when an endpoint works again{}", self.last_resort());
+        let blind = "no reachable replica that lists the event has a working metadata endpoint";
+        let tried = self.event.claims.iter().rev().find(|claim| claim.is_last_resort && claim.outcome.is_some());
+        let message = match tried.and_then(|claim| claim_detail(claim).zip(Some(&claim.approver))) {
+            Some((told, approver)) => format!("{blind}; {approver} tried the {told}"),
+            None => blind.to_owned(),
+        };
+        Sentences::new(
+            message,
+            Some(self.event.notice_ends()),
+            format!("{again}; otherwise {}", self.platform()),
+            "the operator of the VMs",
+        )
+    }
+
+    /// The approval without any endpoint, where replicas are configured for it.
+    fn last_resort(&self) -> &'static str {
+        if self.event.may_use_last_resort() && self.input.peers.values().any(|contact| contact.can_acknowledge) {
+            ", or once through the control plane, if it is prepared while the last document counts and no replica is \
+             unreachable"
+        } else {
+            ""
+        }
+    }
+
+    /// The number of earlier tries.
+    pub(super) fn in_vain(&self) -> String {
+        let lapsed = self.event.claims.iter().filter(|claim| claim.outcome.is_none()).count();
+        match (self.tries(), lapsed) {
+            (tries, 2..) => {
+                format!(
+                    "; {} earlier attempts failed, {} of them because the approver did not report the outcome in time",
+                    tries + lapsed - 1,
+                    lapsed - 1
+                )
+            }
+            (0 | 1, _) => String::new(),
+            (tries, _) => format!("; {tries} attempts have failed so far"),
+        }
+    }
+
+    fn tries(&self) -> usize {
+        self.event.claims.iter().filter(|claim| claim.outcome.is_some()).count()
+    }
+
+    pub(super) fn who_helps_posts(&self) -> &'static str {
+        if self.tries() < MANY_POSTS {
+            NOBODY
+        } else {
+            "the operator of the VMs; allclear continues as soon as Azure accepts the approval"
+        }
+    }
+
+    /// The start by the platform, which cannot be held, and the members then out of service beside the event's own;
+    /// `until` is the end of the notice.
+    pub(super) fn platform(&self) -> String {
+        if self.event.is_drill() {
+            return "the drill ends when its time is over".into();
+        }
+        let out = last_call::overdraft(self.state, self.event);
+        let out: Vec<String> = out.iter().map(ToString::to_string).collect();
+        let although =
+            if out.is_empty() { String::new() } else { format!(", although {} is out of service,", out.join(" and ")) };
+        if self.input.now < self.event.notice_ends() {
+            format!("Azure starts the event{although} when the notice ends")
+        } else {
+            format!("the notice has ended, and Azure may start the event{although} at any moment")
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The order of steps, and what is told with an event.
+
+use super::*;
+use allclear_core::model::attempt::Waiver;
+use allclear_core::model::document::{Announcement, EventType, NotBefore, Source, Status};
+use allclear_core::model::hook_id::HookId;
+use allclear_core::model::id::{EventId, VmName, WorkloadName};
+use allclear_core::model::operator::OperatorAction;
+use allclear_core::model::workload::{Member, Phase};
+
+const NOW: Timestamp = Timestamp(5);
+
+fn entered(stages: &[Stage]) -> Event {
+    let announcement = Announcement {
+        id: EventId::new("e"),
+        status: Status::Scheduled,
+        kind: EventType::Reboot,
+        source: Source::User,
+        resource_type: String::new(),
+        resources: Vec::new(),
+        not_before: NotBefore::Unknown,
+        description: String::new(),
+        duration: None,
+    };
+    let mut event = Event::first_seen_as(announcement, VmName::new("db-0"), Timestamp(1));
+    event.entered.extend(stages.iter().map(|stage| (*stage, NOW)));
+    event
+}
+
+fn in_order(mut steps: Steps) -> Vec<String> {
+    steps.sort_by_key(|(at, place, _)| (*at, *place));
+    steps.into_iter().map(|(_, _, step)| step.what).collect()
+}
+
+#[test]
+fn stages_of_one_moment_are_told_in_their_order() {
+    let order = [Stage::Claimed, Stage::Approved, Stage::Started, Stage::Restoring, Stage::Closed];
+    let mut steps = Steps::new();
+    stages(&entered(&order), &mut steps);
+    assert_eq!(in_order(steps), ["announced", "claimed", "approved", "started", "restoring", "closed"]);
+}
+
+#[test]
+fn members_that_return_meanwhile_are_told() {
+    let event = Event { gave_back: vec![Timestamp(7)], ..entered(&[]) };
+    let mut steps = Steps::new();
+    ending(&event, &mut steps);
+    let wanted = "the members of the event return to service, because the event does not go on";
+    assert_eq!((steps[0].0, in_order(steps)), (Timestamp(7), vec![wanted.to_owned()]));
+}
+
+#[test]
+fn a_pause_that_was_over_before_the_event_is_not_told_with_it() {
+    let record =
+        |number, at, what| OperatorRecord { number, at: Timestamp(at), who: "ada".into(), reason: "work".into(), what };
+    let mut state = State::default();
+    state.operator_records.push(record(1, 1, OperatorAction::Pause { until: Timestamp(100) }));
+    state.operator_records.push(record(2, 5, OperatorAction::Resume));
+    let told = |seen| {
+        let mut event = entered(&[]);
+        event.entered = vec![(Stage::Announced, Timestamp(seen))];
+        operator_requests(&state, &event, Timestamp(50)).map(|(at, ..)| at.0).collect::<Vec<_>>()
+    };
+    assert_eq!(told(3), [1, 5], "the event was open during the pause");
+    assert_eq!(told(10), [0; 0]);
+}
+
+#[test]
+fn a_skipped_hook_is_told_before_the_claim_that_it_led_to() {
+    let mut event = entered(&[Stage::Preparing, Stage::Claimed]);
+    let member = Member { vm: VmName::new("db-0"), workload: WorkloadName("pg".into()) };
+    let skipped = WaiverReason::Skipped { who: "ada".into(), reason: "known".into() };
+    let hook = HookId { phase: Phase::Drain, key: 0 };
+    event.waivers.push(Waiver { member, hook, why: skipped, at: NOW });
+    let mut steps = Steps::new();
+    stages(&event, &mut steps);
+    hooks(&event, &mut steps);
+    let skipped = "drain of pg on db-0: waived, skipped by ada: known";
+    assert_eq!(in_order(steps), ["announced", skipped, "preparing", "claimed"]);
+}
