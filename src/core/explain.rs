@@ -17,7 +17,7 @@ use crate::plan::placement;
 use crate::plan::registration::unregistered_blocker;
 use crate::planning_input::PlanningInput;
 use crate::schedule::clearance::{blocker_of_step, clearance, clearance_of_preparation};
-use crate::schedule::failure::hook_failed;
+use crate::schedule::failure::{failure_before_return, hook_failed};
 use crate::schedule::required;
 use crate::schedule::slots;
 use crate::schedule::step::Step;
@@ -111,8 +111,10 @@ fn blocking_hooks(state: &State, event: &Event, now: Timestamp) -> Vec<Blocker> 
 fn blocking_hook(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Blocker> {
     match step_state::state_without_undo(event, step, now) {
         StepState::Failed(reason) if step.on_failure == OnFailure::Hold => Some(hook_failed(event, step, &reason)),
-        _ => blocker_of_step(state, event, step, now).filter(|it| {
-            matches!(it, Blocker::HookNotRun { .. } | Blocker::HookBlocked { .. } | Blocker::WorkloadAway { .. })
+        _ => failure_before_return(event, core::slice::from_ref(step), now).or_else(|| {
+            blocker_of_step(state, event, step, now).filter(|it| {
+                matches!(it, Blocker::HookNotRun { .. } | Blocker::HookBlocked { .. } | Blocker::WorkloadAway { .. })
+            })
         }),
     }
 }

@@ -213,7 +213,8 @@ fn role(reader: &OutputContext, workload: &shown::Workload) -> Span {
         Some(shown::LastRole { role, unreachable_since: Some(since) }) => {
             plain(format!("unknown ({role} before {})", moments::written(reader.now, since)))
         }
-        Some(_) => plain("unknown (primary, as another member says)"),
+        Some(last) if last.role == "primary" => plain("unknown (says primary, and so does another member)"),
+        Some(last) => plain(format!("unknown ({} at last)", last.role)),
         None if workload.role == "primary" => bold("primary"),
         None => plain(&workload.role),
     }

@@ -125,7 +125,7 @@ pub fn take_all(state: &mut State, id: &EventId) {
 
 pub(crate) fn take_one(state: &mut State, id: &EventId, member: Member, group: Option<GroupName>) -> bool {
     let now = state.now;
-    let (was_fit, has_failed) = (state.is_fit(&member), state.has_failed_to_return(&member));
+    let (was_fit, has_failed) = (state.is_fit_for(id, &member), state.has_failed_to_return(&member));
     // A member restored meanwhile has to leave again, and the hooks of returned slots are due again.
     let is_own = state.slots.get(&member).is_some_and(|slot| slot.by == *id);
     let is_another_stint = is_own || attempts::is_restore_begun(state, &member);

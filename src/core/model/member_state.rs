@@ -46,11 +46,15 @@ impl State {
         self.not_serving_since(member).map(|_| SlotCause::NotReady(member.clone()))
     }
 
-    /// The member serves, as far as known.
-    pub fn is_fit(&self, member: &Member) -> bool {
-        let restore_failed = || self.slots.get(member).is_some_and(|slot| slot.restore_failed);
+    /// The member serves, as far as known, apart from what this event did to the member. A restore that failed when the
+    /// event gave its slots back says nothing against a member that served before: the event's own hooks would otherwise
+    /// make the event a repair, which waits for no hook.
+    pub fn is_fit_for(&self, event: &EventId, member: &Member) -> bool {
+        let slot = self.slots.get(member);
         let is_there = !self.is_unreachable(&member.vm) && self.not_serving_since(member).is_none();
-        is_there && !restore_failed() && !self.has_failed_to_return(member)
+        let served_before = slot.is_some_and(|slot| slot.by == *event && slot.was_fit);
+        let restore_failed = || slot.is_some_and(|slot| slot.restore_failed) || self.has_failed_to_return(member);
+        is_there && (served_before || !restore_failed())
     }
 
     /// The state of the member, one of `MEMBER_STATES`.

@@ -17,9 +17,7 @@ use crate::schedule::step_state::StepState;
 /// of the slots still counts, until the hook runs again.
 pub fn holding_failure(state: &State, event: &Event, now: Timestamp) -> Option<Blocker> {
     let steps = required::required_steps(state, event);
-    let gave_back = event.times_given_back > 0 && event.slots_since.is_none();
-    holding_failure_among(event, &steps, now)
-        .or_else(|| if gave_back { former_failure(event, &steps, now) } else { None })
+    holding_failure_among(event, &steps, now).or_else(|| failure_before_return(event, &steps, now))
 }
 
 /// Whether this hook of this member has failed and holds the event.
@@ -30,9 +28,8 @@ pub fn is_holding_by(state: &State, event: &Event, member: &Member, hook: HookId
 
 /// Whether this hook has failed and holds the event.
 pub(crate) fn is_holding(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
-    let gave_back = event.times_given_back > 0 && event.slots_since.is_none();
     let step = core::slice::from_ref(step);
-    holding_failure_among(event, step, now).is_some() || gave_back && former_failure(event, step, now).is_some()
+    holding_failure_among(event, step, now).or_else(|| failure_before_return(event, step, now)).is_some()
 }
 
 pub(crate) fn holding_failure_among(event: &Event, steps: &[Step<'_>], now: Timestamp) -> Option<Blocker> {
@@ -65,6 +62,12 @@ pub(crate) fn blocker_before_last_call(
     };
     let open = || steps.iter().filter(|step| is_open(event, step, now));
     former_failure(event, steps, now).or_else(|| open().find_map(blocked)).or_else(|| open().next().map(waiting))
+}
+
+/// The hook that failed before the members returned, until the hooks run again.
+pub(crate) fn failure_before_return(event: &Event, steps: &[Step<'_>], now: Timestamp) -> Option<Blocker> {
+    let waits = !event.gave_back.is_empty() && event.slots_since.is_none();
+    if waits { former_failure(event, steps, now) } else { None }
 }
 
 /// The failed hook of an earlier stint.

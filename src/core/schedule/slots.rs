@@ -47,7 +47,9 @@ pub fn is_exempt(state: &State, event: &Event) -> bool {
 /// Whether a user repairs members that are out of service anyway (R3b).
 pub fn is_repair(state: &State, event: &Event) -> bool {
     let members = needed(state, event);
-    event.is_user_initiated() && !members.is_empty() && members.iter().all(|(member, _)| !state.is_fit(member))
+    event.is_user_initiated()
+        && !members.is_empty()
+        && members.iter().all(|(member, _)| !state.is_fit_for(&event.announcement.id, member))
 }
 
 /// Whether the event is a repair by the fitness of each member at the time when the member's slot was taken.

@@ -238,7 +238,14 @@ impl HookExecutor {
             self.metrics.hook(ended.hook.phase, &outcome, cluster.time.now().since(ended.begun_at));
         }
         tokio::spawn(async move {
-            tracing::info!(attempt = key, outcome = outcome.as_str(), reason = outcome.reason(), "hook ended");
+            let (word, reason) = (outcome.as_str(), outcome.reason());
+            // A failure wakes a person, who reads the warnings first.
+            match &outcome {
+                Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Unknown(_) => {
+                    tracing::warn!(attempt = key, outcome = word, reason, "hook ended");
+                }
+                _ => tracing::info!(attempt = key, outcome = word, reason, "hook ended"),
+            }
             cluster.record(&Command::FinishAttempt(FinishAttempt { event, attempt, outcome })).await;
         });
     }

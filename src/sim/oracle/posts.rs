@@ -162,7 +162,8 @@ impl World {
         let state = self.chain.borrow().latest();
         let Some(event) = state.event(event) else { return false };
         let named = state.slots.iter().filter(|(member, _)| event.affects(&member.vm));
-        let is_sick = |(member, slot): (&Member, &Slot)| !slot.was_fit || !state.is_fit(member);
+        let is_sick =
+            |(member, slot): (&Member, &Slot)| !slot.was_fit || !state.is_fit_for(&event.announcement.id, member);
         let is_repair = event.is_user_initiated() && named.into_iter().all(is_sick);
         let takes_away = event.attempts.iter().any(|attempt| attempt.hook.phase.is_disruptive());
         let is_brief = event.announcement.duration.is_some_and(|duration| duration < Duration::from_secs(10));

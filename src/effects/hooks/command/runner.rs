@@ -129,7 +129,8 @@ impl Runner {
     }
 
     fn take_up(&self, name: &str) {
-        if [".lock", NEW].contains(&name) {
+        // `.hooks.json` has the replica's former hooks.
+        if [".lock", ".hooks.json", NEW].contains(&name) {
             return;
         }
         if let Some(gone) = name.strip_prefix(GONE) {

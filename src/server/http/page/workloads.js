@@ -62,7 +62,8 @@ function known({ role, last_role: last }) {
   if (role === "primary") return tree("strong", {}, role);
   if (!last) return role;
   const since = instant(last.unreachable_since);
-  return isNaN(since) ? "unknown (primary, as another member says)" : `unknown (${last.role} before ${time(since, Date.now())} UTC)`;
+  if (!isNaN(since)) return `unknown (${last.role} before ${time(since, Date.now())} UTC)`;
+  return last.role === "primary" ? "unknown (says primary, and so does another member)" : `unknown (${last.role} at last)`;
 }
 
 function row(workload, why, asked) {

@@ -46,6 +46,8 @@ impl Teller<'_> {
                 let message = format!("the {} hook of {member} failed: {reason}", hook.phase);
                 let again = if slots::waits_for_last_call(self.event) {
                     "the hook may run again shortly before the notice ends; "
+                } else if self.event.slots_since.is_none() {
+                    "the hook runs again with the next preparation, when its members are back; "
                 } else {
                     ""
                 };
@@ -75,7 +77,7 @@ impl Teller<'_> {
     fn gives_back(&self) -> String {
         let at = slots::gives_back_at(self.state, self.event).filter(|at| *at > self.input.now);
         at.map_or_else(String::new, |at| {
-            format!("at {} its members return to service, and the hooks run again before the start; ", rfc3339(at))
+            format!("at {} its members return to service, and then the hooks run again; ", rfc3339(at))
         })
     }
 

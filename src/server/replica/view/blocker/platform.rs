@@ -1,5 +1,6 @@
 //! What depends on Azure: the posts of an approval, the start of an event, and a cluster without an endpoint.
 
+use allclear_core::explain::approvable_by_hand;
 use allclear_core::model::slot::Slot;
 use allclear_core::model::time::Timestamp;
 use allclear_core::schedule::last_call;
@@ -42,7 +43,12 @@ impl Teller<'_> {
     }
 
     pub(super) fn blind(&self) -> Sentences {
-        let again = format!("the event is approved when an endpoint works again{}", self.last_resort());
+        // Beside another blocker, an endpoint that works again approves nothing.
+        let goes_on = match approvable_by_hand(self.state, self.event, self.input) {
+            Some(_) => "the event is approved when an endpoint works again",
+            None => "when an endpoint works again, the event continues, and waits for its other blockers",
+        };
+        let again = format!("{goes_on}{}", self.last_resort());
         let blind = "no reachable replica that lists the event has a working metadata endpoint";
         let tried = self.event.claims.iter().rev().find(|claim| claim.is_last_resort && claim.outcome.is_some());
         let message = match tried.and_then(|claim| claim_detail(claim).zip(Some(&claim.approver))) {
