@@ -56,6 +56,15 @@ fn critical(status: &shown::Status) -> Vec<String> {
         let voters = status.replicas.iter().filter(|replica| replica.voter).count();
         let others = if voters > 2 { "; the other replicas may act" } else { "" };
         all.push(format!("no quorum, so nothing is decided by {}{others}", status.replica));
+        // The notice goes on without a quorum.
+        let waiting = status.events.iter().filter(|event| event.drill.is_none() && event.not_before.is_some());
+        all.extend(waiting.filter(|event| matches!(event.stage.as_str(), "announced" | "preparing")).map(|event| {
+            format!(
+                "{} is open, and its notice ends at {}",
+                what(event),
+                event.not_before.as_deref().unwrap_or_default()
+            )
+        }));
     }
     let sees = |replica: &shown::Replica| replica.member && replica.reachable && replica.metadata == "healthy";
     if !status.replicas.iter().any(sees) {
@@ -103,7 +112,14 @@ fn warnings(status: &shown::Status) -> Vec<String> {
         let blocked = blockers(event).filter(|it| matches!(it.code.as_str(), "hook_blocked" | "budget"));
         all.extend(blocked.map(|blocker| format!("{} waits: {}", what(event), blocker.message)));
         if let Some(hold) = &event.hold {
-            all.push(format!("{} is held by {} until {}", what(event), hold.by, hold.until));
+            let start = hold.starts_before.first().map(|start| format!(", and starts all the same at {}", start.at));
+            all.push(format!(
+                "{} is held by {} until {}{}",
+                what(event),
+                hold.by,
+                hold.until,
+                start.unwrap_or_default()
+            ));
         }
     }
     for replica in status.replicas.iter().filter(|replica| replica.member) {
@@ -156,6 +172,13 @@ mod tests {
         let clock = told(|it| it.replicas[1].clock_difference_ms = Some(-5_200));
         assert_eq!(clock, "WARNING: cluster orders: db-1: CLOCK 5.2 s behind the cluster's clock\n");
         assert!(told(|it| it.quorum = false).starts_with("CRITICAL: cluster orders: no quorum"));
+        let open = told(|it| {
+            let (r#type, source, stage) = ("Reboot".into(), "User".into(), "preparing".into());
+            let (resources, not_before) = (vec!["db-1".into()], Some("noon".into()));
+            it.quorum = false;
+            it.events.push(shown::Event { r#type, source, stage, resources, not_before, ..Default::default() });
+        });
+        assert!(open.contains("; Reboot of db-1 by User is open, and its notice ends at noon"), "{open}");
         let blind = told(|it| it.replicas.iter_mut().for_each(|replica| replica.metadata = "stalled".into()));
         assert!(blind.starts_with("CRITICAL: cluster orders: nobody sees events"), "{blind}");
         let held = told(|it| {
@@ -167,12 +190,17 @@ mod tests {
                 resources: vec!["db-0".into()],
                 blocker: Some(blocker("hold")),
                 other_blockers: vec![blocker("hook_failed")],
-                hold: Some(shown::Pause { by: "ada".into(), until: "noon".into(), ..Default::default() }),
+                hold: Some(shown::Pause {
+                    by: "ada".into(),
+                    until: "noon".into(),
+                    starts_before: vec![shown::pause::Start { event: "e".into(), at: "ten".into() }],
+                    ..Default::default()
+                }),
                 ..Default::default()
             };
             it.events.push(event);
         });
-        let wanted = "Reboot of db-0 by User waits for a person: no\u{fffd}disk; Reboot of db-0 by User is held by ada until noon";
+        let wanted = "Reboot of db-0 by User waits for a person: no\u{fffd}disk; Reboot of db-0 by User is held by ada until noon, and starts all the same at ten";
         assert_eq!(held, format!("CRITICAL: cluster orders: {wanted}\n"));
         let unprepared = told(|it| {
             let missing_hooks = vec!["failover of orders-db on db-0".into()];
