@@ -34,18 +34,18 @@ const LEAST: Duration = Duration::from_secs(10);
 
 /// Time before the end for the hooks left to run, each with a reserve.
 fn lead(state: &State, event: &Event) -> Duration {
-    bounded(event, time_to_run(state, event, is_left, with_reserve).max(LEAST))
+    bounded(event, time_to_run(state, event, |step| is_left(event, step), with_reserve).max(LEAST))
 }
 
 /// Expected duration of the hooks left to run.
 pub fn expected_course(state: &State, event: &Event) -> Duration {
-    bounded(event, time_to_run(state, event, is_left, expected))
+    bounded(event, time_to_run(state, event, |step| is_left(event, step), expected))
 }
 
-/// Expected duration of all hooks, from the first one's beginning on. Without a reserve: a hook that hangs must not take
-/// the time of the next last call in its group.
-fn whole_course(state: &State, event: &Event) -> Duration {
-    bounded(event, time_to_run(state, event, |_, _| true, expected))
+/// Expected duration of the hooks of a last call, from the beginning of the call on. Without a reserve: a hook that hangs
+/// must not take the time of the next last call in its group.
+fn course_of_call(state: &State, event: &Event, now: Timestamp) -> Duration {
+    bounded(event, time_to_run(state, event, |step| lets_run(state, event, step, now), expected))
 }
 
 /// At most `last_call`, and at most a quarter of the notice.
@@ -57,12 +57,12 @@ fn bounded(event: &Event, time: Duration) -> Duration {
 fn time_to_run(
     state: &State,
     event: &Event,
-    counts: fn(&Event, &Step<'_>) -> bool,
+    counts: impl Fn(&Step<'_>) -> bool,
     of: fn(&State, &Step<'_>) -> Duration,
 ) -> Duration {
     let mut of_members: BTreeMap<Member, Duration> = BTreeMap::new();
     let disruptive = required_steps(state, event).into_iter().filter(|step| step.id.phase.is_disruptive());
-    for step in disruptive.filter(|step| counts(event, step)) {
+    for step in disruptive.filter(counts) {
         *of_members.entry(step.member.clone()).or_default() += of(state, &step);
     }
     of_members.into_values().max().unwrap_or_default()
@@ -144,15 +144,22 @@ pub fn has_service(state: &State, event: &Event) -> bool {
     required_steps(state, event).iter().any(|step| step.id.phase.is_disruptive() && is_left(event, step))
 }
 
-/// Last calls of one group begin in sequence.
+/// Last calls of one group begin in sequence: each when the hooks of the one before have ended, or should have.
 fn is_behind(state: &State, event: &Event, now: Timestamp) -> bool {
     let groups = affected_groups(state, event);
     let others = state.open_events().filter(|other| other.announcement.id != event.announcement.id);
     let mut calling = others.filter(|other| {
         let begun = other.last_call_since.filter(|_| other.stage() <= Stage::Preparing);
-        begun.is_some_and(|begun| now < begun.plus(whole_course(state, other))) && has_service(state, other)
+        begun.is_some_and(|begun| now < begun.plus(course_of_call(state, other, now))) && is_calling(state, other, now)
     });
     calling.any(|other| affected_groups(state, other).iter().any(|group| groups.contains(group)))
+}
+
+/// Whether a hook of the event's last call is left. A shutdown that waits for the last moment keeps no other event
+/// waiting.
+fn is_calling(state: &State, event: &Event, now: Timestamp) -> bool {
+    let disruptive = required_steps(state, event).into_iter().filter(|step| step.id.phase.is_disruptive());
+    disruptive.filter(|step| is_left(event, step)).any(|step| lets_run(state, event, &step, now))
 }
 
 /// In last call a hook runs as far as the hook moves service away. A shutdown ends service: so a shutdown runs only
