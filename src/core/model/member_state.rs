@@ -46,15 +46,15 @@ impl State {
         self.not_serving_since(member).map(|_| SlotCause::NotReady(member.clone()))
     }
 
-    /// The member serves, as far as known, apart from what this event did to the member. A restore that failed when the
-    /// event gave its slots back says nothing against a member that served before: the event's own hooks would otherwise
-    /// make the event a repair, which waits for no hook.
+    /// The member serves, as far as known. A failed restore counts against the member, with two exceptions: the member
+    /// reports the primary, or the restore followed a return of slots by this event, and the member served before. In
+    /// both cases the event would be a repair, which waits for no hook, and would take a serving member down.
     pub fn is_fit_for(&self, event: &EventId, member: &Member) -> bool {
         let slot = self.slots.get(member);
         let is_there = !self.is_unreachable(&member.vm) && self.not_serving_since(member).is_none();
         let served_before = slot.is_some_and(|slot| slot.by == *event && slot.was_fit);
         let restore_failed = || slot.is_some_and(|slot| slot.restore_failed) || self.has_failed_to_return(member);
-        is_there && (served_before || !restore_failed())
+        is_there && (served_before || self.role(member) == Role::Primary || !restore_failed())
     }
 
     /// The state of the member, one of `MEMBER_STATES`.

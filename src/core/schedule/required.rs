@@ -90,7 +90,8 @@ fn step<'a>(
         let last = other.forward_attempts_of(member, id).rfind(|attempt| attempt.stint == stint);
         last.and_then(|last| last.outcome.as_ref()).is_some_and(|(outcome, _)| outcome.is_favourable())
     };
-    let is_excused = event.is_user_initiated() && slot.is_some_and(|slot| !slot.was_fit);
+    let was_unfit = event.is_user_initiated() && slot.is_some_and(|slot| !slot.was_fit);
+    let is_excused = was_unfit && !state.is_fit_for(event_id, member);
     Step {
         member: member.clone(),
         id,

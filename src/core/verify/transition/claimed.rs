@@ -212,9 +212,12 @@ fn last_outcome<'a>(before: &'a State, event: &'a Event, member: &Member, id: Ho
     outcomes().find(|outcome| outcome.is_favourable()).filter(|_| own.is_none_or(|own| !own.is_favourable())).or(own)
 }
 
-/// The member was sick when a user requested the event (R3b).
+/// The member was sick when a user requested the event (R3b). A reachable primary serves, whatever its hooks say.
 fn is_excused(before: &State, event: &Event, member: &Member) -> bool {
-    event.announcement.source == Source::User && before.slots.get(member).is_some_and(|slot| !slot.was_fit)
+    let is_there = !before.is_unreachable(&member.vm) && before.not_serving_since(member).is_none();
+    let serves = is_there && before.role(member) == Role::Primary;
+    let was_sick = before.slots.get(member).is_some_and(|slot| !slot.was_fit);
+    event.announcement.source == Source::User && was_sick && !serves
 }
 
 fn is_settled(before: &State, event: &Event, member: &Member, id: HookId, hook: &Hook) -> bool {
