@@ -2,9 +2,11 @@
 
 use crate::apply::access::{Applied, open, registered};
 use crate::model::command::Rejection;
+use crate::model::event::Event;
 use crate::model::id::{EventId, GroupName, VmName};
 use crate::model::slot::{Slot, SlotState};
 use crate::model::state::State;
+use crate::model::time::Timestamp;
 use crate::model::workload::Member;
 use crate::schedule::affected_members::needed;
 use crate::schedule::attempts;
@@ -64,16 +66,20 @@ pub(crate) fn give_back_slots(state: &mut State, id: &EventId) -> Applied {
     event.is_deferred |= !is_halted;
     event.slots_since = None;
     event.stuck_since = None;
-    // Returns during a hold or a pause are not counted, so their number has a limit of its own.
-    if event.gave_back.len() >= RETURNS_KEPT {
-        event.gave_back.remove(0);
-    }
-    event.gave_back.push(now);
+    keep_return(event, now);
     event.revision += 1;
     for slot in state.slots.values_mut() {
         slot.events.remove(id);
     }
     Ok(())
+}
+
+/// Returns during a hold or a pause have no other limit.
+fn keep_return(event: &mut Event, at: Timestamp) {
+    if event.gave_back.len() >= RETURNS_KEPT {
+        event.gave_back.remove(0);
+    }
+    event.gave_back.push(at);
 }
 
 /// Ends the restore of a member declared to be in service by an operator.
@@ -180,5 +186,30 @@ pub(crate) fn drop_members_of(state: &mut State, vm: &VmName) {
     for (_, slot) in state.slots.iter_mut().filter(|(member, _)| member.vm == *vm) {
         slot.events.clear();
         (slot.state, slot.since) = (SlotState::Gone, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::document::{Announcement, EventType, NotBefore, Source, Status};
+    use alloc::string::String;
+
+    #[test]
+    fn an_event_keeps_its_last_returns() {
+        let announcement = Announcement {
+            id: EventId::new("e"),
+            status: Status::Scheduled,
+            kind: EventType::Reboot,
+            source: Source::User,
+            resource_type: String::new(),
+            resources: Vec::new(),
+            not_before: NotBefore::Unknown,
+            description: String::new(),
+            duration: None,
+        };
+        let mut event = Event::first_seen_as(announcement, VmName::new("a"), Timestamp(0));
+        (1..=12).for_each(|at| keep_return(&mut event, Timestamp(at)));
+        assert_eq!(event.gave_back, (3..=12).map(Timestamp).collect::<Vec<_>>());
     }
 }
