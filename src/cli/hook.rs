@@ -1,12 +1,10 @@
 //! `allclear hook run`: runs one hook with a made-up event, and shows the hook's input and answer.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::time::Duration;
+mod shown;
 
 use clap::Subcommand;
-use serde::Serialize;
 
+use self::shown::Shown;
 use super::format::AnswerFormat;
 use super::{Configured, Exit, examples, failed, misused, runtime, say};
 use allclear_core::model::document::{EventType, Source};
@@ -266,44 +264,5 @@ fn words(way: &HookTarget) -> Vec<String> {
     match way {
         HookTarget::Command(argv) => argv.clone(),
         HookTarget::Http(http) | HookTarget::Patroni { api: http, .. } => vec!["POST".to_owned(), http.url.clone()],
-    }
-}
-
-/// The hook's input and answer.
-#[derive(Serialize)]
-pub(super) struct Shown {
-    hook: String,
-    runs: Vec<String>,
-    user: Option<String>,
-    told: BTreeMap<String, String>,
-    #[serde(flatten)]
-    pub(super) answer: HookOutcome,
-    #[serde(serialize_with = "as_seconds")]
-    seconds: Duration,
-    pub(super) stdout: String,
-    pub(super) stderr: String,
-}
-
-fn as_seconds<S: serde::Serializer>(span: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(span.as_secs_f64())
-}
-
-impl Shown {
-    fn told(&self) -> String {
-        let mut text = format!("{} runs {}", self.hook, self.runs.join(" "));
-        if let Some(user) = &self.user {
-            let _ = write!(text, " as {user}");
-        }
-        text.push_str("\nthe hook receives\n");
-        for (name, value) in &self.told {
-            let _ = writeln!(text, "  {name}={value}");
-        }
-        for (name, said) in [("prints", &self.stdout), ("writes to standard error", &self.stderr)] {
-            if !said.is_empty() {
-                let _ = writeln!(text, "the hook {name}\n  {}", said.trim_end().replace('\n', "\n  "));
-            }
-        }
-        let _ = writeln!(text, "the hook ends after {:.1} s: {}", self.seconds.as_secs_f64(), self.answer);
-        text.lines().fold(String::new(), |text, line| text + &sanitize(line) + "\n")
     }
 }

@@ -30,6 +30,7 @@ use crate::config::{self, Config};
 use crate::consensus::{self, Consensus};
 use crate::control_plane::ControlPlane;
 use crate::export::{notices, traces};
+use crate::hooks::command::FORMER_HOOKS;
 use crate::hooks::session::Sessions;
 use crate::hooks::{HookRunner, Runner};
 use crate::imds::Endpoint;
@@ -224,7 +225,7 @@ fn remove(sockets: &[PathBuf]) {
 fn known_calls(config: &Config, spool: &Path) -> anyhow::Result<KnownCalls> {
     let configured = hook_commands::of(config);
     let former = Former::open(spool, &configured).with_context(|| {
-        let file = spool.join(".hooks.json");
+        let file = spool.join(FORMER_HOOKS);
         format!(
             "cannot read or write {}, the record of hooks of former configurations; repair the disk or the \
              permissions, or move the file away when `allclear workload list` on another replica shows no outstanding \

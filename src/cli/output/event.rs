@@ -222,8 +222,10 @@ pub(super) fn if_nothing_changes(
 
 /// Why the end of the notice is unknown.
 fn no_notice_end(reader: &OutputContext, event: &shown::Event) -> String {
+    if matches!(event.stage.as_str(), "started" | "restoring" | "closed") {
+        return "unknown".into();
+    }
     match &event.ignored_not_before {
-        _ if matches!(event.stage.as_str(), "started" | "restoring" | "closed") => "unknown".into(),
         Some(at) => format!(
             "unknown: Azure said {}, which was over when the event was first seen; compare the clocks (`{}`)",
             moments::written(reader.now, at),

@@ -1,14 +1,14 @@
-//! Runs the `check` hooks of this VM's configured workloads outside of events: a right or a password that somebody
-//! changed is found before an event needs it.
+//! Runs the `check` hooks of this VM's configured workloads outside of events: finds a changed right or password before
+//! the next event.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::cluster::ClusterHandle;
 use super::latest_answers::{CheckFault, LatestChecks};
+use super::polls;
 use crate::hooks::{HookEnvironment, Owner, ProbeHook};
 use allclear_core::model::id::WorkloadName;
 use allclear_core::model::workload::Member;
@@ -16,7 +16,7 @@ use allclear_core::schedule::checks::may_check;
 
 /// The pause before the first check: the database may start together with the replica.
 const FIRST_AFTER: Duration = Duration::from_mins(2);
-/// The pause after a check with a fault or without an end, so that a repair is noticed.
+/// The pause after a check with a fault, or after an interrupted check: a repair ends the warning soon.
 const AGAIN_AFTER: Duration = Duration::from_mins(10);
 
 /// A workload with `check` hooks.
@@ -36,17 +36,9 @@ pub(super) async fn run(
     checked: Vec<CheckProbe>,
     stop: CancellationToken,
 ) {
-    let tasks = TaskTracker::new();
-    for workload in checked {
-        tasks.spawn(stop.clone().run_until_cancelled_owned(check_on(
-            cluster.clone(),
-            latest.clone(),
-            surroundings.clone(),
-            workload,
-        )));
-    }
-    tasks.close();
-    tasks.wait().await;
+    let polls =
+        checked.into_iter().map(|workload| check_on(cluster.clone(), latest.clone(), surroundings.clone(), workload));
+    polls::run_each(stop, polls).await;
 }
 
 async fn check_on(
@@ -63,7 +55,7 @@ async fn check_on(
         if state.wait_for(|state| may_check(state, &member)).await.is_err() {
             return;
         }
-        // A check that an event interrupts ends at once, with its processes, and says nothing.
+        // An event interrupts the check, and the processes of the check end at once.
         let found = tokio::select! {
             biased;
             _ = state.wait_for(|state| !may_check(state, &member)) => None,

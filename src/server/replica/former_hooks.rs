@@ -11,11 +11,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::hook_calls::{Configured, HookCalls};
+use crate::hooks::command::FORMER_HOOKS;
 use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::WorkloadName;
 use allclear_core::model::workload::Phase;
 
-const FILE: &str = ".hooks.json";
 /// Access for the owner alone: hooks have secrets in their variables.
 const MODE: u32 = 0o600;
 
@@ -44,7 +44,7 @@ impl Former {
     /// When the file cannot be read or written. An undecodable file is an error, too: the file may contain the only way
     /// to restore a member.
     pub fn open(folder: &Path, configured: &Configured) -> io::Result<Self> {
-        let file = folder.join(FILE);
+        let file = folder.join(FORMER_HOOKS);
         let mut known = read(&file)?;
         known.retain(|hook, _| !configured.contains_key(hook));
         write(&file, configured.iter().chain(&known))?;
@@ -127,20 +127,20 @@ mod tests {
         let former = Former::open(folder.path(), &new).unwrap();
         let (name, id) = old.keys().next().unwrap();
         assert_eq!(former.calls(name, *id).unwrap().run.argv, ["/old"]);
-        let mode = fs::metadata(folder.path().join(FILE)).unwrap().permissions().mode();
+        let mode = fs::metadata(folder.path().join(FORMER_HOOKS)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, MODE);
 
         former.keep(&new, |_, _| false);
         assert!(former.calls(name, *id).is_none());
-        assert!(!fs::read_to_string(folder.path().join(FILE)).unwrap().contains("/old"));
+        assert!(!fs::read_to_string(folder.path().join(FORMER_HOOKS)).unwrap().contains("/old"));
     }
 
     #[test]
     fn what_cannot_be_understood_is_not_thrown_away() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join(FILE), "[{\"workload\":").unwrap();
+        fs::write(folder.path().join(FORMER_HOOKS), "[{\"workload\":").unwrap();
         let error = Former::open(folder.path(), &Configured::new()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
-        assert!(fs::read_to_string(folder.path().join(FILE)).unwrap().starts_with("[{"));
+        assert!(fs::read_to_string(folder.path().join(FORMER_HOOKS)).unwrap().starts_with("[{"));
     }
 }

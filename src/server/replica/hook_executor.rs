@@ -14,7 +14,7 @@ use super::cluster::ClusterHandle;
 pub use super::former_hooks::Former;
 pub use super::hook_calls::{Configured, HookCalls};
 pub use super::hook_lookup::KnownCalls;
-use super::hook_lookup::call;
+use super::hook_lookup::{call, place_of};
 use super::input_source::InputSource;
 use super::late_outcomes;
 use super::metrics::Metrics;
@@ -284,14 +284,6 @@ impl HookExecutor {
             drill: event.drill.as_ref().map(|drill| drill.mode),
         }
     }
-}
-
-/// The position of the hook among the hooks of the same phase on this VM.
-fn place_of(state: &State, cluster: &ClusterHandle, attempt: &Attempt) -> usize {
-    let workload =
-        state.replicas.get(&cluster.node.name).and_then(|replica| replica.workload(&attempt.member.workload));
-    let id = state.hook_run_on(&cluster.node.name, &attempt.member, attempt.hook);
-    workload.zip(id).and_then(|(workload, id)| workload.place_of(id)).unwrap_or_default()
 }
 
 /// An attempt that was stopped because the event leaves less time than at the attempt's start has timed out.

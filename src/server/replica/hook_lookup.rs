@@ -6,6 +6,7 @@ use super::hook_calls::Configured;
 use crate::hooks::HookCall;
 use crate::hooks::session::Dispatch;
 use allclear_core::model::attempt::Attempt;
+use allclear_core::model::state::State;
 use allclear_core::model::workload::Intent;
 
 /// The commands of hooks: from the configuration, and from former configurations whose hooks are still due.
@@ -36,4 +37,12 @@ pub(super) fn call(
         Intent::Undo => calls.undo,
     };
     command.map(HookCall::Command)
+}
+
+/// The position of the hook among the hooks of the same phase on this VM.
+pub(super) fn place_of(state: &State, cluster: &ClusterHandle, attempt: &Attempt) -> usize {
+    let workload =
+        state.replicas.get(&cluster.node.name).and_then(|replica| replica.workload(&attempt.member.workload));
+    let id = state.hook_run_on(&cluster.node.name, &attempt.member, attempt.hook);
+    workload.zip(id).and_then(|(workload, id)| workload.place_of(id)).unwrap_or_default()
 }

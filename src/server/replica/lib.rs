@@ -30,6 +30,7 @@ pub mod metrics;
 pub mod peer_tracker;
 pub mod policy_fingerprints;
 pub mod poller;
+mod polls;
 pub mod readiness_poller;
 mod reporter;
 pub mod role_poller;

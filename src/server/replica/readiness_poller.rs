@@ -3,11 +3,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::clock;
 use super::cluster::ClusterHandle;
 use super::latest_answers::LatestReadiness;
+use super::polls;
 use crate::hooks::{HookEnvironment, Owner, ProbeHook};
 use allclear_core::model::command::{Command, UpdateConditions};
 use allclear_core::model::state::State;
@@ -36,17 +36,9 @@ pub(super) async fn run(
     asked: Vec<ReadinessProbe>,
     stop: CancellationToken,
 ) {
-    let tasks = TaskTracker::new();
-    for workload in asked {
-        tasks.spawn(stop.clone().run_until_cancelled_owned(ask_on(
-            cluster.clone(),
-            latest.clone(),
-            surroundings.clone(),
-            workload,
-        )));
-    }
-    tasks.close();
-    tasks.wait().await;
+    let polls =
+        asked.into_iter().map(|workload| ask_on(cluster.clone(), latest.clone(), surroundings.clone(), workload));
+    polls::run_each(stop, polls).await;
 }
 
 async fn ask_on(

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::clock;
 use super::cluster::ClusterHandle;
 use super::latest_answers::LatestRoles;
+use super::polls;
 use crate::hooks::{HookEnvironment, RoleSource};
 use allclear_core::model::command::{Command, UpdateConditions};
 use allclear_core::model::id::{EventId, GroupName, WorkloadName};
@@ -41,17 +41,9 @@ pub(super) async fn run(
     told: Vec<PolledRole>,
     stop: CancellationToken,
 ) {
-    let tasks = TaskTracker::new();
-    for workload in told {
-        tasks.spawn(stop.clone().run_until_cancelled_owned(ask_on(
-            cluster.clone(),
-            latest.clone(),
-            surroundings.clone(),
-            workload,
-        )));
-    }
-    tasks.close();
-    tasks.wait().await;
+    let polls =
+        told.into_iter().map(|workload| ask_on(cluster.clone(), latest.clone(), surroundings.clone(), workload));
+    polls::run_each(stop, polls).await;
 }
 
 async fn ask_on(cluster: Arc<ClusterHandle>, kept: Arc<LatestRoles>, surroundings: HookEnvironment, told: PolledRole) {

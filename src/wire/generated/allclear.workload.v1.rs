@@ -503,7 +503,8 @@ pub enum Phase {
     Shutdown = 4,
     Restore = 5,
     Ready = 6,
-    /// For a session in a dry run only, before all other phases: verifies the requirements of the other hooks. Changes nothing.
+    /// For a session in a dry run only, before all other phases: verifies the requirements of the other hooks. Changes
+    /// nothing.
     Check = 7,
 }
 impl Phase {

@@ -43,7 +43,7 @@ fn member(vm: &str, workload: &str) -> Member {
     Member { vm: VmName::new(vm), workload: WorkloadName(workload.into()) }
 }
 
-/// Which of all members may be checked.
+/// The members with permission for a check.
 fn checked(state: &State) -> Vec<String> {
     let all = [member("a", "pg"), member("a", "pooler"), member("b", "pg"), member("c", "cache")];
     all.iter().filter(|member| may_check(state, member)).map(Member::path).collect()

@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 
 pub use first_use::Memory;
 pub use question::Question;
-pub use runner::Runner;
+pub use runner::{FORMER_HOOKS, Runner};
 pub use single_run::{RunResult, run_alone, told};
 pub use spool_dir::SpoolOpenError;
 pub use supervisor::supervise;

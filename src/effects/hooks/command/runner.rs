@@ -20,6 +20,9 @@ use super::spool_dir::{self, SpoolOpenError};
 use super::{HookCommand, HookEnvironment, clock, process};
 use crate::hooks::{AttemptState, HookOutcome, HookReport, HookTask, HookUpdate, contract};
 
+/// The replica's own file in the folder of the runner: the hooks of former configurations.
+pub const FORMER_HOOKS: &str = ".hooks.json";
+
 /// Further attempts are blocked until a running attempt has ended.
 const MAX_RUNNING: usize = 64;
 const REPORTS: usize = 256;
@@ -129,8 +132,7 @@ impl Runner {
     }
 
     fn take_up(&self, name: &str) {
-        // `.hooks.json` has the replica's former hooks.
-        if [".lock", ".hooks.json", NEW].contains(&name) {
+        if [".lock", FORMER_HOOKS, NEW].contains(&name) {
             return;
         }
         if let Some(gone) = name.strip_prefix(GONE) {
