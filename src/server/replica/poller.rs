@@ -149,8 +149,9 @@ impl ImdsPoller {
                     tracing::warn!(%why, "metadata poll failed");
                 }
                 sight.observation.record_failed_poll();
-                if why.is_failure() && sight.channel.health(now) != ImdsHealth::Healthy {
-                    self.metrics.metadata_failure.note(why.to_string());
+                if why.is_failure() {
+                    let is_stalled = sight.channel.health(now) != ImdsHealth::Healthy;
+                    self.metrics.metadata_failure.note(why.to_string(), is_stalled);
                 }
                 sight.pace.failed(&why);
                 Err(why)
