@@ -19,7 +19,11 @@ impl Teller<'_> {
             format!("there is no quorum: too few replicas can reach each other{}", self.lost())
         };
         let on_its_own = || {
-            format!("when a quorum is back, the event continues from its present stage; otherwise {}", self.platform())
+            format!(
+                "when a quorum is back, the event continues from its present stage; {}otherwise {}",
+                self.approvable_alone_later(),
+                self.platform()
+            )
         };
         let (message, until, next) = match takeover {
             Some(ApprovalForecast::From(at)) if *at > self.input.now => {
@@ -34,6 +38,14 @@ impl Teller<'_> {
                         let next = "when a quorum is back, the event continues from its present stage; this replica \
                                     decides again when the hold or pause ends";
                         (halt.until, next.into())
+                    }
+                    IsolatedBlocker::NotAPair | IsolatedBlocker::LedElsewhere(_) => {
+                        let next = format!(
+                            "the other voters may approve the event at any moment, and this replica learns of the \
+                             approval when it reaches them again; {}",
+                            on_its_own()
+                        );
+                        (self.event.notice_ends(), next)
                     }
                     _ => (self.event.notice_ends(), on_its_own()),
                 };
@@ -75,6 +87,16 @@ impl Teller<'_> {
 
     fn overridden(&self) -> Option<Vec<IsolatedBlocker>> {
         blockers_to_override(self.state, self.input, &self.event.announcement.id)?.ok()
+    }
+
+    /// From when an operator may approve the event on this replica alone.
+    fn approvable_alone_later(&self) -> String {
+        match blockers_to_override(self.state, self.input, &self.event.announcement.id) {
+            Some(Err(IsolatedBlocker::TooSoon(at))) => {
+                format!("from {} on, an operator may approve the event on this replica alone; ", rfc3339(at))
+            }
+            _ => String::new(),
+        }
     }
 
     fn obstacle(&self, obstacle: &IsolatedBlocker) -> String {

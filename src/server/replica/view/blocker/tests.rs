@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::*;
 use allclear_core::model::attempt::{Attempt, Outcome};
 use allclear_core::model::claim::{Claim, PostOutcome, Reason};
-use allclear_core::model::document::{Announcement, EventType, NotBefore, Source, Status};
+use allclear_core::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
 use allclear_core::model::drill::{Drill, Mode};
 use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::{AttemptId, WorkloadName};
@@ -409,4 +409,26 @@ fn an_election_is_not_told_as_a_loss_and_what_was_made_up_does_not_start() {
         (without_quorum(&event).next.as_str(), without_quorum(&event).until),
         ("when a quorum is back, the event continues from its present stage", None)
     );
+}
+
+#[test]
+fn without_a_quorum_it_is_told_what_others_may_do_and_when_an_operator_may_act() {
+    let event = event(Source::User, Vec::new());
+    let next_of = |voters: &[&str], obstacle| {
+        let isolated = IsolatedView {
+            since: after(1),
+            voters: voters.iter().map(|name| VmName::new(*name)).collect(),
+            document: Some(Document::new(vec![event.announcement.clone()])),
+            ..IsolatedView::default()
+        };
+        let input = PlanningInput { isolated: Some(isolated), quorum: false, ..input(1) };
+        let blocker = Blocker::NoQuorum { forecast: Some(ApprovalForecast::Not(obstacle)) };
+        shown(&blocker, &event, &State::default(), &input).next
+    };
+    let of_three = next_of(&["db-0", "db-1", "db-2"], IsolatedBlocker::NotAPair);
+    assert!(of_three.starts_with("the other voters may approve the event at any moment"), "{of_three}");
+    let of_two = next_of(&["db-0", "db-1"], IsolatedBlocker::HookFailed);
+    let from = rfc3339(after(1).plus(Timing::default().takeover_after));
+    let wanted = format!("; from {from} on, an operator may approve the event on this replica alone; otherwise Azure");
+    assert!(of_two.contains(&wanted) && !of_two.contains("other voters"), "{of_two}");
 }
