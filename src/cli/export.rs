@@ -5,8 +5,8 @@ use std::path::Path;
 
 use allclear_core::model::time::Timestamp;
 use allclear_server::grpc::client::{OperatorClientError, OperatorConnection};
-use allclear_server::http::sanitize::harmless_json;
 use allclear_server::replica::clock::rfc3339;
+use allclear_server::replica::sanitize::harmless_json;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Prints page after page.

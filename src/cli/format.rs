@@ -6,8 +6,8 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use allclear_server::grpc::client::OperatorClientError;
-use allclear_server::http::sanitize::harmless_json;
 use allclear_server::http::yaml::harmless_yaml;
+use allclear_server::replica::sanitize::harmless_json;
 
 /// The format of the answer.
 #[derive(clap::Args, Clone, Copy)]

@@ -14,9 +14,9 @@ use allclear_core::model::workload::{Intent, Phase, RunsOn};
 use allclear_server::app::hook_commands;
 use allclear_server::config::{self, Config, HookTarget};
 use allclear_server::hooks::{Deadline, Fence, HookOutcome, HookTask, HookUpdate, command};
-use allclear_server::http::sanitize::sanitize;
 use allclear_server::imds::{Endpoint, Timeouts};
 use allclear_server::replica::clock;
+use allclear_server::replica::sanitize::sanitize;
 
 /// Runs a single hook by hand
 #[derive(Subcommand)]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use tokio::runtime::Runtime;
 
-use crate::http::sanitize::sanitize;
+use crate::replica::sanitize::sanitize;
 
 /// The result of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

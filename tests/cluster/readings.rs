@@ -57,9 +57,12 @@ impl Readings {
 /// Replaces times, durations and revisions by `~`.
 fn without_numbers(line: &str) -> String {
     if line.trim_start().starts_with("allclear ") {
-        let (command, revision) = line.split_once("--revision ").unwrap_or((line, ""));
-        let rest = revision.trim_start_matches(|digit: char| digit.is_ascii_digit());
-        return if revision.is_empty() { line.into() } else { format!("{command}--revision ~{rest}") };
+        let (mut told, mut is_value) = (Vec::new(), false);
+        for word in line.split(' ') {
+            told.push(if is_value && word != "2h" { "~" } else { word });
+            is_value = ["--revision", "--until", "--config"].contains(&word);
+        }
+        return told.join(" ");
     }
     let bare = |word: &str| word.trim_matches(|letter| "(),;:".contains(letter)).to_owned();
     let is_number = |word: &str| {

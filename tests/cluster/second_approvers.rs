@@ -44,7 +44,7 @@ async fn who_approves_beside_the_cluster_is_told_of_once_with_advice() {
             warning.text.contains("no replica of this cluster approved the event; find the other agent"),
             "{warning:?}"
         );
-        assert!(warning.text.contains("s before the notice ended"), "{warning:?}");
+        assert!(warning.text.contains(", before the end of its notice at 20"), "{warning:?}");
     }
     cluster.until_true("a warning", async || told(&cluster, 3).len() == 1).await;
     cluster.cloud.finish(&id).await;

@@ -64,6 +64,7 @@ impl Asking {
             timing: Timing::default(),
             grants: Grants { trusted: vec![0], ..Grants::default() },
             endpoint: None,
+            doctor: String::new(),
         };
         let metrics = Arc::new(Metrics::new().unwrap());
         let shared = SharedParts::new(ClusterHandle { node, consensus, committed, time }, journal, metrics, VERSION);

@@ -52,7 +52,7 @@ async fn a_whole_event_is_shown_without_a_reload_and_its_commands_do_what_they_s
     cluster.hooks.open("gate");
     browser.until_it_says(&["The event is held, until", "An operator, with allclear release"]).await;
     browser.until_it_says(&["Azure starts the event when the notice ends: in"]).await;
-    run_as_copied(&browser, &cluster, "Release the event").await;
+    run_as_copied(&browser, &cluster, "End the hold").await;
     browser.until_it_says(&["Redeploy of db-0 is under way", "out of service: Redeploy of db-0"]).await;
     browser
         .until_it_says(&[

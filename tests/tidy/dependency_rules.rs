@@ -9,7 +9,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("net", &["files"]),
     ("signals", &[]),
     // messages for people contain no terminal control characters
-    ("exit", &["http"]),
+    ("exit", &["replica"]),
     ("consensus", &["net", "files"]),
     ("secrets", &["files"]),
     ("http_client", &["files", "secrets"]),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use allclear_server::hooks::HookOutcome;
-use allclear_server::http::sanitize::sanitize;
+use allclear_server::replica::sanitize::sanitize;
 
 /// The hook's input and answer.
 #[derive(Serialize)]

@@ -3,14 +3,11 @@
 
 mod hooks;
 
-use std::collections::BTreeMap;
-
-use super::advice::advice;
 use super::moments;
 use super::page::{TextBuilder, bold, faint, green, plain, red, yellow};
-use super::text::{OutputContext, how_far, missing, summary, what};
+use super::text::{OutputContext, how_far, is_early, missing, summary, what};
 use allclear_server::replica::clock::from_rfc3339;
-use allclear_server::replica::view::{DOCTOR, primaries};
+use allclear_server::replica::view::primaries;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Width of the names at the left.
@@ -40,7 +37,7 @@ pub(in crate::cli) fn all_open(reader: &OutputContext, list: &shown::EventList) 
     }
     let mut page = TextBuilder::new(reader.paper);
     if list.events.is_empty() {
-        page.line(0, &[plain("no open events; closed ones: "), plain(reader.command("events", &[], false))]);
+        page.line(0, &[plain("no open events; closed ones: "), plain(reader.command("events", &[]))]);
     } else {
         page.line(0, &[bold(format!("{} open events", list.events.len())), plain("; name one of them:")]);
     }
@@ -50,7 +47,7 @@ pub(in crate::cli) fn all_open(reader: &OutputContext, list: &shown::EventList) 
             let more = more_blockers(event);
             page.line(4, &[plain(format!("waits: {}{more}", moments::within(reader.now, &blocker.message)))]);
         }
-        page.verbatim(4, &faint(reader.command("explain", &[&event.id], false)));
+        page.verbatim(4, &faint(reader.command("explain", &[&event.id])));
     }
     page.into_text()
 }
@@ -75,7 +72,8 @@ fn head(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
     if !event.description.is_empty() {
         entry("description", event.description.clone());
     }
-    entry("stage", format!("{}: {}", event.stage, stage(&event.stage)));
+    let meaning = if is_early(event) { "the preparation has not begun" } else { stage(&event.stage) };
+    entry("stage", format!("{}: {meaning}", event.stage));
     let treatment = event.treatment.as_deref().unwrap_or("not chosen yet");
     let rule = event.rule.as_ref().map(|rule| format!(" (rule: {rule})")).unwrap_or_default();
     entry("treatment", format!("{treatment}{rule}"));
@@ -101,7 +99,7 @@ fn verdict(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event)
         if event.stage != "closed" {
             page.heading("NOTHING TO APPROVE ANY MORE");
             page.line(2, &[plain(stage(&event.stage))]);
-            failing_restores(page, reader, event);
+            advice(page, reader, event);
         }
         return;
     };
@@ -110,6 +108,7 @@ fn verdict(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event)
         "waiting_for_platform" => green("APPROVED, AND NOT STARTED YET"),
         "posting" => yellow("BEING APPROVED RIGHT NOW"),
         _ if event.drill.is_some() => yellow("NOT DONE YET"),
+        "no_quorum" => red("NOT APPROVED, AS FAR AS THIS REPLICA KNOWS"),
         _ => red("NOT APPROVED YET"),
     };
     page.line(0, &[title, faint(format!("  ({})", blocker.code))]);
@@ -126,40 +125,22 @@ fn verdict(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event)
     for other in &event.other_blockers {
         entry("also", format!("{} ({})", moments::within(reader.now, &other.message), other.code));
     }
-    let advice = advice(reader, event);
-    if matches!(event.stage.as_str(), "claimed" | "approved") {
-        page.heading("WHAT YOU CAN DO");
-        page.line(2, &[plain("a hold has no effect any more: the approval is assigned or given")]);
-        if matches!(blocker.code.as_str(), "posting" | "post_failed" | "views_differ") {
-            page.line(2, &[plain("find the fault, on each of the VMs")]);
-            page.verbatim(6, &bold(DOCTOR));
-        }
-    } else if !advice.is_empty() {
-        page.heading("WHAT YOU CAN DO");
-        for advice in advice {
-            page.line(2, &[plain(advice.does)]);
-            page.verbatim(6, &bold(advice.command));
-        }
-    }
+    advice(page, reader, event);
 }
 
-/// The members whose restore keeps failing, each with the command for a member that serves.
-fn failing_restores(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
-    let mut last: BTreeMap<(&str, &str), &shown::Hook> = BTreeMap::new();
-    for hook in event.hooks.iter().filter(|hook| matches!(hook.phase.as_str(), "restore" | "ready")) {
-        if hook.outcome.is_some() {
-            last.insert((&hook.vm, &hook.workload), hook);
-        }
+/// The commands that help.
+fn advice(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
+    let is_decided = matches!(event.stage.as_str(), "claimed" | "approved");
+    if is_decided || !event.advice.is_empty() {
+        page.heading("WHAT YOU CAN DO");
     }
-    for ((vm, workload), hook) in last {
-        if matches!(hook.outcome.as_deref(), Some("done" | "not_applicable")) || event.stage != "restoring" {
-            continue;
-        }
-        let why = hook.reason.as_deref().or(hook.outcome.as_deref()).unwrap_or_default();
-        let what = format!("the {} hook of {workload} on {vm} has failed: {why}; allclear retries it", hook.phase);
-        page.line(2, &[red(what)]);
-        page.line(2, &[plain("repair the cause; if the member already serves:")]);
-        page.verbatim(6, &bold(reader.command("workload restored", &[&format!("{vm}/{workload}")], true)));
+    if is_decided {
+        page.line(2, &[plain("a hold has no effect any more: the approval is assigned or given")]);
+    }
+    for advice in &event.advice {
+        page.line(2, &[plain(moments::within(reader.now, &advice.does))]);
+        let at = if advice.takes_endpoint { reader.at.as_str() } else { "" };
+        page.verbatim(6, &bold(format!("{}{at}", advice.command)));
     }
 }
 
@@ -179,7 +160,7 @@ fn unprepared(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Eve
         2,
         &[plain(format!("check that the other members serve;{otherwise} if none is the primary, fail over by hand"))],
     );
-    page.verbatim(6, &bold(reader.command("status", &[], false)));
+    page.verbatim(6, &bold(reader.command("status", &[])));
 }
 
 /// The number of further blockers, after the text of the first.
@@ -229,7 +210,7 @@ fn no_notice_end(reader: &OutputContext, event: &shown::Event) -> String {
         Some(at) => format!(
             "unknown: Azure said {}, which was over when the event was first seen; compare the clocks (`{}`)",
             moments::written(reader.now, at),
-            reader.command("status", &[], false)
+            reader.command("status", &[])
         ),
         None => {
             "unknown: Azure gave no time, or nothing confirms the cluster's time (`allclear status` warns then)".into()

@@ -1,10 +1,10 @@
 //! `allclear events`, for people: open events first, then the most recent closed events.
 
-use super::advice::blockers;
 use super::moments;
 use super::page::{TextBuilder, faint, plain};
 use super::text::{OutputContext, how_far};
 use allclear_server::replica::clock::from_rfc3339;
+use allclear_server::replica::view::advice::blockers;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 pub(in crate::cli) fn events(reader: &OutputContext, list: &shown::EventList) -> String {

@@ -1,10 +1,11 @@
 //! `allclear status --check`, for monitoring systems: one line with the worst severity.
 
-use super::advice::blockers;
 use super::status;
 use super::text::{missing, what};
-use allclear_server::http::sanitize::sanitize;
+use allclear_server::replica::sanitize::sanitize;
 use allclear_server::replica::view::NOBODY;
+use allclear_server::replica::view::advice::blockers;
+use allclear_server::replica::view::warning::NO_DOCUMENTS;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// The severities of monitoring systems, from good to bad.
@@ -122,10 +123,12 @@ fn warnings(status: &shown::Status) -> Vec<String> {
             ));
         }
     }
+    // The warning of the asked replica has the cause, too.
+    let is_told = status.warnings.iter().any(|warning| warning.text.starts_with(NO_DOCUMENTS));
     for replica in status.replicas.iter().filter(|replica| replica.member) {
         if !replica.reachable {
             all.push(format!("{} is unreachable", replica.name));
-        } else if replica.metadata != "healthy" {
+        } else if replica.metadata != "healthy" && !(is_told && replica.name == status.replica) {
             all.push(format!("{} receives no documents", replica.name));
         }
         let clock = replica.clock_difference_ms.and_then(status::clock);

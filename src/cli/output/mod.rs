@@ -1,6 +1,5 @@
 //! The replica's answers as text for people: the most important first.
 
-mod advice;
 mod event;
 mod events;
 mod health;
@@ -11,7 +10,6 @@ mod status;
 mod text;
 mod workloads;
 
-pub(super) use self::advice::blockers;
 pub(super) use self::event::{all_open, event};
 pub(super) use self::events::events;
 pub(super) use self::health::{Health, health, line as health_line};
@@ -19,3 +17,4 @@ pub(super) use self::members::members;
 pub(super) use self::status::status;
 pub(super) use self::text::{OutputContext, sentence, summary};
 pub(super) use self::workloads::workloads;
+pub(super) use allclear_server::replica::view::advice::blockers;

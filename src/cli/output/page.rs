@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal as _};
 use unicode_width::UnicodeWidthStr as _;
 
 use allclear_server::config;
-use allclear_server::http::sanitize::sanitize;
+use allclear_server::replica::sanitize::sanitize;
 
 /// Minimum width of readable text; in a narrower terminal the terminal itself folds the lines.
 const NARROWEST: usize = 30;

@@ -6,7 +6,7 @@ use super::page::{Span, TextBuilder, bold, faint, green, plain, red, yellow};
 use super::text::{OutputContext, how_far, missing, what};
 use super::{event, moments};
 use allclear_server::replica::clock_skew::WARN_ABOVE;
-use allclear_server::replica::view::{DOCTOR, primaries};
+use allclear_server::replica::view::primaries;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Width of the names before the blocker of an open event.
@@ -17,7 +17,12 @@ pub(in crate::cli) fn status(reader: &OutputContext, status: &shown::Status) -> 
     ability(&mut page, reader, status);
     for warning in &status.warnings {
         let since = moments::written(reader.now, &warning.since);
-        page.entry(0, "WARNING", 8, &[yellow(format!("{} (since {since})", warning.text))]);
+        page.entry(
+            0,
+            "WARNING",
+            8,
+            &[yellow(format!("{} (since {since})", moments::within(reader.now, &warning.text)))],
+        );
     }
     page.heading(&match status.events.len() {
         0 => "NO OPEN EVENTS".into(),
@@ -79,7 +84,10 @@ fn ability(page: &mut TextBuilder, reader: &OutputContext, status: &shown::Statu
         page.line(2, &[plain(until)]);
     }
     if !sees_events {
-        let why = format!(": no replica receives documents from Azure's metadata endpoint; run on each VM: {DOCTOR}");
+        let why = format!(
+            ": no replica receives documents from Azure's metadata endpoint; run on each VM: {}",
+            status.doctor
+        );
         page.line(0, &[red("NOBODY SEES EVENTS"), plain(why)]);
     }
     for (group, fault) in status.groups.iter().filter_map(|group| Some((&group.name, group.primary_fault.as_ref()?))) {
@@ -89,7 +97,7 @@ fn ability(page: &mut TextBuilder, reader: &OutputContext, status: &shown::Statu
         let how = format!(" by {} until {}: {}", pause.by, moments::written(reader.now, &pause.until), pause.reason);
         page.line(0, &[yellow("ALL APPROVALS PAUSED"), plain(how)]);
         page.line(2, &[plain("Azure still starts each event when the notice ends; to end the pause:")]);
-        page.verbatim(2, &plain(reader.command("resume", &[], true)));
+        page.verbatim(2, &plain(reader.command("resume --reason 'WHY'", &[])));
         if !pause.unacknowledged_by.is_empty() {
             page.line(2, &[plain(format!("not acknowledged yet by {}", pause.unacknowledged_by.join(", ")))]);
         }
@@ -140,7 +148,7 @@ fn short(page: &mut TextBuilder, reader: &OutputContext, open: &shown::Event) {
         }
         None => page.line(4, &[plain(event::stage(&open.stage))]),
     }
-    page.verbatim(4, &faint(reader.command("explain", &[&open.id], false)));
+    page.verbatim(4, &faint(reader.command("explain", &[&open.id])));
 }
 
 fn replicas(status: &shown::Status) -> Vec<Vec<Span>> {

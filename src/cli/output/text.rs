@@ -6,8 +6,9 @@ use super::moments;
 use super::page::Terminal;
 use allclear_core::model::time::Timestamp;
 use allclear_server::config::USUAL_SOCKET;
-use allclear_server::http::sanitize::sanitize;
 use allclear_server::replica::clock;
+use allclear_server::replica::sanitize::{quoted, sanitize};
+use allclear_server::replica::view::advice;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// The terminal, the time and the endpoint for which a text is written.
@@ -26,6 +27,12 @@ impl OutputContext {
             format!(" --endpoint {}", quoted(&endpoint.display().to_string()))
         };
         Self { paper: Terminal::of_stdout(), now: clock::now(), at }
+    }
+
+    /// A command line for the same replica.
+    pub(super) fn command(&self, command: &str, arguments: &[&str]) -> String {
+        let line = advice::command(command, arguments).unwrap_or_else(|| "allclear events --json".into());
+        line + &self.at
     }
 }
 
@@ -59,20 +66,14 @@ pub(super) fn how_far(event: &shown::Event) -> String {
         (Some(outcome), None) => format!(", {outcome}"),
         (None, _) => String::new(),
     };
-    let is_early = event.blocker.as_ref().is_some_and(|blocker| blocker.code == "too_early");
     match event.stage.as_str() {
-        "preparing" if is_early => "waits for the start of its preparation".into(),
+        "preparing" if is_early(event) => "waits for the start of its preparation".into(),
         "preparing" if event.approved_by_operator => "preparing, approved by an operator".into(),
         stage => format!("{stage}{end}"),
     }
 }
 
-/// A word quoted for a shell, whatever characters `word` contains.
-pub(in crate::cli) fn quoted(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.into()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+/// The preparation has not begun.
+pub(super) fn is_early(event: &shown::Event) -> bool {
+    advice::blockers(event).any(|blocker| blocker.code == "too_early")
 }

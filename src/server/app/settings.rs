@@ -7,8 +7,10 @@ use super::credentials;
 use crate::config::{self, Config, USUAL_SOCKET};
 use crate::consensus;
 use crate::grpc;
+use crate::hooks::command::as_own_user;
 use crate::replica::cluster::NodeFacts;
 use crate::replica::policy_fingerprints;
+use crate::replica::sanitize::quoted;
 use allclear_core::model::id::VmName;
 use allclear_core::ownership::Grants;
 use allclear_core::planning_input::Timing;
@@ -28,6 +30,7 @@ pub(super) fn node_facts(config: &Config, name: &VmName, members: &[(String, Str
         timing: timing(config),
         grants: Grants { trusted: grpc::trusted_users(), ..config.registration.grants.clone() },
         endpoint: (socket != Path::new(USUAL_SOCKET)).then(|| socket.display().to_string()),
+        doctor: format!("{}allclear doctor --config {}", as_own_user(), quoted(&config.file.display().to_string())),
     }
 }
 

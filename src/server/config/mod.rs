@@ -52,7 +52,11 @@ const LONGEST: u64 = 1 << 20;
 pub fn load(path: &Path, environment: impl IntoIterator<Item = (String, String)>) -> Result<Config, ConfigErrors> {
     let file = path.display().to_string();
     match text_of(path) {
-        Ok(text) => read(&file, &text, environment),
+        Ok(text) => {
+            let mut config = read(&file, &text, environment)?;
+            config.file = std::path::absolute(path).unwrap_or_else(|_| path.into());
+            Ok(config)
+        }
         Err(message) => Err(ConfigErrors { file, mistakes: vec![ConfigError { place: Location::Whole, message }] }),
     }
 }

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::net::SocketAddr;
+use std::path::PathBuf;
 
 use super::cluster::{self, ClusterConfig, ReplicaConfig};
 use super::control_plane;
@@ -42,6 +43,8 @@ pub struct Config {
     pub receivers: Vec<Receiver>,
     /// Values that are not printed.
     pub hidden: Vec<Hidden>,
+    /// The absolute path of the file; empty for text from elsewhere.
+    pub file: PathBuf,
     printed: String,
 }
 
@@ -91,6 +94,7 @@ pub(super) fn read(document: &Value, reading: Reading<'_>) -> Option<Config> {
             workloads,
             receivers: receivers?,
             hidden: Vec::new(),
+            file: PathBuf::new(),
             printed: String::new(),
         };
         check_listeners(table, &config);

@@ -8,7 +8,7 @@ use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use super::sanitize::{harmless_json, sanitize};
+use crate::replica::sanitize::{harmless_json, sanitize};
 
 /// Starts logging to standard error, once per process.
 pub fn start(filter: &str) -> Result<(), String> {
@@ -84,8 +84,8 @@ mod tests {
 
     use tracing_subscriber::filter::LevelFilter;
 
-    use super::super::sanitize::is_hidden;
     use super::*;
+    use crate::replica::sanitize::is_hidden;
 
     #[derive(Clone, Default)]
     struct CapturedLog(Arc<Mutex<Vec<u8>>>);

@@ -6,7 +6,6 @@ pub mod logging;
 mod metrics;
 mod page;
 mod problem;
-pub mod sanitize;
 pub mod server;
 mod watch;
 pub mod yaml;

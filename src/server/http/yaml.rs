@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::sanitize::is_hidden;
+use crate::replica::sanitize::is_hidden;
 
 /// One YAML document, with the keys in their order of letters. Invisible characters are written as their numbers.
 pub fn harmless_yaml(value: &Value) -> String {

@@ -36,6 +36,8 @@ pub struct NodeFacts {
     pub grants: Grants,
     /// The path of the operator socket, if not the usual path.
     pub endpoint: Option<String>,
+    /// The command that finds a fault of this replica, with its configuration and as its user.
+    pub doctor: String,
 }
 
 /// A handle on the cluster, with which a task reads the committed state, proposes commands, and uses the consensus.

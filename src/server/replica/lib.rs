@@ -34,6 +34,7 @@ mod polls;
 pub mod readiness_poller;
 mod reporter;
 pub mod role_poller;
+pub mod sanitize;
 mod session_sync;
 pub mod state_machine;
 pub mod trace;

@@ -87,6 +87,9 @@ pub struct Status {
     /// The path of the operator socket of the asked replica, which commands need as --endpoint; absent for the usual path.
     #[prost(string, optional, tag = "71")]
     pub endpoint: ::core::option::Option<::prost::alloc::string::String>,
+    /// The command that finds a fault of the asked replica on its VM, with its configuration and as its user.
+    #[prost(string, tag = "73")]
+    pub doctor: ::prost::alloc::string::String,
 }
 /// A workload on a VM: whether the workload serves, and the reason if not.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -349,6 +352,23 @@ pub struct Event {
     /// workload.
     #[prost(string, repeated, tag = "56")]
     pub hooks_to_come: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Commands that help, the one to consider first in front; none for an event that needs no person.
+    #[prost(message, repeated, tag = "57")]
+    pub advice: ::prost::alloc::vec::Vec<Advice>,
+}
+/// A command for an operator, to be copied.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Advice {
+    /// The effect of the command.
+    #[prost(string, tag = "1")]
+    pub does: ::prost::alloc::string::String,
+    /// Quoted for a shell. Words in capital letters, as WHY, are to be replaced.
+    #[prost(string, tag = "2")]
+    pub command: ::prost::alloc::string::String,
+    /// The command is for a replica of this cluster: `--endpoint` may be appended.
+    #[prost(bool, tag = "3")]
+    pub takes_endpoint: bool,
 }
 /// Milliseconds by the cluster's time.
 #[derive(serde::Serialize, serde::Deserialize)]

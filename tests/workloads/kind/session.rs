@@ -149,6 +149,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
         timing: Timing::default(),
         grants: Grants { trusted: vec![0], ..Grants::default() },
         endpoint: None,
+        doctor: String::new(),
     };
     let journal = ApprovalJournal::open(&data_dir, Environment::default()).unwrap();
     let metrics = Arc::new(Metrics::new().unwrap());

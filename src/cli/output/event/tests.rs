@@ -56,13 +56,12 @@ fn hooks_that_have_not_begun_are_named() {
 }
 
 #[test]
-fn a_restore_that_keeps_failing_is_told_with_its_command_until_it_is_done() {
-    let restoring = |outcomes: &[&str]| {
-        let hooks = outcomes.iter().map(|outcome| hook("restore", Some(outcome))).collect();
-        told(&shown::Event { stage: "restoring".into(), hooks, ..Default::default() })
-    };
-    let failing = restoring(&["failed", "failed"]);
-    assert!(failing.contains("the restore hook of pg on db-0 has failed: no space left"), "{failing}");
-    assert!(failing.contains("allclear workload restored db-0/pg --reason 'WHY'"), "{failing}");
-    assert!(!restoring(&["failed", "done"]).contains("workload restored"));
+fn a_command_for_a_replica_is_told_with_the_endpoint_and_every_other_without() {
+    let advice =
+        |command: &str, takes_endpoint| shown::Advice { command: command.into(), takes_endpoint, ..Default::default() };
+    let advice = vec![advice("allclear status", true), advice("az account show", false)];
+    let reader = OutputContext { paper: Terminal::PLAIN, now: Timestamp(0), at: " --endpoint /s".into() };
+    let blocker = Some(shown::Blocker::default());
+    let told = event(&reader, &shown::Event { stage: "preparing".into(), blocker, advice, ..Default::default() });
+    assert!(told.contains("allclear status --endpoint /s\n") && told.contains("az account show\n"), "{told}");
 }

@@ -42,6 +42,7 @@ pub use runner::{FORMER_HOOKS, Runner};
 pub use single_run::{RunResult, run_alone, told};
 pub use spool_dir::SpoolOpenError;
 pub use supervisor::supervise;
+pub use user::as_own_user;
 
 /// A program and its arguments, never a shell command line.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -5,9 +5,31 @@ use std::io;
 use std::path::PathBuf;
 
 use nix::errno::Errno;
-use nix::unistd::{Gid, Uid, User, geteuid, getgrouplist, getgroups, getresgid, setgroups, setresgid};
+use nix::unistd::{Gid, Group, Uid, User, getegid, geteuid, getgrouplist, getgroups, getresgid, setgroups, setresgid};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use tokio::process::Child;
+
+/// The begin of a command line that runs a program with the user and groups of this process, called by root; empty for
+/// root, and for a user without a name.
+pub fn as_own_user() -> String {
+    let own = geteuid();
+    let Some(user) = User::from_uid(own).ok().flatten().filter(|_| !own.is_root()) else { return String::new() };
+    let usual = CString::new(user.name.as_str()).ok().and_then(|name| getgrouplist(&name, user.gid).ok());
+    let further = getgroups().unwrap_or_default();
+    let is_usual = usual.is_some_and(|usual| getegid() == user.gid && further.iter().all(|gid| usual.contains(gid)));
+    let name = |gid: &Gid| Group::from_gid(*gid).ok().flatten().map(|group| group.name);
+    let groups =
+        if is_usual { None } else { name(&getegid()).map(|own| (own, further.iter().filter_map(name).collect())) };
+    run_as(&user.name, groups)
+}
+
+fn run_as(user: &str, groups: Option<(String, Vec<String>)>) -> String {
+    let groups = groups.map_or_else(String::new, |(own, further)| {
+        let further = further.iter().filter(|group| **group != own).map(|group| format!(" -G {group}"));
+        further.fold(format!(" -g {own}"), |all, group| all + &group)
+    });
+    format!("runuser -u {user}{groups} -- ")
+}
 
 /// The user of a hook.
 pub(super) struct RunAs {
@@ -71,5 +93,17 @@ impl RunAs {
         let _ = setresgid(group.real, group.effective, group.saved);
         let _ = setgroups(&groups);
         started
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_runs_with_the_groups_of_a_process_that_has_unusual_groups() {
+        assert_eq!(run_as("allclear", None), "runuser -u allclear -- ");
+        let groups = ("postgres".to_owned(), vec!["postgres".to_owned(), "allclear".to_owned()]);
+        assert_eq!(run_as("postgres", Some(groups)), "runuser -u postgres -g postgres -G allclear -- ");
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::pending::PendingNotifications;
 use crate::replica::clock::rfc3339;
-use crate::replica::view::{DOCTOR, primaries, warning};
+use crate::replica::view::{primaries, warning};
 use allclear_core::model::notification::{Notification, NotificationKind, NotificationSubject};
 use allclear_core::model::time::Timestamp;
 use allclear_wire::pb::allclear::operator::v1 as operator;
@@ -72,7 +72,8 @@ pub(super) fn of(notice: &Notification, board: &PendingNotifications) -> Outgoin
         ),
         NotificationSubject::Cluster => notice.kind.to_string(),
     });
-    let more = further_help(notice, board.page.as_deref()).map_or_else(String::new, |help| format!(". {help}"));
+    let more = further_help(notice, board.page.as_deref(), board.view.doctor())
+        .map_or_else(String::new, |help| format!(". {help}"));
     let text = format!("{}: {sentence}{more}", cluster.node.cluster);
     let mut data = Map::new();
     data.insert("text".into(), text.clone().into());
@@ -154,7 +155,7 @@ fn of_event(notice: &Notification, event: &Value, primaries: &[String]) -> Strin
 }
 
 /// What a person runs and opens to find out more, for notifications on which a person has to act.
-fn further_help(notice: &Notification, page: Option<&str>) -> Option<String> {
+fn further_help(notice: &Notification, page: Option<&str>, doctor: &str) -> Option<String> {
     let command = match (notice.kind, &notice.subject) {
         (NotificationKind::Blocked, NotificationSubject::Event(id)) => {
             // A shell could read other characters in its own way.
@@ -163,7 +164,7 @@ fn further_help(notice: &Notification, page: Option<&str>) -> Option<String> {
             format!("allclear explain{id}")
         }
         (NotificationKind::RestoreFailed, _) => "allclear workload list".into(),
-        (NotificationKind::ChannelStalled | NotificationKind::QuorumLost, _) => DOCTOR.into(),
+        (NotificationKind::ChannelStalled | NotificationKind::QuorumLost, _) => doctor.into(),
         _ => return None,
     };
     let on = match (notice.kind, &notice.subject) {
@@ -268,12 +269,12 @@ mod tests {
         assert_eq!(over.resolves(), Some(blocked.id.as_str()));
         let told = "no longer waits because of hook failed (db-0/pg/failover/retry-3); its stage is preparing";
         assert_eq!(of_event(&over, &event, &[]), format!("resolved: {what} {told}"));
-        let help = further_help(&blocked, Some("https://db.example.com/")).unwrap();
+        let help = further_help(&blocked, Some("https://db.example.com/"), "").unwrap();
         assert_eq!(help, "Run `allclear explain a-1` on one of the VMs, or open https://db.example.com/");
-        assert_eq!(further_help(&over, None), None);
+        assert_eq!(further_help(&over, None, ""), None);
         let stalled = Notification { kind: NotificationKind::ChannelStalled, ..blocked.clone() };
         let stalled = Notification { subject: NotificationSubject::Replica(VmName::new("db-1")), ..stalled };
-        assert_eq!(further_help(&stalled, None).unwrap(), format!("Run `{DOCTOR}` on db-1"));
+        assert_eq!(further_help(&stalled, None, "allclear doctor").unwrap(), "Run `allclear doctor` on db-1");
         // A blocker that came back has a number.
         let suspended =
             json!({ "id": "A-1", "blocker": of("hold", "held", &[]), "other_blockers": [of("budget", "full", &[])] });

@@ -3,7 +3,7 @@
 import { chart } from "./chart.js";
 import { commandsFor } from "./commands.js";
 import { fill, outside, tree } from "./tree.js";
-import { because, countdown, instant, isStuck, list, many, primaries, sentence, shortTimes, span, time, title, unprepared, word } from "./words.js";
+import { because, blockersOf, countdown, instant, isStuck, list, many, primaries, sentence, shortTimes, span, time, title, unprepared, word } from "./words.js";
 
 const STAGES = ["announced", "preparing", "claimed", "approved", "started", "restoring", "closed"];
 const SAID = {
@@ -44,7 +44,8 @@ function card(event, place, status, now) {
     log(event, now));
 }
 
-const said = ({ stage, blocker }) => (blocker?.code === "too_early" ? "Waits for the start of its preparation" : SAID[stage] ?? word(stage));
+const isEarly = (event) => blockersOf(event).some(({ code }) => code === "too_early");
+const said = (event) => (isEarly(event) ? "Waits for the start of its preparation" : SAID[event.stage] ?? word(event.stage));
 
 function why(event, status, now) {
   const { blocker } = event;

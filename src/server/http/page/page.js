@@ -1,7 +1,7 @@
 // The page as a whole. It is drawn again with each change of the status, and every second.
 
 import { ability, drawCluster } from "./page/cluster.js";
-import { commandLine, DOCTOR } from "./page/commands.js";
+import { commandLine } from "./page/commands.js";
 import { drawEvents } from "./page/event.js";
 import { closedEvents, listen } from "./page/feed.js";
 import { drawHistory } from "./page/history.js";
@@ -99,7 +99,7 @@ function verdict(status) {
     return { ...bad, title: "No quorum: the cluster cannot decide", text: withoutQuorum(status) };
   }
   if (!status.replicas.some(({ member, reachable, metadata }) => member && reachable && metadata === "healthy")) {
-    return { ...bad, title: "Nobody sees events: no metadata endpoint answers", text: blind() };
+    return { ...bad, title: "Nobody sees events: no metadata endpoint answers", text: blind(status) };
   }
   const faults = status.groups.filter(({ primary_fault: fault }) => fault);
   if (faults.length > 0) {
@@ -140,9 +140,9 @@ function verdict(status) {
 }
 
 // Without a document nothing is announced, prepared or approved, and events start all the same.
-function blind() {
+function blind({ doctor }) {
   return ["No replica receives documents from Azure's metadata endpoint. New events are not seen, and nothing is approved; Azure starts each event when its notice ends. Run on each of the VMs: ",
-    tree("code", {}, DOCTOR)];
+    tree("code", {}, plain(doctor))];
 }
 
 function standing({ stage, blocker, drill, missing_hooks: missing }) {
@@ -175,7 +175,7 @@ function withoutQuorum(status) {
     "No hook starts, and no event is approved. One exception: the remaining one of two voters approves a user-initiated event after a while. An operator may approve an event on one replica alone. Each event below shows its case.",
     "Azure starts its planned events when their notice ends.",
     reached.length < needed && ["To end this, bring back ", outside((!leads && list(lost)) || "the other voters"), " or the network between the voters. On each VM, ",
-      tree("code", {}, DOCTOR), " shows the cause."],
+      tree("code", {}, plain(status.doctor)), " shows the cause."],
   ];
   return tree("ul", { class: "meaning" }, points.filter(Boolean).map((point) => tree("li", {}, point)));
 }

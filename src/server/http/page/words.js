@@ -36,7 +36,7 @@ export function list(words) {
 export const sentence = (text) => {
   const trimmed = text.trim();
   // The first letter of a name stays.
-  const first = /^(all|an|another|no|policy|preparation|the|there|this|when)\b/.test(trimmed)
+  const first = /^(all|an|another|approve|end|find|hold|look|no|pause|policy|preparation|prepare|repair|run|show|skip|start|the|there|this|when)\b/.test(trimmed)
     ? trimmed.charAt(0).toUpperCase() : trimmed.charAt(0);
   return `${first}${trimmed.slice(1)}${/[.!?]$/.test(trimmed) ? "" : "."}`;
 };

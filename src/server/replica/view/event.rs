@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::post_detail::{claim_detail, detail};
 use super::workload::last_role;
-use super::{blocker, drill, operator_record, timeline, warning};
+use super::{advice, blocker, drill, operator_record, timeline, warning};
 use crate::clock::rfc3339;
 use allclear_core::explain::explain;
 use allclear_core::known_roles::{TakenDown, taken_down};
@@ -22,11 +22,11 @@ use allclear_core::schedule::missing::{hooks_to_come, missing_hooks};
 use allclear_core::start_cause::StartCause;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput) -> shown::Event {
+pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput, doctor: &str) -> shown::Event {
     let announcement = &event.announcement;
     let blockers = explain(state, event, input);
     let mut blockers = blockers.iter().map(|found| blocker::shown(found, event, state, input));
-    shown::Event {
+    let mut told = shown::Event {
         id: announcement.id.to_string(),
         r#type: announcement.kind.to_string(),
         source: announcement.source.to_string(),
@@ -62,7 +62,10 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput) -> show
         approved_by_operator: event.is_approved_by_operator(),
         missing_hooks: missing_hooks(state, event).iter().map(named).collect(),
         hooks_to_come: hooks_to_come(state, event).iter().map(named).collect(),
-    }
+        advice: Vec::new(),
+    };
+    told.advice = advice::of(&told, input.now, doctor);
+    told
 }
 
 fn named((member, hook): &(Member, HookId)) -> String {

@@ -1,5 +1,6 @@
 //! The view of a replica on the cluster. Status socket, status JSON and commands read nothing else.
 
+pub mod advice;
 mod answering;
 pub mod blocker;
 mod drill;
@@ -34,6 +35,7 @@ use super::watchdog::Watchdog;
 use crate::consensus::{RaftRole, RaftStatus};
 use crate::net::tls::Credentials;
 use allclear_core::isolation::reconciliation::with_local_facts;
+use allclear_core::model::event::Event;
 use allclear_core::model::event_lookup::NotSelected;
 use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::isolated_approval::JournalEntry;
@@ -42,9 +44,6 @@ use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::planning_input::{PeerHealth, PlanningInput};
 use allclear_wire::pb::allclear::operator::v1 as shown;
-
-/// The command that finds a fault of a replica on its VM, with the path where packages put the configuration.
-pub const DOCTOR: &str = "allclear doctor --config /etc/allclear/allclear.toml";
 
 /// The number of closed events in a list of events.
 const RECENT: usize = 100;
@@ -124,7 +123,7 @@ impl View {
             paused: state.pause(input.now).map(|pause| operator_record::shown(&pause, None, &state, &input)),
             replicas: replicas(&self.inputs, &state, &input),
             workloads: workload::all(&state, &input),
-            events: state.open_events().map(|event| event::shown(&state, event, &input)).collect(),
+            events: state.open_events().map(|event| self.shown(&state, event, &input)).collect(),
             groups: group::all(&state, &input),
             now: rfc3339(input.now),
             platform_difference_ms: self.platform_difference_ms(),
@@ -132,6 +131,7 @@ impl View {
             warnings: self.warnings(input.now),
             members: member::all(&state),
             endpoint: self.cluster.node.endpoint.clone(),
+            doctor: self.cluster.node.doctor.clone(),
         }
     }
 
@@ -149,7 +149,7 @@ impl View {
         warnings.extend(warning::implausible_notices(&state));
         warnings.extend(warning::other_vm_name(&self.cluster.node.name, self.metrics.vm_name.differs()));
         warnings.extend(warning::no_documents(self.metrics.metadata_failure.known()));
-        warnings.extend(warning::failed_checks(&self.cluster.node.name, &self.checks));
+        warnings.extend(warning::failed_checks(&self.cluster.node, &self.checks));
         warnings.extend(warning::excess(&self.metrics.excess));
         warnings.extend(warning::platform_time_differs(&self.inputs.peers.differences));
         warnings.extend(warning::time_in_doubt(&self.inputs.peers.differences));
@@ -167,26 +167,35 @@ impl View {
     pub fn events(&self) -> shown::EventList {
         let (state, input) = self.inputs();
         let closed = state.closed_events().skip(state.history.len().saturating_sub(RECENT));
-        let events = closed.chain(state.open_events()).map(|event| event::shown(&state, event, &input)).collect();
+        let events = closed.chain(state.open_events()).map(|event| self.shown(&state, event, &input)).collect();
         shown::EventList { events, next: None }
     }
 
     /// A page of all kept events.
     pub fn page(&self, from: &PageStart, since: Option<Timestamp>) -> shown::EventList {
         let (state, input) = self.inputs();
-        page::of(&state, &input, from, since)
+        page::of(&state, from, since, |event| self.shown(&state, event, &input))
     }
 
     /// The event with this id, open or closed.
     pub fn event(&self, id: &str) -> Option<shown::Event> {
         let (state, input) = self.inputs();
-        Some(event::shown(&state, state.event(&EventId::new(id))?, &input))
+        Some(self.shown(&state, state.event(&EventId::new(id))?, &input))
     }
 
     /// The event with this id, or the only event with this beginning of an id.
     pub fn select_event(&self, given: &str) -> Result<shown::Event, NotSelected> {
         let (state, input) = self.inputs();
-        Ok(event::shown(&state, state.select_event(given)?, &input))
+        Ok(self.shown(&state, state.select_event(given)?, &input))
+    }
+
+    fn shown(&self, state: &State, event: &Event, input: &PlanningInput) -> shown::Event {
+        event::shown(state, event, input, self.doctor())
+    }
+
+    /// The command that finds a fault of this replica, and usually of any replica, on its VM.
+    pub fn doctor(&self) -> &str {
+        &self.cluster.node.doctor
     }
 
     /// The committed state, with this replica's observations and actions in isolation that are not in the log yet.

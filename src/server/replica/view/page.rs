@@ -1,11 +1,9 @@
 //! All kept events in pages that fit a message. No event is missing or twice when events close meanwhile.
 
-use super::event;
 use allclear_core::model::event::Event;
 use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
-use allclear_core::planning_input::PlanningInput;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 use allclear_wire::size;
 
@@ -36,7 +34,12 @@ impl PageStart {
     }
 }
 
-pub(super) fn of(state: &State, input: &PlanningInput, from: &PageStart, since: Option<Timestamp>) -> shown::EventList {
+pub(super) fn of(
+    state: &State,
+    from: &PageStart,
+    since: Option<Timestamp>,
+    shown: impl Fn(&Event) -> shown::Event,
+) -> shown::EventList {
     let was_open = |event: &Event, since| event.entered_at(Stage::Closed).is_none_or(|closed| closed >= since);
     let is_wanted = |event: &&Event| since.is_none_or(|since| was_open(event, since));
     let kept = state.closed_events().chain(state.open_events()).filter(is_wanted);
@@ -45,7 +48,7 @@ pub(super) fn of(state: &State, input: &PlanningInput, from: &PageStart, since: 
     places.sort_by(|(one, _), (other, _)| one.cmp(other));
     let (mut events, mut bytes) = (Vec::new(), 0);
     for (place, event) in &places {
-        let told = event::shown(state, event, input);
+        let told = shown(event);
         bytes += size(&told);
         events.push(told);
         if events.len() == MOST_EVENTS || bytes >= ENOUGH_BYTES {

@@ -35,7 +35,7 @@ pub(super) fn of(state: &State, event: &Event, input: &PlanningInput) -> Vec<sho
     hooks(event, &mut steps);
     approvals(event, &mut steps);
     if let (Some(at), Some(cause)) = (event.entered_at(Stage::Started), event.start_cause()) {
-        let step = start(state, event, at, (cause, input.quorum && is_surely_approved_elsewhere(state, event)));
+        let step = start(state, event, (cause, input.quorum && is_surely_approved_elsewhere(state, event)));
         steps.push((at, TimelineRank::Told, step));
     }
     ending(event, &mut steps);
@@ -167,8 +167,8 @@ fn outcome_place(at: Timestamp, decided: Timestamp) -> TimelineRank {
 }
 
 /// Why the event started, as far as known.
-fn start(state: &State, event: &Event, at: Timestamp, (cause, is_theirs): (StartCause, bool)) -> shown::Step {
-    let early = warning::before_notice_ended(event, at);
+fn start(state: &State, event: &Event, (cause, is_theirs): (StartCause, bool)) -> shown::Step {
+    let early = warning::before_notice_ended(event);
     let (what, who) = match cause {
         StartCause::Approved => ("the event started because allclear approved the event".into(), "this cluster"),
         StartCause::NoticeExpired => ("the event started because the notice ended".into(), "Azure"),

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use crate::clock::rfc3339;
 use crate::clock_skew::ClockSkew;
+use crate::cluster::NodeFacts;
 use crate::latest_answers::LatestChecks;
 use crate::metrics::Excess;
 use crate::net::tls::Credentials;
 use crate::policy_fingerprints::PolicyFingerprints;
-use crate::view::DOCTOR;
 use allclear_core::apply::report::{beyond_the_limit, implausible_notice_end};
 use allclear_core::model::event::Event;
 use allclear_core::model::id::{GroupName, VmName};
@@ -19,7 +19,7 @@ use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::slot::Slot;
 use allclear_core::model::state::{OPEN_LIMIT, OPEN_LIMIT_OF_OTHERS, State};
 use allclear_core::model::time::Timestamp;
-use allclear_core::model::workload::Member;
+use allclear_core::model::workload::{Member, Role};
 use allclear_core::start_cause::is_second_approver;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
@@ -29,6 +29,8 @@ pub(super) const MOST: usize = 10;
 const RENEWED_BEFORE: Duration = Duration::from_hours(14 * 24);
 /// The lead time of the warning about a last call over budget.
 const TOLD_AHEAD: Duration = Duration::from_mins(2);
+/// The begin of the warning while the asked replica receives no documents.
+pub const NO_DOCUMENTS: &str = "this replica receives no documents";
 const SHOWN_FOR: Duration = Duration::from_hours(7 * 24);
 
 /// Warnings of recent events with a second approver, oldest first.
@@ -76,17 +78,18 @@ pub(super) fn other_vm_name(own: &VmName, told: Option<(Timestamp, VmName)>) -> 
 /// The warning while this replica receives no documents.
 pub(super) fn no_documents(failure: Option<(Timestamp, String)>) -> Option<shown::Warning> {
     let (since, why) = failure?;
-    let text = format!("this replica receives no documents: {why}");
+    let text = format!("{NO_DOCUMENTS}: {why}");
     Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
 }
 
 /// Warnings of this VM's workloads whose `check` hook found a fault.
-pub(super) fn failed_checks(vm: &VmName, checks: &LatestChecks) -> impl Iterator<Item = shown::Warning> {
+pub(super) fn failed_checks(node: &NodeFacts, checks: &LatestChecks) -> impl Iterator<Item = shown::Warning> {
+    let (vm, doctor) = (&node.name, &node.doctor);
     checks.all().into_iter().filter_map(move |(workload, fault)| {
         let fault = fault?;
         let text = format!(
             "the check of {workload} on {vm} found a fault, so hooks of the next event may fail: {}. Repair the fault; \
-             on {vm}, `{DOCTOR}` shows all faults. allclear repeats the check every 10 minutes, except while an event of \
+             on {vm}, `{doctor}` shows all faults. allclear repeats the check every 10 minutes, except while an event of \
              the group is under way",
             fault.why
         );
@@ -195,9 +198,11 @@ pub fn restore_failed(state: &State, member: &Member) -> Option<String> {
     let failing = state.failing_return(member)?;
     let slot = state.slots.get(member)?;
     let why = failing.outcome.reason().unwrap_or_else(|| failing.outcome.as_str());
+    let serves =
+        if state.role(member) == Role::Primary { " The member reports the primary, so it serves." } else { "" };
     let others = slot.group.as_ref().map_or_else(String::new, |group| {
         format!(
-            " Until the member is back, the member counts as out of service in {group}, and other members of the \
+            "{serves} Until the member is back, the member counts as out of service in {group}, and other members of the \
                  group wait."
         )
     });
@@ -285,12 +290,12 @@ fn second_approver(event: &Event, started: Timestamp) -> String {
         announced.kind,
         named(event, ", "),
         rfc3339(started),
-        before_notice_ended(event, started)
+        before_notice_ended(event)
     )
 }
 
-pub(super) fn before_notice_ended(event: &Event, started: Timestamp) -> String {
-    format!("{} s before the notice ended", event.notice_ends().since(started).as_secs())
+pub(super) fn before_notice_ended(event: &Event) -> String {
+    format!("before the end of its notice at {}", rfc3339(event.notice_ends()))
 }
 
 #[cfg(test)]

@@ -16,6 +16,21 @@ pub fn sanitize(text: &str) -> String {
     text.chars().map(seen).collect()
 }
 
+/// Whether a reader could take the word, as a part of a command, for another word or for an option.
+pub fn is_misleading(word: &str) -> bool {
+    sanitize(word) != word || word.starts_with('-')
+}
+
+/// A word quoted for a shell, whatever characters `word` contains.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.into()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 /// Makes JSON safe without a change of its meaning: invisible characters are written as their numbers. Such characters
 /// occur in strings only, where JSON allows the number for every character.
 pub fn harmless_json(json: &str) -> String {
@@ -35,7 +50,7 @@ pub fn harmless_json(json: &str) -> String {
 
 /// True for characters that steer a terminal, and for invisible characters: direction marks, joiners, line and
 /// paragraph separators, tags, and private characters.
-pub(super) fn is_hidden(letter: char) -> bool {
+pub fn is_hidden(letter: char) -> bool {
     letter.is_control()
         || matches!(
             letter,
@@ -66,6 +81,14 @@ mod tests {
             assert_eq!(sanitize(text), text);
             assert_eq!(harmless_json(&format!("{text:?}")), format!("{text:?}"));
         }
+    }
+
+    #[test]
+    fn what_means_something_to_a_shell_is_quoted() {
+        assert_eq!(quoted("7B4C-99"), "7B4C-99");
+        assert_eq!(quoted("db-0/postgres/drain#2"), "'db-0/postgres/drain#2'");
+        assert_eq!(quoted("$(reboot) it's"), r"'$(reboot) it'\''s'");
+        assert_eq!(quoted(""), "''");
     }
 
     #[test]

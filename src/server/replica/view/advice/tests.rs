@@ -1,27 +1,19 @@
 //! The offered commands: quoted, for the right blocker, and none that would be refused.
 
-use std::path::Path;
-
 use super::*;
-use crate::cli::output::page::Terminal;
-use allclear_core::model::time::Timestamp;
+
+const DOCTOR: &str = "allclear doctor --config /c";
 
 #[test]
 fn a_name_that_would_mislead_whoever_copies_it_is_not_there_to_be_copied() {
-    let reader = OutputContext::at(Path::new("/run/allclear/operator.sock"));
-    let command = |id| reader.command("hold", &[id, "--until", "2h"], true);
-    assert_eq!(command("A b"), "allclear hold 'A b' --until 2h --reason 'WHY'");
+    let explain = |id| command("explain", &[id]);
+    assert_eq!(explain("A b").unwrap(), "allclear explain 'A b'");
     for id in ["--endpoint=/tmp/a", "-h", "A\u{202e}b", "A\u{1b}[2Jb", "A\nb", "A\u{a0}b"] {
-        assert_eq!(command(id), "allclear events --json", "{id:?}");
+        assert_eq!(explain(id), None, "{id:?}");
+        let event = shown::Event { id: id.into(), stage: "preparing".into(), ..Default::default() };
+        let commands = of(&event, Timestamp(0), DOCTOR).into_iter().map(|advice| advice.command);
+        assert_eq!(commands.collect::<Vec<_>>(), ["allclear events --json"], "{id:?}");
     }
-}
-
-#[test]
-fn what_means_something_to_a_shell_is_quoted() {
-    assert_eq!(quoted("7B4C-99"), "7B4C-99");
-    assert_eq!(quoted("db-0/postgres/drain#2"), "'db-0/postgres/drain#2'");
-    assert_eq!(quoted("$(reboot) it's"), r"'$(reboot) it'\''s'");
-    assert_eq!(quoted(""), "''");
 }
 
 fn offered(code: &str, is_held: bool) -> Vec<String> {
@@ -33,7 +25,6 @@ fn offered_when(code: &str, is_held: bool, notice_ends: Option<i64>) -> Vec<Stri
 }
 
 fn offered_beside(code: &str, others: &[&str], is_held: bool, notice_ends: Option<i64>) -> Vec<String> {
-    let reader = OutputContext { paper: Terminal::PLAIN, now: Timestamp(0), at: " --endpoint /s".into() };
     let hold = is_held.then(shown::Pause::default);
     let not_before = notice_ends.map(|at| rfc3339(Timestamp(at)));
     let (id, stage) = ("e".into(), "preparing".into());
@@ -43,12 +34,10 @@ fn offered_beside(code: &str, others: &[&str], is_held: bool, notice_ends: Optio
         shown::Event { id, stage, revision: 7, hold, not_before, blocker: Some(blocker), ..Default::default() };
     let other = |code: &&str| shown::Blocker { code: (*code).into(), ..Default::default() };
     event.other_blockers = others.iter().map(other).collect();
-    let commands = advice(&reader, &event).into_iter().map(|advice| advice.command);
-    commands.map(|command| command.replace(" --reason 'WHY'", "").replace(" --endpoint /s", "")).collect()
+    of(&event, Timestamp(0), DOCTOR).into_iter().map(|advice| advice.command.replace(WHY, "")).collect()
 }
 
 fn told(blocker: shown::Blocker, change: impl FnOnce(&mut shown::Event)) -> String {
-    let reader = OutputContext { paper: Terminal::PLAIN, now: Timestamp(0), at: String::new() };
     let primary = shown::TakenDown {
         vm: "db-0".into(),
         workload: "pg".into(),
@@ -59,7 +48,8 @@ fn told(blocker: shown::Blocker, change: impl FnOnce(&mut shown::Event)) -> Stri
     let (id, stage, takes_down) = ("e".into(), "preparing".into(), vec![primary]);
     let mut event = shown::Event { id, stage, takes_down, blocker: Some(blocker), ..Default::default() };
     change(&mut event);
-    let lines = advice(&reader, &event).into_iter().map(|advice| format!("{}\n{}\n", advice.does, advice.command));
+    let lines =
+        of(&event, Timestamp(0), DOCTOR).into_iter().map(|advice| format!("{}\n{}\n", advice.does, advice.command));
     lines.collect()
 }
 
@@ -106,8 +96,8 @@ fn a_blind_cluster_is_given_the_way_through_azure() {
 
 #[test]
 fn a_hold_is_offered_up_to_the_end_of_the_notice_and_not_after_it() {
-    assert_eq!(offered_when("deciding", false, Some(60_000))[0], "allclear hold e --until 2h");
-    assert_eq!(offered_when("deciding", false, Some(9_000_000))[0], "allclear hold e --until 1970-01-01T02:30:00.000Z");
+    assert_eq!(offered_when("deciding", false, Some(60_000))[0], "allclear hold e --until 1970-01-01T00:01:00.000Z");
+    assert_eq!(offered_when("deciding", false, None)[0], "allclear hold e --until 2h");
     assert_eq!(offered_when("deciding", false, Some(-1)), [""; 0]);
 }
 
@@ -138,7 +128,7 @@ fn what_helps_is_offered_and_nothing_that_would_be_refused() {
         ),
         ("hold", &["allclear release e"]),
         ("paused", &["allclear resume", hold]),
-        ("budget", &["allclear workload list", "allclear approve e --revision 7 --over-budget", hold, pause]),
+        ("budget", &["allclear workload list", "allclear approve e --over-budget --revision 7", hold, pause]),
         ("too_early", &["allclear prepare e", approve, hold, pause]),
         ("observing", &[approve]),
         ("no_quorum", &["allclear status", DOCTOR]),
@@ -146,4 +136,35 @@ fn what_helps_is_offered_and_nothing_that_would_be_refused() {
     ] {
         assert_eq!(offered(code, code == "hold"), wanted, "{code}");
     }
+}
+
+#[test]
+fn the_end_of_a_hold_promises_no_approval_beside_another_blocker() {
+    let blocked = |others: &[&str]| {
+        told(shown::Blocker { code: "hold".into(), ..Default::default() }, |event| {
+            let other = |code: &&str| shown::Blocker { code: (*code).into(), ..Default::default() };
+            event.other_blockers = others.iter().map(other).collect();
+        })
+    };
+    assert!(blocked(&[]).starts_with("end the hold: the event goes on, and is approved"));
+    assert!(blocked(&["hook_failed"]).contains("end the hold: the event still waits for its other blockers\n"));
+    assert!(blocked(&["paused"]).contains("end the pause of all approvals: the event still waits"));
+}
+
+#[test]
+fn a_member_that_serves_although_its_restore_fails_can_be_declared_so() {
+    let restore = |outcome: &str| shown::Hook {
+        workload: "pg".into(),
+        vm: "db-0".into(),
+        phase: "restore".into(),
+        outcome: Some(outcome.into()),
+        ..Default::default()
+    };
+    let after = |outcomes: &[&str]| {
+        let hooks = outcomes.iter().map(|outcome| restore(outcome)).collect();
+        let event = shown::Event { id: "e".into(), stage: "restoring".into(), hooks, ..Default::default() };
+        of(&event, Timestamp(0), DOCTOR).into_iter().map(|advice| advice.command).collect::<Vec<_>>()
+    };
+    assert_eq!(after(&["done", "failed"]), ["allclear workload restored db-0/pg --reason 'WHY'"]);
+    assert_eq!(after(&["failed", "done"]), [""; 0]);
 }

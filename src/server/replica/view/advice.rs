@@ -1,0 +1,296 @@
+//! Commands that help with an event, to be copied: with all arguments, and quoted for a shell.
+
+use std::collections::BTreeMap;
+
+use super::primaries;
+use crate::clock::{from_rfc3339, rfc3339};
+use crate::sanitize::{is_misleading, quoted};
+use allclear_core::model::time::Timestamp;
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+/// Duration of an offered hold of an event whose notice has no known end.
+const HELD_FOR: &str = "2h";
+const WHY: &str = " --reason 'WHY'";
+
+/// A command line for a replica; `None` for an argument that a reader cannot check, or that has the form of an option.
+pub fn command(command: &str, arguments: &[&str]) -> Option<String> {
+    let is_harmless = !arguments.iter().any(|argument| is_misleading(argument));
+    let words = arguments.iter().map(|argument| format!(" {}", quoted(argument)));
+    is_harmless.then(|| words.fold(format!("allclear {command}"), |line, word| line + &word))
+}
+
+/// The commands for an event, in the order of the event's blockers, and then those for the event as a whole.
+pub(super) fn of(event: &shown::Event, now: Timestamp, doctor: &str) -> Vec<shown::Advice> {
+    let mut all = Commands { event, now, doctor, found: Vec::new() };
+    if is_misleading(&event.id) {
+        let does = "look at the event as JSON: its id has letters that should not be copied into a shell";
+        all.add(does, Some("allclear events --json".into()));
+        return all.found;
+    }
+    for blocker in blockers(event) {
+        all.against(blocker);
+    }
+    // Without a quorum a replica refuses the other commands.
+    if all.has("no_quorum") {
+        return all.found;
+    }
+    all.returning();
+    if event.drill.is_some() && event.stage != "closed" {
+        all.add("end the drill; every prepared workload is restored", command("drill --end", &[&event.id]));
+    } else if is_undecided(event) {
+        all.approval();
+        all.holds();
+    }
+    all.found
+}
+
+/// The event's blockers, the one to act on first in front.
+pub fn blockers(event: &shown::Event) -> impl Iterator<Item = &shown::Blocker> {
+    event.blocker.iter().chain(&event.other_blockers)
+}
+
+/// Whether no approval of the event was assigned or posted.
+fn is_undecided(event: &shown::Event) -> bool {
+    matches!(event.stage.as_str(), "announced" | "preparing") && event.approvals.is_empty()
+}
+
+struct Commands<'a> {
+    event: &'a shown::Event,
+    now: Timestamp,
+    /// The command that finds a fault of a replica.
+    doctor: &'a str,
+    found: Vec<shown::Advice>,
+}
+
+impl Commands<'_> {
+    /// Adds a command for a replica; nothing for a command with a misleading name.
+    fn add(&mut self, does: impl Into<String>, command: Option<String>) {
+        let told = command.map(|command| shown::Advice { does: does.into(), command, takes_endpoint: true });
+        self.found.extend(told);
+    }
+
+    /// Adds a command with a reason for the record.
+    fn add_with_reason(&mut self, does: impl Into<String>, command: Option<String>) {
+        self.add(does, command.map(|command| command + WHY));
+    }
+
+    /// Adds a command that addresses no replica.
+    fn add_other(&mut self, does: &str, command: String) {
+        self.found.push(shown::Advice { does: does.into(), command, takes_endpoint: false });
+    }
+
+    fn has(&self, code: &str) -> bool {
+        blockers(self.event).any(|blocker| blocker.code == code)
+    }
+
+    /// Commands that remove one blocker.
+    fn against(&mut self, blocker: &shown::Blocker) {
+        match blocker.code.as_str() {
+            "no_quorum" => self.without_quorum(blocker),
+            // Without a quorum a replica refuses the commands below, and a drill is ended as a whole.
+            _ if self.has("no_quorum") || self.event.drill.is_some() => {}
+            "posting" | "post_failed" | "views_differ" => {
+                self.add_other("find the fault, on each of the VMs", self.doctor.into());
+            }
+            _ if is_undecided(self.event) => self.against_one(blocker),
+            _ => {}
+        }
+    }
+
+    fn without_quorum(&mut self, blocker: &shown::Blocker) {
+        self.add("show which replicas are unreachable, on each of the VMs", command("status", &[]));
+        self.add_other("find the fault, on each unreachable VM", self.doctor.into());
+        if let Some(alone) = &blocker.isolated_approval {
+            self.add_with_reason(approve_alone(alone), self.approve("--alone"));
+        }
+    }
+
+    fn against_one(&mut self, blocker: &shown::Blocker) {
+        let id = self.event.id.as_str();
+        match blocker.code.as_str() {
+            "hold" => {
+                let does = format!("end the hold: {}", self.goes_on_without(blocker));
+                self.add_with_reason(does, command("release", &[id]));
+            }
+            "paused" => {
+                let does = format!("end the pause of all approvals: {}", self.goes_on_without(blocker));
+                self.add_with_reason(does, command("resume", &[]));
+            }
+            "too_early" => {
+                let does = "prepare the event now, or --at a time, with all hooks; it is approved when it is prepared, \
+                            and Azure may start it at once";
+                self.add_with_reason(does, command("prepare", &[id]));
+            }
+            "no_healthy_channel" => self.blind(blocker),
+            "budget" => {
+                let does = "show which members are out of service, and which hooks are owed";
+                self.add(does, command("workload list", &[]));
+                for member in &blocker.unrestored {
+                    let does = format!("repair {member}; if it serves already, declare it in service");
+                    self.add_with_reason(does, command("workload restored", &[member]));
+                }
+            }
+            _ => self.of_hooks(blocker),
+        }
+    }
+
+    /// What the end of a hold or pause leads to.
+    fn goes_on_without(&self, removed: &shown::Blocker) -> &'static str {
+        if blockers(self.event).any(|other| other.code != removed.code) {
+            "the event still waits for its other blockers"
+        } else {
+            "the event goes on, and is approved when it is prepared; Azure may start it at once"
+        }
+    }
+
+    fn blind(&mut self, blocker: &shown::Blocker) {
+        self.add_other("find the fault, on each of the VMs", self.doctor.into());
+        if let Some(line) = blocker.approvable_by_hand.as_ref().and_then(|vm| azure_line(&self.event.id, vm)) {
+            let does = "the event may be approved, and lacks only an endpoint: if none can be repaired in time, approve \
+                        the event with the Azure CLI (extension maintenance), from any machine (of a scale set: the type \
+                        virtualMachineScaleSets, and the name of the set)";
+            self.add_other(does, line);
+        }
+    }
+
+    fn of_hooks(&mut self, blocker: &shown::Blocker) {
+        let id = self.event.id.as_str();
+        if let Some(member) = &blocker.disconnected {
+            let does = format!(
+                "start {member}; if it never connects again, remove its registration, on its VM: the event then goes on \
+                 without its hooks{}",
+                unmoved_primary(&of_member(self.event, member))
+            );
+            self.add_with_reason(does, command("workload remove", &[member]));
+        }
+        for hook in &blocker.hooks {
+            if blocker.code == "hook_failed" {
+                let does = format!("run the hook {hook} again, once the cause of the failure is mended");
+                self.add_with_reason(does, command("retry", &[id, hook]));
+            }
+            let is_failover = hook.split('/').nth(2).is_some_and(|phase| phase.starts_with("failover"));
+            let unmoved = if is_failover { unmoved_primary(self.event) } else { String::new() };
+            let does = format!(
+                "skip the hook {hook}: a running hook is stopped, and the event is approved if nothing else blocks it{unmoved}"
+            );
+            self.add_with_reason(does, command("skip", &[id, hook]));
+        }
+    }
+
+    /// For each member whose restore keeps failing, the command for a member that serves.
+    fn returning(&mut self) {
+        if self.event.stage != "restoring" {
+            return;
+        }
+        let restores = self.event.hooks.iter().filter(|hook| matches!(hook.phase.as_str(), "restore" | "ready"));
+        let ended = restores.filter(|hook| hook.outcome.is_some());
+        let last: BTreeMap<_, _> = ended.map(|hook| ((&hook.vm, &hook.workload), hook)).collect();
+        for ((vm, workload), hook) in last {
+            if matches!(hook.outcome.as_deref(), Some("done" | "not_applicable")) {
+                continue;
+            }
+            let why = hook.reason.as_deref().or(hook.outcome.as_deref()).unwrap_or_default();
+            let does = format!(
+                "the {} hook of {workload} on {vm} has failed: {why}; allclear retries it; repair the cause, and if the \
+                 member serves already, declare it in service",
+                hook.phase
+            );
+            self.add_with_reason(does, command("workload restored", &[&format!("{vm}/{workload}")]));
+        }
+    }
+
+    /// The command for an approval that would not be refused.
+    fn approval(&mut self) {
+        let is_refused = ["hold", "paused", "deciding", "no_healthy_channel"].into_iter().any(|code| self.has(code));
+        if is_refused || self.event.approved_by_operator {
+            return;
+        }
+        let unmoved = unmoved_primary(self.event);
+        if self.has("budget") {
+            let does = format!(
+                "approve the event although other members of its groups are out of service, without the rest of the \
+                 preparation{unmoved}"
+            );
+            self.add_with_reason(does, self.approve("--over-budget"));
+            return;
+        }
+        // A running failover may end first, and move the primary.
+        let moves = self.event.hooks.iter().any(|hook| hook.phase == "failover" && hook.outcome.is_none());
+        let does = format!(
+            "approve the event now, without the rest of the preparation; running hooks, except a failover, are stopped, \
+             and Azure may start the event at once (refused if the event has changed: look at the event again){}",
+            if moves { "" } else { &unmoved }
+        );
+        self.add_with_reason(does, self.approve(""));
+    }
+
+    fn approve(&self, option: &str) -> Option<String> {
+        let blank = if option.is_empty() { "" } else { " " };
+        command("approve", &[&self.event.id])
+            .map(|line| format!("{line}{blank}{option} --revision {}", self.event.revision))
+    }
+
+    /// Commands that keep the event from being approved.
+    fn holds(&mut self) {
+        // A hold has no effect on an event that is only observed, nor after the end of the notice.
+        let ends = self.event.not_before.as_deref().and_then(from_rfc3339);
+        if self.has("observing") || ends.is_some_and(|at| at <= self.now) {
+            return;
+        }
+        let (span, until) = match ends.map(rfc3339) {
+            Some(at) => ("until the notice ends", at),
+            None => ("for two hours from now", HELD_FOR.into()),
+        };
+        // A second hold or pause replaces the first, and could end earlier.
+        if self.event.hold.is_some() {
+            return;
+        }
+        let start = ends.map_or_else(String::new, |at| format!("; Azure may still start the event at {}", rfc3339(at)));
+        let does = format!("hold the event: no approval {span}; the members stay in service, or return{start}");
+        self.add_with_reason(does, command("hold", &[&self.event.id]).map(|line| line + " --until " + &until));
+        if !self.has("paused") {
+            let does = format!("pause all approvals: no approval of any event {span}");
+            self.add_with_reason(does, Some(format!("allclear pause --until {until}")));
+        }
+    }
+}
+
+/// The approval by hand through Azure's control plane, which needs no metadata endpoint.
+fn azure_line(id: &str, vm: &str) -> Option<String> {
+    let is_harmless = !is_misleading(vm);
+    is_harmless.then(|| {
+        format!(
+            "az maintenance scheduledevents acknowledge --subscription SUBSCRIPTION --resource-group GROUP \
+             --resource-type virtualMachines --resource-name {} --scheduled-events-id {}",
+            quoted(vm),
+            quoted(id)
+        )
+    })
+}
+
+/// What an approval, or the skip of a failover, takes down.
+fn unmoved_primary(event: &shown::Event) -> String {
+    let all = primaries(event);
+    if all.is_empty() { String::new() } else { format!("; {}, which is NOT moved and goes down", all.join(" and ")) }
+}
+
+/// The event as far as it takes down this member.
+fn of_member(event: &shown::Event, member: &str) -> shown::Event {
+    let is_it = |down: &&shown::TakenDown| format!("{}/{}", down.vm, down.workload) == member;
+    shown::Event { takes_down: event.takes_down.iter().filter(is_it).cloned().collect(), ..event.clone() }
+}
+
+/// Effect and risks of an approval without a quorum.
+fn approve_alone(alone: &shown::IsolatedApproval) -> String {
+    let others = alone.other_voters.join(", ");
+    // Of a pair nobody has a quorum without the other.
+    let quorum = if alone.other_voters.len() > 1 { "have a quorum, " } else { "" };
+    let known = if alone.overrides.is_empty() { "none" } else { &alone.overrides.join("; ") };
+    format!(
+        "approve the event on this replica alone; no hook runs for the event, and {others} may {quorum}hold the \
+         event, or approve another event at the same time; objections that this replica knows: {known}"
+    )
+}
+
+#[cfg(test)]
+mod tests;
