@@ -1,7 +1,7 @@
 //! `allclear status --check`, for monitoring systems: one line with the worst severity.
 
 use super::status;
-use super::text::{missing, what};
+use super::text::{group_faults, missing, what};
 use allclear_server::replica::sanitize::sanitize;
 use allclear_server::replica::view::NOBODY;
 use allclear_server::replica::view::advice::blockers;
@@ -72,7 +72,7 @@ fn critical(status: &shown::Status) -> Vec<String> {
         all.push("nobody sees events: no metadata endpoint answers".into());
     }
     let faults =
-        status.groups.iter().filter_map(|group| Some(format!("{} {}", group.name, group.primary_fault.as_ref()?)));
+        status.groups.iter().flat_map(|group| group_faults(group).map(|fault| format!("{} {fault}", group.name)));
     all.extend(faults);
     for event in status.events.iter().filter(|event| event.drill.is_none()) {
         if let Some(blocker) = blockers(event).find(|blocker| is_urgent(blocker)) {
@@ -172,6 +172,11 @@ mod tests {
             it.groups.push(shown::Group { name: "orders-db".into(), primary_fault, ..Default::default() });
         });
         assert_eq!(fault, "CRITICAL: cluster orders: orders-db has no primary: db-0, db-1 all say replica\n");
+        let over = told(|it| {
+            let over_limit = Some("has 2 members out of service, and its limit is 1: db-0, db-1".into());
+            it.groups.push(shown::Group { name: "orders-db".into(), over_limit, ..Default::default() });
+        });
+        assert!(over.starts_with("CRITICAL: cluster orders: orders-db has 2 members out of service"), "{over}");
         let clock = told(|it| it.replicas[1].clock_difference_ms = Some(-5_200));
         assert_eq!(clock, "WARNING: cluster orders: db-1: CLOCK 5.2 s behind the cluster's clock\n");
         assert!(told(|it| it.quorum = false).starts_with("CRITICAL: cluster orders: no quorum"));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::page::{Span, TextBuilder, bold, faint, green, plain, red, yellow};
-use super::text::{OutputContext, how_far, missing, what};
+use super::text::{OutputContext, group_faults, how_far, missing, what};
 use super::{event, moments};
 use allclear_server::replica::clock_skew::WARN_ABOVE;
 use allclear_server::replica::view::primaries;
@@ -90,7 +90,7 @@ fn ability(page: &mut TextBuilder, reader: &OutputContext, status: &shown::Statu
         );
         page.line(0, &[red("NOBODY SEES EVENTS"), plain(why)]);
     }
-    for (group, fault) in status.groups.iter().filter_map(|group| Some((&group.name, group.primary_fault.as_ref()?))) {
+    for (group, fault) in status.groups.iter().flat_map(|group| group_faults(group).map(|fault| (&group.name, fault))) {
         page.line(0, &[red(format!("{group} {fault}"))]);
     }
     if let Some(pause) = &status.paused {

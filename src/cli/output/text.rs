@@ -77,3 +77,8 @@ pub(super) fn how_far(event: &shown::Event) -> String {
 pub(super) fn is_early(event: &shown::Event) -> bool {
     advice::blockers(event).any(|blocker| blocker.code == "too_early")
 }
+
+/// The faults of a group, each as the rest of a sentence after its name.
+pub(super) fn group_faults(group: &shown::Group) -> impl Iterator<Item = &String> {
+    group.primary_fault.iter().chain(&group.over_limit)
+}

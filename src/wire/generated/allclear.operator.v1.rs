@@ -132,6 +132,9 @@ pub struct Group {
     /// while that is not known.
     #[prost(string, optional, tag = "4")]
     pub primary_fault: ::core::option::Option<::prost::alloc::string::String>,
+    /// "has 2 members out of service, and its limit is 1", with the members; absent within the limit.
+    #[prost(string, optional, tag = "5")]
+    pub over_limit: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// Nested message and enum types in `Group`.
 pub mod group {

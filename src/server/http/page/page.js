@@ -101,10 +101,10 @@ function verdict(status) {
   if (!status.replicas.some(({ member, reachable, metadata }) => member && reachable && metadata === "healthy")) {
     return { ...bad, title: "Nobody sees events: no metadata endpoint answers", text: blind(status) };
   }
-  const faults = status.groups.filter(({ primary_fault: fault }) => fault);
+  const faults = status.groups.flatMap(({ name, primary_fault: primary, over_limit: over }) =>
+    [primary, over].filter(Boolean).map((fault) => `${name} ${fault}`));
   if (faults.length > 0) {
-    const text = faults.map(({ name, primary_fault: fault }) => `${name} ${fault}`);
-    return { ...bad, title: text[0], text: outside(sentence(text.join("; "))), spoken: plain(text.join("; ")) };
+    return { ...bad, title: faults[0], text: outside(sentence(faults.join("; "))), spoken: plain(faults.join("; ")) };
   }
   if (status.paused) {
     return { ...wait, label: "Paused", title: "All approvals are paused", text: paused(status) };

@@ -417,7 +417,7 @@ fn without_a_quorum_it_is_told_what_others_may_do_and_when_an_operator_may_act()
     let next_of = |voters: &[&str], obstacle| {
         let isolated = IsolatedView {
             since: after(1),
-            voters: voters.iter().map(|name| VmName::new(*name)).collect(),
+            voters: voters.iter().copied().map(VmName::new).collect(),
             document: Some(Document::new(vec![event.announcement.clone()])),
             ..IsolatedView::default()
         };
