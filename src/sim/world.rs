@@ -1,9 +1,12 @@
 //! One world: its time, its machines, the committed entries, and the event loop.
 
+mod windows;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
+use self::windows::Window;
 use super::cloud::{Cloud, PlatformBehaviour, Vm};
 use super::endpoint::EndpointState;
 use super::event_queue::{Agenda, QueuedEvent};
@@ -13,7 +16,7 @@ use super::oracle::Oracle;
 use super::raft_model::{Chain, ModelMembers};
 use super::random::Random;
 use super::replica_model::ProcessState;
-use super::scenario::{Fault, FaultKind, Scenario, ScenarioAction, TriggerPoint};
+use super::scenario::{Scenario, TriggerPoint};
 use super::tasks::Tasks;
 use super::verdict::{Breach, Property, RunVerdict, SimulationRun};
 use allclear_core::model::id::VmName;
@@ -55,12 +58,6 @@ pub(super) struct Counts {
     pub(super) begun: Cell<u32>,
     pub(super) confirmed: Cell<u32>,
     pub(super) posted: Cell<u32>,
-}
-
-struct Window {
-    place: usize,
-    until: Timestamp,
-    fault: Fault,
 }
 
 impl World {
@@ -243,57 +240,6 @@ impl World {
         for (place, happening) in waits {
             self.put_in(happening.at, QueuedEvent::Happening(place));
         }
-    }
-
-    /// Starts a fault that lasts.
-    pub(super) fn open_window(&self, place: usize, fault: Fault) {
-        let heal = BEGIN.plus(self.scenario.heal_at);
-        let until = self.now().plus(fault.lasts).min(heal);
-        self.windows.borrow_mut().push(Window { place, until, fault });
-    }
-
-    pub(super) fn close_windows(&self) {
-        self.windows.borrow_mut().clear();
-    }
-
-    /// True if a fault of this kind is in force; marks the effect of the fault.
-    pub(super) fn is_hit(&self, by: impl Fn(&FaultKind) -> bool) -> bool {
-        self.slowest(|_, kind| by(kind).then_some(Duration::ZERO)).is_some()
-    }
-
-    /// True if a fault of this kind is in force; without marking an effect.
-    pub(super) fn is_in_force(&self, which: impl Fn(&FaultKind) -> bool) -> bool {
-        let now = self.now();
-        self.windows.borrow().iter().any(|window| now < window.until && which(&window.fault.kind))
-    }
-
-    /// The maximum of `by` over the faults in force, each at its machine; marks the effect of each fault with a value.
-    pub(super) fn slowest<T: Ord>(&self, by: impl Fn(usize, &FaultKind) -> Option<T>) -> Option<T> {
-        let now = self.now();
-        let mut windows = self.windows.borrow_mut();
-        if windows.is_empty() {
-            return None;
-        }
-        windows.retain(|window| now < window.until);
-        let mut found = None;
-        for window in windows.iter() {
-            if let Some(told) = by(window.fault.vm, &window.fault.kind) {
-                self.effects.borrow_mut()[window.place] = true;
-                found = found.max(Some(told));
-            }
-        }
-        found
-    }
-
-    pub(super) fn took_effect(&self, place: usize) {
-        self.effects.borrow_mut()[place] = true;
-    }
-
-    /// The number of planned faults that have had an effect.
-    pub(super) fn effective(&self) -> usize {
-        let effects = self.effects.borrow();
-        let faults = self.scenario.happenings.iter().zip(effects.iter());
-        faults.filter(|(happening, effect)| matches!(happening.what, ScenarioAction::Fault(_)) && **effect).count()
     }
 
     pub(super) fn result(&self) -> SimulationRun {

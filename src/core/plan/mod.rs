@@ -1,6 +1,7 @@
 //! The commands that the leader proposes next. `plan` computes the commands anew whenever the state or the time
 //! changes. Nothing is queued, so a crash loses nothing, and `apply` ignores an outdated proposal.
 
+mod contact;
 pub mod decommission;
 pub mod drill;
 pub mod placement;
@@ -12,8 +13,7 @@ use crate::model::attempt::{ENDED_WITHIN, Outcome, WaiverReason};
 use crate::model::blocker::Clearance;
 use crate::model::command::{
     AbandonRestores, BeginAttempt, BeginLastCall, BeginLeadership, ChooseTreatment, ClaimApproval, Command,
-    ExpireAttempt, ForgetEvent, GiveBackSlots, MarkDocumentStale, RecordReachability, SuspectReplica, TakeSlots,
-    WaiveHook,
+    ExpireAttempt, ForgetEvent, GiveBackSlots, TakeSlots, WaiveHook,
 };
 use crate::model::event::Event;
 use crate::model::id::VmName;
@@ -47,9 +47,9 @@ pub fn plan(state: &State, input: &PlanningInput) -> Vec<Command> {
     if let Some(beginning) = leadership_to_begin(state, input) {
         return alloc::vec![beginning];
     }
-    let mut due = replicas_to_suspect(state, input);
-    due.extend(stale_documents(state, input));
-    due.extend(reachability_changes(state, input));
+    let mut due = contact::replicas_to_suspect(state, input);
+    due.extend(contact::stale_documents(state, input));
+    due.extend(contact::reachability_changes(state, input));
     due.extend(decommission::replica_to_remove(state, input));
     due.extend(version::version_to_raise(state, input));
     due.extend(removed_to_forget(state, input));
@@ -87,64 +87,6 @@ fn leadership_to_begin(state: &State, input: &PlanningInput) -> Option<Command> 
         known.is_some_and(|known| known.by == input.me && (known.term, known.turn) == (lead.term, lead.turn));
     (!is_known).then(|| {
         Command::BeginLeadership(BeginLeadership { term: lead.term, turn: lead.turn, voters: lead.voters.clone() })
-    })
-}
-
-/// Suspicion starts once for each loss of contact, early enough to be committed before the voter acts alone.
-fn replicas_to_suspect(state: &State, input: &PlanningInput) -> Vec<Command> {
-    let Some(lead) = &input.leader else {
-        return Vec::new();
-    };
-    let half = input.timing.takeover_after / 2;
-    let number_to_start = |voter: &VmName| {
-        let heard = lead.acknowledged.get(voter).copied().unwrap_or(input.leading_since);
-        let known = state.reconcile_states.get(voter);
-        let has_its_number = known.is_some_and(|known| known.since > heard);
-        let is_silent = input.now.since(heard) >= half;
-        (is_silent && !has_its_number).then(|| known.map_or(0, |known| known.number) + 1)
-    };
-    let others = lead.voters.iter().filter(|voter| **voter != input.me);
-    let suspect = |voter: &VmName| {
-        Some(Command::SuspectReplica(SuspectReplica { number: number_to_start(voter)?, replica: voter.clone() }))
-    };
-    // The silence of a removed replica is not counted, and the replica may not know of the removal.
-    let removed = state
-        .reconcile_states
-        .iter()
-        .filter(|(name, known)| known.is_reconciled && !lead.voters.contains(name) && !input.learners.contains(name));
-    let removed = removed.map(|(name, known)| {
-        Command::SuspectReplica(SuspectReplica { number: known.number + 1, replica: name.clone() })
-    });
-    others.filter_map(suspect).chain(removed).collect()
-}
-
-/// Documents of silent replicas expire after a while, if an event depends on the document.
-fn stale_documents(state: &State, input: &PlanningInput) -> impl Iterator<Item = Command> {
-    // A removed replica reports nothing any more.
-    let too_long = |name: &VmName| {
-        let silent = input.without_news_for(name).is_some_and(|silence| silence >= input.timing.stale_after);
-        silent || !input.members.contains(name)
-    };
-    let matters = |name: &VmName| state.open_events().any(|event| event.seen_by.contains(name));
-    let silent = state.replicas.iter().filter(move |(name, replica)| {
-        replica.document.is_some() && replica.stale_since.is_none() && too_long(name) && matters(name)
-    });
-    silent.map(|(name, _)| Command::MarkDocumentStale(MarkDocumentStale { replica: name.clone() }))
-}
-
-/// Replicas that were unreachable long enough to count as out of service, and replicas that are reachable again.
-fn reachability_changes(state: &State, input: &PlanningInput) -> impl Iterator<Item = Command> {
-    let half = input.timing.takeover_after / 2;
-    state.replicas.iter().filter_map(move |(name, replica)| {
-        // A removed replica is not missed.
-        let is_member = input.members.contains(name);
-        let is_silent = || input.unreachable_for(name).is_some_and(|silence| silence >= half);
-        let reachable = match replica.unreachable {
-            None if is_member && is_silent() => false,
-            Some(_) if !is_member || input.reaches(name) => true,
-            None | Some(_) => return None,
-        };
-        Some(Command::RecordReachability(RecordReachability { replica: name.clone(), reachable }))
     })
 }
 

@@ -5,6 +5,7 @@
 //! included, for printing.
 
 mod confidence;
+mod lookups;
 
 use std::path::Path;
 
@@ -255,44 +256,6 @@ impl<'a> TomlTable<'a> {
 
     fn insert(&mut self, key: &'static str, printed: impl Into<toml::Value>) {
         self.printed.insert(key.to_owned(), printed.into());
-    }
-
-    /// True if the key is present, with a right or wrong value.
-    pub(super) fn has(&self, key: &str) -> bool {
-        self.entries.iter().any(|entry| entry.key == key)
-    }
-
-    pub(super) fn is_table(&self, key: &str) -> bool {
-        self.entries.iter().any(|entry| entry.key == key && matches!(entry.value.shape, TomlShape::Table(_)))
-    }
-
-    /// The place of a key's value, or of the table where the key is left out.
-    pub(super) fn place_of(&self, key: &str) -> Location {
-        let entry = self.entries.iter().find(|entry| entry.key == key);
-        entry.map_or(&self.place, |entry| &entry.place).clone()
-    }
-
-    /// The place of a key's value in an inner table, or of the inner table where the key is left out.
-    pub(super) fn place_in(&self, table: &str, key: &str) -> Location {
-        let inner = self.entries.iter().find(|entry| entry.key == table).map(|entry| &entry.value.shape);
-        let Some(TomlShape::Table(entries)) = inner else { return self.place_of(table) };
-        let entry = entries.iter().find(|entry| entry.key == key);
-        entry.map_or_else(|| self.place_of(table), |entry| entry.value.place.clone())
-    }
-
-    /// True if the key is present with an empty value.
-    pub(super) fn is_empty(&self, key: &str) -> bool {
-        let empty = |shape: &TomlShape| match shape {
-            TomlShape::Table(entries) => entries.is_empty(),
-            TomlShape::List(values) => values.is_empty(),
-            TomlShape::Text(_) | TomlShape::Integer(_) | TomlShape::Boolean(_) | TomlShape::Other(_) => false,
-        };
-        self.entries.iter().any(|entry| entry.key == key && empty(&entry.value.shape))
-    }
-
-    /// As in `[cluster.tls]`.
-    pub(super) fn path(&self) -> &str {
-        &self.path
     }
 
     /// Rejects repeated names of tables of one kind.

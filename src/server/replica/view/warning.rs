@@ -1,16 +1,16 @@
 //! Warnings: conditions for an operator to check. Warnings block nothing.
 
+mod own;
+
 use allclear_core::schedule::groups::on_one_host;
 use allclear_core::schedule::last_call;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+pub use self::own::NO_DOCUMENTS;
+pub(super) use self::own::{excess, failed_checks, no_documents, of_certificate, other_vm_name};
 use crate::clock::rfc3339;
 use crate::clock_skew::ClockSkew;
-use crate::cluster::NodeFacts;
-use crate::latest_answers::LatestChecks;
-use crate::metrics::Excess;
-use crate::net::tls::Credentials;
 use crate::policy_fingerprints::PolicyFingerprints;
 use allclear_core::apply::report::{beyond_the_limit, implausible_notice_end};
 use allclear_core::model::event::Event;
@@ -25,12 +25,8 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// The number of second approvals shown, and of VMs named per event.
 pub(super) const MOST: usize = 10;
-/// A certificate with less time left causes a warning.
-const RENEWED_BEFORE: Duration = Duration::from_hours(14 * 24);
 /// The lead time of the warning about a last call over budget.
 const TOLD_AHEAD: Duration = Duration::from_mins(2);
-/// The begin of the warning while the asked replica receives no documents.
-pub const NO_DOCUMENTS: &str = "this replica receives no documents";
 const SHOWN_FOR: Duration = Duration::from_hours(7 * 24);
 
 /// Warnings of recent events with a second approver, oldest first.
@@ -62,59 +58,6 @@ pub fn events_beyond(state: &State) -> Option<shown::Warning> {
     );
     let since = state.open_events().map(Event::first_seen).max().unwrap_or(state.now);
     Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
-}
-
-/// The warning when Azure calls this VM by another name.
-pub(super) fn other_vm_name(own: &VmName, told: Option<(Timestamp, VmName)>) -> Option<shown::Warning> {
-    let (since, told) = told?;
-    let text = format!(
-        "replica.name is {own}, but Azure calls this VM {told}: events of {told} count as events outside of this \
-         cluster, so allclear does not prepare this VM; set replica.name to {told}, also in cluster.replicas on every \
-         replica, and restart"
-    );
-    Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
-}
-
-/// The warning while this replica receives no documents.
-pub(super) fn no_documents(failure: Option<(Timestamp, String)>) -> Option<shown::Warning> {
-    let (since, why) = failure?;
-    let text = format!("{NO_DOCUMENTS}: {why}");
-    Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
-}
-
-/// Warnings of this VM's workloads whose `check` hook found a fault.
-pub(super) fn failed_checks(node: &NodeFacts, checks: &LatestChecks) -> impl Iterator<Item = shown::Warning> {
-    let (vm, doctor) = (&node.name, &node.doctor);
-    checks.all().into_iter().filter_map(move |(workload, fault)| {
-        let fault = fault?;
-        let text = format!(
-            "the check of {workload} on {vm} found a fault, so hooks of the next event may fail: {}. Repair the fault; \
-             on {vm}, `{doctor}` shows all faults. allclear repeats the check every 10 minutes, except while an event of \
-             the group is under way",
-            fault.why
-        );
-        Some(shown::Warning { since: rfc3339(fault.since), text, event: String::new() })
-    })
-}
-
-/// Warnings when this replica's metadata endpoint reports more than this replica keeps.
-pub(super) fn excess(excess: &Excess) -> impl Iterator<Item = shown::Warning> {
-    let [left_out, waited] = excess.since();
-    let look = "check whether another program answers at the endpoint's address, and find the source of so many or \
-                such large events";
-    let left_out = left_out.map(|since| {
-        let what = "the metadata endpoint of this VM lists more events than allclear keeps: allclear neither prepares \
-                    nor approves events that are missing in the list below, and Azure starts these events when their \
-                    notice ends";
-        (since, format!("{what}; {look}"))
-    });
-    let waited = waited.map(|since| {
-        let what = "the metadata endpoint of this VM changes its document so often that this replica reports the \
-                    changes late";
-        (since, format!("{what}, events of this cluster first; {look}"))
-    });
-    let warning = |(since, text)| shown::Warning { since: rfc3339(since), text, event: String::new() };
-    left_out.into_iter().chain(waited).map(warning)
 }
 
 /// Warnings of members with a failing restore.
@@ -245,27 +188,6 @@ pub(super) fn time_in_doubt(differences: &ClockSkew) -> Option<shown::Warning> {
                 counts the usual notice of each event type instead. Compare each VM's clock with a time server \
                 (`chronyc tracking`), and correct the wrong clock";
     Some(shown::Warning { since: rfc3339(differences.in_doubt_since()?), text: text.into(), event: String::new() })
-}
-
-/// Warnings about this replica's certificate, by this replica's wall clock.
-pub(super) fn of_certificate(credentials: &Credentials, wall: Timestamp) -> Vec<shown::Warning> {
-    let warning = |since: Timestamp, text: String| shown::Warning { since: rfc3339(since), text, event: String::new() };
-    let unfit = credentials.unfit().map(|(since, why)| {
-        warning(
-            since,
-            format!("this replica uses its previous certificates, because the new certificates are not usable: {why}"),
-        )
-    });
-    let soon = credentials.expires_at().filter(|end| end.minus(RENEWED_BEFORE) <= wall).map(|end| {
-        let verb = if end <= wall { "expired" } else { "expires" };
-        let text = format!(
-            "the certificate of this replica {verb} at {}, and the other replicas refuse the certificate from then \
-             on: renew the certificate (with `allclear certs issue` if `allclear certs` made the authority)",
-            rfc3339(end)
-        );
-        warning(end.minus(RENEWED_BEFORE), text)
-    });
-    unfit.into_iter().chain(soon).collect()
 }
 
 /// The event's VMs, as many as fit a log line.
